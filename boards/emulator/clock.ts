@@ -1,0 +1,184 @@
+/**
+ * Time for everything outside the firmware, in microseconds.
+ *
+ * What always holds:
+ * - An event runs once, never before its time, and never inside the call that scheduled it. Events
+ *   of the same time run in the order in which they were scheduled.
+ * - In virtual time nothing happens between events and waiting costs nothing; the same events give
+ *   the same run. A virtual clock moves when it is told to (`runUntilIdle`, `runUntil`) or, when
+ *   it was released (`start`), by one event per turn of Node's loop, so that promises settle in
+ *   between.
+ * - A real clock has the same interface and Node's timers behind it.
+ */
+
+/** An event that was scheduled, so that it can be cancelled. */
+export interface Timer {
+  readonly atUs: number
+  /** Undefined once it ran or was cancelled. */
+  action: (() => void) | undefined
+}
+
+export interface Clock {
+  /** Microseconds since the clock was made. */
+  readonly nowUs: number
+  /** Runs `action` at `atUs`, or as soon as may be if that is past. */
+  schedule(atUs: number, action: () => void): Timer
+  /** Makes sure that the event does not run; it may have run already. */
+  cancel(timer: Timer): void
+}
+
+interface Event extends Timer {
+  readonly order: number
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  return a.atUs < b.atUs || (a.atUs === b.atUs && a.order < b.order)
+}
+
+/** More events in one run than this are a loop that feeds itself. */
+const EVENTS_MAX = 100_000_000
+
+export class VirtualClock implements Clock {
+  private time = 0
+  private scheduled = 0
+  /** A binary heap: the parent of element i is (i - 1) >> 1, and is before it. */
+  private readonly heap: Event[] = []
+  private running = false
+  private turn: NodeJS.Immediate | null = null
+
+  get nowUs(): number {
+    return this.time
+  }
+
+  /** Events that wait; cancelled ones count until their time has come. */
+  get eventCount(): number {
+    return this.heap.length
+  }
+
+  schedule(atUs: number, action: () => void): Timer {
+    const event = { atUs: Math.max(atUs, this.time), action, order: this.scheduled++ }
+    let i = this.heap.push(event) - 1
+    while (i > 0) {
+      const parent = (i - 1) >> 1
+      if (!isBefore(event, this.heap[parent]!)) break
+      this.heap[i] = this.heap[parent]!
+      i = parent
+    }
+    this.heap[i] = event
+    if (this.running) this.nextTurn()
+    return event
+  }
+
+  cancel(timer: Timer): void {
+    timer.action = undefined
+  }
+
+  /** Runs the next event; false if there is none. */
+  step(): boolean {
+    for (;;) {
+      const event = this.take()
+      if (event === undefined) return false
+      const { action } = event
+      if (action === undefined) continue
+      this.time = event.atUs
+      event.action = undefined
+      action()
+      return true
+    }
+  }
+
+  private take(): Event | undefined {
+    const { heap } = this
+    const first = heap[0]
+    const last = heap.pop()
+    if (first === undefined || last === undefined || first === last) return first
+    let i = 0
+    for (;;) {
+      let child = 2 * i + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++
+      if (!isBefore(heap[child]!, last)) break
+      heap[i] = heap[child]!
+      i = child
+    }
+    heap[i] = last
+    return first
+  }
+
+  /** Runs events until none is left; returns how many. Throws if they never end. */
+  runUntilIdle(eventsMax: number = EVENTS_MAX): number {
+    let count = 0
+    while (this.step()) {
+      if (++count > eventsMax) throw new Error(`no rest after ${eventsMax} events`)
+    }
+    return count
+  }
+
+  /** Runs the events up to and including `atUs`, and sets the time to that. */
+  runUntil(atUs: number): number {
+    let count = 0
+    while (this.heap.length > 0 && this.heap[0]!.atUs <= atUs) if (this.step()) count++
+    this.time = Math.max(this.time, atUs)
+    return count
+  }
+
+  /** Releases the clock: one event per turn of Node's loop, as long as there are any. */
+  start(): void {
+    this.running = true
+    this.nextTurn()
+  }
+
+  /** Holds it again. */
+  stop(): void {
+    this.running = false
+    if (this.turn !== null) clearImmediate(this.turn)
+    this.turn = null
+  }
+
+  private nextTurn(): void {
+    if (this.turn !== null || this.heap.length === 0) return
+    this.turn = setImmediate(() => {
+      this.turn = null
+      this.step()
+      if (this.running) this.nextTurn()
+    })
+  }
+}
+
+/** The time of the machine we run on. */
+export class RealClock implements Clock {
+  private readonly startedMs: number = performance.now()
+  private readonly timers = new Map<Timer, NodeJS.Timeout | NodeJS.Immediate>()
+
+  get nowUs(): number {
+    return Math.floor((performance.now() - this.startedMs) * 1000)
+  }
+
+  schedule(atUs: number, action: () => void): Timer {
+    const timer: Timer = { atUs, action }
+    const waitMs = (atUs - this.nowUs) / 1000
+    const run = (): void => {
+      this.timers.delete(timer)
+      const { action: due } = timer
+      timer.action = undefined
+      due?.()
+    }
+    // A timer of Node waits a millisecond at least; what is due within that runs in the next turn.
+    this.timers.set(timer, waitMs < 1 ? setImmediate(run) : setTimeout(run, waitMs))
+    return timer
+  }
+
+  cancel(timer: Timer): void {
+    timer.action = undefined
+    const handle = this.timers.get(timer)
+    if (handle === undefined) return
+    this.timers.delete(timer)
+    clearImmediate(handle as NodeJS.Immediate)
+    clearTimeout(handle as NodeJS.Timeout)
+  }
+
+  /** Cancels everything, so that the process can end. */
+  close(): void {
+    for (const timer of [...this.timers.keys()]) this.cancel(timer)
+  }
+}

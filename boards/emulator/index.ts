@@ -1,0 +1,50 @@
+/** The emulator: a card, its NVDIMM, the link to it and the time in which all that happens. */
+
+export { type Bundle, BundleMissing, findBundle } from './bundle.ts'
+export { type Clock, RealClock, type Timer, VirtualClock } from './clock.ts'
+export {
+  type CutPlan,
+  DEFAULT_PORT,
+  type DpuOptions,
+  type DpuStatistics,
+  EmulatedDpu,
+  ENGINES,
+  type Engine,
+} from './dpu.ts'
+export { type FirmwareEngine, FirmwareStopped, type StopReason } from './engine.ts'
+export { imageCount, images } from './images.ts'
+export {
+  Link,
+  type LinkCounts,
+  type LinkEnd,
+  type LinkFaults,
+  type LinkOptions,
+  type LinkScript,
+  type Verdict,
+} from './link.ts'
+export {
+  EmulatedMachine,
+  type MachineOptions,
+  type MachineStatistics,
+  OP_NAMES,
+  type Watch,
+} from './machine.ts'
+export { NVDIMM_BYTES_MAX, Nvdimm, type NvdimmOptions, PAGE_BYTES } from './nvdimm.ts'
+export {
+  type NvdimmFileCode,
+  NvdimmFileError,
+  type NvdimmFileOptions,
+  openNvdimm,
+} from './nvdimm-file.ts'
+export { CUT_MODES, type CutMode } from './pieces.ts'
+export {
+  CUT_STRATEGIES,
+  type CutChoice,
+  type CutReport,
+  type CutStrategy,
+  cut,
+  type PendingChunk,
+  pending,
+} from './power-cut.ts'
+export { Random } from './random.ts'
+export { openTunnel, Tunnel, type TunnelOptions } from './tunnel.ts'

@@ -1,0 +1,460 @@
+/**
+ * The emulated machine: executes command lists over packet memory and the NVDIMM (hal.ts).
+ *
+ * What always holds:
+ * - Commands happen in the order of the list; what stands behind a command that failed has not
+ *   happened. An address that is not wholly inside one space is refused, whatever number it is.
+ * - Nothing that the firmware puts into the ring makes `run` throw.
+ * - Once the power is cut the machine is dead: no command has an effect, no frame leaves. Only a
+ *   new machine on the same part ends that.
+ * - Observers, mutations and cuts cost one test per command list while there are none.
+ */
+
+import {
+  AUX,
+  BAD_COMMAND,
+  CHECK,
+  CLEAR_POISON,
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  COMPARE,
+  COPY,
+  COPY_CLEAN,
+  DIFFERENT,
+  DONE,
+  EQUAL,
+  type Facts,
+  FENCE,
+  FLUSH,
+  FROM,
+  HEALTH_AT,
+  ICRC_GOOD,
+  LENGTH,
+  type Machine,
+  MEDIA_ERROR,
+  NO_POWER,
+  NVDIMM_SPACE,
+  OP,
+  RECEIVE_AT,
+  RECEIVED_AT,
+  RESULT,
+  SKIP,
+  TO,
+  TRANSMIT,
+} from '../../firmware/hal.ts'
+import {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  FRAME_BYTES_MAX,
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+} from '../../firmware/limits.ts'
+import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
+import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-code.ts'
+import { fillIcrc, icrcGood } from '../software/icrc.ts'
+import type { Nvdimm } from './nvdimm.ts'
+import type { Random } from './random.ts'
+
+/* Where an address leads. */
+const NOWHERE = 0
+const PACKETS = 1
+const PART = 2
+
+/** Up to this length a loop over words beats the engine's own copy and compare, bytes. */
+const LOOP_BYTES_MAX = 512
+
+/** Names of the operations, for statistics and messages. */
+export const OP_NAMES: readonly string[] = [
+  'none',
+  'copy',
+  'copyClean',
+  'flush',
+  'fence',
+  'check',
+  'compare',
+  'transmit',
+  'clearPoison',
+  'skip',
+]
+
+/** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
+const FIRST_ERROR = DIFFERENT + 1
+
+export interface MachineOptions {
+  readonly facts: Facts
+  readonly nvdimm: Nvdimm
+  /** Takes every frame that is sent; the frame is the taker's to keep. */
+  readonly transmit: (frame: Uint8Array) => void
+  /** Packet memory, zeroed, at least MEMORY_BYTES and aligned to eight; made here if absent. */
+  readonly packets?: Uint8Array
+  /** Called once, at the moment of a cut that was armed. */
+  readonly onCut?: () => void
+}
+
+/** What a test may watch and change. */
+export interface Watch {
+  /** Before each command: its number since power-on, and the ring with the place of its words. */
+  readonly onCommand?: (number: number, op: number, words: Float64Array, at: number) => void
+  /** The operation to execute in the place of `op`: SKIP drops a command. */
+  readonly replace?: (number: number, op: number) => number
+  /** The first six words of each command executed, and each frame sent, byte for byte. */
+  readonly trace?: (bytes: Uint8Array) => void
+}
+
+export interface MachineStatistics {
+  readonly runs: number
+  readonly commands: Readonly<Record<string, number>>
+  readonly fences: number
+  readonly bytesStored: number
+  readonly linesCleaned: number
+  readonly framesSent: number
+  readonly bytesSent: number
+}
+
+/** A cut waiting for its command. */
+interface ArmedCut {
+  /** Number since power-on of the command before which, or inside which, the power goes. */
+  command: number
+  /** Bytes that a storing command still stores. */
+  bytes: number
+}
+
+export class EmulatedMachine implements Machine {
+  readonly facts: Facts
+  readonly memory: ArrayBuffer
+  readonly packets: Uint8Array
+  readonly nvdimm: Nvdimm
+  dead = false
+  /** Commands executed since power-on. */
+  commandCount = 0
+
+  private readonly options: MachineOptions
+  private readonly words: Float64Array
+  private readonly halves: Int32Array
+  private readonly counts: Float64Array = new Float64Array(OP_NAMES.length)
+  private readonly code: Uint8Array = new Uint8Array(CHECK_CODE_BYTES)
+  private watch: Watch = {}
+  private watched = false
+  private cut: ArmedCut | null = null
+  private cutInGroup: Random | null = null
+  private runs = 0
+  private framesSent = 0
+  private bytesSent = 0
+  private readonly fencesBefore: number
+  private readonly storedBefore: number
+  private readonly cleanedBefore: number
+
+  constructor(options: MachineOptions) {
+    const packets = options.packets ?? new Uint8Array(MEMORY_BYTES)
+    if (packets.length < MEMORY_BYTES || packets.byteOffset % 8 !== 0) {
+      throw new RangeError(`packet memory: ${packets.length} bytes at ${packets.byteOffset}`)
+    }
+    this.options = options
+    this.facts = options.facts
+    this.nvdimm = options.nvdimm
+    this.packets = packets
+    this.memory = packets.buffer as ArrayBuffer
+    const { buffer, byteOffset } = packets
+    this.words = new Float64Array(buffer, byteOffset + COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
+    this.halves = new Int32Array(buffer, byteOffset, packets.length >> 2)
+    this.fencesBefore = options.nvdimm.fences
+    this.storedBefore = options.nvdimm.bytesStored
+    this.cleanedBefore = options.nvdimm.linesCleaned
+    this.tellHealth()
+  }
+
+  /** See `Machine.run`. A count that no list can have runs nothing. */
+  run(count: number): number {
+    if (this.dead) return this.refuse(NO_POWER)
+    if (!(count >= 0 && count <= COMMANDS_MAX) || (count | 0) !== count) {
+      return this.refuse(BAD_COMMAND)
+    }
+    this.runs++
+    this.tellHealth()
+    if (this.watched) return this.runWatched(count)
+    const words = this.words
+    const end = count * COMMAND_WORDS
+    for (let at = 0; at < end; at += COMMAND_WORDS) {
+      const result = this.execute(words[at + OP]!, at)
+      words[at + RESULT] = result
+      if (result >= FIRST_ERROR) return at / COMMAND_WORDS
+    }
+    return count
+  }
+
+  /** The same with observers, mutations and cuts. */
+  private runWatched(count: number): number {
+    const words = this.words
+    const { onCommand, replace, trace } = this.watch
+    this.aimAtGroup(count)
+    for (let i = 0; i < count; i++) {
+      const at = i * COMMAND_WORDS
+      const number = this.commandCount
+      if (this.cut?.command === number) {
+        this.strike(at)
+        words[at + RESULT] = NO_POWER
+        return i
+      }
+      let op = words[at + OP]!
+      onCommand?.(number, op, words, at)
+      if (replace !== undefined) op = replace(number, op)
+      const sent = this.framesSent
+      const result = this.execute(op, at)
+      words[at + RESULT] = result
+      if (trace !== undefined && this.framesSent === sent) this.traceCommand(trace, at)
+      if (result >= FIRST_ERROR) return i
+    }
+    if (this.cut?.command === this.commandCount) this.strike(-1)
+    return count
+  }
+
+  private traceCommand(trace: (bytes: Uint8Array) => void, at: number): void {
+    const from = COMMANDS_AT + at * 8
+    trace(this.packets.subarray(from, from + (RESULT + 1) * 8))
+  }
+
+  private refuse(result: number): number {
+    this.words[RESULT] = result
+    return 0
+  }
+
+  private execute(op: number, at: number): number {
+    this.commandCount++
+    if (!(op >= COPY && op <= SKIP) || (op | 0) !== op) return BAD_COMMAND
+    this.counts[op] = this.counts[op]! + 1
+    const words = this.words
+    const length = words[at + LENGTH]!
+    if (op === COPY_CLEAN || op === COPY) {
+      return this.copy(words[at + FROM]!, words[at + TO]!, length, op === COPY_CLEAN)
+    }
+    if (op === CHECK)
+      return this.check(words[at + FROM]!, words[at + TO]!, length, words[at + AUX]!)
+    if (op === FENCE) return this.nvdimm.fence()
+    if (op === TRANSMIT) return this.transmit(words[at + FROM]!, length, at)
+    if (op === COMPARE) return this.compare(words[at + FROM]!, words[at + TO]!, length)
+    const to = words[at + TO]!
+    if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
+    if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
+    else if (op === CLEAR_POISON) this.nvdimm.clearPoison(to - NVDIMM_SPACE, length)
+    return DONE
+  }
+
+  /**
+   * Where [address, address + length) lies. Both spaces are smaller than 2^31 bytes, so a number
+   * that its int32 does not equal, be it a fraction, huge or NaN, is in neither.
+   */
+  private space(address: number, length: number): number {
+    if ((length | 0) !== length || length < 0) return NOWHERE
+    let at = address | 0
+    if (at === address) return at >= 0 && at <= this.packets.length - length ? PACKETS : NOWHERE
+    const offset = address - NVDIMM_SPACE
+    at = offset | 0
+    return at === offset && at >= 0 && at <= this.nvdimm.bytes - length ? PART : NOWHERE
+  }
+
+  private copy(from: number, to: number, length: number, clean: boolean): number {
+    const fromSpace = this.space(from, length)
+    const toSpace = this.space(to, length)
+    if (fromSpace === NOWHERE || toSpace === NOWHERE) return BAD_COMMAND
+    if (fromSpace === PART && !this.nvdimm.readable(from - NVDIMM_SPACE, length)) {
+      return MEDIA_ERROR
+    }
+    if (toSpace === PACKETS) {
+      if (fromSpace === PACKETS) this.packets.copyWithin(to, from, from + length)
+      else this.load(to, from - NVDIMM_SPACE, length)
+      return DONE
+    }
+    const toAt = to - NVDIMM_SPACE
+    const result =
+      fromSpace === PACKETS
+        ? this.nvdimm.store(toAt, this.packets, from, length)
+        : this.move(from - NVDIMM_SPACE, toAt, length)
+    if (clean && result === DONE) this.nvdimm.clean(toAt, length)
+    return result
+  }
+
+  /** Loads from the part into packet memory. */
+  private load(to: number, from: number, length: number): void {
+    if (length > LOOP_BYTES_MAX || ((to | from | length) & 3) !== 0) {
+      this.packets.set(this.nvdimm.live.subarray(from, from + length), to)
+      return
+    }
+    const source = this.nvdimm.liveWords
+    const into = this.halves
+    const end = (to + length) >> 2
+    for (let i = to >> 2, j = from >> 2; i < end; i++, j++) into[i] = source[j]!
+  }
+
+  /** Copies within the part; ranges that overlap go by way of a copy. */
+  private move(from: number, to: number, length: number): number {
+    const { live } = this.nvdimm
+    if (to + length <= from || from + length <= to) {
+      return this.nvdimm.store(to, live, from, length)
+    }
+    return this.nvdimm.store(to, live.slice(from, from + length), 0, length)
+  }
+
+  private check(from: number, to: number, length: number, key: number): number {
+    const fromSpace = this.space(from, length)
+    const toSpace = this.space(to, CHECK_CODE_BYTES)
+    const keySpace = this.space(key, CHECK_KEY_BYTES)
+    if (fromSpace === NOWHERE || toSpace === NOWHERE || keySpace === NOWHERE) return BAD_COMMAND
+    if (fromSpace === PART && !this.nvdimm.readable(from - NVDIMM_SPACE, length)) {
+      return MEDIA_ERROR
+    }
+    let keyBytes = this.packets
+    let keyAt = key
+    if (keySpace === PART) {
+      keyBytes = this.nvdimm.live
+      keyAt = key - NVDIMM_SPACE
+      if (!this.nvdimm.readable(keyAt, CHECK_KEY_BYTES)) return MEDIA_ERROR
+    }
+    const source = fromSpace === PACKETS ? this.packets : this.nvdimm.live
+    const sourceAt = fromSpace === PACKETS ? from : from - NVDIMM_SPACE
+    if (toSpace === PACKETS) {
+      checkCode(this.packets, to, source, sourceAt, length, keyBytes, keyAt)
+      return DONE
+    }
+    checkCode(this.code, 0, source, sourceAt, length, keyBytes, keyAt)
+    return this.nvdimm.store(to - NVDIMM_SPACE, this.code, 0, CHECK_CODE_BYTES)
+  }
+
+  private compare(left: number, right: number, length: number): number {
+    const leftSpace = this.space(left, length)
+    const rightSpace = this.space(right, length)
+    if (leftSpace === NOWHERE || rightSpace === NOWHERE) return BAD_COMMAND
+    const leftAt = leftSpace === PACKETS ? left : left - NVDIMM_SPACE
+    const rightAt = rightSpace === PACKETS ? right : right - NVDIMM_SPACE
+    const { nvdimm, packets, halves } = this
+    if (leftSpace === PART && !nvdimm.readable(leftAt, length)) return MEDIA_ERROR
+    if (rightSpace === PART && !nvdimm.readable(rightAt, length)) return MEDIA_ERROR
+    if (length <= LOOP_BYTES_MAX && ((leftAt | rightAt | length) & 3) === 0) {
+      const a = leftSpace === PACKETS ? halves : nvdimm.liveWords
+      const b = rightSpace === PACKETS ? halves : nvdimm.liveWords
+      const end = (leftAt + length) >> 2
+      for (let i = leftAt >> 2, j = rightAt >> 2; i < end; i++, j++) {
+        if (a[i] !== b[j]) return DIFFERENT
+      }
+      return EQUAL
+    }
+    const a = (leftSpace === PACKETS ? packets : nvdimm.live).subarray(leftAt, leftAt + length)
+    const b = (rightSpace === PACKETS ? packets : nvdimm.live).subarray(rightAt, rightAt + length)
+    return Buffer.compare(a, b) === 0 ? EQUAL : DIFFERENT
+  }
+
+  /** Frames leave from packet memory only, as a NIC sends them. */
+  private transmit(from: number, length: number, at: number): number {
+    if (length > FRAME_BYTES_MAX || this.space(from, length) !== PACKETS) return BAD_COMMAND
+    const frame = this.packets.slice(from, from + length)
+    if (!fillIcrc(frame, 0, length)) return BAD_COMMAND
+    this.framesSent++
+    this.bytesSent += length
+    const { trace } = this.watch
+    if (trace !== undefined) {
+      this.words[at + RESULT] = DONE
+      this.traceCommand(trace, at)
+      trace(frame)
+    }
+    this.options.transmit(frame)
+    return DONE
+  }
+
+  /**
+   * Puts a received frame into place `i` of the burst, with its length and the verdict on its
+   * ICRC. Of a frame that is too long only what fits is there; its length says so.
+   */
+  place(i: number, frame: Uint8Array): void {
+    if (!(i >= 0 && i < BURST_FRAMES)) throw new RangeError(`a burst has no place ${i}`)
+    const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
+    const { length } = frame
+    const fits = length <= FRAME_BYTES_MAX
+    this.packets.set(fits ? frame : frame.subarray(0, FRAME_BYTES_MAX), at)
+    const word = (RECEIVED_AT >> 2) + 2 * i
+    this.halves[word] = length
+    this.halves[word + 1] = fits && icrcGood(this.packets, at, length) ? ICRC_GOOD : 0
+    if (i === 0) this.tellHealth()
+  }
+
+  private tellHealth(): void {
+    this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
+  }
+
+  /** Sets what is watched from now on; an empty object ends it. */
+  observe(watch: Watch): void {
+    this.watch = watch
+    this.updateWatched()
+  }
+
+  /**
+   * Cuts the power before the `command`-th command from now, 0 being the next; with `bytes`,
+   * inside it, if it is one that stores, after so many bytes. A cut that is due when a list ends
+   * strikes there.
+   */
+  armCut(command: number, bytes = 0): void {
+    this.cut = { command: this.commandCount + command, bytes }
+    this.updateWatched()
+  }
+
+  /** Cuts the power at a random command of the next list that has a fence: a group's commit. */
+  armCutInGroup(random: Random): void {
+    this.cutInGroup = random
+    this.updateWatched()
+  }
+
+  /** Cuts the power now, between two lists. */
+  die(): void {
+    this.dead = true
+    this.cut = null
+    this.cutInGroup = null
+  }
+
+  private updateWatched(): void {
+    const { onCommand, replace, trace } = this.watch
+    this.watched =
+      (onCommand ?? replace ?? trace) !== undefined || this.cut !== null || this.cutInGroup !== null
+  }
+
+  private aimAtGroup(count: number): void {
+    const random = this.cutInGroup
+    if (random === null) return
+    for (let i = 0; i < count; i++) {
+      if (this.words[i * COMMAND_WORDS + OP] !== FENCE) continue
+      const command = random.below(count + 1)
+      const length = command < count ? this.words[command * COMMAND_WORDS + LENGTH]! : 0
+      this.cutInGroup = null
+      this.armCut(command, length >= 1 && length < 2 ** 31 ? random.below(length) : 0)
+      return
+    }
+  }
+
+  /** The power goes, inside the command whose words are at `at`, or between two. */
+  private strike(at: number): void {
+    const bytes = this.cut?.bytes ?? 0
+    const op = at < 0 ? SKIP : this.words[at + OP]!
+    if (bytes > 0 && (op === COPY || op === COPY_CLEAN)) {
+      const to = this.words[at + TO]!
+      // What is torn is torn between two pieces of eight bytes, never inside one.
+      const whole = Math.min(bytes, this.words[at + LENGTH]!)
+      const stored = whole - ((to + whole) % 8)
+      if (stored > 0) this.copy(this.words[at + FROM]!, to, stored, false)
+    }
+    this.die()
+    this.options.onCut?.()
+  }
+
+  get statistics(): MachineStatistics {
+    const commands: Record<string, number> = {}
+    OP_NAMES.forEach((name, op) => {
+      if (op > 0) commands[name] = this.counts[op]!
+    })
+    return {
+      runs: this.runs,
+      commands,
+      fences: this.nvdimm.fences - this.fencesBefore,
+      bytesStored: this.nvdimm.bytesStored - this.storedBefore,
+      linesCleaned: this.nvdimm.linesCleaned - this.cleanedBefore,
+      framesSent: this.framesSent,
+      bytesSent: this.bytesSent,
+    }
+  }
+}

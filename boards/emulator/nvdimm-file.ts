@@ -1,0 +1,139 @@
+/**
+ * An NVDIMM whose durable content is a file: the raw image of the part, byte for byte.
+ *
+ * What always holds:
+ * - What a fence made durable has been handed to the operating system before the fence returns, so
+ *   a process that is killed loses nothing fenced. (A crash of the whole machine may: the file
+ *   stands for memory, it is not flushed to the disk at every fence.)
+ * - An existing file is never made longer or shorter, and a file that is refused is left alone.
+ * - What is not content (poisoned lines, unsafe shutdowns, a failed save) stands in a small file
+ *   beside it, which exists only if there is something to say.
+ */
+
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
+
+/** Ends the name of the file beside the image. */
+const CONDITION_SUFFIX = '.condition'
+
+export type NvdimmFileCode =
+  | 'NVDIMM_OPEN' // the file cannot be opened, made or read
+  | 'NVDIMM_SIZE' // no part has that size, or not the size that was asked for
+  | 'NVDIMM_CONDITION' // the file beside the image is not one of ours
+
+export class NvdimmFileError extends Error {
+  override readonly name = 'NvdimmFileError'
+  readonly code: NvdimmFileCode
+
+  constructor(code: NvdimmFileCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+export interface NvdimmFileOptions {
+  readonly path: string
+  /** Makes the file, of that many bytes, if it does not exist; else its size must be that. */
+  readonly bytes?: number
+  /** Never writes the file: what is stored lives in memory only. */
+  readonly readOnly?: boolean
+  readonly adrFences?: number
+}
+
+/** Opens or makes the image. Throws an NvdimmFileError. */
+export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
+  const { path, readOnly = false, adrFences = 0 } = options
+  const made = !readOnly && options.bytes !== undefined && !existsSync(path)
+  if (made) checkSize(path, options.bytes!)
+  const descriptor = openFile(path, readOnly ? 'r' : made ? 'wx+' : 'r+')
+  try {
+    if (made) ftruncateSync(descriptor, options.bytes!)
+    const bytes = fstatSync(descriptor).size
+    checkSize(path, bytes)
+    if (options.bytes !== undefined && options.bytes !== bytes) {
+      const message = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
+      throw new NvdimmFileError('NVDIMM_SIZE', message)
+    }
+    const condition = readCondition(path)
+    const content = readContent(path, descriptor, bytes)
+    const part = { bytes, content, adrFences, ...(condition === null ? {} : { condition }) }
+    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(path, descriptor) })
+    const memoryOnly = new Nvdimm(part)
+    closeSync(descriptor)
+    return memoryOnly
+  } catch (error) {
+    closeSync(descriptor)
+    throw error
+  }
+}
+
+function openFile(path: string, flags: string): number {
+  try {
+    return openSync(path, flags)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new NvdimmFileError('NVDIMM_OPEN', `cannot open the NVDIMM image: ${reason}`, cause)
+  }
+}
+
+function checkSize(path: string, bytes: number): void {
+  if (bytes > 0 && bytes % PAGE_BYTES === 0 && bytes <= NVDIMM_BYTES_MAX) return
+  const message = `${path}: ${bytes} bytes; a part has a multiple of 4096, up to 1 GiB`
+  throw new NvdimmFileError('NVDIMM_SIZE', message)
+}
+
+function readContent(path: string, descriptor: number, bytes: number): Uint8Array {
+  const content = new Uint8Array(bytes)
+  for (let at = 0; at < bytes; ) {
+    const count = readSync(descriptor, content, at, bytes - at, at)
+    if (count === 0) throw new NvdimmFileError('NVDIMM_OPEN', `${path} ended while it was read`)
+    at += count
+  }
+  return content
+}
+
+function readCondition(path: string): Condition | null {
+  const beside = path + CONDITION_SUFFIX
+  if (!existsSync(beside)) return null
+  try {
+    const read = JSON.parse(readFileSync(beside, 'utf8')) as Condition
+    const { dirtyShutdowns, saveFailed, poisonedLines } = read
+    if (!Number.isInteger(dirtyShutdowns) || !poisonedLines.every(Number.isInteger)) throw read
+    return { dirtyShutdowns, saveFailed: saveFailed === true, poisonedLines }
+  } catch (cause) {
+    throw new NvdimmFileError('NVDIMM_CONDITION', `${beside} is damaged`, cause)
+  }
+}
+
+function fileBacking(path: string, descriptor: number): Backing {
+  const beside = path + CONDITION_SUFFIX
+  return {
+    write(durable, at, length): void {
+      for (let done = 0; done < length; ) {
+        done += writeSync(descriptor, durable, at + done, length - done, at + done)
+      }
+    },
+    note(condition): void {
+      const { dirtyShutdowns, saveFailed, poisonedLines } = condition
+      if (dirtyShutdowns === 0 && !saveFailed && poisonedLines.length === 0) {
+        rmSync(beside, { force: true })
+      } else {
+        writeFileSync(beside, `${JSON.stringify(condition)}\n`)
+      }
+    },
+    close(): void {
+      closeSync(descriptor)
+    },
+  }
+}

@@ -1,0 +1,378 @@
+/**
+ * The emulated NVDIMM: memory that keeps, after a power cut, only what it must (crash-model 2.1).
+ *
+ * What always holds:
+ * - `live` is what loads see, `durable` what is in the persistence domain. A store changes `live`
+ *   alone; only `fence`, `powerCut` and nothing else change `durable`.
+ * - A store is cut at aligned pieces of eight bytes, and only a piece is atomic. A fence makes
+ *   durable the pieces whose line was cleaned after they were stored; a piece that is never
+ *   cleaned stays pending for ever, a piece stored after the clean waits for the next one.
+ * - What a power cut leaves of the pending pieces is for the adversary to say (power-cut.ts).
+ * - A line with a media error is never read as data. A partial write does not heal it; a write of
+ *   the whole line does, once the error was cleared, and survives a cut once it is durable.
+ * - Where the part is stricter than any hardware, it is on purpose: a fence that failed forgets
+ *   the write-backs it should have waited for, so that asking again proves nothing.
+ *
+ * Offsets and lengths are bytes; the caller (machine.ts) has checked that they are inside.
+ */
+
+import {
+  ARMED,
+  DONE,
+  FLUSH_FAILED,
+  MEDIA_ERROR,
+  NOT_ARMED,
+  SAVE_FAILED,
+} from '../../firmware/hal.ts'
+import { LINE_BYTES } from '../../firmware/limits.ts'
+import type { Journal } from './journal.ts'
+import { HEALS, Pending } from './pending.ts'
+
+/** Parts are a multiple of this size, and at most 1 GiB: offsets stay int32. */
+export const PAGE_BYTES = 4096
+export const NVDIMM_BYTES_MAX: number = 2 ** 30
+
+const LINE_WORDS = LINE_BYTES / 4
+
+/** From this length on, the engine's own copy beats a loop over words, bytes. */
+const LOOP_BYTES_MAX = 512
+
+/* What may be the matter with a line. */
+const POISONED = 1 // loads fail
+const POISONED_DURABLY = 2 // loads fail after a power cut, too
+const ERROR_CLEARED = 4 // the next write of the whole line heals it
+const REFUSES_WRITES = 8
+
+/** Where the durable content lives when the process does not. */
+export interface Backing {
+  /** Takes over [at, at + length) of the durable content; throws if it cannot. */
+  write(durable: Uint8Array, at: number, length: number): void
+  /** Takes over what is not content. */
+  note(condition: Condition): void
+  close(): void
+}
+
+/** What a part remembers of itself besides its content. */
+export interface Condition {
+  readonly dirtyShutdowns: number
+  readonly saveFailed: boolean
+  readonly poisonedLines: readonly number[]
+}
+
+export interface NvdimmOptions {
+  /** Bytes of the part: a multiple of 4096, at most 1 GiB. */
+  readonly bytes: number
+  /** How many of the last fences an ADR failure may take back; 0 costs nothing. */
+  readonly adrFences?: number
+  readonly backing?: Backing
+  /** What the part holds at first; zeros without it. */
+  readonly content?: Uint8Array
+  readonly condition?: Condition
+}
+
+/** The lines that one fence made durable, with what was durable before. */
+export interface FencedLines {
+  readonly lines: number[]
+  readonly before: Int32Array[]
+}
+
+export class Nvdimm {
+  readonly bytes: number
+  readonly live: Uint8Array
+  readonly durable: Uint8Array
+  readonly liveWords: Int32Array
+  readonly durableWords: Int32Array
+  readonly pendingStores: Pending
+  /** Changes to be taken back at the end of a visit (power-cut.ts); null in normal operation. */
+  journal: Journal | null = null
+  backing: Backing | null
+  readonly adrFences: number
+  /** The last `adrFences` fences, oldest first. */
+  fenced: FencedLines[] = []
+
+  /** Whether the save energy is armed; without it no fence succeeds. */
+  armed = true
+  /** Whether the last save failed: `failSave` says so. */
+  saveFailed = false
+  /** Unsafe shutdowns so far. */
+  dirtyShutdowns = 0
+  /** How many of the next fences fail. */
+  fencesToFail = 0
+
+  /** Counted since the part was made: fences that succeeded, bytes stored, lines cleaned. */
+  fences = 0
+  bytesStored = 0
+  linesCleaned = 0
+
+  private readonly flags: Uint8Array
+  private faultyLines = 0
+  private sourceBytes: Uint8Array
+  private sourceWords: Int32Array
+  private readonly rewound: Int32Array = new Int32Array(LINE_WORDS)
+
+  constructor(options: NvdimmOptions) {
+    const { bytes } = options
+    if (!Number.isInteger(bytes / PAGE_BYTES) || bytes <= 0 || bytes > NVDIMM_BYTES_MAX) {
+      throw new RangeError(`an NVDIMM of ${bytes} bytes: not a multiple of 4096 up to 1 GiB`)
+    }
+    this.bytes = bytes
+    this.durable = new Uint8Array(bytes)
+    if (options.content !== undefined) this.durable.set(options.content)
+    this.live = options.content === undefined ? new Uint8Array(bytes) : this.durable.slice()
+    this.liveWords = new Int32Array(this.live.buffer)
+    this.durableWords = new Int32Array(this.durable.buffer)
+    this.pendingStores = new Pending(bytes / LINE_BYTES)
+    this.flags = new Uint8Array(bytes / LINE_BYTES)
+    this.sourceBytes = this.live
+    this.sourceWords = this.liveWords
+    this.adrFences = options.adrFences ?? 0
+    this.backing = null
+    for (const line of options.condition?.poisonedLines ?? []) this.poison(line)
+    this.saveFailed = options.condition?.saveFailed ?? false
+    this.dirtyShutdowns = options.condition?.dirtyShutdowns ?? 0
+    this.backing = options.backing ?? null
+  }
+
+  /** The health bits of hal.ts. */
+  health(): number {
+    return (this.armed ? ARMED : 0) | (this.saveFailed ? SAVE_FAILED : 0)
+  }
+
+  /**
+   * Stores `length` bytes of `source` at `at`: DONE, or MEDIA_ERROR if a line refuses, and then
+   * the lines before it are stored. `source` may be `live`, if the ranges do not overlap.
+   */
+  store(at: number, source: Uint8Array, sourceAt: number, length: number): number {
+    const count = this.faultyLines === 0 ? length : this.writable(at, length)
+    if (count > 0) {
+      this.bytesStored += count
+      this.enter(at, count)
+      this.fill(at, source, sourceAt, count)
+      if (this.faultyLines !== 0) this.heal(at, count)
+    }
+    return count === length ? DONE : MEDIA_ERROR
+  }
+
+  /** Enters the store into the log, line by line. */
+  private enter(at: number, length: number): void {
+    const pending = this.pendingStores
+    const words = this.liveWords
+    const last = (at + length - 1) >> 6
+    let line = at >> 6
+    pending.reserve(last - line + 1)
+    if (this.journal !== null) this.journal.note(this, line, last)
+    let mask = (0xff << ((at >> 3) & 7)) & 0xff
+    for (; line < last; line++) {
+      pending.append(line, mask, words)
+      mask = 0xff
+    }
+    pending.append(line, mask & (0xff >> (7 - (((at + length - 1) >> 3) & 7))), words)
+  }
+
+  /** Copies into `live`. */
+  private fill(at: number, source: Uint8Array, sourceAt: number, length: number): void {
+    if (length > LOOP_BYTES_MAX || ((at | sourceAt | length | source.byteOffset) & 3) !== 0) {
+      this.live.set(source.subarray(sourceAt, sourceAt + length), at)
+      return
+    }
+    if (source !== this.sourceBytes) {
+      this.sourceBytes = source
+      this.sourceWords = new Int32Array(source.buffer, source.byteOffset, source.length >> 2)
+    }
+    const from = this.sourceWords
+    const into = this.liveWords
+    const end = (at + length) >> 2
+    for (let i = at >> 2, j = sourceAt >> 2; i < end; i++, j++) into[i] = from[j]!
+  }
+
+  /** Starts to write back every line of [at, at + length): what was stored so far is covered. */
+  clean(at: number, length: number): void {
+    if (length === 0) return
+    const last = (at + length - 1) >> 6
+    for (let line = at >> 6; line <= last; line++) this.pendingStores.clean(line)
+    this.linesCleaned += last - (at >> 6) + 1
+  }
+
+  /** Makes durable whatever was cleaned: DONE, NOT_ARMED or FLUSH_FAILED. */
+  fence(): number {
+    const pending = this.pendingStores
+    if (!this.armed) return NOT_ARMED
+    if (this.fencesToFail > 0) {
+      this.fencesToFail--
+      for (let i = 0; i < pending.cleanedCount; i++) pending.cleanedTo[pending.cleaned[i]!] = 0
+      pending.cleanedCount = 0
+      return FLUSH_FAILED
+    }
+    this.fences++
+    if (this.adrFences > 0) this.remember()
+    const count = pending.cleanedCount
+    for (let i = 0; i < count; i++) this.settle(pending.cleaned[i]!)
+    pending.compact()
+    if (this.backing === null || count === 0) return DONE
+    return this.writeThrough(pending.cleaned.subarray(0, count))
+  }
+
+  /** Makes the cleaned stores of one line durable. */
+  private settle(line: number): void {
+    const pending = this.pendingStores
+    const end = pending.cleanedTo[line]!
+    pending.cleanedTo[line] = 0
+    if (this.journal !== null) this.journal.note(this, line, line)
+    const at = line * LINE_WORDS
+    const into = this.durableWords
+    if (pending.latest[line]! <= end) {
+      const from = this.liveWords
+      for (let i = at; i < at + LINE_WORDS; i++) into[i] = from[i]!
+    } else {
+      const words = this.rewound
+      for (let i = 0; i < LINE_WORDS; i++) words[i] = this.liveWords[at + i]!
+      pending.rewind(words, line, end, into)
+      into.set(words, at)
+    }
+    if (pending.drop(line, end)) {
+      this.restoreFlags(line, this.flags[line]! & ~POISONED_DURABLY)
+      this.noteCondition()
+    }
+  }
+
+  /** Keeps what this fence is about to replace. */
+  private remember(): void {
+    const pending = this.pendingStores
+    const lines = [...pending.cleaned.subarray(0, pending.cleanedCount)]
+    const before = lines.map((line) => this.durableWords.slice(line * 16, line * 16 + 16))
+    this.fenced.push({ lines, before })
+    if (this.fenced.length > this.adrFences) this.fenced.shift()
+  }
+
+  /** Hands the lines to the backing, neighbours together. */
+  writeThrough(lines: Int32Array): number {
+    if (this.backing === null) return DONE
+    lines.sort()
+    try {
+      let first = 0
+      for (let i = 1; i <= lines.length; i++) {
+        if (i < lines.length && lines[i]! - lines[i - 1]! <= 1) continue
+        const at = lines[first]! * LINE_BYTES
+        this.backing.write(this.durable, at, (lines[i - 1]! + 1) * LINE_BYTES - at)
+        first = i
+      }
+      return DONE
+    } catch {
+      return FLUSH_FAILED
+    }
+  }
+
+  /** Whether every line of [at, at + length) can be read. */
+  readable(at: number, length: number): boolean {
+    if (this.faultyLines === 0 || length === 0) return true
+    const last = (at + length - 1) >> 6
+    for (let line = at >> 6; line <= last; line++) {
+      if ((this.flags[line]! & POISONED) !== 0) return false
+    }
+    return true
+  }
+
+  /** Gives a line, by number, an uncorrectable error. Stores before it heal it no more. */
+  poison(line: number): void {
+    const { latest, previous, mask } = this.pendingStores
+    for (let at = latest[line]! - 1; at >= 0; at = previous[at]! - 1) mask[at] = mask[at]! & ~HEALS
+    this.changeFlags(line, POISONED | POISONED_DURABLY, ERROR_CLEARED)
+    this.noteCondition()
+  }
+
+  /** Clears the errors of the lines of [at, at + length): a write of a whole line now heals it. */
+  clearPoison(at: number, length: number): void {
+    if (this.faultyLines === 0 || length === 0) return
+    const last = (at + length - 1) >> 6
+    for (let line = at >> 6; line <= last; line++) {
+      if ((this.flags[line]! & POISONED) !== 0) this.changeFlags(line, ERROR_CLEARED, 0)
+    }
+  }
+
+  /** Makes a line, by number, refuse every store, or take stores again. */
+  refuseWrites(line: number, refuse = true): void {
+    this.changeFlags(line, refuse ? REFUSES_WRITES : 0, refuse ? 0 : REFUSES_WRITES)
+  }
+
+  /** Says that the last save failed, or, by an operator, that all is well again. */
+  failSave(failed = true): void {
+    this.saveFailed = failed
+    this.noteCondition()
+  }
+
+  isPoisoned(line: number): boolean {
+    return (this.flags[line]! & POISONED) !== 0
+  }
+
+  /** How many bytes of a store the medium takes before a line refuses. */
+  private writable(at: number, length: number): number {
+    const last = (at + length - 1) >> 6
+    for (let line = at >> 6; line <= last; line++) {
+      if ((this.flags[line]! & REFUSES_WRITES) === 0) continue
+      return Math.max(0, line * LINE_BYTES - at)
+    }
+    return length
+  }
+
+  /** Marks the stores just entered that rewrote a whole line after its error was cleared. */
+  private heal(at: number, length: number): void {
+    const pending = this.pendingStores
+    const end = (at + length) >> 6
+    for (let line = (at + LINE_BYTES - 1) >> 6; line < end; line++) {
+      if ((this.flags[line]! & ERROR_CLEARED) === 0) continue
+      this.changeFlags(line, 0, POISONED | ERROR_CLEARED)
+      const entry = pending.latest[line]! - 1
+      pending.mask[entry] = pending.mask[entry]! | HEALS
+    }
+  }
+
+  private changeFlags(line: number, set: number, clear: number): void {
+    if (this.journal !== null) this.journal.note(this, line, line)
+    this.restoreFlags(line, (this.flags[line]! | set) & ~clear)
+  }
+
+  /** The flags of a line, for the journal and for power-cut.ts. */
+  lineFlags(line: number): number {
+    return this.flags[line]!
+  }
+
+  restoreFlags(line: number, flags: number): void {
+    if (this.flags[line] !== 0) this.faultyLines--
+    if (flags !== 0) this.faultyLines++
+    this.flags[line] = flags
+  }
+
+  /**
+   * What a cut leaves of a line's media error: what is durable of it, healed or not. A clear-error
+   * that was not followed by a durable write of the line is gone.
+   */
+  flagsAfterCut(line: number, healed: boolean): number {
+    const kept = this.flags[line]! & (POISONED_DURABLY | REFUSES_WRITES)
+    if ((kept & POISONED_DURABLY) === 0 || healed) return kept & REFUSES_WRITES
+    return kept | POISONED
+  }
+
+  /** Every line whose flags a cut may change. */
+  faulty(): number[] {
+    const lines: number[] = []
+    if (this.faultyLines === 0) return lines
+    for (let line = 0; line < this.flags.length; line++) {
+      if (this.flags[line] !== 0) lines.push(line)
+    }
+    return lines
+  }
+
+  /** Tells the backing what is not content. */
+  noteCondition(): void {
+    if (this.backing === null) return
+    const poisonedLines = this.faulty().filter((line) => this.flags[line]! & POISONED_DURABLY)
+    const { dirtyShutdowns, saveFailed } = this
+    this.backing.note({ dirtyShutdowns, saveFailed, poisonedLines })
+  }
+
+  /** Ends the use of the backing. What was not fenced is lost, as it is when a process dies. */
+  close(): void {
+    this.backing?.close()
+    this.backing = null
+  }
+}

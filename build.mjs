@@ -1,0 +1,240 @@
+/**
+ * Sets up, builds and runs Perdure: `node build.mjs start | test | build | bench | check [...]`.
+ *
+ * What always holds:
+ * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
+ *   locked packages are there, only `node:` modules are loaded.
+ * - A build leaves every product whole: each file is written aside and renamed into place, so a
+ *   program that starts during a build reads the old file or the new one.
+ * - Set-up talks on stderr; stdout belongs to the command that is run.
+ *
+ * The products, all in `dist/`:
+ *   firmware.js   the firmware, for QuickJS: one script that leaves the global `perdure`. The
+ *                 emulator reads it when it powers on.
+ *   index.js      the host driver
+ *   emulator.js   the emulated DPU
+ *   perdure.js    the command
+ *   chunk-*.js    what these three share, once, so that an error class is the same class in each
+ *   types/        declarations, made by `build` only
+ */
+
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = dirname(fileURLToPath(import.meta.url))
+const DIST = join(ROOT, 'dist')
+const MODULES = join(ROOT, 'node_modules')
+
+/** Node version that every product runs on; `await using` and the like are lowered to it. */
+const NODE_TARGET = 'node20.19'
+
+/** A failure that is explained by its message alone. */
+class Stop extends Error {}
+
+/**
+ * Whether node_modules holds what package-lock.json says, package by package.
+ *
+ * npm writes its own record of an installation as the last step, so one that was interrupted is
+ * not taken for whole. A package for another platform may be absent.
+ */
+function installed() {
+  const record = join(MODULES, '.package-lock.json')
+  if (!existsSync(record)) return false
+  const there = JSON.parse(readFileSync(record, 'utf8')).packages
+  const locked = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages
+  for (const [path, wanted] of Object.entries(locked)) {
+    if (path === '') continue
+    const found = there[path]
+    if (found === undefined && wanted.optional) continue
+    if (found === undefined || found.version !== wanted.version) return false
+    if (found.integrity !== wanted.integrity || !existsSync(join(ROOT, path))) return false
+  }
+  return true
+}
+
+/** Installs the locked packages, with every install script refused, when they are not there. */
+function setUp() {
+  const [major, minor] = process.versions.node.split('.').map(Number)
+  if (major < 20 || (major === 20 && minor < 19)) {
+    throw new Stop(`Perdure needs Node 20.19 or later; this is ${process.versions.node}.`)
+  }
+  if (installed()) return
+  process.stderr.write('perdure: installing the locked packages (npm ci --ignore-scripts)\n')
+  const flags = ['ci', '--ignore-scripts', '--include=dev', '--no-audit', '--no-fund']
+  const npm = process.env.npm_execpath ?? ''
+  const own = basename(npm) === 'npm-cli.js'
+  const done = own
+    ? spawnSync(process.execPath, [npm, ...flags], { cwd: ROOT, stdio: ['ignore', 2, 2] })
+    : spawnSync('npm', flags, { cwd: ROOT, stdio: ['ignore', 2, 2] })
+  if (done.error) throw new Stop(`npm could not be started: ${done.error.message}`)
+  if (done.status !== 0) throw new Stop('npm could not install the locked packages; see above.')
+  if (!installed()) throw new Stop('npm left packages that differ from package-lock.json.')
+}
+
+/** Bundles `entries` (name in dist → source) and returns the files, not yet written. */
+async function bundle(entries, options) {
+  const { build } = await import('esbuild')
+  for (const source of Object.values(entries)) {
+    if (!existsSync(join(ROOT, source))) throw new Stop(`${source} is missing: cannot build.`)
+  }
+  try {
+    const result = await build({
+      absWorkingDir: ROOT,
+      entryPoints: Object.entries(entries).map(([out, source]) => ({ in: source, out })),
+      outdir: DIST,
+      bundle: true,
+      write: false,
+      charset: 'utf8',
+      legalComments: 'none',
+      logLevel: 'warning',
+      ...options,
+    })
+    return result.outputFiles
+  } catch {
+    throw new Stop('The build failed; see above.')
+  }
+}
+
+/** The firmware: nothing of Node can be imported, and exported constants fold into literals. */
+function bundleFirmware() {
+  return bundle(
+    { firmware: 'firmware/main.ts' },
+    {
+      platform: 'neutral',
+      target: 'es2023',
+      format: 'iife',
+      globalName: 'perdure',
+      minifySyntax: true,
+    },
+  )
+}
+
+function bundleForNode(entries, options = {}) {
+  return bundle(entries, {
+    platform: 'node',
+    target: NODE_TARGET,
+    format: 'esm',
+    packages: 'external',
+    ...options,
+  })
+}
+
+/** Puts `files` into dist, the shared pieces first, each by one rename. */
+function place(files) {
+  mkdirSync(DIST, { recursive: true })
+  const isChunk = (file) => basename(file.path).startsWith('chunk-')
+  for (const file of [...files].sort((a, b) => Number(isChunk(b)) - Number(isChunk(a)))) {
+    const aside = `${file.path}.${process.pid}`
+    const runs = basename(file.path) === 'perdure.js'
+    writeFileSync(aside, runs ? `#!/usr/bin/env node\n${file.text}` : file.contents)
+    if (runs) chmodSync(aside, 0o755)
+    renameSync(aside, file.path)
+  }
+}
+
+/** Removes shared pieces that no product names any more. */
+function sweep(files) {
+  const kept = new Set(files.map((file) => basename(file.path)))
+  for (const name of readdirSync(DIST)) {
+    if (name.startsWith('chunk-') && !kept.has(name)) rmSync(join(DIST, name), { force: true })
+  }
+}
+
+/** Builds everything that runs. About 0.2 s. */
+export async function build() {
+  const [firmware, node] = await Promise.all([
+    bundleFirmware(),
+    bundleForNode(
+      {
+        index: 'host-driver/index.ts',
+        emulator: 'boards/emulator/index.ts',
+        perdure: 'host-driver/cli.ts',
+      },
+      { splitting: true, chunkNames: 'chunk-[hash]' },
+    ),
+  ])
+  place([...firmware, ...node])
+  sweep(node)
+}
+
+/** Runs a program of this repository to its end; resolves to its exit code. */
+function run(file, args) {
+  // An interrupt reaches the program as well, and it is the program that decides what follows.
+  const hold = () => {}
+  process.on('SIGINT', hold)
+  const child = spawn(process.execPath, [file, ...args], { cwd: process.cwd(), stdio: 'inherit' })
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      process.off('SIGINT', hold)
+      resolve(code ?? (signal === 'SIGINT' ? 130 : 1))
+    })
+  })
+}
+
+/** The JavaScript file behind a package's command. */
+function command(name, bin) {
+  const about = JSON.parse(readFileSync(join(MODULES, name, 'package.json'), 'utf8'))
+  return join(MODULES, name, typeof about.bin === 'string' ? about.bin : about.bin[bin])
+}
+
+async function check() {
+  const tsc = command('typescript', 'tsc')
+  const codes = [
+    await run(tsc, ['-p', join(ROOT, 'tsconfig.json')]),
+    await run(tsc, ['-p', join(ROOT, 'firmware/tsconfig.json')]),
+    await run(command('@biomejs/biome', 'biome'), ['check', '--error-on-warnings', ROOT]),
+  ]
+  return codes.find((code) => code !== 0) ?? 0
+}
+
+const COMMANDS = {
+  async start(args) {
+    await build()
+    return run(join(DIST, 'perdure.js'), ['demo', ...args])
+  },
+  async test(args) {
+    await build()
+    return run(command('vitest', 'vitest'), ['run', '--root', ROOT, ...args])
+  },
+  async build() {
+    await build()
+    rmSync(join(DIST, 'types'), { recursive: true, force: true })
+    return run(command('typescript', 'tsc'), ['-p', join(ROOT, 'tsconfig.types.json')])
+  },
+  async bench(args) {
+    await build()
+    place(await bundleForNode({ bench: 'test/bench.ts' }))
+    return run(join(DIST, 'bench.js'), args)
+  },
+  check,
+}
+
+async function main([name = 'build', ...args]) {
+  if (!Object.hasOwn(COMMANDS, name)) {
+    throw new Stop(`Unknown command ${name}: ${Object.keys(COMMANDS).join(', ')}.`)
+  }
+  setUp()
+  return COMMANDS[name](args)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    process.exitCode = await main(process.argv.slice(2))
+  } catch (error) {
+    if (!(error instanceof Stop)) throw error
+    process.stderr.write(`perdure: ${error.message}\n`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,141 @@
+// hot path
+/**
+ * The list of commands that the firmware composes and hands to the board in one call.
+ *
+ * What always holds: the list is empty after every run; nothing reaches memory or the wire but
+ * through it; a command is five numbers, so composing one allocates nothing.
+ */
+
+import { assert } from './assert.ts'
+import {
+  AUX,
+  CHECK,
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  COMPARE,
+  COPY,
+  COPY_CLEAN,
+  FENCE,
+  FROM,
+  LENGTH,
+  type Machine,
+  OP,
+  RESULT,
+  SKIP,
+  TO,
+  TRANSMIT,
+} from './hal.ts'
+import { COMMANDS_MAX } from './limits.ts'
+
+export interface CommandList {
+  readonly machine: Machine
+  readonly words: Float64Array
+  /** Commands composed and not yet run. */
+  count: number
+}
+
+export function createCommandList(machine: Machine): CommandList {
+  const words = new Float64Array(machine.memory, COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
+  return { machine, words, count: 0 }
+}
+
+/** Appends one command; its number in the list is returned, to look at its result. */
+export function append(
+  list: CommandList,
+  op: number,
+  from: number,
+  to: number,
+  length: number,
+  aux: number,
+): number {
+  const index = list.count
+  const words = list.words
+  const at = index * COMMAND_WORDS
+  if (index === COMMANDS_MAX) assert(false, 'a list holds at most COMMANDS_MAX commands')
+  words[at + OP] = op
+  words[at + FROM] = from
+  words[at + TO] = to
+  words[at + LENGTH] = length
+  words[at + AUX] = aux
+  words[at + RESULT] = 0
+  list.count = index + 1
+  return index
+}
+
+export function copy(list: CommandList, from: number, to: number, length: number): number {
+  return append(list, COPY, from, to, length, 0)
+}
+
+/** Copies and starts the write-back; `tag` is the composer's own mark, read by nobody else. */
+export function copyClean(
+  list: CommandList,
+  from: number,
+  to: number,
+  length: number,
+  tag: number,
+): number {
+  return append(list, COPY_CLEAN, from, to, length, tag)
+}
+
+export function fence(list: CommandList): number {
+  return append(list, FENCE, 0, 0, 0, 0)
+}
+
+/** The 16-byte check code of [from, from + length) under the key at `keyAt`, left at `to`. */
+export function checkCode(
+  list: CommandList,
+  from: number,
+  to: number,
+  length: number,
+  keyAt: number,
+): number {
+  return append(list, CHECK, from, to, length, keyAt)
+}
+
+export function compare(list: CommandList, from: number, to: number, length: number): number {
+  return append(list, COMPARE, from, to, length, 0)
+}
+
+export function transmit(list: CommandList, at: number, length: number): number {
+  return append(list, TRANSMIT, at, 0, length, 0)
+}
+
+/** The result of the command of that number, still readable after the run. */
+export function resultOf(list: CommandList, index: number): number {
+  return list.words[index * COMMAND_WORDS + RESULT]!
+}
+
+export function tagOf(list: CommandList, index: number): number {
+  return list.words[index * COMMAND_WORDS + AUX]!
+}
+
+/**
+ * Runs the list and empties it. Returns -1 when every command was done, else the number of the one
+ * that failed: nothing behind it has happened.
+ */
+export function run(list: CommandList): number {
+  const count = list.count
+  list.count = 0
+  if (count === 0) return -1
+  const done = list.machine.run(count)
+  return done === count ? -1 : done
+}
+
+/**
+ * Runs the list to its end whatever fails: each command that failed keeps its error as its result,
+ * and the others are done. For examining a medium that may have errors anywhere.
+ */
+export function runAll(list: CommandList): void {
+  const count = list.count
+  list.count = 0
+  const words = list.words
+  let from = 0
+  while (from < count) {
+    const done = list.machine.run(count)
+    if (done === count) return
+    // Done and failed commands become skips, which keep their results: a second run passes over.
+    for (let i = from; i <= done; i++) words[i * COMMAND_WORDS + OP] = SKIP
+    from = done + 1
+    if (resultOf(list, done) === 0) return
+  }
+}

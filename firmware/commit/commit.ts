@@ -1,0 +1,388 @@
+// hot path
+/**
+ * The crash-atomic write of a group of records (source 1; D-2, D-4, D-7).
+ *
+ * The argument. Let `old` be what a record holds durably in every copy, `new` what is written.
+ *
+ *   stage 0  every record's intent into its lane, phase A; lanes of the last group cleared   ▸F1▸
+ *   stage 1  `new` into every copy A                                                         ▸F2▸
+ *   stage 2  phase B into every lane                          ▸F3▸ level 1 is acknowledged here
+ *   stage 3  `new` into every copy B                          ▸F4▸ level 2 is acknowledged here
+ *   stage 4… further copies, each behind its own fence        ▸F5▸ …
+ *
+ * A cut before F1: no slot was touched; whatever the lane says, all copies are `old`.
+ * Between F1 and F2: only A is dirty, and the lane says so: B is whole and `old`; B goes over A.
+ * Between F2 and F3: A is `new`, B `old`, both whole; the lane says A or B; either is right, as
+ *   nothing was acknowledged.
+ * Between F3 and F4: the lane says B: A is whole and `new`, it goes over B, torn or not.
+ * Behind F4: A and B are `new`; the lane may say B for ever: A over B changes nothing.
+ *
+ * What always holds: at most one copy of a record has unfenced stores; the acknowledgement of a
+ * level stands in the list behind the fence that made its copies durable; a group has no record
+ * twice, so the next write of a record begins when this one is durable in every copy; the clearing
+ * of a lane is fenced (F1) before any slot of a later write is touched.
+ *
+ * Each fence is needed: test/fences.test.ts leaves out one after the other and finds the loss.
+ */
+
+import { assert } from '../assert.ts'
+import {
+  type CommandList,
+  checkCode,
+  copy,
+  copyClean,
+  fence,
+  resultOf,
+  run,
+  runAll,
+  tagOf,
+} from '../command-list.ts'
+import { type Fault, FLUSH, MEDIA, NOT_ARMED, PASS } from '../fault.ts'
+import * as hal from '../hal.ts'
+import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES } from '../limits.ts'
+import { type Region, slotAddress } from '../memory/region.ts'
+import { LANES_AT } from '../memory/superblock.ts'
+import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
+import {
+  type Intent,
+  LANE_CHECKED_AT,
+  LANE_CHECKED_BYTES,
+  LANE_CODE_AT,
+  PHASE_B,
+  PHASE_WORD_BYTES,
+  writeIntent,
+  writePhaseWord,
+} from './lane.ts'
+import {
+  CHECKED_AT,
+  imageBytes,
+  SLOT_HEADER_BYTES,
+  type SlotContent,
+  writeSlotHeader,
+} from './slot.ts'
+
+const STAGE_LANES = 0
+const STAGE_FIRST_COPY = 1
+const STAGE_PHASE = 2
+const STAGES = 2 + COPIES_MAX
+
+/** One record of a group. Its image is complete in packet memory before it is added (D-7). */
+export interface GroupItem extends SlotContent, Intent {
+  /** Address of the image in packet memory: the header line, then the data. */
+  imageAt: number
+  region: Region
+  /** Whose record it is, and the PSN that ended it: for the acknowledgement, not for the commit. */
+  owner: number
+  psn: number
+  segment: number
+  wantsAck: boolean
+  /** Staging buffer that holds the image, or -1. */
+  staging: number
+  lane: number
+  /** Copies that are durable. */
+  durable: number
+  /** PASS, or why the record was not taken. */
+  fault: Fault
+  /** The stage in which the medium refused, or -1. */
+  failedStage: number
+  /** Was it acknowledged before the medium refused a further copy? */
+  acknowledged: boolean
+}
+
+export interface Commit {
+  readonly list: CommandList
+  readonly words: Int32Array
+  readonly items: GroupItem[]
+  count: number
+  /** Counter and incarnation of the next record; the incarnation is above bit 44. */
+  sequenceLow: number
+  sequenceHigh: number
+  /** Lanes that hold a line which must be cleared: 1. */
+  readonly dirtyLanes: Uint8Array
+  /** Lanes that must be left as they are, because a repair failed: 1. */
+  readonly retiredLanes: Uint8Array
+  /** Why nothing is taken any more (D-13), or PASS. */
+  closed: Fault
+  /** Appends the acknowledgements that are due when so many copies are durable. */
+  acknowledge: (copies: number) => void
+  /** Where each stage ends in the list. */
+  readonly ends: Int32Array
+}
+
+/** Which slots the group holds, so that no record is in it twice. */
+const PLACES = 256
+
+export interface GroupIndex {
+  readonly stamps: Int32Array
+  readonly members: Int32Array
+  stamp: number
+}
+
+export function createGroupIndex(): GroupIndex {
+  return { stamps: new Int32Array(PLACES), members: new Int32Array(PLACES), stamp: 1 }
+}
+
+/** `anyRegion` fills the items until they are used. */
+export function createCommit(list: CommandList, anyRegion: Region): Commit {
+  const items: GroupItem[] = []
+  for (let i = 0; i < BURST_FRAMES; i++) items.push(blankItem(anyRegion))
+  return {
+    list,
+    words: new Int32Array(list.machine.memory),
+    items,
+    count: 0,
+    sequenceLow: 0,
+    sequenceHigh: 0,
+    dirtyLanes: new Uint8Array(LANES),
+    retiredLanes: new Uint8Array(LANES),
+    closed: PASS,
+    acknowledge: nobody,
+    ends: new Int32Array(STAGES),
+  }
+}
+
+function nobody(): void {}
+
+function blankItem(region: Region): GroupItem {
+  return {
+    imageAt: 0,
+    region,
+    regionId: 0,
+    record: 0,
+    slot: 0,
+    length: 0,
+    sequenceLow: 0,
+    sequenceHigh: 0,
+    clientLow: 0,
+    clientHigh: 0,
+    operationLow: 0,
+    operationHigh: 0,
+    wait: 0,
+    owner: 0,
+    psn: 0,
+    segment: 0,
+    wantsAck: false,
+    staging: -1,
+    lane: 0,
+    durable: 0,
+    fault: PASS,
+    failedStage: -1,
+    acknowledged: false,
+  }
+}
+
+/** Is that record in the group already? Then the group must be committed first (I4). */
+export function groupHolds(
+  index: GroupIndex,
+  commit: Commit,
+  region: Region,
+  slot: number,
+): boolean {
+  const place = (slot ^ (region.index << 5)) & (PLACES - 1)
+  if (index.stamps[place] !== index.stamp) return false
+  const one = commit.items[index.members[place]!]!
+  if (one.slot === slot && one.region === region) return true
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.slot === slot && item.region === region) return true
+  }
+  return false
+}
+
+/** Marks the record last added as held. */
+export function groupAdd(index: GroupIndex, commit: Commit): void {
+  const member = commit.count - 1
+  const item = commit.items[member]!
+  const place = (item.slot ^ (item.region.index << 5)) & (PLACES - 1)
+  index.stamps[place] = index.stamp
+  index.members[place] = member
+}
+
+/** Gives the item the next sequence, and writes its slot header and its intent. */
+export function sealItem(commit: Commit, item: GroupItem): void {
+  commit.sequenceLow = (commit.sequenceLow + 1) >>> 0
+  if (commit.sequenceLow === 0) commit.sequenceHigh += 1
+  item.sequenceLow = commit.sequenceLow
+  item.sequenceHigh = commit.sequenceHigh
+  item.regionId = item.region.id
+  item.record = item.slot
+  item.durable = 0
+  item.fault = PASS
+  item.failedStage = -1
+  item.acknowledged = false
+  writeSlotHeader(commit.words, item.imageAt, item.region, item)
+}
+
+/** Commits the group. Afterwards every item says what became of it. */
+export function commitGroup(commit: Commit): void {
+  assignLanes(commit)
+  let stage = STAGE_LANES
+  for (;;) {
+    compose(commit, stage)
+    const failed = run(commit.list)
+    if (failed < 0) break
+    stage = stageOf(commit, failed)
+    if (survive(commit, stage, failed)) continue
+    abandon(commit, stage)
+    return
+  }
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    commit.dirtyLanes[item.lane] = 1
+    if (item.fault === PASS) item.durable = item.region.copies
+  }
+}
+
+/** Lanes that a group may use: no group may have more records. */
+export function usableLanes(commit: Commit): number {
+  let usable = 0
+  for (let lane = 0; lane < LANES; lane++) if (commit.retiredLanes[lane] === 0) usable += 1
+  return usable
+}
+
+function assignLanes(commit: Commit): void {
+  let lane = 0
+  for (let i = 0; i < commit.count; i++) {
+    while (commit.retiredLanes[lane] !== 0) lane += 1
+    commit.items[i]!.lane = lane
+    lane += 1
+  }
+}
+
+export function laneAddress(lane: number): number {
+  return hal.NVDIMM_SPACE + LANES_AT + lane * LINE_BYTES
+}
+
+/** Composes the stages from `from` on; the earlier ones, already done, have no commands. */
+function compose(commit: Commit, from: number): void {
+  for (let stage = 0; stage < from; stage++) commit.ends[stage] = 0
+  if (from <= STAGE_LANES) composeLanes(commit)
+  if (from <= STAGE_FIRST_COPY) composeCopy(commit, 0)
+  if (from <= STAGE_PHASE) composePhase(commit)
+  const copies = copiesMost(commit)
+  for (let c = 1; c < copies; c++) if (from <= STAGE_PHASE + c) composeCopy(commit, c)
+}
+
+function copiesMost(commit: Commit): number {
+  let most = 0
+  for (let i = 0; i < commit.count; i++) {
+    const copies = commit.items[i]!.region.copies
+    if (copies > most) most = copies
+  }
+  return most
+}
+
+function composeLanes(commit: Commit): void {
+  const list = commit.list
+  const dirty = commit.dirtyLanes
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS) continue
+    const line = LANE_LINES_AT + item.lane * LINE_BYTES
+    composeImage(list, item)
+    writeIntent(commit.words, line, item)
+    checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
+    copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1)
+    dirty[item.lane] = 0
+  }
+  for (let lane = 0; lane < LANES; lane++) {
+    if (dirty[lane] === 0) continue
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
+    dirty[lane] = 0
+  }
+  fence(list)
+  commit.ends[STAGE_LANES] = list.count
+}
+
+/** Pads the data to whole lines with zeros, and has its check code computed. */
+function composeImage(list: CommandList, item: GroupItem): void {
+  const end = SLOT_HEADER_BYTES + item.length
+  const pad = imageBytes(item.length) - end
+  if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)
+  checkCode(list, item.imageAt + CHECKED_AT, item.imageAt, end - CHECKED_AT, item.region.keyAt)
+}
+
+function composeCopy(commit: Commit, c: number): void {
+  const list = commit.list
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS || c >= item.region.copies) continue
+    const to = slotAddress(item.region, c, item.slot)
+    copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
+  }
+  fence(list)
+  if (c > 0) commit.acknowledge(c + 1)
+  commit.ends[c === 0 ? STAGE_FIRST_COPY : STAGE_PHASE + c] = list.count
+}
+
+function composePhase(commit: Commit): void {
+  const list = commit.list
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS) continue
+    const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
+    writePhaseWord(commit.words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
+    copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, i + 1)
+  }
+  fence(list)
+  commit.acknowledge(1)
+  commit.ends[STAGE_PHASE] = list.count
+}
+
+function stageOf(commit: Commit, index: number): number {
+  let stage = 0
+  while (index >= commit.ends[stage]!) stage += 1
+  return stage
+}
+
+/**
+ * One command failed. True if the group goes on without the record that it belonged to, from the
+ * same stage: its stores are repeated with the same bytes.
+ */
+function survive(commit: Commit, stage: number, index: number): boolean {
+  const result = resultOf(commit.list, index)
+  const tag = tagOf(commit.list, index)
+  assert(result !== hal.BAD_COMMAND, 'the commit names only memory that exists')
+  if (result === hal.MEDIA_ERROR && tag > 0) {
+    const item = commit.items[tag - 1]!
+    item.fault = MEDIA
+    item.failedStage = stage
+    item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
+    item.acknowledged = item.wait <= item.durable
+    return true
+  }
+  commit.closed = result === hal.NOT_ARMED ? NOT_ARMED : FLUSH
+  return false
+}
+
+/**
+ * The part takes nothing more. What was acknowledged stands behind its fence; all else is refused.
+ * A first copy that was not fenced is not shown to readers: the second goes back over it, for the
+ * loads of this power-on; after the next one the lane, left as it is, says the same.
+ */
+function abandon(commit: Commit, stage: number): void {
+  const durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS) continue
+    item.durable = durable
+    if (durable < item.wait) item.fault = commit.closed
+    if (stage === STAGE_FIRST_COPY) {
+      const from = slotAddress(item.region, 1, item.slot)
+      copy(commit.list, from, slotAddress(item.region, 0, item.slot), item.region.stride)
+    }
+  }
+  runAll(commit.list)
+  for (let i = 0; i < commit.count; i++) commit.retiredLanes[commit.items[i]!.lane] = 1
+}
+
+/** Clears the lanes of the last group, lazily: no fence is needed, as nothing depends on it. */
+export function clearLanes(commit: Commit): void {
+  const list = commit.list
+  for (let lane = 0; lane < LANES; lane++) {
+    if (commit.dirtyLanes[lane] === 0) continue
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
+    commit.dirtyLanes[lane] = 0
+  }
+  runAll(list)
+}

@@ -1,0 +1,125 @@
+// hot path
+/**
+ * The intent lane: one line that says which record is being written, and how far it has come.
+ *
+ *    byte  0 +-----------------------------------------------+
+ *            | phase word (8 bytes)  | magic     | region    |
+ *         16 | record    | length    | sequence (64)         |
+ *         32 | wait      | 0         | 0         | 0         |
+ *         48 | check code over bytes [8, 48), 128 bits       |
+ *         64 +-----------------------------------------------+
+ *
+ *    phase word: | phase | ~phase | incarnation, 16 bits | sequence, low 32 bits |
+ *
+ * What always holds:
+ * - The phase word is one aligned chunk of eight bytes, so it is never torn; phase and complement
+ *   guard it against decay, and the sequence binds it to the entry behind it: the phase of an
+ *   earlier intent never speaks for a later one.
+ * - A line torn before F1 is harmless: no slot has been touched, so both copies of every record are
+ *   equal. A line that fails its own check is therefore no intent. Were it a decayed one, the check
+ *   codes of the slots, the second line of defence, still tell the whole copy from the torn.
+ */
+
+import { CHECK_CODE_BYTES } from './slot.ts'
+
+/** Nothing in flight. */
+export const PHASE_NONE = 0
+/** The first copy is being written; the others hold the old record. */
+export const PHASE_A = 0xa1
+/** The first copy holds the new record, durably; the others follow. */
+export const PHASE_B = 0xb2
+
+export const LANE_MAGIC = 0x5044494e
+/** Bytes [8, 48) of the line are under its check code, which stands at 48. */
+export const LANE_CHECKED_AT = 8
+export const LANE_CHECKED_BYTES = 40
+export const LANE_CODE_AT = 48
+export const PHASE_WORD_BYTES = 8
+
+if (LANE_CODE_AT + CHECK_CODE_BYTES !== 64) throw new Error('a lane is one line')
+
+// Positions in 32-bit words.
+const PHASE = 0
+const PHASE_SEQUENCE = 1
+const MAGIC = 2
+const REGION = 3
+const RECORD = 4
+const LENGTH = 5
+const SEQUENCE_LOW = 6
+const SEQUENCE_HIGH = 7
+const WAIT = 8
+
+/** An intent, as it is composed and as recovery reads it. */
+export interface Intent {
+  regionId: number
+  record: number
+  length: number
+  sequenceLow: number
+  sequenceHigh: number
+  /** Durable copies that the acknowledgement waits for, 1 to 4 (D-4). */
+  wait: number
+}
+
+export function blankIntent(): Intent {
+  return { regionId: 0, record: 0, length: 0, sequenceLow: 0, sequenceHigh: 0, wait: 0 }
+}
+
+/** Writes the eight bytes of a phase word at byte `at`, a multiple of 8. */
+export function writePhaseWord(
+  words: Int32Array,
+  at: number,
+  phase: number,
+  sequenceLow: number,
+  sequenceHigh: number,
+): void {
+  words[at >> 2] = phase | ((phase ^ 0xff) << 8) | (sequenceHigh << 16)
+  words[(at >> 2) + PHASE_SEQUENCE] = sequenceLow
+}
+
+/** Writes the line at byte `at`, in phase A; the board fills in the check code. */
+export function writeIntent(words: Int32Array, at: number, from: Intent): void {
+  const w = at >> 2
+  writePhaseWord(words, at, PHASE_A, from.sequenceLow, from.sequenceHigh)
+  words[w + MAGIC] = LANE_MAGIC
+  words[w + REGION] = from.regionId
+  words[w + RECORD] = from.record
+  words[w + LENGTH] = from.length
+  words[w + SEQUENCE_LOW] = from.sequenceLow
+  words[w + SEQUENCE_HIGH] = from.sequenceHigh
+  words[w + WAIT] = from.wait
+  words[w + WAIT + 1] = 0
+  words[w + WAIT + 2] = 0
+  words[w + WAIT + 3] = 0
+}
+
+export function readIntent(into: Intent, words: Int32Array, at: number): void {
+  const w = at >> 2
+  into.regionId = words[w + REGION]! >>> 0
+  into.record = words[w + RECORD]! >>> 0
+  into.length = words[w + LENGTH]! >>> 0
+  into.sequenceLow = words[w + SEQUENCE_LOW]! >>> 0
+  into.sequenceHigh = words[w + SEQUENCE_HIGH]! >>> 0
+  into.wait = words[w + WAIT]!
+}
+
+/** Is the whole line zero: no intent? */
+export function laneClear(words: Int32Array, at: number): boolean {
+  const w = at >> 2
+  for (let i = 0; i < 16; i++) if (words[w + i] !== 0) return false
+  return true
+}
+
+/**
+ * The phase that the line states, or -1 when its phase word does not stand for the entry behind
+ * it. The caller has verified the entry's check code.
+ */
+export function lanePhase(words: Int32Array, at: number): number {
+  const w = at >> 2
+  const word = words[w + PHASE]!
+  const phase = word & 0xff
+  if (((word >> 8) & 0xff) !== (phase ^ 0xff)) return -1
+  if (words[w + MAGIC] !== LANE_MAGIC) return -1
+  if (words[w + PHASE_SEQUENCE] !== words[w + SEQUENCE_LOW]) return -1
+  if (word >>> 16 !== (words[w + SEQUENCE_HIGH]! & 0xffff)) return -1
+  return phase === PHASE_A || phase === PHASE_B ? phase : -1
+}

@@ -1,0 +1,249 @@
+/**
+ * Recovery: after a restart, every record that was in flight is made whole (P1-19 … P1-27, D-14).
+ *
+ * What always holds:
+ * - It reads the lanes and then only the records that they name: its cost is a number of lines,
+ *   bounded by the lanes, the same for a part of a mebibyte and of a tebibyte. The one exception is
+ *   said in the report: a lane that the medium cannot deliver, or a failed save, makes every record
+ *   be looked at.
+ * - A repair is fenced before the lane that asked for it is cleared; a cut during recovery finds
+ *   the same lanes and decides the same (test/crash.test.ts cuts it three deep).
+ * - A record that cannot be settled is not written. It goes onto the superblock's list before its
+ *   lane is cleared, so it stays lost, by name, until an operator decides.
+ */
+
+import {
+  append,
+  type CommandList,
+  checkCode,
+  compare,
+  copy,
+  copyClean,
+  fence,
+  resultOf,
+  run,
+  runAll,
+} from '../command-list.ts'
+import { type Fault, FLUSH, NOT_ARMED, PASS } from '../fault.ts'
+import { CLEAR_POISON, EQUAL, MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'
+import { LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
+import { findRegionById, KIND_RECORDS, type Region, type RegionTable } from '../memory/region.ts'
+import { addLost, isLost, type Superblock } from '../memory/superblock.ts'
+import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
+import { CASES } from './cases.ts'
+import { laneAddress } from './commit.ts'
+import type { Examination } from './examine.ts'
+import {
+  blankIntent,
+  type Intent,
+  LANE_CHECKED_AT,
+  LANE_CHECKED_BYTES,
+  LANE_CODE_AT,
+  laneClear,
+  lanePhase,
+  PHASE_NONE,
+  readIntent,
+} from './lane.ts'
+import { CHECK_CODE_BYTES } from './slot.ts'
+import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
+
+/** One line of the report. */
+export interface ReportEntry {
+  regionId: number
+  record: number
+  /** 0 to 31, or 255: found by a scan. */
+  lane: number
+  /** Row of CASES. */
+  row: number
+  /** 1 if copies were overwritten, 2 if the record is lost, 4 if the medium refused the repair. */
+  flags: number
+  validMask: number
+  sequenceLow: number
+  sequenceHigh: number
+  linesRead: number
+}
+
+export const REPAIRED = 1
+export const LOST = 2
+export const REFUSED = 4
+export const SCANNED = 255
+
+/** What recovery found and did. */
+export interface Report {
+  readonly entries: ReportEntry[]
+  /** Lines read from the medium: lanes, headers, data. */
+  linesRead: number
+  lanesActive: number
+  /** Lanes that carried no intent, though they were not clear: torn before their first fence. */
+  lanesTorn: number
+  scanned: number
+  repaired: number
+  lost: number
+}
+
+export function blankReport(): Report {
+  return {
+    entries: [],
+    linesRead: 0,
+    lanesActive: 0,
+    lanesTorn: 0,
+    scanned: 0,
+    repaired: 0,
+    lost: 0,
+  }
+}
+
+/** All that recovery works on. */
+export interface Recovery {
+  readonly list: CommandList
+  readonly words: Int32Array
+  readonly examination: Examination
+  readonly regions: RegionTable
+  readonly superblock: Superblock
+  readonly report: Report
+  /** Why the part cannot be recovered now, or PASS: then no lane may be cleared. */
+  closed: Fault
+  /** Lanes that must not be cleared: 1. */
+  readonly keptLanes: Uint8Array
+}
+
+/** Adds one settled record to the report; with nothing to say of it, nothing is added. */
+export function report(
+  recovery: Recovery,
+  region: Region,
+  slot: number,
+  lane: number,
+  outcome: Outcome,
+  linesRead: number,
+): void {
+  const r = recovery.report
+  const flags =
+    (outcome.repaired > 0 ? REPAIRED : 0) |
+    (outcome.kept < 0 ? LOST : 0) |
+    (outcome.failure !== 0 ? REFUSED : 0)
+  if (outcome.repaired > 0) r.repaired += 1
+  if (outcome.kept < 0) r.lost += 1
+  if (r.entries.length === REPORT_ENTRIES) return
+  const header = recovery.examination.copies[outcome.kept < 0 ? 0 : outcome.kept]!.header
+  r.entries.push({
+    regionId: region.id,
+    record: slot,
+    lane,
+    row: outcome.row,
+    flags,
+    validMask: outcome.validMask,
+    sequenceLow: header.sequenceLow,
+    sequenceHigh: header.sequenceHigh,
+    linesRead,
+  })
+}
+
+/** Why a part that answered so takes nothing more (D-13). */
+export function closedBy(result: number): Fault {
+  return result === NOT_ARMED_RESULT ? NOT_ARMED : FLUSH
+}
+
+/** The row that a scan finds where nothing is to be done. */
+const CLEAN_ROW = CASES.findIndex((row) => row.phase === PHASE_NONE && row.then === 'none')
+
+/** Settles one record by its lane, or by a scan (`intent` null). True unless it is lost. */
+export function settleRecord(
+  recovery: Recovery,
+  region: Region,
+  slot: number,
+  lane: number,
+  phase: number,
+  intent: Intent | null,
+): boolean {
+  const { list, words, examination } = recovery
+  const before = examination.linesRead
+  const outcome = blankOutcome()
+  judgeRecord(list, words, examination, region, slot, phase, intent, outcome)
+  repairRecord(list, examination, region, slot, outcome)
+  const dull = lane === SCANNED && outcome.row === CLEAN_ROW && outcome.failure === 0
+  if (!dull) report(recovery, region, slot, lane, outcome, examination.linesRead - before)
+  if (outcome.failure !== 0) {
+    // Without a fence the lane must stay; a store that was refused leaves the check codes to tell.
+    if (outcome.failure !== MEDIA_ERROR) recovery.closed = closedBy(outcome.failure)
+    region.unsettled += 1
+  }
+  if (outcome.kept < 0) markLost(recovery, region, slot, lane)
+  return outcome.kept >= 0
+}
+
+/** A lost record goes onto the list; where the list is full its lane stays, to say it again. */
+function markLost(recovery: Recovery, region: Region, slot: number, lane: number): void {
+  if (isLost(recovery.superblock, region.id, slot)) return
+  region.unsettled += 1
+  if (addLost(recovery.superblock, region.id, slot) || lane === SCANNED) return
+  recovery.keptLanes[lane] = 1
+}
+
+/** Where recovery reads lane `lane` to, and where its recomputed check code goes. */
+function lineAt(lane: number): number {
+  return RECOVERY_AT + lane * LINE_BYTES
+}
+
+function codeAt(lane: number): number {
+  return RECOVERY_AT + (LANES + lane) * LINE_BYTES
+}
+
+/**
+ * Reads the lanes and settles what they name. Returns whether a lane could not be read, so that
+ * everything must be scanned. The lanes themselves are not yet cleared: see `clearAllLanes`.
+ */
+export function recoverLanes(recovery: Recovery): boolean {
+  const { list, words } = recovery
+  for (let lane = 0; lane < LANES; lane++) {
+    copy(list, laneAddress(lane), lineAt(lane), LINE_BYTES)
+  }
+  runAll(list)
+  let unreadable = false
+  const active: number[] = []
+  for (let lane = 0; lane < LANES; lane++) {
+    if (resultOf(list, lane) !== 0) unreadable = true
+    else if (!laneClear(words, lineAt(lane))) active.push(lane)
+  }
+  recovery.report.linesRead += LANES
+  for (let i = 0; i < active.length; i++) recoverLane(recovery, active[i]!)
+  return unreadable
+}
+
+function recoverLane(recovery: Recovery, lane: number): void {
+  const { list, words, regions } = recovery
+  checkCode(list, lineAt(lane) + LANE_CHECKED_AT, codeAt(lane), LANE_CHECKED_BYTES, KEYS_AT)
+  compare(list, codeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
+  runAll(list)
+  const whole = resultOf(list, 1) === EQUAL
+  const phase = whole ? lanePhase(words, lineAt(lane)) : -1
+  const intent = blankIntent()
+  readIntent(intent, words, lineAt(lane))
+  const region = phase < 0 ? null : findRegionById(regions, intent.regionId)
+  if (region === null || region.kind !== KIND_RECORDS || intent.record >= region.slots) {
+    recovery.report.lanesTorn += 1
+    return
+  }
+  recovery.report.lanesActive += 1
+  settleRecord(recovery, region, intent.record, lane, phase, intent)
+}
+
+/** Clears the lanes, once what they named is settled, fenced, and where lost, listed. */
+export function clearAllLanes(recovery: Recovery): Fault {
+  const { list } = recovery
+  for (let lane = 0; lane < LANES; lane++) {
+    if (recovery.keptLanes[lane] !== 0) continue
+    append(list, CLEAR_POISON, 0, laneAddress(lane), LINE_BYTES, 0)
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
+  }
+  fence(list)
+  return run(list) < 0 ? PASS : FLUSH
+}
+
+/** Looks at records [first, last) of the region with their check codes, and repairs. */
+export function scanRegion(recovery: Recovery, region: Region, first: number, last: number): void {
+  for (let slot = first; slot < last; slot++) {
+    if (isLost(recovery.superblock, region.id, slot)) continue
+    settleRecord(recovery, region, slot, SCANNED, PHASE_NONE, null)
+    recovery.report.scanned += 1
+  }
+}

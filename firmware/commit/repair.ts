@@ -1,0 +1,73 @@
+/**
+ * After a group: the records that the medium refused half-way (P1-11).
+ *
+ * What always holds: a record whose first copy was not taken goes back to the old one; a record
+ * whose first copy is durable goes forward, and when that succeeds it *is* durable and says so.
+ * Where the medium refuses the repair too, the lane stays as it is for the next recovery, and the
+ * region takes no more writes until then.
+ */
+
+import { append, copyClean, fence, run } from '../command-list.ts'
+import { PASS } from '../fault.ts'
+import { CLEAR_POISON } from '../hal.ts'
+import { LINE_BYTES } from '../limits.ts'
+import { ZEROS_AT } from '../memory-map.ts'
+import { type Commit, type GroupItem, laneAddress } from './commit.ts'
+import type { Examination } from './examine.ts'
+import { PHASE_A, PHASE_B } from './lane.ts'
+import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
+
+const STAGE_FIRST_COPY = 1
+
+/** Settles every record of the group that failed alone. Returns how many stay degraded. */
+export function repairGroup(commit: Commit, examination: Examination): number {
+  let degraded = 0
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.failedStage < 0 || commit.closed !== PASS) continue
+    if (!repairItem(commit, examination, item)) degraded += 1
+  }
+  return degraded
+}
+
+function repairItem(commit: Commit, examination: Examination, item: GroupItem): boolean {
+  if (item.failedStage < STAGE_FIRST_COPY) return clearLane(commit, item)
+  const outcome = blankOutcome()
+  const forward = item.failedStage > STAGE_FIRST_COPY
+  settle(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
+  if (outcome.kept < 0 || outcome.failure !== 0) {
+    commit.retiredLanes[item.lane] = 1
+    commit.dirtyLanes[item.lane] = 0
+    item.region.unsettled += 1
+    return false
+  }
+  if (forward) {
+    item.durable = item.region.copies
+    item.fault = PASS
+  }
+  return clearLane(commit, item)
+}
+
+function settle(
+  commit: Commit,
+  examination: Examination,
+  item: GroupItem,
+  phase: number,
+  into: Outcome,
+): void {
+  const { list, words } = commit
+  judgeRecord(list, words, examination, item.region, item.slot, phase, item, into)
+  repairRecord(list, examination, item.region, item.slot, into)
+}
+
+/** A lane that a media error hit is cleared, or retired if it takes nothing more. */
+function clearLane(commit: Commit, item: GroupItem): boolean {
+  const list = commit.list
+  append(list, CLEAR_POISON, 0, laneAddress(item.lane), LINE_BYTES, 0)
+  copyClean(list, ZEROS_AT, laneAddress(item.lane), LINE_BYTES, 0)
+  fence(list)
+  commit.dirtyLanes[item.lane] = 0
+  if (run(list) < 0) return true
+  commit.retiredLanes[item.lane] = 1
+  return true
+}

@@ -1,0 +1,111 @@
+/**
+ * Making the copies of a record one again (P1-19 … P1-26, P1-30, P1-31; D-4).
+ *
+ * What always holds:
+ * - The copy that is kept is not written. A copy that is overwritten was cleared of media errors
+ *   first, is written in whole lines, and is fenced before anyone is told; until then a crash finds
+ *   the same decision again.
+ * - With three copies and more the first valid one in write order is taken, never a majority.
+ * - Nothing is overwritten when no valid copy is known: the record is reported as lost.
+ */
+
+import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
+import { CLEAR_POISON } from '../hal.ts'
+import { type Region, slotAddress } from '../memory/region.ts'
+import { CASES, type CopyFacts, judgeCopies } from './cases.ts'
+import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
+import type { Intent } from './lane.ts'
+import { imageBytes } from './slot.ts'
+
+/** What was decided and done for one record. */
+export interface Outcome {
+  /** Row of CASES. */
+  row: number
+  /** Bit c set: copy c was valid before. */
+  validMask: number
+  /** The copy that is kept, or -1: the record is lost. */
+  kept: number
+  /** Copies overwritten. */
+  repaired: number
+  /** 0, or what the board answered to the repair: the kept copy is whole, the others are not. */
+  failure: number
+}
+
+export function blankOutcome(): Outcome {
+  return { row: 0, validMask: 0, kept: -1, repaired: 0, failure: 0 }
+}
+
+/** The first valid copy behind the first, or the last copy. */
+function secondCopy(examination: Examination, copies: number): number {
+  for (let c = 1; c < copies; c++) if (examination.copies[c]!.valid) return c
+  return copies - 1
+}
+
+function isCurrent(examination: Examination, b: number, intent: Intent | null): boolean {
+  const header = examination.copies[b]!.header
+  if (intent === null) return sequenceAfter(header, examination.copies[0]!.header)
+  return header.sequenceLow === intent.sequenceLow && header.sequenceHigh === intent.sequenceHigh
+}
+
+/** Examines the record and decides by the table. `intent` is null in a scan. */
+export function judgeRecord(
+  list: CommandList,
+  words: Int32Array,
+  examination: Examination,
+  region: Region,
+  slot: number,
+  phase: number,
+  intent: Intent | null,
+  into: Outcome,
+): void {
+  examineCopies(list, words, examination, region, slot, 0, region.copies)
+  const copies = examination.copies
+  into.validMask = 0
+  for (let c = 0; c < region.copies; c++) if (copies[c]!.valid) into.validMask |= 1 << c
+  const b = secondCopy(examination, region.copies)
+  const facts: CopyFacts = {
+    phase,
+    aValid: copies[0]!.valid,
+    bValid: copies[b]!.valid,
+    same: copiesSame(list, examination, region, slot, 0, b),
+    bCurrent: copies[b]!.valid && isCurrent(examination, b, intent),
+    early: intent !== null && intent.wait === 1,
+  }
+  into.row = judgeCopies(facts)
+  const then = CASES[into.row]!.then
+  into.kept = then === 'lost' ? -1 : then === 'useB' ? b : 0
+  into.repaired = 0
+  into.failure = 0
+}
+
+/**
+ * Overwrites every copy that differs from the kept one, and fences. Two copies cost one call, as
+ * the decision already says that they differ; further copies are compared first.
+ */
+export function repairRecord(
+  list: CommandList,
+  examination: Examination,
+  region: Region,
+  slot: number,
+  into: Outcome,
+): void {
+  if (into.kept < 0) return
+  const from = slotAddress(region, into.kept, slot)
+  const bytes = imageBytes(examination.copies[into.kept]!.header.length)
+  let stale = 0
+  for (let c = 0; c < region.copies; c++) {
+    if (c === into.kept) continue
+    if (!copiesSame(list, examination, region, slot, into.kept, c)) stale |= 1 << c
+  }
+  if (stale === 0) return
+  for (let c = 0; c < region.copies; c++) {
+    if ((stale & (1 << c)) === 0) continue
+    const to = slotAddress(region, c, slot)
+    append(list, CLEAR_POISON, 0, to, bytes, 0)
+    copyClean(list, from, to, bytes, 0)
+    into.repaired += 1
+  }
+  fence(list)
+  const failed = run(list)
+  if (failed >= 0) into.failure = resultOf(list, failed)
+}

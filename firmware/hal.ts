@@ -1,0 +1,148 @@
+/**
+ * Everything the firmware asks of a machine, and the facts that a board states.
+ *
+ * What always holds:
+ * - The core does no I/O. A frame comes in through packet memory; everything that goes out, a store
+ *   into the NVDIMM or a frame onto the wire, leaves through one list of commands, in the order of
+ *   the list. An acknowledgement therefore stands *behind* the fence that earns it.
+ * - `run` executes the list in order and stops at the first command that fails. What stands behind
+ *   a failed command has not happened: a fence that fails can acknowledge nothing.
+ * - Payloads never enter the JavaScript heap. A command names memory by address; an address is one
+ *   exact integer, the number of the space times 2^48 plus the offset in that space.
+ * - A frame's memory in the transmit places is the core's again when `run` returns.
+ *
+ * A board is a folder that states its facts and serves `run`; nothing in `firmware/` changes for it.
+ */
+
+import {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  FRAME_STRIDE_BYTES,
+  LINE_BYTES,
+  TRANSMIT_FRAMES,
+} from './limits.ts'
+
+/** Distance between the address spaces. */
+export const SPACE_BYTES: number = 2 ** 48
+
+/** Packet memory, shared by board and firmware: `Machine.memory`. */
+export const PACKET_SPACE = 0
+
+/** The NVDIMM, from its first byte that belongs to us. */
+export const NVDIMM_SPACE: number = SPACE_BYTES
+
+/*
+ * The command ring: COMMANDS_MAX descriptors of eight Float64 words, one line each.
+ *
+ *   word   0    1      2    3        4     5        6, 7
+ *        +----+------+----+--------+-----+--------+----------+
+ *        | op | from | to | length | aux | result | reserved |
+ *        +----+------+----+--------+-----+--------+----------+
+ *
+ * All of them are integers; addresses are exact below 2^53.
+ */
+export const OP = 0
+export const FROM = 1
+export const TO = 2
+export const LENGTH = 3
+export const AUX = 4
+export const RESULT = 5
+export const COMMAND_WORDS = 8
+
+/** Copies `length` bytes. Later commands see them; nothing is durable. */
+export const COPY = 1
+/**
+ * Copies `length` bytes and starts to write back every line touched (CLWB, DC CVAP): after the
+ * next FENCE they are durable.
+ */
+export const COPY_CLEAN = 2
+/** Starts to write back the lines of [to, to + length). */
+export const FLUSH = 3
+/** Waits until every line whose write-back was started is in the persistence domain. */
+export const FENCE = 4
+/**
+ * 128-bit SipHash-2-4 of [from, from + length) under the 16-byte key at address `aux`; its 16
+ * bytes go to `to` (D-3).
+ */
+export const CHECK = 5
+/** Compares [from, from + length) with [to, to + length): `result` is EQUAL or DIFFERENT. */
+export const COMPARE = 6
+/** Sends the frame at `from`; the board fills in its last four bytes, the ICRC. */
+export const TRANSMIT = 7
+/** Clears the media errors of the lines of [to, to + length), which are about to be rewritten. */
+export const CLEAR_POISON = 8
+/** Does nothing: a command that the firmware took back. */
+export const SKIP = 9
+
+/** What a command left in its `result`. */
+export const DONE = 0
+export const EQUAL = 0
+export const DIFFERENT = 1
+/** The medium could not deliver or take the bytes: an uncorrectable error. */
+export const MEDIA_ERROR = 2
+/** The save energy is not armed: nothing that reaches the persistence domain would survive. */
+export const NOT_ARMED = 3
+/** The write-back failed: what it covered may not be durable. */
+export const FLUSH_FAILED = 4
+/** An address outside its space, or an unknown operation: a bug of the firmware, refused. */
+export const BAD_COMMAND = 5
+/** The machine lost power inside the list. */
+export const NO_POWER = 6
+
+/*
+ * Packet memory, first the part that the board knows. Offsets are bytes.
+ *
+ *   HEALTH_AT     one line: Int32 word 0 the health bits, the board's to write at any time
+ *   RECEIVED_AT   BURST_FRAMES pairs of Int32: length of frame i, and its flags
+ *   COMMANDS_AT   the command ring
+ *   RECEIVE_AT    BURST_FRAMES places of FRAME_STRIDE_BYTES; frames start at FRAME_OFFSET_BYTES
+ *   TRANSMIT_AT   TRANSMIT_FRAMES places, likewise
+ *   PRIVATE_AT    the firmware's own
+ */
+export const HEALTH_AT = 0
+export const RECEIVED_AT: number = HEALTH_AT + LINE_BYTES
+export const COMMANDS_AT: number = RECEIVED_AT + BURST_FRAMES * 8
+export const RECEIVE_AT: number = COMMANDS_AT + COMMANDS_MAX * COMMAND_WORDS * 8
+export const TRANSMIT_AT: number = RECEIVE_AT + BURST_FRAMES * FRAME_STRIDE_BYTES
+export const PRIVATE_AT: number = TRANSMIT_AT + TRANSMIT_FRAMES * FRAME_STRIDE_BYTES
+
+/** Health bit: the save energy is armed. Without it nothing is acknowledged as durable (D-13). */
+export const ARMED = 1
+/** Health bit: the last save of the NVDIMM failed or was incomplete; what it holds is suspect. */
+export const SAVE_FAILED = 2
+
+/** Flag of a received frame: its ICRC is the standard one (wire-format 2.1). */
+export const ICRC_GOOD = 1
+
+/** What a board states about itself, once, at power-on. Plain data: it crosses as JSON. */
+export interface Facts {
+  /** The board's name, as in `boards/`. */
+  readonly board: string
+  /** Bytes of the NVDIMM that are ours; a multiple of 4096. */
+  readonly nvdimmBytes: number
+  /** Unsafe shutdowns that the part has counted (NFIT/SMART); it grows when a save failed. */
+  readonly dirtyShutdowns: number
+  /** Ethernet address of the port, six bytes. */
+  readonly mac: readonly number[]
+  /** IPv4 address of the port, four bytes. */
+  readonly ipv4: readonly number[]
+  /** IPv6 address of the port, sixteen bytes. */
+  readonly ipv6: readonly number[]
+  /** Largest path MTU that the port carries, bytes: 256, 512, 1024, 2048 or 4096. */
+  readonly pathMtu: number
+  /** Eight 32-bit words of entropy, fresh at every power-on: for keys and starting PSNs. */
+  readonly entropy: readonly number[]
+}
+
+/** One machine, as the core sees it. */
+export interface Machine {
+  readonly facts: Facts
+  /** Packet memory: at least `MEMORY_BYTES` (memory-map.ts), zeroed at power-on. */
+  readonly memory: ArrayBuffer
+  /**
+   * Runs the first `count` descriptors of the command ring in order. Returns how many were done
+   * without an error; if that is less than `count`, the descriptor at that index says why in
+   * `result`, and nothing behind it has happened.
+   */
+  run(count: number): number
+}

@@ -1,0 +1,89 @@
+/**
+ * Every limit of the firmware, and how the limits depend on each other.
+ *
+ * All memory is made at start-up from these numbers; nothing on the packet path allocates. A limit
+ * that is reached is a fault with a name (see fault.ts), never a surprise.
+ */
+
+/** Frames that one burst may bring, and therefore records that one group commit may hold. */
+export const BURST_FRAMES = 32
+
+/** Frames that may wait for transmission within one command list. */
+export const TRANSMIT_FRAMES = 64
+
+/** Largest path MTU of RoCEv2, bytes of payload in one packet (IBTA 9.2, code 5). */
+export const PATH_MTU_BYTES_MAX = 4096
+
+/** Smallest path MTU of RoCEv2, bytes (IBTA 9.2, code 1). */
+export const PATH_MTU_BYTES_MIN = 256
+
+/** Longest Ethernet frame taken or sent, bytes: VLAN, IPv6, UDP, 92 bytes of headers, payload, ICRC. */
+export const FRAME_BYTES_MAX: number = 18 + 40 + 8 + 92 + PATH_MTU_BYTES_MAX + 4
+
+/** Distance between two frames in packet memory, bytes; a multiple of the line size. */
+export const FRAME_STRIDE_BYTES = 4288
+
+/**
+ * Where a frame starts in its place. The 2 puts the payload of an IPv4 WRITE_PERSIST (header 86
+ * bytes) at a multiple of eight, so that a board may copy it by words.
+ */
+export const FRAME_OFFSET_BYTES = 2
+
+/** A cache line, bytes: the unit that is written back to persistent memory. */
+export const LINE_BYTES = 64
+
+/** The piece of persistent memory that never tears, bytes. */
+export const CHUNK_BYTES = 8
+
+/** Copies of one record, at the least and at the most (D-4). */
+export const COPIES_MIN = 2
+export const COPIES_MAX = 4
+
+/** Bytes of data that one record may hold. */
+export const RECORD_BYTES_MAX = 65536
+
+/** Messages of several packets that may be gathered at once, over all queue pairs. */
+export const STAGING_BUFFERS = 16
+
+/** Bytes that one staging buffer holds: slot header and every copy of a carried record. */
+export const STAGING_BYTES: number = LINE_BYTES + 2 * RECORD_BYTES_MAX
+
+/** A message that stops half-way is given up after this time without a packet (fault N8). */
+export const STAGING_TIMEOUT_US = 2_000_000
+
+/** Queue pairs that may be open at once. */
+export const QUEUE_PAIRS = 256
+
+/** Regions on one part. */
+export const REGIONS = 24
+
+/** Bytes of a region's name, UTF-8, zero-padded. */
+export const REGION_NAME_BYTES = 32
+
+/** Intent lanes: one for each record of a group. */
+export const LANES: number = BURST_FRAMES
+
+/** Answers that a queue pair remembers, to repeat them to a duplicate (D-6); a power of two. */
+export const REMEMBERED_RECORDS = 256
+
+/** Memory commands that one list may hold. */
+export const COMMANDS_MAX = 1024
+
+/** Lines of the recovery report that are kept; more are counted. */
+export const REPORT_ENTRIES = 256
+
+/** Entries of the trace ring; a power of two. */
+export const TRACE_ENTRIES = 256
+
+/** Records checked in one idle call of the scrub. */
+export const SCRUB_RECORDS = 16
+
+if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
+if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
+if (LANES < BURST_FRAMES) throw new Error('a group must fit into the lanes')
+// A burst: per frame a gathering copy, three comparisons of carried copies and three answers. Its
+// group: per record a pad, two check codes, a lane, a phase word, every copy and a receipt; the
+// lanes of the last group and the fences on top.
+const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 3)
+const GROUP_COMMANDS = BURST_FRAMES * (6 + COPIES_MAX) + LANES + 2 + COPIES_MAX
+if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')

@@ -1,0 +1,182 @@
+/**
+ * The entry: a board hands over its machine, and gets back what it calls for each burst.
+ */
+
+import { createCommandList } from './command-list.ts'
+import { createCommit, createGroupIndex } from './commit/commit.ts'
+import { createExamination } from './commit/examine.ts'
+import { idle, receive, settle } from './core.ts'
+import { FAULTS, PASS } from './fault.ts'
+import { type Machine, RECEIVE_AT, RECEIVED_AT } from './hal.ts'
+import {
+  BURST_FRAMES,
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  QUEUE_PAIRS,
+  STAGING_BUFFERS,
+} from './limits.ts'
+import { boot, createRecovery } from './manage/boot.ts'
+import { createRegionTable } from './memory/region.ts'
+import { createSuperblock } from './memory/superblock.ts'
+import { MEMORY_BYTES } from './memory-map.ts'
+import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
+import type { PersistMessage, State } from './state.ts'
+import { createAnswers } from './transport/acknowledge.ts'
+import type { Psn } from './transport/psn.ts'
+import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
+import { blankAeth } from './wire/aeth.ts'
+import { blankDeth } from './wire/deth.ts'
+import { blankPacket } from './wire/packet.ts'
+import { blankPweth } from './wire/persist.ts'
+import { blankReth } from './wire/reth.ts'
+
+/** What a board calls. Times are microseconds of one clock that never goes back. */
+export interface Firmware {
+  /** Serves `count` frames that lie in the receive places. Returns 1 if it wants `idle` soon. */
+  serve(count: number, now: number): number
+  /** Lazy work, when no frame waits. Returns 1 if there is more. */
+  idle(now: number): number
+}
+
+/** All state of one DPU, in memory that is made here and never grows. */
+export function createState(machine: Machine): State {
+  if (machine.memory.byteLength < MEMORY_BYTES) throw new Error('packet memory is too small')
+  const list = createCommandList(machine)
+  const regions = createRegionTable()
+  const nobody = createQueuePair(QUEUE_PAIRS, 0, NOBODY)
+  const parts = {
+    machine,
+    facts: machine.facts,
+    bytes: new Uint8Array(machine.memory),
+    words: new Int32Array(machine.memory),
+    list,
+    regions,
+    superblock: createSuperblock(machine.memory),
+    queuePairs: createQueuePairTable(),
+    commit: createCommit(list, NO_REGION),
+    group: createGroupIndex(),
+    examination: createExamination(),
+    answers: createAnswers(list),
+    counters: new Float64Array(FAULTS.length),
+    refused: PASS,
+    incarnation: 0,
+    random: Int32Array.from(machine.facts.entropy),
+    ...scratch(),
+    ...burst(nobody),
+    scrubRegion: 0,
+    scrubSlot: 0,
+  }
+  const state: State = { ...parts, recovery: createRecovery(parts) }
+  state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
+  return state
+}
+
+const NOBODY = {
+  peerNumber: 0,
+  clientHigh: 0,
+  clientLow: 0,
+  pathMtu: 0,
+  protectionDomain: 0,
+  expectedPsn: 0 as Psn,
+}
+
+/** Stands in the items of a group until they are used. */
+const NO_REGION = {
+  index: 0,
+  id: 0,
+  name: '',
+  kind: 0,
+  slots: 0,
+  capacity: 0,
+  copies: 0,
+  flags: 0,
+  protectionDomain: 0,
+  stride: 0,
+  at: 0,
+  areaBytes: 0,
+  baseHigh: 0,
+  baseLow: 0,
+  keyAt: 0,
+  rkey: 0,
+  rights: 0,
+  unsettled: 0,
+}
+
+function scratch() {
+  return {
+    packet: blankPacket(),
+    reth: blankReth(),
+    extension: blankReth(),
+    pweth: blankPweth(),
+    aeth: blankAeth(),
+    deth: blankDeth(),
+  }
+}
+
+function each<T>(count: number, make: () => T): T[] {
+  return Array.from({ length: count }, make)
+}
+
+function blankMessage(): PersistMessage {
+  return {
+    region: null,
+    slot: 0,
+    length: 0,
+    wait: 0,
+    wantsAck: false,
+    operationHigh: 0,
+    operationLow: 0,
+    carried: 1,
+    lastPsn: 0,
+  }
+}
+
+function burst(nobody: QueuePair) {
+  return {
+    touched: each(BURST_FRAMES, () => nobody),
+    touchedCount: 0,
+    reads: each(BURST_FRAMES, () => ({
+      qp: nobody,
+      region: null,
+      vaHigh: 0,
+      vaLow: 0,
+      length: 0,
+      psn: 0,
+      again: false,
+    })),
+    readsCount: 0,
+    managements: each(BURST_FRAMES, () => ({
+      frameAt: 0,
+      madAt: 0,
+      peerNumber: 0,
+      packet: blankPacket(),
+    })),
+    managementsCount: 0,
+    plainWrites: 0,
+    messages: each(QUEUE_PAIRS, blankMessage),
+    stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
+    ranges: each(BURST_FRAMES + 1, blankRange),
+    rangeOwner: each(BURST_FRAMES, () => nobody),
+    openRange: new Int32Array(QUEUE_PAIRS).fill(-1),
+    rangeCount: 0,
+  }
+}
+
+/** Starts the firmware on that machine: recovery has run when this returns. */
+export function start(machine: Machine): Firmware {
+  const state = createState(machine)
+  boot(state)
+  const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
+  return {
+    serve(count: number, now: number): number {
+      for (let i = 0; i < count; i++) {
+        const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
+        receive(state, at, received[2 * i]!, received[2 * i + 1]!, now)
+      }
+      return settle(state)
+    },
+    idle(now: number): number {
+      return idle(state, now)
+    },
+  }
+}

@@ -1,0 +1,409 @@
+/**
+ * The control call: datagrams to QP 1 that set the part up and ask it questions
+ * (wire/management.ts has their layout).
+ *
+ * What always holds: a datagram is executed when its burst is settled, so it sees everything that
+ * came before it; every request may be repeated and is answered alike; what is refused is refused
+ * with the number of its fault.
+ */
+
+import { run } from '../command-list.ts'
+import { CASES } from '../commit/cases.ts'
+import {
+  BLANK,
+  FAULTS,
+  type Fault,
+  FORMATTED,
+  MANAGEMENT_FORM,
+  NO_REGION,
+  NOT_SERVING,
+  PASS,
+  QUEUE_PAIRS_FULL,
+  REQUEST,
+} from '../fault.ts'
+import { HEALTH_AT } from '../hal.ts'
+import {
+  PATH_MTU_BYTES_MAX,
+  PATH_MTU_BYTES_MIN,
+  QUEUE_PAIRS,
+  REGION_NAME_BYTES,
+  REGIONS,
+} from '../limits.ts'
+import { findRegionById, findRegionByName, KIND_RECORDS, type Region } from '../memory/region.ts'
+import {
+  DEVICE_ID_AT,
+  FORMAT_VERSION,
+  formatPart,
+  lostCount,
+  type RegionEntry,
+} from '../memory/superblock.ts'
+import { KEY_BYTES } from '../memory-map.ts'
+import { scanNow } from '../serve/scrub.ts'
+import { random32, type State, type WaitingManagement } from '../state.ts'
+import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
+import type { Psn } from '../transport/psn.ts'
+import {
+  closeQueuePair,
+  createQueuePair,
+  findQueuePair,
+  freeNumber,
+  openQueuePair,
+  type QueuePair,
+} from '../transport/queue-pair.ts'
+import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
+import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
+import * as mad from '../wire/management.ts'
+import { UD_SEND_ONLY } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { boot, nameOf } from './boot.ts'
+import { discardRecord, provision } from './provision.ts'
+
+const MANAGEMENT_QP = 1
+
+/** Records that one SCAN request looks at. */
+const SCAN_RECORDS = 256
+
+/** Keeps a datagram for the end of the burst. */
+export function receiveManagement(state: State, packet: Packet): Fault {
+  const row = packet.row
+  if (row === null || row.opcode !== UD_SEND_ONLY) return MANAGEMENT_FORM
+  readDeth(state.deth, state.bytes, packet.bthAt + row.dethAt)
+  if (state.deth.qkey !== Q_KEY_GSI) return MANAGEMENT_FORM
+  const fault = mad.madFault(state.bytes, packet.payloadAt, packet.payloadLength)
+  if (fault !== PASS) return fault
+  const waiting = state.managements[state.managementsCount]!
+  waiting.frameAt = packet.frameAt
+  waiting.madAt = packet.payloadAt
+  waiting.packet.frameAt = packet.frameAt
+  waiting.packet.ipAt = packet.ipAt
+  waiting.packet.ipVersion = packet.ipVersion
+  waiting.peerNumber = state.deth.sourceQp
+  state.managementsCount += 1
+  return PASS
+}
+
+/** Executes and answers the datagrams of the burst. */
+export function serveManagement(state: State): void {
+  const count = state.managementsCount
+  if (count > 0) run(state.list)
+  for (let i = 0; i < count; i++) serveOne(state, state.managements[i]!)
+  state.managementsCount = 0
+}
+
+/** One request: where its fields lie, and where those of the answer go. */
+interface Call {
+  readonly state: State
+  readonly bytes: Uint8Array
+  /** Position of the request's body. */
+  readonly at: number
+  /** Position of the answer's body. */
+  readonly to: number
+  readonly modifier: number
+  readonly packet: Packet
+}
+
+type Handler = (call: Call) => Fault
+
+const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
+  [mad.ATTRIBUTE_STATUS]: [mad.METHOD_GET, status],
+  [mad.ATTRIBUTE_FORMAT]: [mad.METHOD_SET, format],
+  [mad.ATTRIBUTE_PROVISION]: [mad.METHOD_SET, provisionRegion],
+  [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, open],
+  [mad.ATTRIBUTE_REGION]: [mad.METHOD_GET, regionByIndex],
+  [mad.ATTRIBUTE_CONNECT]: [mad.METHOD_SET, connect],
+  [mad.ATTRIBUTE_DISCONNECT]: [mad.METHOD_SET, disconnect],
+  [mad.ATTRIBUTE_REPORT]: [mad.METHOD_GET, reportPage],
+  [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, counters],
+  [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
+  [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleRecord],
+}
+
+/** Attributes that a part which was refused answers too. */
+const ALWAYS = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS]
+
+function serveOne(state: State, waiting: WaitingManagement): void {
+  const { bytes, answers } = state
+  const header = mad.blankMad()
+  mad.readMad(header, bytes, waiting.madAt)
+  const qp = managementPair(waiting.peerNumber)
+  prepareTemplate(qp, bytes, waiting.packet)
+  const behind = DETH_BYTES + mad.MAD_BYTES
+  const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
+  writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: MANAGEMENT_QP })
+  const to = end + DETH_BYTES
+  bytes.copyWithin(to, waiting.madAt, waiting.madAt + mad.MAD_BYTES)
+  const fault = handle(
+    {
+      state,
+      bytes,
+      at: waiting.madAt + mad.MAD_BODY,
+      to: to + mad.MAD_BODY,
+      modifier: header.modifier,
+      packet: waiting.packet,
+    },
+    header,
+  )
+  if (fault !== PASS) state.counters[fault]! += 1
+  header.method = mad.METHOD_RESPONSE
+  header.status = fault === PASS ? mad.STATUS_OK : mad.STATUS_REFUSED
+  header.fault = fault
+  mad.writeMad(bytes, to, header)
+  endFrame(answers, qp, end, behind)
+  run(state.list)
+}
+
+function handle(call: Call, header: mad.Mad): Fault {
+  const entry = HANDLERS[header.attribute]
+  if (entry === undefined || entry[0] !== header.method) return REQUEST
+  const serving = call.state.refused === PASS
+  if (!serving && !ALWAYS.includes(header.attribute)) return NOT_SERVING
+  return entry[1](call)
+}
+
+/** Management has no connection, but is answered with the same headers as one. */
+function managementPair(peerNumber: number): QueuePair {
+  return createQueuePair(QUEUE_PAIRS, MANAGEMENT_QP, {
+    peerNumber,
+    clientHigh: 0,
+    clientLow: 0,
+    pathMtu: PATH_MTU_BYTES_MIN,
+    protectionDomain: 0,
+    expectedPsn: 0 as Psn,
+  })
+}
+
+function put64(bytes: Uint8Array, at: number, value: number): void {
+  putU32(bytes, at, Math.floor(value / 2 ** 32))
+  putU32(bytes, at + 4, value % 2 ** 32)
+}
+
+function partState(state: State): number {
+  if (state.refused === BLANK) return mad.STATE_BLANK
+  if (state.refused !== PASS) return mad.STATE_REFUSED
+  return state.commit.closed === PASS ? mad.STATE_SERVING : mad.STATE_FAILED_CLOSED
+}
+
+function status(call: Call): Fault {
+  const { state, bytes, to } = call
+  const { report } = state.recovery
+  const reason = state.refused !== PASS ? state.refused : state.commit.closed
+  bytes[to + mad.PART_STATE] = partState(state)
+  bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
+  bytes[to + mad.PART_FAULT] = reason
+  bytes[to + mad.PART_REGIONS] = state.regions.count
+  putU32(bytes, to + mad.PART_INCARNATION, state.incarnation)
+  for (let i = 0; i < mad.DEVICE_ID_BYTES; i++) {
+    bytes[to + mad.PART_DEVICE_ID + i] = state.superblock.bytes[DEVICE_ID_AT + i]!
+  }
+  put64(bytes, to + mad.PART_NVDIMM_BYTES_HIGH, state.facts.nvdimmBytes)
+  putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
+  putU32(bytes, to + mad.PART_FORMAT_VERSION, FORMAT_VERSION)
+  putU32(bytes, to + mad.PART_REPORT_ENTRIES, report.entries.length)
+  putU32(bytes, to + mad.PART_UNSETTLED, state.refused === PASS ? lostCount(state.superblock) : 0)
+  putU32(bytes, to + mad.PART_LINES_READ, report.linesRead)
+  putU32(bytes, to + mad.PART_LANES_ACTIVE, report.lanesActive)
+  putU32(bytes, to + mad.PART_SCANNED, report.scanned)
+  putU32(bytes, to + mad.PART_REPAIRED, report.repaired)
+  return PASS
+}
+
+/** Formats a blank part, and starts it. Asked again with the same id, it is as if it had just. */
+function format(call: Call): Fault {
+  const { state, bytes, at } = call
+  const id = bytes.slice(at, at + mad.DEVICE_ID_BYTES)
+  const chosen = id.some((byte) => byte !== 0)
+  if (state.refused === PASS) {
+    const same = id.every((byte, i) => byte === state.superblock.bytes[DEVICE_ID_AT + i])
+    return same ? status(call) : FORMATTED
+  }
+  if (state.refused !== BLANK) return state.refused
+  if (!chosen) for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
+  const fault = formatPart(state.list, state.superblock, id, state.facts.nvdimmBytes)
+  if (fault !== PASS) return fault
+  boot(state)
+  return state.refused === PASS ? status(call) : state.refused
+}
+
+function provisionRegion(call: Call): Fault {
+  const { state, bytes, at } = call
+  const length = u32(bytes, at + mad.REGION_LENGTH_HIGH) * 2 ** 32
+  const entry: RegionEntry = {
+    name: bytes.slice(at + mad.REGION_NAME, at + mad.REGION_NAME + REGION_NAME_BYTES),
+    id: 0,
+    kind: bytes[at + mad.REGION_KIND]!,
+    slots: u32(bytes, at + mad.REGION_SLOTS),
+    capacity: u32(bytes, at + mad.REGION_CAPACITY),
+    copies: bytes[at + mad.REGION_COPIES]!,
+    flags: u16(bytes, at + mad.REGION_FLAGS),
+    protectionDomain: u16(bytes, at + mad.REGION_DOMAIN),
+    at: 0,
+    areaBytes: length + u32(bytes, at + mad.REGION_LENGTH_LOW),
+  }
+  const fault = provision(state, entry)
+  return fault === PASS ? open(call) : fault
+}
+
+function open(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  if (region === null) return NO_REGION
+  describe(call, region)
+  return PASS
+}
+
+function regionByIndex(call: Call): Fault {
+  const { state, modifier } = call
+  const region = modifier < REGIONS ? state.regions.places[modifier]! : null
+  if (region === null) return NO_REGION
+  describe(call, region)
+  return PASS
+}
+
+function describe(call: Call, region: Region): void {
+  const { bytes, to } = call
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  for (let i = 0; i < region.name.length; i++) bytes[to + i] = region.name.charCodeAt(i)
+  putU32(bytes, to + mad.REGION_SLOTS, region.slots)
+  putU32(bytes, to + mad.REGION_CAPACITY, region.capacity)
+  bytes[to + mad.REGION_COPIES] = region.copies
+  bytes[to + mad.REGION_KIND] = region.kind
+  putU16(bytes, to + mad.REGION_FLAGS, region.flags)
+  putU16(bytes, to + mad.REGION_DOMAIN, region.protectionDomain)
+  put64(bytes, to + mad.REGION_LENGTH_HIGH, region.areaBytes)
+  putU32(bytes, to + mad.REGION_RKEY, region.rkey)
+  bytes.copyWithin(to + mad.REGION_CHECK_KEY, region.keyAt, region.keyAt + KEY_BYTES)
+  putU32(bytes, to + mad.REGION_ID, region.id)
+  putU32(bytes, to + mad.REGION_STRIDE, region.stride)
+  putU32(bytes, to + mad.REGION_UNSETTLED, region.unsettled)
+  putU32(bytes, to + mad.REGION_BASE_HIGH, region.baseHigh)
+  putU32(bytes, to + mad.REGION_BASE_LOW, region.baseLow)
+  bytes[to + mad.REGION_READ_ONLY] = region.unsettled > 0 ? 1 : 0
+}
+
+function mtuFault(mtu: number): Fault {
+  const power = (mtu & (mtu - 1)) === 0
+  return power && mtu >= PATH_MTU_BYTES_MIN && mtu <= PATH_MTU_BYTES_MAX ? PASS : REQUEST
+}
+
+/** Opens a queue pair, or answers with the one that this client's queue pair has already. */
+function connect(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const peerNumber = u32(bytes, at + mad.CONNECT_CLIENT_QP)
+  const mtu = u16(bytes, at + mad.CONNECT_PATH_MTU)
+  if (mtuFault(mtu) !== PASS || peerNumber < 2 || peerNumber >= 2 ** 24) return REQUEST
+  const options = {
+    peerNumber,
+    clientHigh: u32(bytes, at + mad.CONNECT_CLIENT_ID_HIGH),
+    clientLow: u32(bytes, at + mad.CONNECT_CLIENT_ID_LOW),
+    pathMtu: Math.min(mtu, state.facts.pathMtu),
+    protectionDomain: u16(bytes, at + mad.CONNECT_DOMAIN),
+    expectedPsn: (random32(state) & 0xffffff) as Psn,
+  }
+  let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
+  if (qp === null) {
+    const number = freeNumber(state.queuePairs)
+    if (number < 0) return QUEUE_PAIRS_FULL
+    qp = openQueuePair(state.queuePairs, number, options)
+    prepareTemplate(qp, bytes, call.packet)
+  }
+  putU32(bytes, to + mad.CONNECT_QP, qp.number)
+  putU32(bytes, to + mad.CONNECT_FIRST_PSN, qp.expectedPsn)
+  putU32(bytes, to + mad.CONNECT_INCARNATION, state.incarnation)
+  putU16(bytes, to + mad.CONNECT_GRANTED_MTU, qp.pathMtu)
+  return PASS
+}
+
+function existingPair(
+  state: State,
+  peerNumber: number,
+  clientHigh: number,
+  clientLow: number,
+): QueuePair | null {
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp === null || qp.peerNumber !== peerNumber) continue
+    if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
+  }
+  return null
+}
+
+function disconnect(call: Call): Fault {
+  const { state, bytes, at } = call
+  const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
+  if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
+  if (qp.staging >= 0) state.stagingOwner[qp.staging] = -1
+  closeQueuePair(state.queuePairs, qp)
+  return PASS
+}
+
+function reportPage(call: Call): Fault {
+  const { state, bytes, to, modifier } = call
+  const { entries } = state.recovery.report
+  const here = Math.max(0, Math.min(mad.REPORT_ENTRIES_PER_MAD, entries.length - modifier))
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  putU32(bytes, to + mad.REPORT_TOTAL, entries.length)
+  putU32(bytes, to + mad.REPORT_HERE, here)
+  for (let i = 0; i < here; i++) {
+    const entry = entries[modifier + i]!
+    const at = to + mad.REPORT_FIRST + i * mad.REPORT_ENTRY_BYTES
+    const row = CASES[entry.row]!
+    putU16(bytes, at + mad.ENTRY_REGION, entry.regionId)
+    bytes[at + mad.ENTRY_LANE] = entry.lane
+    bytes[at + mad.ENTRY_ROW] = entry.row
+    bytes[at + mad.ENTRY_ACTION] = ACTIONS.indexOf(row.then)
+    bytes[at + mad.ENTRY_SOURCE] = row.sourceCase
+    bytes[at + mad.ENTRY_VALID] = entry.validMask
+    bytes[at + mad.ENTRY_FLAGS] = entry.flags
+    putU32(bytes, at + mad.ENTRY_RECORD, entry.record)
+    putU32(bytes, at + mad.ENTRY_SEQUENCE_HIGH, entry.sequenceHigh)
+    putU32(bytes, at + mad.ENTRY_SEQUENCE_LOW, entry.sequenceLow)
+    putU32(bytes, at + mad.ENTRY_LINES_READ, entry.linesRead)
+  }
+  return PASS
+}
+
+/** Numbers of the actions on the wire, in this order. */
+const ACTIONS = ['none', 'useA', 'useB', 'lost'] as const
+
+function counters(call: Call): Fault {
+  const { state, bytes, to, modifier } = call
+  const here = Math.max(0, Math.min(mad.COUNTERS_PER_MAD, FAULTS.length - modifier))
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  putU32(bytes, to + mad.COUNTERS_TOTAL, FAULTS.length)
+  putU32(bytes, to + mad.COUNTERS_HERE, here)
+  for (let i = 0; i < here; i++) {
+    put64(bytes, to + mad.COUNTERS_FIRST + i * mad.COUNTER_BYTES, state.counters[modifier + i]!)
+  }
+  return PASS
+}
+
+/** Scans some records with their check codes; the answer says where the next request begins. */
+function scan(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const region = findRegionById(state.regions, u32(bytes, at + mad.SCAN_REGION))
+  const first = u32(bytes, at + mad.SCAN_RECORD)
+  if (region === null || region.kind !== KIND_RECORDS) return NO_REGION
+  if (first > region.slots) return REQUEST
+  const last = Math.min(region.slots, first + SCAN_RECORDS)
+  const { report } = state.recovery
+  const repaired = report.repaired
+  scanNow(state, region, first, last)
+  putU32(bytes, to + mad.SCAN_NEXT, last)
+  putU32(bytes, to + mad.SCAN_CHECKED, last - first)
+  putU32(bytes, to + mad.SCAN_REPAIRED, report.repaired - repaired)
+  putU32(bytes, to + mad.SCAN_UNSETTLED, region.unsettled)
+  return PASS
+}
+
+function settleRecord(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = findRegionById(state.regions, u32(bytes, at + mad.SETTLE_REGION))
+  const record = u32(bytes, at + mad.SETTLE_RECORD)
+  if (region === null || region.kind !== KIND_RECORDS) return NO_REGION
+  if (record >= region.slots || bytes[at + mad.SETTLE_DECISION] !== mad.SETTLE_DISCARD) {
+    return REQUEST
+  }
+  const fault = discardRecord(state, region, record)
+  if (fault === PASS) describe(call, region)
+  return fault
+}

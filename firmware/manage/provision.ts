@@ -1,0 +1,186 @@
+/**
+ * Making regions, and making a lost record blank again.
+ *
+ * What always holds:
+ * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
+ *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the
+ *   part as it was.
+ * - The initial record is empty, or, where records have a fixed length, all zeros.
+ */
+
+import { append, checkCode, copy, copyClean, fence, run } from '../command-list.ts'
+import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
+import {
+  type Fault,
+  MEDIA,
+  NO_SPACE,
+  PASS,
+  REGION_EXISTS,
+  REGIONS_FULL,
+  REQUEST,
+} from '../fault.ts'
+import { CLEAR_POISON } from '../hal.ts'
+import {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  COPIES_MAX,
+  COPIES_MIN,
+  LINE_BYTES,
+  RECORD_BYTES_MAX,
+  REGIONS,
+} from '../limits.ts'
+import {
+  FIXED_LENGTH,
+  findRegionByName,
+  KIND_BYTES,
+  KIND_RECORDS,
+  type Region,
+  slotAddress,
+  strideOf,
+} from '../memory/region.ts'
+import {
+  addEntry,
+  dropLastEntry,
+  entryKeyAt,
+  freeAt,
+  lostOf,
+  type RegionEntry,
+  regionCountOf,
+  removeLost,
+  writeSuperblock,
+} from '../memory/superblock.ts'
+import { KEY_BYTES, LANE_LINES_AT, SUPERBLOCK_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
+import { random32, type State } from '../state.ts'
+import { putU32 } from '../wire/bytes.ts'
+import { installRegion, nameOf } from './boot.ts'
+
+const PAGE_BYTES = SUPERBLOCK_BYTES
+
+function pages(bytes: number): number {
+  return Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES
+}
+
+/** Is what is asked for in range? */
+function shapeFault(entry: RegionEntry): Fault {
+  if (entry.name[0] === 0) return REQUEST
+  if (entry.kind === KIND_BYTES) {
+    return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
+  }
+  if (entry.kind !== KIND_RECORDS || (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
+  if (entry.copies < COPIES_MIN || entry.copies > COPIES_MAX) return REQUEST
+  if (entry.capacity < 1 || entry.capacity > RECORD_BYTES_MAX) return REQUEST
+  return entry.slots < 1 || entry.slots >= 2 ** 31 ? REQUEST : PASS
+}
+
+function sameShape(region: Region, entry: RegionEntry): boolean {
+  if (region.kind !== entry.kind || region.protectionDomain !== entry.protectionDomain) return false
+  if (region.kind === KIND_BYTES) return region.areaBytes === pages(entry.areaBytes)
+  return (
+    region.slots === entry.slots &&
+    region.capacity === entry.capacity &&
+    region.copies === entry.copies &&
+    region.flags === entry.flags
+  )
+}
+
+/**
+ * Makes the region that `entry` asks for. Asking again for the same is answered like the first
+ * time. Faults: REQUEST, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, FLUSH.
+ */
+export function provision(state: State, entry: RegionEntry): Fault {
+  const shape = shapeFault(entry)
+  if (shape !== PASS) return shape
+  const existing = findRegionByName(state.regions, nameOf(entry.name, 0))
+  if (existing !== null) return sameShape(existing, entry) ? PASS : REGION_EXISTS
+  const { superblock, list } = state
+  const index = regionCountOf(superblock)
+  if (index === REGIONS) return REGIONS_FULL
+  const records = entry.kind === KIND_RECORDS
+  entry.id = index + 1
+  entry.at = freeAt(superblock)
+  entry.copies = records ? entry.copies : 1
+  entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
+  const end = entry.at + entry.copies * entry.areaBytes
+  if (end > state.facts.nvdimmBytes) return NO_SPACE
+  addEntry(superblock, entry, end)
+  const key = entryKeyAt(index)
+  for (let i = 0; i < KEY_BYTES; i += 4) putU32(superblock.bytes, key + i, random32(state))
+  const region = installRegion(state, index)
+  let fault: Fault = PASS
+  if (records) fault = formatSlots(state, region, 0, region.slots)
+  if (fault === PASS) fault = writeSuperblock(list, superblock)
+  if (fault !== PASS) forget(state, index, entry.at)
+  return fault
+}
+
+/** Takes back a region that could not be formatted. */
+function forget(state: State, index: number, firstFree: number): void {
+  state.regions.places[index] = null
+  state.regions.count = index
+  dropLastEntry(state.superblock, firstFree)
+}
+
+/** Writes the initial record into slots [first, last), every copy. MEDIA if the part refuses. */
+export function formatSlots(state: State, region: Region, first: number, last: number): Fault {
+  const list = state.list
+  const fixed = (region.flags & FIXED_LENGTH) !== 0
+  const length = fixed ? region.capacity : 0
+  const perSlot = 2 * region.copies + 4 + Math.ceil(length / ZEROS_BYTES)
+  let scratch = 0
+  for (let slot = first; slot < last; slot++) {
+    if (list.count + perSlot > COMMANDS_MAX || scratch === BURST_FRAMES) {
+      if (run(list) >= 0) return MEDIA
+      scratch = 0
+    }
+    formatSlot(state, region, slot, length, LANE_LINES_AT + scratch * LINE_BYTES)
+    scratch += 1
+  }
+  fence(list)
+  return run(list) < 0 ? PASS : MEDIA
+}
+
+function formatSlot(
+  state: State,
+  region: Region,
+  slot: number,
+  length: number,
+  line: number,
+): void {
+  const list = state.list
+  const blank = {
+    slot,
+    length,
+    sequenceLow: 0,
+    sequenceHigh: 0,
+    clientLow: 0,
+    clientHigh: 0,
+    operationLow: 0,
+    operationHigh: 0,
+  }
+  writeSlotHeader(state.words, line, region, blank)
+  const to = slotAddress(region, 0, slot)
+  for (let c = 0; c < region.copies; c++) {
+    append(list, CLEAR_POISON, 0, slotAddress(region, c, slot), region.stride, 0)
+  }
+  copy(list, line, to, SLOT_HEADER_BYTES)
+  const bytes = imageBytes(length)
+  for (let at = SLOT_HEADER_BYTES; at < bytes; at += ZEROS_BYTES) {
+    copyClean(list, ZEROS_AT, to + at, Math.min(ZEROS_BYTES, bytes - at), 0)
+  }
+  // The code covers the data where it now lies; the line then goes out a second time with it.
+  checkCode(list, to + CHECKED_AT, line, SLOT_HEADER_BYTES - CHECKED_AT + length, region.keyAt)
+  copyClean(list, line, to, SLOT_HEADER_BYTES, 0)
+  for (let c = 1; c < region.copies; c++) {
+    copyClean(list, to, slotAddress(region, c, slot), bytes, 0)
+  }
+}
+
+/** The operator's decision about a lost record: it becomes blank. */
+export function discardRecord(state: State, region: Region, record: number): Fault {
+  let fault = formatSlots(state, region, record, record + 1)
+  if (fault !== PASS) return fault
+  removeLost(state.superblock, region.id, record)
+  fault = writeSuperblock(state.list, state.superblock)
+  region.unsettled = lostOf(state.superblock, region.id)
+  return fault
+}

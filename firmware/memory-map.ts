@@ -1,0 +1,56 @@
+/**
+ * The firmware's own part of packet memory: what lies behind the places that hal.ts names.
+ *
+ * One line per idea; each starts where the one before ends, so nothing overlaps by construction.
+ */
+
+import { PRIVATE_AT } from './hal.ts'
+import {
+  COPIES_MAX,
+  LANES,
+  LINE_BYTES,
+  QUEUE_PAIRS,
+  REGIONS,
+  STAGING_BUFFERS,
+  STAGING_BYTES,
+} from './limits.ts'
+
+/** A page of zeros, never written: the source for padding and clearing. */
+export const ZEROS_AT: number = PRIVATE_AT
+export const ZEROS_BYTES = 4096
+
+/** One line per lane: the intent line that a group composes. */
+export const LANE_LINES_AT: number = ZEROS_AT + ZEROS_BYTES
+
+/** One line per lane: the phase word that flips the lane from A to B. */
+export const PHASE_WORDS_AT: number = LANE_LINES_AT + LANES * LINE_BYTES
+
+/** Check-code keys, 16 bytes each: the part's own first, then one per region. */
+export const KEYS_AT: number = PHASE_WORDS_AT + LANES * LINE_BYTES
+export const KEY_BYTES = 16
+
+/**
+ * One frame header per queue pair, ready to be copied under an answer: 128 bytes each; and one for
+ * management.
+ */
+export const TEMPLATES_AT: number = KEYS_AT + 1024
+export const TEMPLATE_BYTES = 128
+
+/** The superblock, as it is read and written. */
+export const SUPERBLOCK_AT: number = TEMPLATES_AT + (QUEUE_PAIRS + 1) * TEMPLATE_BYTES
+export const SUPERBLOCK_BYTES = 4096
+
+/** Lanes as recovery reads them, and the check codes it recomputes. */
+export const RECOVERY_AT: number = SUPERBLOCK_AT + 2 * SUPERBLOCK_BYTES
+export const RECOVERY_BYTES: number = 2 * LANES * LINE_BYTES
+
+/** Slot headers under examination, one line per copy, then one line of computed code per copy. */
+export const EXAMINE_AT: number = RECOVERY_AT + RECOVERY_BYTES
+
+/** Messages of several packets, being gathered. */
+export const STAGING_AT: number = EXAMINE_AT + 2 * COPIES_MAX * LINE_BYTES
+
+/** All of packet memory, bytes. */
+export const MEMORY_BYTES: number = STAGING_AT + STAGING_BUFFERS * STAGING_BYTES
+
+if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

@@ -1,0 +1,125 @@
+/**
+ * Regions: what a remote key gives access to, and where its bytes lie.
+ *
+ * What always holds:
+ * - A key is 32 bits of which 27 are random, drawn anew at every power-on: a key of an earlier
+ *   incarnation, or a guessed one, names nothing. Its low five bits are the region's place in the
+ *   table, so a look-up is one load and one comparison.
+ * - Copy `c` of slot `s` lies at `at + c * areaBytes + s * stride`, and nowhere else; slots are
+ *   whole lines, so no line belongs to two of them.
+ * - Bounds are judged in the form `offset <= length - count` on differences that cannot overflow.
+ */
+
+import { BOUNDS, type Fault, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../fault.ts'
+import { NVDIMM_SPACE } from '../hal.ts'
+import { LINE_BYTES, REGIONS } from '../limits.ts'
+
+/** A region of slots, each of which holds one record in several copies. */
+export const KIND_RECORDS = 0
+/** A region of plain bytes, as any RDMA target has. */
+export const KIND_BYTES = 1
+
+/** Access flags as in wire-format section 4 (IBTA 10.6.3), and our own for WRITE_PERSIST. */
+export const REMOTE_WRITE: number = 1 << 1
+export const REMOTE_READ: number = 1 << 2
+export const WRITE_PERSIST: number = 1 << 16
+
+/** Region flag: every record has exactly `capacity` bytes (D-1). */
+export const FIXED_LENGTH = 1
+
+export interface Region {
+  readonly index: number
+  readonly id: number
+  readonly name: string
+  readonly kind: number
+  readonly slots: number
+  /** Bytes of data that one slot holds. */
+  readonly capacity: number
+  readonly copies: number
+  readonly flags: number
+  readonly protectionDomain: number
+  /** Bytes from one slot to the next. */
+  readonly stride: number
+  /** Offset of the first copy's area in the NVDIMM, bytes. */
+  readonly at: number
+  /** Bytes of one copy's area; a region of bytes has one. */
+  readonly areaBytes: number
+  /** Virtual address of the first byte, for a region of bytes. */
+  readonly baseHigh: number
+  readonly baseLow: number
+  /** Address of the 16-byte check-code key in packet memory. */
+  readonly keyAt: number
+  rkey: number
+  readonly rights: number
+  /** Records that no copy could settle; while there is one, the region refuses writes (D-14). */
+  unsettled: number
+}
+
+/** Places for regions; the low five bits of a key choose the place. */
+export interface RegionTable {
+  readonly places: (Region | null)[]
+  count: number
+}
+
+export function createRegionTable(): RegionTable {
+  const places: (Region | null)[] = []
+  for (let i = 0; i < REGIONS; i++) places.push(null)
+  return { places, count: 0 }
+}
+
+/** Bytes from one slot to the next for a capacity: the header line and whole lines of data. */
+export function strideOf(capacity: number): number {
+  return LINE_BYTES + Math.ceil(capacity / LINE_BYTES) * LINE_BYTES
+}
+
+/** Address of copy `copy` of slot `slot`. */
+export function slotAddress(region: Region, copy: number, slot: number): number {
+  return NVDIMM_SPACE + region.at + copy * region.areaBytes + slot * region.stride
+}
+
+/** The region that a key names, or null. */
+export function findRegion(table: RegionTable, rkey: number): Region | null {
+  const place = rkey & 31
+  const region = place < REGIONS ? table.places[place]! : null
+  return region !== null && region.rkey === rkey ? region : null
+}
+
+export function findRegionByName(table: RegionTable, name: string): Region | null {
+  for (let i = 0; i < REGIONS; i++) {
+    const region = table.places[i]!
+    if (region !== null && region.name === name) return region
+  }
+  return null
+}
+
+export function findRegionById(table: RegionTable, id: number): Region | null {
+  for (let i = 0; i < REGIONS; i++) {
+    const region = table.places[i]!
+    if (region !== null && region.id === id) return region
+  }
+  return null
+}
+
+/** Key, protection domain and rights, in that order (wire-format 3.3, step 10). */
+export function accessFault(region: Region | null, domain: number, rights: number): Fault {
+  if (region === null) return KEY
+  if (region.protectionDomain !== domain) return PROTECTION_DOMAIN
+  return (region.rights & rights) === rights ? PASS : RIGHTS
+}
+
+/**
+ * Offset of [va, va + length) in a region of bytes, or -1 where it leaves the region. The address
+ * is two unsigned words; only their differences enter arithmetic.
+ */
+export function byteOffset(region: Region, vaHigh: number, vaLow: number, length: number): number {
+  const high = vaHigh - region.baseHigh
+  if (high < 0 || high >= 2 ** 16) return -1
+  const offset = high * 2 ** 32 + (vaLow - region.baseLow)
+  if (offset < 0 || length > region.areaBytes || offset > region.areaBytes - length) return -1
+  return offset
+}
+
+/** As `byteOffset`, as a fault. */
+export function boundsFault(region: Region, vaHigh: number, vaLow: number, length: number): Fault {
+  return byteOffset(region, vaHigh, vaLow, length) < 0 ? BOUNDS : PASS
+}

@@ -1,0 +1,284 @@
+// hot path
+/**
+ * WRITE_PERSIST, from the packet to the group (source 1; D-7, D-8; wire-format 7.2).
+ *
+ * What always holds:
+ * - The whole payload is in packet memory, its length exact, before its record joins a group; no
+ *   slot changes for a record that fails any check.
+ * - A fault of the connection (form, key, rights, bounds) is a NAK and ends the queue pair. A fault
+ *   of storage (length, slot, level, health) is a PERSIST_ACK with a status, and it lives.
+ * - A single packet is committed from where it was received: its slot header replaces the spent
+ *   headers in front of the payload, so a record is one piece of memory and is never copied before
+ *   it is stored.
+ */
+
+import { compare, copy, resultOf } from '../command-list.ts'
+import { groupAdd, groupHolds, sealItem, usableLanes } from '../commit/commit.ts'
+import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import {
+  BOUNDS,
+  COPIES_DIFFER,
+  FAULTS,
+  type Fault,
+  FIXED_LENGTH as FIXED_LENGTH_FAULT,
+  LEVEL,
+  MESSAGE_LENGTH,
+  NOT_ARMED,
+  PASS,
+  PERSIST_HEADER,
+  READ_ONLY,
+  RECORD_LENGTH,
+  SLOT,
+  STAGING,
+} from '../fault.ts'
+import { ARMED, EQUAL, HEALTH_AT } from '../hal.ts'
+import { STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
+import {
+  accessFault,
+  FIXED_LENGTH,
+  findRegion,
+  type Region,
+  WRITE_PERSIST,
+} from '../memory/region.ts'
+import { STAGING_AT } from '../memory-map.ts'
+import { count, type PersistMessage, type State, touch } from '../state.ts'
+import { packetsOf, psnAdd } from '../transport/psn.ts'
+import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
+import { advance, beginsMessage, endsMessage } from '../transport/responder.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import {
+  ADDRESS_EXTENSION_BYTES,
+  PERSIST_VERSION,
+  PWETH_BYTES,
+  PWETH_WORDS,
+  readPweth,
+} from '../wire/persist.ts'
+import { readReth } from '../wire/reth.ts'
+import { commitNow } from './group.ts'
+import { answerRecord } from './receipt.ts'
+import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
+import { runPrelude } from './write.ts'
+
+/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+export function receivePersist(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const message = state.messages[qp.index]!
+  let payloadTo = 0
+  if (beginsMessage(row)) {
+    const fault = beginPersist(state, qp, message, packet, row)
+    if (fault !== PASS) return fault
+    const total = message.length * message.carried
+    if (endsMessage(row)) {
+      if (packet.payloadLength !== total) return MESSAGE_LENGTH
+      advance(qp, packet, 1, true)
+      touch(state, qp)
+      endPersist(state, qp, message, packet.payloadAt)
+      return PASS
+    }
+    if (total <= packet.payloadLength) return MESSAGE_LENGTH
+    openMessage(state, qp, total)
+  }
+  const ends = endsMessage(row)
+  const left = qp.messageLeft - packet.payloadLength
+  if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
+  payloadTo = qp.messageTo
+  if (qp.staging >= 0) copy(state.list, packet.payloadAt, payloadTo, packet.payloadLength)
+  qp.messageTo = payloadTo + packet.payloadLength
+  qp.messageLeft = left
+  qp.lastPacketUs = now
+  advance(qp, packet, 1, ends)
+  touch(state, qp)
+  if (ends) {
+    const at = STAGING_AT + qp.staging * STAGING_BYTES + SLOT_HEADER_BYTES
+    qp.message = MESSAGE_NONE
+    endPersist(state, qp, message, at)
+  }
+  return PASS
+}
+
+/** Steps 9 and 10 for the whole message, on its first packet. Fills `message`. */
+function beginPersist(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const reth = state.reth
+  const pweth = state.pweth
+  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  readPweth(pweth, state.bytes, packet.bthAt + row.pwethAt)
+  if (pweth.version !== PERSIST_VERSION || pweth.words !== PWETH_WORDS) return PERSIST_HEADER
+  // Batches and their conditions are not offered: a form that is not known is refused (D-10).
+  if (pweth.reserved !== 0 || pweth.batch) return PERSIST_HEADER
+  const region = findRegion(state.regions, reth.rkey)
+  const fault = accessFault(region, qp.protectionDomain, WRITE_PERSIST)
+  if (fault !== PASS) return fault
+  const form = addressFault(state, qp, region!, packet, row)
+  if (form !== PASS) return form
+  message.region = region
+  message.slot = reth.vaHigh
+  message.length = reth.length
+  message.wait = pweth.wait
+  message.wantsAck = pweth.wantsAck
+  message.operationHigh = pweth.operationHigh
+  message.operationLow = pweth.operationLow
+  message.carried = pweth.carried ? region!.copies : 1
+  message.lastPsn = psnAdd(packet.psn, packetsOf(message.length * message.carried, qp.pathMtu) - 1)
+  qp.messageFault = storageFault(state, message, region!)
+  return PASS
+}
+
+/**
+ * The three ways to say where (D-8): replicated, by slot; carried, by slot; carried, with the
+ * address and the key of every copy (source 1, claim 5). Permission is asked for every one (P1-3).
+ */
+function addressFault(
+  state: State,
+  qp: QueuePair,
+  region: Region,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const reth = state.reth
+  const pweth = state.pweth
+  if (pweth.carried && pweth.furtherCopies + 1 !== region.copies) return PERSIST_HEADER
+  if (pweth.slotAddressed) return reth.vaLow === 0 ? PASS : BOUNDS
+  if (!pweth.carried) return PERSIST_HEADER
+  if (!namesCopy(reth.vaLow, 0)) return BOUNDS
+  let at = packet.bthAt + row.pwethAt + PWETH_BYTES
+  const extension = state.extension
+  for (let c = 1; c < region.copies; c++) {
+    readReth(extension, state.bytes, at)
+    const other = findRegion(state.regions, extension.rkey)
+    const fault = accessFault(other, qp.protectionDomain, WRITE_PERSIST)
+    if (fault !== PASS) return fault
+    if (other !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
+    if (!namesCopy(extension.vaLow, c) || extension.length !== reth.length) return BOUNDS
+    at += ADDRESS_EXTENSION_BYTES
+  }
+  return PASS
+}
+
+function namesCopy(vaLow: number, copy: number): boolean {
+  return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
+}
+
+/** What storage has against the record; it is refused by a status, and the queue pair lives. */
+function storageFault(state: State, message: PersistMessage, region: Region): Fault {
+  if (message.slot >= region.slots) return SLOT
+  if (message.length > region.capacity) return RECORD_LENGTH
+  if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
+    return FIXED_LENGTH_FAULT
+  }
+  if (message.wait > region.copies) return LEVEL
+  return healthFault(state, region)
+}
+
+/** D-13, D-14: a part that is not armed or has failed, a region with a lost record. */
+function healthFault(state: State, region: Region): Fault {
+  if (state.commit.closed !== PASS) return state.commit.closed
+  if ((state.words[HEALTH_AT >> 2]! & ARMED) === 0) return NOT_ARMED
+  return region.unsettled > 0 ? READ_ONLY : PASS
+}
+
+/** Begins to gather a message of several packets; without room it is refused at its end. */
+function openMessage(state: State, qp: QueuePair, total: number): void {
+  qp.message = MESSAGE_PERSIST
+  qp.messageLeft = total
+  qp.staging = -1
+  qp.messageTo = 0
+  if (qp.messageFault !== PASS) return
+  if (total > STAGING_BYTES - SLOT_HEADER_BYTES) {
+    qp.messageFault = RECORD_LENGTH
+    return
+  }
+  for (let i = 0; i < STAGING_BUFFERS; i++) {
+    if (state.stagingOwner[i] !== -1) continue
+    state.stagingOwner[i] = qp.index
+    qp.staging = i
+    qp.messageTo = STAGING_AT + i * STAGING_BYTES + SLOT_HEADER_BYTES
+    return
+  }
+  qp.messageFault = STAGING
+}
+
+/** Gives a staging buffer back; its bytes may be in use until the burst is settled. */
+export function releaseStaging(state: State, qp: QueuePair): void {
+  if (qp.staging < 0) return
+  state.stagingOwner[qp.staging] = -1
+  qp.staging = -1
+}
+
+/** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
+function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  let fault = qp.messageFault
+  if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
+  if (fault !== PASS) {
+    releaseStaging(state, qp)
+    refuse(state, qp, message, fault)
+    return
+  }
+  const commit = state.commit
+  const region = message.region!
+  const full = commit.count === commit.items.length || commit.count === usableLanes(commit)
+  if (full || groupHolds(state.group, commit, region, message.slot)) {
+    commitNow(state)
+    // What was committed just now may have closed the part or the region.
+    fault = healthFault(state, region)
+    if (fault !== PASS || usableLanes(commit) === 0) {
+      releaseStaging(state, qp)
+      refuse(state, qp, message, fault !== PASS ? fault : READ_ONLY)
+      return
+    }
+  }
+  const item = commit.items[commit.count]!
+  item.imageAt = dataAt - SLOT_HEADER_BYTES
+  item.region = region
+  item.slot = message.slot
+  item.length = message.length
+  item.wait = message.wait
+  item.wantsAck = message.wantsAck
+  item.clientHigh = qp.clientHigh
+  item.clientLow = qp.clientLow
+  item.operationHigh = message.operationHigh
+  item.operationLow = message.operationLow
+  item.owner = qp.index
+  item.psn = message.lastPsn
+  item.segment = qp.segment
+  item.staging = qp.staging
+  qp.staging = -1
+  commit.count += 1
+  sealItem(commit, item)
+  groupAdd(state.group, commit)
+}
+
+/** Carried copies must be the same bytes (D-8): compared by the board, before anything is stored. */
+function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
+  const list = state.list
+  const first = list.count
+  for (let c = 1; c < message.carried; c++) {
+    compare(list, dataAt, dataAt + c * message.length, message.length)
+  }
+  runPrelude(state)
+  for (let c = 1; c < message.carried; c++) {
+    if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
+  }
+  return PASS
+}
+
+/** Refuses the record by a status; what was acknowledged before stays so. */
+function refuse(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
+  count(state, fault)
+  qp.segment += 1
+  const { lastPsn, operationHigh, operationLow } = message
+  const status = FAULTS[fault]!.code
+  remember(qp, lastPsn, operationHigh, operationLow, status, 0)
+  answerRecord(state, qp, lastPsn, operationHigh, operationLow, status, 0)
+}

@@ -1,0 +1,127 @@
+// hot path
+/**
+ * Receipts: which records a PERSIST_ACK speaks of (D-5, D-6, X-1).
+ *
+ * What always holds:
+ * - A range covers records of one queue pair that are all durable at least as far as the range
+ *   says, when its frame leaves: the TRANSMIT stands behind the fence. A record that was refused,
+ *   or that waits for a later fence, ends the range of its queue pair.
+ * - What became of a record is remembered by PSN and operation id before the next burst, so a
+ *   duplicate gets the same receipt again, and only a duplicate of that operation.
+ */
+
+import type { GroupItem } from '../commit/commit.ts'
+import { FAULTS, PASS } from '../fault.ts'
+import { BURST_FRAMES } from '../limits.ts'
+import { count, type State } from '../state.ts'
+import {
+  answerPersist,
+  PERSIST_ALL,
+  PERSIST_DEGRADED,
+  type PersistRange,
+} from '../transport/acknowledge.ts'
+import { psnDistance } from '../transport/psn.ts'
+import { type QueuePair, remember } from '../transport/queue-pair.ts'
+
+/** A bitmap names at most 256 PSNs, and so does a range (wire-format 7.3). */
+const RANGE_PSNS = 256
+
+const NO_RANGE = -1
+
+export function blankRange(): PersistRange {
+  return {
+    firstPsn: 0,
+    lastPsn: 0,
+    operationHigh: 0,
+    operationLow: 0,
+    records: 0,
+    status: 0,
+    flags: PERSIST_ALL,
+    copies: 0,
+    segment: 0,
+  }
+}
+
+/** Answers for one record alone: a refusal, a late success, or a repetition. */
+export function answerRecord(
+  state: State,
+  qp: QueuePair,
+  psn: number,
+  operationHigh: number,
+  operationLow: number,
+  status: number,
+  copies: number,
+): void {
+  const range = state.ranges[BURST_FRAMES]!
+  range.firstPsn = psn
+  range.lastPsn = psn
+  range.operationHigh = operationHigh
+  range.operationLow = operationLow
+  range.records = 1
+  range.status = status
+  range.flags = status === 0 ? PERSIST_ALL : copies > 0 ? PERSIST_DEGRADED : 0
+  range.copies = copies
+  answerPersist(state.answers, qp, range, state.incarnation)
+}
+
+/** Appends the PERSIST_ACKs of the records that wait for exactly so many durable copies. */
+export function acknowledgeCopies(state: State, copies: number): void {
+  const commit = state.commit
+  state.rangeCount = 0
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    const due = item.fault === PASS && item.wait === copies && item.wantsAck
+    if (due) addToRange(state, item, copies)
+    else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
+  }
+  for (let r = 0; r < state.rangeCount; r++) {
+    const qp = state.rangeOwner[r]!
+    state.openRange[qp.index] = NO_RANGE
+    answerPersist(state.answers, qp, state.ranges[r]!, state.incarnation)
+  }
+}
+
+function addToRange(state: State, item: GroupItem, copies: number): void {
+  const open = state.openRange[item.owner]!
+  let range = state.ranges[open === NO_RANGE ? state.rangeCount : open]!
+  const apart =
+    open === NO_RANGE ||
+    range.segment !== item.segment ||
+    psnDistance(item.psn, range.firstPsn) >= RANGE_PSNS
+  if (apart) {
+    range = state.ranges[state.rangeCount]!
+    state.rangeOwner[state.rangeCount] = state.queuePairs.places[item.owner]!
+    state.openRange[item.owner] = state.rangeCount
+    state.rangeCount += 1
+    range.firstPsn = item.psn
+    range.segment = item.segment
+    range.records = 0
+    range.status = 0
+    range.flags = PERSIST_ALL
+    range.copies = copies
+  }
+  range.lastPsn = item.psn
+  range.operationHigh = item.operationHigh
+  range.operationLow = item.operationLow
+  range.records += 1
+}
+
+/** After the group: remembers every record, and answers for those that went their own way. */
+export function rememberGroup(state: State): void {
+  const commit = state.commit
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    const qp = state.queuePairs.places[item.owner]!
+    const taken = item.acknowledged || item.fault === PASS
+    const status = taken ? 0 : FAULTS[item.fault]!.code
+    const copies = taken ? item.wait : item.durable
+    if (!taken) count(state, item.fault)
+    remember(qp, item.psn, item.operationHigh, item.operationLow, status, copies)
+    const inRange = item.failedStage < 0 && item.fault === PASS
+    if (inRange || item.acknowledged) continue
+    if (!taken) qp.segment += 1
+    if (taken && !item.wantsAck) continue
+    const { psn, operationHigh, operationLow } = item
+    answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
+  }
+}

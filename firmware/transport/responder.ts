@@ -1,0 +1,117 @@
+// hot path
+/**
+ * The responder's judgement of a request: the ordered checks of wire-format 3.3 and IBTA 9.7 that
+ * need the connection but not the memory behind it.
+ *
+ * What always holds: the checks run in the order of the specification, so a packet with several
+ * faults is answered for the first; steps 6 to 9 are asked only of the expected PSN; nothing here
+ * changes a queue pair: accepting a packet is `advance`, and the caller's decision.
+ */
+
+import {
+  DUPLICATE,
+  type Fault,
+  MESSAGE_ORDER,
+  OPCODE,
+  PASS,
+  QP_ERROR_STATE,
+  SEQUENCE,
+  SEQUENCE_AGAIN,
+  UNEXPECTED_RESPONSE,
+  WRONG_PEER,
+  WRONG_TRANSPORT,
+} from '../fault.ts'
+import { ETHERNET_BYTES } from '../wire/ethernet.ts'
+import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
+import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
+import {
+  FIRST,
+  has,
+  LAST,
+  MIDDLE,
+  ONLY,
+  type OpcodeRow,
+  PERSIST,
+  READ,
+  RESPONSE,
+  WRITE,
+} from '../wire/opcode.ts'
+import { type Packet, payloadFault } from '../wire/packet.ts'
+import { psnAdd, psnBehind } from './psn.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_PERSIST,
+  MESSAGE_WRITE,
+  type QueuePair,
+  STATE_OPEN,
+} from './queue-pair.ts'
+
+/** Step 2: is the packet from the connected peer, in a state that takes requests? */
+export function checkPeer(qp: QueuePair, packet: Packet, bytes: Uint8Array): Fault {
+  if (packet.opcode >= 0x20 && packet.opcode < 0xc0) return WRONG_TRANSPORT
+  if (packet.ipVersion !== qp.ipVersion) return WRONG_PEER
+  const templateIp = qp.templateAt + ETHERNET_BYTES
+  if (packet.ipVersion === 4) {
+    const from = packet.ipAt + IPV4_SOURCE
+    const to = templateIp + IPV4_DESTINATION
+    for (let i = 0; i < 4; i++) if (bytes[from + i] !== bytes[to + i]) return WRONG_PEER
+  } else {
+    const from = packet.ipAt + IPV6_SOURCE
+    const to = templateIp + IPV6_DESTINATION
+    for (let i = 0; i < 16; i++) if (bytes[from + i] !== bytes[to + i]) return WRONG_PEER
+  }
+  return qp.state === STATE_OPEN ? PASS : QP_ERROR_STATE
+}
+
+/** Step 5: where the PSN stands. DUPLICATE and SEQUENCE are answered, not only counted. */
+export function checkSequence(qp: QueuePair, packet: Packet): Fault {
+  if (packet.psn === qp.expectedPsn) return PASS
+  if (psnBehind(packet.psn, qp.expectedPsn)) return DUPLICATE
+  return qp.nakSent ? SEQUENCE_AGAIN : SEQUENCE
+}
+
+/** Step 4 and 7: a request that is served here. */
+export function checkOperation(row: OpcodeRow | null): Fault {
+  if (row === null) return OPCODE
+  const is = row.properties
+  if (has(is, RESPONSE)) return UNEXPECTED_RESPONSE
+  if (has(is, PERSIST) || has(is, READ)) return PASS
+  return has(is, WRITE) && row.immAt === 0 ? PASS : OPCODE
+}
+
+/** Step 6: First, Middle, Last and Only in order. */
+export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
+  const is = row.properties
+  if (has(is, MIDDLE) || has(is, LAST)) {
+    const kind = has(is, PERSIST) ? MESSAGE_PERSIST : MESSAGE_WRITE
+    return qp.message === kind ? PASS : MESSAGE_ORDER
+  }
+  return qp.message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
+}
+
+/** Steps 6, 7 and 9, of a packet with the expected PSN. */
+export function judgeRequest(qp: QueuePair, packet: Packet): Fault {
+  const row = packet.row
+  let fault = checkOperation(row)
+  if (fault !== PASS) return fault
+  fault = checkOrder(qp, row!)
+  if (fault !== PASS) return fault
+  return payloadFault(row!, packet.payloadLength, packet.padBytes, qp.pathMtu)
+}
+
+/** Does the packet begin a message, and does it end one? */
+export function beginsMessage(row: OpcodeRow): boolean {
+  return has(row.properties, FIRST) || has(row.properties, ONLY)
+}
+
+export function endsMessage(row: OpcodeRow): boolean {
+  return has(row.properties, LAST) || has(row.properties, ONLY)
+}
+
+/** Accepts the packet: its PSNs are consumed, and a finished message is counted. */
+export function advance(qp: QueuePair, packet: Packet, psns: number, finished: boolean): void {
+  qp.expectedPsn = psnAdd(qp.expectedPsn, psns)
+  qp.nakSent = false
+  if (finished) qp.messageSequence = (qp.messageSequence + 1) & 0xffffff
+  if (packet.ackRequest) qp.ackDue = true
+}

@@ -1,0 +1,59 @@
+/**
+ * ACK Extended Transport Header (IBTA Vol 1, 9.3): 4 bytes, big-endian.
+ *
+ *    0        1       2       3
+ *   +--------+-------+-------+-------+
+ *  0|0KKVVVVV|          MSN          |
+ *   +--------+-------+-------+-------+
+ *
+ *   K 00 acknowledged, V is the credit count; 01 receiver not ready, V is the timer;
+ *     11 refused, V says why; 10 reserved
+ */
+
+import { putU24, u24 } from './bytes.ts'
+
+export const AETH_BYTES = 4
+export const AETH_SYNDROME = 0
+export const AETH_MSN = 1
+
+/** Acknowledged, without credit information. 0x00 would mean zero credits and stop a sender. */
+export const SYNDROME_ACK = 0x1f
+/** Receiver not ready; the low five bits are the timer code. */
+export const RNR_NAK = 0x20
+/** PSN sequence error: packets are missing; the PSN of the answer is the expected one. */
+export const NAK_SEQUENCE = 0x60
+/** Invalid request. */
+export const NAK_INVALID = 0x61
+/** Remote access error. */
+export const NAK_ACCESS = 0x62
+/** Remote operational error. */
+export const NAK_OPERATIONAL = 0x63
+
+/** The two bits that tell the kinds apart, and their values. */
+export const SYNDROME_KIND = 0x60
+export const KIND_ACK = 0x00
+export const KIND_RNR = 0x20
+export const KIND_NAK = 0x60
+
+/** The fields of an AETH. */
+export interface Aeth {
+  syndrome: number
+  /** Message sequence number, 24 bits: messages that the responder has completed. */
+  msn: number
+}
+
+export function blankAeth(): Aeth {
+  return { syndrome: SYNDROME_ACK, msn: 0 }
+}
+
+/** Reads 4 bytes at `at`; the caller has checked that they are there. */
+export function readAeth(into: Aeth, bytes: Uint8Array, at: number): void {
+  into.syndrome = bytes[at + AETH_SYNDROME]!
+  into.msn = u24(bytes, at + AETH_MSN)
+}
+
+/** Writes 4 bytes at `at`. */
+export function writeAeth(bytes: Uint8Array, at: number, from: Aeth): void {
+  bytes[at + AETH_SYNDROME] = from.syndrome
+  putU24(bytes, at + AETH_MSN, from.msn)
+}

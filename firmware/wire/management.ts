@@ -1,0 +1,301 @@
+/**
+ * The control call, ours: a management datagram of the vendor's class (IBTA Vol 1, 13.4): 256
+ * bytes, big-endian, the payload of a UD SEND Only to QP 1.
+ *
+ *    0        1        2        3
+ *   +--------+--------+--------+--------+
+ *  0|   1    |  0x09  |   1    | method |
+ *   +--------+--------+--------+--------+
+ *  4|     status      |        0        |
+ *   +--------+--------+--------+--------+
+ *  8|       transaction id, high        |
+ *   +--------+--------+--------+--------+
+ * 12|       transaction id, low         |
+ *   +--------+--------+--------+--------+
+ * 16|    attribute    |        0        |
+ *   +--------+--------+--------+--------+
+ * 20|             modifier              |
+ *   +--------+--------+--------+--------+
+ * 24|     magic 0x50445243, "PDRC"      |
+ *   +--------+--------+--------+--------+
+ * 28|   1    | fault  |        0        |
+ *   +--------+--------+--------+--------+
+ * 32|        body (224 bytes)           |
+ *
+ * Datagrams get lost: a client repeats its request with the same transaction id, and every request
+ * may be repeated without harm. An answer has the request's attribute, transaction id and modifier,
+ * and the number of the fault (fault.ts) when the status says that it was refused. Offsets of a
+ * body count from its first byte.
+ */
+
+import { type Fault, MANAGEMENT_FORM, PASS } from '../fault.ts'
+import { putU16, putU32, u16, u32 } from './bytes.ts'
+
+export const MAD_BYTES = 256
+export const MAD_BASE_VERSION = 0
+export const MAD_CLASS = 1
+export const MAD_CLASS_VERSION = 2
+export const MAD_METHOD = 3
+export const MAD_STATUS = 4
+export const MAD_TRANSACTION_HIGH = 8
+export const MAD_TRANSACTION_LOW = 12
+export const MAD_ATTRIBUTE = 16
+export const MAD_MODIFIER = 20
+export const MAD_MAGIC = 24
+export const MAD_VERSION = 28
+export const MAD_FAULT = 29
+export const MAD_BODY = 32
+export const MAD_BODY_BYTES: number = MAD_BYTES - MAD_BODY
+
+/** The management class of vendors without a vendor id in the header. */
+export const CLASS_VENDOR = 0x09
+export const BASE_VERSION = 1
+export const CLASS_VERSION = 1
+/** "PDRC". */
+export const MANAGEMENT_MAGIC = 0x50445243
+export const MANAGEMENT_VERSION = 1
+
+/** Methods. */
+export const METHOD_GET = 0x01
+export const METHOD_SET = 0x02
+export const METHOD_RESPONSE = 0x81
+
+/** Status of an answer. Refused is the standard's "an attribute or modifier is not valid". */
+export const STATUS_OK = 0
+export const STATUS_REFUSED = 0x001c
+
+/** Attributes. */
+export const ATTRIBUTE_STATUS = 0x0010
+export const ATTRIBUTE_FORMAT = 0x0011
+export const ATTRIBUTE_PROVISION = 0x0012
+export const ATTRIBUTE_OPEN = 0x0013
+export const ATTRIBUTE_REGION = 0x0014
+export const ATTRIBUTE_CONNECT = 0x0020
+export const ATTRIBUTE_DISCONNECT = 0x0021
+export const ATTRIBUTE_REPORT = 0x0030
+export const ATTRIBUTE_COUNTERS = 0x0031
+export const ATTRIBUTE_SCAN = 0x0032
+export const ATTRIBUTE_SETTLE = 0x0033
+
+/*
+ * STATUS (GET) and FORMAT (SET): the part.
+ *
+ *    0 state u8   1 health bits u8   2 fault u8   3 regions u8   4 incarnation u32
+ *    8 device id, 16 bytes           24 NVDIMM bytes u64
+ *   32 path MTU u32                  36 format version u32
+ *   40 report entries u32            44 unsettled records u32
+ *   48 lines read by recovery u32    52 lanes active at recovery u32
+ *   56 records scanned u32           60 records repaired u32
+ */
+export const PART_STATE = 0
+export const PART_HEALTH = 1
+export const PART_FAULT = 2
+export const PART_REGIONS = 3
+export const PART_INCARNATION = 4
+export const PART_DEVICE_ID = 8
+export const PART_NVDIMM_BYTES_HIGH = 24
+export const PART_NVDIMM_BYTES_LOW = 28
+export const PART_PATH_MTU = 32
+export const PART_FORMAT_VERSION = 36
+export const PART_REPORT_ENTRIES = 40
+export const PART_UNSETTLED = 44
+export const PART_LINES_READ = 48
+export const PART_LANES_ACTIVE = 52
+export const PART_SCANNED = 56
+export const PART_REPAIRED = 60
+
+/** States of a part. */
+export const STATE_BLANK = 0
+export const STATE_SERVING = 1
+export const STATE_REFUSED = 2
+export const STATE_FAILED_CLOSED = 3
+
+/** FORMAT (SET): the device id that it shall have; zeros let the part choose. */
+export const FORMAT_DEVICE_ID = 0
+export const DEVICE_ID_BYTES = 16
+
+/*
+ * PROVISION (SET), OPEN (GET), REGION (GET, the modifier is its index) and the answer of SETTLE.
+ *
+ *    0 name, 32 bytes    32 slots u32           36 capacity of a slot, bytes u32
+ *   40 copies u8         41 kind u8             42 flags u16
+ *   44 protection domain u16                    48 length u64 (bytes kind)
+ *   56 R_Key u32         60 check-code key, 16 bytes
+ *   76 region id u32     80 stride, bytes u32   84 unsettled records u32
+ *   88 base address u64 (bytes kind)            96 read-only u8
+ */
+export const REGION_NAME = 0
+export const REGION_SLOTS = 32
+export const REGION_CAPACITY = 36
+export const REGION_COPIES = 40
+export const REGION_KIND = 41
+export const REGION_FLAGS = 42
+export const REGION_DOMAIN = 44
+export const REGION_LENGTH_HIGH = 48
+export const REGION_LENGTH_LOW = 52
+export const REGION_RKEY = 56
+export const REGION_CHECK_KEY = 60
+export const REGION_ID = 76
+export const REGION_STRIDE = 80
+export const REGION_UNSETTLED = 84
+export const REGION_BASE_HIGH = 88
+export const REGION_BASE_LOW = 92
+export const REGION_READ_ONLY = 96
+
+/** Kinds of region. */
+export const KIND_RECORDS = 0
+export const KIND_BYTES = 1
+
+/** Region flag: every record has exactly the capacity. */
+export const REGION_FIXED_LENGTH = 1
+
+/*
+ * CONNECT (SET)
+ *
+ *    0 client QPN u32    4 starting PSN of the client u32   8 path MTU u16
+ *   10 protection domain u16                               16 client id u64
+ *   24 our QPN u32      28 PSN of the client's first request u32
+ *   32 incarnation u32  36 path MTU u16
+ *
+ * DISCONNECT (SET): 0 our QPN u32   4 client QPN u32
+ */
+export const CONNECT_CLIENT_QP = 0
+export const CONNECT_CLIENT_PSN = 4
+export const CONNECT_PATH_MTU = 8
+export const CONNECT_DOMAIN = 10
+export const CONNECT_CLIENT_ID_HIGH = 16
+export const CONNECT_CLIENT_ID_LOW = 20
+export const CONNECT_QP = 24
+export const CONNECT_FIRST_PSN = 28
+export const CONNECT_INCARNATION = 32
+export const CONNECT_GRANTED_MTU = 36
+export const DISCONNECT_QP = 0
+export const DISCONNECT_CLIENT_QP = 4
+
+/*
+ * REPORT (GET, the modifier is the first entry): what recovery did.
+ *
+ *    0 entries in all u32    4 entries here u32, at most 8    16 entries of 24 bytes:
+ *
+ *       0 region u16         2 lane u8, 0xff scan   3 row of the case table u8
+ *       4 action u8          5 source u8            6 valid copies, a bit each, u8   7 flags u8
+ *       8 record u32        12 sequence high u32   16 sequence low u32
+ *      20 lines read u32
+ */
+export const REPORT_TOTAL = 0
+export const REPORT_HERE = 4
+export const REPORT_FIRST = 16
+export const REPORT_ENTRY_BYTES = 24
+export const REPORT_ENTRIES_PER_MAD = 8
+export const ENTRY_REGION = 0
+export const ENTRY_LANE = 2
+export const ENTRY_ROW = 3
+export const ENTRY_ACTION = 4
+export const ENTRY_SOURCE = 5
+export const ENTRY_VALID = 6
+export const ENTRY_FLAGS = 7
+export const ENTRY_RECORD = 8
+export const ENTRY_SEQUENCE_HIGH = 12
+export const ENTRY_SEQUENCE_LOW = 16
+export const ENTRY_LINES_READ = 20
+/** The lane of an entry that a scan made. */
+export const LANE_SCAN = 0xff
+
+/*
+ * COUNTERS (GET, the modifier is the first counter): how often each fault was met, by its number.
+ *
+ *    0 counters in all u32   4 counters here u32, at most 27   8 counters, u64 each
+ */
+export const COUNTERS_TOTAL = 0
+export const COUNTERS_HERE = 4
+export const COUNTERS_FIRST = 8
+export const COUNTER_BYTES = 8
+export const COUNTERS_PER_MAD = 27
+
+/*
+ * SCAN (SET)
+ *
+ *    0 region id u32    4 first record u32
+ *    8 next record u32, the number of slots when done
+ *   12 checked u32     16 repaired u32    20 unsettled u32
+ *
+ * SETTLE (SET)
+ *
+ *    0 region id u32    4 record u32      8 decision u8
+ */
+export const SCAN_REGION = 0
+export const SCAN_RECORD = 4
+export const SCAN_NEXT = 8
+export const SCAN_CHECKED = 12
+export const SCAN_REPAIRED = 16
+export const SCAN_UNSETTLED = 20
+export const SETTLE_REGION = 0
+export const SETTLE_RECORD = 4
+export const SETTLE_DECISION = 8
+/** Decision: the record is given up and becomes blank. */
+export const SETTLE_DISCARD = 1
+
+/** The fields of the fixed header. */
+export interface Mad {
+  method: number
+  status: number
+  transactionHigh: number
+  transactionLow: number
+  attribute: number
+  modifier: number
+  /** In an answer: the number of the fault, 0 for none. */
+  fault: number
+}
+
+export function blankMad(): Mad {
+  return {
+    method: METHOD_GET,
+    status: STATUS_OK,
+    transactionHigh: 0,
+    transactionLow: 0,
+    attribute: ATTRIBUTE_STATUS,
+    modifier: 0,
+    fault: 0,
+  }
+}
+
+/** Whether the payload of `length` bytes at `at` is a datagram of ours: PASS or MANAGEMENT_FORM. */
+export function madFault(bytes: Uint8Array, at: number, length: number): Fault {
+  if (length !== MAD_BYTES) return MANAGEMENT_FORM
+  if (bytes[at + MAD_BASE_VERSION] !== BASE_VERSION) return MANAGEMENT_FORM
+  if (bytes[at + MAD_CLASS] !== CLASS_VENDOR) return MANAGEMENT_FORM
+  if (bytes[at + MAD_CLASS_VERSION] !== CLASS_VERSION) return MANAGEMENT_FORM
+  if (u32(bytes, at + MAD_MAGIC) !== MANAGEMENT_MAGIC) return MANAGEMENT_FORM
+  if (bytes[at + MAD_VERSION] !== MANAGEMENT_VERSION) return MANAGEMENT_FORM
+  return PASS
+}
+
+/** Reads the 32 bytes of header at `at`; `madFault` has passed them. */
+export function readMad(into: Mad, bytes: Uint8Array, at: number): void {
+  into.method = bytes[at + MAD_METHOD]!
+  into.status = u16(bytes, at + MAD_STATUS)
+  into.transactionHigh = u32(bytes, at + MAD_TRANSACTION_HIGH)
+  into.transactionLow = u32(bytes, at + MAD_TRANSACTION_LOW)
+  into.attribute = u16(bytes, at + MAD_ATTRIBUTE)
+  into.modifier = u32(bytes, at + MAD_MODIFIER)
+  into.fault = bytes[at + MAD_FAULT]!
+}
+
+/** Writes the 32 bytes of header at `at`; the body behind it is the caller's. */
+export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
+  bytes[at + MAD_BASE_VERSION] = BASE_VERSION
+  bytes[at + MAD_CLASS] = CLASS_VENDOR
+  bytes[at + MAD_CLASS_VERSION] = CLASS_VERSION
+  bytes[at + MAD_METHOD] = from.method
+  putU16(bytes, at + MAD_STATUS, from.status)
+  putU16(bytes, at + MAD_STATUS + 2, 0)
+  putU32(bytes, at + MAD_TRANSACTION_HIGH, from.transactionHigh)
+  putU32(bytes, at + MAD_TRANSACTION_LOW, from.transactionLow)
+  putU16(bytes, at + MAD_ATTRIBUTE, from.attribute)
+  putU16(bytes, at + MAD_ATTRIBUTE + 2, 0)
+  putU32(bytes, at + MAD_MODIFIER, from.modifier)
+  putU32(bytes, at + MAD_MAGIC, MANAGEMENT_MAGIC)
+  bytes[at + MAD_VERSION] = MANAGEMENT_VERSION
+  bytes[at + MAD_FAULT] = from.fault
+  putU16(bytes, at + MAD_FAULT + 1, 0)
+}

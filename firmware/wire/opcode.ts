@@ -1,0 +1,256 @@
+/**
+ * The opcodes: one row each, which says what stands in the packet and what it is for.
+ *
+ * What always holds: the name of a row is its key in the table below, so a name cannot drift from
+ * its row; offsets and HAS bits follow from the chain of headers, so they cannot disagree; and a
+ * packet whose length satisfies its row (packet.ts) may be read without looking at lengths again.
+ */
+
+import { AETH_BYTES } from './aeth.ts'
+import { ATOMIC_ACK_BYTES, ATOMIC_BYTES } from './atomic.ts'
+import { BTH_BYTES } from './bth.ts'
+import { DETH_BYTES } from './deth.ts'
+import { FETH_BYTES } from './feth.ts'
+import { IETH_BYTES } from './ieth.ts'
+import { IMMDT_BYTES } from './immdt.ts'
+import { PWETH_BYTES } from './persist.ts'
+import { PAETH_BYTES } from './persist-ack.ts'
+import { RETH_BYTES } from './reth.ts'
+
+/** Reliable connection (IBTA Vol 1, 9.2 and annex A19). */
+export const RC_SEND_FIRST = 0x00
+export const RC_SEND_MIDDLE = 0x01
+export const RC_SEND_LAST = 0x02
+export const RC_SEND_LAST_IMM = 0x03
+export const RC_SEND_ONLY = 0x04
+export const RC_SEND_ONLY_IMM = 0x05
+export const RC_WRITE_FIRST = 0x06
+export const RC_WRITE_MIDDLE = 0x07
+export const RC_WRITE_LAST = 0x08
+export const RC_WRITE_LAST_IMM = 0x09
+export const RC_WRITE_ONLY = 0x0a
+export const RC_WRITE_ONLY_IMM = 0x0b
+export const RC_READ_REQUEST = 0x0c
+export const RC_READ_RESPONSE_FIRST = 0x0d
+export const RC_READ_RESPONSE_MIDDLE = 0x0e
+export const RC_READ_RESPONSE_LAST = 0x0f
+export const RC_READ_RESPONSE_ONLY = 0x10
+export const RC_ACKNOWLEDGE = 0x11
+export const RC_ATOMIC_ACK = 0x12
+export const RC_COMPARE_SWAP = 0x13
+export const RC_FETCH_ADD = 0x14
+export const RC_SEND_LAST_INV = 0x16
+export const RC_SEND_ONLY_INV = 0x17
+export const RC_FLUSH = 0x1c
+export const RC_ATOMIC_WRITE = 0x1d
+
+/** Unreliable datagram: QP 1 only. */
+export const UD_SEND_ONLY = 0x64
+export const UD_SEND_ONLY_IMM = 0x65
+
+/** Congestion notification (IBTA annex A17). */
+export const CNP = 0x81
+
+/** Ours, in the manufacturer's range; the low five bits are those of the RC operation alike. */
+export const WRITE_PERSIST_FIRST = 0xc6
+export const WRITE_PERSIST_MIDDLE = 0xc7
+export const WRITE_PERSIST_LAST = 0xc8
+export const WRITE_PERSIST_ONLY = 0xca
+export const PERSIST_ACK = 0xd1
+
+/** A set of properties; a type of its own, so that an opcode cannot be taken for one. */
+export type OpcodeMask = number & { readonly unit: 'opcode mask' }
+
+/** Place in the message. ONLY stands for every message of one packet. */
+export const FIRST = 0x1 as OpcodeMask
+export const MIDDLE = 0x2 as OpcodeMask
+export const LAST = 0x4 as OpcodeMask
+export const ONLY = 0x8 as OpcodeMask
+
+/** Direction: whose sequence space it is in. A congestion notification is in neither. */
+export const REQUEST = 0x10 as OpcodeMask
+export const RESPONSE = 0x20 as OpcodeMask
+
+/** Kind of operation; no opcode is of two kinds. A response has the kind of its request. */
+export const WRITE = 0x100 as OpcodeMask
+export const READ = 0x200 as OpcodeMask
+export const SEND = 0x400 as OpcodeMask
+export const ATOMIC = 0x800 as OpcodeMask
+export const ATOMIC_WRITE = 0x1000 as OpcodeMask
+export const FLUSH = 0x2000 as OpcodeMask
+export const PERSIST = 0x4000 as OpcodeMask
+
+/** Headers behind BTH. */
+export const HAS_RETH = 0x10000 as OpcodeMask
+export const HAS_AETH = 0x20000 as OpcodeMask
+export const HAS_PWETH = 0x40000 as OpcodeMask
+export const HAS_PAETH = 0x80000 as OpcodeMask
+export const HAS_DETH = 0x100000 as OpcodeMask
+export const HAS_IMM = 0x200000 as OpcodeMask
+export const HAS_ATOMIC = 0x400000 as OpcodeMask
+export const HAS_ATOMIC_ACK = 0x800000 as OpcodeMask
+export const HAS_IETH = 0x1000000 as OpcodeMask
+export const HAS_FETH = 0x2000000 as OpcodeMask
+
+/** Whether `mask` has `flag`; of several flags, any. */
+export function has(mask: OpcodeMask, flag: OpcodeMask): boolean {
+  return (mask & flag) !== 0
+}
+
+/** Payload rules: how many bytes the packet carries, M being the path MTU. */
+export const PAYLOAD_NONE = 0
+/** Exactly M. */
+export const PAYLOAD_FULL = 1
+/** 1 to M. */
+export const PAYLOAD_SOME = 2
+/** 0 to M. */
+export const PAYLOAD_ANY = 3
+/** Exactly 8. */
+export const PAYLOAD_EIGHT = 4
+
+/** One opcode. Offsets count from the first byte of BTH; 0 says that the header is absent. */
+export interface OpcodeRow {
+  readonly name: string
+  readonly opcode: number
+  readonly transport: 'rc' | 'ud' | 'cnp'
+  /** BTH and the headers behind it, without address extensions. */
+  readonly headerBytes: number
+  /** One of the PAYLOAD rules. */
+  readonly payload: number
+  readonly properties: OpcodeMask
+  readonly rethAt: number
+  readonly aethAt: number
+  readonly pwethAt: number
+  readonly paethAt: number
+  readonly dethAt: number
+  readonly immAt: number
+  readonly atomicAt: number
+  readonly atomicAckAt: number
+  readonly iethAt: number
+  readonly fethAt: number
+}
+
+/** The headers that may follow BTH: the field with its offset, its length and its bit. */
+const HEADERS = {
+  reth: { field: 'rethAt', length: RETH_BYTES, flag: HAS_RETH },
+  aeth: { field: 'aethAt', length: AETH_BYTES, flag: HAS_AETH },
+  pweth: { field: 'pwethAt', length: PWETH_BYTES, flag: HAS_PWETH },
+  paeth: { field: 'paethAt', length: PAETH_BYTES, flag: HAS_PAETH },
+  deth: { field: 'dethAt', length: DETH_BYTES, flag: HAS_DETH },
+  imm: { field: 'immAt', length: IMMDT_BYTES, flag: HAS_IMM },
+  atomic: { field: 'atomicAt', length: ATOMIC_BYTES, flag: HAS_ATOMIC },
+  atomicAck: { field: 'atomicAckAt', length: ATOMIC_ACK_BYTES, flag: HAS_ATOMIC_ACK },
+  ieth: { field: 'iethAt', length: IETH_BYTES, flag: HAS_IETH },
+  feth: { field: 'fethAt', length: FETH_BYTES, flag: HAS_FETH },
+} as const
+
+type Header = keyof typeof HEADERS
+
+interface Shape {
+  readonly opcode: number
+  readonly properties: number
+  readonly payload: number
+  readonly chain: readonly Header[]
+}
+
+function row(opcode: number, properties: number, payload: number, ...chain: Header[]): Shape {
+  return { opcode, properties, payload, chain }
+}
+
+const WRITES = REQUEST | WRITE
+const SENDS = REQUEST | SEND
+const READ_DATA = RESPONSE | READ
+const PERSISTS = REQUEST | PERSIST
+
+const NONE = PAYLOAD_NONE
+const FULL = PAYLOAD_FULL
+const SOME = PAYLOAD_SOME
+const ANY = PAYLOAD_ANY
+const EIGHT = PAYLOAD_EIGHT
+
+/** Each opcode: properties, payload, the headers behind BTH (IBTA Vol 1, 9.2, 9.3; annex A19). */
+const SHAPES: Readonly<Record<string, Shape>> = {
+  'RC SEND First': row(RC_SEND_FIRST, SENDS | FIRST, FULL),
+  'RC SEND Middle': row(RC_SEND_MIDDLE, SENDS | MIDDLE, FULL),
+  'RC SEND Last': row(RC_SEND_LAST, SENDS | LAST, SOME),
+  'RC SEND Last with Immediate': row(RC_SEND_LAST_IMM, SENDS | LAST, SOME, 'imm'),
+  'RC SEND Only': row(RC_SEND_ONLY, SENDS | ONLY, ANY),
+  'RC SEND Only with Immediate': row(RC_SEND_ONLY_IMM, SENDS | ONLY, ANY, 'imm'),
+  'RC RDMA WRITE First': row(RC_WRITE_FIRST, WRITES | FIRST, FULL, 'reth'),
+  'RC RDMA WRITE Middle': row(RC_WRITE_MIDDLE, WRITES | MIDDLE, FULL),
+  'RC RDMA WRITE Last': row(RC_WRITE_LAST, WRITES | LAST, SOME),
+  'RC RDMA WRITE Last with Immediate': row(RC_WRITE_LAST_IMM, WRITES | LAST, SOME, 'imm'),
+  'RC RDMA WRITE Only': row(RC_WRITE_ONLY, WRITES | ONLY, ANY, 'reth'),
+  'RC RDMA WRITE Only with Immediate': row(RC_WRITE_ONLY_IMM, WRITES | ONLY, ANY, 'reth', 'imm'),
+  'RC RDMA READ Request': row(RC_READ_REQUEST, REQUEST | READ | ONLY, NONE, 'reth'),
+  'RC RDMA READ Response First': row(RC_READ_RESPONSE_FIRST, READ_DATA | FIRST, FULL, 'aeth'),
+  'RC RDMA READ Response Middle': row(RC_READ_RESPONSE_MIDDLE, READ_DATA | MIDDLE, FULL),
+  'RC RDMA READ Response Last': row(RC_READ_RESPONSE_LAST, READ_DATA | LAST, SOME, 'aeth'),
+  'RC RDMA READ Response Only': row(RC_READ_RESPONSE_ONLY, READ_DATA | ONLY, ANY, 'aeth'),
+  'RC Acknowledge': row(RC_ACKNOWLEDGE, RESPONSE | ONLY, NONE, 'aeth'),
+  'RC ATOMIC Acknowledge': row(RC_ATOMIC_ACK, RESPONSE | ATOMIC | ONLY, NONE, 'aeth', 'atomicAck'),
+  'RC CmpSwap': row(RC_COMPARE_SWAP, REQUEST | ATOMIC | ONLY, NONE, 'atomic'),
+  'RC FetchAdd': row(RC_FETCH_ADD, REQUEST | ATOMIC | ONLY, NONE, 'atomic'),
+  'RC SEND Last with Invalidate': row(RC_SEND_LAST_INV, SENDS | LAST, SOME, 'ieth'),
+  'RC SEND Only with Invalidate': row(RC_SEND_ONLY_INV, SENDS | ONLY, ANY, 'ieth'),
+  'RC FLUSH': row(RC_FLUSH, REQUEST | FLUSH | ONLY, NONE, 'feth', 'reth'),
+  'RC ATOMIC WRITE': row(RC_ATOMIC_WRITE, REQUEST | ATOMIC_WRITE | ONLY, EIGHT, 'reth'),
+  'UD SEND Only': row(UD_SEND_ONLY, SENDS | ONLY, ANY, 'deth'),
+  'UD SEND Only with Immediate': row(UD_SEND_ONLY_IMM, SENDS | ONLY, ANY, 'deth', 'imm'),
+  CNP: row(CNP, ONLY, ANY),
+  'Perdure WRITE_PERSIST First': row(WRITE_PERSIST_FIRST, PERSISTS | FIRST, FULL, 'reth', 'pweth'),
+  'Perdure WRITE_PERSIST Middle': row(WRITE_PERSIST_MIDDLE, PERSISTS | MIDDLE, FULL),
+  'Perdure WRITE_PERSIST Last': row(WRITE_PERSIST_LAST, PERSISTS | LAST, SOME),
+  'Perdure WRITE_PERSIST Only': row(WRITE_PERSIST_ONLY, PERSISTS | ONLY, ANY, 'reth', 'pweth'),
+  'Perdure PERSIST_ACK': row(PERSIST_ACK, RESPONSE | PERSIST | ONLY, ANY, 'aeth', 'paeth'),
+}
+
+function transportOf(opcode: number): OpcodeRow['transport'] {
+  if (opcode === CNP) return 'cnp'
+  return opcode >> 5 === UD_SEND_ONLY >> 5 ? 'ud' : 'rc'
+}
+
+function rowOf(name: string, { opcode, properties, payload, chain }: Shape): OpcodeRow {
+  const places = {
+    rethAt: 0,
+    aethAt: 0,
+    pwethAt: 0,
+    paethAt: 0,
+    dethAt: 0,
+    immAt: 0,
+    atomicAt: 0,
+    atomicAckAt: 0,
+    iethAt: 0,
+    fethAt: 0,
+  }
+  let headerBytes = BTH_BYTES
+  let mask = properties
+  for (const header of chain) {
+    const { field, length, flag } = HEADERS[header]
+    places[field] = headerBytes
+    headerBytes += length
+    mask |= flag
+  }
+  const transport = transportOf(opcode)
+  return {
+    name,
+    opcode,
+    transport,
+    headerBytes,
+    payload,
+    properties: mask as OpcodeMask,
+    ...places,
+  }
+}
+
+/** The row of each opcode, by its number; undefined where the number means nothing to us. */
+export const OPCODES: readonly (OpcodeRow | undefined)[] = table()
+
+function table(): (OpcodeRow | undefined)[] {
+  const rows = new Array<OpcodeRow | undefined>(256).fill(undefined)
+  for (const [name, one] of Object.entries(SHAPES)) {
+    if (rows[one.opcode] !== undefined) throw new Error(`two rows of opcode ${one.opcode}`)
+    rows[one.opcode] = rowOf(name, one)
+  }
+  return rows
+}

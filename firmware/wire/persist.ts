@@ -1,0 +1,159 @@
+/**
+ * Persistent Write Extended Transport Header, ours: 16 bytes behind RETH, big-endian.
+ *
+ *    0        1        2        3
+ *   +--------+--------+--------+--------+
+ *  0|VVVV4444|CCSKBAUr|condit. |PPPrrrEE|
+ *   +--------+--------+--------+--------+
+ *  4|    batch id     | index  |count-1 |
+ *   +--------+--------+--------+--------+
+ *  8|        operation id, high         |
+ *   +--------+--------+--------+--------+
+ * 12|         operation id, low         |
+ *   +--------+--------+--------+--------+
+ *
+ *   V version 1, then the length in words    C durable copies to wait for, less one
+ *   S address is slot and offset             K carried form: the payload holds every copy
+ *   B part of a batch    A PERSIST_ACK wanted    U urgent    P priority
+ *   E further copies carried, 0 unless K     r reserved
+ *
+ * First and Only packets of a WRITE_PERSIST have it. In the carried form without slot addressing,
+ * one address extension for each further copy stands right behind it: 16 bytes each, laid out as
+ * RETH. The operation id grows by one per record of a client and outlives its connections.
+ */
+
+import { putU16, putU32, u16, u32 } from './bytes.ts'
+import { RETH_BYTES } from './reth.ts'
+
+export const PWETH_BYTES = 16
+export const PWETH_VERSION = 0
+export const PWETH_FLAGS = 1
+export const PWETH_CONDITION = 2
+export const PWETH_COPIES = 3
+export const PWETH_BATCH_ID = 4
+export const PWETH_BATCH_INDEX = 6
+export const PWETH_BATCH_COUNT = 7
+export const PWETH_OPERATION_HIGH = 8
+export const PWETH_OPERATION_LOW = 12
+
+/** The version that we speak, and its length in words. */
+export const PERSIST_VERSION = 1
+export const PWETH_WORDS: number = PWETH_BYTES / 4
+
+/** One address extension, read with `readReth`. */
+export const ADDRESS_EXTENSION_BYTES: number = RETH_BYTES
+
+const SLOT_ADDRESSED = 0x20
+const CARRIED = 0x10
+const BATCH = 0x08
+const WANTS_ACK = 0x04
+const URGENT = 0x02
+const RESERVED_FLAG = 0x01
+const RESERVED_COPIES = 0x1c
+const FURTHER_COPIES = 0x03
+
+/** The fields of a PWETH. */
+export interface Pweth {
+  version: number
+  words: number
+  /** Durable copies that the acknowledgement waits for, 1 to 4 (D-4). */
+  wait: number
+  slotAddressed: boolean
+  carried: boolean
+  batch: boolean
+  wantsAck: boolean
+  urgent: boolean
+  /** Transfer condition of the batch (D-10), 0 without one. */
+  condition: number
+  /** 0 to 7. */
+  priority: number
+  /** Copies in the payload beyond the first, 0 to 3; 0 unless carried. */
+  furtherCopies: number
+  batchId: number
+  /** Place in the batch, from 0. */
+  batchIndex: number
+  /** Records in the batch, 1 to 256; 1 without one. */
+  batchCount: number
+  operationHigh: number
+  operationLow: number
+  /**
+   * Every bit that must be 0 in this form and was not, or-ed together: reserved ones, batch fields
+   * without a batch, further copies without the carried form.
+   */
+  reserved: number
+}
+
+export function blankPweth(): Pweth {
+  return {
+    version: PERSIST_VERSION,
+    words: PWETH_WORDS,
+    wait: 1,
+    slotAddressed: false,
+    carried: false,
+    batch: false,
+    wantsAck: false,
+    urgent: false,
+    condition: 0,
+    priority: 0,
+    furtherCopies: 0,
+    batchId: 0,
+    batchIndex: 0,
+    batchCount: 1,
+    operationHigh: 0,
+    operationLow: 0,
+    reserved: 0,
+  }
+}
+
+/** Reads 16 bytes at `at`; the caller has checked that they are there. */
+export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
+  const flags = bytes[at + PWETH_FLAGS]!
+  const copies = bytes[at + PWETH_COPIES]!
+  const count = bytes[at + PWETH_BATCH_COUNT]!
+  let reserved = (flags & RESERVED_FLAG) | (copies & RESERVED_COPIES)
+  into.version = bytes[at + PWETH_VERSION]! >> 4
+  into.words = bytes[at + PWETH_VERSION]! & 15
+  into.wait = (flags >> 6) + 1
+  into.slotAddressed = (flags & SLOT_ADDRESSED) !== 0
+  into.carried = (flags & CARRIED) !== 0
+  into.batch = (flags & BATCH) !== 0
+  into.wantsAck = (flags & WANTS_ACK) !== 0
+  into.urgent = (flags & URGENT) !== 0
+  into.condition = bytes[at + PWETH_CONDITION]!
+  into.priority = copies >> 5
+  into.furtherCopies = copies & FURTHER_COPIES
+  into.batchId = u16(bytes, at + PWETH_BATCH_ID)
+  into.batchIndex = bytes[at + PWETH_BATCH_INDEX]!
+  into.batchCount = count + 1
+  into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
+  into.operationLow = u32(bytes, at + PWETH_OPERATION_LOW)
+  if (!into.batch) reserved |= into.condition | into.batchId | into.batchIndex | count
+  if (!into.carried) reserved |= into.furtherCopies
+  into.reserved = reserved
+}
+
+/** Writes 16 bytes at `at`; reserved bits are 0. */
+export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
+  bytes[at + PWETH_VERSION] = (from.version << 4) | from.words
+  bytes[at + PWETH_FLAGS] =
+    ((from.wait - 1) << 6) |
+    (from.slotAddressed ? SLOT_ADDRESSED : 0) |
+    (from.carried ? CARRIED : 0) |
+    (from.batch ? BATCH : 0) |
+    (from.wantsAck ? WANTS_ACK : 0) |
+    (from.urgent ? URGENT : 0)
+  bytes[at + PWETH_CONDITION] = from.condition
+  bytes[at + PWETH_COPIES] = (from.priority << 5) | from.furtherCopies
+  putU16(bytes, at + PWETH_BATCH_ID, from.batchId)
+  bytes[at + PWETH_BATCH_INDEX] = from.batchIndex
+  bytes[at + PWETH_BATCH_COUNT] = from.batchCount - 1
+  putU32(bytes, at + PWETH_OPERATION_HIGH, from.operationHigh)
+  putU32(bytes, at + PWETH_OPERATION_LOW, from.operationLow)
+}
+
+/** Bytes of address extensions behind the PWETH at `at`: 0, 16, 32 or 48. */
+export function addressExtensionBytes(bytes: Uint8Array, at: number): number {
+  const form = bytes[at + PWETH_FLAGS]! & (SLOT_ADDRESSED | CARRIED)
+  if (form !== CARRIED) return 0
+  return (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
+}

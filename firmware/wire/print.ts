@@ -1,0 +1,186 @@
+/**
+ * A packet in one line, for people: what `perdure capture` shows.
+ *
+ * What always holds: the line starts with the name of the opcode, queue pair and PSN; the other
+ * headers and the bytes of payload follow. Numbers that are names (keys, addresses, queue pairs)
+ * are hex, numbers that count are decimal. It judges nothing: odd values are shown as they are.
+ *
+ *   WRITE_PERSIST Only qp 0x11 psn 256 va 0x700000000 key 0x1234 64 B op 7 wait 2 slot
+ *
+ * This is not on the packet path: it allocates as it likes.
+ */
+
+import { FAULTS, PASS } from '../fault.ts'
+import { blankAeth, KIND_ACK, KIND_RNR, readAeth, SYNDROME_KIND } from './aeth.ts'
+import { blankAtomic, blankAtomicAck, readAtomic, readAtomicAck } from './atomic.ts'
+import { blankDeth, readDeth } from './deth.ts'
+import {
+  blankFeth,
+  PLACEMENT_GLOBAL,
+  PLACEMENT_PERSISTENT,
+  readFeth,
+  SELECT_REGION,
+} from './feth.ts'
+import { blankIeth, readIeth } from './ieth.ts'
+import { blankImmdt, readImmdt } from './immdt.ts'
+import * as management from './management.ts'
+import type { Packet } from './packet.ts'
+import { blankPweth, readPweth } from './persist.ts'
+import { blankPaeth, readPaeth, STATUS_DURABLE } from './persist-ack.ts'
+import { blankReth, readReth } from './reth.ts'
+
+/** One line about a packet that `checkPacket` passed, without the end of line. */
+export function printPacket(packet: Packet, bytes: Uint8Array): string {
+  const { row, bthAt } = packet
+  const words = [nameOf(packet), 'qp', hex(packet.destQp), 'psn', String(packet.psn)]
+  if (row === null) return words.join(' ')
+  if (row.dethAt !== 0) printDeth(words, bytes, bthAt + row.dethAt)
+  if (row.fethAt !== 0) printFeth(words, bytes, bthAt + row.fethAt)
+  if (row.atomicAt !== 0) printAtomic(words, bytes, bthAt + row.atomicAt)
+  if (row.aethAt !== 0) printAeth(words, bytes, bthAt + row.aethAt)
+  if (row.rethAt !== 0) printReth(words, bytes, bthAt + row.rethAt)
+  else if (packet.payloadLength !== 0) words.push(String(packet.payloadLength), 'B')
+  if (row.pwethAt !== 0) printPweth(words, bytes, bthAt + row.pwethAt)
+  if (row.paethAt !== 0) printPaeth(words, bytes, bthAt + row.paethAt)
+  if (row.atomicAckAt !== 0) printAtomicAck(words, bytes, bthAt + row.atomicAckAt)
+  if (row.iethAt !== 0) printIeth(words, bytes, bthAt + row.iethAt)
+  if (row.immAt !== 0) printImmdt(words, bytes, bthAt + row.immAt)
+  if (row.dethAt !== 0) printMad(words, bytes, packet)
+  return words.join(' ')
+}
+
+function nameOf({ row, opcode }: Packet): string {
+  return row === null ? `reserved opcode ${hex(opcode)}` : row.name.replace(/^(Perdure|RC) /, '')
+}
+
+function hex(v: number): string {
+  return `0x${v.toString(16)}`
+}
+
+/** Two unsigned halves as one hex number. */
+function hex64(high: number, low: number): string {
+  return high === 0 ? hex(low) : hex(high) + low.toString(16).padStart(8, '0')
+}
+
+/** Two unsigned halves as one decimal number, or hex beyond what is exact. */
+function count64(high: number, low: number): string {
+  const v = high * 2 ** 32 + low
+  return Number.isSafeInteger(v) ? String(v) : hex64(high, low)
+}
+
+function printReth(words: string[], bytes: Uint8Array, at: number): void {
+  const reth = blankReth()
+  readReth(reth, bytes, at)
+  words.push('va', hex64(reth.vaHigh, reth.vaLow), 'key', hex(reth.rkey), String(reth.length), 'B')
+}
+
+const NAK_NAMES = ['sequence', 'invalid request', 'remote access', 'remote operational']
+
+function printAeth(words: string[], bytes: Uint8Array, at: number): void {
+  const aeth = blankAeth()
+  readAeth(aeth, bytes, at)
+  const kind = aeth.syndrome & SYNDROME_KIND
+  const value = aeth.syndrome & 31
+  if (kind === KIND_ACK) words.push('ACK')
+  else if (kind === KIND_RNR) words.push('not ready, timer', String(value))
+  else words.push('NAK', NAK_NAMES[value] ?? hex(aeth.syndrome))
+  words.push('msn', String(aeth.msn))
+}
+
+function printPweth(words: string[], bytes: Uint8Array, at: number): void {
+  const pweth = blankPweth()
+  readPweth(pweth, bytes, at)
+  words.push('op', count64(pweth.operationHigh, pweth.operationLow), 'wait', String(pweth.wait))
+  if (pweth.slotAddressed) words.push('slot')
+  if (pweth.carried) words.push('carried', String(pweth.furtherCopies + 1))
+  if (pweth.batch) {
+    words.push('batch', String(pweth.batchId), `${pweth.batchIndex + 1}/${pweth.batchCount}`)
+  }
+  if (pweth.urgent) words.push('urgent')
+}
+
+function printPaeth(words: string[], bytes: Uint8Array, at: number): void {
+  const paeth = blankPaeth()
+  readPaeth(paeth, bytes, at)
+  words.push(statusName(paeth.status), `${paeth.firstPsn}-${paeth.lastPsn}`)
+  words.push('op', count64(paeth.operationHigh, paeth.operationLow))
+  words.push('records', String(paeth.records), 'copies', String(paeth.copies))
+  words.push('incarnation', String(paeth.incarnation))
+}
+
+function statusName(status: number): string {
+  if (status === STATUS_DURABLE) return 'durable'
+  const fault = FAULTS.find((row) => row.answer === 'status' && row.code === status)
+  return fault === undefined ? `status ${hex(status)}` : fault.name
+}
+
+function printFeth(words: string[], bytes: Uint8Array, at: number): void {
+  const feth = blankFeth()
+  readFeth(feth, bytes, at)
+  if ((feth.placement & PLACEMENT_PERSISTENT) !== 0) words.push('persistent')
+  if ((feth.placement & PLACEMENT_GLOBAL) !== 0) words.push('visible')
+  if (feth.selectivity === SELECT_REGION) words.push('whole region')
+}
+
+function printAtomic(words: string[], bytes: Uint8Array, at: number): void {
+  const atomic = blankAtomic()
+  readAtomic(atomic, bytes, at)
+  words.push('va', hex64(atomic.vaHigh, atomic.vaLow), 'key', hex(atomic.rkey))
+  words.push('operand', hex64(atomic.swapHigh, atomic.swapLow))
+  words.push('compare', hex64(atomic.compareHigh, atomic.compareLow))
+}
+
+function printAtomicAck(words: string[], bytes: Uint8Array, at: number): void {
+  const ack = blankAtomicAck()
+  readAtomicAck(ack, bytes, at)
+  words.push('original', hex64(ack.originalHigh, ack.originalLow))
+}
+
+function printIeth(words: string[], bytes: Uint8Array, at: number): void {
+  const ieth = blankIeth()
+  readIeth(ieth, bytes, at)
+  words.push('invalidate', hex(ieth.rkey))
+}
+
+function printImmdt(words: string[], bytes: Uint8Array, at: number): void {
+  const immdt = blankImmdt()
+  readImmdt(immdt, bytes, at)
+  words.push('immediate', hex(immdt.immediate))
+}
+
+function printDeth(words: string[], bytes: Uint8Array, at: number): void {
+  const deth = blankDeth()
+  readDeth(deth, bytes, at)
+  words.push('from', hex(deth.sourceQp))
+}
+
+const METHOD_NAMES = new Map([
+  [management.METHOD_GET, 'GET'],
+  [management.METHOD_SET, 'SET'],
+  [management.METHOD_RESPONSE, 'response'],
+])
+
+const ATTRIBUTE_NAMES = new Map([
+  [management.ATTRIBUTE_STATUS, 'STATUS'],
+  [management.ATTRIBUTE_FORMAT, 'FORMAT'],
+  [management.ATTRIBUTE_PROVISION, 'PROVISION'],
+  [management.ATTRIBUTE_OPEN, 'OPEN'],
+  [management.ATTRIBUTE_REGION, 'REGION'],
+  [management.ATTRIBUTE_CONNECT, 'CONNECT'],
+  [management.ATTRIBUTE_DISCONNECT, 'DISCONNECT'],
+  [management.ATTRIBUTE_REPORT, 'REPORT'],
+  [management.ATTRIBUTE_COUNTERS, 'COUNTERS'],
+  [management.ATTRIBUTE_SCAN, 'SCAN'],
+  [management.ATTRIBUTE_SETTLE, 'SETTLE'],
+])
+
+function printMad(words: string[], bytes: Uint8Array, packet: Packet): void {
+  if (management.madFault(bytes, packet.payloadAt, packet.payloadLength) !== PASS) return
+  const mad = management.blankMad()
+  management.readMad(mad, bytes, packet.payloadAt)
+  words.push(METHOD_NAMES.get(mad.method) ?? hex(mad.method))
+  words.push(ATTRIBUTE_NAMES.get(mad.attribute) ?? hex(mad.attribute))
+  if (mad.modifier !== 0) words.push('modifier', String(mad.modifier))
+  if (mad.fault !== PASS) words.push('refused:', FAULTS[mad.fault]?.name ?? String(mad.fault))
+  words.push('transaction', hex64(mad.transactionHigh, mad.transactionLow))
+}

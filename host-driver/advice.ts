@@ -1,0 +1,45 @@
+/** What to do about a refusal: one line for each reason that can reach a client. */
+
+const ADVICE: Readonly<Record<string, string>> = {
+  // PERSIST_ACK
+  MEDIA: "Look at 'perdure inspect'; the part may need replacing.",
+  SLOT: "Use a slot below the region's number of slots.",
+  RECORD_LENGTH: "Send at most the region's capacity in one record.",
+  NOT_ARMED:
+    'Nothing can be promised until the save energy is charged; check the part, then retry.',
+  COPIES_DIFFER: 'Send the same bytes in every copy.',
+  FIXED_LENGTH: "Send exactly the region's capacity.",
+  READ_ONLY:
+    "Decide what becomes of the lost record: 'perdure recover IMAGE --discard region:record'.",
+  LEVEL: 'Ask for at most as many durable copies as the region keeps.',
+  STAGING: 'Too many long records at once; send this one again.',
+  FLUSH: 'Stop writing, save what can be read, and replace the part.',
+  // management
+  BLANK: 'Format the part first.',
+  FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if it may go.',
+  NEWER: 'Nothing was changed; use the version that formatted it.',
+  DAMAGED: 'Nothing was changed; keep the image, and restore the part from its copy.',
+  TRUNCATED: 'Nothing was changed; find the rest of the image.',
+  FORMATTED: 'Open the regions that are there; formatting twice would lose them.',
+  NOT_SERVING: "See why with 'perdure inspect'.",
+  REQUEST: 'Check the sizes and names that were asked for.',
+  NO_REGION: "See the names with 'perdure inspect', or provision it.",
+  REGION_EXISTS: 'Open it as it is, or choose another name.',
+  REGIONS_FULL: 'Use a region that is there.',
+  NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
+  QUEUE_PAIRS_FULL: 'Close connections that are not needed any more.',
+  // transport
+  REM_INV_REQ_ERR: 'The DPU does not serve such a request; are driver and firmware of one version?',
+  REM_ACCESS_ERR: 'The key, the rights or the range were refused; open the region anew.',
+  REM_OP_ERR: "The part could not do it; look at 'perdure inspect'.",
+  RETRY_EXC_ERR: 'The DPU does not answer; is it up and reachable?',
+  RNR_RETRY_EXC_ERR: 'The DPU stayed busy; retry later.',
+  RESP_TIMEOUT_ERR: 'The DPU has the record but does not say that it is durable; look at it.',
+  WR_FLUSH_ERR: 'Another request broke the connection; reconnect.',
+  GENERAL_ERR: 'Look at the status.',
+}
+
+/** One line for a fault name or a completion status. */
+export function adviceFor(reason: string): string {
+  return ADVICE[reason] ?? "See 'perdure inspect' for the state of the part."
+}

@@ -1,0 +1,81 @@
+/** Connecting: from a target, or a wire, to a DPU that serves. */
+
+import { DPU_ENDPOINT, neighbour } from './addresses.ts'
+import { Connection } from './connection.ts'
+import { Dpu } from './dpu.ts'
+import { parseDurability } from './durability.ts'
+import { ArgumentError, PerdureError } from './errors.ts'
+import { Management } from './management.ts'
+import { type ConnectOptions, randomSource } from './options.ts'
+import { Session } from './session.ts'
+import { openTunnel, parseTarget } from './udp.ts'
+import type { Wire } from './wire.ts'
+
+const PATH_MTUS = [256, 512, 1024, 2048, 4096]
+
+/**
+ * Connects to a DPU: 'perdure://host[:port]', or a wire of your own. Rejects with PERDURE_TARGET,
+ * PERDURE_ARGUMENT, PERDURE_UNREACHABLE or PERDURE_ABORTED. A part that does not serve (blank, or
+ * refused at its start) is connected too, for `status` and `format`; its regions say what is wrong.
+ */
+export async function connect(target: string | Wire, options: ConnectOptions = {}): Promise<Dpu> {
+  checkOptions(options)
+  const wire = typeof target === 'string' ? await openTunnel(parseTarget(target)) : target
+  const random = randomSource(options.seed)
+  const session = new Session(
+    wire,
+    options.own ?? neighbour(random),
+    options.peer ?? DPU_ENDPOINT,
+    options.capture,
+  )
+  const management = new Management(session, (options.timeoutMs ?? 5000) * 1000, random)
+  const clientId = options.clientId ?? (BigInt(random()) << 32n) | BigInt(random())
+  const connection = new Connection(session, management, options, clientId, random)
+  obeySignal(connection, options.signal)
+  try {
+    const part = await management.status()
+    if (part.state === 'serving') connection.use(await connection.open())
+    return new Dpu(connection)
+  } catch (error) {
+    const failed = new PerdureError('PERDURE_CLOSED', 'the connection was never made')
+    connection.close(failed)
+    throw error
+  }
+}
+
+function checkOptions(options: ConnectOptions): void {
+  const { durability, pathMtu, inFlight, clientId, firstOperation } = options
+  if (durability !== undefined) parseDurability(durability)
+  if (pathMtu !== undefined && !PATH_MTUS.includes(pathMtu)) {
+    throw new ArgumentError(`path MTU ${pathMtu}: one of ${PATH_MTUS.join(', ')}`)
+  }
+  if (inFlight !== undefined && !(Number.isInteger(inFlight) && inFlight >= 1 && inFlight <= 128)) {
+    throw new ArgumentError(`inFlight ${inFlight}: 1 to 128`)
+  }
+  for (const [name, value] of Object.entries({ clientId, firstOperation })) {
+    if (value !== undefined && (value < 1n || value >= 2n ** 64n)) {
+      throw new ArgumentError(`${name} ${value}: 1 to 2^64 - 1`)
+    }
+  }
+  for (const name of [
+    'timeoutMs',
+    'deadlineMs',
+    'persistTimeoutMs',
+    'reconnectTimeoutMs',
+  ] as const) {
+    const value = options[name]
+    if (value !== undefined && !(value > 0))
+      throw new ArgumentError(`${name} ${value}: more than 0`)
+  }
+}
+
+/** The signal ends the attempt to connect, and later everything that is open. */
+function obeySignal(connection: Connection, signal: AbortSignal | undefined): void {
+  if (signal === undefined) return
+  const abort = (): void => {
+    const { reason } = signal
+    connection.close(new PerdureError('PERDURE_ABORTED', 'the signal fired', { cause: reason }))
+  }
+  if (signal.aborted) abort()
+  else signal.addEventListener('abort', abort, { once: true })
+}

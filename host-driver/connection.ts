@@ -1,0 +1,290 @@
+/**
+ * The connection of a client: what waits, what is on its way, and what becomes of both.
+ *
+ * What always holds:
+ * - Requests leave in the order of the calls; at most `inFlight` records are unresolved at once.
+ * - A write that was sent and is not resolved stays in `unresolved`, in order, until a PERSIST_ACK,
+ *   the part itself (reconnect.ts) or giving up resolves it; it is never sent again on another
+ *   connection before the part was asked.
+ */
+
+import { blankCounts, type RequesterCounts } from '../firmware/transport/requester.ts'
+import { faultOfStatus, type PerdureError, RefusedError, TransportError } from './errors.ts'
+import { persistJob, readJob } from './jobs.ts'
+import type { Management } from './management.ts'
+import type { ConnectOptions } from './options.ts'
+import { isRefusal, type JobEnd, QueuePair } from './queue-pair.ts'
+import { Reconnection } from './reconnect.ts'
+import type { OpenRegion } from './region-handle.ts'
+import type { Session } from './session.ts'
+import { addCounts, type Statistics } from './statistics.ts'
+import type { Mechanism, PendingWrite } from './write.ts'
+
+/** A READ that somebody waits for. */
+export interface PendingRead {
+  readonly region: OpenRegion
+  readonly slot: number
+  readonly view: number
+  readonly resolve: (image: Uint8Array) => void
+  readonly reject: (error: Error) => void
+}
+
+type Waiting = PendingWrite | PendingRead
+
+const MECHANISMS: readonly (Mechanism | undefined)[] = [
+  undefined,
+  'localFlush',
+  'lsbRead',
+  'cpuFlush',
+]
+
+export class Connection {
+  readonly session: Session
+  readonly management: Management
+  readonly options: ConnectOptions
+  readonly random: () => number
+  readonly clientId: bigint
+  readonly regions: Map<string, OpenRegion> = new Map()
+  /** Sent and not resolved, by operation id, in order. */
+  readonly unresolved: Map<bigint, PendingWrite> = new Map()
+  /** Set for good by `close`; says why. */
+  closed: PerdureError | null = null
+  nextOperation: bigint
+  readonly totals = {
+    records: 0,
+    recordsDurable: 0,
+    payloadBytes: 0,
+    connections: 0,
+    recovered: 0,
+    sentAgain: 0,
+  }
+  private queuePair: QueuePair | null = null
+  private waiting: Waiting[] = []
+  private persistsOut = 0
+  private pumping = false
+  private readonly inFlight: number
+  private past: RequesterCounts = blankCounts()
+  private reconnection: Promise<void> | null = null
+
+  constructor(
+    session: Session,
+    management: Management,
+    options: ConnectOptions,
+    clientId: bigint,
+    random: () => number,
+  ) {
+    this.session = session
+    this.management = management
+    this.options = options
+    this.clientId = clientId
+    this.random = random
+    this.nextOperation = options.firstOperation ?? 1n
+    this.inFlight = options.inFlight ?? 32
+  }
+
+  /** The open queue pair, or null while there is none. */
+  get current(): QueuePair | null {
+    return this.queuePair
+  }
+
+  /** Puts a request behind the others; it leaves as soon as there is room. */
+  enqueue(request: Waiting): void {
+    this.waiting.push(request)
+    if (isWrite(request)) {
+      this.totals.records++
+      this.totals.payloadBytes += request.length
+    }
+    if (this.queuePair !== null) this.pump()
+    else if (this.options.reconnect !== false) this.reconnect().catch(() => {})
+    else this.drop(new TransportError('WR_FLUSH_ERR', 'no connection'))
+  }
+
+  /** Reads the image of a slot. Survives reconnections. */
+  read(region: OpenRegion, slot: number, view: number): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      this.enqueue({ region, slot, view, resolve, reject })
+    })
+  }
+
+  /** Makes a queue pair at both ends and takes it into use. */
+  async open(): Promise<QueuePair> {
+    const { options } = this
+    const number = 0x10 + (this.random() % 0xffff00)
+    const psn = this.random() & 0xffffff
+    const granted = await this.management.connect(
+      number,
+      psn,
+      options.pathMtu ?? 1024,
+      options.protectionDomain ?? 0,
+      this.clientId,
+    )
+    this.totals.connections++
+    const persistTimeoutMs = options.persistTimeoutMs ?? 200
+    return new QueuePair(this.session, number, granted, {
+      ackTimeoutCode: options.ackTimeoutCode ?? 14,
+      persistTimeoutUs: persistTimeoutMs * 1000,
+    })
+  }
+
+  /** From now on requests leave over this queue pair. */
+  use(queuePair: QueuePair): void {
+    this.queuePair = queuePair
+    this.persistsOut = 0
+    queuePair.onIdle = () => this.pump()
+    queuePair.onBroken = () => this.broken(queuePair)
+    this.pump()
+  }
+
+  /** Takes the queue pair out of use, keeps its counts, and returns it. */
+  retire(): QueuePair | null {
+    const { queuePair } = this
+    if (queuePair === null) return null
+    this.queuePair = null
+    queuePair.close()
+    this.past = addCounts(this.past, queuePair.counts)
+    return queuePair
+  }
+
+  /** Puts what a broken connection left undone in front of everything else. */
+  requeue(writes: readonly PendingWrite[]): void {
+    this.waiting = [...writes, ...this.waiting]
+  }
+
+  /** Makes the connection anew and resumes what was on its way; one attempt at a time. */
+  reconnect(): Promise<void> {
+    if (this.closed !== null) return Promise.reject(this.closed)
+    this.reconnection ??= new Reconnection(this).run().finally(() => {
+      this.reconnection = null
+    })
+    return this.reconnection
+  }
+
+  /** Every write that is not settled. */
+  openWrites(): PendingWrite[] {
+    const all = [...this.unresolved.values(), ...this.waiting.filter(isWrite)]
+    return all.filter((write) => !write.settled)
+  }
+
+  /** Ends everything that waits or is unresolved. */
+  drop(error: PerdureError): void {
+    const { waiting } = this
+    this.waiting = []
+    const why = 'the connection ended before the answer'
+    for (const write of [...this.unresolved.values()]) write.giveUp(why, error)
+    this.unresolved.clear()
+    for (const request of waiting) {
+      if (isWrite(request)) request.giveUp(why, error)
+      else request.reject(error)
+    }
+  }
+
+  /** Ends the connection for good. */
+  close(error: PerdureError): void {
+    if (this.closed !== null) return
+    this.closed = error
+    this.retire()
+    this.drop(error)
+    this.management.close(error)
+    this.session.wire.close()
+  }
+
+  /** The counts over all connections. */
+  statistics(): Statistics {
+    const { past, queuePair } = this
+    const counts = queuePair === null ? past : addCounts(past, queuePair.counts)
+    return { ...counts, ...this.session.counts, ...this.totals }
+  }
+
+  private pump(): void {
+    if (this.pumping) return
+    this.pumping = true
+    this.postWaiting()
+    this.pumping = false
+  }
+
+  private postWaiting(): void {
+    const { queuePair } = this
+    while (queuePair !== null && queuePair === this.queuePair && this.waiting.length > 0) {
+      const next = this.waiting[0]!
+      if (!isSettled(next)) {
+        if (!queuePair.hasRoom) return
+        if (isWrite(next) && this.persistsOut >= this.inFlight) return
+      }
+      this.waiting.shift()
+      if (isSettled(next)) continue
+      if (isWrite(next)) this.postWrite(queuePair, next)
+      else this.postRead(queuePair, next)
+    }
+  }
+
+  private postWrite(queuePair: QueuePair, write: PendingWrite): void {
+    this.unresolved.set(write.operationId, write)
+    this.persistsOut++
+    queuePair.post(
+      persistJob(write, (end) => {
+        if (this.queuePair === queuePair) this.persistsOut--
+        this.writeEnded(write, end, queuePair)
+      }),
+    )
+  }
+
+  private writeEnded(write: PendingWrite, end: JobEnd, queuePair: QueuePair): void {
+    const { status } = end
+    if (status === 'SUCCESS') {
+      this.unresolved.delete(write.operationId)
+      this.totals.recordsDurable++
+      write.succeed({
+        region: write.region.info.name,
+        slot: write.slot,
+        operationId: write.operationId,
+        psn: end.psn,
+        copies: end.copies,
+        of: write.region.info.copies,
+        mechanism: MECHANISMS[end.mechanism] ?? 'unknown',
+        incarnation: queuePair.granted.incarnation,
+        latencyUs: this.session.wire.now() - write.startedUs,
+      })
+    } else if (isRefusal(status)) {
+      this.unresolved.delete(write.operationId)
+      const refused = status === 'GENERAL_ERR'
+      write.fail(
+        refused
+          ? new RefusedError(faultOfStatus(end.refusal), end.refusal, write.what)
+          : new TransportError(status, write.what),
+      )
+    } else if (write.settled) {
+      // Given up by its caller: what became of it is no longer asked.
+      this.unresolved.delete(write.operationId)
+    }
+  }
+
+  private postRead(queuePair: QueuePair, read: PendingRead): void {
+    const image = new Uint8Array(read.region.info.stride)
+    queuePair.post(
+      readJob(read.region.info, read.slot, read.view, image, ({ status }) => {
+        if (status === 'SUCCESS') read.resolve(image)
+        else if (isRefusal(status) || status === 'REM_OP_ERR' || this.closed !== null) {
+          const what = `read record ${read.slot} of '${read.region.info.name}'`
+          read.reject(this.closed ?? new TransportError(status, what))
+        } else {
+          this.waiting.unshift(read)
+        }
+      }),
+    )
+  }
+
+  private broken(queuePair: QueuePair): void {
+    if (this.queuePair !== queuePair) return
+    this.retire()
+    if (this.options.reconnect !== false) this.reconnect().catch(() => {})
+    else this.drop(new TransportError('WR_FLUSH_ERR', 'the connection broke'))
+  }
+}
+
+function isWrite(request: Waiting): request is PendingWrite {
+  return 'payload' in request
+}
+
+function isSettled(request: Waiting): boolean {
+  return isWrite(request) && request.settled
+}

@@ -1,0 +1,32 @@
+/**
+ * Perdure's host driver: remote persistent memory from Node.
+ *
+ *     await using dpu = await connect('perdure://10.0.0.2')
+ *     const region = await dpu.openRegion('orders')
+ *     const write = region.persist(slot, bytes)
+ *     await write.received                      // the DPU has it
+ *     const receipt = await write.persisted     // it is durable
+ */
+
+export { connect } from './connect.ts'
+export type { Dpu, ScanResult } from './dpu.ts'
+export type { Durability } from './durability.ts'
+export {
+  ArgumentError,
+  type ErrorCode,
+  OutcomeUnknown,
+  PerdureError,
+  RecordCorrupt,
+  RecordLost,
+  RefusedError,
+  TransportError,
+} from './errors.ts'
+export type { RegionRequest } from './management.ts'
+export type { ConnectOptions } from './options.ts'
+export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
+export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
+export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
+export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
+export type { Statistics } from './statistics.ts'
+export type { Endpoint, Wire } from './wire.ts'
+export type { Mechanism, Receipt, Write } from './write.ts'

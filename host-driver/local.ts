@@ -1,0 +1,88 @@
+/**
+ * A DPU inside this process: an NVDIMM image, the emulated card, a link, and virtual time.
+ *
+ * What always holds: waiting costs nothing, because the clock jumps to the next event; everything
+ * that looks like chance comes from the seed; a copy-on-write image is never written.
+ */
+
+import {
+  EmulatedDpu,
+  type Engine,
+  Link,
+  type LinkFaults,
+  type Nvdimm,
+  openNvdimm,
+  VirtualClock,
+} from '../boards/emulator/index.ts'
+import type { Wire } from './wire.ts'
+
+export interface LocalOptions {
+  /** The image; it is made, of `bytes`, if it does not exist and `bytes` is given. */
+  readonly path: string
+  readonly bytes?: number
+  /** What is stored lives in memory only; the image is not touched. */
+  readonly copyOnWrite?: boolean
+  /** 'quickjs' runs the shipped bundle (default), 'node' the sources. */
+  readonly engine?: Engine
+  readonly seed?: number
+  readonly faults?: LinkFaults
+}
+
+export interface LocalDpu {
+  readonly dpu: EmulatedDpu
+  readonly nvdimm: Nvdimm
+  readonly link: Link
+  readonly clock: VirtualClock
+  /** The host's end of the link, for `connect`. Closing it leaves the card on. */
+  readonly wire: Wire
+  /** Holds time, takes the power away and closes the image. */
+  close(): void
+}
+
+/** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
+export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
+  const { path, bytes, copyOnWrite = false, engine, seed = 0, faults } = options
+  const nvdimm = openNvdimm({
+    path,
+    readOnly: copyOnWrite,
+    ...(bytes === undefined ? {} : { bytes }),
+  })
+  const clock = new VirtualClock()
+  const link = new Link({ clock, seed, ...(faults === undefined ? {} : { faults }) })
+  const dpu = new EmulatedDpu({
+    nvdimm,
+    clock,
+    seed,
+    transmit: (frame) => link.send('b', frame),
+    ...(engine === undefined ? {} : { engine }),
+  })
+  link.attach('b', (frame) => dpu.deliver(frame))
+  const close = (): void => {
+    clock.stop()
+    if (dpu.isOn) dpu.powerCut({ strategy: 'all' })
+    nvdimm.backing?.close()
+    nvdimm.backing = null
+  }
+  try {
+    await dpu.powerOn()
+  } catch (error) {
+    close()
+    throw error
+  }
+  clock.start()
+  return { dpu, nvdimm, link, clock, wire: linkWire(link, clock), close }
+}
+
+/** The host's end of a link as a wire. */
+export function linkWire(link: Link, clock: VirtualClock): Wire {
+  return {
+    send: (frame) => link.send('a', frame),
+    onFrame: (callback) => link.attach('a', callback),
+    now: () => clock.nowUs,
+    setTimer: (atUs, callback) => {
+      const timer = clock.schedule(atUs, callback)
+      return () => clock.cancel(timer)
+    },
+    close: () => link.attach('a', () => {}),
+  }
+}

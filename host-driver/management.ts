@@ -1,0 +1,347 @@
+/**
+ * The management calls: one datagram there, one back, repeated until it is answered.
+ *
+ * What always holds: a repetition carries the same transaction id, and the DPU takes every request
+ * twice without harm; an answer is believed by its transaction id and attribute; a refusal is a
+ * typed error with the name of the fault (X-7).
+ */
+
+import { FAULTS, PASS } from '../firmware/fault.ts'
+import { REGION_NAME_BYTES } from '../firmware/limits.ts'
+import { BTH_BYTES } from '../firmware/wire/bth.ts'
+import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
+import { blankDeth, DETH_BYTES, writeDeth } from '../firmware/wire/deth.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import type { Packet } from '../firmware/wire/packet.ts'
+import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
+import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+import {
+  type PartStatus,
+  type RegionInfo,
+  type ReportEntry,
+  readPartStatus,
+  readRegionInfo,
+  readReportEntry,
+} from './part.ts'
+import type { Session } from './session.ts'
+
+/** The queue pair of management, at both ends. */
+const QP_GSI = 1
+
+/** First wait for an answer; each further one is twice as long, up to a second. */
+const RETRY_US = 50_000
+const RETRY_US_MAX = 1_000_000
+
+interface Call {
+  readonly attribute: number
+  readonly resolve: (body: Uint8Array) => void
+  readonly reject: (error: Error) => void
+  readonly what: string
+}
+
+/** What a new region shall be. */
+export interface RegionRequest {
+  /** 1 to 32 bytes of UTF-8. */
+  readonly name: string
+  readonly slots: number
+  /** Bytes of data that one slot holds. */
+  readonly capacity: number
+  /** Copies of each record, 2 (default) to 4. */
+  readonly copies?: number
+  /** Every record has exactly `capacity` bytes (D-1). */
+  readonly fixedLength?: boolean
+}
+
+/** The connection that the DPU granted. */
+export interface Granted {
+  readonly queuePair: number
+  readonly firstPsn: number
+  readonly incarnation: number
+  readonly pathMtu: number
+}
+
+/** What a part of a full scan found. */
+export interface ScanStep {
+  /** The record to go on with; the number of slots when done. */
+  readonly next: number
+  readonly checked: number
+  readonly repaired: number
+  readonly unsettled: number
+}
+
+export class Management {
+  private readonly session: Session
+  private readonly timeoutUs: number
+  private readonly transactionHigh: number
+  private transactionLow = 0
+  private psn = 0
+  private readonly calls: Map<number, Call> = new Map()
+  private readonly header: mad.Mad = mad.blankMad()
+
+  /** `random` gives 32 bits; they tell our transactions from those of others. */
+  constructor(session: Session, timeoutUs: number, random: () => number) {
+    this.session = session
+    this.timeoutUs = timeoutUs
+    this.transactionHigh = random()
+    session.onDatagram = (bytes, packet) => this.take(bytes, packet)
+  }
+
+  async status(timeoutUs?: number): Promise<PartStatus> {
+    return readPartStatus(await this.get('status', mad.ATTRIBUTE_STATUS, 0, blank(), timeoutUs))
+  }
+
+  /** Lays out an empty part. With no id the part chooses one. */
+  async format(deviceId?: Uint8Array): Promise<PartStatus> {
+    const body = blank()
+    if (deviceId !== undefined) {
+      if (deviceId.length !== mad.DEVICE_ID_BYTES) throw new ArgumentError('a device id: 16 bytes')
+      body.set(deviceId, mad.FORMAT_DEVICE_ID)
+    }
+    return readPartStatus(await this.set('format', mad.ATTRIBUTE_FORMAT, body))
+  }
+
+  async provision(region: RegionRequest, protectionDomain: number): Promise<RegionInfo> {
+    const body = namedBody(region.name, protectionDomain)
+    putU32(body, mad.REGION_SLOTS, region.slots)
+    putU32(body, mad.REGION_CAPACITY, region.capacity)
+    body[mad.REGION_COPIES] = region.copies ?? 2
+    body[mad.REGION_KIND] = mad.KIND_RECORDS
+    putU16(body, mad.REGION_FLAGS, region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0)
+    const what = `provision '${region.name}'`
+    return readRegionInfo(await this.set(what, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  async open(name: string, protectionDomain: number): Promise<RegionInfo> {
+    const body = namedBody(name, protectionDomain)
+    return readRegionInfo(await this.get(`open '${name}'`, mad.ATTRIBUTE_OPEN, 0, body))
+  }
+
+  /** Every region of the part. */
+  async regions(): Promise<RegionInfo[]> {
+    const { regions } = await this.status()
+    const all: RegionInfo[] = []
+    for (let i = 0; i < regions; i++) {
+      all.push(readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, i, blank())))
+    }
+    return all
+  }
+
+  async connect(
+    clientQp: number,
+    psn: number,
+    pathMtu: number,
+    protectionDomain: number,
+    clientId: bigint,
+  ): Promise<Granted> {
+    const body = blank()
+    putU32(body, mad.CONNECT_CLIENT_QP, clientQp)
+    putU32(body, mad.CONNECT_CLIENT_PSN, psn)
+    putU16(body, mad.CONNECT_PATH_MTU, pathMtu)
+    putU16(body, mad.CONNECT_DOMAIN, protectionDomain)
+    putU32(body, mad.CONNECT_CLIENT_ID_HIGH, Number(clientId >> 32n))
+    putU32(body, mad.CONNECT_CLIENT_ID_LOW, Number(clientId & 0xffffffffn))
+    const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
+    return {
+      queuePair: u32(answer, mad.CONNECT_QP),
+      firstPsn: u32(answer, mad.CONNECT_FIRST_PSN),
+      incarnation: u32(answer, mad.CONNECT_INCARNATION),
+      pathMtu: (answer[mad.CONNECT_GRANTED_MTU]! << 8) | answer[mad.CONNECT_GRANTED_MTU + 1]!,
+    }
+  }
+
+  async disconnect(queuePair: number, clientQp: number, timeoutUs?: number): Promise<void> {
+    const body = blank()
+    putU32(body, mad.DISCONNECT_QP, queuePair)
+    putU32(body, mad.DISCONNECT_CLIENT_QP, clientQp)
+    await this.set('disconnect', mad.ATTRIBUTE_DISCONNECT, body, timeoutUs)
+  }
+
+  /** The whole recovery report of the last start, and of scans since. */
+  async report(): Promise<ReportEntry[]> {
+    const entries: ReportEntry[] = []
+    for (let total = 1; entries.length < total; ) {
+      const body = await this.get('report', mad.ATTRIBUTE_REPORT, entries.length, blank())
+      total = u32(body, mad.REPORT_TOTAL)
+      const here = Math.min(u32(body, mad.REPORT_HERE), mad.REPORT_ENTRIES_PER_MAD)
+      if (here === 0) break
+      for (let i = 0; i < here; i++) {
+        entries.push(readReportEntry(body, mad.REPORT_FIRST + i * mad.REPORT_ENTRY_BYTES))
+      }
+    }
+    return entries
+  }
+
+  /** How often each fault was met since the start, by its name; only those that were. */
+  async counters(): Promise<Record<string, bigint>> {
+    const counters: Record<string, bigint> = {}
+    for (let first = 0, total = FAULTS.length; first < total; ) {
+      const body = await this.get('counters', mad.ATTRIBUTE_COUNTERS, first, blank())
+      total = u32(body, mad.COUNTERS_TOTAL)
+      const here = Math.min(u32(body, mad.COUNTERS_HERE), mad.COUNTERS_PER_MAD)
+      if (here === 0) break
+      const view = new DataView(body.buffer, body.byteOffset)
+      for (let i = 0; i < here; i++) {
+        const count = view.getBigUint64(mad.COUNTERS_FIRST + i * mad.COUNTER_BYTES)
+        if (count > 0n) counters[faultOfNumber(first + i)] = count
+      }
+      first += here
+    }
+    return counters
+  }
+
+  /** Checks some records of the region with their check codes, from `record` on, and repairs. */
+  async scan(regionId: number, record: number): Promise<ScanStep> {
+    const body = blank()
+    putU32(body, mad.SCAN_REGION, regionId)
+    putU32(body, mad.SCAN_RECORD, record)
+    const answer = await this.set('scan', mad.ATTRIBUTE_SCAN, body)
+    return {
+      next: u32(answer, mad.SCAN_NEXT),
+      checked: u32(answer, mad.SCAN_CHECKED),
+      repaired: u32(answer, mad.SCAN_REPAIRED),
+      unsettled: u32(answer, mad.SCAN_UNSETTLED),
+    }
+  }
+
+  /** The operator's decision about a lost record: it is given up and becomes blank (D-14). */
+  async discard(regionId: number, record: number): Promise<RegionInfo> {
+    const body = blank()
+    putU32(body, mad.SETTLE_REGION, regionId)
+    putU32(body, mad.SETTLE_RECORD, record)
+    body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+    return readRegionInfo(await this.set('settle', mad.ATTRIBUTE_SETTLE, body))
+  }
+
+  /** Ends every call that still waits. */
+  close(error: Error): void {
+    for (const call of this.calls.values()) call.reject(error)
+    this.calls.clear()
+  }
+
+  private get(
+    what: string,
+    attribute: number,
+    modifier: number,
+    body: Uint8Array,
+    timeoutUs?: number,
+  ): Promise<Uint8Array> {
+    return this.call(what, mad.METHOD_GET, attribute, modifier, body, timeoutUs)
+  }
+
+  private set(
+    what: string,
+    attribute: number,
+    body: Uint8Array,
+    timeoutUs?: number,
+  ): Promise<Uint8Array> {
+    return this.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+  }
+
+  private call(
+    what: string,
+    method: number,
+    attribute: number,
+    modifier: number,
+    body: Uint8Array,
+    timeoutUs: number = this.timeoutUs,
+  ): Promise<Uint8Array> {
+    const { wire } = this.session
+    const id = ++this.transactionLow
+    const datagram = new Uint8Array(mad.MAD_BYTES)
+    mad.writeMad(datagram, 0, {
+      ...mad.blankMad(),
+      method,
+      transactionHigh: this.transactionHigh,
+      transactionLow: id,
+      attribute,
+      modifier,
+    })
+    datagram.set(body, mad.MAD_BODY)
+    const endUs = wire.now() + timeoutUs
+    return new Promise((resolve, reject) => {
+      let cancel = (): void => {}
+      let waitUs = RETRY_US
+      const ended = (): void => {
+        cancel()
+        this.calls.delete(id)
+      }
+      const call: Call = {
+        attribute,
+        what,
+        resolve: (answer) => {
+          ended()
+          resolve(answer)
+        },
+        reject: (error) => {
+          ended()
+          reject(error)
+        },
+      }
+      const attempt = (): void => {
+        if (wire.now() >= endUs) {
+          call.reject(unreachable(what, timeoutUs))
+          return
+        }
+        cancel = wire.setTimer(Math.min(wire.now() + waitUs, endUs), attempt)
+        waitUs = Math.min(2 * waitUs, RETRY_US_MAX)
+        this.sendDatagram(datagram)
+      }
+      this.calls.set(id, call)
+      attempt()
+    })
+  }
+
+  private sendDatagram(datagram: Uint8Array): void {
+    const { session } = this
+    this.psn = (this.psn + 1) & 0xffffff
+    const frame = beginFrame(session.own, session.peer, {
+      opcode: UD_SEND_ONLY,
+      destQp: QP_GSI,
+      psn: this.psn,
+      ackRequest: false,
+      flow: QP_GSI,
+      headerBytes: DETH_BYTES,
+      payload: datagram,
+      payloadAt: 0,
+      payloadLength: mad.MAD_BYTES,
+    })
+    writeDeth(frame, FRAME_BTH_AT + BTH_BYTES, blankDeth())
+    session.send(seal(frame))
+  }
+
+  private take(bytes: Uint8Array, packet: Packet): void {
+    const { header } = this
+    if (mad.madFault(bytes, packet.payloadAt, packet.payloadLength) !== PASS) return
+    mad.readMad(header, bytes, packet.payloadAt)
+    const call = this.calls.get(header.transactionLow)
+    if (call === undefined || header.transactionHigh !== this.transactionHigh) return
+    if (header.method !== mad.METHOD_RESPONSE || header.attribute !== call.attribute) return
+    if (header.status !== mad.STATUS_OK || header.fault !== 0) {
+      call.reject(new RefusedError(faultOfNumber(header.fault), header.status, call.what))
+      return
+    }
+    const at = packet.payloadAt + mad.MAD_BODY
+    call.resolve(bytes.slice(at, at + mad.MAD_BODY_BYTES))
+  }
+}
+
+function blank(): Uint8Array {
+  return new Uint8Array(mad.MAD_BODY_BYTES)
+}
+
+function namedBody(name: string, protectionDomain: number): Uint8Array {
+  const bytes = Buffer.from(name, 'utf8')
+  if (bytes.length === 0 || bytes.length > REGION_NAME_BYTES || bytes.includes(0)) {
+    throw new ArgumentError(`region name '${name}': 1 to ${REGION_NAME_BYTES} bytes`)
+  }
+  const body = blank()
+  body.set(bytes, mad.REGION_NAME)
+  putU16(body, mad.REGION_DOMAIN, protectionDomain)
+  return body
+}
+
+function unreachable(what: string, timeoutUs: number): PerdureError {
+  const message = `${what}: the DPU did not answer within ${Math.round(timeoutUs / 1000)} ms`
+  return new PerdureError('PERDURE_UNREACHABLE', message)
+}

@@ -1,0 +1,56 @@
+/** What `connect` may be told, and what holds where it is told nothing. */
+
+import { randomBytes } from 'node:crypto'
+import type { Durability } from './durability.ts'
+import type { PcapWriter } from './pcap.ts'
+import type { Endpoint } from './wire.ts'
+
+export interface ConnectOptions {
+  /** Level of every persist that names none; without it two copies are waited for. */
+  readonly durability?: Durability
+  /** Payload bytes of one packet: 256, 512, 1024 (default), 2048 or 4096; the DPU may grant less. */
+  readonly pathMtu?: number
+  /** Who writes, 64 bits; random by default. Give it together with `firstOperation` to go on. */
+  readonly clientId?: bigint
+  /** Operation id of the first record; 1 by default. Ids grow by one per record of a client. */
+  readonly firstOperation?: bigint
+  /** Records that may be unresolved at once, 1 to 128; 32 by default. */
+  readonly inFlight?: number
+  /** Longest wait for the DPU in one management call, ms; 5000 by default. */
+  readonly timeoutMs?: number
+  /** Deadline of every persist that names none, ms; none by default. */
+  readonly deadlineMs?: number
+  /** Local ACK timeout code t, 4.096 µs * 2^t; 14 (67 ms) by default. */
+  readonly ackTimeoutCode?: number
+  /** How long a received record waits for its PERSIST_ACK before it is asked for again, ms. */
+  readonly persistTimeoutMs?: number
+  /** Whether a broken connection is made anew by itself; true by default. */
+  readonly reconnect?: boolean
+  /** How long that is tried, ms; 30000 by default. */
+  readonly reconnectTimeoutMs?: number
+  /** Ends the attempt to connect, and later everything that is open. */
+  readonly signal?: AbortSignal
+  /** Gets every frame, both ways. */
+  readonly capture?: PcapWriter
+  /** Makes starting PSN, client id and addresses repeatable. Never use one seed twice at a time. */
+  readonly seed?: number
+  /** Addresses in the frames; the emulator's and a random neighbour's by default. */
+  readonly peer?: Endpoint
+  readonly own?: Endpoint
+  /** Protection domain, 0 to 65535; 0 by default. */
+  readonly protectionDomain?: number
+}
+
+/** A source of 32-bit numbers: of the seed, or of the system. */
+export function randomSource(seed: number | undefined): () => number {
+  if (seed === undefined) return () => randomBytes(4).readUInt32LE()
+  let state = seed | 0
+  return () => {
+    // splitmix32 (Steele, Lea, Flood 2014)
+    state = (state + 0x9e3779b9) | 0
+    let z = state ^ (state >>> 16)
+    z = Math.imul(z, 0x21f0aaad)
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97)
+    return (z ^ (z >>> 15)) >>> 0
+  }
+}

@@ -1,0 +1,156 @@
+/** What the management answers say, in plain values: the part, its regions, its recovery report. */
+
+import { CASES } from '../firmware/commit/cases.ts'
+import { LOST, REFUSED, REPAIRED } from '../firmware/commit/recovery.ts'
+import { ARMED, SAVE_FAILED } from '../firmware/hal.ts'
+import { REGION_NAME_BYTES } from '../firmware/limits.ts'
+import { u16, u32 } from '../firmware/wire/bytes.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { faultOfNumber } from './errors.ts'
+
+export interface PartStatus {
+  readonly state: 'blank' | 'serving' | 'refused' | 'failedClosed' | 'unknown'
+  /** Name of the fault that keeps the part from serving, or null. */
+  readonly fault: string | null
+  /** The save energy is there: what is stored survives a power cut. */
+  readonly armed: boolean
+  /** The last save of the NVDIMM failed or was incomplete. */
+  readonly saveFailed: boolean
+  readonly regions: number
+  /** Grows at every start of the part. */
+  readonly incarnation: number
+  /** 16 bytes in hexadecimal. */
+  readonly deviceId: string
+  readonly nvdimmBytes: number
+  /** Largest path MTU that the port carries, bytes. */
+  readonly pathMtu: number
+  readonly formatVersion: number
+  readonly reportEntries: number
+  /** Records that no copy could settle. */
+  readonly unsettled: number
+  readonly linesRead: number
+  readonly lanesActive: number
+  readonly recordsScanned: number
+  readonly recordsRepaired: number
+}
+
+export interface RegionInfo {
+  readonly name: string
+  readonly id: number
+  readonly kind: 'records' | 'bytes'
+  readonly slots: number
+  /** Bytes of data that one slot holds. */
+  readonly capacity: number
+  readonly copies: number
+  readonly fixedLength: boolean
+  readonly protectionDomain: number
+  /** Bytes of a region of the kind 'bytes', and the address of its first one. */
+  readonly length: bigint
+  readonly base: bigint
+  readonly rkey: number
+  /** Key of the check codes, 16 bytes. */
+  readonly key: Uint8Array
+  /** Bytes from one slot to the next. */
+  readonly stride: number
+  readonly unsettled: number
+  /** Takes no writes until an operator has decided what becomes of its lost records (D-14). */
+  readonly readOnly: boolean
+}
+
+/** One line of the recovery report: what an interruption left of a record, and what was done. */
+export interface ReportEntry {
+  readonly region: number
+  readonly record: number
+  /** The intent lane that named the record, or null where a scan found it. */
+  readonly lane: number | null
+  /** Row of the recovery table, in words. */
+  readonly case: string
+  /** Case 1 to 5 of the source, 0 where only a media error leads there. */
+  readonly sourceCase: number
+  readonly action: 'none' | 'useA' | 'useB' | 'lost'
+  /** Per copy: was it valid before? */
+  readonly valid: readonly boolean[]
+  readonly repaired: boolean
+  readonly lost: boolean
+  /** The medium did not take the repair. */
+  readonly refused: boolean
+  readonly sequence: bigint
+  readonly linesRead: number
+}
+
+const STATES: readonly PartStatus['state'][] = ['blank', 'serving', 'refused', 'failedClosed']
+
+/** Reads the body of STATUS and FORMAT. */
+export function readPartStatus(body: Uint8Array): PartStatus {
+  const health = body[mad.PART_HEALTH]!
+  const fault = body[mad.PART_FAULT]!
+  const id = body.subarray(mad.PART_DEVICE_ID, mad.PART_DEVICE_ID + mad.DEVICE_ID_BYTES)
+  return {
+    state: STATES[body[mad.PART_STATE]!] ?? 'unknown',
+    fault: fault === 0 ? null : faultOfNumber(fault),
+    armed: (health & ARMED) !== 0,
+    saveFailed: (health & SAVE_FAILED) !== 0,
+    regions: body[mad.PART_REGIONS]!,
+    incarnation: u32(body, mad.PART_INCARNATION),
+    deviceId: Buffer.from(id).toString('hex'),
+    nvdimmBytes: Number(u64(body, mad.PART_NVDIMM_BYTES_HIGH)),
+    pathMtu: u32(body, mad.PART_PATH_MTU),
+    formatVersion: u32(body, mad.PART_FORMAT_VERSION),
+    reportEntries: u32(body, mad.PART_REPORT_ENTRIES),
+    unsettled: u32(body, mad.PART_UNSETTLED),
+    linesRead: u32(body, mad.PART_LINES_READ),
+    lanesActive: u32(body, mad.PART_LANES_ACTIVE),
+    recordsScanned: u32(body, mad.PART_SCANNED),
+    recordsRepaired: u32(body, mad.PART_REPAIRED),
+  }
+}
+
+/** Reads the body of OPEN, REGION, PROVISION and SETTLE. */
+export function readRegionInfo(body: Uint8Array): RegionInfo {
+  const name = Buffer.from(body.subarray(mad.REGION_NAME, mad.REGION_NAME + REGION_NAME_BYTES))
+  const end = name.indexOf(0)
+  return {
+    name: name.toString('utf8', 0, end < 0 ? name.length : end),
+    id: u32(body, mad.REGION_ID),
+    kind: body[mad.REGION_KIND] === mad.KIND_RECORDS ? 'records' : 'bytes',
+    slots: u32(body, mad.REGION_SLOTS),
+    capacity: u32(body, mad.REGION_CAPACITY),
+    copies: body[mad.REGION_COPIES]!,
+    fixedLength: (u16(body, mad.REGION_FLAGS) & mad.REGION_FIXED_LENGTH) !== 0,
+    protectionDomain: u16(body, mad.REGION_DOMAIN),
+    length: u64(body, mad.REGION_LENGTH_HIGH),
+    base: u64(body, mad.REGION_BASE_HIGH),
+    rkey: u32(body, mad.REGION_RKEY),
+    key: body.slice(mad.REGION_CHECK_KEY, mad.REGION_CHECK_KEY + 16),
+    stride: u32(body, mad.REGION_STRIDE),
+    unsettled: u32(body, mad.REGION_UNSETTLED),
+    readOnly: body[mad.REGION_READ_ONLY] !== 0,
+  }
+}
+
+/** Reads one entry of REPORT at `at`. */
+export function readReportEntry(body: Uint8Array, at: number): ReportEntry {
+  const lane = body[at + mad.ENTRY_LANE]!
+  const row = CASES[body[at + mad.ENTRY_ROW]!]
+  const mask = body[at + mad.ENTRY_VALID]!
+  const flags = body[at + mad.ENTRY_FLAGS]!
+  return {
+    region: u16(body, at + mad.ENTRY_REGION),
+    record: u32(body, at + mad.ENTRY_RECORD),
+    lane: lane === mad.LANE_SCAN ? null : lane,
+    case: row?.name ?? `row ${body[at + mad.ENTRY_ROW]}`,
+    sourceCase: row?.sourceCase ?? 0,
+    action: row?.then ?? 'none',
+    valid: [0, 1, 2, 3].map((copy) => (mask & (1 << copy)) !== 0),
+    repaired: (flags & REPAIRED) !== 0,
+    lost: (flags & LOST) !== 0,
+    refused: (flags & REFUSED) !== 0,
+    sequence: u64(body, at + mad.ENTRY_SEQUENCE_HIGH),
+    linesRead: u32(body, at + mad.ENTRY_LINES_READ),
+  }
+}
+
+/** The unsigned 64-bit number at `at`. */
+export function u64(bytes: Uint8Array, at: number): bigint {
+  return (BigInt(u32(bytes, at)) << 32n) | BigInt(u32(bytes, at + 4))
+}

@@ -1,0 +1,7 @@
+/** A region that is open on a connection; `info` is learnt anew after every reconnection. */
+
+import type { RegionInfo } from './part.ts'
+
+export interface OpenRegion {
+  info: RegionInfo
+}

@@ -1,0 +1,260 @@
+/**
+ * A region of records: the calls that people want.
+ *
+ * What always holds: arguments are checked before anything is sent; the bytes given to `persist` are
+ * copied at the call; what `read` returns was proved by the record's own check code, end to end.
+ */
+
+import type { Connection } from './connection.ts'
+import { type Durability, waitFor } from './durability.ts'
+import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
+import { VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
+import type { RegionInfo } from './part.ts'
+import type { OpenRegion } from './region-handle.ts'
+import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
+import { sleep } from './wire.ts'
+import { PendingWrite, type Write } from './write.ts'
+
+export interface PersistOptions {
+  /** Level for this record; that of `connect` by default. */
+  readonly durability?: Durability
+  /**
+   * 'replicated' (default): one copy on the wire, the DPU makes the others. 'carried': every copy on
+   * the wire; the DPU refuses copies that differ (D-8).
+   */
+  readonly form?: 'replicated' | 'carried'
+  /** Gives up waiting: before anything is sent as aborted, later as OutcomeUnknown. */
+  readonly signal?: AbortSignal
+  /** Gives up waiting after this time, ms. */
+  readonly deadlineMs?: number
+}
+
+/** A record as it was read and verified. */
+export interface ReadRecord extends SlotRecord {
+  /** Whether anybody has written this slot yet. */
+  readonly written: boolean
+}
+
+/** The copies of one record as they stand, which no reader of one copy would see. */
+export interface CopiesRead {
+  readonly copies: readonly SlotImage[]
+  /** The copy to be used: the first that its own check code proves (D-15). */
+  readonly chosen: number
+  readonly record: ReadRecord
+  /** Every copy is valid and carries the same sequence; else a write was under way, or one is bad. */
+  readonly settled: boolean
+  /** How often the copies were read. */
+  readonly attempts: number
+}
+
+/** Reads of the copies before they are reported as they are, and the pause between two, µs. */
+const COPY_ATTEMPTS = 4
+const COPY_PAUSE_US = 1000
+
+/** Reads of a settled image before a wrong check code is reported. */
+const READ_ATTEMPTS = 3
+
+export class Region {
+  private readonly connection: Connection
+  private readonly open: OpenRegion
+  private closed = false
+
+  /** For `Dpu.openRegion`; not to be called by users. */
+  constructor(connection: Connection, open: OpenRegion) {
+    this.connection = connection
+    this.open = open
+  }
+
+  get name(): string {
+    return this.open.info.name
+  }
+
+  /** Slots, and therefore records: 0 to slots - 1. */
+  get slots(): number {
+    return this.open.info.slots
+  }
+
+  /** Bytes of data that one record may hold. */
+  get capacity(): number {
+    return this.open.info.capacity
+  }
+
+  /** Copies of each record. */
+  get copies(): number {
+    return this.open.info.copies
+  }
+
+  /** Every record has exactly `capacity` bytes. */
+  get fixedLength(): boolean {
+    return this.open.info.fixedLength
+  }
+
+  /** Refuses writes until an operator decides about a lost record. */
+  get readOnly(): boolean {
+    return this.open.info.readOnly
+  }
+
+  /** Everything that the DPU says about the region. */
+  get info(): RegionInfo {
+    return this.open.info
+  }
+
+  /**
+   * Stores `bytes` as record `slot`, crash-atomically: after any power cut the record is wholly the
+   * old or wholly this one, and this one once `persisted` has resolved. Records to one slot take
+   * effect in the order of the calls. Throws PERDURE_ARGUMENT; everything later comes through the
+   * promises.
+   */
+  persist(slot: number, bytes: Uint8Array, options: PersistOptions = {}): Write {
+    this.checkOpen()
+    this.checkSlot(slot)
+    this.checkLength(bytes)
+    const { connection } = this
+    const form = options.form ?? 'replicated'
+    if (form !== 'replicated' && form !== 'carried') {
+      throw new ArgumentError(`form '${String(form)}': say 'replicated' or 'carried'`)
+    }
+    const durability = options.durability ?? connection.options.durability
+    const wait = waitFor(durability, this.copies)
+    const carried = form === 'carried'
+    const write = new PendingWrite({
+      region: this.open,
+      slot,
+      operationId: connection.nextOperation,
+      payload: repeated(bytes, carried ? this.copies : 1),
+      length: bytes.length,
+      wait,
+      carried,
+      startedUs: connection.session.wire.now(),
+    })
+    connection.nextOperation++
+    this.watch(write, options)
+    if (!write.settled) connection.enqueue(write)
+    return write
+  }
+
+  /**
+   * The record as the DPU has settled it. Throws RecordLost where no copy is valid, RecordCorrupt
+   * where what arrives does not match its check code.
+   */
+  async read(slot: number): Promise<ReadRecord> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    for (let attempt = 1; ; attempt++) {
+      const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED)
+      const { record, why } = readSlotImage(bytes, this.open.info, slot)
+      if (record !== null) return asRead(record)
+      if (why === 'empty') throw new RecordLost(this.name, slot)
+      if (attempt === READ_ATTEMPTS) {
+        const reason = why === 'foreign' ? 'it is another record' : 'its check code is wrong'
+        throw new RecordCorrupt(this.name, slot, reason)
+      }
+    }
+  }
+
+  /**
+   * Every copy of the record as it stands on the medium, read one-sidedly (P1-28). Copies that
+   * differ are read again a few times, for a writer may be at work, and then reported (P1-29).
+   * Nothing is repaired. Throws RecordLost where no copy is valid.
+   */
+  async readCopies(slot: number): Promise<CopiesRead> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    for (let attempts = 1; ; attempts++) {
+      const copies = await this.readImages(slot)
+      const chosen = chooseCopy(copies)
+      const record = copies[chosen]?.record ?? null
+      const settled =
+        record !== null && copies.every((copy) => copy.record?.sequence === record.sequence)
+      if (settled || attempts === COPY_ATTEMPTS) {
+        if (record === null) throw new RecordLost(this.name, slot)
+        return { copies, chosen, record: asRead(record), settled, attempts }
+      }
+      await sleep(this.connection.session.wire, COPY_PAUSE_US)
+    }
+  }
+
+  /** Gives the region up. What is on its way goes on. */
+  close(): void {
+    this.closed = true
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.close()
+    return Promise.resolve()
+  }
+
+  private async readImages(slot: number): Promise<SlotImage[]> {
+    const reads: Promise<Uint8Array>[] = []
+    for (let copy = 0; copy < this.copies; copy++) {
+      reads.push(this.connection.read(this.open, slot, VIEW_FIRST_COPY + copy))
+    }
+    const images = await Promise.all(reads)
+    return images.map((image) => readSlotImage(image, this.open.info, slot))
+  }
+
+  private watch(write: PendingWrite, options: PersistOptions): void {
+    const { wire } = this.connection.session
+    const { signal } = options
+    const deadlineMs = options.deadlineMs ?? this.connection.options.deadlineMs
+    let cancel = (): void => {}
+    if (deadlineMs !== undefined) {
+      if (!(deadlineMs > 0)) throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
+      cancel = wire.setTimer(wire.now() + deadlineMs * 1000, () => {
+        const message = `${write.what}: not sent within ${deadlineMs} ms`
+        const nothingSent = new PerdureError('PERDURE_DEADLINE', message)
+        write.giveUp(`no answer within ${deadlineMs} ms`, nothingSent)
+      })
+    }
+    const abort = (): void => {
+      const message = `${write.what}: aborted before it was sent`
+      const nothingSent = new PerdureError('PERDURE_ABORTED', message, { cause: signal?.reason })
+      write.giveUp('the signal fired', nothingSent)
+    }
+    write.release = () => {
+      cancel()
+      signal?.removeEventListener('abort', abort)
+    }
+    if (signal?.aborted === true) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  }
+
+  private checkOpen(): void {
+    const { closed } = this.connection
+    if (closed !== null) throw closed
+    if (this.closed) throw new PerdureError('PERDURE_CLOSED', `region '${this.name}' is closed`)
+    if (this.open.info.kind !== 'records') {
+      throw new ArgumentError(`region '${this.name}' holds plain bytes, not records`)
+    }
+  }
+
+  private checkSlot(slot: number): void {
+    if (Number.isInteger(slot) && slot >= 0 && slot < this.slots) return
+    throw new ArgumentError(`slot ${slot} of '${this.name}': 0 to ${this.slots - 1}`)
+  }
+
+  private checkLength(bytes: Uint8Array): void {
+    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('a record is a Uint8Array')
+    const { length } = bytes
+    if (this.fixedLength && length !== this.capacity) {
+      throw new ArgumentError(
+        `${length} bytes for a record of '${this.name}': exactly ${this.capacity}`,
+      )
+    }
+    if (length > this.capacity) {
+      throw new ArgumentError(
+        `${length} bytes for a record of '${this.name}': at most ${this.capacity}`,
+      )
+    }
+  }
+}
+
+function repeated(bytes: Uint8Array, count: number): Uint8Array {
+  const all = new Uint8Array(bytes.length * count)
+  for (let i = 0; i < count; i++) all.set(bytes, i * bytes.length)
+  return all
+}
+
+function asRead(record: SlotRecord): ReadRecord {
+  return { ...record, written: record.operationId !== 0n || record.clientId !== 0n }
+}

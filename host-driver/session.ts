@@ -1,0 +1,104 @@
+/**
+ * The driver's end of the wire: frames in and out, judged, counted and captured.
+ *
+ * What always holds: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
+ * and reaches nobody; frames are handed on one at a time, also when handling one brings the next.
+ */
+
+import { icrcGood } from '../boards/software/icrc.ts'
+import { PASS } from '../firmware/fault.ts'
+import { u32 } from '../firmware/wire/bytes.ts'
+import { IPV4_DESTINATION } from '../firmware/wire/ipv4.ts'
+import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
+import type { PcapWriter } from './pcap.ts'
+import type { Endpoint, Wire } from './wire.ts'
+
+type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
+
+/** What went over the wire, in frames and bytes of Ethernet. */
+export interface WireCounts {
+  framesSent: number
+  framesReceived: number
+  bytesSent: number
+  bytesReceived: number
+  /** Received, and not taken: damaged, foreign or of another connection. */
+  framesDropped: number
+}
+
+export class Session {
+  readonly wire: Wire
+  readonly own: Endpoint
+  readonly peer: Endpoint
+  readonly counts: WireCounts = {
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+    framesDropped: 0,
+  }
+  /** Takes management datagrams. */
+  onDatagram: PacketHandler | null = null
+  /** Takes packets of the reliable connection, by the number of our queue pair. */
+  readonly queuePairs: Map<number, PacketHandler> = new Map()
+  private readonly capture: PcapWriter | undefined
+  private readonly packet: Packet = blankPacket()
+  private readonly waiting: Uint8Array[] = []
+  private busy = false
+
+  constructor(wire: Wire, own: Endpoint, peer: Endpoint, capture?: PcapWriter) {
+    this.wire = wire
+    this.own = own
+    this.peer = peer
+    this.capture = capture
+    wire.onFrame((frame) => this.receive(frame))
+  }
+
+  send(frame: Uint8Array): void {
+    this.counts.framesSent++
+    this.counts.bytesSent += frame.length
+    this.capture?.add(this.wire.now(), frame)
+    this.wire.send(frame)
+  }
+
+  /** Runs `work`; frames that come meanwhile wait until it is done. */
+  exclusively(work: () => void): void {
+    if (this.busy) {
+      work()
+      return
+    }
+    this.busy = true
+    try {
+      work()
+      for (let frame = this.waiting.shift(); frame; frame = this.waiting.shift()) this.take(frame)
+    } finally {
+      this.busy = false
+    }
+  }
+
+  private receive(frame: Uint8Array): void {
+    this.counts.framesReceived++
+    this.counts.bytesReceived += frame.length
+    this.capture?.add(this.wire.now(), frame)
+    if (this.busy) this.waiting.push(frame.slice())
+    else this.exclusively(() => this.take(frame))
+  }
+
+  private take(frame: Uint8Array): void {
+    const { packet } = this
+    const whole = checkPacket(packet, frame, 0, frame.length) === PASS && this.forUs(frame)
+    const handler = packet.opcode === UD_SEND_ONLY ? this.onDatagram : this.handlerOf(packet)
+    if (whole && handler !== null) handler(frame, packet)
+    else this.counts.framesDropped++
+  }
+
+  private handlerOf(packet: Packet): PacketHandler | null {
+    return this.queuePairs.get(packet.destQp) ?? null
+  }
+
+  private forUs(frame: Uint8Array): boolean {
+    const { packet } = this
+    if (packet.ipVersion !== 4 || !icrcGood(frame, 0, frame.length)) return false
+    return u32(frame, packet.ipAt + IPV4_DESTINATION) === u32(Uint8Array.from(this.own.ipv4), 0)
+  }
+}

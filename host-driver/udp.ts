@@ -1,0 +1,80 @@
+/**
+ * The UDP tunnel: a wire over a socket of this machine, in real time.
+ *
+ * One datagram carries one whole Ethernet frame, its RoCEv2 headers and ICRC included, so that the
+ * same frames go over the tunnel as over a cable, and no privilege is needed. Only datagrams from
+ * the peer's address are taken. The socket and its timers do not keep a process alive by themselves
+ * when nothing is awaited: each timer that matters does.
+ */
+
+import { createSocket, type Socket } from 'node:dgram'
+import { PerdureError } from './errors.ts'
+import type { Wire } from './wire.ts'
+
+/** The tunnel's port where the target names none. */
+export const TUNNEL_PORT = 4791
+
+export interface Target {
+  readonly host: string
+  readonly port: number
+}
+
+/** Parses 'perdure://host[:port]'. */
+export function parseTarget(target: string): Target {
+  const url = URL.canParse(target) ? new URL(target) : null
+  const plain = url !== null && (url.pathname === '' || url.pathname === '/') && url.search === ''
+  if (url === null || url.protocol !== 'perdure:' || url.hostname === '' || !plain) {
+    throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say perdure://host[:port]`)
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: url.port === '' ? TUNNEL_PORT : Number(url.port) }
+}
+
+/** Microseconds since the epoch, never backwards. */
+export function realTimeUs(): number {
+  return (performance.timeOrigin + performance.now()) * 1000
+}
+
+/** Calls back at a moment of `realTimeUs`; returns what cancels it. */
+export function realTimer(atUs: number, callback: () => void): () => void {
+  const timer = setTimeout(callback, Math.max(0, (atUs - realTimeUs()) / 1000))
+  return () => clearTimeout(timer)
+}
+
+/** Opens a socket towards the target. Rejects with PERDURE_UNREACHABLE if its name is unknown. */
+export function openTunnel(target: Target): Promise<Wire> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(target.host.includes(':') ? 'udp6' : 'udp4')
+    const failed = (cause: Error): void => {
+      socket.close()
+      const message = `${target.host}:${target.port} cannot be reached: ${cause.message}`
+      reject(new PerdureError('PERDURE_UNREACHABLE', message, { cause }))
+    }
+    socket.once('error', failed)
+    socket.connect(target.port, target.host, () => {
+      socket.off('error', failed)
+      // A refused datagram is as a lost one: retransmission and its end are the requester's.
+      socket.on('error', () => {})
+      resolve(tunnelOver(socket))
+    })
+  })
+}
+
+function tunnelOver(socket: Socket): Wire {
+  let open = true
+  return {
+    send(frame) {
+      if (open) socket.send(frame, () => {})
+    },
+    onFrame(callback) {
+      socket.on('message', (datagram) => callback(datagram))
+    },
+    now: realTimeUs,
+    setTimer: realTimer,
+    close() {
+      if (!open) return
+      open = false
+      socket.close()
+    },
+  }
+}

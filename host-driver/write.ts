@@ -1,0 +1,129 @@
+/**
+ * One record on its way to durability: what the caller of `persist` holds, and its two promises.
+ *
+ * What always holds: each promise settles once; `received` settles no later than `persisted`; a
+ * write whose promises nobody looks at never ends the process as an unhandled rejection.
+ */
+
+import { OutcomeUnknown } from './errors.ts'
+import type { OpenRegion } from './region-handle.ts'
+
+/** What made the copies durable, as the PERSIST_ACK says; a recovered receipt has none: 'unknown'. */
+export type Mechanism = 'localFlush' | 'lsbRead' | 'cpuFlush' | 'unknown'
+
+/** What is known of a record that is durable. */
+export interface Receipt {
+  readonly region: string
+  readonly slot: number
+  readonly operationId: bigint
+  /** PSN of the packet that ended the record; meaningless on another connection. */
+  readonly psn: number
+  /** Durable copies at the time of the answer, of how many. */
+  readonly copies: number
+  readonly of: number
+  readonly mechanism: Mechanism
+  /** Incarnation of the part that made it durable. */
+  readonly incarnation: number
+  /** From the call of `persist` to the answer, µs. */
+  readonly latencyUs: number
+  /** Learnt by reading the record after a reconnection, not by a PERSIST_ACK. */
+  readonly recovered?: boolean
+}
+
+export interface Write {
+  /** Names the record for ever: +1 per record of a client. */
+  readonly operationId: bigint
+  /** The DPU has the record. That is no durability. */
+  readonly received: Promise<void>
+  /** The record is durable, in as many copies as were asked for. */
+  readonly persisted: Promise<Receipt>
+}
+
+export class PendingWrite implements Write {
+  readonly region: OpenRegion
+  readonly slot: number
+  readonly operationId: bigint
+  /** What goes over the wire: the data, in the carried form once for every copy. */
+  readonly payload: Uint8Array
+  readonly length: number
+  readonly wait: number
+  readonly carried: boolean
+  readonly startedUs: number
+  readonly received: Promise<void>
+  readonly persisted: Promise<Receipt>
+  /** A packet of it was sent, on this or an earlier connection. */
+  sent = false
+  settled = false
+  /** Connections that broke under it. */
+  resumed = 0
+  /** Gives up the deadline and the signal. */
+  release: () => void = () => {}
+  private resolveReceived: () => void = () => {}
+  private rejectReceived: (error: Error) => void = () => {}
+  private resolvePersisted: (receipt: Receipt) => void = () => {}
+  private rejectPersisted: (error: Error) => void = () => {}
+
+  constructor(fields: {
+    region: OpenRegion
+    slot: number
+    operationId: bigint
+    payload: Uint8Array
+    length: number
+    wait: number
+    carried: boolean
+    startedUs: number
+  }) {
+    this.region = fields.region
+    this.slot = fields.slot
+    this.operationId = fields.operationId
+    this.payload = fields.payload
+    this.length = fields.length
+    this.wait = fields.wait
+    this.carried = fields.carried
+    this.startedUs = fields.startedUs
+    this.received = new Promise((resolve, reject) => {
+      this.resolveReceived = resolve
+      this.rejectReceived = reject
+    })
+    this.persisted = new Promise((resolve, reject) => {
+      this.resolvePersisted = resolve
+      this.rejectPersisted = reject
+    })
+    this.received.catch(() => {})
+    this.persisted.catch(() => {})
+  }
+
+  get what(): string {
+    return `record ${this.slot} of '${this.region.info.name}'`
+  }
+
+  markReceived(): void {
+    this.resolveReceived()
+  }
+
+  succeed(receipt: Receipt): void {
+    if (this.settled) return
+    this.settled = true
+    this.release()
+    this.resolveReceived()
+    this.resolvePersisted(receipt)
+  }
+
+  fail(error: Error): void {
+    if (this.settled) return
+    this.settled = true
+    this.release()
+    this.rejectReceived(error)
+    this.rejectPersisted(error)
+  }
+
+  /** Ends as unknown if a packet was sent, else with the error that says that nothing was. */
+  giveUp(why: string, nothingSent: Error): void {
+    if (!this.sent) {
+      this.fail(nothingSent)
+      return
+    }
+    const { name } = this.region.info
+    this.fail(new OutcomeUnknown(name, this.slot, this.operationId, why, nothingSent))
+  }
+}

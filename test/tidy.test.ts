@@ -1,0 +1,312 @@
+/**
+ * The style of this repository, as far as a program can hold it.
+ *
+ * These tests read the sources as text. They know formatted code, and the first of them makes sure
+ * that the code is formatted.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  filesBelow,
+  functionsOf,
+  importsOf,
+  ROOT,
+  type Source,
+  sourcesBelow,
+} from './support/sources.ts'
+
+const SOURCES = sourcesBelow('.')
+const FIRMWARE = SOURCES.filter((source) => source.path.startsWith('firmware/'))
+
+const COLUMNS_MAX = 100
+const FUNCTION_LINES_MAX = 70
+
+interface Manifest {
+  dependencies: Record<string, string>
+  devDependencies: Record<string, string>
+}
+
+const readJson = (path: string): unknown => JSON.parse(readFileSync(join(ROOT, path), 'utf8'))
+const MANIFEST = readJson('package.json') as Manifest
+
+function node(...args: string[]): { status: number | null; output: string } {
+  const done = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
+  return { status: done.status, output: done.stdout + done.stderr }
+}
+
+/** `path:line: text` of every line of code that matches. */
+function uses(sources: readonly Source[], what: RegExp): string[] {
+  return sources.flatMap(({ path, text, code }) => {
+    const lines = text.split('\n')
+    return code
+      .split('\n')
+      .flatMap((line, at) => (what.test(line) ? [`${path}:${at + 1}: ${lines[at]!.trim()}`] : []))
+  })
+}
+
+describe('what tools say', () => {
+  test('the sources compile in every project and the linter finds nothing', () => {
+    const { status, output } = node('build.mjs', 'check')
+    expect(status, output).toBe(0)
+  })
+
+  test('firmware that uses Node or a browser does not compile', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'perdure-tidy-'))
+    const forbidden: Record<string, string> = {
+      console: 'console.log(1)',
+      process: 'process.exit(1)',
+      setTimeout: 'setTimeout(String, 1)',
+      TextEncoder: 'new TextEncoder()',
+      'node-fs': "export { readFileSync } from 'node:fs'",
+    }
+    try {
+      const extend = JSON.stringify(join(ROOT, 'firmware/tsconfig.json'))
+      writeFileSync(join(folder, 'tsconfig.json'), `{ "extends": ${extend}, "include": ["."] }`)
+      writeFileSync(join(folder, 'allowed.ts'), 'export const view: Uint8Array = new Uint8Array(8)')
+      for (const [name, text] of Object.entries(forbidden)) {
+        writeFileSync(join(folder, `${name}.ts`), `export {}\n${text}\n`)
+      }
+      const { status, output } = node('node_modules/typescript/bin/tsc', '-p', folder)
+      expect(status).not.toBe(0)
+      for (const name of Object.keys(forbidden)) expect(output).toContain(`${name}.ts(2,`)
+      expect(output).not.toContain('allowed.ts')
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+/**
+ * What each part of the firmware may import, besides itself. `types` means: types only.
+ *
+ * The leaves know no layer. `serve/` carries out requests and so joins transport and engines;
+ * `core.ts` and `main.ts` see everything.
+ */
+const LEAVES = ['assert', 'command-list', 'fault', 'hal', 'limits', 'memory-map', 'trace']
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  wire: ['fault', 'limits'],
+  transport: ['wire', ...LEAVES],
+  memory: LEAVES,
+  commit: ['memory', ...LEAVES],
+  state: ['types', ...LEAVES],
+  serve: ['wire', 'transport', 'memory', 'commit', 'state', ...LEAVES],
+  manage: ['wire', 'transport', 'memory', 'commit', 'state', ...LEAVES],
+}
+
+/** The part of the firmware that a file belongs to: its folder, or its own name at the top. */
+function partOf(path: string): string {
+  const [, first] = path.split('/')
+  return basename(first!, '.ts')
+}
+
+describe('who may import whom', () => {
+  test('each part of the firmware imports only what stands below it', () => {
+    const wrong = FIRMWARE.flatMap((source) => {
+      const part = partOf(source.path)
+      if (part === 'core' || part === 'main') return []
+      const allowed = MAY_IMPORT[part] ?? (LEAVES.includes(part) ? LEAVES : [])
+      return importsOf(source)
+        .filter(({ file, types }) => {
+          const target = partOf(file ?? '/')
+          return (
+            target !== part && !allowed.includes(target) && !(types && allowed.includes('types'))
+          )
+        })
+        .map(({ from }) => `${source.path} imports ${from}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  test('firmware imports nothing from outside, and a board nothing of the host driver', () => {
+    const wrong = SOURCES.flatMap((source) => {
+      const [top] = source.path.split('/')
+      const below: Record<string, RegExp> = {
+        firmware: /^firmware\//,
+        boards: /^(boards|firmware)\//,
+        'host-driver': /^(host-driver|boards|firmware)\//,
+      }
+      const allowed = below[top!]
+      if (allowed === undefined) return []
+      return importsOf(source)
+        .filter(({ file }) => (file === null ? top === 'firmware' : !allowed.test(file)))
+        .map(({ from }) => `${source.path} imports ${from}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  test('no file of the firmware needs itself in a circle', () => {
+    const needs = new Map(
+      FIRMWARE.map((source) => [
+        source.path,
+        importsOf(source).flatMap(({ file, types }) => (types || file === null ? [] : [file])),
+      ]),
+    )
+    const circles: string[] = []
+    const done = new Set<string>()
+    const walk = (path: string, trail: readonly string[]): void => {
+      if (trail.includes(path))
+        circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
+      if (done.has(path) || trail.includes(path)) return
+      for (const next of needs.get(path) ?? []) walk(next, [...trail, path])
+      done.add(path)
+    }
+    for (const path of needs.keys()) walk(path, [])
+    expect(circles).toEqual([])
+  })
+})
+
+describe('how the code looks', () => {
+  test(`no line is longer than ${COLUMNS_MAX} columns`, () => {
+    const long = SOURCES.flatMap(({ path, text }) =>
+      text
+        .split('\n')
+        .flatMap((line, at) => ([...line].length > COLUMNS_MAX ? [`${path}:${at + 1}`] : [])),
+    )
+    expect(long).toEqual([])
+  })
+
+  test(`no function is longer than ${FUNCTION_LINES_MAX} lines`, () => {
+    const long = SOURCES.flatMap(({ path, code }) =>
+      functionsOf(code)
+        .filter(({ name }) => !name.startsWith('describe'))
+        .filter(({ first, last }) => last - first + 1 > FUNCTION_LINES_MAX)
+        .map(({ first, last, name }) => `${path}:${first + 1} ${name}: ${last - first + 1} lines`),
+    )
+    expect(long).toEqual([])
+  })
+
+  test('the measure of a function is right', () => {
+    const spans = functionsOf(
+      [
+        'export function one(a: number): void {',
+        '  if (a) {',
+        '    b()',
+        '  }',
+        '}',
+        'function two(',
+        '  a: number,',
+        '): void {',
+        '  call(1)',
+        '}',
+        'class Three {',
+        '  async four(): Promise<void> {',
+        '    for (;;) {',
+        '    }',
+        '  }',
+        '}',
+        "test('', () => {",
+        '  five()',
+        '})',
+      ].join('\n'),
+    )
+    expect(spans.map(({ first, last }) => [first, last])).toEqual([
+      [0, 4],
+      [5, 9],
+      [11, 14],
+      [16, 18],
+    ])
+  })
+
+  test('nothing is left to be done later', () => {
+    const marks = /\b(?:TO.?DO|FIX.?ME|XX.?X)\b/
+    const left = SOURCES.flatMap(({ path, text }) => (marks.test(text) ? [path] : []))
+    expect(left).toEqual([])
+  })
+})
+
+describe('what the firmware leaves alone', () => {
+  test('the firmware has no clock, no dice, no console and no threads', () => {
+    const foreign = /\b(?:Date|console|process|setTimeout|performance|TextEncoder|Atomics)\b/
+    expect(uses(FIRMWARE, foreign)).toEqual([])
+    expect(uses(FIRMWARE, /\bMath\.random\b/)).toEqual([])
+  })
+
+  test('no buffer is moved or resized: the board shares its memory', () => {
+    expect(uses(FIRMWARE, /\.(?:transfer|transferToFixedLength|resize)\(/)).toEqual([])
+  })
+
+  test('the packet path is marked hot', () => {
+    const hot = FIRMWARE.filter(isHot).map(({ path }) => path)
+    expect(hot).toContain('firmware/core.ts')
+    expect(hot).toContain('firmware/wire/packet.ts')
+    expect(hot).toContain('firmware/transport/responder.ts')
+    expect(hot).toContain('firmware/commit/commit.ts')
+  })
+
+  test('no function of a hot file allocates by the way', () => {
+    const costly = new RegExp(
+      [
+        String.raw`\.subarray\(`,
+        String.raw`\bfor \(.* of `,
+        '=>',
+        '`',
+        String.raw`\.\.\.`,
+        String.raw`\b(?:const|let) \[`,
+        String.raw`\bnew DataView\b`,
+        String.raw`\b\d+n\b`,
+      ].join('|'),
+    )
+    expect(uses(FIRMWARE.filter(isHot).map(functionsOnly), costly)).toEqual([])
+  })
+})
+
+/** A hot file says so on a line of its own, near its top. */
+function isHot({ text }: Source): boolean {
+  return text.split('\n').slice(0, 40).includes('// hot path')
+}
+
+/** The same source with everything outside of functions blanked: what runs once may allocate. */
+function functionsOnly(source: Source): Source {
+  const spans = functionsOf(source.code)
+  const lines = source.code.split('\n')
+  const inside = (at: number): boolean => spans.some(({ first, last }) => at >= first && at <= last)
+  return { ...source, code: lines.map((line, at) => (inside(at) ? line : '')).join('\n') }
+}
+
+describe('what the package depends on', () => {
+  test('every version is exact, and the lock names the same ones', () => {
+    const lock = readJson('package-lock.json') as { packages: Record<string, Manifest> }
+    for (const kind of ['dependencies', 'devDependencies'] as const) {
+      for (const [name, version] of Object.entries(MANIFEST[kind])) {
+        expect(version, name).toMatch(/^\d+\.\d+\.\d+$/)
+      }
+      expect(lock.packages['']![kind]).toEqual(MANIFEST[kind])
+    }
+  })
+
+  test('every dependency is used, and everything used is a dependency', () => {
+    const packageOf = (from: string): string =>
+      from
+        .split('/')
+        .slice(0, from.startsWith('@') ? 2 : 1)
+        .join('/')
+    const used = { product: new Set<string>(), work: new Set<string>() }
+    for (const source of SOURCES) {
+      const kind = /^(host-driver|boards)\//.test(source.path) ? 'product' : 'work'
+      for (const { from, file } of importsOf(source)) {
+        if (file === null && !from.startsWith('node:')) used[kind].add(packageOf(from))
+      }
+    }
+    expect([...used.product].sort()).toEqual(Object.keys(MANIFEST.dependencies).sort())
+
+    // Two are run by build.mjs as commands, and one is named by tsconfig.json.
+    const named = ['@biomejs/biome', 'typescript', '@types/node']
+    const work = [...used.work].filter((name) => !(name in MANIFEST.dependencies))
+    expect([...work, ...named].sort()).toEqual(Object.keys(MANIFEST.devDependencies).sort())
+  })
+
+  test('no file names a folder of one machine or a package server', () => {
+    const texts = filesBelow('.').filter((path) => !/\.(pcap|pcapng|bin|nvdimm)$/.test(path))
+    const machine = /(?:^|[\s'"`(=])\/(?:home|root|Users|work)\//m
+    const server = /https?:\/\/[^\s'"]*(?:registry|artifactory|nexus|verdaccio|mirror)/i
+    const wrong = texts.filter((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8')
+      return machine.test(text) || server.test(text) || text.includes('"resolved":')
+    })
+    expect(wrong.filter((path) => path !== 'test/tidy.test.ts')).toEqual([])
+  })
+})

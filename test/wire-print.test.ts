@@ -1,0 +1,177 @@
+/**
+ * The line that people see of a packet.
+ */
+
+import { describe, expect, test } from 'vitest'
+import { NO_REGION, PASS } from '../firmware/fault.ts'
+import {
+  ATTRIBUTE_CONNECT,
+  ATTRIBUTE_OPEN,
+  blankMad,
+  MAD_BYTES,
+  METHOD_RESPONSE,
+  METHOD_SET,
+  STATUS_REFUSED,
+  writeMad,
+} from '../firmware/wire/management.ts'
+import {
+  OPCODES,
+  PERSIST_ACK,
+  RC_ACKNOWLEDGE,
+  RC_COMPARE_SWAP,
+  RC_FLUSH,
+  RC_WRITE_LAST_IMM,
+  UD_SEND_ONLY,
+  WRITE_PERSIST_FIRST,
+  WRITE_PERSIST_ONLY,
+} from '../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
+import { printPacket } from '../firmware/wire/print.ts'
+import { blankReth } from '../firmware/wire/reth.ts'
+import { type FrameParts, frameOf } from './support/frames.ts'
+import { VECTORS } from './support/vectors.ts'
+
+function lineOf(bytes: Uint8Array): string {
+  const packet = blankPacket()
+  expect(checkPacket(packet, bytes, 0, bytes.length)).toBe(PASS)
+  return printPacket(packet, bytes)
+}
+
+function printed(name: string, parts: FrameParts, line: string): void {
+  test(`${name} is shown in one line`, () => expect(lineOf(frameOf(parts))).toBe(line))
+}
+
+function datagram(fields: Partial<ReturnType<typeof blankMad>>): Uint8Array {
+  const mad = new Uint8Array(MAD_BYTES)
+  writeMad(mad, 0, { ...blankMad(), ...fields })
+  return mad
+}
+
+describe('a packet', () => {
+  printed(
+    'a persist',
+    {
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: 0x11, psn: 256 },
+      reth: { vaHigh: 7, vaLow: 0, rkey: 0x1234, length: 64 },
+      pweth: { wait: 2, slotAddressed: true, operationLow: 7 },
+      payload: new Uint8Array(64),
+    },
+    'WRITE_PERSIST Only qp 0x11 psn 256 va 0x700000000 key 0x1234 64 B op 7 wait 2 slot',
+  )
+
+  printed(
+    'a carried persist of a batch',
+    {
+      bth: { opcode: WRITE_PERSIST_FIRST, destQp: 0x11, psn: 256 },
+      reth: { vaLow: 0x1000, rkey: 0x1234, length: 2048 },
+      pweth: {
+        ...{ carried: true, furtherCopies: 1, urgent: true, operationHigh: 0xffffffff },
+        ...{ batch: true, batchId: 9, batchIndex: 2, batchCount: 5 },
+      },
+      extensions: [blankReth()],
+      payload: new Uint8Array(1024),
+    },
+    'WRITE_PERSIST First qp 0x11 psn 256 va 0x1000 key 0x1234 2048 B op 0xffffffff00000000 ' +
+      'wait 1 carried 2 batch 9 3/5 urgent',
+  )
+
+  printed(
+    'an acknowledgement of durability',
+    {
+      bth: { opcode: PERSIST_ACK, destQp: 0x21, psn: 259 },
+      aeth: { msn: 4 },
+      paeth: {
+        firstPsn: 256,
+        lastPsn: 259,
+        operationLow: 10,
+        records: 4,
+        copies: 2,
+        incarnation: 3,
+      },
+    },
+    'PERSIST_ACK qp 0x21 psn 259 ACK msn 4 durable 256-259 op 10 records 4 copies 2 incarnation 3',
+  )
+
+  printed(
+    'a persist that was not made durable',
+    { bth: { opcode: PERSIST_ACK }, paeth: { status: 0x85 } },
+    'PERSIST_ACK qp 0x0 psn 0 ACK msn 0 NOT_ARMED 0-0 op 0 records 0 copies 0 incarnation 0',
+  )
+
+  printed(
+    'a refusal',
+    { bth: { opcode: RC_ACKNOWLEDGE, destQp: 0x21, psn: 7 }, aeth: { syndrome: 0x62, msn: 6 } },
+    'Acknowledge qp 0x21 psn 7 NAK remote access msn 6',
+  )
+
+  printed(
+    'a receiver that is not ready',
+    { bth: { opcode: RC_ACKNOWLEDGE }, aeth: { syndrome: 0x2c } },
+    'Acknowledge qp 0x0 psn 0 not ready, timer 12 msn 0',
+  )
+
+  printed(
+    'a FLUSH',
+    {
+      bth: { opcode: RC_FLUSH, psn: 9 },
+      feth: { placement: 3, selectivity: 1 },
+      reth: { rkey: 0xffffffff },
+    },
+    'FLUSH qp 0x0 psn 9 persistent visible whole region va 0x0 key 0xffffffff 0 B',
+  )
+
+  printed(
+    'an atomic operation',
+    {
+      bth: { opcode: RC_COMPARE_SWAP },
+      atomic: { vaHigh: 1, vaLow: 8, rkey: 2, swapLow: 3, compareLow: 4 },
+    },
+    'CmpSwap qp 0x0 psn 0 va 0x100000008 key 0x2 operand 0x3 compare 0x4',
+  )
+
+  printed(
+    'the end of a WRITE with immediate data',
+    { bth: { opcode: RC_WRITE_LAST_IMM }, imm: { immediate: 0xbeef }, payload: new Uint8Array(5) },
+    'RDMA WRITE Last with Immediate qp 0x0 psn 0 5 B immediate 0xbeef',
+  )
+
+  printed(
+    'a request of the control call',
+    {
+      bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+      deth: { sourceQp: 0x31 },
+      payload: datagram({ method: METHOD_SET, attribute: ATTRIBUTE_CONNECT, transactionLow: 5 }),
+    },
+    'UD SEND Only qp 0x1 psn 0 from 0x31 256 B SET CONNECT transaction 0x5',
+  )
+
+  printed(
+    'a control call that was refused',
+    {
+      bth: { opcode: UD_SEND_ONLY, destQp: 0x31 },
+      payload: datagram({
+        ...{ method: METHOD_RESPONSE, attribute: ATTRIBUTE_OPEN, status: STATUS_REFUSED },
+        ...{ fault: NO_REGION, modifier: 2, transactionHigh: 1 },
+      }),
+    },
+    'UD SEND Only qp 0x31 psn 0 from 0x1 256 B response OPEN modifier 2 refused: NO_REGION ' +
+      'transaction 0x100000000',
+  )
+
+  printed('a reserved opcode', { bth: { opcode: 0x15 } }, 'reserved opcode 0x15 qp 0x0 psn 0')
+
+  test('of every opcode is shown, and starts with its name', () => {
+    for (const row of OPCODES) {
+      if (row === undefined) continue
+      const line = lineOf(frameOf({ bth: { opcode: row.opcode } }))
+      expect(row.name.endsWith(line.slice(0, line.indexOf(' qp ')))).toBe(true)
+    }
+  })
+
+  test('of others is shown without a word that is undefined', () => {
+    for (const { name, bytes } of VECTORS) {
+      if (name === 'neg-pkey') continue
+      expect(lineOf(bytes)).not.toMatch(/undefined|NaN|\n/)
+    }
+  })
+})

@@ -1,0 +1,18 @@
+import { defineConfig, type ViteUserConfig } from 'vitest/config'
+
+const config: ViteUserConfig = defineConfig({
+  // Node 20 has no `await using`.
+  oxc: { target: 'node20.19' },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: 'test/support/fresh-build.ts',
+    reporters: ['default', './test/support/reporter.ts'],
+    pool: 'threads',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    watch: false,
+  },
+})
+
+export default config
