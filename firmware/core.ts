@@ -52,7 +52,10 @@ const MANAGEMENT_QP = 1
 /** Answers that one frame may cause, at the most. */
 const ANSWERS_PER_FRAME = 3
 
-/** Takes the frame of `length` bytes at `at` in packet memory; `flags` are the board's. */
+/**
+ * Takes the frame of `length` bytes at `at` in packet memory; `flags` are the board's. Frames start
+ * at 2 modulo 4 (FRAME_OFFSET_BYTES), so that what is behind Ethernet is aligned.
+ */
 export function receive(
   state: State,
   at: number,
@@ -72,13 +75,14 @@ export function receive(
 /** Is the frame addressed to this port? */
 function addressFault(state: State, packet: Packet): Fault {
   const bytes = state.bytes
-  const facts = state.facts
+  const words = state.words
   const mac = packet.frameAt + ETH_DESTINATION
-  for (let i = 0; i < 6; i++) if (bytes[mac + i] !== facts.mac[i]) return NOT_FOR_US
+  if ((bytes[mac]! | (bytes[mac + 1]! << 8)) !== state.macHead) return NOT_FOR_US
+  if (words[(mac + 2) >> 2] !== state.macTail) return NOT_FOR_US
   if (packet.ipVersion === 4) {
-    const ip = packet.ipAt + IPV4_DESTINATION
-    for (let i = 0; i < 4; i++) if (bytes[ip + i] !== facts.ipv4[i]) return NOT_FOR_US
+    if (words[(packet.ipAt + IPV4_DESTINATION) >> 2] !== state.ipv4) return NOT_FOR_US
   } else {
+    const facts = state.facts
     const ip = packet.ipAt + IPV6_DESTINATION
     for (let i = 0; i < 16; i++) if (bytes[ip + i] !== facts.ipv6[i]) return NOT_FOR_US
   }
@@ -91,7 +95,7 @@ function dispatch(state: State, packet: Packet, now: number): Fault {
   if (qp === null) return UNKNOWN_QP
   const row = packet.row
   if (row !== null && row.transport === 'ud') return WRONG_TRANSPORT
-  const fault = checkPeer(qp, packet, state.bytes)
+  const fault = checkPeer(qp, packet, state.bytes, state.words)
   if (fault !== PASS) return fault
   if (row !== null && has(row.properties, RESPONSE)) return UNEXPECTED_RESPONSE
   return request(state, qp, packet, row, now)
@@ -159,6 +163,7 @@ function settleBurst(state: State): void {
   commitNow(state)
   serveReads(state)
   sendAcks(state)
+  for (let i = 0; i < state.touchedCount; i++) state.touched[i]!.touched = false
   state.touchedCount = 0
 }
 

@@ -2,6 +2,7 @@
  * The entry: a board hands over its machine, and gets back what it calls for each burst.
  */
 
+import { assert } from './assert.ts'
 import { createCommandList } from './command-list.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
@@ -21,7 +22,7 @@ import { createSuperblock } from './memory/superblock.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
 import type { PersistMessage, State } from './state.ts'
-import { createAnswers } from './transport/acknowledge.ts'
+import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
 import { blankAeth } from './wire/aeth.ts'
@@ -40,7 +41,8 @@ export interface Firmware {
 
 /** All state of one DPU, in memory that is made here and never grows. */
 export function createState(machine: Machine): State {
-  if (machine.memory.byteLength < MEMORY_BYTES) throw new Error('packet memory is too small')
+  assert(machine.memory.byteLength >= MEMORY_BYTES, 'a board gives all of packet memory')
+  assert(new Uint8Array(new Int32Array([1]).buffer)[0] === 1, 'the machine is little-endian')
   const list = createCommandList(machine)
   const regions = createRegionTable()
   const nobody = createQueuePair(QUEUE_PAIRS, 0, NOBODY)
@@ -60,6 +62,9 @@ export function createState(machine: Machine): State {
     counters: new Float64Array(FAULTS.length),
     refused: PASS,
     incarnation: 0,
+    macHead: machine.facts.mac[0]! | (machine.facts.mac[1]! << 8),
+    macTail: wordAt(machine.facts.mac, 2),
+    ipv4: wordAt(machine.facts.ipv4, 0),
     random: Int32Array.from(machine.facts.entropy),
     ...scratch(),
     ...burst(nobody),

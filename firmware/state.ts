@@ -78,6 +78,10 @@ export interface State {
   /** PASS while the part serves; else why it was refused at start. */
   refused: Fault
   incarnation: number
+  /** Our Ethernet and IPv4 addresses as the words that they are in packet memory. */
+  readonly macHead: number
+  readonly macTail: number
+  readonly ipv4: number
   /** State of the generator of keys and starting PSNs, seeded by the board's entropy. */
   readonly random: Int32Array
 
@@ -136,10 +140,10 @@ export function random32(state: State): number {
 
 /** Marks the queue pair as answered in this burst. */
 export function touch(state: State, qp: QueuePair): void {
-  const count = state.touchedCount
-  for (let i = 0; i < count; i++) if (state.touched[i] === qp) return
-  state.touched[count] = qp
-  state.touchedCount = count + 1
+  if (qp.touched) return
+  qp.touched = true
+  state.touched[state.touchedCount] = qp
+  state.touchedCount += 1
 }
 
 if (FAULTS.length > 255) throw new Error('a fault must fit into a byte')

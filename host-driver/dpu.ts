@@ -51,10 +51,12 @@ export class Dpu {
     return this.connection.current?.granted.pathMtu ?? null
   }
 
-  /** Lays out an empty part. With no id the part chooses one. */
+  /** Lays out an empty part, under an id of 16 bytes; without one it is drawn. */
   async format(deviceId?: Uint8Array): Promise<PartStatus> {
     this.check()
-    return await this.connection.management.format(deviceId)
+    const { management, random } = this.connection
+    const drawn = (): Uint8Array => Uint8Array.from({ length: 16 }, () => random() & 0xff)
+    return await management.format(deviceId ?? drawn())
   }
 
   /** Makes a region, or opens it where one of that name and shape is there. */

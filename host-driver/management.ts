@@ -91,14 +91,21 @@ export class Management {
     return readPartStatus(await this.get('status', mad.ATTRIBUTE_STATUS, 0, blank(), timeoutUs))
   }
 
-  /** Lays out an empty part. With no id the part chooses one. */
-  async format(deviceId?: Uint8Array): Promise<PartStatus> {
+  /**
+   * Lays out an empty part. The id tells our own work, whose answer was lost and which is refused
+   * when it is repeated, from that of others.
+   */
+  async format(deviceId: Uint8Array): Promise<PartStatus> {
+    if (deviceId.length !== mad.DEVICE_ID_BYTES) throw new ArgumentError('a device id: 16 bytes')
     const body = blank()
-    if (deviceId !== undefined) {
-      if (deviceId.length !== mad.DEVICE_ID_BYTES) throw new ArgumentError('a device id: 16 bytes')
-      body.set(deviceId, mad.FORMAT_DEVICE_ID)
+    body.set(deviceId, mad.FORMAT_DEVICE_ID)
+    try {
+      return readPartStatus(await this.set('format', mad.ATTRIBUTE_FORMAT, body))
+    } catch (error) {
+      const part = await this.status()
+      if (part.deviceId !== Buffer.from(deviceId).toString('hex')) throw error
+      return part
     }
-    return readPartStatus(await this.set('format', mad.ATTRIBUTE_FORMAT, body))
   }
 
   async provision(region: RegionRequest, protectionDomain: number): Promise<RegionInfo> {

@@ -56,7 +56,7 @@ export class PcapWriter {
 
   /** What has not gone to a file: without a path, the whole capture. */
   bytes(): Uint8Array {
-    return Buffer.concat(this.chunks)
+    return new Uint8Array(Buffer.concat(this.chunks))
   }
 
   close(): void {

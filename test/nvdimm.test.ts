@@ -414,7 +414,7 @@ test('what a visit fences never reaches the file', () => {
   })
 })
 
-test('poison and unsafe shutdowns are remembered beside the file, and only when there are any', () => {
+test('poison and unsafe shutdowns are remembered beside the file, if there are any', () => {
   inFolder((folder) => {
     const path = join(folder, 'part')
     const nvdimm = openNvdimm({ path, bytes: 4096 })

@@ -25,7 +25,7 @@ export interface LinkFaults {
   readonly corruption?: number
   /** How long a frame that is held back stays at most, microseconds. */
   readonly reorderUs?: number
-  /** Up to so much is added to the latency of each frame, microseconds: jitter without reordering. */
+  /** Up to so much is added to the latency of each frame, microseconds; the order stays. */
   readonly jitterUs?: number
 }
 

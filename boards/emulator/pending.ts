@@ -104,6 +104,15 @@ export class Pending {
 
   /** Takes the entries of `line` below `end` out; true if one of them healed the line. */
   drop(line: number, end: number): boolean {
+    const only = this.latest[line]! - 1
+    if (only < end && this.previous[only] === 0 && this.mask[only]! < HEALS) {
+      // Stored once since it was last durable: nearly always so.
+      this.mask[only] = 0
+      this.entries--
+      this.latest[line] = 0
+      this.chunks[line] = 0
+      return false
+    }
     let healed = false
     let chunks = 0
     let newer = -1

@@ -39,6 +39,7 @@ export class Tunnel {
   failed = 0
   private readonly socket: Socket
   private readonly peers = new Map<string, Peer>()
+  private uplink: Peer | null = null
 
   constructor(socket: Socket, receive: (frame: Uint8Array) => void) {
     this.socket = socket
@@ -51,6 +52,11 @@ export class Tunnel {
     socket.on('error', () => {
       this.failed++
     })
+  }
+
+  /** Names the peer at the other end: strangers' frames go there, too. */
+  connect(address: string, port: number): void {
+    this.uplink = { address, port }
   }
 
   /** Where it listens. */
@@ -75,13 +81,18 @@ export class Tunnel {
     const known = isGroup
       ? undefined
       : this.peers.get(Buffer.from(frame.subarray(0, 6)).toString('hex'))
-    const everybody = new Map([...this.peers.values()].map((p) => [`${p.address} ${p.port}`, p]))
-    for (const { address, port } of known === undefined ? everybody.values() : [known]) {
+    for (const { address, port } of known === undefined ? this.everybody() : [known]) {
       this.socket.send(frame, port, address, (error) => {
         if (error === null) this.sent++
         else this.failed++
       })
     }
+  }
+
+  private everybody(): Iterable<Peer> {
+    const peers = [...this.peers.values()]
+    if (this.uplink !== null) peers.push(this.uplink)
+    return new Map(peers.map((peer) => [`${peer.address} ${peer.port}`, peer])).values()
   }
 
   /** Stops listening. */

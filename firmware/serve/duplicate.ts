@@ -11,7 +11,6 @@ import { count, type State } from '../state.ts'
 import { answerDuplicate } from '../transport/acknowledge.ts'
 import { packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
 import { type QueuePair, recall } from '../transport/queue-pair.ts'
-import { beginsMessage } from '../transport/responder.ts'
 import { has, type OpcodeRow, PERSIST, READ } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readPweth } from '../wire/persist.ts'
@@ -29,7 +28,7 @@ export function receiveDuplicate(
     repeatRead(state, qp, packet, row)
     return
   }
-  if (has(row.properties, PERSIST) && beginsMessage(row)) repeatReceipt(state, qp, packet, row)
+  if (has(row.properties, PERSIST) && row.begins) repeatReceipt(state, qp, packet, row)
   answerDuplicate(state.answers, qp, packet.psn)
 }
 

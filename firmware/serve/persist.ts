@@ -44,7 +44,7 @@ import { STAGING_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State, touch } from '../state.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
-import { advance, beginsMessage, endsMessage } from '../transport/responder.ts'
+import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
@@ -70,11 +70,11 @@ export function receivePersist(
 ): Fault {
   const message = state.messages[qp.index]!
   let payloadTo = 0
-  if (beginsMessage(row)) {
+  if (row.begins) {
     const fault = beginPersist(state, qp, message, packet, row)
     if (fault !== PASS) return fault
     const total = message.length * message.carried
-    if (endsMessage(row)) {
+    if (row.ends) {
       if (packet.payloadLength !== total) return MESSAGE_LENGTH
       advance(qp, packet, 1, true)
       touch(state, qp)
@@ -84,7 +84,7 @@ export function receivePersist(
     if (total <= packet.payloadLength) return MESSAGE_LENGTH
     openMessage(state, qp, total)
   }
-  const ends = endsMessage(row)
+  const ends = row.ends
   const left = qp.messageLeft - packet.payloadLength
   if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   payloadTo = qp.messageTo

@@ -20,7 +20,7 @@ import {
   type QueuePair,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
-import { advance, beginsMessage, endsMessage } from '../transport/responder.ts'
+import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
@@ -36,10 +36,10 @@ export function receiveWrite(
   row: OpcodeRow,
   now: number,
 ): Fault {
-  const ends = endsMessage(row)
+  const ends = row.ends
   let left = qp.messageLeft
   let to = qp.messageTo
-  if (beginsMessage(row)) {
+  if (row.begins) {
     const reth = state.reth
     readReth(reth, state.bytes, packet.bthAt + row.rethAt)
     left = reth.length

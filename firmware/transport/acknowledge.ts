@@ -150,9 +150,15 @@ function prepareIpv4(qp: QueuePair, bytes: Uint8Array, at: number, packet: Packe
   const destination = packet.ipAt + IPV4_DESTINATION
   bytes.copyWithin(ip + IPV4_DESTINATION, source, source + 4)
   bytes.copyWithin(ip + IPV4_SOURCE, destination, destination + 4)
+  qp.peerIpv4 = wordAt(bytes, source)
   let sum = 0
   for (let i = 0; i < IPV4_BYTES; i += 2) sum += u16(bytes, ip + i)
   qp.ipSum = sum
+}
+
+/** Four bytes as the word that an Int32Array shows: the machine is little-endian. */
+export function wordAt(bytes: ArrayLike<number>, at: number): number {
+  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
 }
 
 function prepareIpv6(bytes: Uint8Array, at: number, packet: Packet): void {

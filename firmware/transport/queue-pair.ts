@@ -40,6 +40,8 @@ export interface QueuePair {
   messageSequence: number
   /** The gap was already reported; silence until there is progress (wire-format 3.4). */
   nakSent: boolean
+  /** Was it spoken to in this burst? */
+  touched: boolean
   /** An acknowledgement is due, up to the expected PSN. */
   ackDue: boolean
 
@@ -75,6 +77,8 @@ export interface QueuePair {
   readonly templateAt: number
   templateBytes: number
   ipVersion: number
+  /** The peer's IPv4 address as the word that it is in packet memory. */
+  peerIpv4: number
   /** Sum of the IPv4 header's words without length and checksum. */
   ipSum: number
 }
@@ -154,6 +158,7 @@ export function createQueuePair(
     expectedPsn: options.expectedPsn,
     messageSequence: 0,
     nakSent: false,
+    touched: false,
     ackDue: false,
     message: MESSAGE_NONE,
     messageLeft: 0,
@@ -174,6 +179,7 @@ export function createQueuePair(
     templateAt: TEMPLATES_AT + index * TEMPLATE_BYTES,
     templateBytes: 0,
     ipVersion: 4,
+    peerIpv4: 0,
     ipSum: 0,
   }
 }

@@ -17,25 +17,13 @@ import {
   QP_ERROR_STATE,
   SEQUENCE,
   SEQUENCE_AGAIN,
-  UNEXPECTED_RESPONSE,
   WRONG_PEER,
   WRONG_TRANSPORT,
 } from '../fault.ts'
 import { ETHERNET_BYTES } from '../wire/ethernet.ts'
-import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
+import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
-import {
-  FIRST,
-  has,
-  LAST,
-  MIDDLE,
-  ONLY,
-  type OpcodeRow,
-  PERSIST,
-  READ,
-  RESPONSE,
-  WRITE,
-} from '../wire/opcode.ts'
+import { has, type OpcodeRow, PERSIST, READ, WRITE } from '../wire/opcode.ts'
 import { type Packet, payloadFault } from '../wire/packet.ts'
 import { psnAdd, psnBehind } from './psn.ts'
 import {
@@ -46,18 +34,23 @@ import {
   STATE_OPEN,
 } from './queue-pair.ts'
 
-/** Step 2: is the packet from the connected peer, in a state that takes requests? */
-export function checkPeer(qp: QueuePair, packet: Packet, bytes: Uint8Array): Fault {
+/**
+ * Step 2: is the packet from the connected peer, in a state that takes requests? Frames lie so that
+ * the addresses in IP are whole words.
+ */
+export function checkPeer(
+  qp: QueuePair,
+  packet: Packet,
+  bytes: Uint8Array,
+  words: Int32Array,
+): Fault {
   if (packet.opcode >= 0x20 && packet.opcode < 0xc0) return WRONG_TRANSPORT
   if (packet.ipVersion !== qp.ipVersion) return WRONG_PEER
-  const templateIp = qp.templateAt + ETHERNET_BYTES
   if (packet.ipVersion === 4) {
-    const from = packet.ipAt + IPV4_SOURCE
-    const to = templateIp + IPV4_DESTINATION
-    for (let i = 0; i < 4; i++) if (bytes[from + i] !== bytes[to + i]) return WRONG_PEER
+    if (words[(packet.ipAt + IPV4_SOURCE) >> 2] !== qp.peerIpv4) return WRONG_PEER
   } else {
     const from = packet.ipAt + IPV6_SOURCE
-    const to = templateIp + IPV6_DESTINATION
+    const to = qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
     for (let i = 0; i < 16; i++) if (bytes[from + i] !== bytes[to + i]) return WRONG_PEER
   }
   return qp.state === STATE_OPEN ? PASS : QP_ERROR_STATE
@@ -70,23 +63,19 @@ export function checkSequence(qp: QueuePair, packet: Packet): Fault {
   return qp.nakSent ? SEQUENCE_AGAIN : SEQUENCE
 }
 
-/** Step 4 and 7: a request that is served here. */
+/** Step 7: a request that is served here. */
 export function checkOperation(row: OpcodeRow | null): Fault {
   if (row === null) return OPCODE
   const is = row.properties
-  if (has(is, RESPONSE)) return UNEXPECTED_RESPONSE
   if (has(is, PERSIST) || has(is, READ)) return PASS
   return has(is, WRITE) && row.immAt === 0 ? PASS : OPCODE
 }
 
 /** Step 6: First, Middle, Last and Only in order. */
 export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
-  const is = row.properties
-  if (has(is, MIDDLE) || has(is, LAST)) {
-    const kind = has(is, PERSIST) ? MESSAGE_PERSIST : MESSAGE_WRITE
-    return qp.message === kind ? PASS : MESSAGE_ORDER
-  }
-  return qp.message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
+  if (row.begins) return qp.message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
+  const kind = has(row.properties, PERSIST) ? MESSAGE_PERSIST : MESSAGE_WRITE
+  return qp.message === kind ? PASS : MESSAGE_ORDER
 }
 
 /** Steps 6, 7 and 9, of a packet with the expected PSN. */
@@ -97,15 +86,6 @@ export function judgeRequest(qp: QueuePair, packet: Packet): Fault {
   fault = checkOrder(qp, row!)
   if (fault !== PASS) return fault
   return payloadFault(row!, packet.payloadLength, packet.padBytes, qp.pathMtu)
-}
-
-/** Does the packet begin a message, and does it end one? */
-export function beginsMessage(row: OpcodeRow): boolean {
-  return has(row.properties, FIRST) || has(row.properties, ONLY)
-}
-
-export function endsMessage(row: OpcodeRow): boolean {
-  return has(row.properties, LAST) || has(row.properties, ONLY)
 }
 
 /** Accepts the packet: its PSNs are consumed, and a finished message is counted. */

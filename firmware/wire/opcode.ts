@@ -118,6 +118,9 @@ export interface OpcodeRow {
   /** One of the PAYLOAD rules. */
   readonly payload: number
   readonly properties: OpcodeMask
+  /** Is it the first packet of its message (First, Only); is it the last (Last, Only)? */
+  readonly begins: boolean
+  readonly ends: boolean
   readonly rethAt: number
   readonly aethAt: number
   readonly pwethAt: number
@@ -239,6 +242,8 @@ function rowOf(name: string, { opcode, properties, payload, chain }: Shape): Opc
     headerBytes,
     payload,
     properties: mask as OpcodeMask,
+    begins: (mask & (FIRST | ONLY)) !== 0,
+    ends: (mask & (LAST | ONLY)) !== 0,
     ...places,
   }
 }

@@ -1,0 +1,209 @@
+/**
+ * `npm run bench [-- --json] [--seconds N]`: persisted records per second through the whole board,
+ * in Node and in QuickJS, and what each record costs in fences, board calls and wire messages.
+ *
+ * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
+ * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
+ * the emulated NVDIMM (in memory), the answers with their ICRC. Each figure is the median of
+ * several rounds; quote the ratios, as the machine is shared.
+ */
+
+import { findBundle } from '../boards/emulator/bundle.ts'
+import { bootDirect } from '../boards/emulator/direct.ts'
+import type { FirmwareEngine } from '../boards/emulator/engine.ts'
+import { bootGuest } from '../boards/emulator/guest.ts'
+import { EmulatedMachine } from '../boards/emulator/machine.ts'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { fillIcrc } from '../boards/software/icrc.ts'
+import { putU24, putU32 } from '../firmware/wire/bytes.ts'
+import { dataOf, FACTS, persistFrames, sentOf, type TestQueuePair } from './support/card.ts'
+import { Conversation } from './support/conversation.ts'
+
+const SLOTS = 1024
+const BURSTS = 64
+const ROUNDS = 5
+
+/** Positions in an IPv4 WRITE_PERSIST Only: PSN, slot, operation id. */
+const BTH_AT = 42
+const PSN_AT = BTH_AT + 9
+const SLOT_AT = BTH_AT + 12
+const OPERATION_AT = BTH_AT + 28 + 12
+
+interface Row {
+  engine: 'node' | 'quickjs'
+  recordBytes: number
+  burst: number
+  recordsPerSecond: number
+  microsecondsPerRecord: number
+  fencesPerRecord: number
+  boardCallsPerRecord: number
+  requestsPerRecord: number
+  answersPerRecord: number
+}
+
+interface Bench {
+  readonly machine: EmulatedMachine
+  readonly engine: FirmwareEngine
+  readonly sent: Uint8Array[]
+}
+
+async function open(engine: 'node' | 'quickjs', partBytes: number): Promise<Bench> {
+  const nvdimm = new Nvdimm({ bytes: partBytes })
+  const facts = { ...FACTS, nvdimmBytes: partBytes }
+  const sent: Uint8Array[] = []
+  const make = (packets?: Uint8Array): EmulatedMachine =>
+    new EmulatedMachine({
+      facts,
+      nvdimm,
+      transmit: (frame) => sent.push(frame),
+      ...(packets === undefined ? {} : { packets }),
+    })
+  if (engine === 'node') {
+    const machine = make()
+    return { machine, engine: bootDirect(machine), sent }
+  }
+  const { source, path } = findBundle()
+  let machine: EmulatedMachine | null = null
+  const guest = await bootGuest({
+    source,
+    sourceName: path,
+    machineFor: (packets) => {
+      machine = make(packets)
+      return machine
+    },
+  })
+  return { machine: machine!, engine: guest, sent }
+}
+
+/** Numbers the frames on from where the last round ended, and seals them. */
+function renumber(frames: readonly Uint8Array[], qp: TestQueuePair): void {
+  for (const frame of frames) {
+    qp.operation += 1
+    putU24(frame, PSN_AT, qp.psn)
+    putU32(frame, SLOT_AT, qp.operation % SLOTS)
+    putU32(frame, OPERATION_AT, qp.operation)
+    fillIcrc(frame, 0, frame.length)
+    qp.psn = (qp.psn + 1) & 0xffffff
+  }
+}
+
+function runOnce(bench: Bench, frames: readonly Uint8Array[], burst: number): number {
+  const { machine, engine } = bench
+  const begun = process.hrtime.bigint()
+  for (let i = 0; i < frames.length; i += burst) {
+    for (let j = 0; j < burst; j++) machine.place(j, frames[i + j]!)
+    engine.serve(burst, i)
+  }
+  return Number(process.hrtime.bigint() - begun) / 1e3
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!
+}
+
+async function measure(
+  engine: 'node' | 'quickjs',
+  recordBytes: number,
+  burst: number,
+  seconds: number,
+): Promise<Row> {
+  const partBytes = Math.ceil((SLOTS * 2 * (128 + recordBytes)) / 4096) * 4096 + 65536
+  const bench = await open(engine, partBytes)
+  const { machine, sent } = bench
+  const card = new Conversation((frame) => {
+    sent.length = 0
+    machine.place(0, frame)
+    bench.engine.serve(1, 0)
+    return sent.map(sentOf)
+  })
+  card.format()
+  const region = card.provision({ slots: SLOTS, capacity: recordBytes })
+  const qp = card.connect()
+  const count = burst * Math.max(1, Math.floor((BURSTS * 32) / burst))
+  const frames: Uint8Array[] = []
+  for (let i = 0; i < count; i++) {
+    frames.push(...persistFrames(qp, region, i % SLOTS, dataOf(recordBytes, i)))
+  }
+  runOnce(bench, frames, burst)
+  const before = machine.statistics
+  sent.length = 0
+  const rates: number[] = []
+  let records = 0
+  let answers = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    let spent = 0
+    let done = 0
+    while (spent < (seconds * 1e6) / ROUNDS) {
+      renumber(frames, qp)
+      spent += runOnce(bench, frames, burst)
+      done += frames.length
+      answers += sent.length
+      sent.length = 0
+    }
+    rates.push((done / spent) * 1e6)
+    records += done
+  }
+  const after = machine.statistics
+  bench.engine.dispose()
+  const rate = median(rates)
+  return {
+    engine,
+    recordBytes,
+    burst,
+    recordsPerSecond: Math.round(rate),
+    microsecondsPerRecord: 1e6 / rate,
+    fencesPerRecord: (after.fences - before.fences) / records,
+    boardCallsPerRecord: (after.runs - before.runs) / records,
+    requestsPerRecord: 1,
+    answersPerRecord: answers / records,
+  }
+}
+
+function table(rows: readonly Row[]): string {
+  const head = ['engine', 'bytes', 'burst', 'records/s', 'µs/rec', 'fences', 'calls', 'req', 'ack']
+  const cells = rows.map((row) => [
+    row.engine,
+    String(row.recordBytes),
+    String(row.burst),
+    row.recordsPerSecond.toLocaleString('en-US'),
+    row.microsecondsPerRecord.toFixed(2),
+    row.fencesPerRecord.toFixed(3),
+    row.boardCallsPerRecord.toFixed(3),
+    row.requestsPerRecord.toFixed(0),
+    row.answersPerRecord.toFixed(3),
+  ])
+  const widths = head.map((_, i) => Math.max(...[head, ...cells].map((line) => line[i]!.length)))
+  const line = (line: readonly string[]): string =>
+    line
+      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+      .join('  ')
+  return [line(head), ...cells.map(line)].join('\n')
+}
+
+async function main(): Promise<void> {
+  const args = process.argv.slice(2)
+  const json = args.includes('--json')
+  const given = args.indexOf('--seconds')
+  const seconds = given < 0 ? 1 : Number(args[given + 1])
+  if (!(seconds > 0)) {
+    process.stderr.write('bench: --seconds takes a number above 0\n')
+    process.exit(64)
+  }
+  const rows: Row[] = []
+  for (const engine of ['node', 'quickjs'] as const) {
+    for (const recordBytes of [64, 1024, 4096]) {
+      for (const burst of [1, 32]) {
+        if (process.stderr.isTTY) {
+          process.stderr.write(`\r\x1b[K${engine}, ${recordBytes} bytes, burst ${burst} …`)
+        }
+        rows.push(await measure(engine, recordBytes, burst, seconds))
+      }
+    }
+  }
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+  process.stdout.write(
+    json ? `${JSON.stringify({ level: '2of2', rows }, null, 2)}\n` : `${table(rows)}\n`,
+  )
+}
+
+await main()
