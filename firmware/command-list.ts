@@ -32,11 +32,15 @@ export interface CommandList {
   readonly words: Float64Array
   /** Commands composed and not yet run. */
   count: number
+  /** Lists run so far: what lay in the transmit places before the last run has left them. */
+  runs: number
+  /** Results of commands that `runAll` passes over. */
+  readonly kept: Uint8Array
 }
 
 export function createCommandList(machine: Machine): CommandList {
   const words = new Float64Array(machine.memory, COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
-  return { machine, words, count: 0 }
+  return { machine, words, count: 0, runs: 0, kept: new Uint8Array(COMMANDS_MAX) }
 }
 
 /** Appends one command; its number in the list is returned, to look at its result. */
@@ -116,6 +120,7 @@ export function tagOf(list: CommandList, index: number): number {
 export function run(list: CommandList): number {
   const count = list.count
   list.count = 0
+  list.runs += 1
   if (count === 0) return -1
   const done = list.machine.run(count)
   return done === count ? -1 : done
@@ -128,14 +133,19 @@ export function run(list: CommandList): number {
 export function runAll(list: CommandList): void {
   const count = list.count
   list.count = 0
-  const words = list.words
+  list.runs += 1
+  const { words, kept } = list
   let from = 0
   while (from < count) {
     const done = list.machine.run(count)
-    if (done === count) return
-    // Done and failed commands become skips, which keep their results: a second run passes over.
-    for (let i = from; i <= done; i++) words[i * COMMAND_WORDS + OP] = SKIP
+    // A machine without power stops at the first command, and will not go on.
+    if (done === count || done < from) break
+    // Done and failed commands become skips, and a second run passes over them.
+    for (let i = from; i <= done; i++) {
+      kept[i] = words[i * COMMAND_WORDS + RESULT]!
+      words[i * COMMAND_WORDS + OP] = SKIP
+    }
     from = done + 1
-    if (resultOf(list, done) === 0) return
   }
+  for (let i = 0; i < from; i++) words[i * COMMAND_WORDS + RESULT] = kept[i]!
 }

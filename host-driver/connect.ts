@@ -76,6 +76,10 @@ function obeySignal(connection: Connection, signal: AbortSignal | undefined): vo
     const { reason } = signal
     connection.close(new PerdureError('PERDURE_ABORTED', 'the signal fired', { cause: reason }))
   }
-  if (signal.aborted) abort()
-  else signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) {
+    abort()
+    return
+  }
+  signal.addEventListener('abort', abort, { once: true })
+  connection.release = () => signal.removeEventListener('abort', abort)
 }

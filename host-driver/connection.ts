@@ -49,6 +49,8 @@ export class Connection {
   readonly unresolved: Map<bigint, PendingWrite> = new Map()
   /** Set for good by `close`; says why. */
   closed: PerdureError | null = null
+  /** Called when the connection is closed: gives up what it was tied to. */
+  release: () => void = () => {}
   nextOperation: bigint
   readonly totals = {
     records: 0,
@@ -182,6 +184,7 @@ export class Connection {
   close(error: PerdureError): void {
     if (this.closed !== null) return
     this.closed = error
+    this.release()
     this.retire()
     this.drop(error)
     this.management.close(error)

@@ -12,7 +12,7 @@ import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import { Region } from './region.ts'
 import type { OpenRegion } from './region-handle.ts'
 import type { Statistics } from './statistics.ts'
-import { sleep } from './wire.ts'
+import { waitAtMost } from './wire.ts'
 
 /** How long `close` waits for what is on its way, µs. */
 const DRAIN_US = 1_000_000
@@ -141,9 +141,7 @@ export class Dpu {
     if (connection.closed !== null) return
     const { wire } = connection.session
     const writes = connection.openWrites().map((write) => write.persisted)
-    if (writes.length > 0) {
-      await Promise.race([Promise.allSettled(writes), sleep(wire, DRAIN_US)])
-    }
+    if (writes.length > 0) await waitAtMost(wire, DRAIN_US, Promise.allSettled(writes))
     const queuePair = connection.retire()
     if (queuePair !== null && connection.closed === null) {
       const { management } = connection

@@ -25,16 +25,15 @@ export function parseDurability(text: string): Level {
 }
 
 /**
- * The copies to wait for in a region of `copies`. A level that speaks of another number of copies is
- * refused; with none named, two copies are waited for, however many there are.
+ * The copies to wait for in a region of `copies`. A level that speaks of another number of copies
+ * is refused; with none named, two copies are waited for, however many there are.
  */
 export function waitFor(durability: string | undefined, copies: number): number {
   if (durability === undefined) return Math.min(2, copies)
   const level = parseDurability(durability)
   if (level.copies !== copies) {
-    throw new ArgumentError(
-      `durability '${durability}': this region keeps ${copies} copies; say '${level.wait}of${copies}'`,
-    )
+    const right = `'${level.wait}of${copies}'`
+    throw new ArgumentError(`durability '${durability}': the region keeps ${copies}; say ${right}`)
   }
   return level.wait
 }

@@ -73,7 +73,7 @@ export class TransportError extends PerdureError {
   }
 }
 
-/** The record was sent, and whether it is durable is not known. Read the record before you decide. */
+/** The record was sent, and whether it is durable is not known: read it before you decide. */
 export class OutcomeUnknown extends PerdureError {
   readonly region: string
   readonly slot: number

@@ -16,6 +16,9 @@ import {
 } from '../boards/emulator/index.ts'
 import type { Wire } from './wire.ts'
 
+/** Time given to a card before its power goes, so that it can do its lazy work, µs. */
+const FAREWELL_US = 2000
+
 export interface LocalOptions {
   /** The image; it is made, of `bytes`, if it does not exist and `bytes` is given. */
   readonly path: string
@@ -59,9 +62,13 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
   link.attach('b', (frame) => dpu.deliver(frame))
   const close = (): void => {
     clock.stop()
-    if (dpu.isOn) dpu.powerCut({ strategy: 'all' })
-    nvdimm.backing?.close()
-    nvdimm.backing = null
+    try {
+      if (dpu.isOn) clock.runUntil(clock.nowUs + FAREWELL_US)
+      if (dpu.isOn) dpu.powerCut({ strategy: 'all' })
+    } finally {
+      nvdimm.backing?.close()
+      nvdimm.backing = null
+    }
   }
   try {
     await dpu.powerOn()

@@ -44,9 +44,9 @@ export class PcapWriter {
   /** Adds a frame at `timeUs`; the bytes are copied. */
   add(timeUs: number, frame: Uint8Array): void {
     const record = Buffer.allocUnsafe(RECORD_HEADER_BYTES + frame.length)
-    const seconds = Math.floor(timeUs / 1_000_000)
-    record.writeUInt32LE(seconds >>> 0, 0)
-    record.writeUInt32LE(Math.round((timeUs - seconds * 1_000_000) * 1000) % 1_000_000_000, 4)
+    const timeNs = Math.round(timeUs * 1000)
+    record.writeUInt32LE(Math.floor(timeNs / 1e9) >>> 0, 0)
+    record.writeUInt32LE(timeNs % 1e9, 4)
     record.writeUInt32LE(frame.length, 8)
     record.writeUInt32LE(frame.length, 12)
     record.set(frame, RECORD_HEADER_BYTES)

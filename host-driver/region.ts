@@ -1,8 +1,8 @@
 /**
  * A region of records: the calls that people want.
  *
- * What always holds: arguments are checked before anything is sent; the bytes given to `persist` are
- * copied at the call; what `read` returns was proved by the record's own check code, end to end.
+ * What always holds: arguments are checked before anything is sent; the bytes given to `persist`
+ * are copied at the call; what `read` returns was proved by the record's own check code.
  */
 
 import type { Connection } from './connection.ts'
@@ -19,8 +19,8 @@ export interface PersistOptions {
   /** Level for this record; that of `connect` by default. */
   readonly durability?: Durability
   /**
-   * 'replicated' (default): one copy on the wire, the DPU makes the others. 'carried': every copy on
-   * the wire; the DPU refuses copies that differ (D-8).
+   * 'replicated' (default): one copy on the wire, the DPU makes the others. 'carried': every copy
+   * on the wire; the DPU refuses copies that differ (D-8).
    */
   readonly form?: 'replicated' | 'carried'
   /** Gives up waiting: before anything is sent as aborted, later as OutcomeUnknown. */
@@ -41,7 +41,7 @@ export interface CopiesRead {
   /** The copy to be used: the first that its own check code proves (D-15). */
   readonly chosen: number
   readonly record: ReadRecord
-  /** Every copy is valid and carries the same sequence; else a write was under way, or one is bad. */
+  /** Every copy is valid and of the same sequence; else a write was under way, or one is bad. */
   readonly settled: boolean
   /** How often the copies were read. */
   readonly attempts: number
@@ -116,6 +116,10 @@ export class Region {
     }
     const durability = options.durability ?? connection.options.durability
     const wait = waitFor(durability, this.copies)
+    const deadlineMs = options.deadlineMs ?? connection.options.deadlineMs
+    if (deadlineMs !== undefined && !(deadlineMs > 0)) {
+      throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
+    }
     const carried = form === 'carried'
     const write = new PendingWrite({
       region: this.open,
@@ -128,7 +132,7 @@ export class Region {
       startedUs: connection.session.wire.now(),
     })
     connection.nextOperation++
-    this.watch(write, options)
+    this.watch(write, deadlineMs, options.signal)
     if (!write.settled) connection.enqueue(write)
     return write
   }
@@ -193,13 +197,15 @@ export class Region {
     return images.map((image) => readSlotImage(image, this.open.info, slot))
   }
 
-  private watch(write: PendingWrite, options: PersistOptions): void {
+  /** Gives the write up when its time is over, or the signal fires. */
+  private watch(
+    write: PendingWrite,
+    deadlineMs: number | undefined,
+    signal: AbortSignal | undefined,
+  ): void {
     const { wire } = this.connection.session
-    const { signal } = options
-    const deadlineMs = options.deadlineMs ?? this.connection.options.deadlineMs
     let cancel = (): void => {}
     if (deadlineMs !== undefined) {
-      if (!(deadlineMs > 0)) throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
       cancel = wire.setTimer(wire.now() + deadlineMs * 1000, () => {
         const message = `${write.what}: not sent within ${deadlineMs} ms`
         const nothingSent = new PerdureError('PERDURE_DEADLINE', message)

@@ -45,12 +45,14 @@ export class Session {
   private readonly packet: Packet = blankPacket()
   private readonly waiting: Uint8Array[] = []
   private busy = false
+  private readonly address: number
 
   constructor(wire: Wire, own: Endpoint, peer: Endpoint, capture?: PcapWriter) {
     this.wire = wire
     this.own = own
     this.peer = peer
     this.capture = capture
+    this.address = u32(Uint8Array.from(own.ipv4), 0)
     wire.onFrame((frame) => this.receive(frame))
   }
 
@@ -99,6 +101,6 @@ export class Session {
   private forUs(frame: Uint8Array): boolean {
     const { packet } = this
     if (packet.ipVersion !== 4 || !icrcGood(frame, 0, frame.length)) return false
-    return u32(frame, packet.ipAt + IPV4_DESTINATION) === u32(Uint8Array.from(this.own.ipv4), 0)
+    return u32(frame, packet.ipAt + IPV4_DESTINATION) === this.address
   }
 }

@@ -26,7 +26,19 @@ export interface Endpoint {
   readonly ipv4: readonly number[]
 }
 
-/** The promise of a moment on the wire's clock, with the way to give it up. */
+/** Waits for so long on the wire's clock. */
 export function sleep(wire: Wire, us: number): Promise<void> {
   return new Promise((resolve) => wire.setTimer(wire.now() + us, resolve))
+}
+
+/** Waits until the promise is settled, however, but no longer than so long. */
+export function waitAtMost(wire: Wire, us: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = wire.setTimer(wire.now() + us, resolve)
+    const settled = (): void => {
+      cancel()
+      resolve()
+    }
+    promise.then(settled, settled)
+  })
 }

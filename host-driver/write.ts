@@ -8,7 +8,7 @@
 import { OutcomeUnknown } from './errors.ts'
 import type { OpenRegion } from './region-handle.ts'
 
-/** What made the copies durable, as the PERSIST_ACK says; a recovered receipt has none: 'unknown'. */
+/** What made the copies durable, as the PERSIST_ACK says; 'unknown' where there was none. */
 export type Mechanism = 'localFlush' | 'lsbRead' | 'cpuFlush' | 'unknown'
 
 /** What is known of a record that is durable. */

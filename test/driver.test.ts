@@ -90,7 +90,7 @@ const WRITE_PERSIST_ONLY = 0xca
 const PERSIST_ACK = 0xd1
 
 describe('a record', () => {
-  test('P2-21, P2-24: is received, then durable, and reads back with its operation id', async () => {
+  test('P2-21, P2-24: is received, then durable, and reads back as it was sent', async () => {
     const { dpu, region } = await bench()
     const write = region.persist(3, record(1000, 1))
     await write.received
@@ -225,7 +225,7 @@ describe('a power cut', () => {
     })
   }
 
-  test('N14: a record whose PERSIST_ACK died with the part is found durable, not written again', async () => {
+  test('N14: a record whose PERSIST_ACK died with the part is found durable', async () => {
     const { local, region, dpu } = await bench()
     local.link.script = (frame, from) =>
       from === 'b' && frame[OPCODE_AT] === PERSIST_ACK ? { drop: true } : undefined
@@ -282,7 +282,7 @@ describe('a power cut', () => {
     for (const read of await Promise.all(reads)) expect(read.data).toEqual(record(64, 1))
   })
 
-  test('a part that stays away ends in OutcomeUnknown for what was sent, and only for that', async () => {
+  test('a part that stays away: OutcomeUnknown for what was sent, and only for that', async () => {
     const { local, region } = await bench({ inFlight: 1, reconnectTimeoutMs: 2000 })
     const sent = region.persist(1, record(8, 1))
     const waiting = region.persist(2, record(8, 2))
@@ -399,7 +399,7 @@ describe('readers', () => {
   })
 
   for (const part of ['check code', 'header', 'data'] as const) {
-    test(`P1-29, D-15: a copy whose ${part} is damaged is not chosen, and not repaired`, async () => {
+    test(`P1-29, D-15: a copy with a damaged ${part} is not chosen, and not repaired`, async () => {
       const { local, region } = await bench()
       await region.persist(2, record(100, 1)).persisted
       const [first, second] = imagesOf(local.nvdimm, 2)
@@ -425,7 +425,7 @@ describe('readers', () => {
     expect(await failure(region.readCopies(2))).toBeInstanceOf(RecordLost)
   })
 
-  test('D-14: a lost record is told, others are read, and writing waits for a decision', async () => {
+  test('D-14: a lost record is told, others are read, and writing waits', async () => {
     const { local, dpu, region } = await bench()
     await region.persist(2, record(100, 1)).persisted
     await region.persist(3, record(100, 2)).persisted
@@ -545,6 +545,20 @@ describe('X-7: every refusal has a typed reason', () => {
     expect((await region.read(0)).data).toEqual(record(8, 1))
     local.nvdimm.armed = true
     await region.persist(0, record(8, 3)).persisted
+  })
+
+  test('a wrong key is an access error of that record; the others are made durable', async () => {
+    const { region, dpu } = await bench()
+    const before = region.persist(1, record(8, 1))
+    Object.assign(region.info, { rkey: region.info.rkey ^ 0x100 })
+    const wrong = region.persist(2, record(8, 2))
+    const error = await failure(wrong.persisted)
+    expect(error).toBeInstanceOf(TransportError)
+    expect(error).toMatchObject({ code: 'PERDURE_TRANSPORT', status: 'REM_ACCESS_ERR' })
+    await before.persisted
+    await region.persist(3, record(8, 3)).persisted
+    expect(await region.read(2)).toMatchObject({ written: false })
+    expect(await dpu.counters()).toMatchObject({ KEY: 1n })
   })
 
   test('management refusals carry the name of the fault and what to do', async () => {

@@ -464,7 +464,7 @@ test('a cut inside a store leaves whole pieces of eight bytes of it', () => {
   }
 })
 
-test('a cut that is aimed at a group strikes inside the first list that has a fence', () => {
+test('a cut that is aimed at a group strikes inside a store of the first list with a fence', () => {
   const struck = new Set<number>()
   for (let seed = 0; seed < 60; seed++) {
     const c = card()
@@ -473,10 +473,13 @@ test('a cut that is aimed at a group strikes inside the first list that has a fe
     expect(c.machine.dead).toBe(false)
     c.words.set([COPY_CLEAN, P, N, 64], 0)
     c.words.set([FENCE, 0, 0, 0], 8)
-    struck.add(c.machine.run(2))
+    c.words.set([COPY_CLEAN, P, N + 64, 64], 16)
+    c.words.set([COPY_CLEAN, P, N + 128, 64], 24)
+    c.words.set([FENCE, 0, 0, 0], 32)
+    struck.add(c.machine.run(5))
     expect([c.machine.dead, c.cuts]).toEqual([true, 1])
   }
-  expect([...struck].sort()).toEqual([0, 1, 2])
+  expect([...struck].sort()).toEqual([0, 2, 3])
 })
 
 // Observers

@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { takeResponse } from '../firmware/transport/completer.ts'
-import { packetsOf, psnAdd, psnBehind, psnDistance } from '../firmware/transport/psn.ts'
+import { packetsOf, psnAdd, psnBehind } from '../firmware/transport/psn.ts'
 import {
   createRequester,
   flush,
@@ -446,77 +446,99 @@ describe('refusals and ghosts', () => {
   })
 })
 
-/** A responder in a few lines: expects PSNs in order, executes once, remembers what is durable. */
+const LENGTHS = [0, 64, 700, 300, 10, 256, 512, 1, 1500, 64]
+const lengthOf = (tag: number): number => LENGTHS[tag % LENGTHS.length]!
+const isRead = (tag: number): boolean => tag % 3 === 0
+
+/** A responder in a few lines: takes PSNs in order, executes once, remembers what is durable. */
+class Responder {
+  readonly executed: number[] = []
+  /** Answers on their way back, oldest first. */
+  readonly answers: (() => void)[] = []
+  private readonly p: Peer
+  private readonly random: () => number
+  private expected: number
+  private naked = false
+  private readonly endsAt = new Map<number, number>()
+
+  constructor(p: Peer, firstPsn: number, random: () => number) {
+    this.p = p
+    this.expected = firstPsn
+    this.random = random
+  }
+
+  take(s: Sent, nowUs: number): void {
+    const { p, expected } = this
+    const isNew = s.psn === expected
+    if (!isNew && !psnBehind(s.psn, expected)) {
+      if (!this.naked) this.answers.push(() => answer(p, expected, 0x60, nowUs))
+      this.naked = true
+      return
+    }
+    if (isNew) this.naked = false
+    if (isRead(s.tag)) this.serveRead(s, isNew)
+    else this.servePersist(s, isNew, nowUs)
+  }
+
+  private serveRead(s: Sent, isNew: boolean): void {
+    const length = lengthOf(s.tag)
+    const count = packetsOf(length, 256)
+    if (isNew) this.expected = psnAdd(s.psn, count - s.index)
+    for (let i = s.index; i < count; i++) {
+      const last = i === count - 1
+      const psn = psnAdd(s.psn, i - s.index)
+      const piece = last ? length - 256 * i : 256
+      this.answers.push(() => readData(this.p, last ? 0x0f : 0x0d, psn, piece))
+    }
+  }
+
+  private servePersist(s: Sent, isNew: boolean, nowUs: number): void {
+    const { p } = this
+    const last = s.index === packetsOf(lengthOf(s.tag), 256) - 1
+    if (isNew) this.expected = psnAdd(this.expected, 1)
+    if (isNew && last) {
+      this.executed.push(s.tag)
+      this.endsAt.set(s.tag, s.psn)
+    }
+    const newest = psnAdd(this.expected, -1)
+    const end = this.endsAt.get(s.tag)
+    if (this.random() < 0.7) this.answers.push(() => answer(p, newest, ACK, nowUs))
+    if (end === undefined || !last) return
+    this.answers.push(() => durable(p, { lastPsn: end, operationLow: s.tag }, newest))
+  }
+}
+
+/** Thirty requests over a network that loses, doubles and reorders in both directions. */
 function simulate(seed: number, firstPsn: number): { executed: number[]; p: Peer } {
   let state = seed
-  const random = () => {
+  const random = (): number => {
     state = (Math.imul(state, 1664525) + 1013904223) | 0
     return (state >>> 8) / 2 ** 24
   }
   const p = peer({ firstPsn, window: 16, persistTimeoutUs: 20_000, ackTimeoutCode: 10 })
-  const lengths = [0, 64, 700, 300, 10, 256, 512, 1, 1500, 64]
-  const executed: number[] = []
-  const lastPsnOf = new Map<number, number>()
-  const back: (() => void)[] = []
-  let expected = firstPsn
-  let naked = false
-  const take = (s: Sent) => {
-    const d = psnDistance(s.psn, expected)
-    const isRead = s.tag % 3 === 0
-    const length = lengths[s.tag % lengths.length]!
-    const count = packetsOf(length, 256)
-    if (d !== 0 && !psnBehind(s.psn, expected)) {
-      const missing = expected
-      if (!naked) back.push(() => answer(p, missing, 0x60, now))
-      naked = true
-      return
-    }
-    naked = naked && d !== 0
-    if (isRead) {
-      if (d === 0) expected = psnAdd(s.psn, count - s.index)
-      for (let i = s.index; i < count; i++) {
-        const last = i === count - 1
-        const opcode = last ? 0x0f : 0x0d
-        const psn = psnAdd(s.psn, i - s.index)
-        back.push(() => readData(p, opcode, psn, last ? length - 256 * i : 256))
-      }
-      return
-    }
-    if (d === 0) expected = psnAdd(expected, 1)
-    if (d === 0 && s.index === count - 1) {
-      executed.push(s.tag)
-      lastPsnOf.set(s.tag, s.psn)
-    }
-    const newest = psnAdd(expected, -1)
-    const end = lastPsnOf.get(s.tag)
-    if (random() < 0.7) back.push(() => answer(p, newest, ACK, now))
-    if (end !== undefined && s.index === count - 1) {
-      back.push(() => durable(p, { lastPsn: end, operationLow: s.tag }, newest))
-    }
-  }
+  const responder = new Responder(p, firstPsn, random)
+  const { answers, executed } = responder
   for (let tag = 1; tag <= 30; tag++) {
-    const length = lengths[tag % lengths.length]!
-    post(p.q, tag % 3 === 0 ? READ : WRITE_PERSIST, tag, length, 0, tag)
+    post(p.q, isRead(tag) ? READ : WRITE_PERSIST, tag, lengthOf(tag), 0, tag)
   }
-  let now = 0
+  let nowUs = 0
   let at = 0
-  pump(p.q, now)
+  pump(p.q, nowUs)
   for (let step = 0; step < 4000 && !p.q.failed && unresolved(p.q) > 0; step++) {
     while (at < p.sent.length) {
       const s = p.sent[at++]!
       if (random() < 0.15) continue
-      take(s)
-      if (random() < 0.1) take(s)
+      responder.take(s, nowUs)
+      if (random() < 0.1) responder.take(s, nowUs)
     }
-    // Answers come back late, lost, doubled and in another order.
-    const count = Math.floor(random() * (back.length + 1))
+    const count = Math.floor(random() * (answers.length + 1))
     for (let i = 0; i < count; i++) {
-      const [one] = back.splice(random() < 0.1 ? back.length - 1 : 0, 1)
+      const [one] = answers.splice(random() < 0.1 ? answers.length - 1 : 0, 1)
       if (random() >= 0.15) one!()
       if (random() < 0.1) one!()
     }
-    now += 1000
-    tick(p.q, now)
+    nowUs += 1000
+    tick(p.q, nowUs)
   }
   return { executed, p }
 }
@@ -525,7 +547,7 @@ test('X-3: under loss, duplication and reordering every record is executed and t
   let retransmissions = 0
   for (let seed = 1; seed <= 300; seed++) {
     const { executed, p } = simulate(seed, seed % 2 === 0 ? 100 : 0xfffff0)
-    const writes = Array.from({ length: 30 }, (_, i) => i + 1).filter((tag) => tag % 3 !== 0)
+    const writes = Array.from({ length: 30 }, (_, i) => i + 1).filter((tag) => !isRead(tag))
     const successes = p.story.filter((line) => line.startsWith('SUCCESS'))
     expect(executed, `seed ${seed}`).toEqual(writes)
     expect(successes.length, `seed ${seed}: ${p.story.slice(-3)}`).toBe(30)

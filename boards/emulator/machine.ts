@@ -44,6 +44,7 @@ import {
 } from '../../firmware/hal.ts'
 import {
   BURST_FRAMES,
+  CHUNK_BYTES,
   COMMANDS_MAX,
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
@@ -395,7 +396,7 @@ export class EmulatedMachine implements Machine {
     this.updateWatched()
   }
 
-  /** Cuts the power at a random command of the next list that has a fence: a group's commit. */
+  /** Cuts the power inside a random store of the next list that has a fence: a group's commit. */
   armCutInGroup(random: Random): void {
     this.cutInGroup = random
     this.updateWatched()
@@ -414,17 +415,27 @@ export class EmulatedMachine implements Machine {
       (onCommand ?? replace ?? trace) !== undefined || this.cut !== null || this.cutInGroup !== null
   }
 
+  /**
+   * Aims at a store between two fences, so that the cut finds something pending: first the epoch is
+   * drawn, so that a lane's single line is hit as often as a slot's many, then the store, then how
+   * far it had come.
+   */
   private aimAtGroup(count: number): void {
     const random = this.cutInGroup
     if (random === null) return
+    const epochs: number[][] = [[]]
     for (let i = 0; i < count; i++) {
-      if (this.words[i * COMMAND_WORDS + OP] !== FENCE) continue
-      const command = random.below(count + 1)
-      const length = command < count ? this.words[command * COMMAND_WORDS + LENGTH]! : 0
-      this.cutInGroup = null
-      this.armCut(command, length >= 1 && length < 2 ** 31 ? random.below(length) : 0)
-      return
+      const op = this.words[i * COMMAND_WORDS + OP]
+      if (op === FENCE) epochs.push([])
+      else if (op === COPY_CLEAN) epochs.at(-1)!.push(i)
     }
+    const stores = epochs.filter((epoch) => epoch.length > 0)
+    if (epochs.length === 1 || stores.length === 0) return
+    const epoch = stores[random.below(stores.length)]!
+    const command = epoch[random.below(epoch.length)]!
+    const length = this.words[command * COMMAND_WORDS + LENGTH]!
+    this.cutInGroup = null
+    this.armCut(command, CHUNK_BYTES + random.below(Math.max(1, length - CHUNK_BYTES)))
   }
 
   /** The power goes, inside the command whose words are at `at`, or between two. */

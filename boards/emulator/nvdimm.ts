@@ -175,14 +175,19 @@ export class Nvdimm {
       this.live.set(source.subarray(sourceAt, sourceAt + length), at)
       return
     }
+    const from = source === this.live ? this.liveWords : this.wordsOf(source)
+    const into = this.liveWords
+    const end = (at + length) >> 2
+    for (let i = at >> 2, j = sourceAt >> 2; i < end; i++, j++) into[i] = from[j]!
+  }
+
+  /** The words of a source: of the same one as last time, nearly always, which is packet memory. */
+  private wordsOf(source: Uint8Array): Int32Array {
     if (source !== this.sourceBytes) {
       this.sourceBytes = source
       this.sourceWords = new Int32Array(source.buffer, source.byteOffset, source.length >> 2)
     }
-    const from = this.sourceWords
-    const into = this.liveWords
-    const end = (at + length) >> 2
-    for (let i = at >> 2, j = sourceAt >> 2; i < end; i++, j++) into[i] = from[j]!
+    return this.sourceWords
   }
 
   /** Starts to write back every line of [at, at + length): what was stored so far is covered. */

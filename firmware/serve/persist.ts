@@ -31,7 +31,7 @@ import {
   SLOT,
   STAGING,
 } from '../fault.ts'
-import { ARMED, EQUAL, HEALTH_AT } from '../hal.ts'
+import { ARMED, EQUAL, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import { STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
 import {
   accessFault,
@@ -42,7 +42,7 @@ import {
 } from '../memory/region.ts'
 import { STAGING_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State, touch } from '../state.ts'
-import { packetsOf, psnAdd } from '../transport/psn.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
@@ -73,16 +73,13 @@ export function receivePersist(
   if (row.begins) {
     const fault = beginPersist(state, qp, message, packet, row)
     if (fault !== PASS) return fault
-    const total = message.length * message.carried
     if (row.ends) {
-      if (packet.payloadLength !== total) return MESSAGE_LENGTH
       advance(qp, packet, 1, true)
       touch(state, qp)
       endPersist(state, qp, message, packet.payloadAt)
       return PASS
     }
-    if (total <= packet.payloadLength) return MESSAGE_LENGTH
-    openMessage(state, qp, total)
+    openMessage(state, qp, message.length * message.carried)
   }
   const ends = row.ends
   const left = qp.messageLeft - packet.payloadLength
@@ -117,6 +114,9 @@ function beginPersist(
   if (pweth.version !== PERSIST_VERSION || pweth.words !== PWETH_WORDS) return PERSIST_HEADER
   // Batches and their conditions are not offered: a form that is not known is refused (D-10).
   if (pweth.reserved !== 0 || pweth.batch) return PERSIST_HEADER
+  const total = reth.length * (pweth.carried ? pweth.furtherCopies + 1 : 1)
+  const left = total - packet.payloadLength
+  if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
   const region = findRegion(state.regions, reth.rkey)
   const fault = accessFault(region, qp.protectionDomain, WRITE_PERSIST)
   if (fault !== PASS) return fault
@@ -130,7 +130,7 @@ function beginPersist(
   message.operationHigh = pweth.operationHigh
   message.operationLow = pweth.operationLow
   message.carried = pweth.carried ? region!.copies : 1
-  message.lastPsn = psnAdd(packet.psn, packetsOf(message.length * message.carried, qp.pathMtu) - 1)
+  message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
   qp.messageFault = storageFault(state, message, region!)
   return PASS
 }
@@ -181,10 +181,10 @@ function storageFault(state: State, message: PersistMessage, region: Region): Fa
   return healthFault(state, region)
 }
 
-/** D-13, D-14: a part that is not armed or has failed, a region with a lost record. */
+/** D-13, D-14: a part that is not armed, or failed to save or flush; a region with a lost record. */
 function healthFault(state: State, region: Region): Fault {
   if (state.commit.closed !== PASS) return state.commit.closed
-  if ((state.words[HEALTH_AT >> 2]! & ARMED) === 0) return NOT_ARMED
+  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
   return region.unsettled > 0 ? READ_ONLY : PASS
 }
 
@@ -219,6 +219,8 @@ export function releaseStaging(state: State, qp: QueuePair): void {
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
 function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
   let fault = qp.messageFault
+  // The health may have changed since the first packet.
+  if (fault === PASS) fault = healthFault(state, message.region!)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
   if (fault !== PASS) {
     releaseStaging(state, qp)

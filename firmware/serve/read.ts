@@ -36,7 +36,7 @@ import { isLost } from '../memory/superblock.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { count, type State, touch, type WaitingRead } from '../state.ts'
 import { answer, beginFrame, endFrame, writeAck } from '../transport/acknowledge.ts'
-import { packetsOf, psnAdd } from '../transport/psn.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import { noteRead, type QueuePair, STATE_ERROR, STATE_OPEN } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
@@ -50,8 +50,6 @@ import {
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from './view.ts'
-
-const MESSAGE_BYTES_MAX = 2 ** 31
 
 /** Where the bytes of one READ lie: up to `end` at `from`, zeros behind. */
 interface Source {
@@ -112,9 +110,10 @@ export function receiveRead(
   if (!again) {
     noteRead(qp, packet.psn)
     advance(qp, packet, packetsOf(reth.length, qp.pathMtu), true)
+    // The response is the acknowledgement, of everything before it too (wire-format 3.6).
+    qp.ackDue = false
   }
   touch(state, qp)
-  // The response is the acknowledgement.
   return PASS
 }
 
@@ -151,6 +150,7 @@ function serveRead(state: State, read: WaitingRead): void {
   count(state, fault)
   if (read.again) return
   read.qp.state = STATE_ERROR
+  read.qp.ackDue = false
   answer(state.answers, read.qp, read.psn, FAULTS[fault]!.code)
   run(state.list)
 }

@@ -13,7 +13,7 @@ import { COPY, NVDIMM_SPACE } from '../hal.ts'
 import { accessFault, byteOffset, findRegion, KIND_BYTES, REMOTE_WRITE } from '../memory/region.ts'
 import { count, type State, touch } from '../state.ts'
 import { answer } from '../transport/acknowledge.ts'
-import { psnAdd } from '../transport/psn.ts'
+import { MESSAGE_BYTES_MAX, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
   MESSAGE_WRITE,
@@ -25,9 +25,6 @@ import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 
-/** Longest RDMA message, bytes (IBTA 9.7.7). */
-const MESSAGE_BYTES_MAX = 2 ** 31
-
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveWrite(
   state: State,
@@ -36,25 +33,21 @@ export function receiveWrite(
   row: OpcodeRow,
   now: number,
 ): Fault {
-  const ends = row.ends
-  let left = qp.messageLeft
+  const { begins, ends } = row
+  const reth = state.reth
+  if (begins) readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  const length = begins ? reth.length : qp.messageLeft
+  const left = length - packet.payloadLength
+  if (length > MESSAGE_BYTES_MAX || (ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
   let to = qp.messageTo
-  if (row.begins) {
-    const reth = state.reth
-    readReth(reth, state.bytes, packet.bthAt + row.rethAt)
-    left = reth.length
-    if (left > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
-    if (left > 0) {
-      const region = findRegion(state.regions, reth.rkey)
-      const fault = accessFault(region, qp.protectionDomain, REMOTE_WRITE)
-      if (fault !== PASS) return fault
-      const offset = byteOffset(region!, reth.vaHigh, reth.vaLow, left)
-      if (offset < 0 || region!.kind !== KIND_BYTES) return BOUNDS
-      to = NVDIMM_SPACE + region!.at + offset
-    }
+  if (begins && length > 0) {
+    const region = findRegion(state.regions, reth.rkey)
+    const fault = accessFault(region, qp.protectionDomain, REMOTE_WRITE)
+    if (fault !== PASS) return fault
+    const offset = byteOffset(region!, reth.vaHigh, reth.vaLow, length)
+    if (offset < 0 || region!.kind !== KIND_BYTES) return BOUNDS
+    to = NVDIMM_SPACE + region!.at + offset
   }
-  left -= packet.payloadLength
-  if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   if (packet.payloadLength > 0) {
     append(state.list, COPY, packet.payloadAt, to, packet.payloadLength, qp.index + 1)
     state.plainWrites += 1

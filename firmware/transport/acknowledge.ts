@@ -90,12 +90,14 @@ export interface Answers {
   readonly bytes: Uint8Array
   /** Transmit places in use by commands that were not run yet. */
   used: number
+  /** Runs of the list that `used` knows of: after another one all places are free. */
+  runs: number
   /** Did the list fail when it was run to make room? */
   failed: boolean
 }
 
 export function createAnswers(list: CommandList): Answers {
-  return { list, bytes: new Uint8Array(list.machine.memory), used: 0, failed: false }
+  return { list, bytes: new Uint8Array(list.machine.memory), used: 0, runs: 0, failed: false }
 }
 
 /**
@@ -103,9 +105,13 @@ export function createAnswers(list: CommandList): Answers {
  * list is run to make room.
  */
 function takeFrame(answers: Answers): number {
-  if (answers.list.count === 0) answers.used = 0
+  if (answers.runs !== answers.list.runs) {
+    answers.runs = answers.list.runs
+    answers.used = 0
+  }
   if (answers.used === TRANSMIT_FRAMES) {
     if (run(answers.list) >= 0) answers.failed = true
+    answers.runs = answers.list.runs
     answers.used = 0
   }
   const at = TRANSMIT_AT + answers.used * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES

@@ -1,9 +1,10 @@
+// hot path
 /**
  * The completer: what the responses mean for the requests that wait (requester.ts keeps the queue).
  *
  * What always holds:
- * - A response counts only if its PSN belongs to a packet that is on its way; a requester that takes
- *   others, as some do, reports success for what was never done (ghost ACKs, wire-format 3.5).
+ * - A response counts only if its PSN belongs to a packet that is on its way; a requester that
+ *   takes others, as some do, reports success for what was never done (ghost ACKs, 3.5).
  * - `received` comes from acknowledgements, which are cumulative; `persisted` only from a
  *   PERSIST_ACK, which names operation and incarnation (D-5, D-6).
  * - Whatever acknowledges a packet behind a READ that still waits tells that its response was lost:
@@ -158,7 +159,7 @@ function goBack(q: Requester): void {
   rewind(q)
 }
 
-/** A NAK at `psn` acknowledges everything below it. Returns false where a READ stands in between. */
+/** A NAK at `psn` acknowledges everything below it. False where a READ stands in between. */
 function acknowledgeBelow(q: Requester, psn: number, nowUs: number): boolean {
   if (psn !== q.unackedPsn) acknowledge(q, psnAdd(psn, -1), nowUs)
   return psn === q.unackedPsn && !q.failed
@@ -233,8 +234,8 @@ function readFits(q: Requester, request: Request, bytes: Uint8Array, packet: Pac
 }
 
 /**
- * A PERSIST_ACK is two answers in one: an acknowledgement by its PSN, and the word about durability,
- * which is believed by incarnation and operation id and never by PSN alone (D-5, D-6).
+ * A PERSIST_ACK is two answers in one: an acknowledgement by its PSN, and the word about
+ * durability, which is believed by incarnation and operation id, never by PSN alone (D-5, D-6).
  */
 function takePersistAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
   readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
@@ -273,7 +274,7 @@ function persistAckFits(q: Requester, psn: number): boolean {
   return psnBehind(psn, q.unackedPsn) || onItsWay(q, psn)
 }
 
-/** Place of the unresolved record that ends at `psn` and is the one the PERSIST_ACK names, or -1. */
+/** Place of the unresolved record that ends at `psn`, if the PERSIST_ACK names it; else -1. */
 function recordEndingAt(q: Requester, psn: number): number {
   const paeth = q.paeth
   for (let i = q.head; i < q.tail; i++) {

@@ -26,6 +26,9 @@ export function psnBehind(psn: number, expected: number): boolean {
   return ((psn - expected) & MASK) >= HALF
 }
 
+/** Longest message, bytes (IBTA 9.7.7). */
+export const MESSAGE_BYTES_MAX: number = 2 ** 31
+
 /** Packets, and therefore PSNs, of a message of that many bytes: at least one. */
 export function packetsOf(length: number, pathMtu: number): number {
   return length === 0 ? 1 : Math.ceil(length / pathMtu)

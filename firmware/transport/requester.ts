@@ -1,16 +1,17 @@
+// hot path
 /**
  * The requester: the send queue of one reliable connection, without I/O and without a clock.
  *
  * What always holds:
  * - `head <= unacked <= cursor <= tail` for the places in the queue, and the same order for the
- *   PSNs that belong to them. Packets from `unackedPsn` up to `highPsn` are on their way; a response
- *   to any other PSN is a ghost: it is counted and changes nothing (wire-format 3.5).
+ *   PSNs that belong to them. Packets from `unackedPsn` up to `highPsn` are on their way; a
+ *   response to any other PSN is a ghost: it is counted and changes nothing (wire-format 3.5).
  * - Nothing is durable by PSN alone. A persist completes only on a PERSIST_ACK of this connection's
  *   incarnation that names the operation of the record at the end of its range (D-5, D-6).
  * - A READ completes only by its data, in order. Whatever is answered beyond a READ that still
  *   waits tells that its response was lost (implied NAK, wire-format 3.8).
- * - A packet keeps its PSN for ever. Going back, asking again for a lost PERSIST_ACK and the end of a
- *   half-sent message all send the same packet under the same PSN, so the responder can tell a
+ * - A packet keeps its PSN for ever. Going back, asking again for a lost PERSIST_ACK and the end of
+ *   a half-sent message all send the same packet under the same PSN, so the responder can tell a
  *   repetition from a new request and never executes one twice (X-3).
  *
  * The queue knows no payload: it asks `emit` for packet `index` of a request. For a READ the index
@@ -142,7 +143,7 @@ export interface Requester {
   readonly paeth: Paeth
   /** Nothing is sent or taken any more; every request was completed. */
   failed: boolean
-  /** Places in the queue, free-running: oldest unresolved, oldest unacknowledged, next to send, next free. */
+  /** Places, free-running: oldest unresolved, oldest unacknowledged, next to send, next free. */
   head: number
   unacked: number
   cursor: number

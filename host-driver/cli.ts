@@ -1,0 +1,72 @@
+/**
+ * The command `perdure`.
+ *
+ * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
+ * 64 usage, 65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours,
+ * 74 I/O or an unknown outcome.
+ */
+
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { addCapture } from './commands/capture.ts'
+import { addDemo } from './commands/demo.ts'
+import { addEmulate } from './commands/emulate.ts'
+import { exitCodeOf, IO, OK, USAGE } from './commands/exit-codes.ts'
+import { addInspect } from './commands/inspect.ts'
+import { Output } from './commands/output.ts'
+import { addPersist } from './commands/persist.ts'
+import { addRead } from './commands/read.ts'
+import { addRecover } from './commands/recover.ts'
+import { addVerify } from './commands/verify.ts'
+
+const COMMANDS: readonly ((program: Command) => void)[] = [
+  addDemo,
+  addEmulate,
+  addPersist,
+  addRead,
+  addVerify,
+  addInspect,
+  addRecover,
+  addCapture,
+]
+
+const EXIT_CODES = `
+Exit codes: 0 fine, 1 lost or torn records, 64 usage, 65 bad image or data, 66 no such file,
+69 unavailable or refused, 70 a bug of ours, 74 I/O or an unknown outcome.`
+
+function version(): string {
+  const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(about) as { version: string }).version
+}
+
+function createProgram(): Command {
+  const program = new Command('perdure')
+    .description('Crash-atomic remote persistent memory.')
+    .version(version())
+    .addHelpText('after', EXIT_CODES)
+  // Subcommands inherit this when they are added.
+  program.exitOverride()
+  for (const add of COMMANDS) add(program)
+  return program
+}
+
+/** Runs the command line; sets the exit code of the process. */
+export async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await createProgram().parseAsync([...argv])
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? OK : USAGE
+      return
+    }
+    new Output(argv.includes('--json')).fail(error)
+    process.exitCode = exitCodeOf(error)
+  }
+}
+
+// Whoever reads our output may have seen enough (`perdure capture … | head`): that is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === 'EPIPE' ? OK : IO)
+})
+
+await main(process.argv)

@@ -1,0 +1,67 @@
+/** Readers of what stands on the command line; each throws what is shown as a usage error. */
+
+import { InvalidArgumentError } from 'commander'
+import type { RegionRequest } from '../management.ts'
+
+/** A whole number of `least` or more. */
+export function wholeNumber(least: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) {
+      throw new InvalidArgumentError(`a whole number, ${least} or more`)
+    }
+    return value
+  }
+}
+
+/** A probability, 0 to 1. */
+export function probability(text: string): number {
+  const value = Number(text)
+  if (text === '' || !(value >= 0 && value <= 1)) throw new InvalidArgumentError('from 0 to 1')
+  return value
+}
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
+
+/** A size in bytes: '4096', '64K', '16M', '1G', also as 'KiB' and so on. */
+export function size(text: string): number {
+  const match = /^(\d+)([kmg]?)(?:i?b)?$/i.exec(text)
+  const value = Number(match?.[1]) * (UNITS[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN)
+  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('bytes, or as 64K, 16M, 1G')
+  return value
+}
+
+/** A range of slots, both ends included: '3', '0..15'. */
+export interface SlotRange {
+  readonly first: number
+  readonly last: number
+}
+
+export function slotRange(text: string): SlotRange {
+  const match = /^(\d+)(?:\.\.(\d+))?$/.exec(text)
+  const first = Number(match?.[1])
+  const last = Number(match?.[2] ?? match?.[1])
+  if (!(first <= last)) throw new InvalidArgumentError('a slot, or first..last')
+  return { first, last }
+}
+
+/** A region to be made: 'name:slots:capacity[:copies]'; may be given several times. */
+export function regionRequest(text: string, before: RegionRequest[] = []): RegionRequest[] {
+  const match = /^(.+?):(\d+):([^:]+)(?::([234]))?$/.exec(text)
+  if (match === null) throw new InvalidArgumentError('name:slots:capacity[:copies], copies 2 to 4')
+  const [, name, slots, capacity, copies] = match
+  const request = { name: name!, slots: Number(slots), capacity: size(capacity!) }
+  return [...before, { ...request, copies: Number(copies ?? 2) }]
+}
+
+/** A record of a region: 'region:record'; may be given several times. */
+export interface RecordName {
+  readonly region: string
+  readonly record: number
+}
+
+export function recordName(text: string, before: RecordName[] = []): RecordName[] {
+  const match = /^(.+):(\d+)$/.exec(text)
+  if (match === null) throw new InvalidArgumentError('region:record')
+  return [...before, { region: match[1]!, record: Number(match[2]) }]
+}

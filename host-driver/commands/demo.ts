@@ -1,0 +1,221 @@
+/**
+ * `perdure demo [FILE]`: the main job before your eyes. `npm start` runs it.
+ *
+ * What always holds: it ends with 0 only if nothing that was acknowledged is lost, nothing torn was
+ * returned, and the file that was read back has the hash of the file that was written.
+ */
+
+import { relative } from 'node:path'
+import type { Command } from 'commander'
+import { type DemoOptions, type DemoResult, runDemo } from '../demo/run.ts'
+import { type Durability, parseDurability } from '../durability.ts'
+import { ArgumentError } from '../errors.ts'
+import { probability, size, wholeNumber } from './arguments.ts'
+import { LOST, OK } from './exit-codes.ts'
+import { Output } from './output.ts'
+import { reportLines } from './report.ts'
+import { type Cell, facts, table } from './table.ts'
+
+interface Options {
+  readonly cut?: number
+  readonly seed: number
+  readonly level?: string
+  readonly copies?: number
+  readonly loss: number
+  readonly recordBytes: number
+  readonly engine: 'quickjs' | 'node'
+  readonly folder: string
+  readonly json?: boolean
+}
+
+/** More loss than this and a connection gives up before it gets through. */
+const LOSS_MAX = 0.3
+
+/** Lines of the recovery report that are printed; the others are counted. */
+const REPORT_LINES = 12
+
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description('persist a file through the emulated DPU, pull the plug, and look')
+    .argument('[file]', 'the file; one of 4 MiB is made where none is named')
+    .option('--cut <record>', 'record in whose commit the power goes; 0 for none', wholeNumber(0))
+    .option('--seed <seed>', 'decides everything that looks like chance', wholeNumber(0), 1)
+    .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 … (default 2of2)')
+    .option('--copies <copies>', 'copies of each record, 2 to 4', wholeNumber(2))
+    .option('--loss <p>', 'probability that a frame is lost, 0 to 0.3', probability, 0)
+    .option('--record-bytes <bytes>', 'data in one record', size, 4096)
+    .option('--engine <engine>', 'quickjs (the shipped bundle) or node', 'quickjs')
+    .option('--folder <folder>', 'where image and capture go', 'perdure-demo')
+    .option('--json', 'as one JSON object')
+    .action(async (file: string | undefined, options: Options) => {
+      process.exitCode = await demo(file, options)
+    })
+}
+
+/** The level that `--level` and `--copies` ask for together. */
+function levelOf({ level, copies }: Options): Durability {
+  if (level === undefined) {
+    const asked = `2of${copies ?? 2}`
+    parseDurability(asked)
+    return asked as Durability
+  }
+  const parsed = parseDurability(level)
+  if (copies !== undefined && copies !== parsed.copies) {
+    throw new ArgumentError(
+      `--level ${level} is of ${parsed.copies} copies, --copies says ${copies}`,
+    )
+  }
+  return level as Durability
+}
+
+async function demo(file: string | undefined, options: Options): Promise<number> {
+  const output = new Output(options.json === true)
+  if (options.loss > LOSS_MAX)
+    throw new ArgumentError(`--loss ${options.loss}: at most ${LOSS_MAX}`)
+  if (options.engine !== 'quickjs' && options.engine !== 'node') {
+    throw new ArgumentError(`--engine ${String(options.engine)}: quickjs or node`)
+  }
+  if (options.recordBytes < 1 || options.recordBytes > 65536) {
+    throw new ArgumentError(`--record-bytes ${options.recordBytes}: 1 to 64K`)
+  }
+  const asked: DemoOptions = {
+    ...(file === undefined ? {} : { file }),
+    ...(options.cut === undefined ? {} : { cut: options.cut }),
+    folder: options.folder,
+    seed: options.seed,
+    level: levelOf(options),
+    recordBytes: options.recordBytes,
+    loss: options.loss,
+    engine: options.engine,
+    progress: (durable, records) => output.progress('records durable', durable, records),
+    say: (line) => output.say(line),
+  }
+  const result = await runDemo(asked)
+  if (output.json) output.printJson(result)
+  else show(output, result)
+  return result.ok ? OK : LOST
+}
+
+function show(output: Output, result: DemoResult): void {
+  if (result.recovery !== null) {
+    const { status, entries } = result.recovery
+    output.print(output.bold('Recovery'))
+    for (const line of recoveryLines(result)) output.print(`  ${line}`)
+    const lines = reportLines(entries.slice(0, REPORT_LINES), [])
+    for (const line of entries.length > 0 ? lines : []) output.print(`  ${line}`)
+    const more = entries.length - REPORT_LINES
+    if (more > 0) output.print(`  … and ${more} more: perdure inspect ${here(result.image)}`)
+    output.print(`  incarnation ${status.incarnation} serves; ${status.unsettled} records are lost`)
+    output.print('')
+  }
+  output.print(output.bold('The run'))
+  for (const line of facts(summary(result))) output.print(`  ${line}`)
+  output.print('')
+  for (const line of verdict(result)) output.print(result.ok ? output.bold(line) : output.red(line))
+}
+
+function recoveryLines({ recovery, writing }: DemoResult): string[] {
+  const { status, entries } = recovery!
+  const cases = new Map<string, number>()
+  for (const entry of entries) {
+    const name =
+      entry.sourceCase === 0 ? `media (${entry.case})` : `case ${entry.sourceCase}, ${entry.case}`
+    const done = entry.repaired ? 'made one' : entry.lost ? 'lost' : 'nothing to do'
+    const key = `${name}\u0000${done}`
+    cases.set(key, (cases.get(key) ?? 0) + 1)
+  }
+  const rows = [...cases].map(([key, count]): Cell[] => [...key.split('\u0000'), count])
+  return [
+    `${status.lanesActive} lanes were in flight; ${status.linesRead} lines were read, ` +
+      `${status.recordsRepaired} records repaired`,
+    `the driver found ${writing.foundDurable} of its records durable and sent ${writing.sentAgain} again`,
+    ...(rows.length === 0 ? [] : table(['what the cut left', 'done', 'records'], rows)),
+    '',
+  ]
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en-US')
+}
+
+function perRecord(count: number, records: number): string {
+  return `${number(count)}  (${(count / records).toFixed(3)} per record)`
+}
+
+function summary(result: DemoResult): (readonly [string, Cell])[] {
+  const { writing, records, cut } = result
+  const overhead = (writing.bytesToDpu + writing.bytesToHost) / Math.max(1, writing.payloadBytes)
+  const acks = writing.acks + writing.persistAcks
+  return [
+    ['file', `${result.file}, ${number(result.fileBytes)} bytes`],
+    [
+      'records',
+      `${number(records)} of up to ${number(result.recordBytes)} bytes, level ${result.level}`,
+    ],
+    ['requests on the wire', perRecord(writing.requests - writing.retransmissions, records)],
+    ['sent again', number(writing.retransmissions)],
+    [
+      'acknowledgements',
+      `${perRecord(acks, records)}, ${number(writing.persistAcks)} of them durable`,
+    ],
+    [
+      'bytes on the wire',
+      `${number(writing.bytesToDpu + writing.bytesToHost)}, ${overhead.toFixed(3)} × the payload`,
+    ],
+    ['fences', perRecord(writing.fences, records)],
+    ['board calls', perRecord(writing.boardCalls, records)],
+    [
+      'bytes stored',
+      `${number(writing.bytesStored)}, ${(writing.bytesStored / Math.max(1, writing.payloadBytes)).toFixed(3)} × the payload`,
+    ],
+    ['the cut', cutText(result)],
+    [
+      'acknowledged before it',
+      cut === null
+        ? '-'
+        : `${number(result.acknowledgedBeforeCut)}, lost ${result.acknowledgedLost}`,
+    ],
+    [
+      'scan at the end',
+      `${number(result.scan.checked)} records checked, ${result.scan.repaired} repaired, ${result.scan.unsettled} lost`,
+    ],
+    ['SHA-256 written', result.shaWritten],
+    ['SHA-256 read back', result.shaRead],
+    [
+      'time',
+      `${(result.virtualMs / 1000).toFixed(3)} s virtual, ${(result.realMs / 1000).toFixed(2)} s real, engine ${result.engine}`,
+    ],
+    ['capture', `${here(result.capture)} (open it in Wireshark, or: perdure capture FILE)`],
+    ['image', `${here(result.image)} (perdure inspect FILE)`],
+    ['again', `--seed ${result.seed}`],
+  ]
+}
+
+function cutText({ cut, cutRecord }: DemoResult): string {
+  if (cut === null) return 'none'
+  return (
+    `inside the commit of record ${cutRecord}: ${number(cut.chunks)} chunks pending on ` +
+    `${number(cut.lines)} lines, ${number(cut.chunksKept)} survived, ${number(cut.linesTorn)} lines torn ` +
+    `(${cut.mode}, ${cut.strategy})`
+  )
+}
+
+function verdict(result: DemoResult): string[] {
+  if (result.ok) {
+    return ['Nothing acknowledged is lost, nothing torn was returned: the file is the same.']
+  }
+  const lines: string[] = []
+  if (result.acknowledgedLost > 0)
+    lines.push(`LOST: ${result.acknowledgedLost} acknowledged records`)
+  if (result.torn > 0) lines.push(`TORN: ${result.torn} records could not be read back whole`)
+  if (result.scan.unsettled > 0)
+    lines.push(`LOST: ${result.scan.unsettled} records have no valid copy`)
+  if (result.shaRead !== result.shaWritten) lines.push('DIFFERENT: the file is not the same')
+  return lines
+}
+
+function here(path: string): string {
+  const short = relative(process.cwd(), path)
+  return short.startsWith('..') ? path : short
+}

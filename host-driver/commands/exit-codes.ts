@@ -1,0 +1,59 @@
+/** Exit codes of the command: those of sysexits(3), and 1 for what a storage person fears. */
+
+import { PerdureError, RefusedError } from '../errors.ts'
+
+export const OK = 0
+/** Records are lost, or do not match their check code. */
+export const LOST = 1
+/** The command line makes no sense. */
+export const USAGE = 64
+/** The image or the capture cannot be used: not ours, newer, damaged, of a wrong size. */
+export const DATA = 65
+/** A file that was named is not there. */
+export const NO_INPUT = 66
+/** The DPU does not answer, or refuses. */
+export const UNAVAILABLE = 69
+/** A bug of ours. */
+export const SOFTWARE = 70
+/** Reading or writing failed, or the outcome of a write is unknown. */
+export const IO = 74
+
+/** Faults that are about what an NVDIMM holds. */
+const CONTENT_FAULTS = ['BLANK', 'FOREIGN', 'NEWER', 'DAMAGED', 'TRUNCATED']
+
+const OF_PERDURE_CODE: Readonly<Record<string, number>> = {
+  PERDURE_ARGUMENT: USAGE,
+  PERDURE_TARGET: USAGE,
+  PERDURE_UNREACHABLE: UNAVAILABLE,
+  PERDURE_REFUSED: UNAVAILABLE,
+  PERDURE_TRANSPORT: UNAVAILABLE,
+  PERDURE_OUTCOME_UNKNOWN: IO,
+  PERDURE_RECORD_LOST: LOST,
+  PERDURE_RECORD_CORRUPT: LOST,
+  PERDURE_ABORTED: IO,
+  PERDURE_DEADLINE: UNAVAILABLE,
+  PERDURE_CLOSED: IO,
+  PERDURE_IMAGE: DATA,
+}
+
+const OF_OTHER_CODE: Readonly<Record<string, number>> = {
+  NVDIMM_SIZE: DATA,
+  NVDIMM_CONDITION: DATA,
+  FIRMWARE_STOPPED: SOFTWARE,
+}
+
+/** The exit code that tells of an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof RefusedError && CONTENT_FAULTS.includes(error.fault)) return DATA
+  if (error instanceof PerdureError) return OF_PERDURE_CODE[error.code] ?? UNAVAILABLE
+  const code = codeOf(error)
+  if (code === null) return SOFTWARE
+  if (code === 'ENOENT' || codeOf((error as Error).cause) === 'ENOENT') return NO_INPUT
+  return OF_OTHER_CODE[code] ?? IO
+}
+
+/** The `code` of an error of Node, of the emulator, or of ours. */
+export function codeOf(error: unknown): string | null {
+  if (!(error instanceof Error) || !('code' in error)) return null
+  return typeof error.code === 'string' ? error.code : null
+}

@@ -1,0 +1,100 @@
+/** `perdure inspect TARGET`: what a part is, what it holds, how it is. Changes nothing. */
+
+import type { Command } from 'commander'
+import { RefusedError } from '../errors.ts'
+import type { PartStatus, RegionInfo } from '../part.ts'
+import { DATA, LOST, OK } from './exit-codes.ts'
+import { Output } from './output.ts'
+import { sayReport } from './report.ts'
+import { bytesText, facts, table } from './table.ts'
+import { openTarget } from './target.ts'
+
+interface Options {
+  readonly json?: boolean
+  readonly engine?: 'quickjs' | 'node'
+}
+
+export function addInspect(program: Command): void {
+  program
+    .command('inspect')
+    .description('show what a part is and holds, its health, counters and recovery report')
+    .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
+    .option('--engine <engine>', 'quickjs or node, for an image')
+    .option('--json', 'as one JSON object')
+    .action(async (target: string, options: Options) => {
+      process.exitCode = await inspect(target, options)
+    })
+}
+
+async function inspect(target: string, { json = false, engine }: Options): Promise<number> {
+  const output = new Output(json)
+  const opened = await openTarget(target, {
+    writes: false,
+    anyState: true,
+    ...(engine && { engine }),
+  })
+  try {
+    const { dpu } = opened
+    const part = await dpu.status()
+    const serving = part.state === 'serving' || part.state === 'failedClosed'
+    const regions = serving ? await dpu.regions() : []
+    const report = serving ? await dpu.report() : []
+    const counters = await dpu.counters()
+    if (json) {
+      const shown = regions.map(({ key: _key, ...region }) => region)
+      output.printJson({ target, part, regions: shown, report, counters })
+    } else {
+      for (const line of facts(partFacts(part, serving))) output.print(line)
+      if (regions.length > 0) output.print('')
+      if (regions.length > 0) for (const line of regionLines(regions)) output.print(line)
+      output.print('')
+      if (serving) sayReport(output, part, report, regions, (line) => output.print(line))
+      const met = Object.entries(counters)
+      output.print(met.length === 0 ? 'no faults met' : 'faults met since the start:')
+      for (const line of met.length === 0 ? [] : facts(met)) output.print(`  ${line}`)
+    }
+    if (part.state === 'refused') {
+      output.fail(new RefusedError(part.fault ?? 'NOT_SERVING', 0, 'this part cannot serve'))
+      return DATA
+    }
+    return part.unsettled > 0 ? LOST : OK
+  } finally {
+    await opened.close()
+  }
+}
+
+function partFacts(part: PartStatus, serving: boolean): [string, string | number][] {
+  const health = [
+    part.armed ? 'armed' : 'NOT ARMED: nothing can be promised',
+    ...(part.saveFailed ? ['the last save FAILED'] : []),
+  ]
+  const always: [string, string | number][] = [
+    ['state', part.fault === null ? part.state : `${part.state} (${part.fault})`],
+    ['health', health.join(', ')],
+    ['NVDIMM', bytesText(part.nvdimmBytes)],
+    ['path MTU', `up to ${part.pathMtu} B`],
+  ]
+  if (!serving) return always
+  return [
+    ...always,
+    ['device', part.deviceId],
+    ['format', part.formatVersion],
+    ['incarnation', part.incarnation],
+    ['regions', part.regions],
+    ['lost records', part.unsettled],
+  ]
+}
+
+function regionLines(regions: readonly RegionInfo[]): string[] {
+  const rows = regions.map((region) => [
+    region.name,
+    region.kind,
+    region.slots,
+    region.capacity,
+    region.copies,
+    region.fixedLength ? 'fixed' : 'any',
+    region.unsettled,
+    region.readOnly ? 'read only' : 'read, write',
+  ])
+  return table(['region', 'kind', 'slots', 'capacity', 'copies', 'length', 'lost', 'serves'], rows)
+}

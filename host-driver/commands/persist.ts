@@ -1,0 +1,153 @@
+/**
+ * `perdure persist TARGET REGION FILE`: makes a file durable, record by record.
+ *
+ * What always holds: nothing is sent if the file does not fit; the command ends well only when
+ * every record is durable at the level that was asked for.
+ */
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import { type Durability, parseDurability } from '../durability.ts'
+import { ArgumentError } from '../errors.ts'
+import type { Region } from '../region.ts'
+import type { Receipt, Write } from '../write.ts'
+import { wholeNumber } from './arguments.ts'
+import { Output } from './output.ts'
+import { bytesText, facts, timeText } from './table.ts'
+import { openTarget } from './target.ts'
+
+interface Options {
+  readonly slot: number
+  readonly level?: Durability
+  readonly form: 'replicated' | 'carried'
+  readonly json?: boolean
+  readonly capture?: string
+  readonly engine?: 'quickjs' | 'node'
+}
+
+/** Records given to the driver ahead of those that are durable. */
+const AHEAD = 64
+
+export function addPersist(program: Command): void {
+  program
+    .command('persist')
+    .description('make a file durable, record by record')
+    .argument('<target>', 'perdure://host[:port], or an NVDIMM image')
+    .argument('<region>', 'name of the region')
+    .argument('<file>', "the file, '-' for standard input")
+    .option('--slot <slot>', 'slot of the first record', wholeNumber(0), 0)
+    .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 …')
+    .option('--form <form>', 'replicated, or carried: every copy on the wire', 'replicated')
+    .option('--capture <file>', 'write every frame to a pcap file')
+    .option('--engine <engine>', 'quickjs or node, for an image')
+    .option('--json', 'as one JSON object')
+    .action(persistFile)
+}
+
+async function persistFile(
+  target: string,
+  name: string,
+  file: string,
+  options: Options,
+): Promise<void> {
+  const output = new Output(options.json === true)
+  if (options.level !== undefined) parseDurability(options.level)
+  const content = file === '-' ? await buffer(process.stdin) : readFileSync(file)
+  const { engine, capture } = options
+  const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
+  try {
+    const region = await opened.dpu.openRegion(name)
+    const records = split(content, region, options.slot)
+    const receipts = await persistAll(region, records, options, output)
+    const sha256 = createHash('sha256').update(content).digest('hex')
+    const { packets, retransmissions } = opened.dpu.statistics()
+    const summary = {
+      region: name,
+      firstSlot: options.slot,
+      records: records.length,
+      bytes: content.length,
+      sha256,
+      copies: Math.min(...receipts.map((receipt) => receipt.copies)),
+      of: region.copies,
+      requests: packets,
+      retransmissions,
+      latencyUs: latencies(receipts),
+    }
+    if (output.json) output.printJson(summary)
+    else for (const line of summaryLines(summary)) output.print(line)
+  } finally {
+    await opened.close()
+  }
+}
+
+/** Cuts the content into records of the region; an empty file is one empty record. */
+function split(content: Uint8Array, region: Region, firstSlot: number): Uint8Array[] {
+  const { capacity, slots, name } = region
+  const count = Math.max(1, Math.ceil(content.length / capacity))
+  if (firstSlot + count > slots) {
+    const needed = `${firstSlot} to ${firstSlot + count - 1}`
+    throw new ArgumentError(`the file needs slots ${needed}; '${name}' ends at ${slots - 1}`)
+  }
+  if (region.fixedLength && content.length !== count * capacity) {
+    throw new ArgumentError(`'${name}' takes whole records of ${capacity} bytes only`)
+  }
+  return Array.from({ length: count }, (_, i) => content.subarray(i * capacity, (i + 1) * capacity))
+}
+
+async function persistAll(
+  region: Region,
+  records: readonly Uint8Array[],
+  { slot, level, form }: Options,
+  output: Output,
+): Promise<Receipt[]> {
+  const writes: Write[] = []
+  const receipts: Receipt[] = []
+  for (const record of records) {
+    const durability = level === undefined ? {} : { durability: level }
+    writes.push(region.persist(slot + writes.length, record, { form, ...durability }))
+    if (writes.length - receipts.length >= AHEAD) {
+      receipts.push(await writes[receipts.length]!.persisted)
+      output.progress('durable', receipts.length, records.length)
+    }
+  }
+  while (receipts.length < writes.length) receipts.push(await writes[receipts.length]!.persisted)
+  output.progress('durable', receipts.length, records.length)
+  return receipts
+}
+
+interface Latencies {
+  readonly half: number
+  readonly most: number
+  readonly longest: number
+}
+
+function latencies(receipts: readonly Receipt[]): Latencies {
+  const sorted = receipts.map((receipt) => receipt.latencyUs).sort((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.floor((sorted.length - 1) * share)]!
+  return { half: at(0.5), most: at(0.99), longest: at(1) }
+}
+
+function summaryLines(summary: {
+  region: string
+  firstSlot: number
+  records: number
+  bytes: number
+  sha256: string
+  copies: number
+  of: number
+  requests: number
+  retransmissions: number
+  latencyUs: Latencies
+}): string[] {
+  const { region, firstSlot, records, latencyUs } = summary
+  return facts([
+    ['durable', `${records} records, ${bytesText(summary.bytes)}, in '${region}'`],
+    ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
+    ['copies', `${summary.copies} of ${summary.of}`],
+    ['requests', `${summary.requests}, of them ${summary.retransmissions} repeated`],
+    ['latency', `half within ${timeText(latencyUs.half)}, 99 % within ${timeText(latencyUs.most)}`],
+    ['SHA-256', summary.sha256],
+  ])
+}

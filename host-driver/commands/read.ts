@@ -1,0 +1,96 @@
+/**
+ * `perdure read TARGET REGION`: writes the records of a region, verified end to end, one behind the
+ * other. Slots that nobody has written are left out; at the first lost record the command stops.
+ */
+
+import { createHash } from 'node:crypto'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import type { Command } from 'commander'
+import { ArgumentError } from '../errors.ts'
+import type { Region } from '../region.ts'
+import { type SlotRange, slotRange } from './arguments.ts'
+import { Output } from './output.ts'
+import { openTarget } from './target.ts'
+
+interface Options {
+  readonly slots?: SlotRange
+  readonly out?: string
+  readonly json?: boolean
+  readonly engine?: 'quickjs' | 'node'
+}
+
+/** Reads that are under way at once. */
+const AHEAD = 16
+
+export function addRead(program: Command): void {
+  program
+    .command('read')
+    .description('write the records of a region, verified, to standard output or a file')
+    .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
+    .argument('<region>', 'name of the region')
+    .option('--slots <a..b>', 'the slots to read; all by default', slotRange)
+    .option('--out <file>', 'write the data to this file')
+    .option('--engine <engine>', 'quickjs or node, for an image')
+    .option('--json', 'one JSON object for each record; with --out without the data')
+    .action(readRecords)
+}
+
+async function readRecords(target: string, name: string, options: Options): Promise<void> {
+  const output = new Output(options.json === true)
+  const { engine, out } = options
+  const opened = await openTarget(target, { writes: false, ...(engine && { engine }) })
+  try {
+    const region = await opened.dpu.openRegion(name)
+    const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
+    if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
+    const file = out === undefined ? null : openSync(out, 'w')
+    try {
+      await copyRecords(region, first, last, file, output)
+    } finally {
+      if (file !== null) closeSync(file)
+    }
+  } finally {
+    await opened.close()
+  }
+}
+
+async function copyRecords(
+  region: Region,
+  first: number,
+  last: number,
+  file: number | null,
+  output: Output,
+): Promise<void> {
+  const hash = createHash('sha256')
+  let records = 0
+  let bytes = 0
+  for (let slot = first; slot <= last; slot += AHEAD) {
+    const count = Math.min(AHEAD, last - slot + 1)
+    const reads = Array.from({ length: count }, (_, i) => region.read(slot + i))
+    for (const read of reads) read.catch(() => {})
+    for (const [i, read] of reads.entries()) {
+      const { data, written, ...about } = await read
+      if (!written) continue
+      records++
+      bytes += data.length
+      hash.update(data)
+      if (file !== null) writeAll(file, data)
+      else if (!output.json) await writeOut(data)
+      const shown = { slot: slot + i, length: data.length, ...about }
+      if (output.json) output.printJson(file === null ? { ...shown, data } : shown)
+    }
+    output.progress('read', slot + count - first, last - first + 1)
+  }
+  output.say(`${records} records, ${bytes} bytes, SHA-256 ${hash.digest('hex')}`)
+}
+
+/** Waits until standard output has taken the bytes, however slow its reader is. */
+function writeOut(data: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(data, (error) => (error ? reject(error) : resolve()))
+  })
+}
+
+function writeAll(file: number, data: Uint8Array): void {
+  for (let at = 0; at < data.length; ) at += writeSync(file, data, at)
+}

@@ -1,0 +1,61 @@
+/**
+ * `perdure recover IMAGE`: boots the part, which recovers it, and says per record what an
+ * interruption left and what was done. `--discard` is the operator's decision about a lost record.
+ */
+
+import type { Command } from 'commander'
+import type { Dpu } from '../dpu.ts'
+import { ArgumentError } from '../errors.ts'
+import { type RecordName, recordName } from './arguments.ts'
+import { LOST, OK } from './exit-codes.ts'
+import { Output } from './output.ts'
+import { sayReport } from './report.ts'
+import { isAddress, openTarget } from './target.ts'
+
+interface Options {
+  readonly json?: boolean
+  readonly engine?: 'quickjs' | 'node'
+  readonly discard?: readonly RecordName[]
+}
+
+export function addRecover(program: Command): void {
+  program
+    .command('recover')
+    .description('start a part, which recovers it, and print the recovery report')
+    .argument('<image>', 'an NVDIMM image')
+    .option('--discard <region:record>', 'give a lost record up; may be repeated', recordName)
+    .option('--engine <engine>', 'quickjs or node')
+    .option('--json', 'as one JSON object')
+    .action(async (image: string, options: Options) => {
+      process.exitCode = await recover(image, options)
+    })
+}
+
+async function recover(image: string, options: Options): Promise<number> {
+  const { json = false, engine, discard = [] } = options
+  if (isAddress(image)) {
+    throw new ArgumentError("a DPU recovers its part when it starts; see 'perdure inspect'")
+  }
+  const output = new Output(json)
+  const opened = await openTarget(image, { writes: true, ...(engine && { engine }) })
+  try {
+    const { dpu } = opened
+    for (const one of discard) await discardRecord(dpu, one)
+    const [part, report, regions] = [await dpu.status(), await dpu.report(), await dpu.regions()]
+    if (json) output.printJson({ image, part, report, discarded: discard })
+    else sayReport(output, part, report, regions, (line) => output.print(line))
+    for (const { region, record } of discard) output.say(`gave up record ${record} of '${region}'`)
+    if (part.unsettled > 0) {
+      output.say(`${part.unsettled} lost records: --discard region:record gives one up`)
+    }
+    return part.unsettled > 0 ? LOST : OK
+  } finally {
+    await opened.close()
+  }
+}
+
+async function discardRecord(dpu: Dpu, { region, record }: RecordName): Promise<void> {
+  const open = await dpu.openRegion(region)
+  if (record >= open.slots) throw new ArgumentError(`'${region}' has no record ${record}`)
+  await dpu.discard(region, record)
+}

@@ -1,0 +1,84 @@
+/**
+ * What a command works on: a DPU at the end of a tunnel, or an NVDIMM image that is booted in this
+ * process on an emulated card.
+ *
+ * What always holds: an image opened to look at is copied on write and never changed; a part that
+ * cannot serve is an error of its own fault, unless the command wants to look at it.
+ */
+
+import { connect } from '../connect.ts'
+import type { Dpu } from '../dpu.ts'
+import { PerdureError, RefusedError } from '../errors.ts'
+import type { LocalDpu } from '../local.ts'
+import type { ConnectOptions } from '../options.ts'
+import { PcapWriter } from '../pcap.ts'
+
+export interface OpenTarget {
+  readonly dpu: Dpu
+  /** The card in this process, or null for one at the end of a tunnel. */
+  readonly local: LocalDpu | null
+  close(): Promise<void>
+}
+
+export interface TargetOptions {
+  /** Whether the command writes: an image is then opened for writing. */
+  readonly writes: boolean
+  /** Whether a part that does not serve is taken as well. */
+  readonly anyState?: boolean
+  readonly engine?: 'quickjs' | 'node'
+  /** Path of the capture to write. */
+  readonly capture?: string | undefined
+  readonly connect?: ConnectOptions
+}
+
+export function isAddress(target: string): boolean {
+  return target.startsWith('perdure:')
+}
+
+/** Opens a target. The caller closes it. */
+export async function openTarget(target: string, options: TargetOptions): Promise<OpenTarget> {
+  const local = isAddress(target) ? null : await openImage(target, options)
+  const capture = options.capture === undefined ? undefined : new PcapWriter(options.capture)
+  try {
+    const wire = local?.wire ?? target
+    const dpu = await connect(wire, { ...options.connect, ...(capture && { capture }) })
+    const close = async (): Promise<void> => {
+      await dpu.close()
+      capture?.close()
+      local?.close()
+    }
+    if (options.anyState !== true) await checkServing(dpu).catch((error) => rethrow(error, close))
+    return { dpu, local, close }
+  } catch (error) {
+    capture?.close()
+    local?.close()
+    throw error
+  }
+}
+
+async function openImage(path: string, options: TargetOptions): Promise<LocalDpu> {
+  // Loaded here: who works over a tunnel needs neither emulator nor QuickJS.
+  const { openLocal } = await import('../local.ts')
+  const { writes, engine } = options
+  return await openLocal({ path, copyOnWrite: !writes, ...(engine && { engine }) })
+}
+
+async function checkServing(dpu: Dpu): Promise<void> {
+  const { state, fault } = await dpu.status()
+  if (state === 'serving' || state === 'failedClosed') return
+  throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
+}
+
+async function rethrow(error: unknown, close: () => Promise<void>): Promise<never> {
+  await close()
+  throw error
+}
+
+/** The one region of a part, or the one that was named. */
+export async function chooseRegion(dpu: Dpu, name: string | undefined): Promise<string> {
+  if (name !== undefined) return name
+  const regions = await dpu.regions()
+  if (regions.length === 1) return regions[0]!.name
+  const names = regions.map((region) => region.name).join(', ')
+  throw new PerdureError('PERDURE_ARGUMENT', `name a region: ${names === '' ? 'none' : names}`)
+}

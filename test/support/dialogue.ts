@@ -1,0 +1,179 @@
+/**
+ * The core at a given place in a conversation: a queue pair with known numbers, a region of bytes
+ * with a known key and address, and the frames of a stored scenario.
+ *
+ * Nothing else in the tests may choose a queue pair's number, its PSN or a region's key: a control
+ * call draws them at random.
+ */
+
+import { readFileSync } from 'node:fs'
+import { EmulatedMachine } from '../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { receive, settle } from '../../firmware/core.ts'
+import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
+import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
+import { createState } from '../../firmware/main.ts'
+import { boot } from '../../firmware/manage/boot.ts'
+import { KIND_BYTES, REMOTE_READ, REMOTE_WRITE, type Region } from '../../firmware/memory/region.ts'
+import { formatPart } from '../../firmware/memory/superblock.ts'
+import { KEYS_AT } from '../../firmware/memory-map.ts'
+import type { State } from '../../firmware/state.ts'
+import { prepareTemplate } from '../../firmware/transport/acknowledge.ts'
+import type { Psn } from '../../firmware/transport/psn.ts'
+import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
+import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
+import { FACTS, type Sent, sentOf } from './card.ts'
+import { hex } from './frames.ts'
+
+/** How a conversation begins. */
+export interface Beginning {
+  readonly localQp: number
+  readonly remoteQp: number
+  readonly expectedPsn: number
+  readonly pathMtu: number
+  readonly rkey: number
+  readonly vaHigh: number
+  readonly vaLow: number
+  readonly length: number
+}
+
+/** What the stored dialogues begin with, and what a test takes that does not care. */
+export const USUAL: Beginning = {
+  localQp: 0x11,
+  remoteQp: 0x123456,
+  expectedPsn: 0x100,
+  pathMtu: 1024,
+  rkey: 0x00abcd77,
+  vaHigh: 0x7000,
+  vaLow: 0,
+  length: 16384,
+}
+
+export class Dialogue {
+  readonly nvdimm: Nvdimm = new Nvdimm({ bytes: 1 << 18 })
+  readonly state: State
+  readonly queuePair: QueuePair
+  readonly region: Region
+  private readonly machine: EmulatedMachine
+  private sent: Sent[] = []
+  private now = 0
+
+  /** `example` is a frame from the peer: its addresses are the peer's. */
+  constructor(beginning: Beginning, example: Uint8Array) {
+    const facts = { ...FACTS, nvdimmBytes: this.nvdimm.bytes }
+    const { nvdimm } = this
+    const transmit = (frame: Uint8Array): void => {
+      this.sent.push(sentOf(frame))
+    }
+    this.machine = new EmulatedMachine({ facts, nvdimm, transmit })
+    this.state = createState(this.machine)
+    boot(this.state)
+    formatPart(this.state.list, this.state.superblock, new Uint8Array(16).fill(1), nvdimm.bytes)
+    boot(this.state)
+    this.region = this.addRegion(beginning)
+    this.queuePair = openQueuePair(this.state.queuePairs, beginning.localQp, {
+      peerNumber: beginning.remoteQp,
+      clientHigh: 0,
+      clientLow: 1,
+      pathMtu: beginning.pathMtu,
+      protectionDomain: 0,
+      expectedPsn: beginning.expectedPsn as Psn,
+    })
+    const at = this.place(0, example)
+    const packet = blankPacket()
+    checkPacket(packet, this.state.bytes, at, example.length)
+    prepareTemplate(this.queuePair, this.state.bytes, packet)
+  }
+
+  private addRegion(from: Beginning): Region {
+    const index = from.rkey & 31
+    const region: Region = {
+      ...{ index, id: index + 1, name: 'dialogue', kind: KIND_BYTES, slots: 0, capacity: 0 },
+      ...{ copies: 1, flags: 0, protectionDomain: 0, stride: 0, at: 1 << 16 },
+      ...{ areaBytes: from.length, baseHigh: from.vaHigh, baseLow: from.vaLow, keyAt: KEYS_AT },
+      ...{ rkey: from.rkey, rights: REMOTE_WRITE | REMOTE_READ, unsettled: 0 },
+    }
+    this.state.regions.places[index] = region
+    return region
+  }
+
+  private place(index: number, frame: Uint8Array): number {
+    this.machine.place(index, frame)
+    return RECEIVE_AT + index * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
+  }
+
+  /** One burst; the answers. */
+  serve(...frames: Uint8Array[]): Sent[] {
+    this.sent = []
+    this.now += 10
+    frames.forEach((frame, i) => {
+      const at = this.place(i, frame)
+      const flags = this.state.words[(RECEIVED_AT >> 2) + 2 * i + 1]!
+      receive(this.state, at, frame.length, flags, this.now)
+    })
+    settle(this.state)
+    return this.sent
+  }
+
+  /** What the region holds. */
+  content(): Uint8Array {
+    return this.nvdimm.live.slice(this.region.at, this.region.at + this.region.areaBytes)
+  }
+}
+
+interface StoredDecode {
+  readonly [field: string]: unknown
+}
+
+interface StoredScenario {
+  readonly name: string
+  readonly init: {
+    readonly localQp: string
+    readonly remoteQp: string
+    readonly expectedPsn: string
+    readonly pathMtu: number
+    readonly region: { readonly rkey: string; readonly va: string; readonly length: number }
+  }
+  readonly steps: readonly {
+    readonly in: string
+    readonly note?: string
+    readonly out: readonly { readonly decode: StoredDecode }[]
+  }[]
+}
+
+export interface Scenario {
+  readonly beginning: Beginning
+  readonly steps: readonly {
+    readonly frame: Uint8Array
+    readonly note: string
+    readonly answers: readonly StoredDecode[]
+  }[]
+}
+
+const STORE = new URL('../vectors/wire-vectors.json', import.meta.url)
+
+/** The stored scenario of that name. */
+export function scenarioOf(name: string): Scenario {
+  const stored = JSON.parse(readFileSync(STORE, 'utf8')) as { scenarios: StoredScenario[] }
+  const found = stored.scenarios.find((scenario) => scenario.name === name)
+  if (found === undefined) throw new Error(`no scenario ${name}`)
+  const { init } = found
+  const va = BigInt(init.region.va)
+  return {
+    beginning: {
+      localQp: Number(init.localQp),
+      remoteQp: Number(init.remoteQp),
+      expectedPsn: Number(init.expectedPsn),
+      pathMtu: init.pathMtu,
+      rkey: Number(init.region.rkey),
+      vaHigh: Number(va >> 32n),
+      vaLow: Number(va & 0xffffffffn),
+      length: init.region.length,
+    },
+    steps: found.steps.map((step) => ({
+      frame: hex(step.in),
+      note: step.note ?? '',
+      answers: step.out.map(({ decode }) => decode),
+    })),
+  }
+}
