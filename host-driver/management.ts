@@ -33,6 +33,10 @@ const QP_GSI = 1
 const RETRY_US = 50_000
 const RETRY_US_MAX = 1_000_000
 
+/** Calls that write or read whole regions take their time; repeating them early makes it longer. */
+const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_PROVISION, mad.ATTRIBUTE_SCAN]
+const SLOW_TIMEOUT_US = 60_000_000
+
 interface Call {
   readonly attribute: number
   readonly resolve: (body: Uint8Array) => void
@@ -76,6 +80,7 @@ export class Management {
   private readonly transactionHigh: number
   private transactionLow = 0
   private psn = 0
+  private closed: Error | null = null
   private readonly calls: Map<number, Call> = new Map()
   private readonly header: mad.Mad = mad.blankMad()
 
@@ -220,8 +225,9 @@ export class Management {
     return readRegionInfo(await this.set('settle', mad.ATTRIBUTE_SETTLE, body))
   }
 
-  /** Ends every call that still waits. */
+  /** Ends every call that still waits, and all later ones. */
   close(error: Error): void {
+    this.closed = error
     for (const call of this.calls.values()) call.reject(error)
     this.calls.clear()
   }
@@ -251,9 +257,12 @@ export class Management {
     attribute: number,
     modifier: number,
     body: Uint8Array,
-    timeoutUs: number = this.timeoutUs,
+    limitUs: number = this.timeoutUs,
   ): Promise<Uint8Array> {
+    if (this.closed !== null) return Promise.reject(this.closed)
     const { wire } = this.session
+    const isSlow = SLOW_ATTRIBUTES.includes(attribute)
+    const timeoutUs = isSlow ? Math.max(limitUs, SLOW_TIMEOUT_US) : limitUs
     const id = ++this.transactionLow
     const datagram = new Uint8Array(mad.MAD_BYTES)
     mad.writeMad(datagram, 0, {
@@ -268,7 +277,7 @@ export class Management {
     const endUs = wire.now() + timeoutUs
     return new Promise((resolve, reject) => {
       let cancel = (): void => {}
-      let waitUs = RETRY_US
+      let waitUs = isSlow ? RETRY_US_MAX : RETRY_US
       const ended = (): void => {
         cancel()
         this.calls.delete(id)

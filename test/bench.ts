@@ -8,16 +8,10 @@
  * several rounds; quote the ratios, as the machine is shared.
  */
 
-import { findBundle } from '../boards/emulator/bundle.ts'
-import { bootDirect } from '../boards/emulator/direct.ts'
-import type { FirmwareEngine } from '../boards/emulator/engine.ts'
-import { bootGuest } from '../boards/emulator/guest.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
-import { dataOf, FACTS, persistFrames, sentOf, type TestQueuePair } from './support/card.ts'
-import { Conversation } from './support/conversation.ts'
+import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
+import { type Bench, openBench } from './support/engine.ts'
 
 const SLOTS = 1024
 const BURSTS = 64
@@ -39,40 +33,6 @@ interface Row {
   boardCallsPerRecord: number
   requestsPerRecord: number
   answersPerRecord: number
-}
-
-interface Bench {
-  readonly machine: EmulatedMachine
-  readonly engine: FirmwareEngine
-  readonly sent: Uint8Array[]
-}
-
-async function open(engine: 'node' | 'quickjs', partBytes: number): Promise<Bench> {
-  const nvdimm = new Nvdimm({ bytes: partBytes })
-  const facts = { ...FACTS, nvdimmBytes: partBytes }
-  const sent: Uint8Array[] = []
-  const make = (packets?: Uint8Array): EmulatedMachine =>
-    new EmulatedMachine({
-      facts,
-      nvdimm,
-      transmit: (frame) => sent.push(frame),
-      ...(packets === undefined ? {} : { packets }),
-    })
-  if (engine === 'node') {
-    const machine = make()
-    return { machine, engine: bootDirect(machine), sent }
-  }
-  const { source, path } = findBundle()
-  let machine: EmulatedMachine | null = null
-  const guest = await bootGuest({
-    source,
-    sourceName: path,
-    machineFor: (packets) => {
-      machine = make(packets)
-      return machine
-    },
-  })
-  return { machine: machine!, engine: guest, sent }
 }
 
 /** Numbers the frames on from where the last round ended, and seals them. */
@@ -108,14 +68,8 @@ async function measure(
   seconds: number,
 ): Promise<Row> {
   const partBytes = Math.ceil((SLOTS * 2 * (128 + recordBytes)) / 4096) * 4096 + 65536
-  const bench = await open(engine, partBytes)
-  const { machine, sent } = bench
-  const card = new Conversation((frame) => {
-    sent.length = 0
-    machine.place(0, frame)
-    bench.engine.serve(1, 0)
-    return sent.map(sentOf)
-  })
+  const bench = await openBench(engine, partBytes)
+  const { machine, sent, card } = bench
   card.format()
   const region = card.provision({ slots: SLOTS, capacity: recordBytes })
   const qp = card.connect()
@@ -159,6 +113,43 @@ async function measure(
   }
 }
 
+interface Flatness {
+  packets: number
+  memoryBefore: number
+  memoryAfter: number
+  change: number
+}
+
+/** A million packets through QuickJS: what the guest's heap holds before and after. */
+async function flatness(packets: number): Promise<Flatness> {
+  const bench = await openBench('quickjs', 1 << 20)
+  bench.card.format()
+  const region = bench.card.provision({ slots: SLOTS, capacity: 64 })
+  const qp = bench.card.connect()
+  const frames: Uint8Array[] = []
+  for (let i = 0; i < 2048; i++) frames.push(...persistFrames(qp, region, i % SLOTS, dataOf(64, i)))
+  runOnce(bench, frames, 32)
+  const memoryBefore = bench.engine.memoryUsed()
+  let done = 0
+  while (done < packets) {
+    renumber(frames, qp)
+    runOnce(bench, frames, 32)
+    bench.sent.length = 0
+    done += frames.length
+  }
+  const memoryAfter = bench.engine.memoryUsed()
+  bench.engine.dispose()
+  return { packets: done, memoryBefore, memoryAfter, change: memoryAfter / memoryBefore - 1 }
+}
+
+function flatnessLine({ packets, memoryBefore, memoryAfter, change }: Flatness): string {
+  const percent = (100 * change).toFixed(3)
+  return (
+    `guest memory over ${packets.toLocaleString('en-US')} packets: ` +
+    `${memoryBefore} -> ${memoryAfter} bytes (${percent} %)`
+  )
+}
+
 function table(rows: readonly Row[]): string {
   const head = ['engine', 'bytes', 'burst', 'records/s', 'µs/rec', 'fences', 'calls', 'req', 'ack']
   const cells = rows.map((row) => [
@@ -200,10 +191,13 @@ async function main(): Promise<void> {
       }
     }
   }
+  if (process.stderr.isTTY) process.stderr.write('\r\x1b[Ka million packets …')
+  const memory = await flatness(1_000_000)
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-  process.stdout.write(
-    json ? `${JSON.stringify({ level: '2of2', rows }, null, 2)}\n` : `${table(rows)}\n`,
-  )
+  const text = json
+    ? JSON.stringify({ level: '2of2', rows, memory }, null, 2)
+    : `${table(rows)}\n${flatnessLine(memory)}`
+  process.stdout.write(`${text}\n`)
 }
 
 await main()

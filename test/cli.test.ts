@@ -235,6 +235,7 @@ describe('bad input', () => {
     ['a capture that is none', ['capture', 'file.bin'], 65, /capture/],
     ['an image of an odd size', ['inspect', 'file.bin'], 65, /multiple of 4096/],
     ['an image to be made that is there not', ['emulate', 'nobody.img'], 64, /--create/],
+    ['an unknown engine', ['inspect', 'x.img', '--engine', 'v8'], 64, /Allowed choices/],
     ['recovering a DPU', ['recover', 'perdure://127.0.0.1:9'], 64, /when it starts/],
   ]
   for (const [what, args, code, message] of cases) {

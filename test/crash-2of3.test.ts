@@ -14,6 +14,7 @@ import {
   overAnother,
   overBlank,
   overOwn,
+  overSimilar,
   summary,
 } from './support/explorer.ts'
 
@@ -63,22 +64,22 @@ test('P1-14, P1-15, P1-16, P1-17, P1-18: 2of3 meets each case, and its row decid
 })
 
 test('P1-26: 2of3, recovery cut at every command, and that recovery cut again, decides the same', () => {
-  const found = explore({ ...overOwn(LEVEL), nested: 2 })
+  const found = explore({ ...overSimilar(LEVEL), nested: 2 })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
-  expect(found.nested).toBeGreaterThan(5000)
+  expect(found.nested).toBeGreaterThan(2000)
 })
 
 test('D-2: 2of3 with a lane or a page of the superblock lost at the same instant loses nothing', () => {
-  const found = explore({ ...overOwn(LEVEL), mediaErrors: [{ lines: 'metadata' }] })
+  const found = explore({ ...overSimilar(LEVEL), mediaErrors: [{ lines: 'metadata' }] })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
-  expect(found.withMediaError).toBeGreaterThan(3 * 8192)
+  expect(found.withMediaError).toBeGreaterThan(3 * 512)
 })
 
 test('D-4: 2of3 loses nothing to a cut and a media error in any copy at the same instant', () => {
-  const found = explore({ ...overOwn(LEVEL), mediaErrors: [{ lines: 'copies' }] })
+  const found = explore({ ...overSimilar(LEVEL), mediaErrors: [{ lines: 'copies' }] })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
-  expect(found.withMediaError).toBeGreaterThan(70_000)
+  expect(found.withMediaError).toBeGreaterThan(4000)
 })

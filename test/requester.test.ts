@@ -260,6 +260,15 @@ describe('sending', () => {
     expect(psns(p)).toEqual([100, 101])
   })
 
+  test('the oldest unresolved record is one that the responder still remembers', () => {
+    const p = peer({ window: 64 })
+    for (let tag = 1; tag <= 40; tag++) persist(p, tag, 256 * 16)
+    for (let i = 0; i < 20; i++) answer(p, psns(p).at(-1)!)
+    expect(p.sent.at(-1)).toMatchObject({ tag: 16 })
+    durable(p, { lastPsn: 115, operationLow: 1 })
+    expect(p.sent.at(-1)).toMatchObject({ tag: 17 })
+  })
+
   test('PSNs wrap: 0xffffff is followed by 0', () => {
     const p = peer({ firstPsn: 0xfffffe })
     persist(p, 1, 1000)

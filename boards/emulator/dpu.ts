@@ -67,7 +67,10 @@ export interface DpuOptions {
 
 /** How a cut is to strike later. */
 export interface CutPlan {
-  /** Strikes in the burst that completes this record, counted from 1 over all power-ons. */
+  /**
+   * Strikes in the burst that completes this record, counted from 1 over all power-ons, or in the
+   * next commit behind it.
+   */
   readonly record: number
   readonly choice?: Partial<CutChoice>
 }
@@ -212,11 +215,10 @@ export class EmulatedDpu {
     })
     const { plan } = this
     const isDue = plan !== null && plan.record > recordsBefore && plan.record <= this.records
+    // Where no record of the burst comes to a commit (all are repetitions), the next one is hit.
     if (isDue) machine.armCutInGroup((plan.choice?.random ?? this.random).fork())
     this.bursts++
     this.call(() => engine.serve(burst.length, this.clock.nowUs))
-    // Where no record of the burst came to a commit, the cut strikes behind it.
-    if (isDue && this.engine !== null) this.powerCut(plan.choice)
     if (this.engine !== null && this.waiting.length > 0) this.pollTimer = this.schedulePoll()
   }
 

@@ -1,6 +1,6 @@
 /** Readers of what stands on the command line; each throws what is shown as a usage error. */
 
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import type { RegionRequest } from '../management.ts'
 
 /** A whole number of `least` or more. */
@@ -12,6 +12,12 @@ export function wholeNumber(least: number): (text: string) => number {
     }
     return value
   }
+}
+
+/** `--engine`, where an image is booted in this process. */
+export function engineOption(): Option {
+  const option = new Option('--engine <engine>', 'what runs the firmware, for an image')
+  return option.choices(['quickjs', 'node'])
 }
 
 /** A probability, 0 to 1. */

@@ -99,10 +99,10 @@ async function demo(file: string | undefined, options: Options): Promise<number>
 
 function show(output: Output, result: DemoResult): void {
   if (result.recovery !== null) {
-    const { status, entries } = result.recovery
+    const { status, entries, regions } = result.recovery
     output.print(output.bold('Recovery'))
     for (const line of recoveryLines(result)) output.print(`  ${line}`)
-    const lines = reportLines(entries.slice(0, REPORT_LINES), [])
+    const lines = reportLines(entries.slice(0, REPORT_LINES), regions)
     for (const line of entries.length > 0 ? lines : []) output.print(`  ${line}`)
     const more = entries.length - REPORT_LINES
     if (more > 0) output.print(`  … and ${more} more: perdure inspect ${here(result.image)}`)
@@ -153,7 +153,7 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
       'records',
       `${number(records)} of up to ${number(result.recordBytes)} bytes, level ${result.level}`,
     ],
-    ['requests on the wire', perRecord(writing.requests - writing.retransmissions, records)],
+    ['requests on the wire', perRecord(writing.requests, records)],
     ['sent again', number(writing.retransmissions)],
     [
       'acknowledgements',

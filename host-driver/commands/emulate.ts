@@ -7,7 +7,7 @@
 
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import {
   EmulatedDpu,
   type Engine,
@@ -23,7 +23,7 @@ import { ArgumentError } from '../errors.ts'
 import type { RegionRequest } from '../management.ts'
 import { TUNNEL_PORT } from '../udp.ts'
 import type { Wire } from '../wire.ts'
-import { probability, regionRequest, size, wholeNumber } from './arguments.ts'
+import { engineOption, probability, regionRequest, size, wholeNumber } from './arguments.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { bytesText } from './table.ts'
@@ -58,7 +58,7 @@ export function addEmulate(program: Command): void {
     .option('--size <bytes>', 'size of a part that is made, as 64M', size)
     .option('--create', 'make the image if it is not there, and format a blank part')
     .option('--region <name:slots:capacity[:copies]>', 'region to have; repeatable', regionRequest)
-    .addOption(new Option('--engine <engine>').choices(['quickjs', 'node']).default('quickjs'))
+    .addOption(engineOption().default('quickjs'))
     .option('--loss <p>', 'probability that a frame is lost', probability, 0)
     .option('--duplication <p>', 'probability that a frame comes twice', probability, 0)
     .option('--reordering <p>', 'probability that a frame is overtaken', probability, 0)
@@ -76,43 +76,65 @@ function openPart(image: string | undefined, options: Options): Nvdimm {
 }
 
 async function emulate(image: string | undefined, options: Options): Promise<void> {
-  const output = new Output(options.json === true)
-  const { seed, engine, loss, duplication, reordering, corruption } = options
   if (image !== undefined && !existsSync(image) && options.create !== true) {
     throw new ArgumentError(`${image} is not there: --create makes it`)
   }
+  const output = new Output(options.json === true)
   const nvdimm = openPart(image, options)
   const clock = new RealClock()
+  try {
+    await serve(output, nvdimm, clock, {
+      ...options,
+      create: image === undefined || options.create,
+    })
+  } finally {
+    clock.close()
+    nvdimm.backing?.close()
+  }
+}
+
+async function serve(
+  output: Output,
+  nvdimm: Nvdimm,
+  clock: RealClock,
+  options: Options,
+): Promise<void> {
+  const { host, port, seed, engine, loss, duplication, reordering, corruption } = options
   const faults = { loss, duplication, reordering, corruption }
   const link = new Link({ clock, seed, faults })
-  const tunnel = await openTunnel({
-    host: options.host,
-    port: options.port,
-    receive: (frame) => link.send('a', frame),
+  const tunnel = await openTunnel({ host, port, receive: (frame) => link.send('a', frame) })
+  let stopped: (error: Error) => void = () => {}
+  const card = new EmulatedDpu({
+    nvdimm,
+    clock,
+    engine,
+    seed,
+    transmit: (frame) => link.send('b', frame),
+    onStopped: (error) => stopped(error),
   })
-  const transmit = (frame: Uint8Array): void => link.send('b', frame)
-  const card = new EmulatedDpu({ nvdimm, clock, transmit, engine, seed })
-  const switched = new LoopbackSwitch(link, clock, (frame) => tunnel.send(frame))
-  link.attach('b', (frame) => card.deliver(frame))
-  await card.powerOn()
-  const setup = await connect(switched.wire, { seed: seed + 1 })
-  const blank = image === undefined || options.create === true
-  await prepare(setup, options, blank)
-  await announce(output, setup, `perdure://${hostText(options.host)}:${tunnel.port}`, nvdimm)
-  await setup.close()
-  await stopSignal()
-  output.say('stopping')
-  await tunnel.close()
-  await setTimeout(FAREWELL_MS)
-  if (card.isOn) card.powerCut({ strategy: 'all' })
-  clock.close()
-  nvdimm.backing?.close()
+  try {
+    const { wire } = new LoopbackSwitch(link, clock, (frame) => tunnel.send(frame))
+    link.attach('b', (frame) => card.deliver(frame))
+    await card.powerOn()
+    const setup = await connect(wire, { seed: seed + 1 })
+    await prepare(setup, options)
+    await announce(output, setup, `perdure://${hostText(host)}:${tunnel.port}`, nvdimm)
+    await setup.close()
+    await stopSignal((reject) => {
+      stopped = reject
+    })
+    output.say('stopping')
+  } finally {
+    await tunnel.close()
+    await setTimeout(FAREWELL_MS)
+    if (card.isOn) card.powerCut({ strategy: 'all' })
+  }
 }
 
 /** Formats a blank part where that is wanted, and makes the regions that were named. */
-async function prepare(dpu: Dpu, { region = [] }: Options, format: boolean): Promise<void> {
+async function prepare(dpu: Dpu, { region = [], create = false }: Options): Promise<void> {
   const { state } = await dpu.status()
-  if (state === 'blank' && format) await dpu.format()
+  if (state === 'blank' && create) await dpu.format()
   for (const request of region) await dpu.provision(request)
 }
 
@@ -139,8 +161,10 @@ function hostText(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function stopSignal(): Promise<void> {
-  return new Promise((resolve) => {
+/** Resolves at a signal; whoever is given `reject` may end the wait with an error. */
+function stopSignal(give: (reject: (error: Error) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    give(reject)
     process.once('SIGINT', () => resolve())
     process.once('SIGTERM', () => resolve())
   })

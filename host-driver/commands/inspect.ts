@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { RefusedError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
+import { engineOption } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
@@ -19,7 +20,7 @@ export function addInspect(program: Command): void {
     .command('inspect')
     .description('show what a part is and holds, its health, counters and recovery report')
     .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
-    .option('--engine <engine>', 'quickjs or node, for an image')
+    .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (target: string, options: Options) => {
       process.exitCode = await inspect(target, options)

@@ -13,7 +13,7 @@ import { type Durability, parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
 import type { Receipt, Write } from '../write.ts'
-import { wholeNumber } from './arguments.ts'
+import { engineOption, wholeNumber } from './arguments.ts'
 import { Output } from './output.ts'
 import { bytesText, facts, timeText } from './table.ts'
 import { openTarget } from './target.ts'
@@ -41,7 +41,7 @@ export function addPersist(program: Command): void {
     .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 …')
     .option('--form <form>', 'replicated, or carried: every copy on the wire', 'replicated')
     .option('--capture <file>', 'write every frame to a pcap file')
-    .option('--engine <engine>', 'quickjs or node, for an image')
+    .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(persistFile)
 }

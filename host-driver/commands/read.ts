@@ -8,7 +8,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Command } from 'commander'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
-import { type SlotRange, slotRange } from './arguments.ts'
+import { engineOption, type SlotRange, slotRange } from './arguments.ts'
 import { Output } from './output.ts'
 import { openTarget } from './target.ts'
 
@@ -30,7 +30,7 @@ export function addRead(program: Command): void {
     .argument('<region>', 'name of the region')
     .option('--slots <a..b>', 'the slots to read; all by default', slotRange)
     .option('--out <file>', 'write the data to this file')
-    .option('--engine <engine>', 'quickjs or node, for an image')
+    .addOption(engineOption())
     .option('--json', 'one JSON object for each record; with --out without the data')
     .action(readRecords)
 }

@@ -6,7 +6,7 @@
 import type { Command } from 'commander'
 import type { Dpu } from '../dpu.ts'
 import { ArgumentError } from '../errors.ts'
-import { type RecordName, recordName } from './arguments.ts'
+import { engineOption, type RecordName, recordName } from './arguments.ts'
 import { LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
@@ -24,7 +24,7 @@ export function addRecover(program: Command): void {
     .description('start a part, which recovers it, and print the recovery report')
     .argument('<image>', 'an NVDIMM image')
     .option('--discard <region:record>', 'give a lost record up; may be repeated', recordName)
-    .option('--engine <engine>', 'quickjs or node')
+    .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (image: string, options: Options) => {
       process.exitCode = await recover(image, options)

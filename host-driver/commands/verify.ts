@@ -5,6 +5,7 @@
  */
 
 import type { Command } from 'commander'
+import { engineOption } from './arguments.ts'
 import { LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { table } from './table.ts'
@@ -20,7 +21,7 @@ export function addVerify(program: Command): void {
     .command('verify')
     .description('check every copy of every record with its check code')
     .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
-    .option('--engine <engine>', 'quickjs or node, for an image')
+    .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (target: string, options: Options) => {
       process.exitCode = await verify(target, options)

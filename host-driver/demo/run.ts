@@ -24,14 +24,17 @@ import {
   VirtualClock,
 } from '../../boards/emulator/index.ts'
 import { SLOT_HEADER_BYTES } from '../../firmware/commit/slot.ts'
+import { PASS } from '../../firmware/fault.ts'
 import { BURST_FRAMES, PATH_MTU_BYTES_MAX } from '../../firmware/limits.ts'
 import { strideOf } from '../../firmware/memory/region.ts'
 import { DATA_AT } from '../../firmware/memory/superblock.ts'
+import { has, PERSIST, REQUEST } from '../../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
 import { connect } from '../connect.ts'
 import type { Dpu, ScanResult } from '../dpu.ts'
 import { type Durability, parseDurability } from '../durability.ts'
 import { linkWire } from '../local.ts'
-import type { PartStatus, ReportEntry } from '../part.ts'
+import type { PartStatus, RegionInfo, ReportEntry } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
 import type { Region } from '../region.ts'
 import type { Statistics } from '../statistics.ts'
@@ -70,7 +73,7 @@ export interface DemoResult {
   readonly acknowledgedBeforeCut: number
   /** Records that were acknowledged and are not there, whole, after recovery. */
   readonly acknowledgedLost: number
-  readonly recovery: { readonly status: PartStatus; readonly entries: ReportEntry[] } | null
+  readonly recovery: Recovered | null
   /** What writing the file took, from the first record to the last receipt, cut and all. */
   readonly writing: WritingCost
   readonly scan: ScanResult
@@ -85,7 +88,14 @@ export interface DemoResult {
   readonly ok: boolean
 }
 
+export interface Recovered {
+  readonly status: PartStatus
+  readonly entries: ReportEntry[]
+  readonly regions: RegionInfo[]
+}
+
 export interface WritingCost {
+  /** WRITE_PERSISTs that went out for the first time on their connection. */
   readonly requests: number
   readonly retransmissions: number
   readonly acks: number
@@ -109,6 +119,7 @@ interface Counts {
   readonly dpu: DpuStatistics
   readonly toDpu: LinkCounts
   readonly toHost: LinkCounts
+  readonly requests: number
 }
 
 /** Bytes of the file that the demo makes for itself. */
@@ -143,6 +154,8 @@ class Demo {
   private readonly link: Link
   private readonly card: EmulatedDpu
   private readonly durable: Set<number> = new Set()
+  private readonly requests: Set<number> = new Set()
+  private readonly packet: Packet = blankPacket()
   private cutReport: CutReport | null = null
   private acknowledgedBeforeCut = 0
   private acknowledgedLost = 0
@@ -169,7 +182,10 @@ class Demo {
       clock,
       seed: this.random.next(),
       faults,
-      tap: (frame, timeUs) => this.pcap.add(timeUs, frame),
+      tap: (frame, timeUs) => {
+        this.pcap.add(timeUs, frame)
+        this.noteRequest(frame)
+      },
     })
     this.card = new EmulatedDpu({
       nvdimm,
@@ -256,12 +272,23 @@ class Demo {
     }
   }
 
+  /** Requests by queue pair and PSN: a repetition has both alike. */
+  private noteRequest(frame: Uint8Array): void {
+    const { packet } = this
+    if (checkPacket(packet, frame, 0, frame.length) !== PASS || packet.row === null) return
+    const { properties, begins } = packet.row
+    if (begins && has(properties, PERSIST) && has(properties, REQUEST)) {
+      this.requests.add(packet.destQp * 2 ** 24 + packet.psn)
+    }
+  }
+
   private counts(dpu: Dpu): Counts {
     return {
       client: dpu.statistics(),
       dpu: this.card.statistics,
       toDpu: { ...this.link.counts('a') },
       toHost: { ...this.link.counts('b') },
+      requests: this.requests.size,
     }
   }
 
@@ -338,8 +365,9 @@ class Demo {
     return missing
   }
 
-  private async recovery(dpu: Dpu): Promise<{ status: PartStatus; entries: ReportEntry[] }> {
-    return { status: await dpu.status(), entries: await dpu.report() }
+  private async recovery(dpu: Dpu): Promise<Recovered> {
+    const [status, entries, regions] = [await dpu.status(), await dpu.report(), await dpu.regions()]
+    return { status, entries, regions }
   }
 
   private async readBack(region: Region): Promise<{ sha: string; torn: number }> {
@@ -372,7 +400,7 @@ const SUPER_PAGE = 4096
 function costBetween(before: Counts, after: Counts): WritingCost {
   const { client, dpu, toDpu, toHost } = after
   return {
-    requests: client.packets - before.client.packets,
+    requests: after.requests - before.requests,
     retransmissions: client.retransmissions - before.client.retransmissions,
     acks: client.acks - before.client.acks,
     persistAcks: client.persistAcks - before.client.persistAcks,

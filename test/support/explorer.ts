@@ -289,8 +289,8 @@ export interface Write {
 export interface MediaError {
   /** In any line of a copy that was written, or in a lane or a page of the superblock. */
   readonly lines: 'copies' | 'metadata'
-  /** Only where two copies were acknowledged (level 2of2: later errors alone are survived). */
-  readonly onlyTwiceAcknowledged?: boolean
+  /** Only where the record is acknowledged with two copies, and nothing of it is in flight. */
+  readonly later?: boolean
   /** The record may be lost if that is said; what is read is never older than acknowledged. */
   readonly mayLose?: boolean
 }
@@ -467,6 +467,12 @@ export function explore(scenario: Scenario): Findings {
   return new Explorer(scenario).run()
 }
 
+/**
+ * From here on, as a share of the images of a point, the first of a class stands for it once more:
+ * the very first image that is torn is so by one chunk only, and leaves a repair no choice.
+ */
+const LATE = 0.4
+
 /** Number of the action 'lost' in the report (management.ts, REPORT). */
 const LOST_ACTION = 3
 
@@ -492,6 +498,7 @@ class Explorer {
   private outside: Uint8Array = new Uint8Array(0)
   /** Images that a cut recovery left, and what became of them. */
   private readonly judged = new Map<string, string>()
+  private readonly represented = new Set<string>()
   private readonly laneStates = new Map<string, string>()
   private point = ''
   private done = ''
@@ -595,23 +602,28 @@ class Explorer {
     findings.points += 1
     this.point = `point ${findings.points}, ${point}`
     this.outside = this.outsideNow()
-    const share = (this.scenario.sample ?? Number.POSITIVE_INFINITY) / imageCount(part)
+    const count = imageCount(part)
+    const share = (this.scenario.sample ?? Number.POSITIVE_INFINITY) / count
     findings.subsets += 2 ** chunksPending(part)
-    images(part, 'chunk', () => {
+    images(part, 'chunk', (image) => {
       if (share < 1 && !this.random.chance(share)) return
       findings.images += 1
-      this.visitImage()
+      this.visitImage(image > count * LATE)
     })
   }
 
-  private visitImage(): void {
+  private visitImage(late: boolean): void {
     const { scenario, findings } = this
     const name = this.classOf()
     let known = findings.classes.get(name)
     if (known === undefined) {
       known = { images: 0, rows: new Set() }
       findings.classes.set(name, known)
-      if ((scenario.nested ?? 0) > 0) this.cutRecovery(1, name)
+    }
+    const representative = `${name} ${late ? 'late' : 'early'}`
+    if ((scenario.nested ?? 0) > 0 && !this.represented.has(representative)) {
+      this.represented.add(representative)
+      this.cutRecovery(1, name)
     }
     known.images += 1
     for (const error of scenario.mediaErrors ?? []) this.poisonEach(error)
@@ -636,18 +648,14 @@ class Explorer {
   private poisonEach(error: MediaError): void {
     for (const record of this.actor.records.values()) {
       if (record.started === 0) continue
-      if (error.onlyTwiceAcknowledged === true && record.acknowledgedTwice === 0) continue
+      if (error.later === true && record.acknowledgedTwice < record.started) continue
       for (const line of linesHit(error, record)) {
         images(this.part, 'chunk', () => {
           this.part.poison(line)
           this.findings.withMediaError += 1
           const name = `media error in line ${line}`
           if (error.mayLose === true) this.bootAndReadOrLose(name, record)
-          else {
-            const twice = error.onlyTwiceAcknowledged === true
-            const atLeast = twice ? record.acknowledgedTwice : record.acknowledged
-            this.bootAndJudge(name, () => {}, new Map([[record, atLeast]]))
-          }
+          else this.bootAndJudge(name)
         })
       }
     }
@@ -684,31 +692,22 @@ class Explorer {
   }
 
   /** Boots the image as it is and judges everything; the versions that the records then have. */
-  private bootAndJudge(
-    name: string,
-    look: (greeting: Greeting) => void = () => {},
-    bounds: ReadonlyMap<RecordOracle, number> = new Map(),
-  ): string {
+  private bootAndJudge(name: string, look: (greeting: Greeting) => void = () => {}): string {
     this.findings.boots += 1
     this.boot(null, (greeting, read) => {
       look(greeting)
-      this.judge(name, greeting, read, bounds)
+      this.judge(name, greeting, read)
     })
     const records = [...this.actor.records.values()]
     return records.map((record) => record.statesIn(this.part.durable)[0]).join()
   }
 
-  private judge(
-    name: string,
-    greeting: Greeting,
-    read: Reader,
-    bounds: ReadonlyMap<RecordOracle, number>,
-  ): void {
+  private judge(name: string, greeting: Greeting, read: Reader): void {
     const { part, actor } = this
     if (greeting.state !== mad.STATE_SERVING) this.violation(name, 'the part does not serve')
     if (greeting.unsettled !== 0) this.violation(name, 'a record was given up as lost')
     for (const record of actor.records.values()) {
-      const complaint = record.complaint(part.durable, bounds.get(record))
+      const complaint = record.complaint(part.durable)
       if (complaint !== null) this.violation(name, complaint)
       if (record.started === 0 || complaint !== null) continue
       this.expectRead(record, read(record.record, record.region.capacity), 0, name)
@@ -879,6 +878,25 @@ export function overAnother({ wait, copies }: Level): Scenario {
     // The lanes of the group before are still set: the first fence covers their clearing, too.
     during: (actor) => {
       actor.write({ slot: 0, data: dataOf(64, 3), wait })
+      actor.idle()
+    },
+  }
+}
+
+/** Eight chunks change, data among them: where each image is booted many times. */
+export function overSimilar({ wait, copies }: Level): Scenario {
+  const data = dataOf(64, 5)
+  const half = data.slice()
+  half.set(dataOf(32, 6), 16)
+  return {
+    name: `${wait}of${copies} over a record with half of the data the same`,
+    shape: { copies },
+    before: (actor) => {
+      actor.write({ slot: 0, data, wait: 2 })
+      actor.idle()
+    },
+    during: (actor) => {
+      actor.write({ slot: 0, data: half, wait })
       actor.idle()
     },
   }

@@ -1,0 +1,366 @@
+/**
+ * A medium that takes no store, at every place where a commit stores (P1-11; fault H7): the record
+ * that was hit is refused or repaired, the others of its group are as if nothing had happened.
+ */
+
+import { describe, expect, test } from 'vitest'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { FENCE, TRANSMIT } from '../firmware/hal.ts'
+import { LANES_AT } from '../firmware/memory/superblock.ts'
+import * as mad from '../firmware/wire/management.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+  type TestQueuePair,
+  type TestRegion,
+} from './support/card.ts'
+import { hexOf } from './support/frames.ts'
+import { lines, slotOffset, writeFrames } from './support/requests.ts'
+
+const CAPACITY_BYTES = 100
+const MEDIA = 0x81
+
+interface Setting {
+  readonly card: Card
+  readonly region: TestRegion
+  readonly qp: TestQueuePair
+}
+
+const older = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, slot)
+const newer = (slot: number): Uint8Array => dataOf(CAPACITY_BYTES, 100 + slot)
+
+/** A region of eight records, each of which holds its older data. */
+function setting(copies: number): Setting {
+  const card = new Card(1 << 17).format()
+  const region = card.provision({ copies, slots: 8, capacity: CAPACITY_BYTES })
+  const qp = card.connect()
+  for (let slot = 0; slot < 8; slot++) {
+    card.serve(...persistFrames(qp, region, slot, older(slot)))
+  }
+  card.idle()
+  return { card, region, qp }
+}
+
+/** A card that starts on that content, with those lines still refusing. */
+function rebooted(content: Uint8Array, badLines: readonly number[] = []): Card {
+  const nvdimm = new Nvdimm({ bytes: content.length, content })
+  for (const line of badLines) nvdimm.refuseWrites(line)
+  return new Card(nvdimm)
+}
+
+function read(card: Card, slot: number): string | null {
+  const data = card.read(card.connect(), card.open(), slot, 0, CAPACITY_BYTES)
+  return data === null ? null : hexOf(data)
+}
+
+type Place = 'the lane' | 'the phase word' | 'copy A' | 'copy B' | 'copy C'
+
+interface Hit {
+  readonly place: Place
+  readonly copies: number
+  readonly level: number
+  readonly group: number
+  /** Which record of the group. */
+  readonly bad: number
+  /** Line of the slot that refuses. */
+  readonly slotLine: number
+}
+
+function lineOf(one: Setting, hit: Hit): number {
+  if (hit.place === 'the lane' || hit.place === 'the phase word') return LANES_AT / 64 + hit.bad
+  const copy = ['copy A', 'copy B', 'copy C'].indexOf(hit.place)
+  return slotOffset(one.region, copy, hit.bad) / 64 + hit.slotLine
+}
+
+/** Commits the group with one line refusing; what was answered. */
+function commitWith(one: Setting, hit: Hit): Sent[] {
+  const line = lineOf(one, hit)
+  const { nvdimm, machine } = one.card
+  let fences = 0
+  if (hit.place === 'the phase word') {
+    machine.observe({
+      onCommand: (_, op) => {
+        if (op === FENCE && ++fences === 1) nvdimm.refuseWrites(line)
+      },
+    })
+  } else nvdimm.refuseWrites(line)
+  const frames = Array.from({ length: hit.group }, (_, slot) =>
+    persistFrames(one.qp, one.region, slot, newer(slot), { wait: hit.level }),
+  )
+  const sent = one.card.serve(...frames.flat())
+  machine.observe({})
+  return sent
+}
+
+/** The status that each record of the group was answered with; each exactly once. */
+function statuses(sent: readonly Sent[], base: number, group: number): number[] {
+  const said = Array.from({ length: group }, () => -1)
+  for (const { firstPsn, lastPsn, status, records } of persistAcks(sent)) {
+    const [first, last] = [firstPsn - base, lastPsn - base]
+    let answered = 0
+    for (let i = first; i <= last; i++) {
+      if (said[i] !== -1) continue
+      said[i] = status
+      answered += 1
+    }
+    expect(answered).toBe(records)
+  }
+  return said
+}
+
+const PLACES: readonly Place[] = ['the lane', 'the phase word', 'copy A', 'copy B', 'copy C']
+
+const HITS: Hit[] = PLACES.flatMap((place) =>
+  [2, 3].flatMap((copies) =>
+    [1, 2].flatMap((level) =>
+      [1, 5].flatMap((group) =>
+        Array.from({ length: group }, (_, bad) => bad).flatMap((bad) =>
+          (place.startsWith('copy') ? [0, 1, 2] : [0]).map((slotLine) => ({
+            ...{ place, copies, level, group, bad, slotLine },
+          })),
+        ),
+      ),
+    ),
+  ),
+).filter(({ place, copies }) => place !== 'copy C' || copies === 3)
+
+function check(hit: Hit): void {
+  const one = setting(hit.copies)
+  const base = one.qp.psn
+  const said = statuses(commitWith(one, hit), base, hit.group)
+  said.forEach((status, slot) => {
+    if (slot !== hit.bad) expect(status, `record ${slot}`).toBe(0)
+  })
+  expect([0, MEDIA]).toContain(said[hit.bad])
+  const early = hit.place === 'copy B' && hit.level === 1
+  if (hit.place === 'the lane' || hit.place === 'copy A') expect(said[hit.bad]).toBe(MEDIA)
+  if (early || hit.place === 'copy C') expect(said[hit.bad]).toBe(0)
+  const expected = said.map((status, slot) => hexOf(status === 0 ? newer(slot) : older(slot)))
+  const { place } = hit
+  // What reached its first copy durably goes forward, refused or not (P1-11).
+  if (place === 'copy B' || place === 'copy C') expected[hit.bad] = hexOf(newer(hit.bad))
+  const now = expected.map((_, slot) => read(one.card, slot))
+  expect(now, 'as read at once').toEqual(expected)
+  // Of a lane that refuses stores at the start, see below.
+  const bad = place.startsWith('copy') ? [lineOf(one, hit)] : []
+  for (const content of [one.card.nvdimm.durable, one.card.nvdimm.live]) {
+    for (const badLines of [[], bad]) {
+      const again = rebooted(content.slice(), badLines)
+      const found = expected.map((_, slot) => read(again, slot))
+      expect(found, 'as read after a reboot').toEqual(expected)
+    }
+  }
+  consistent(one, hit)
+}
+
+/** Either the copies of every record are one, or the region takes no more writes until they are. */
+function consistent(one: Setting, hit: Hit): void {
+  const { card, region } = one
+  const image = (content: Uint8Array, copy: number, slot: number): string => {
+    const at = slotOffset(region, copy, slot)
+    return hexOf(content.slice(at, at + 64 + CAPACITY_BYTES))
+  }
+  let apart = 0
+  for (const content of [card.nvdimm.live, card.nvdimm.durable]) {
+    for (let slot = 0; slot < 8; slot++) {
+      for (let copy = 1; copy < hit.copies; copy++) {
+        if (image(content, copy, slot) !== image(content, 0, slot)) apart += 1
+      }
+    }
+  }
+  const qp = card.connect()
+  const [receipt] = persistAcks(card.serve(...persistFrames(qp, region, 7, newer(7))))
+  if (apart > 0) expect(receipt!.status).toBe(0x8b)
+  else expect(receipt!.status).toBe(0)
+  // Once the medium takes stores again, a reboot makes everything one, and the region writable.
+  const healed = rebooted(card.nvdimm.durable.slice())
+  const body = healed.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (request) => {
+    request[mad.SCAN_REGION + 3] = region.id
+  })
+  expect(body[mad.SCAN_REPAIRED + 3]).toBe(0)
+  expect(healed.open().unsettled).toBe(0)
+}
+
+describe('one line refuses the store', () => {
+  for (const place of PLACES) {
+    for (const level of [1, 2]) {
+      for (const group of [1, 5]) {
+        const hits = HITS.filter(
+          (hit) => hit.place === place && hit.level === level && hit.group === group,
+        )
+        test(`P1-11: at ${place}, level ${level}, in a group of ${group}: only the record that it hit is refused`, () => {
+          expect(hits.length).toBeGreaterThan(0)
+          for (const hit of hits) {
+            try {
+              check(hit)
+            } catch (error) {
+              throw new Error(JSON.stringify(hit), { cause: error })
+            }
+          }
+        })
+      }
+    }
+  }
+})
+
+describe('more than one line refuses', () => {
+  test('X-1, P1-11: a burst of 32 connections with several bad second copies confirms no record falsely', () => {
+    for (const bad of [[3], [3, 9], [0, 1, 2], [3, 9, 20, 31], [30, 31]]) {
+      const card = new Card(1 << 18).format()
+      const region = card.provision({ slots: 32 })
+      const pairs = Array.from({ length: 32 }, () => card.connect())
+      for (const slot of bad) card.nvdimm.refuseWrites(slotOffset(region, 1, slot) / 64)
+      const sent = card.serve(
+        ...pairs.flatMap((qp, slot) => persistFrames(qp, region, slot, dataOf(64, slot))),
+      )
+      pairs.forEach((qp, slot) => {
+        const own = sent.filter((frame) => frame.packet.destQp === qp.peer)
+        const [receipt, ...more] = persistAcks(own)
+        expect(more).toEqual([])
+        expect(receipt!.status).toBe(bad.includes(slot) ? MEDIA : 0)
+        const copies = [0, 1].map((copy) => {
+          const at = slotOffset(region, copy, slot)
+          return hexOf(card.nvdimm.durable.slice(at + 64, at + 128))
+        })
+        expect(copies[0]).toBe(hexOf(dataOf(64, slot)))
+        if (!bad.includes(slot)) expect(copies[1]).toBe(copies[0])
+      })
+    }
+  })
+
+  test('P1-11: every line of a whole group refuses: every record is refused, and stays as it was', () => {
+    for (const copy of [0, 1]) {
+      const one = setting(2)
+      for (let slot = 0; slot < 8; slot++) {
+        one.card.nvdimm.refuseWrites(slotOffset(one.region, copy, slot) / 64)
+      }
+      const frames = Array.from({ length: 8 }, (_, slot) =>
+        persistFrames(one.qp, one.region, slot, newer(slot)),
+      )
+      const receipts = persistAcks(one.card.serve(...frames.flat()))
+      expect(receipts.map(({ status }) => status)).toEqual(frames.map(() => MEDIA))
+      for (let slot = 0; slot < 8; slot++) {
+        expect(read(one.card, slot)).toBe(hexOf(copy === 0 ? older(slot) : newer(slot)))
+      }
+    }
+  })
+
+  test('every lane refuses: nothing is taken, and nothing is said to be', () => {
+    const one = setting(2)
+    for (let lane = 0; lane < 32; lane++) one.card.nvdimm.refuseWrites(LANES_AT / 64 + lane)
+    for (let i = 0; i < 40; i++) {
+      const frames = persistFrames(one.qp, one.region, i % 8, newer(i % 8))
+      const [receipt] = persistAcks(one.card.serve(...frames))
+      expect(receipt!.status).not.toBe(0)
+    }
+    for (let slot = 0; slot < 8; slot++) expect(read(one.card, slot)).toBe(hexOf(older(slot)))
+  })
+
+  test('H7: a part with a lane that takes no store starts, and serves with the other lanes', () => {
+    const one = setting(2)
+    for (const lane of [0, 7, 31]) {
+      const again = rebooted(one.card.nvdimm.durable.slice(), [LANES_AT / 64 + lane])
+      expect(again.status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
+      const [region, qp] = [again.open(), again.connect()]
+      for (let i = 0; i < 40; i++) {
+        const [receipt] = persistAcks(again.serve(...persistFrames(qp, region, i % 8, newer(i))))
+        expect([0, MEDIA]).toContain(receipt!.status)
+        if (i > 0) expect(receipt!.status).toBe(0)
+      }
+    }
+  })
+
+  test('a lane that could not be cleared does not speak for a later write of its record', () => {
+    const one = setting(2)
+    const hit: Hit = { place: 'the phase word', copies: 2, level: 1, group: 1, bad: 0, slotLine: 0 }
+    expect(persistAcks(commitWith(one, hit))[0]!.status).toBe(0)
+    // The power is cut when the receipt of the next write is on its way.
+    let left: Uint8Array | null = null
+    one.card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        if (op === TRANSMIT && words[at + 3]! > 80) left = one.card.nvdimm.durable.slice()
+      },
+    })
+    const frames = persistFrames(one.qp, one.region, 0, dataOf(CAPACITY_BYTES, 200), { wait: 1 })
+    expect(persistAcks(one.card.serve(...frames))[0]!.status).toBe(0)
+    for (const badLines of [[], [LANES_AT / 64]]) {
+      expect(read(rebooted(left!, badLines), 0)).toBe(hexOf(dataOf(CAPACITY_BYTES, 200)))
+    }
+  })
+})
+
+describe('a line that cannot be read', () => {
+  test('X-1: a record that is written over a media error is readable in every copy it was confirmed in', () => {
+    for (const copy of [0, 1]) {
+      for (const slotLine of [0, 1, 2]) {
+        const one = setting(2)
+        one.card.nvdimm.poison(slotOffset(one.region, copy, 1) / 64 + slotLine)
+        const [receipt] = persistAcks(
+          one.card.serve(...persistFrames(one.qp, one.region, 1, newer(1))),
+        )
+        expect(receipt).toMatchObject({ status: 0, copies: 2 })
+        for (const view of [2, 3]) {
+          const image = one.card.read(one.qp, one.region, 1, view, 192)!
+          expect(hexOf(image.slice(64, 64 + CAPACITY_BYTES)), `copy ${view - 2}`).toBe(
+            hexOf(newer(1)),
+          )
+        }
+      }
+    }
+  })
+
+  test('H7: the scrub repairs a copy with a media error from the other, unasked', () => {
+    for (const copy of [0, 1]) {
+      const one = setting(2)
+      const line = slotOffset(one.region, copy, 5) / 64
+      one.card.nvdimm.poison(line)
+      for (let i = 0; i < 40; i++) one.card.idle()
+      expect(one.card.nvdimm.isPoisoned(line)).toBe(false)
+      expect(read(one.card, 5)).toBe(hexOf(older(5)))
+    }
+  })
+
+  test('H7, D-14: the scrub finds a lost record, names it, and the region refuses writes', () => {
+    const one = setting(2)
+    for (const copy of [0, 1]) one.card.nvdimm.poison(slotOffset(one.region, copy, 5) / 64)
+    for (let i = 0; i < 40; i++) one.card.idle()
+    expect(one.card.open().unsettled).toBe(1)
+    const frames = persistFrames(one.qp, one.region, 1, newer(1))
+    expect(persistAcks(one.card.serve(...frames))[0]!.status).toBe(0x8b)
+    expect(read(one.card, 1)).toBe(hexOf(older(1)))
+    expect(read(one.card, 5)).toBe(null)
+  })
+})
+
+describe('plain WRITE', () => {
+  test('what the medium does not take ends the connection with NAK 0x63, and only that connection', () => {
+    const one = setting(2)
+    const bytes = one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+    const [good, bad] = [one.card.connect(), one.card.connect()]
+    one.card.nvdimm.refuseWrites((slotOffset(one.region, 2, 0) + 640) / 64)
+    const bases = [good.psn, bad.psn, one.qp.psn]
+    const sent = one.card.serve(
+      ...writeFrames(good, bytes.rkey, 0, dataOf(64, 1)),
+      ...writeFrames(bad, bytes.rkey, 600, dataOf(64, 2)),
+      ...persistFrames(one.qp, one.region, 1, newer(1)),
+      ...writeFrames(good, bytes.rkey, 128, dataOf(64, 3)),
+    )
+    const said = [good, bad, one.qp].map((qp, i) =>
+      lines(
+        sent.filter((frame) => frame.packet.destQp === qp.peer),
+        bases[i]!,
+      ),
+    )
+    expect(said).toEqual([
+      ['ACK 1'],
+      ['NAK 0x63 0'],
+      ['ACK 0', 'PERSIST_ACK 0: 0-0 durable 2 records 1'],
+    ])
+    expect(one.card.serve(readFrame(bad, bytes.rkey, 0, 0, 8))).toEqual([])
+    expect(one.card.counter('UNREADABLE')).toBe(1)
+  })
+})

@@ -1,0 +1,49 @@
+/** A card on either engine, driven frame by frame: for the bench, and for tests of the engines. */
+
+import { findBundle } from '../../boards/emulator/bundle.ts'
+import { bootDirect } from '../../boards/emulator/direct.ts'
+import type { Engine } from '../../boards/emulator/dpu.ts'
+import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
+import { bootGuest } from '../../boards/emulator/guest.ts'
+import { EmulatedMachine } from '../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { FACTS } from './card.ts'
+import { Conversation, sentOf } from './conversation.ts'
+
+export interface Bench {
+  readonly machine: EmulatedMachine
+  readonly engine: FirmwareEngine
+  /** Frames that were sent since somebody emptied it. */
+  readonly sent: Uint8Array[]
+  /** For control calls and single bursts. */
+  readonly card: Conversation
+}
+
+/** Boots a card of that many bytes. */
+export async function openBench(name: Engine, partBytes: number): Promise<Bench> {
+  const nvdimm = new Nvdimm({ bytes: partBytes })
+  const sent: Uint8Array[] = []
+  let machine: EmulatedMachine | null = null
+  const machineFor = (packets?: Uint8Array): EmulatedMachine => {
+    machine = new EmulatedMachine({
+      facts: { ...FACTS, nvdimmBytes: partBytes },
+      nvdimm,
+      transmit: (frame) => sent.push(frame),
+      ...(packets === undefined ? {} : { packets }),
+    })
+    return machine
+  }
+  const engine =
+    name === 'node'
+      ? bootDirect(machineFor())
+      : await bootGuest({ source: findBundle().source, machineFor })
+  const card = new Conversation((...frames) => {
+    sent.length = 0
+    frames.forEach((frame, i) => {
+      machine!.place(i, frame)
+    })
+    engine.serve(frames.length, 0)
+    return sent.map(sentOf)
+  })
+  return { machine: machine!, engine, sent, card }
+}
