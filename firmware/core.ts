@@ -18,6 +18,7 @@ import {
   FAULTS,
   type Fault,
   ICRC,
+  NOT_ARMED,
   NOT_FOR_US,
   OPCODE,
   PASS,
@@ -27,8 +28,9 @@ import {
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './fault.ts'
-import { ICRC_GOOD } from './hal.ts'
+import { ARMED, HEALTH_AT, ICRC_GOOD } from './hal.ts'
 import { QUEUE_PAIRS, STAGING_TIMEOUT_US, TRANSMIT_FRAMES } from './limits.ts'
+import { boot } from './manage/boot.ts'
 import { receiveManagement, serveManagement } from './manage/control.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
@@ -167,9 +169,15 @@ function settleBurst(state: State): void {
   state.touchedCount = 0
 }
 
+/** A part that had no save energy at power-on starts when it has. */
+function isArmed(state: State): boolean {
+  return (state.words[HEALTH_AT >> 2]! & ARMED) !== 0
+}
+
 /** Ends the burst. Returns 1 if there is lazy work for `idle`, else 0. */
 export function settle(state: State): number {
   settleBurst(state)
+  if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
   run(state.list)
   return state.commit.dirtyLanes.includes(1) ? 1 : 0

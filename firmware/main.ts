@@ -21,7 +21,7 @@ import { createRegionTable } from './memory/region.ts'
 import { createSuperblock } from './memory/superblock.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
-import type { PersistMessage, State } from './state.ts'
+import { nextRandom, type PersistMessage, type State } from './state.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
@@ -65,7 +65,7 @@ export function createState(machine: Machine): State {
     macHead: machine.facts.mac[0]! | (machine.facts.mac[1]! << 8),
     macTail: wordAt(machine.facts.mac, 2),
     ipv4: wordAt(machine.facts.ipv4, 0),
-    random: Int32Array.from(machine.facts.entropy),
+    random: seeded(machine.facts.entropy),
     ...scratch(),
     ...burst(nobody),
     scrubRegion: 0,
@@ -74,6 +74,20 @@ export function createState(machine: Machine): State {
   const state: State = { ...parts, recovery: createRecovery(parts) }
   state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
   return state
+}
+
+/** The generator's state: every word of the entropy counts, and none shows. */
+function seeded(entropy: readonly number[]): Int32Array {
+  const words = new Int32Array(4)
+  for (let i = 0; i < entropy.length; i++) {
+    words[i & 3]! ^= entropy[i]! ^ Math.imul(i + 1, 0x9e3779b9)
+  }
+  assert(
+    words.some((word) => word !== 0),
+    'a board has entropy',
+  )
+  for (let i = 0; i < 32; i++) nextRandom(words)
+  return words
 }
 
 const NOBODY = {

@@ -124,9 +124,13 @@ export function count(state: State, fault: Fault): void {
   state.counters[fault]! += 1
 }
 
-/** The next 32 random bits (xorshift128; Marsaglia 2003). */
+/** The next 32 random bits. */
 export function random32(state: State): number {
-  const r = state.random
+  return nextRandom(state.random)
+}
+
+/** Steps the generator of four words (xorshift128; Marsaglia 2003). */
+export function nextRandom(r: Int32Array): number {
   let t = r[3]!
   const s = r[0]!
   r[3] = r[2]!

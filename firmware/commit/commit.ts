@@ -101,6 +101,8 @@ export interface Commit {
   readonly dirtyLanes: Uint8Array
   /** Lanes that must be left as they are, because a repair failed: 1. */
   readonly retiredLanes: Uint8Array
+  /** Lanes that are not retired: no group may have more records. */
+  usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
   /** Appends the acknowledgements that are due when so many copies are durable. */
@@ -135,6 +137,7 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     sequenceHigh: 0,
     dirtyLanes: new Uint8Array(LANES),
     retiredLanes: new Uint8Array(LANES),
+    usableLanes: LANES,
     closed: PASS,
     acknowledge: nobody,
     ends: new Int32Array(STAGES),
@@ -233,11 +236,19 @@ export function commitGroup(commit: Commit): void {
   }
 }
 
-/** Lanes that a group may use: no group may have more records. */
-export function usableLanes(commit: Commit): number {
-  let usable = 0
-  for (let lane = 0; lane < LANES; lane++) if (commit.retiredLanes[lane] === 0) usable += 1
-  return usable
+/** Leaves the lane as it is until the next recovery. */
+export function retireLane(commit: Commit, lane: number): void {
+  if (commit.retiredLanes[lane] === 0) commit.usableLanes -= 1
+  commit.retiredLanes[lane] = 1
+  commit.dirtyLanes[lane] = 0
+}
+
+/** Before the first group: the lanes that recovery kept are retired, the others are clear. */
+export function resetLanes(commit: Commit, kept: Uint8Array): void {
+  commit.retiredLanes.fill(0)
+  commit.dirtyLanes.fill(0)
+  commit.usableLanes = LANES
+  for (let lane = 0; lane < LANES; lane++) if (kept[lane] !== 0) retireLane(commit, lane)
 }
 
 function assignLanes(commit: Commit): void {
@@ -373,7 +384,7 @@ function abandon(commit: Commit, stage: number): void {
     }
   }
   runAll(commit.list)
-  for (let i = 0; i < commit.count; i++) commit.retiredLanes[commit.items[i]!.lane] = 1
+  for (let i = 0; i < commit.count; i++) retireLane(commit, commit.items[i]!.lane)
 }
 
 /** Clears the lanes of the last group, lazily: no fence is needed, as nothing depends on it. */

@@ -12,7 +12,7 @@ import { PASS } from '../fault.ts'
 import { CLEAR_POISON } from '../hal.ts'
 import { LINE_BYTES } from '../limits.ts'
 import { ZEROS_AT } from '../memory-map.ts'
-import { type Commit, type GroupItem, laneAddress } from './commit.ts'
+import { type Commit, type GroupItem, laneAddress, retireLane } from './commit.ts'
 import type { Examination } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
@@ -36,8 +36,7 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   const forward = item.failedStage > STAGE_FIRST_COPY
   settle(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
   if (outcome.kept < 0 || outcome.failure !== 0) {
-    commit.retiredLanes[item.lane] = 1
-    commit.dirtyLanes[item.lane] = 0
+    retireLane(commit, item.lane)
     item.region.unsettled += 1
     return false
   }
@@ -68,6 +67,6 @@ function clearLane(commit: Commit, item: GroupItem): boolean {
   fence(list)
   commit.dirtyLanes[item.lane] = 0
   if (run(list) < 0) return true
-  commit.retiredLanes[item.lane] = 1
+  retireLane(commit, item.lane)
   return true
 }

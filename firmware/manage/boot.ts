@@ -8,6 +8,7 @@
  *   lane is cleared only behind the fence of the repair that it asked for.
  */
 
+import { resetLanes } from '../commit/commit.ts'
 import { createExamination } from '../commit/examine.ts'
 import {
   blankReport,
@@ -91,8 +92,7 @@ function bringUp(state: State): Fault {
   commit.sequenceHigh = state.incarnation * 2 ** SEQUENCE_COUNTER_BITS
   commit.sequenceLow = 0
   commit.closed = PASS
-  commit.dirtyLanes.fill(0)
-  commit.retiredLanes.set(recovery.keptLanes)
+  resetLanes(commit, recovery.keptLanes)
   return PASS
 }
 

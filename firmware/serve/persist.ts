@@ -13,7 +13,7 @@
  */
 
 import { compare, copy, resultOf } from '../command-list.ts'
-import { groupAdd, groupHolds, sealItem, usableLanes } from '../commit/commit.ts'
+import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BOUNDS,
@@ -229,12 +229,12 @@ function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt
   }
   const commit = state.commit
   const region = message.region!
-  const full = commit.count === commit.items.length || commit.count === usableLanes(commit)
+  const full = commit.count === commit.usableLanes
   if (full || groupHolds(state.group, commit, region, message.slot)) {
     commitNow(state)
     // What was committed just now may have closed the part or the region.
     fault = healthFault(state, region)
-    if (fault !== PASS || usableLanes(commit) === 0) {
+    if (fault !== PASS || commit.usableLanes === 0) {
       releaseStaging(state, qp)
       refuse(state, qp, message, fault !== PASS ? fault : READ_ONLY)
       return
