@@ -6,7 +6,7 @@
  */
 
 import type { Connection } from './connection.ts'
-import { PerdureError } from './errors.ts'
+import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
 import type { RegionRequest, ScanStep } from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import { Region } from './region.ts'
@@ -114,12 +114,21 @@ export class Dpu {
     return total
   }
 
-  /** Gives a lost record up: it becomes blank, and the region takes writes again (D-14). */
+  /**
+   * Gives a lost record up: it becomes blank, and the region takes writes again (D-14). A record
+   * that can be read is never given up: PERDURE_ARGUMENT.
+   */
   async discard(name: string, record: number): Promise<RegionInfo> {
-    this.check()
-    const { management, options } = this.connection
-    const info = await management.open(name, options.protectionDomain ?? 0)
-    return await management.discard(info.id, record)
+    const region = await this.openRegion(name)
+    const isLost = await region.read(record).then(
+      () => false,
+      (error: unknown) => {
+        if (error instanceof RecordLost || error instanceof RecordCorrupt) return true
+        throw error
+      },
+    )
+    if (!isLost) throw new ArgumentError(`record ${record} of '${name}' is not lost`)
+    return await this.connection.management.discard(region.info.id, record)
   }
 
   /**

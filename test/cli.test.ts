@@ -196,8 +196,18 @@ describe('on an image', () => {
     expect(found.stdout).toMatch(/orders +32 +0 +2/)
     const read = await run(['read', 'lost.img', 'orders', ...engine, '--json'])
     expect(read.stdout.trim().split('\n').length).toBe(1)
-    expect(read.stderr).toMatch(/PERDURE_RECORD_LOST|PERDURE_RECORD_CORRUPT/)
+    expect(read.stderr).toMatch(/PERDURE_RECORD_LOST/)
     expect(read.code).toBe(1)
+    const told = await run(['recover', 'lost.img', '--scan', ...engine])
+    expect(told.stdout).toMatch(/orders +1 +media +both torn|orders +1 +media +equal but invalid/)
+    expect(told.stdout).toMatch(/LOST/)
+    expect(told.code).toBe(1)
+    const whole = await run(['recover', 'lost.img', '--discard', 'orders:3', ...engine])
+    expect(whole).toMatchObject({ code: 64, stdout: '' })
+    expect(whole.stderr).toMatch(/not lost/)
+    const both = ['--discard', 'orders:1', '--discard', 'orders:2']
+    expect((await run(['recover', 'lost.img', ...both, ...engine])).code).toBe(0)
+    expect((await run(['verify', 'lost.img', ...engine])).code).toBe(0)
   })
 
   test('recover prints a table per record after a cut, and an empty one after a rest', async () => {
@@ -264,7 +274,7 @@ describe('bad input', () => {
     ]
     for (const [path, fault] of images) {
       const before = hashOf(path)
-      for (const [name, ...rest] of [['recover'], ['persist', 'orders', 'file.bin']]) {
+      for (const [name, ...rest] of [['recover'], ['emulate'], ['persist', 'orders', 'file.bin']]) {
         const ended = await run([name!, path, ...rest, '--engine', 'node'])
         expect(ended.stderr).toMatch(fault)
         expect(ended.stderr).toMatch(/Nothing was changed/)

@@ -62,7 +62,7 @@ test('P1-14, P1-15, P1-16, P1-17, P1-18: 1of2 meets each case, and its row decid
 })
 
 test('P1-26: 1of2, recovery cut at every command, and that recovery cut again, decides the same', () => {
-  const found = explore({ ...overSimilar(LEVEL), nested: 2 })
+  const found = explore({ ...overOwn(LEVEL), nested: 2 })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
   expect(found.nested).toBeGreaterThan(2000)

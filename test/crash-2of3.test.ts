@@ -64,7 +64,7 @@ test('P1-14, P1-15, P1-16, P1-17, P1-18: 2of3 meets each case, and its row decid
 })
 
 test('P1-26: 2of3, recovery cut at every command, and that recovery cut again, decides the same', () => {
-  const found = explore({ ...overSimilar(LEVEL), nested: 2 })
+  const found = explore({ ...overOwn(LEVEL), nested: 2 })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
   expect(found.nested).toBeGreaterThan(2000)

@@ -439,6 +439,7 @@ describe('readers', () => {
     expect(await dpu.report()).toMatchObject([
       { record: 2, lost: true, lane: null, action: 'lost' },
     ])
+    expect(await failure(dpu.discard('orders', 3))).toMatchObject({ code: 'PERDURE_ARGUMENT' })
     expect((await dpu.discard('orders', 2)).readOnly).toBe(false)
     await region.persist(3, record(1, 1)).persisted
     expect(await region.read(2)).toMatchObject({ written: false })

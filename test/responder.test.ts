@@ -6,7 +6,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
-import { STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { QUEUE_PAIRS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
@@ -758,5 +758,21 @@ describe('room for messages of several packets', () => {
       })
     }
     expect(card.counter('STAGING')).toBe(0)
+  })
+
+  test('a queue pair that failed while it gathered gives its room back to the one in its place', () => {
+    const card = new Card(1 << 18).format()
+    const region = card.provision({ capacity: LENGTH_BYTES })
+    for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 5) / 64)
+    for (let i = 0; i < STAGING_BUFFERS; i++) {
+      const qp = card.connect(256)
+      const read = readFrame(qp, region.rkey, 5, 0, 8)
+      const [first] = persistFrames(qp, region, 0, dataOf(LENGTH_BYTES, i))
+      expect(card.serve(read, first!).map((frame) => frame.syndrome)).toEqual([0x63])
+    }
+    for (let i = 1; i < QUEUE_PAIRS; i++) card.connect(256)
+    const qp = card.connect(256)
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(LENGTH_BYTES, 1)))
+    expect(persistAcks(sent)[0]!.status).toBe(0)
   })
 })

@@ -173,8 +173,9 @@ export class RealClock implements Clock {
     const handle = this.timers.get(timer)
     if (handle === undefined) return
     this.timers.delete(timer)
-    clearImmediate(handle as NodeJS.Immediate)
-    clearTimeout(handle as NodeJS.Timeout)
+    // Node takes either kind in both calls, and miscounts its immediates if it is the wrong one.
+    if ('refresh' in handle) clearTimeout(handle)
+    else clearImmediate(handle)
   }
 
   /** Cancels everything, so that the process can end. */

@@ -160,7 +160,8 @@ export function settleRecord(
   const outcome = blankOutcome()
   judgeRecord(list, words, examination, region, slot, phase, intent, outcome)
   repairRecord(list, examination, region, slot, outcome)
-  const dull = lane === SCANNED && outcome.row === CLEAN_ROW && outcome.failure === 0
+  const clean = outcome.row === CLEAN_ROW && outcome.repaired === 0 && outcome.failure === 0
+  const dull = lane === SCANNED && clean
   if (!dull) report(recovery, region, slot, lane, outcome, examination.linesRead - before)
   if (outcome.failure !== 0) {
     // Without a fence the lane must stay; a store that was refused leaves the check codes to tell.

@@ -47,7 +47,7 @@ const OPERATION_HIGH = 13
 const VERSION = 14
 const RESERVED = 15
 
-/** What a slot header says; read from the line at a word position, believed only after the check. */
+/** What a slot header says: believed only after the check. */
 export interface SlotHeader {
   magic: number
   regionId: number

@@ -38,6 +38,7 @@ import {
   type RegionEntry,
 } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
+import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
 import { random32, type State, type WaitingManagement } from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
@@ -303,6 +304,7 @@ function connect(call: Call): Fault {
   if (qp === null) {
     const number = freeNumber(state.queuePairs)
     if (number < 0) return QUEUE_PAIRS_FULL
+    giveBackRoom(state, state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!)
     qp = openQueuePair(state.queuePairs, number, options)
     prepareTemplate(qp, bytes, call.packet)
   }
@@ -311,6 +313,11 @@ function connect(call: Call): Fault {
   putU32(bytes, to + mad.CONNECT_INCARNATION, state.incarnation)
   putU16(bytes, to + mad.CONNECT_GRANTED_MTU, qp.pathMtu)
   return PASS
+}
+
+/** What a queue pair that ends was gathering, it gathers no more. */
+function giveBackRoom(state: State, qp: QueuePair | null): void {
+  if (qp !== null && qp.staging >= 0) state.stagingOwner[qp.staging] = -1
 }
 
 function existingPair(
@@ -331,7 +338,7 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  if (qp.staging >= 0) state.stagingOwner[qp.staging] = -1
+  giveBackRoom(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS
 }
@@ -403,7 +410,10 @@ function settleRecord(call: Call): Fault {
   if (record >= region.slots || bytes[at + mad.SETTLE_DECISION] !== mad.SETTLE_DISCARD) {
     return REQUEST
   }
-  const fault = discardRecord(state, region, record)
+  // A record that can be read is not given up: a request that comes again, late, must not take what
+  // was written since.
+  const lost = settledCopy(state, region, record) < 0
+  const fault = lost ? discardRecord(state, region, record) : PASS
   if (fault === PASS) describe(call, region)
   return fault
 }

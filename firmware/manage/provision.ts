@@ -43,7 +43,6 @@ import {
   dropLastEntry,
   entryKeyAt,
   freeAt,
-  lostOf,
   type RegionEntry,
   regionCountOf,
   removeLost,
@@ -181,6 +180,6 @@ export function discardRecord(state: State, region: Region, record: number): Fau
   if (fault !== PASS) return fault
   removeLost(state.superblock, region.id, record)
   fault = writeSuperblock(state.list, state.superblock)
-  region.unsettled = lostOf(state.superblock, region.id)
+  region.unsettled = Math.max(0, region.unsettled - 1)
   return fault
 }

@@ -181,7 +181,7 @@ function storageFault(state: State, message: PersistMessage, region: Region): Fa
   return healthFault(state, region)
 }
 
-/** D-13, D-14: a part that is not armed, or failed to save or flush; a region with a lost record. */
+/** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
 function healthFault(state: State, region: Region): Fault {
   if (state.commit.closed !== PASS) return state.commit.closed
   if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
@@ -261,7 +261,7 @@ function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt
   groupAdd(state.group, commit)
 }
 
-/** Carried copies must be the same bytes (D-8): compared by the board, before anything is stored. */
+/** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
 function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
   const list = state.list
   const first = list.count

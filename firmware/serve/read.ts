@@ -183,7 +183,7 @@ function findSource(state: State, read: WaitingRead, region: Region): Fault {
 }
 
 /** The first copy in write order that is valid, or -1. Usually the first one looked at. */
-function settledCopy(state: State, region: Region, slot: number): number {
+export function settledCopy(state: State, region: Region, slot: number): number {
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
   for (let c = 0; c < region.copies; c++) {

@@ -116,13 +116,15 @@ export interface QueuePairOptions {
   readonly expectedPsn: Psn
 }
 
-/** A number for a new queue pair, or -1 when all places are taken. */
+/** A number for a new queue pair, or -1 when every place has one that is open. */
 export function freeNumber(table: QueuePairTable): number {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const place = (table.next + i) & (QUEUE_PAIRS - 1)
     // Numbers below 16 are left to management and to other uses (wire-format 8, item 15).
     if (table.salt === 0 && place < 0x10) continue
-    if (table.places[place] !== null) continue
+    // A queue pair in the error state is silent for ever: its place may be taken.
+    const taken = table.places[place]!
+    if (taken !== null && taken.state === STATE_OPEN) continue
     table.next = place + 1
     return (table.salt << 8) | place
   }

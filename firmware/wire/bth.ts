@@ -1,3 +1,4 @@
+// hot path
 /**
  * Base Transport Header (IBTA Vol 1, 9.2): 12 bytes, big-endian.
  *

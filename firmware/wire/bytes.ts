@@ -1,3 +1,4 @@
+// hot path
 /**
  * Big-endian numbers in bytes, as every header of RoCEv2 has them.
  *

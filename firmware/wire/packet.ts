@@ -1,3 +1,4 @@
+// hot path
 /**
  * One packet, as far as it can be judged without knowing any connection.
  *

@@ -1,3 +1,4 @@
+// hot path
 /**
  * Persistent Write Extended Transport Header, ours: 16 bytes behind RETH, big-endian.
  *

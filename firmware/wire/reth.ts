@@ -1,3 +1,4 @@
+// hot path
 /**
  * RDMA Extended Transport Header (IBTA Vol 1, 9.3): 16 bytes, big-endian.
  *

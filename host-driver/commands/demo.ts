@@ -7,7 +7,7 @@
 
 import { relative } from 'node:path'
 import type { Command } from 'commander'
-import { type DemoOptions, type DemoResult, runDemo } from '../demo/run.ts'
+import { type DemoOptions, type DemoResult, runDemo, type WritingCost } from '../demo/run.ts'
 import { type Durability, parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import { probability, size, wholeNumber } from './arguments.ts'
@@ -129,7 +129,8 @@ function recoveryLines({ recovery, writing }: DemoResult): string[] {
   return [
     `${status.lanesActive} lanes were in flight; ${status.linesRead} lines were read, ` +
       `${status.recordsRepaired} records repaired`,
-    `the driver found ${writing.foundDurable} of its records durable and sent ${writing.sentAgain} again`,
+    `the driver found ${writing.foundDurable} of its records durable ` +
+      `and sent ${writing.sentAgain} again`,
     ...(rows.length === 0 ? [] : table(['what the cut left', 'done', 'records'], rows)),
     '',
   ]
@@ -143,9 +144,12 @@ function perRecord(count: number, records: number): string {
   return `${number(count)}  (${(count / records).toFixed(3)} per record)`
 }
 
+function timesPayload(bytes: number, { payloadBytes }: WritingCost): string {
+  return `${number(bytes)}, ${(bytes / Math.max(1, payloadBytes)).toFixed(3)} × the payload`
+}
+
 function summary(result: DemoResult): (readonly [string, Cell])[] {
   const { writing, records, cut } = result
-  const overhead = (writing.bytesToDpu + writing.bytesToHost) / Math.max(1, writing.payloadBytes)
   const acks = writing.acks + writing.persistAcks
   return [
     ['file', `${result.file}, ${number(result.fileBytes)} bytes`],
@@ -159,16 +163,10 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
       'acknowledgements',
       `${perRecord(acks, records)}, ${number(writing.persistAcks)} of them durable`,
     ],
-    [
-      'bytes on the wire',
-      `${number(writing.bytesToDpu + writing.bytesToHost)}, ${overhead.toFixed(3)} × the payload`,
-    ],
+    ['bytes on the wire', timesPayload(writing.bytesToDpu + writing.bytesToHost, writing)],
     ['fences', perRecord(writing.fences, records)],
     ['board calls', perRecord(writing.boardCalls, records)],
-    [
-      'bytes stored',
-      `${number(writing.bytesStored)}, ${(writing.bytesStored / Math.max(1, writing.payloadBytes)).toFixed(3)} × the payload`,
-    ],
+    ['bytes stored', timesPayload(writing.bytesStored, writing)],
     ['the cut', cutText(result)],
     [
       'acknowledged before it',
@@ -178,13 +176,15 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
     ],
     [
       'scan at the end',
-      `${number(result.scan.checked)} records checked, ${result.scan.repaired} repaired, ${result.scan.unsettled} lost`,
+      `${number(result.scan.checked)} records checked, ${result.scan.repaired} repaired, ` +
+        `${result.scan.unsettled} lost`,
     ],
     ['SHA-256 written', result.shaWritten],
     ['SHA-256 read back', result.shaRead],
     [
       'time',
-      `${(result.virtualMs / 1000).toFixed(3)} s virtual, ${(result.realMs / 1000).toFixed(2)} s real, engine ${result.engine}`,
+      `${(result.virtualMs / 1000).toFixed(3)} s virtual, ` +
+        `${(result.realMs / 1000).toFixed(2)} s real, engine ${result.engine}`,
     ],
     ['capture', `${here(result.capture)} (open it in Wireshark, or: perdure capture FILE)`],
     ['image', `${here(result.image)} (perdure inspect FILE)`],
@@ -196,7 +196,8 @@ function cutText({ cut, cutRecord }: DemoResult): string {
   if (cut === null) return 'none'
   return (
     `inside the commit of record ${cutRecord}: ${number(cut.chunks)} chunks pending on ` +
-    `${number(cut.lines)} lines, ${number(cut.chunksKept)} survived, ${number(cut.linesTorn)} lines torn ` +
+    `${number(cut.lines)} lines, ${number(cut.chunksKept)} survived, ` +
+    `${number(cut.linesTorn)} lines torn ` +
     `(${cut.mode}, ${cut.strategy})`
   )
 }

@@ -19,7 +19,7 @@ import {
 } from '../../boards/emulator/index.ts'
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError, RefusedError } from '../errors.ts'
 import type { RegionRequest } from '../management.ts'
 import { TUNNEL_PORT } from '../udp.ts'
 import type { Wire } from '../wire.ts'
@@ -133,7 +133,9 @@ async function serve(
 
 /** Formats a blank part where that is wanted, and makes the regions that were named. */
 async function prepare(dpu: Dpu, { region = [], create = false }: Options): Promise<void> {
-  const { state } = await dpu.status()
+  const { state, fault } = await dpu.status()
+  if (state === 'refused')
+    throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
   if (state === 'blank' && create) await dpu.format()
   for (const request of region) await dpu.provision(request)
 }

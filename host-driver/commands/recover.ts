@@ -1,10 +1,10 @@
 /**
  * `perdure recover IMAGE`: boots the part, which recovers it, and says per record what an
- * interruption left and what was done. `--discard` is the operator's decision about a lost record.
+ * interruption left and what was done. `--scan` looks at every record, also where nothing was under
+ * way; `--discard` is the operator's decision about a lost record.
  */
 
 import type { Command } from 'commander'
-import type { Dpu } from '../dpu.ts'
 import { ArgumentError } from '../errors.ts'
 import { engineOption, type RecordName, recordName } from './arguments.ts'
 import { LOST, OK } from './exit-codes.ts'
@@ -15,6 +15,7 @@ import { isAddress, openTarget } from './target.ts'
 interface Options {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
+  readonly scan?: boolean
   readonly discard?: readonly RecordName[]
 }
 
@@ -23,6 +24,7 @@ export function addRecover(program: Command): void {
     .command('recover')
     .description('start a part, which recovers it, and print the recovery report')
     .argument('<image>', 'an NVDIMM image')
+    .option('--scan', 'check every record as well, and repair what can be repaired')
     .option('--discard <region:record>', 'give a lost record up; may be repeated', recordName)
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
@@ -32,7 +34,7 @@ export function addRecover(program: Command): void {
 }
 
 async function recover(image: string, options: Options): Promise<number> {
-  const { json = false, engine, discard = [] } = options
+  const { json = false, engine, discard = [], scan = false } = options
   if (isAddress(image)) {
     throw new ArgumentError("a DPU recovers its part when it starts; see 'perdure inspect'")
   }
@@ -40,7 +42,10 @@ async function recover(image: string, options: Options): Promise<number> {
   const opened = await openTarget(image, { writes: true, ...(engine && { engine }) })
   try {
     const { dpu } = opened
-    for (const one of discard) await discardRecord(dpu, one)
+    for (const { name, slots } of scan ? await dpu.regions() : []) {
+      await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+    }
+    for (const { region, record } of discard) await dpu.discard(region, record)
     const [part, report, regions] = [await dpu.status(), await dpu.report(), await dpu.regions()]
     if (json) output.printJson({ image, part, report, discarded: discard })
     else sayReport(output, part, report, regions, (line) => output.print(line))
@@ -52,10 +57,4 @@ async function recover(image: string, options: Options): Promise<number> {
   } finally {
     await opened.close()
   }
-}
-
-async function discardRecord(dpu: Dpu, { region, record }: RecordName): Promise<void> {
-  const open = await dpu.openRegion(region)
-  if (record >= open.slots) throw new ArgumentError(`'${region}' has no record ${record}`)
-  await dpu.discard(region, record)
 }

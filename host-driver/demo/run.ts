@@ -1,7 +1,7 @@
 /**
  * The main job, end to end: a file is persisted record by record into the emulated DPU, the power
- * goes in the middle of a commit, the DPU boots again and recovers, the driver goes on, and the file
- * is read back.
+ * goes in the middle of a commit, the DPU boots again and recovers, the driver goes on, and the
+ * file is read back.
  *
  * What always holds: everything that looks like chance comes from the seed, so a run can be had
  * again; the verdict does not rest on what the DPU says of itself: what was acknowledged before the
@@ -234,7 +234,8 @@ class Demo {
     say(
       cutRecord === null
         ? 'no power cut is planned'
-        : `seed ${options.seed}: the power will go inside the commit of record ${cutRecord} of ${this.records}`,
+        : `seed ${options.seed}: the power will go inside the commit of record ${cutRecord} ` +
+            `of ${this.records}`,
     )
     const before = this.counts(dpu)
     await this.persistFile(region)
@@ -332,7 +333,8 @@ class Demo {
     const acknowledged = [...this.durable]
     this.options.say?.(
       `power cut: ${report.chunks} chunks of 8 bytes were pending, ${report.chunksKept} of them ` +
-        `survived (${report.mode}, ${report.strategy}); ${acknowledged.length} records were acknowledged`,
+        `survived (${report.mode}, ${report.strategy}); ` +
+        `${acknowledged.length} records were acknowledged`,
     )
     const { clock } = this
     clock.schedule(clock.nowUs + DARK_US, () => {

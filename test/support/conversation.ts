@@ -241,7 +241,7 @@ export function regionOf(body: Uint8Array): TestRegion {
   }
 }
 
-/** The frames of a WRITE_PERSIST, replicated form; the queue pair's PSN and operation id move on. */
+/** The frames of a replicated WRITE_PERSIST; PSN and operation id of the queue pair move on. */
 export function persistFrames(
   qp: TestQueuePair,
   region: { readonly rkey: number },

@@ -15,7 +15,8 @@ import { createHash } from 'node:crypto'
 import { bootDirect } from '../../boards/emulator/direct.ts'
 import { imageCount, images } from '../../boards/emulator/images.ts'
 import { EmulatedMachine, type Watch } from '../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import type { CutMode } from '../../boards/emulator/pieces.ts'
 import { Random } from '../../boards/emulator/random.ts'
 import {
   CHECK,
@@ -185,8 +186,10 @@ const GREETING: readonly Uint8Array[] = [
 ]
 
 /** What a rebooted card said of itself. */
-interface Greeting {
+export interface Greeting {
   readonly state: number
+  /** Why it was refused, or 0. */
+  readonly fault: number
   readonly report: readonly ReportLine[]
   readonly unsettled: number
   readonly rkey: number
@@ -195,13 +198,13 @@ interface Greeting {
 }
 
 /** Reads a whole slot over the wire; null after a NAK. */
-type Reader = (slot: number, length: number) => Uint8Array | null
+export type Reader = (slot: number, length: number) => Uint8Array | null
 
 /** What is done with a card that booted. */
-type Guest = (greeting: Greeting, read: Reader) => void
+export type Guest = (greeting: Greeting, read: Reader) => void
 
 /** Boots machines on a part, one inside the other where a recovery is itself cut. */
-class Booth {
+export class Booth {
   private readonly packets: Uint8Array[] = []
   private depth = 0
   private readonly frames = new Map<string, Uint8Array>()
@@ -264,10 +267,12 @@ function greetingOf(answers: readonly Sent[]): Greeting {
     if (header.fault === 0) bodies.set(header.attribute, answer.payload.subarray(mad.MAD_BODY))
   }
   const none = new Uint8Array(mad.MAD_BODY_BYTES)
+  const status = bodies.get(mad.ATTRIBUTE_STATUS)!
   const open = bodies.get(mad.ATTRIBUTE_OPEN) ?? none
   const connect = bodies.get(mad.ATTRIBUTE_CONNECT) ?? none
   return {
-    state: bodies.get(mad.ATTRIBUTE_STATUS)![mad.PART_STATE]!,
+    state: status[mad.PART_STATE]!,
+    fault: status[mad.PART_FAULT]!,
     report: reportLines(bodies.get(mad.ATTRIBUTE_REPORT) ?? none),
     unsettled: u32(open, mad.REGION_UNSETTLED),
     rkey: u32(open, mad.REGION_RKEY),
@@ -309,6 +314,8 @@ export interface Scenario {
   readonly nested?: number
   /** Visits so many images of a point at the most, chosen by the seed. */
   readonly sample?: number
+  /** What the adversary may choose between; 'chunk' if absent. */
+  readonly mode?: CutMode
 }
 
 /** How often one class of images was met, and what recovery made of it. */
@@ -340,15 +347,22 @@ export interface Findings {
 
 const WITNESSES = 5
 
+/** A write that a PSN brought. */
+export interface Named {
+  readonly record: RecordOracle
+  readonly version: number
+  readonly wait: number
+}
+
 /** Plays the clients: what it writes, the oracle knows. */
 export class Actor {
-  readonly card: Card
-  readonly region: TestRegion
+  card: Card
+  region: TestRegion
   readonly records: Map<number, RecordOracle> = new Map()
   readonly layout: RegionLayout
-  private readonly pairs: TestQueuePair[]
+  private pairs: TestQueuePair[]
   /** What each PSN of each client brought. */
-  private readonly carried = new Map<string, readonly [RecordOracle, number]>()
+  private readonly carried = new Map<string, Named>()
   private readonly checked: boolean
   /** Called behind each burst. */
   ended: () => void = () => {}
@@ -389,7 +403,8 @@ export class Actor {
     const operation = qp.operation
     record.versions.push({ data, client: 7 + client, operation })
     record.started = record.versions.length - 1
-    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, [record, record.started])
+    const named = { record, version: record.started, wait }
+    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
     return frame!
   }
 
@@ -399,16 +414,61 @@ export class Actor {
     this.ended()
   }
 
+  /**
+   * Starts the part again, on a new card. What each record then is, is where it goes on from:
+   * whatever was begun and did not last must not come back.
+   */
+  restart(): void {
+    const part = this.card.nvdimm
+    this.card = new Card(part)
+    this.region = this.card.open(NAME)
+    this.pairs = [this.card.connect(4096, 0, 7), this.card.connect(4096, 0, 8)]
+    this.carried.clear()
+    for (const record of this.records.values()) {
+      const version = record.statesIn(part.durable)[0]!
+      this.records.set(record.record, record.from(version))
+    }
+  }
+
+  /** The records that a PERSIST_ACK speaks of as durable. */
+  namedBy(sent: Sent): Named[] {
+    if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return []
+    const { firstPsn, lastPsn } = sent.paeth!
+    const named: Named[] = []
+    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
+      named.push(this.carried.get(`${sent.packet.destQp} ${psn}`)!)
+      if (psn === lastPsn) return named
+    }
+  }
+
   /** Takes note of a frame that left. */
   noteFrame(sent: Sent): void {
-    if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return
-    const { firstPsn, lastPsn, copies } = sent.paeth!
-    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      const [record, version] = this.carried.get(`${sent.packet.destQp} ${psn}`)!
+    for (const { record, version } of this.namedBy(sent)) {
       record.acknowledged = Math.max(record.acknowledged, version)
-      if (copies >= 2) record.acknowledgedTwice = Math.max(record.acknowledgedTwice, version)
-      if (psn === lastPsn) return
+      if (sent.paeth!.copies < 2) continue
+      record.acknowledgedTwice = Math.max(record.acknowledgedTwice, version)
     }
+  }
+
+  /** Takes note of what a command is about to store. */
+  noteCommand(op: number, words: Float64Array, at: number): void {
+    const from = words[at + FROM]!
+    if (op !== COPY_CLEAN || from >= NVDIMM_SPACE) return
+    const image = this.card.machine.packets.slice(from, from + words[at + LENGTH]!)
+    this.noteStore(words[at + TO]! - NVDIMM_SPACE, image)
+  }
+
+  /** What a READ of the whole slot brings, as hex, and what it should by the medium. */
+  read(slot: number): string | null {
+    const data = this.card.read(this.pairs[0]!, this.region, slot, 0, this.region.capacity)
+    return data === null ? null : Buffer.from(data).toString('hex')
+  }
+
+  expected(slot: number): string {
+    const record = this.record(slot)
+    const data = Buffer.alloc(this.region.capacity)
+    data.set(record.versions[record.started]!.data)
+    return data.toString('hex')
   }
 
   /** Takes note of the sequence under which an image goes to copy A. */
@@ -555,7 +615,7 @@ class Explorer {
     let fenceAt = -1
     const own: Watch = {
       onCommand: (number, op, words, at) => {
-        if (op === COPY_CLEAN) this.noteStore(words, at)
+        actor.noteCommand(op, words, at)
         if (this.takeSent() && this.exploring) this.visitPoint('behind a frame')
         if (number === fenceAt || op !== FENCE) return
         actor.fencesInBurst += 1
@@ -573,13 +633,6 @@ class Explorer {
       },
     }
     card.machine.observe(joined([...this.always, own]))
-  }
-
-  private noteStore(words: Float64Array, at: number): void {
-    const from = words[at + FROM]!
-    if (from >= NVDIMM_SPACE) return
-    const image = this.card.machine.packets.slice(from, from + words[at + LENGTH]!)
-    this.actor.noteStore(words[at + TO]! - NVDIMM_SPACE, image)
   }
 
   /** Takes note of what left since the last call; was there anything? */
@@ -602,10 +655,11 @@ class Explorer {
     findings.points += 1
     this.point = `point ${findings.points}, ${point}`
     this.outside = this.outsideNow()
-    const count = imageCount(part)
+    const mode = this.scenario.mode ?? 'chunk'
+    const count = imageCount(part, mode)
     const share = (this.scenario.sample ?? Number.POSITIVE_INFINITY) / count
     findings.subsets += 2 ** chunksPending(part)
-    images(part, 'chunk', (image) => {
+    images(part, mode, (image) => {
       if (share < 1 && !this.random.chance(share)) return
       findings.images += 1
       this.visitImage(image > count * LATE)
@@ -926,4 +980,73 @@ export function overOwn({ wait, copies }: Level): Scenario {
       actor.idle()
     },
   }
+}
+
+/** What a part may be made of: the images of one record and of its lane, as the firmware wrote them. */
+export interface Media {
+  readonly layout: RegionLayout
+  /** The part with the old record in every copy and no lane set. */
+  readonly content: Uint8Array
+  /** The record before and after: whole slots. */
+  readonly old: Uint8Array
+  readonly fresh: Uint8Array
+  readonly oldData: Uint8Array
+  readonly freshData: Uint8Array
+  /** The lane in phase A and in phase B. */
+  readonly laneA: Uint8Array
+  readonly laneB: Uint8Array
+}
+
+/** Writes record 0 twice, the second time at that level, and keeps what went by. */
+export function mediaOf(level: Level, shape: RegionShape = {}, bytes: number = PART_BYTES): Media {
+  const card = new Card(bytes)
+  card.format()
+  const actor = new Actor(card, { copies: level.copies, ...shape }, true)
+  const { capacity } = actor.region
+  const oldData = dataOf(capacity, 11)
+  const freshData = dataOf(capacity, 12)
+  for (let slot = 1; slot < Math.min(4, actor.region.slots); slot++) {
+    actor.write({ slot, data: dataOf(capacity, 20 + slot), wait: 2 })
+  }
+  actor.write({ slot: 0, data: oldData, wait: 2 })
+  actor.idle()
+  // A fence that makes the clearing of the lanes durable, and nothing else.
+  card.nvdimm.fence()
+  const at = copyAt(actor.layout, 0, 0)
+  const slotNow = (): Uint8Array => card.nvdimm.durable.slice(at, at + actor.layout.stride)
+  const laneNow = (): Uint8Array => card.nvdimm.durable.slice(LANES_AT, LANES_AT + LINE_BYTES)
+  const content = card.nvdimm.durable.slice()
+  const old = slotNow()
+  const lanes: Uint8Array[] = []
+  card.machine.observe({
+    onCommand: (_, op) => {
+      if (op === FENCE) lanes.push(laneNow())
+    },
+  })
+  actor.write({ slot: 0, data: freshData, wait: level.wait })
+  const [, laneA, , laneB] = lanes
+  return {
+    layout: actor.layout,
+    content,
+    old,
+    fresh: slotNow(),
+    oldData,
+    freshData,
+    laneA: laneA!,
+    laneB: laneB!,
+  }
+}
+
+/** A part with exactly these copies of record 0, and that lane. */
+export function partOf(
+  media: Media,
+  copies: readonly Uint8Array[],
+  lane: Uint8Array | null = null,
+): Nvdimm {
+  const content = media.content.slice()
+  copies.forEach((copy, i) => {
+    content.set(copy, copyAt(media.layout, i, 0))
+  })
+  if (lane !== null) content.set(lane, LANES_AT)
+  return new Nvdimm({ bytes: content.length, content })
 }

@@ -290,6 +290,14 @@ export class RecordOracle {
     this.sequences.set(version, sequence)
   }
 
+  /** The same record, begun with what that version left. */
+  from(version: number): RecordOracle {
+    const next = new RecordOracle(this.region, this.record, this.versions[version]!, this.checked)
+    const sequence = this.sequences.get(version)
+    if (sequence !== undefined) next.sequences.set(0, sequence)
+    return next
+  }
+
   /** The number of the version that these bytes are, wholly; -1 for none: torn. */
   versionOf(copy: Uint8Array): number {
     const name = Buffer.from(copy.buffer, copy.byteOffset, copy.length).toString('latin1')
