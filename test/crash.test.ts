@@ -69,11 +69,9 @@ test('X-2: two records in one group: every crash leaves each old or new', () => 
       name: `${wait}of2, two records in one group`,
       before: (actor) => {
         actor.write({ slot: 0, data: one[0], wait: 2 }, { slot: 2, data: other[0], wait: 2 })
-        actor.idle()
       },
       during: (actor) => {
         actor.write({ slot: 0, data: one[1], wait }, { slot: 2, data: other[1], wait })
-        actor.idle()
       },
     }
     expectNone(scenario, 2 * 2 ** 12)
@@ -204,7 +202,7 @@ function cutRecovery(actor: Actor, random: Random): void {
   cut(part, { random })
 }
 
-test('D-1, X-2: a record shorter or longer than the one before it', () => {
+test('D-1, X-2: a record shorter or longer than the one before it, a sample of its crashes', () => {
   for (const [before, after] of [
     [16, 128],
     [128, 16],
@@ -227,7 +225,7 @@ test('D-1, X-2: a record shorter or longer than the one before it', () => {
         })
         actor.idle()
       },
-      sample: 2 ** 13,
+      sample: 2 ** 10,
     }
     expectNone(scenario, 100)
   }
@@ -240,16 +238,17 @@ function long(data: Uint8Array, length: number): Uint8Array {
   return bytes
 }
 
-test('D-4: four copies at every level: whole at every crash, and cut with a media error', () => {
+test('D-4: four copies at every level: whole at every crash; 2of4 with a media error, too', () => {
   for (const wait of [1, 2, 3, 4]) {
     const level = { wait, copies: 4 }
-    const mediaErrors = wait > 1 ? [{ lines: 'copies' } as const] : []
+    const mediaErrors = wait === 2 ? [{ lines: 'copies' } as const] : []
     expectNone({ ...overSimilar(level), mediaErrors }, 4 * 2 ** 8)
   }
 })
 
 for (const mode of ['strict', 'prefix', 'line'] as const) {
-  test(`X-2: 256 bytes at 2of2 under the adversary "${mode}": wholly old or wholly new`, () => {
+  const share = mode === 'prefix' ? 'a sample of ' : ''
+  test(`X-2: 256 bytes at 2of2, ${share}all that adversary "${mode}" may leave: old or new`, () => {
     const scenario: Scenario = {
       name: `2of2, 256 bytes, ${mode}`,
       shape: { capacity: 256, slots: 2 },

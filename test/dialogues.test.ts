@@ -72,7 +72,7 @@ for (const name of ['duplicate-write', 'sequence-nak-once', 'psn-wrap']) {
   })
 }
 
-test('every answer of a dialogue carries the standard ICRC and goes back where it came from', () => {
+test('every answer carries the standard ICRC and goes back where its request came from', () => {
   const { beginning, steps } = scenarioOf('duplicate-write')
   const dialogue = new Dialogue(beginning, steps[0]!.frame)
   for (const { bytes, packet } of dialogue.serve(...steps.map((step) => step.frame))) {

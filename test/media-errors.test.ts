@@ -197,7 +197,7 @@ describe('one line refuses the store', () => {
         const hits = HITS.filter(
           (hit) => hit.place === place && hit.level === level && hit.group === group,
         )
-        test(`P1-11: at ${place}, level ${level}, in a group of ${group}: only the record that it hit is refused`, () => {
+        test(`P1-11: ${place}, level ${level}, group of ${group}: no other record suffers`, () => {
           expect(hits.length).toBeGreaterThan(0)
           for (const hit of hits) {
             try {
@@ -213,7 +213,7 @@ describe('one line refuses the store', () => {
 })
 
 describe('more than one line refuses', () => {
-  test('X-1, P1-11: a burst of 32 connections with several bad second copies confirms no record falsely', () => {
+  test('X-1, P1-11: 32 connections and several bad second copies: no false receipt', () => {
     for (const bad of [[3], [3, 9], [0, 1, 2], [3, 9, 20, 31], [30, 31]]) {
       const card = new Card(1 << 18).format()
       const region = card.provision({ slots: 32 })
@@ -237,7 +237,7 @@ describe('more than one line refuses', () => {
     }
   })
 
-  test('P1-11: every line of a whole group refuses: every record is refused, and stays as it was', () => {
+  test('P1-11: a whole group is refused: every record stays readable', () => {
     for (const copy of [0, 1]) {
       const one = setting(2)
       for (let slot = 0; slot < 8; slot++) {
@@ -318,7 +318,7 @@ describe('any mix of records on a medium with bad lines', () => {
     { minLength: 1, maxLength: 3 },
   )
 
-  test(`P1-11, X-1: each record is answered once, and one that is confirmed is found, now and after a reboot (seed ${SEED})`, () => {
+  test(`P1-11, X-1: each is answered once, and found if confirmed (seed ${SEED})`, () => {
     fc.assert(
       fc.property(fc.constantFrom(2, 3), bursts, (copies, parts) => {
         const one = setting(copies)
@@ -373,13 +373,13 @@ describe('any mix of records on a medium with bad lines', () => {
           })
         }
       }),
-      { seed: SEED, numRuns: 400 },
+      { seed: SEED, numRuns: 250 },
     )
   })
 })
 
 describe('a line that cannot be read', () => {
-  test('X-1: a record that is written over a media error is readable in every copy it was confirmed in', () => {
+  test('X-1: a record written over a media error is readable in every copy confirmed', () => {
     for (const copy of [0, 1]) {
       for (const slotLine of [0, 1, 2]) {
         const one = setting(2)
@@ -422,7 +422,7 @@ describe('a line that cannot be read', () => {
 })
 
 describe('plain WRITE', () => {
-  test('what the medium does not take ends the connection with NAK 0x63, and only that connection', () => {
+  test('what the medium does not take ends its connection with NAK 0x63, and no other', () => {
     const one = setting(2)
     const bytes = one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
     const [good, bad] = [one.card.connect(), one.card.connect()]

@@ -117,7 +117,7 @@ describe('a fresh region', () => {
     }
   })
 
-  test('P1-1, D-1: a region of fixed length refuses another length, and its media stay untouched', () => {
+  test('P1-1, D-1: a region of fixed length refuses another length, media untouched', () => {
     const one = setting({ flags: mad.REGION_FIXED_LENGTH, capacity: 100 })
     const before = contentOf(one.card)
     for (const length of [0, 1, 99]) {
@@ -170,7 +170,7 @@ describe('the copy and its check code', () => {
     }
   })
 
-  test('D-3: each region has its own key, and a later write of a record has a later sequence', () => {
+  test('D-3: each region has its own key, and each later write a later sequence', () => {
     const one = setting()
     const other = one.card.provision({ name: 'other' })
     expect(hexOf(other.key)).not.toBe(hexOf(one.region.key))
@@ -248,7 +248,7 @@ describe('the order on the persistence log', () => {
     ])
   })
 
-  test('P1-12: the next write of a record begins when the last one is durable in every copy', () => {
+  test('P1-12: the next write of a record waits until the last is durable in every copy', () => {
     const one = setting()
     const frames = [1, 2, 3].flatMap((i) => persistFrames(one.qp, one.region, 4, dataOf(64, i)))
     const events = watched(one, () => one.card.serve(...frames))
@@ -414,7 +414,7 @@ describe('the forms of the request', () => {
     },
   )
 
-  test('P1-3: the key of another region, or of another domain, is no permission for the second copy', () => {
+  test('P1-3: the key of another region or domain is no permission for the second copy', () => {
     for (const domain of [0, 5]) {
       const one = setting()
       const other = one.card.provision({ name: 'other', domain })
@@ -785,7 +785,7 @@ describe('fail closed (D-13)', () => {
 })
 
 describe('receipts', () => {
-  test('D-5, D-6: a receipt names kind, range, operation, incarnation, copies and mechanism', () => {
+  test('D-5, D-6: a receipt names range, operation, incarnation, copies and mechanism', () => {
     const one = setting()
     const base = one.qp.psn
     const frames = [3, 4, 5].flatMap((slot) =>
@@ -826,7 +826,7 @@ describe('receipts', () => {
     for (const [psn, operation] of named) expect(operation).toBe(psn! + 1)
   })
 
-  test('records of both levels in one burst have receipts of their own level, and of no other', () => {
+  test('records of both levels in one burst have receipts of their own level alone', () => {
     const one = setting({ slots: 20 })
     const base = one.qp.psn
     const waits = [1, 1, 2, 1, 2, 2, 1]
@@ -879,7 +879,7 @@ describe('receipts', () => {
 })
 
 describe('duplicates (X-3)', () => {
-  test('X-3: a repeated request in any position changes no media and earns the same receipt', () => {
+  test('X-3: a request repeated in any position changes no media, earns the same receipt', () => {
     const waits = [1, 2, 2, 1, 2, 2]
     for (let again = 0; again < waits.length; again++) {
       const one = setting()
@@ -915,7 +915,7 @@ describe('duplicates (X-3)', () => {
     expect([sequence(1) - sequence(0), sequence(2) - sequence(1)]).toEqual([1, 1])
   })
 
-  test('X-3, N3: with other bytes it changes nothing; under another operation it earns no receipt', () => {
+  test('X-3, N3: other bytes change nothing, and another operation earns nothing', () => {
     const one = setting()
     const base = one.qp.psn
     persist(one, 1, dataOf(64, 1))

@@ -245,7 +245,7 @@ describe('rights and domains on the wire (N15)', () => {
     return FAULTS.find((row) => row.code === 0x62 && card.counter(row.name) === 1)!.name
   }
 
-  test('a region of records takes records and is read; a region of bytes takes bytes and is read', () => {
+  test('a region of records takes records, a region of bytes takes bytes, both are read', () => {
     const said = (['persist', 'write', 'read'] as const).map((operation) => [
       askFor(operation, mad.KIND_RECORDS, 0, 0),
       askFor(operation, mad.KIND_BYTES, 0, 0),

@@ -528,7 +528,7 @@ describe('answers', () => {
     { copies: 3, level: 2, fences: 5 },
     { copies: 4, level: 4, fences: 6 },
   ])(
-    'a burst of 32 records at level $level of $copies has $fences fences, one ACK and one PERSIST_ACK',
+    '32 records at level $level of $copies: $fences fences, one ACK and one PERSIST_ACK',
     ({ copies, level, fences }) => {
       const card = new Card(1 << 19).format()
       const region = card.provision({ slots: 32, copies })
@@ -715,7 +715,7 @@ describe('room for messages of several packets', () => {
     expect(persistAcks(sent)[0]!.status).toBe(0)
   })
 
-  test('without room a message is refused by its status, stores nothing, and the queue pair lives', () => {
+  test('without room a message is refused by a status, and the queue pair lives', () => {
     const card = new Card().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     const pairs = Array.from({ length: STAGING_BUFFERS }, () => card.connect(256))
@@ -760,7 +760,7 @@ describe('room for messages of several packets', () => {
     expect(card.counter('STAGING')).toBe(0)
   })
 
-  test('a queue pair that failed while it gathered gives its room back to the one in its place', () => {
+  test('a queue pair that failed while it gathered gives its room back in the end', () => {
     const card = new Card(1 << 18).format()
     const region = card.provision({ capacity: LENGTH_BYTES })
     for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 5) / 64)

@@ -422,7 +422,10 @@ export class Actor {
     const part = this.card.nvdimm
     this.card = new Card(part)
     this.region = this.card.open(NAME)
-    this.pairs = [this.card.connect(4096, 0, 7), this.card.connect(4096, 0, 8)]
+    this.pairs = this.pairs.map(({ operation }, i) => ({
+      ...this.card.connect(4096, 0, 7 + i),
+      operation,
+    }))
     this.carried.clear()
     for (const record of this.records.values()) {
       const version = record.statesIn(part.durable)[0]!
