@@ -40,7 +40,13 @@ import { scrub } from './serve/scrub.ts'
 import { receiveWrite, runPrelude } from './serve/write.ts'
 import { count, type State, touch } from './state.ts'
 import { answer } from './transport/acknowledge.ts'
-import { findQueuePair, MESSAGE_NONE, type QueuePair, STATE_ERROR } from './transport/queue-pair.ts'
+import {
+  findQueuePair,
+  MESSAGE_NONE,
+  type QueuePair,
+  STATE_ERROR,
+  STATE_OPEN,
+} from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
@@ -142,6 +148,7 @@ function execute(
 function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
   if (fault === SEQUENCE_AGAIN || FAULTS[fault]!.answer !== 'nak') return
   settleBurst(state)
+  if (qp.state !== STATE_OPEN) return
   touch(state, qp)
   if (fault === SEQUENCE) {
     qp.nakSent = true

@@ -85,5 +85,5 @@ if (LANES < BURST_FRAMES) throw new Error('a group must fit into the lanes')
 // group: per record a pad, two check codes, a lane, a phase word, every copy and a receipt; the
 // lanes of the last group and the fences on top.
 const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 3)
-const GROUP_COMMANDS = BURST_FRAMES * (6 + COPIES_MAX) + LANES + 2 + COPIES_MAX
+const GROUP_COMMANDS = BURST_FRAMES * (7 + 2 * COPIES_MAX) + LANES + 2 + COPIES_MAX
 if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')

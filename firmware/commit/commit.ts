@@ -27,6 +27,7 @@
 
 import { assert } from '../assert.ts'
 import {
+  append,
   type CommandList,
   checkCode,
   copy,
@@ -101,10 +102,14 @@ export interface Commit {
   readonly dirtyLanes: Uint8Array
   /** Lanes that must be left as they are, because a repair failed: 1. */
   readonly retiredLanes: Uint8Array
+  /** Of a retired lane: the record whose first copy alone is new and acknowledged, or null. */
+  readonly held: (Intent | null)[]
   /** Lanes that are not retired: no group may have more records. */
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
+  /** Items of the group that closed the part before its first copies were sure to stay. */
+  doubtful: number
   /** Appends the acknowledgements that are due when so many copies are durable. */
   acknowledge: (copies: number) => void
   /** Where each stage ends in the list. */
@@ -137,8 +142,10 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     sequenceHigh: 0,
     dirtyLanes: new Uint8Array(LANES),
     retiredLanes: new Uint8Array(LANES),
+    held: new Array<Intent | null>(LANES).fill(null),
     usableLanes: LANES,
     closed: PASS,
+    doubtful: 0,
     acknowledge: nobody,
     ends: new Int32Array(STAGES),
   }
@@ -229,6 +236,7 @@ export function commitGroup(commit: Commit): void {
     abandon(commit, stage)
     return
   }
+  commit.dirtyLanes.fill(0)
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     commit.dirtyLanes[item.lane] = 1
@@ -293,13 +301,13 @@ function composeLanes(commit: Commit): void {
     composeImage(list, item)
     writeIntent(commit.words, line, item)
     checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
+    append(list, hal.CLEAR_POISON, 0, laneAddress(item.lane), LINE_BYTES, 0)
     copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1)
     dirty[item.lane] = 0
   }
   for (let lane = 0; lane < LANES; lane++) {
     if (dirty[lane] === 0) continue
-    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
-    dirty[lane] = 0
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
   }
   fence(list)
   commit.ends[STAGE_LANES] = list.count
@@ -319,7 +327,9 @@ function composeCopy(commit: Commit, c: number): void {
     const item = commit.items[i]!
     if (item.fault !== PASS || c >= item.region.copies) continue
     const to = slotAddress(item.region, c, item.slot)
-    copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
+    const bytes = imageBytes(item.length)
+    append(list, hal.CLEAR_POISON, 0, to, bytes, 0)
+    copyClean(list, item.imageAt, to, bytes, i + 1)
   }
   fence(list)
   if (c > 0) commit.acknowledge(c + 1)
@@ -354,6 +364,10 @@ function survive(commit: Commit, stage: number, index: number): boolean {
   const result = resultOf(commit.list, index)
   const tag = tagOf(commit.list, index)
   assert(result !== hal.BAD_COMMAND, 'the commit names only memory that exists')
+  if (result === hal.MEDIA_ERROR && tag < 0) {
+    retireLane(commit, -1 - tag)
+    return true
+  }
   if (result === hal.MEDIA_ERROR && tag > 0) {
     const item = commit.items[tag - 1]!
     item.fault = MEDIA
@@ -368,8 +382,7 @@ function survive(commit: Commit, stage: number, index: number): boolean {
 
 /**
  * The part takes nothing more. What was acknowledged stands behind its fence; all else is refused.
- * A first copy that was not fenced is not shown to readers: the second goes back over it, for the
- * loads of this power-on; after the next one the lane, left as it is, says the same.
+ * A first copy that recovery may still take back is not shown to readers: see `firstCopy`.
  */
 function abandon(commit: Commit, stage: number): void {
   const durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
@@ -378,13 +391,28 @@ function abandon(commit: Commit, stage: number): void {
     if (item.fault !== PASS) continue
     item.durable = durable
     if (durable < item.wait) item.fault = commit.closed
-    if (stage === STAGE_FIRST_COPY) {
-      const from = slotAddress(item.region, 1, item.slot)
-      copy(commit.list, from, slotAddress(item.region, 0, item.slot), item.region.stride)
-    }
   }
-  runAll(commit.list)
+  // Nothing is added any more, so the items stay what they are.
+  if (stage <= STAGE_PHASE) commit.doubtful = commit.count
   for (let i = 0; i < commit.count; i++) retireLane(commit, commit.items[i]!.lane)
+}
+
+/** The first copy of the record that no recovery takes back. */
+export function firstCopy(commit: Commit, region: Region, slot: number): number {
+  for (let i = 0; i < commit.doubtful; i++) {
+    const item = commit.items[i]!
+    if (item.slot === slot && item.region === region) return 1
+  }
+  return 0
+}
+
+/** What a retired lane says of a record: no copy with an earlier sequence may stand for it. */
+export function heldIntent(commit: Commit, region: Region, slot: number): Intent | null {
+  for (let lane = 0; lane < LANES; lane++) {
+    const held = commit.held[lane]!
+    if (held !== null && held.record === slot && held.regionId === region.id) return held
+  }
+  return null
 }
 
 /** Clears the lanes of the last group, lazily: no fence is needed, as nothing depends on it. */

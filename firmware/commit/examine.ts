@@ -128,8 +128,11 @@ export function copiesSame(
   return resultOf(list, 0) === EQUAL
 }
 
+/** The sequence of a header or of an intent. */
+type Sequence = Pick<SlotHeader, 'sequenceLow' | 'sequenceHigh'>
+
 /** Is the sequence of `a` later than that of `b`? */
-export function sequenceAfter(a: SlotHeader, b: SlotHeader): boolean {
+export function sequenceAfter(a: Sequence, b: Sequence): boolean {
   if (a.sequenceHigh !== b.sequenceHigh) return a.sequenceHigh > b.sequenceHigh
   return a.sequenceLow > b.sequenceLow
 }

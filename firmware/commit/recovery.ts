@@ -21,8 +21,8 @@ import {
   copyClean,
   fence,
   resultOf,
-  run,
   runAll,
+  tagOf,
 } from '../command-list.ts'
 import { type Fault, FLUSH, NOT_ARMED, PASS } from '../fault.ts'
 import { CLEAR_POISON, EQUAL, MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'
@@ -193,7 +193,7 @@ function codeAt(lane: number): number {
  * Reads the lanes and settles what they name. Returns whether a lane could not be read, so that
  * everything must be scanned. The lanes themselves are not yet cleared: see `clearAllLanes`.
  */
-export function recoverLanes(recovery: Recovery): boolean {
+export function recoverLanes(recovery: Recovery, trusted: boolean): boolean {
   const { list, words } = recovery
   for (let lane = 0; lane < LANES; lane++) {
     copy(list, laneAddress(lane), lineAt(lane), LINE_BYTES)
@@ -206,11 +206,11 @@ export function recoverLanes(recovery: Recovery): boolean {
     else if (!laneClear(words, lineAt(lane))) active.push(lane)
   }
   recovery.report.linesRead += LANES
-  for (let i = 0; i < active.length; i++) recoverLane(recovery, active[i]!)
+  for (let i = 0; i < active.length; i++) recoverLane(recovery, active[i]!, trusted)
   return unreadable
 }
 
-function recoverLane(recovery: Recovery, lane: number): void {
+function recoverLane(recovery: Recovery, lane: number, trusted: boolean): void {
   const { list, words, regions } = recovery
   checkCode(list, lineAt(lane) + LANE_CHECKED_AT, codeAt(lane), LANE_CHECKED_BYTES, KEYS_AT)
   compare(list, codeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
@@ -225,19 +225,26 @@ function recoverLane(recovery: Recovery, lane: number): void {
     return
   }
   recovery.report.lanesActive += 1
-  settleRecord(recovery, region, intent.record, lane, phase, intent)
+  if (trusted) settleRecord(recovery, region, intent.record, lane, phase, intent)
+  else settleRecord(recovery, region, intent.record, lane, PHASE_NONE, null)
 }
 
 /** Clears the lanes, once what they named is settled, fenced, and where lost, listed. */
 export function clearAllLanes(recovery: Recovery): Fault {
-  const { list } = recovery
+  const { list, keptLanes } = recovery
   for (let lane = 0; lane < LANES; lane++) {
-    if (recovery.keptLanes[lane] !== 0) continue
+    if (keptLanes[lane] !== 0) continue
     append(list, CLEAR_POISON, 0, laneAddress(lane), LINE_BYTES, 0)
-    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, lane + 1)
   }
-  fence(list)
-  return run(list) < 0 ? PASS : FLUSH
+  const end = fence(list)
+  runAll(list)
+  // A line that takes nothing is not used again; the sequence tells that its intent is an old one.
+  for (let i = 0; i < end; i++) {
+    if (tagOf(list, i) > 0 && resultOf(list, i) !== 0) keptLanes[tagOf(list, i) - 1] = 1
+  }
+  const result = resultOf(list, end)
+  return result === 0 ? PASS : closedBy(result)
 }
 
 /** Looks at records [first, last) of the region with their check codes, and repairs. */

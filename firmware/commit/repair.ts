@@ -37,6 +37,7 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   settle(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
+    if (item.acknowledged) commit.held[item.lane] = { ...item }
     item.region.unsettled += 1
     return false
   }

@@ -10,12 +10,14 @@
  */
 
 import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
-import { CLEAR_POISON } from '../hal.ts'
+import { CLEAR_POISON, FLUSH } from '../hal.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { CASES, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
-import type { Intent } from './lane.ts'
+import { type Intent, PHASE_NONE } from './lane.ts'
 import { imageBytes } from './slot.ts'
+
+const CLEAN = CASES.findIndex((row) => row.phase === PHASE_NONE && row.then === 'none')
 
 /** What was decided and done for one record. */
 export interface Outcome {
@@ -47,6 +49,18 @@ function isCurrent(examination: Examination, b: number, intent: Intent | null): 
   return header.sequenceLow === intent.sequenceLow && header.sequenceHigh === intent.sequenceHigh
 }
 
+/**
+ * Does a valid copy carry a later sequence than the intent? Then the lane is a stale one that the
+ * medium did not let us clear, and its phase says nothing about what stands in the slots now.
+ */
+function isStale(examination: Examination, copies: number, intent: Intent): boolean {
+  for (let c = 0; c < copies; c++) {
+    const copy = examination.copies[c]!
+    if (copy.valid && sequenceAfter(copy.header, intent)) return true
+  }
+  return false
+}
+
 /** Examines the record and decides by the table. `intent` is null in a scan. */
 export function judgeRecord(
   list: CommandList,
@@ -59,17 +73,19 @@ export function judgeRecord(
   into: Outcome,
 ): void {
   examineCopies(list, words, examination, region, slot, 0, region.copies)
+  const stale = intent !== null && isStale(examination, region.copies, intent)
+  const spoken = stale ? null : intent
   const copies = examination.copies
   into.validMask = 0
   for (let c = 0; c < region.copies; c++) if (copies[c]!.valid) into.validMask |= 1 << c
   const b = secondCopy(examination, region.copies)
   const facts: CopyFacts = {
-    phase,
+    phase: stale ? PHASE_NONE : phase,
     aValid: copies[0]!.valid,
     bValid: copies[b]!.valid,
     same: copiesSame(list, examination, region, slot, 0, b),
-    bCurrent: copies[b]!.valid && isCurrent(examination, b, intent),
-    early: intent !== null && intent.wait === 1,
+    bCurrent: copies[b]!.valid && isCurrent(examination, b, spoken),
+    early: spoken !== null && spoken.wait === 1,
   }
   into.row = judgeCopies(facts)
   const then = CASES[into.row]!.then
@@ -97,14 +113,18 @@ export function repairRecord(
     if (c === into.kept) continue
     if (!copiesSame(list, examination, region, slot, into.kept, c)) stale |= 1 << c
   }
-  if (stale === 0) return
   for (let c = 0; c < region.copies; c++) {
-    if ((stale & (1 << c)) === 0) continue
     const to = slotAddress(region, c, slot)
+    if ((stale & (1 << c)) === 0) {
+      // What is the same may still be on its way: a store that was refused half-way was not cleaned.
+      if (into.row !== CLEAN) append(list, FLUSH, 0, to, bytes, 0)
+      continue
+    }
     append(list, CLEAR_POISON, 0, to, bytes, 0)
     copyClean(list, from, to, bytes, 0)
     into.repaired += 1
   }
+  if (list.count === 0) return
   fence(list)
   const failed = run(list)
   if (failed >= 0) into.failure = resultOf(list, failed)

@@ -78,8 +78,9 @@ function bringUp(state: State): Fault {
   for (let i = 0; i < regionCountOf(superblock); i++) installRegion(state, i)
   const recovery = createRecovery(state)
   state.recovery = recovery
-  const blind = recoverLanes(recovery)
   const unsafe = facts.dirtyShutdowns !== dirtyCountOf(superblock) || (health & SAVE_FAILED) !== 0
+  // A save that failed may have taken back a phase word and not the slots, or the reverse.
+  const blind = recoverLanes(recovery, !unsafe)
   if (blind || unsafe) scanEverything(state)
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed

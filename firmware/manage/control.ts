@@ -50,6 +50,7 @@ import {
   freeNumber,
   openQueuePair,
   type QueuePair,
+  STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
@@ -328,7 +329,7 @@ function existingPair(
 ): QueuePair | null {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp === null || qp.peerNumber !== peerNumber) continue
+    if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null
@@ -391,6 +392,7 @@ function scan(call: Call): Fault {
   const first = u32(bytes, at + mad.SCAN_RECORD)
   if (region === null || region.kind !== KIND_RECORDS) return NO_REGION
   if (first > region.slots) return REQUEST
+  if (state.commit.closed !== PASS) return state.commit.closed
   const last = Math.min(region.slots, first + SCAN_RECORDS)
   const { report } = state.recovery
   const repaired = report.repaired

@@ -103,12 +103,15 @@ export interface RegionEntry {
 export interface Superblock {
   readonly words: Int32Array
   readonly bytes: Uint8Array
+  /** The page to be written first: never the one that alone is whole and current. */
+  first: number
 }
 
 export function createSuperblock(memory: ArrayBuffer): Superblock {
   return {
     words: new Int32Array(memory, SUPERBLOCK_AT, SUPERBLOCK_BYTES / 4),
     bytes: new Uint8Array(memory, SUPERBLOCK_AT, SUPERBLOCK_BYTES),
+    first: 0,
   }
 }
 
@@ -272,9 +275,14 @@ function writePage(list: CommandList, sb: Superblock, page: number): void {
 export function writeSuperblock(list: CommandList, sb: Superblock): Fault {
   put64(sb.words, UPDATE, get64(sb.words, UPDATE) + 1)
   seal(list, sb)
-  writePage(list, sb, 0)
-  writePage(list, sb, 1)
-  return run(list) < 0 ? PASS : FLUSH
+  const { first } = sb
+  writePage(list, sb, first)
+  const firstEnd = list.count
+  writePage(list, sb, 1 - first)
+  const failed = run(list)
+  // A page that failed half-way is the first to be written again; the other one is whole.
+  if (failed >= firstEnd) sb.first = 1 - first
+  return failed < 0 ? PASS : FLUSH
 }
 
 /** Lays out an empty part. The caller has found it BLANK. */
@@ -284,6 +292,7 @@ export function formatPart(
   deviceId: Uint8Array,
   partBytes: number,
 ): Fault {
+  sb.first = 0
   sb.words.fill(0)
   sb.words[MAGIC] = MAGIC_LOW
   sb.words[MAGIC + 1] = MAGIC_HIGH
@@ -369,6 +378,8 @@ export function readSuperblock(list: CommandList, sb: Superblock, partBytes: num
   if (!a.valid && !b.valid) return refusal(a, b)
   const later = a.valid && b.valid && get64(b.words, UPDATE) > get64(a.words, UPDATE)
   if (!a.valid || later) sb.words.set(b.words)
+  const behind = !b.valid || get64(b.words, UPDATE) < get64(a.words, UPDATE)
+  sb.first = a.valid && behind ? 1 : 0
   if (get64(sb.words, PART_BYTES) > partBytes) return TRUNCATED
   return PASS
 }

@@ -42,6 +42,6 @@ export function commitNow(state: State): void {
     if (staging >= 0) state.stagingOwner[staging] = -1
   }
   commit.count = 0
-  state.group.stamp += 1
+  state.group.stamp = (state.group.stamp + 1) | 0
   if (failed) run(state.list)
 }

@@ -32,7 +32,7 @@ import {
   STAGING,
 } from '../fault.ts'
 import { ARMED, EQUAL, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
-import { STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
+import { STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
 import {
   accessFault,
   FIXED_LENGTH,
@@ -43,7 +43,13 @@ import {
 import { STAGING_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_PERSIST,
+  type QueuePair,
+  remember,
+  STATE_ERROR,
+} from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -79,7 +85,7 @@ export function receivePersist(
       endPersist(state, qp, message, packet.payloadAt)
       return PASS
     }
-    openMessage(state, qp, message.length * message.carried)
+    openMessage(state, qp, message.length * message.carried, now)
   }
   const ends = row.ends
   const left = qp.messageLeft - packet.payloadLength
@@ -189,7 +195,7 @@ function healthFault(state: State, region: Region): Fault {
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
-function openMessage(state: State, qp: QueuePair, total: number): void {
+function openMessage(state: State, qp: QueuePair, total: number, now: number): void {
   qp.message = MESSAGE_PERSIST
   qp.messageLeft = total
   qp.staging = -1
@@ -200,13 +206,24 @@ function openMessage(state: State, qp: QueuePair, total: number): void {
     return
   }
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    if (state.stagingOwner[i] !== -1) continue
+    const owner = state.stagingOwner[i]!
+    if (owner !== -1 && !giveUp(state, owner, now)) continue
     state.stagingOwner[i] = qp.index
     qp.staging = i
     qp.messageTo = STAGING_AT + i * STAGING_BYTES + SLOT_HEADER_BYTES
     return
   }
   qp.messageFault = STAGING
+}
+
+/** Ends a message that stopped half-way (fault N8); true if its buffer is free now. */
+function giveUp(state: State, owner: number, now: number): boolean {
+  const qp = state.queuePairs.places[owner]!
+  if (qp === null || qp.staging < 0 || now - qp.lastPacketUs <= STAGING_TIMEOUT_US) return false
+  qp.state = STATE_ERROR
+  qp.message = MESSAGE_NONE
+  releaseStaging(state, qp)
+  return true
 }
 
 /** Gives a staging buffer back; its bytes may be in use until the burst is settled. */

@@ -11,7 +11,8 @@
  */
 
 import { compare, copy, run } from '../command-list.ts'
-import { examineCopies } from '../commit/examine.ts'
+import { firstCopy, heldIntent } from '../commit/commit.ts'
+import { examineCopies, sequenceAfter } from '../commit/examine.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BOUNDS,
@@ -186,9 +187,11 @@ function findSource(state: State, read: WaitingRead, region: Region): Fault {
 export function settledCopy(state: State, region: Region, slot: number): number {
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
-  for (let c = 0; c < region.copies; c++) {
+  const held = heldIntent(state.commit, region, slot)
+  for (let c = firstCopy(state.commit, region, slot); c < region.copies; c++) {
     examineCopies(list, words, examination, region, slot, c, c + 1)
-    if (examination.copies[c]!.valid) return c
+    const { valid, header } = examination.copies[c]!
+    if (valid && (held === null || !sequenceAfter(held, header))) return c
   }
   return -1
 }

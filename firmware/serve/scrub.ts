@@ -17,6 +17,7 @@ import type { State } from '../state.ts'
 export function scanNow(state: State, region: Region, first: number, last: number): void {
   const lost = lostCount(state.superblock)
   scanRegion(state.recovery, region, first, last)
+  if (state.recovery.closed !== PASS) state.commit.closed = state.recovery.closed
   if (lostCount(state.superblock) === lost) return
   const fault = writeSuperblock(state.list, state.superblock)
   if (fault !== PASS) state.commit.closed = fault

@@ -13,7 +13,7 @@ import { COPY, NVDIMM_SPACE } from '../hal.ts'
 import { accessFault, byteOffset, findRegion, KIND_BYTES, REMOTE_WRITE } from '../memory/region.ts'
 import { count, type State, touch } from '../state.ts'
 import { answer } from '../transport/acknowledge.ts'
-import { MESSAGE_BYTES_MAX, psnAdd } from '../transport/psn.ts'
+import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
   MESSAGE_WRITE,
@@ -49,7 +49,14 @@ export function receiveWrite(
     to = NVDIMM_SPACE + region!.at + offset
   }
   if (packet.payloadLength > 0) {
-    append(state.list, COPY, packet.payloadAt, to, packet.payloadLength, qp.index + 1)
+    append(
+      state.list,
+      COPY,
+      packet.payloadAt,
+      to,
+      packet.payloadLength,
+      (qp.index + 1) * 2 ** 24 + packet.psn,
+    )
     state.plainWrites += 1
   }
   qp.message = ends ? MESSAGE_NONE : MESSAGE_WRITE
@@ -75,11 +82,11 @@ export function runPrelude(state: State): void {
   for (let i = 0; i < length; i++) {
     const tag = tagOf(list, i)
     if (tag === 0 || resultOf(list, i) === 0) continue
-    const qp = state.queuePairs.places[tag - 1]!
+    const qp = state.queuePairs.places[Math.floor(tag / 2 ** 24) - 1]!
     if (qp === null || qp.state === STATE_ERROR) continue
     count(state, UNREADABLE)
     qp.state = STATE_ERROR
     qp.ackDue = false
-    answer(state.answers, qp, psnAdd(qp.expectedPsn, -1), FAULTS[UNREADABLE]!.code)
+    answer(state.answers, qp, tag % 2 ** 24, FAULTS[UNREADABLE]!.code)
   }
 }
