@@ -29,24 +29,19 @@ import {
   WRONG_TRANSPORT,
 } from './fault.ts'
 import { ARMED, HEALTH_AT, ICRC_GOOD } from './hal.ts'
-import { QUEUE_PAIRS, STAGING_TIMEOUT_US, TRANSMIT_FRAMES } from './limits.ts'
+import { QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
 import { receiveManagement, serveManagement } from './manage/control.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
-import { receivePersist, releaseStaging } from './serve/persist.ts'
+import { receivePersist } from './serve/persist.ts'
 import { receiveRead, serveReads } from './serve/read.ts'
 import { scrub } from './serve/scrub.ts'
+import { failQueuePair, isStalled } from './serve/staging.ts'
 import { receiveWrite, runPrelude } from './serve/write.ts'
 import { count, type State, touch } from './state.ts'
 import { answer } from './transport/acknowledge.ts'
-import {
-  findQueuePair,
-  MESSAGE_NONE,
-  type QueuePair,
-  STATE_ERROR,
-  STATE_OPEN,
-} from './transport/queue-pair.ts'
+import { findQueuePair, type QueuePair, STATE_OPEN } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
@@ -156,15 +151,7 @@ function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void
     return
   }
   answer(state.answers, qp, packet.psn, FAULTS[fault]!.code)
-  fail(state, qp)
-}
-
-/** The queue pair goes to the error state; what it was gathering is given back. */
-function fail(state: State, qp: QueuePair): void {
-  qp.state = STATE_ERROR
-  qp.ackDue = false
-  qp.message = MESSAGE_NONE
-  releaseStaging(state, qp)
+  failQueuePair(state, qp)
 }
 
 /** Commits, answers, and leaves nothing of the frames received so far undone. */
@@ -198,8 +185,7 @@ export function idle(state: State, now: number): number {
   clearLanes(state.commit)
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp === null || qp.message === MESSAGE_NONE) continue
-    if (now - qp.lastPacketUs > STAGING_TIMEOUT_US) fail(state, qp)
+    if (qp !== null && isStalled(qp, now)) failQueuePair(state, qp)
   }
   return scrub(state)
 }

@@ -53,7 +53,8 @@ export const COMMAND_WORDS = 8
 export const COPY = 1
 /**
  * Copies `length` bytes and starts to write back every line touched (CLWB, DC CVAP): after the
- * next FENCE they are durable.
+ * next FENCE they are durable. A line that it writes whole loses a media error that it had; where
+ * the platform wants to be asked for that (clear error), the board does so before the store.
  */
 export const COPY_CLEAN = 2
 /** Starts to write back the lines of [to, to + length). */
@@ -69,10 +70,8 @@ export const CHECK = 5
 export const COMPARE = 6
 /** Sends the frame at `from`; the board fills in its last four bytes, the ICRC. */
 export const TRANSMIT = 7
-/** Clears the media errors of the lines of [to, to + length), which are about to be rewritten. */
-export const CLEAR_POISON = 8
 /** Does nothing: a command that the firmware took back. */
-export const SKIP = 9
+export const SKIP = 8
 
 /** What a command left in its `result`. */
 export const DONE = 0

@@ -51,6 +51,9 @@ export const STAGING_BYTES: number = LINE_BYTES + 2 * RECORD_BYTES_MAX
 /** A message that stops half-way is given up after this time without a packet (fault N8). */
 export const STAGING_TIMEOUT_US = 2_000_000
 
+/** Bytes that one READ may ask for: it is answered in one piece, between two bursts. */
+export const READ_BYTES_MAX: number = 4 << 20
+
 /** Queue pairs that may be open at once. */
 export const QUEUE_PAIRS = 256
 
@@ -72,9 +75,6 @@ export const COMMANDS_MAX = 1024
 /** Lines of the recovery report that are kept; more are counted. */
 export const REPORT_ENTRIES = 256
 
-/** Entries of the trace ring; a power of two. */
-export const TRACE_ENTRIES = 256
-
 /** Records checked in one idle call of the scrub. */
 export const SCRUB_RECORDS = 16
 
@@ -85,5 +85,5 @@ if (LANES < BURST_FRAMES) throw new Error('a group must fit into the lanes')
 // group: per record a pad, two check codes, a lane, a phase word, every copy and a receipt; the
 // lanes of the last group and the fences on top.
 const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 3)
-const GROUP_COMMANDS = BURST_FRAMES * (7 + 2 * COPIES_MAX) + LANES + 2 + COPIES_MAX
+const GROUP_COMMANDS = BURST_FRAMES * (6 + COPIES_MAX) + LANES + 2 + COPIES_MAX
 if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')

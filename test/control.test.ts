@@ -13,7 +13,14 @@ import { putU16, putU32, u16, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { RC_SEND_ONLY, UD_SEND_ONLY, UD_SEND_ONLY_IMM } from '../firmware/wire/opcode.ts'
-import { Card, dataOf, persistAcks, persistFrames, type RegionShape } from './support/card.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type RegionShape,
+  readFrame,
+} from './support/card.ts'
 import { type FrameParts, frameOf, hexOf } from './support/frames.ts'
 import { contentOf, firstDifference, PATH_MTUS, slotOffset } from './support/requests.ts'
 
@@ -425,11 +432,32 @@ describe('connections', () => {
     for (const peer of [2, 2 ** 24 - 1]) expect(connect(card, peer, 7, 1024).fault).toBe('PASS')
   })
 
+  /** A READ of nothing: the queue pair is in use from then on. */
+  function useOnce(card: Card, body: Uint8Array): void {
+    const number = u32(body, mad.CONNECT_QP)
+    const psn = u32(body, mad.CONNECT_FIRST_PSN)
+    const qp = { number, peer: 0, mtu: 256, psn, operation: 0 }
+    expect(card.serve(readFrame(qp, 0, 0, 0, 0))).toHaveLength(1)
+  }
+
+  test('a flood of connections that do nothing keeps nobody out, and ends nobody in use', () => {
+    const card = formatted()
+    const { body } = connect(card, 0x1000, 1, 256)
+    useOnce(card, body)
+    for (let i = 1; i <= 2 * QUEUE_PAIRS; i++) {
+      expect(connect(card, 0x1000 + i, 1, 256).fault).toBe('PASS')
+    }
+    const again = connect(card, 0x1000, 1, 256).body
+    expect(u32(again, mad.CONNECT_QP)).toBe(u32(body, mad.CONNECT_QP))
+  })
+
   test('there are as many queue pairs as places, and one that is closed frees its place', () => {
     const card = formatted()
     const numbers: number[] = []
     for (let i = 0; i < QUEUE_PAIRS; i++) {
-      numbers.push(u32(connect(card, 0x1000 + i, 1, 256).body, mad.CONNECT_QP))
+      const { body } = connect(card, 0x1000 + i, 1, 256)
+      numbers.push(u32(body, mad.CONNECT_QP))
+      useOnce(card, body)
     }
     expect(new Set(numbers).size).toBe(QUEUE_PAIRS)
     expect(connect(card, 0x9999, 1, 256).fault).toBe('QUEUE_PAIRS_FULL')

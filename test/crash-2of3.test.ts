@@ -1,12 +1,12 @@
 /**
- * Every crash of a 64-byte record at level 2of3: each point, each subset of the pending chunks, each
- * recovery (crash-model 2.2, 2.3, 3.1).
+ * Every crash of a 64-byte record at level 2of3: each point, each subset of the pending chunks,
+ * each recovery (crash-model 2.2, 2.3, 3.1).
  *
  * What always holds is in test/support/explorer.ts and test/support/oracle.ts: what is judged, and
  * by whom. Here is only what is played, and how much of it there must have been.
  */
 
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { CASES } from '../firmware/commit/cases.ts'
 import {
   explore,
@@ -18,13 +18,16 @@ import {
   summary,
 } from './support/explorer.ts'
 
+// Tens of thousands of starts in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
 const LEVEL: Level = { wait: 2, copies: 3 }
 
 /** Images of one copy when fourteen of its sixteen chunks change. */
 const EPOCH = 2 ** 14
 const COPIES = 3
 
-test('X-2, P1-23: 2of3 over another record: wholly old or wholly new at every crash, new once acknowledged', () => {
+test('X-2, P1-23: 2of3 over another: old or new at every crash, new once acknowledged', () => {
   const found = explore(overAnother(LEVEL))
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
@@ -63,14 +66,14 @@ test('P1-14, P1-15, P1-16, P1-17, P1-18: 2of3 meets each case, and its row decid
   for (const [name, row] of others) expect([name, row]).toEqual([name, [undefined]])
 })
 
-test('P1-26: 2of3, recovery cut at every command, and that recovery cut again, decides the same', () => {
-  const found = explore({ ...overOwn(LEVEL), nested: 2 })
+test('P1-26: 2of3: a recovery cut at every command, and cut again, decides the same', () => {
+  const found = explore({ ...overSimilar(LEVEL), nested: 2 })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])
   expect(found.nested).toBeGreaterThan(2000)
 })
 
-test('D-2: 2of3 with a lane or a page of the superblock lost at the same instant loses nothing', () => {
+test('D-2: 2of3 with a lane or a superblock page lost at the same instant loses nothing', () => {
   const found = explore({ ...overSimilar(LEVEL), mediaErrors: [{ lines: 'metadata' }] })
   console.log(summary(found))
   expect(found.witnesses).toEqual([])

@@ -9,7 +9,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
-import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
+import { FRAME_BYTES_MAX, READ_BYTES_MAX } from '../firmware/limits.ts'
 import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
@@ -413,7 +413,9 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
             const inside = vaHigh < slots && vaLow < limit && length <= limit - vaLow
             if (inside) expect(sent[0]!.syndrome).toBe(0x1f)
             else
-              expect(sent.map(({ syndrome }) => syndrome)).toEqual([length > 2 ** 31 ? 0x61 : 0x62])
+              expect(sent.map(({ syndrome }) => syndrome)).toEqual([
+                length > READ_BYTES_MAX ? 0x61 : 0x62,
+              ])
           }
         }
       }

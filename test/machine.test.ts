@@ -9,7 +9,6 @@ import {
   ARMED,
   BAD_COMMAND,
   CHECK,
-  CLEAR_POISON,
   COMMANDS_AT,
   COMPARE,
   COPY,
@@ -287,7 +286,6 @@ test('every address outside its space is refused, whatever number it is', () => 
       [COMPARE, bad, P, 64],
       [COMPARE, P, bad, 64],
       [TRANSMIT, bad, 0, 64],
-      [CLEAR_POISON, 0, bad, 64],
     ]) {
       expect(run(c, command), `${command.join(' ')}`).toEqual([BAD_COMMAND])
     }
@@ -310,7 +308,6 @@ test('every length that leaves its space is refused', () => {
       [CHECK, P, P, length, P],
       [COMPARE, P, N, length],
       [TRANSMIT, P, 0, length],
-      [CLEAR_POISON, 0, N, length],
     ]) {
       expect(run(c, command), `${command.join(' ')}`).toEqual([BAD_COMMAND])
     }
@@ -320,7 +317,6 @@ test('every length that leaves its space is refused', () => {
 test('what starts to be written back is in the part, not in packet memory', () => {
   const c = card()
   expect(run(c, [FLUSH, 0, P, 64])).toEqual([BAD_COMMAND])
-  expect(run(c, [CLEAR_POISON, 0, P, 64])).toEqual([BAD_COMMAND])
 })
 
 test('the whole of each space can be named, and nothing of no length is no error', () => {
@@ -378,12 +374,14 @@ test('a poisoned line is never read as data, by no command', () => {
   expect(run(c, [COPY, N, P, 64], [COPY, N + 128, P, 64])).toEqual([DONE, DONE])
 })
 
-test('clearing the error and writing the whole line makes it readable', () => {
+test('a line loses its media error when it is written whole and written back, not otherwise', () => {
   const c = card()
   c.nvdimm.poison(1)
   const read = [COPY, N + 64, P + 128, 64]
   expect(run(c, [COPY, P, N + 64, 64], read)).toEqual([DONE, MEDIA_ERROR])
-  expect(run(c, [CLEAR_POISON, 0, N + 64, 64], [COPY, P, N + 64, 64], read)).toEqual([0, 0, 0])
+  expect(run(c, [COPY_CLEAN, P, N + 65, 126], read)).toEqual([DONE, MEDIA_ERROR])
+  expect(run(c, [COPY_CLEAN, P, N + 64, 63], read)).toEqual([DONE, MEDIA_ERROR])
+  expect(run(c, [COPY_CLEAN, P, N + 60, 100], read)).toEqual([DONE, DONE])
 })
 
 test('a line that refuses the store fails the command', () => {

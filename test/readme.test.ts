@@ -169,7 +169,7 @@ describe('what a burst costs', () => {
   })
 
   test('the table of costs is right', () => {
-    const rows = rowsUnder(page, '| records in the burst |').map((row) => row.map(Number))
+    const rows = rowsUnder(page, '| records | copies | board calls |').map((row) => row.map(Number))
     expect(rows.length).toBeGreaterThan(3)
     for (const [records, copies, ...shown] of rows) {
       const { commands, calls } = burstOf(records!, copies!)
@@ -293,14 +293,15 @@ describe('links and lines', () => {
     expect(broken).toEqual([])
   })
 
-  test('no line of a page is longer than 100 columns', () => {
-    const long = READMES.flatMap((path) =>
+  test('no line of a page is longer than 100 columns, but for rows taken from a source', () => {
+    const pages = ['README.md', 'firmware/README.md', 'boards/README.md', 'test/README.md']
+    const long = pages.flatMap((path) =>
       read(path)
         .split('\n')
-        .flatMap((line, at) => ([...line].length > 100 ? [`${path}:${at + 1}`] : [])),
+        .flatMap((line, at) => {
+          return [...line].length > 100 && !/^\| \d+ \|/.test(line) ? [`${path}:${at + 1}`] : []
+        }),
     )
-    // Tables of the host driver and of the emulator have rows that cannot be broken.
-    const own = /^(README|firmware\/README|boards\/README|test\/README)\.md/
-    expect(long.filter((place) => own.test(place))).toEqual([])
+    expect(long).toEqual([])
   })
 })

@@ -49,7 +49,7 @@ test('D-14: exactly one row of the table matches each of the 96 combinations', (
   expect(met.size).toBe(CASES.length)
 })
 
-test('P1-24: no row takes a copy that is not valid, and only rows without a valid one give up', () => {
+test('P1-24: no row takes a copy that is not valid, and only without one is it lost', () => {
   for (const facts of everyCombination()) {
     const { then } = CASES[judgeCopies(facts)]!
     if (then === 'useA' || then === 'none') expect(facts.aValid).toBe(true)

@@ -1,7 +1,7 @@
 /**
  * Recovery on exact media: the interruption cases of source 1, three and four copies, losses and
- * what an operator does about them, bounded cost, decay and media errors (P1-14 … P1-31, D-1 … D-4,
- * D-13, D-14).
+ * what an operator does about them, bounded cost, decay and media errors (P1-14 … P1-31,
+ * D-1 … D-4, D-13, D-14).
  *
  * What always holds: a medium is composed from images that the firmware stored itself, and is read
  * by the oracle; the firmware is asked over the wire.
@@ -12,7 +12,7 @@ import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { CASES } from '../firmware/commit/cases.ts'
-import { COPY_CLEAN, FENCE, NVDIMM_SPACE, TO } from '../firmware/hal.ts'
+import { COPY_CLEAN, FENCE, NVDIMM_SPACE, SKIP, TO } from '../firmware/hal.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
@@ -121,7 +121,7 @@ describe('the five cases of source 1', () => {
     expect(found.data).toEqual(Buffer.from(freshData))
   })
 
-  test('P1-16, D-2: case 3 before the phase word: unacknowledged, so the old record is right, too', () => {
+  test('P1-16, D-2: case 3 before the phase word: not acknowledged, so old is right, too', () => {
     const found = recovered(TWO, partOf(TWO, [fresh, old], laneA))
     expect(found).toMatchObject({ row: 'A whole, unmarked', sourceCase: 3 })
     expect(found.copies).toEqual(repeated(old, 2))
@@ -194,7 +194,9 @@ describe('the order of recovery', () => {
     expect(card.sent).toEqual([])
     // Everything is done and durable before the first frame could be served.
     expect(copiesIn(TWO.layout, part)).toEqual(repeated(TWO.fresh, 2))
-    expect(part.durable.subarray(LANES_AT, LANES_AT + LINE_BYTES).every((byte) => byte === 0))
+    expect(part.durable.subarray(LANES_AT, LANES_AT + LINE_BYTES).every((byte) => byte === 0)).toBe(
+      true,
+    )
   })
 
   test('P1-27: keys from before the restart name nothing', () => {
@@ -234,7 +236,7 @@ describe('three and four copies', () => {
     }
   })
 
-  test('P1-31, D-4: the lowest-numbered valid copy wins, whatever the others say: never a vote', () => {
+  test('P1-31, D-4: the lowest-numbered valid copy wins whatever the others say, no vote', () => {
     for (const media of [THREE, FOUR]) {
       const { copies } = media.layout
       const bad = mixed(media, [16, 72])
@@ -305,7 +307,7 @@ describe('records that are lost', () => {
   ] as const
 
   for (const [name, copies, lane, row] of LOSSES) {
-    test(`${name}: never overwritten, reads fail, the region refuses writes, the report says so`, () => {
+    test(`${name}: not overwritten, reads fail, writes are refused, the report says so`, () => {
       const part = partOf(TWO, copies, lane)
       if (lane === null) part.dirtyShutdowns = 1
       const { card, ...found } = recovered(TWO, part)
@@ -324,7 +326,7 @@ describe('records that are lost', () => {
       expect(readSuperblock(part.durable)!.lost).toEqual([[TWO.layout.id, 0]])
     })
 
-    test(`${name}: still lost after restarts, blank and writable once the operator discards it`, () => {
+    test(`${name}: lost after restarts, blank and writable once discarded`, () => {
       const part = partOf(TWO, copies, lane)
       if (lane === null) part.dirtyShutdowns = 1
       for (let start = 0; start < 3; start++) {
@@ -351,7 +353,7 @@ describe('records that are lost', () => {
     })
   }
 
-  test('D-14: a discard that is cut leaves the record lost or blank, and never lets it be read torn', () => {
+  test('D-14: a discard that is cut leaves the record lost or blank, never torn', () => {
     let points = 0
     for (let at = 0; at < 200; at++) {
       const part = partOf(TWO, [decayed, decayed], TWO.laneB)
@@ -375,7 +377,7 @@ describe('records that are lost', () => {
     expect(points).toBeGreaterThan(10)
   })
 
-  test('D-14: more losses than the superblock can name: every one is refused, and no write taken', () => {
+  test('D-14: more losses than the superblock can name: all refused, no write taken', () => {
     const card = new Card(1 << 18)
     card.format()
     const region = card.provision({ slots: 100, capacity: 64 })
@@ -418,7 +420,7 @@ function cutInFlight(bytes: number): Nvdimm {
       if (op === FENCE) fences += 1
       if (op === FENCE && fences === 4) card.machine.die()
     },
-    replace: (_, op) => (card.machine.dead ? 9 : op),
+    replace: (_, op) => (card.machine.dead ? SKIP : op),
   })
   card.serve(...burst.flat())
   expect(card.machine.dead).toBe(true)
@@ -501,7 +503,7 @@ describe('copies that are none', () => {
     }
   })
 
-  test('D-3: a whole copy of another record, of the same region or another, is no copy of this', () => {
+  test('D-3: a whole copy of another record, of this region or another, is no copy', () => {
     const neighbour = copiesIn(layout, card.nvdimm, 1)[0]!
     expect(slotValid(neighbour, layout, 1)).toBe(true)
     const other = card.provision({ name: 'other', slots: 4, capacity: 64 })
@@ -557,7 +559,7 @@ describe('media errors and unsafe shutdowns', () => {
     }
   })
 
-  test('D-4: 1of2, A lost to the medium in phase B: an explicit loss, and never the old value', () => {
+  test('D-4: 1of2, A lost to the medium in phase B: an explicit loss, never the old value', () => {
     const media = mediaOf({ wait: 1, copies: 2 })
     for (const other of [media.old, mixed(media, [16, 72]), mixed(media, [0, 16])]) {
       for (const line of linesOfCopy(media.layout, 0, 0)) {
@@ -585,7 +587,7 @@ describe('media errors and unsafe shutdowns', () => {
     }
   })
 
-  test('H7: the superblock in A or B unreadable: the other page counts, and both are whole again', () => {
+  test('H7: one page of the superblock unreadable: the other counts, both are whole again', () => {
     for (const page of [0, 1]) {
       for (const line of [0, 3, 10]) {
         const part = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB)
@@ -611,7 +613,7 @@ describe('media errors and unsafe shutdowns', () => {
     expect(Buffer.compare(before, part.durable)).toBe(0)
   })
 
-  test('D-13: an unsafe shutdown makes recovery look at every record, once, and say how many', () => {
+  test('D-13: an unsafe shutdown makes recovery look at all records, once, and count them', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])])
     part.dirtyShutdowns = 3
     const card = new Card(part)
@@ -630,7 +632,7 @@ describe('media errors and unsafe shutdowns', () => {
     expect(copiesIn(TWO.layout, part)).toEqual(repeated(TWO.fresh, 2))
   })
 
-  test('D-13: not armed at the start: refused and untouched; armed and started again, it serves', () => {
+  test('D-13: not armed at the start: refused, untouched; armed and restarted, it serves', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])], TWO.laneB)
     part.armed = false
     const before = Buffer.from(part.durable)
@@ -646,7 +648,7 @@ describe('media errors and unsafe shutdowns', () => {
     expect(found.copies).toEqual(repeated(TWO.fresh, 2))
   })
 
-  test('P1-11, D-13: the repair itself cannot be fenced: refused, the lane stays, the next start repairs', () => {
+  test('P1-11, D-13: a repair that cannot be fenced: refused, and the next start repairs', () => {
     const part = partOf(TWO, [TWO.fresh, mixed(TWO, [0, 16])], TWO.laneB)
     part.fencesToFail = 1
     const card = new Card(part)

@@ -125,7 +125,11 @@ describe('a packet with several faults is answered for the first (wire-format 3.
     for (const { patch } of wrong) patch?.(frame)
     writeIcrc(frame)
     if (!icrcGood) frame[frame.length - 1] = frame[frame.length - 1]! ^ 1
-    const dialogue = dialogueAt(0x100)
+    // A WRITE of nothing went before: there is a PSN that was taken.
+    const dialogue = dialogueAt(0xff)
+    const nothing = { ...parts, reth: { ...parts.reth, length: 0 }, payload: new Uint8Array(0) }
+    const before = { opcode: RC_WRITE_ONLY, destQp: USUAL.localQp, psn: 0xff, ackRequest: true }
+    expect(dialogue.serve(frameOf({ ...nothing, bth: before }))).toHaveLength(1)
     const sent = dialogue.serve(frame)
     expect(firstDifference(dialogue.content(), new Uint8Array(USUAL.length))).toBe(-1)
     return sent
@@ -197,8 +201,19 @@ describe('sequence numbers', () => {
       expect(at(0)).toEqual(['ACK 0'])
       expect(at(1)).toEqual(['NAK 0x60 0'])
       expect(at(0x7fffff)).toEqual(['NAK 0x60 0'])
-      expect(at(0x800000)).toEqual(['ACK -1'])
-      expect(at(0xffffff)).toEqual(['ACK -1'])
+      // Before the first request nothing was taken, so there is nothing to acknowledge.
+      expect(at(0x800000)).toEqual([])
+      expect(at(0xffffff)).toEqual([])
+      const later = (distance: number): string[] => {
+        const first = (expected - 1) & 0xffffff
+        const dialogue = dialogueAt(first)
+        dialogue.serve(...write(dialogue, first))
+        const sent = dialogue.serve(...write(dialogue, (expected + distance) & 0xffffff))
+        return lines(sent, expected)
+      }
+      expect(later(0x7fffff)).toEqual(['NAK 0x60 0'])
+      expect(later(0x800000)).toEqual(['ACK -1'])
+      expect(later(0xffffff)).toEqual(['ACK -1'])
     },
   )
 

@@ -14,7 +14,6 @@ import {
   AUX,
   BAD_COMMAND,
   CHECK,
-  CLEAR_POISON,
   COMMAND_WORDS,
   COMMANDS_AT,
   COMPARE,
@@ -49,6 +48,7 @@ import {
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
+  LINE_BYTES,
 } from '../../firmware/limits.ts'
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-code.ts'
@@ -74,7 +74,6 @@ export const OP_NAMES: readonly string[] = [
   'check',
   'compare',
   'transmit',
-  'clearPoison',
   'skip',
 ]
 
@@ -236,7 +235,6 @@ export class EmulatedMachine implements Machine {
     const to = words[at + TO]!
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
-    else if (op === CLEAR_POISON) this.nvdimm.clearPoison(to - NVDIMM_SPACE, length)
     return DONE
   }
 
@@ -266,12 +264,20 @@ export class EmulatedMachine implements Machine {
       return DONE
     }
     const toAt = to - NVDIMM_SPACE
+    if (clean) this.healWholeLines(toAt, length)
     const result =
       fromSpace === PACKETS
         ? this.nvdimm.store(toAt, this.packets, from, length)
         : this.move(from - NVDIMM_SPACE, toAt, length)
     if (clean && result === DONE) this.nvdimm.clean(toAt, length)
     return result
+  }
+
+  /** A line that is about to be written whole loses its media error (hal.ts, COPY_CLEAN). */
+  private healWholeLines(at: number, length: number): void {
+    const first = (at + LINE_BYTES - 1) & -LINE_BYTES
+    const end = (at + length) & -LINE_BYTES
+    if (end > first) this.nvdimm.clearPoison(first, end - first)
   }
 
   /** Loads from the part into packet memory. */

@@ -27,7 +27,6 @@
 
 import { assert } from '../assert.ts'
 import {
-  append,
   type CommandList,
   checkCode,
   copy,
@@ -38,12 +37,13 @@ import {
   runAll,
   tagOf,
 } from '../command-list.ts'
-import { type Fault, FLUSH, MEDIA, NOT_ARMED, PASS } from '../fault.ts'
+import { type Fault, MEDIA, PASS } from '../fault.ts'
 import * as hal from '../hal.ts'
 import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { LANES_AT } from '../memory/superblock.ts'
 import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
+import { closedBy } from './closed.ts'
 import {
   type Intent,
   LANE_CHECKED_AT,
@@ -301,7 +301,6 @@ function composeLanes(commit: Commit): void {
     composeImage(list, item)
     writeIntent(commit.words, line, item)
     checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
-    append(list, hal.CLEAR_POISON, 0, laneAddress(item.lane), LINE_BYTES, 0)
     copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1)
     dirty[item.lane] = 0
   }
@@ -328,7 +327,6 @@ function composeCopy(commit: Commit, c: number): void {
     if (item.fault !== PASS || c >= item.region.copies) continue
     const to = slotAddress(item.region, c, item.slot)
     const bytes = imageBytes(item.length)
-    append(list, hal.CLEAR_POISON, 0, to, bytes, 0)
     copyClean(list, item.imageAt, to, bytes, i + 1)
   }
   fence(list)
@@ -376,7 +374,7 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     item.acknowledged = item.wait <= item.durable
     return true
   }
-  commit.closed = result === hal.NOT_ARMED ? NOT_ARMED : FLUSH
+  commit.closed = closedBy(result)
   return false
 }
 
@@ -407,9 +405,13 @@ export function firstCopy(commit: Commit, region: Region, slot: number): number 
 }
 
 /** What a retired lane says of a record: no copy with an earlier sequence may stand for it. */
-export function heldIntent(commit: Commit, region: Region, slot: number): Intent | null {
+export function heldIntent(
+  lanes: readonly (Intent | null)[],
+  region: Region,
+  slot: number,
+): Intent | null {
   for (let lane = 0; lane < LANES; lane++) {
-    const held = commit.held[lane]!
+    const held = lanes[lane]!
     if (held !== null && held.record === slot && held.regionId === region.id) return held
   }
   return null

@@ -9,7 +9,7 @@
  *         48 | check code over bytes [8, 48), 128 bits       |
  *         64 +-----------------------------------------------+
  *
- *    phase word: | phase | ~phase | incarnation, 16 bits | sequence, low 32 bits |
+ *    phase word: | phase | ~phase | sequence, bits 32 to 47 | sequence, bits 0 to 31 |
  *
  * What always holds:
  * - The phase word is one aligned chunk of eight bytes, so it is never torn; phase and complement

@@ -13,7 +13,6 @@
  */
 
 import {
-  append,
   type CommandList,
   checkCode,
   compare,
@@ -24,14 +23,15 @@ import {
   runAll,
   tagOf,
 } from '../command-list.ts'
-import { type Fault, FLUSH, NOT_ARMED, PASS } from '../fault.ts'
-import { CLEAR_POISON, EQUAL, MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'
+import { type Fault, PASS } from '../fault.ts'
+import { EQUAL, MEDIA_ERROR } from '../hal.ts'
 import { LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
 import { findRegionById, KIND_RECORDS, type Region, type RegionTable } from '../memory/region.ts'
 import { addLost, isLost, type Superblock } from '../memory/superblock.ts'
 import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
 import { CASES } from './cases.ts'
-import { laneAddress } from './commit.ts'
+import { closedBy } from './closed.ts'
+import { heldIntent, laneAddress } from './commit.ts'
 import type { Examination } from './examine.ts'
 import {
   blankIntent,
@@ -41,6 +41,7 @@ import {
   LANE_CODE_AT,
   laneClear,
   lanePhase,
+  PHASE_B,
   PHASE_NONE,
   readIntent,
 } from './lane.ts'
@@ -105,6 +106,8 @@ export interface Recovery {
   closed: Fault
   /** Lanes that must not be cleared: 1. */
   readonly keptLanes: Uint8Array
+  /** Per lane the intent that it holds against older copies, or null: the commit's own. */
+  readonly held: (Intent | null)[]
 }
 
 /** Adds one settled record to the report; with nothing to say of it, nothing is added. */
@@ -138,11 +141,6 @@ export function report(
   })
 }
 
-/** Why a part that answered so takes nothing more (D-13). */
-export function closedBy(result: number): Fault {
-  return result === NOT_ARMED_RESULT ? NOT_ARMED : FLUSH
-}
-
 /** The row that a scan finds where nothing is to be done. */
 const CLEAN_ROW = CASES.findIndex((row) => row.phase === PHASE_NONE && row.then === 'none')
 
@@ -164,12 +162,26 @@ export function settleRecord(
   const dull = lane === SCANNED && clean
   if (!dull) report(recovery, region, slot, lane, outcome, examination.linesRead - before)
   if (outcome.failure !== 0) {
-    // Without a fence the lane must stay; a store that was refused leaves the check codes to tell.
     if (outcome.failure !== MEDIA_ERROR) recovery.closed = closedBy(outcome.failure)
-    region.unsettled += 1
+    // A repair that the medium refused: the lane stays, and says at the next start what it says now.
+    if (lane !== SCANNED) keepLane(recovery, region, lane, phase, intent)
   }
   if (outcome.kept < 0) markLost(recovery, region, slot, lane)
   return outcome.kept >= 0
+}
+
+/** Keeps a lane whose record could not be repaired; the region takes no writes meanwhile. */
+function keepLane(
+  recovery: Recovery,
+  region: Region,
+  lane: number,
+  phase: number,
+  intent: Intent | null,
+): void {
+  recovery.keptLanes[lane] = 1
+  // In phase B no copy older than the intent may stand for the record.
+  if (phase === PHASE_B) recovery.held[lane] = intent
+  region.unsettled += 1
 }
 
 /** A lost record goes onto the list; where the list is full its lane stays, to say it again. */
@@ -216,17 +228,19 @@ function recoverLane(recovery: Recovery, lane: number, trusted: boolean): void {
   compare(list, codeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
   runAll(list)
   const whole = resultOf(list, 1) === EQUAL
-  const phase = whole ? lanePhase(words, lineAt(lane)) : -1
+  const phase = lanePhase(words, lineAt(lane))
   const intent = blankIntent()
   readIntent(intent, words, lineAt(lane))
-  const region = phase < 0 ? null : findRegionById(regions, intent.regionId)
+  const region = whole ? findRegionById(regions, intent.regionId) : null
   if (region === null || region.kind !== KIND_RECORDS || intent.record >= region.slots) {
     recovery.report.lanesTorn += 1
     return
   }
   recovery.report.lanesActive += 1
-  if (trusted) settleRecord(recovery, region, intent.record, lane, phase, intent)
-  else settleRecord(recovery, region, intent.record, lane, PHASE_NONE, null)
+  // Without a phase to trust, the check codes decide.
+  const spoken = trusted && phase >= 0
+  const [as, by] = spoken ? ([phase, intent] as const) : ([PHASE_NONE, null] as const)
+  settleRecord(recovery, region, intent.record, lane, as, by)
 }
 
 /** Clears the lanes, once what they named is settled, fenced, and where lost, listed. */
@@ -234,7 +248,6 @@ export function clearAllLanes(recovery: Recovery): Fault {
   const { list, keptLanes } = recovery
   for (let lane = 0; lane < LANES; lane++) {
     if (keptLanes[lane] !== 0) continue
-    append(list, CLEAR_POISON, 0, laneAddress(lane), LINE_BYTES, 0)
     copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, lane + 1)
   }
   const end = fence(list)
@@ -247,10 +260,14 @@ export function clearAllLanes(recovery: Recovery): Fault {
   return result === 0 ? PASS : closedBy(result)
 }
 
-/** Looks at records [first, last) of the region with their check codes, and repairs. */
+/**
+ * Looks at records [first, last) of the region with their check codes, and repairs. Records that
+ * are lost, or that a lane holds, are passed over: check codes know less of them.
+ */
 export function scanRegion(recovery: Recovery, region: Region, first: number, last: number): void {
   for (let slot = first; slot < last; slot++) {
     if (isLost(recovery.superblock, region.id, slot)) continue
+    if (heldIntent(recovery.held, region, slot) !== null) continue
     settleRecord(recovery, region, slot, SCANNED, PHASE_NONE, null)
     recovery.report.scanned += 1
   }

@@ -7,11 +7,12 @@
  * region takes no more writes until then.
  */
 
-import { append, copyClean, fence, run } from '../command-list.ts'
+import { copyClean, fence, resultOf, run } from '../command-list.ts'
 import { PASS } from '../fault.ts'
-import { CLEAR_POISON } from '../hal.ts'
+import { MEDIA_ERROR } from '../hal.ts'
 import { LINE_BYTES } from '../limits.ts'
 import { ZEROS_AT } from '../memory-map.ts'
+import { closedBy } from './closed.ts'
 import { type Commit, type GroupItem, laneAddress, retireLane } from './commit.ts'
 import type { Examination } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
@@ -38,6 +39,9 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
     if (item.acknowledged) commit.held[item.lane] = { ...item }
+    if (outcome.failure !== 0 && outcome.failure !== MEDIA_ERROR) {
+      commit.closed = closedBy(outcome.failure)
+    }
     item.region.unsettled += 1
     return false
   }
@@ -63,11 +67,12 @@ function settle(
 /** A lane that a media error hit is cleared, or retired if it takes nothing more. */
 function clearLane(commit: Commit, item: GroupItem): boolean {
   const list = commit.list
-  append(list, CLEAR_POISON, 0, laneAddress(item.lane), LINE_BYTES, 0)
   copyClean(list, ZEROS_AT, laneAddress(item.lane), LINE_BYTES, 0)
   fence(list)
   commit.dirtyLanes[item.lane] = 0
-  if (run(list) < 0) return true
+  const failed = run(list)
+  if (failed < 0) return true
+  if (resultOf(list, failed) !== MEDIA_ERROR) commit.closed = closedBy(resultOf(list, failed))
   retireLane(commit, item.lane)
   return true
 }

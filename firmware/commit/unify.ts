@@ -10,7 +10,7 @@
  */
 
 import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
-import { CLEAR_POISON, FLUSH } from '../hal.ts'
+import { FLUSH } from '../hal.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { CASES, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
@@ -95,8 +95,8 @@ export function judgeRecord(
 }
 
 /**
- * Overwrites every copy that differs from the kept one, and fences. Two copies cost one call, as
- * the decision already says that they differ; further copies are compared first.
+ * Overwrites every copy that differs from the kept one, and fences. A copy that is the same is
+ * written back too: it may be the same only for loads.
  */
 export function repairRecord(
   list: CommandList,
@@ -120,7 +120,6 @@ export function repairRecord(
       if (into.row !== CLEAN) append(list, FLUSH, 0, to, bytes, 0)
       continue
     }
-    append(list, CLEAR_POISON, 0, to, bytes, 0)
     copyClean(list, from, to, bytes, 0)
     into.repaired += 1
   }

@@ -3,7 +3,7 @@
  *
  * What always holds:
  * - A part that is refused is not written. What may be wrong with it is a fault with a name.
- * - Recovery ends before the first request is accepted (P1-27): regions get their keys last.
+ * - Recovery ends before the first request is accepted (P1-27): no burst is received meanwhile.
  * - The new incarnation and the list of lost records are durable before a lane is cleared, and a
  *   lane is cleared only behind the fence of the repair that it asked for.
  */
@@ -59,6 +59,7 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
     report: blankReport(),
     closed: PASS,
     keptLanes: new Uint8Array(LANES),
+    held: state.commit.held.fill(null),
   }
 }
 

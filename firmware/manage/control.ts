@@ -40,6 +40,7 @@ import {
 import { KEY_BYTES } from '../memory-map.ts'
 import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
+import { releaseStaging } from '../serve/staging.ts'
 import { random32, type State, type WaitingManagement } from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
@@ -305,7 +306,8 @@ function connect(call: Call): Fault {
   if (qp === null) {
     const number = freeNumber(state.queuePairs)
     if (number < 0) return QUEUE_PAIRS_FULL
-    giveBackRoom(state, state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!)
+    const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
+    if (ended !== null) releaseStaging(state, ended)
     qp = openQueuePair(state.queuePairs, number, options)
     prepareTemplate(qp, bytes, call.packet)
   }
@@ -314,11 +316,6 @@ function connect(call: Call): Fault {
   putU32(bytes, to + mad.CONNECT_INCARNATION, state.incarnation)
   putU16(bytes, to + mad.CONNECT_GRANTED_MTU, qp.pathMtu)
   return PASS
-}
-
-/** What a queue pair that ends was gathering, it gathers no more. */
-function giveBackRoom(state: State, qp: QueuePair | null): void {
-  if (qp !== null && qp.staging >= 0) state.stagingOwner[qp.staging] = -1
 }
 
 function existingPair(
@@ -339,7 +336,7 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  giveBackRoom(state, qp)
+  releaseStaging(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS
 }

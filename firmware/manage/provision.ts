@@ -8,18 +8,19 @@
  * - The initial record is empty, or, where records have a fixed length, all zeros.
  */
 
-import { append, checkCode, copy, copyClean, fence, run } from '../command-list.ts'
+import { checkCode, copyClean, fence, resultOf, run } from '../command-list.ts'
+import { listFault } from '../commit/closed.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
 import {
   type Fault,
-  MEDIA,
+  FLUSH,
   NO_SPACE,
+  NOT_ARMED,
   PASS,
   REGION_EXISTS,
   REGIONS_FULL,
   REQUEST,
 } from '../fault.ts'
-import { CLEAR_POISON } from '../hal.ts'
 import {
   BURST_FRAMES,
   COMMANDS_MAX,
@@ -109,7 +110,7 @@ export function provision(state: State, entry: RegionEntry): Fault {
   if (records) fault = formatSlots(state, region, 0, region.slots)
   if (fault === PASS) fault = writeSuperblock(list, superblock)
   if (fault !== PASS) forget(state, index, entry.at)
-  return fault
+  return closeBy(state, fault)
 }
 
 /** Takes back a region that could not be formatted. */
@@ -124,18 +125,24 @@ export function formatSlots(state: State, region: Region, first: number, last: n
   const list = state.list
   const fixed = (region.flags & FIXED_LENGTH) !== 0
   const length = fixed ? region.capacity : 0
-  const perSlot = 2 * region.copies + 4 + Math.ceil(length / ZEROS_BYTES)
+  const perSlot = region.copies + 4 + Math.ceil(length / ZEROS_BYTES)
   let scratch = 0
   for (let slot = first; slot < last; slot++) {
     if (list.count + perSlot > COMMANDS_MAX || scratch === BURST_FRAMES) {
-      if (run(list) >= 0) return MEDIA
+      const fault = runFormat(state)
+      if (fault !== PASS) return fault
       scratch = 0
     }
     formatSlot(state, region, slot, length, LANE_LINES_AT + scratch * LINE_BYTES)
     scratch += 1
   }
   fence(list)
-  return run(list) < 0 ? PASS : MEDIA
+  return runFormat(state)
+}
+
+function runFormat(state: State): Fault {
+  const failed = run(state.list)
+  return failed < 0 ? PASS : listFault(resultOf(state.list, failed))
 }
 
 function formatSlot(
@@ -158,10 +165,7 @@ function formatSlot(
   }
   writeSlotHeader(state.words, line, region, blank)
   const to = slotAddress(region, 0, slot)
-  for (let c = 0; c < region.copies; c++) {
-    append(list, CLEAR_POISON, 0, slotAddress(region, c, slot), region.stride, 0)
-  }
-  copy(list, line, to, SLOT_HEADER_BYTES)
+  copyClean(list, line, to, SLOT_HEADER_BYTES, 0)
   const bytes = imageBytes(length)
   for (let at = SLOT_HEADER_BYTES; at < bytes; at += ZEROS_BYTES) {
     copyClean(list, ZEROS_AT, to + at, Math.min(ZEROS_BYTES, bytes - at), 0)
@@ -174,12 +178,19 @@ function formatSlot(
   }
 }
 
+/** A part that did not fence takes nothing more (D-13); one that refused a store goes on. */
+function closeBy(state: State, fault: Fault): Fault {
+  if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
+  return fault
+}
+
 /** The operator's decision about a lost record: it becomes blank. */
 export function discardRecord(state: State, region: Region, record: number): Fault {
   let fault = formatSlots(state, region, record, record + 1)
-  if (fault !== PASS) return fault
+  if (fault !== PASS) return closeBy(state, fault)
   removeLost(state.superblock, region.id, record)
   fault = writeSuperblock(state.list, state.superblock)
+  if (fault !== PASS) return closeBy(state, fault)
   region.unsettled = Math.max(0, region.unsettled - 1)
   return fault
 }

@@ -30,7 +30,6 @@
  */
 
 import {
-  append,
   type CommandList,
   checkCode,
   compare,
@@ -42,8 +41,16 @@ import {
   runAll,
 } from '../command-list.ts'
 import { BLANK, DAMAGED, type Fault, FLUSH, FOREIGN, NEWER, PASS, TRUNCATED } from '../fault.ts'
-import { CLEAR_POISON, EQUAL, NVDIMM_SPACE } from '../hal.ts'
-import { LANES, LINE_BYTES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
+import { EQUAL, NVDIMM_SPACE } from '../hal.ts'
+import {
+  COPIES_MAX,
+  COPIES_MIN,
+  LANES,
+  LINE_BYTES,
+  RECORD_BYTES_MAX,
+  REGION_NAME_BYTES,
+  REGIONS,
+} from '../limits.ts'
 import {
   KEY_BYTES,
   KEYS_AT,
@@ -53,11 +60,16 @@ import {
   ZEROS_AT,
 } from '../memory-map.ts'
 
+import { KIND_BYTES, KIND_RECORDS, strideOf } from './region.ts'
+
 export const FORMAT_VERSION = 1
 
 /** Where the lanes begin, and where the first region may. */
 export const LANES_AT: number = 2 * SUPERBLOCK_BYTES
 export const DATA_AT: number = 3 * SUPERBLOCK_BYTES
+
+/** Incarnations that a part may have: the sequence has 20 bits for them (boot.ts). */
+export const INCARNATIONS: number = 2 ** 20
 
 /** Lost records that the superblock can name; more refuse writes all the same. */
 export const LOST_MAX = 64
@@ -266,7 +278,6 @@ function seal(list: CommandList, sb: Superblock): void {
 
 function writePage(list: CommandList, sb: Superblock, page: number): void {
   const to = NVDIMM_SPACE + page * SUPERBLOCK_BYTES
-  append(list, CLEAR_POISON, 0, to, sb.words[USED]!, 0)
   copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)
   fence(list)
 }
@@ -304,7 +315,6 @@ export function formatPart(
   put64(sb.words, LANES_POSITION, LANES_AT)
   sb.words[LANE_COUNT] = LANES
   // The magic alone and first, then everything else.
-  append(list, CLEAR_POISON, 0, NVDIMM_SPACE, DATA_AT, 0)
   copyClean(list, SUPERBLOCK_AT + CHECKED_AT, NVDIMM_SPACE + CHECKED_AT, 8, 0)
   fence(list)
   copyClean(list, ZEROS_AT, NVDIMM_SPACE + LANES_AT, LANES * LINE_BYTES, 0)
@@ -350,7 +360,40 @@ function verifyPage(list: CommandList, page: PageView, p: number): boolean {
   checkCode(list, at + CHECKED_AT, RECOVERY_AT, used - CHECKED_AT, KEYS_AT)
   compare(list, RECOVERY_AT, at, KEY_BYTES)
   runAll(list)
-  return resultOf(list, 1) === EQUAL
+  return resultOf(list, 1) === EQUAL && isSane(page.words, list.machine.facts.nvdimmBytes)
+}
+
+/**
+ * Does the page name only what can be? The check code guards against decay, not against a page that
+ * somebody made: nothing that it says may lead outside the part. A part that has shrunk is another
+ * matter (TRUNCATED), so its own statement of its size is the measure.
+ */
+function isSane(words: Int32Array, partBytes: number): boolean {
+  const regions = words[REGION_COUNT]!
+  const bytes = get64(words, PART_BYTES)
+  if (regions < 0 || regions > REGIONS) return false
+  if (words[USED] !== ENTRIES_AT + regions * ENTRY_BYTES) return false
+  if (words[LOST_COUNT]! < 0 || words[LOST_COUNT]! > LOST_MAX) return false
+  if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
+  if (words[INCARNATION]! < 0 || words[INCARNATION]! >= INCARNATIONS - 1) return false
+  if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
+  for (let i = 0; i < regions; i++) {
+    if (!isEntrySane(words, (ENTRIES_AT + i * ENTRY_BYTES) >> 2, bytes)) return false
+  }
+  return true
+}
+
+function isEntrySane(words: Int32Array, w: number, bytes: number): boolean {
+  const copies = words[w + 12]!
+  const at = get64(words, w + 16)
+  const areaBytes = get64(words, w + 18)
+  if (copies < 1 || copies > COPIES_MAX || at < DATA_AT || at % LINE_BYTES !== 0) return false
+  if (areaBytes % LINE_BYTES !== 0 || at > bytes || areaBytes > (bytes - at) / copies) return false
+  if (words[w + 9] === KIND_BYTES) return copies === 1
+  const capacity = words[w + 11]!
+  const slots = words[w + 10]! >>> 0
+  if (words[w + 9] !== KIND_RECORDS || capacity < 1 || capacity > RECORD_BYTES_MAX) return false
+  return slots >= 1 && copies >= COPIES_MIN && slots <= areaBytes / strideOf(capacity)
 }
 
 function isOurs(page: PageView): boolean {

@@ -32,7 +32,6 @@ import {
   STAGING,
 } from '../fault.ts'
 import { ARMED, EQUAL, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
-import { STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
 import {
   accessFault,
   FIXED_LENGTH,
@@ -40,16 +39,9 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { STAGING_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import {
-  MESSAGE_NONE,
-  MESSAGE_PERSIST,
-  type QueuePair,
-  remember,
-  STATE_ERROR,
-} from '../transport/queue-pair.ts'
+import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -63,6 +55,7 @@ import {
 import { readReth } from '../wire/reth.ts'
 import { commitNow } from './group.ts'
 import { answerRecord } from './receipt.ts'
+import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 import { runPrelude } from './write.ts'
 
@@ -98,7 +91,7 @@ export function receivePersist(
   advance(qp, packet, 1, ends)
   touch(state, qp)
   if (ends) {
-    const at = STAGING_AT + qp.staging * STAGING_BYTES + SLOT_HEADER_BYTES
+    const at = stagedAt(qp)
     qp.message = MESSAGE_NONE
     endPersist(state, qp, message, at)
   }
@@ -201,36 +194,12 @@ function openMessage(state: State, qp: QueuePair, total: number, now: number): v
   qp.staging = -1
   qp.messageTo = 0
   if (qp.messageFault !== PASS) return
-  if (total > STAGING_BYTES - SLOT_HEADER_BYTES) {
+  if (total > STAGED_BYTES_MAX) {
     qp.messageFault = RECORD_LENGTH
     return
   }
-  for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = state.stagingOwner[i]!
-    if (owner !== -1 && !giveUp(state, owner, now)) continue
-    state.stagingOwner[i] = qp.index
-    qp.staging = i
-    qp.messageTo = STAGING_AT + i * STAGING_BYTES + SLOT_HEADER_BYTES
-    return
-  }
-  qp.messageFault = STAGING
-}
-
-/** Ends a message that stopped half-way (fault N8); true if its buffer is free now. */
-function giveUp(state: State, owner: number, now: number): boolean {
-  const qp = state.queuePairs.places[owner]!
-  if (qp === null || qp.staging < 0 || now - qp.lastPacketUs <= STAGING_TIMEOUT_US) return false
-  qp.state = STATE_ERROR
-  qp.message = MESSAGE_NONE
-  releaseStaging(state, qp)
-  return true
-}
-
-/** Gives a staging buffer back; its bytes may be in use until the burst is settled. */
-export function releaseStaging(state: State, qp: QueuePair): void {
-  if (qp.staging < 0) return
-  state.stagingOwner[qp.staging] = -1
-  qp.staging = -1
+  if (takeStaging(state, qp, now)) qp.messageTo = stagedAt(qp)
+  else qp.messageFault = STAGING
 }
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */

@@ -24,6 +24,7 @@ import {
   UNSETTLED_READ,
 } from '../fault.ts'
 import { NVDIMM_SPACE } from '../hal.ts'
+import { READ_BYTES_MAX } from '../limits.ts'
 import {
   accessFault,
   byteOffset,
@@ -37,8 +38,8 @@ import { isLost } from '../memory/superblock.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { count, type State, touch, type WaitingRead } from '../state.ts'
 import { answer, beginFrame, endFrame, writeAck } from '../transport/acknowledge.ts'
-import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import { noteRead, type QueuePair, STATE_ERROR, STATE_OPEN } from '../transport/queue-pair.ts'
+import { packetsOf, psnAdd } from '../transport/psn.ts'
+import { noteRead, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
 import {
@@ -50,6 +51,7 @@ import {
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
+import { failQueuePair } from './staging.ts'
 import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from './view.ts'
 
 /** Where the bytes of one READ lie: up to `end` at `from`, zeros behind. */
@@ -67,7 +69,7 @@ const source: Source = { from: 0, end: 0, offset: 0 }
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
 function rangeFault(state: State, qp: QueuePair): Fault {
   const reth = state.reth
-  if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
+  if (reth.length > READ_BYTES_MAX) return MESSAGE_LENGTH
   if (reth.length === 0) return PASS
   const region = findRegion(state.regions, reth.rkey)
   const fault = accessFault(region, qp.protectionDomain, REMOTE_READ)
@@ -150,9 +152,8 @@ function serveRead(state: State, read: WaitingRead): void {
   if (fault === PASS) return
   count(state, fault)
   if (read.again) return
-  read.qp.state = STATE_ERROR
-  read.qp.ackDue = false
   answer(state.answers, read.qp, read.psn, FAULTS[fault]!.code)
+  failQueuePair(state, read.qp)
   run(state.list)
 }
 
@@ -187,7 +188,7 @@ function findSource(state: State, read: WaitingRead, region: Region): Fault {
 export function settledCopy(state: State, region: Region, slot: number): number {
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
-  const held = heldIntent(state.commit, region, slot)
+  const held = heldIntent(state.commit.held, region, slot)
   for (let c = firstCopy(state.commit, region, slot); c < region.copies; c++) {
     examineCopies(list, words, examination, region, slot, c, c + 1)
     const { valid, header } = examination.copies[c]!

@@ -24,6 +24,7 @@ import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
+import { failQueuePair } from './staging.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveWrite(
@@ -85,8 +86,7 @@ export function runPrelude(state: State): void {
     const qp = state.queuePairs.places[Math.floor(tag / 2 ** 24) - 1]!
     if (qp === null || qp.state === STATE_ERROR) continue
     count(state, UNREADABLE)
-    qp.state = STATE_ERROR
-    qp.ackDue = false
     answer(state.answers, qp, tag % 2 ** 24, FAULTS[UNREADABLE]!.code)
+    failQueuePair(state, qp)
   }
 }

@@ -261,6 +261,8 @@ export function answerAck(answers: Answers, qp: QueuePair): void {
  * accepted behind the duplicate, as exactly its response may be what was lost (wire-format 3.5).
  */
 export function answerDuplicate(answers: Answers, qp: QueuePair, psn: number): void {
+  // Before the first request there is nothing to acknowledge.
+  if (qp.expectedPsn === qp.firstPsn) return
   let newest = psnDistance(qp.expectedPsn, psn) - 1
   for (let i = 0; i < qp.readPsns.length; i++) {
     const read = qp.readPsns[i]!

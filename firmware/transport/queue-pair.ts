@@ -35,6 +35,7 @@ export interface QueuePair {
   readonly clientLow: number
   readonly pathMtu: number
   readonly protectionDomain: number
+  readonly firstPsn: Psn
   state: number
   expectedPsn: Psn
   messageSequence: number
@@ -97,7 +98,7 @@ export interface QueuePairTable {
 export function createQueuePairTable(): QueuePairTable {
   const places: (QueuePair | null)[] = []
   for (let i = 0; i < QUEUE_PAIRS; i++) places.push(null)
-  return { places, salt: 0, next: 0x10 }
+  return { places, salt: 0, next: 0 }
 }
 
 /** The open queue pair of that number, or null. The low byte is its place in the table. */
@@ -116,19 +117,27 @@ export interface QueuePairOptions {
   readonly expectedPsn: Psn
 }
 
-/** A number for a new queue pair, or -1 when every place has one that is open. */
+/**
+ * A number for a new queue pair, or -1. A free place is taken first, then one in the error state,
+ * which is silent for ever, then one that never was used: a flood of connections that do nothing
+ * keeps nobody out.
+ */
 export function freeNumber(table: QueuePairTable): number {
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const place = (table.next + i) & (QUEUE_PAIRS - 1)
-    // Numbers below 16 are left to management and to other uses (wire-format 8, item 15).
-    if (table.salt === 0 && place < 0x10) continue
-    // A queue pair in the error state is silent for ever: its place may be taken.
-    const taken = table.places[place]!
-    if (taken !== null && taken.state === STATE_OPEN) continue
-    table.next = place + 1
-    return (table.salt << 8) | place
+  for (let pass = 0; pass < 3; pass++) {
+    for (let i = 0; i < QUEUE_PAIRS; i++) {
+      const place = (table.next + i) & (QUEUE_PAIRS - 1)
+      if (!mayTake(table.places[place]!, pass)) continue
+      table.next = place + 1
+      return (table.salt << 8) | place
+    }
   }
   return -1
+}
+
+function mayTake(qp: QueuePair | null, pass: number): boolean {
+  if (qp === null || pass === 0) return qp === null
+  if (qp.state === STATE_ERROR || pass === 1) return qp.state === STATE_ERROR
+  return qp.expectedPsn === qp.firstPsn && qp.message === MESSAGE_NONE
 }
 
 /** Opens the queue pair of that number; its place must be free. */
@@ -156,6 +165,7 @@ export function createQueuePair(
     clientLow: options.clientLow,
     pathMtu: options.pathMtu,
     protectionDomain: options.protectionDomain,
+    firstPsn: options.expectedPsn,
     state: STATE_OPEN,
     expectedPsn: options.expectedPsn,
     messageSequence: 0,

@@ -985,7 +985,7 @@ export function overOwn({ wait, copies }: Level): Scenario {
   }
 }
 
-/** What a part may be made of: the images of one record and of its lane, as the firmware wrote them. */
+/** What a part may be made of: images of one record and its lane, as the firmware wrote them. */
 export interface Media {
   readonly layout: RegionLayout
   /** The part with the old record in every copy and no lane set. */

@@ -1,0 +1,14 @@
+/** What a part that does not fence is closed with: it takes nothing more until it is started again. */
+
+import { type Fault, FLUSH, MEDIA, NOT_ARMED } from '../fault.ts'
+import { MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'
+
+/** Why a part that answered a fence so takes nothing more (D-13). */
+export function closedBy(result: number): Fault {
+  return result === NOT_ARMED_RESULT ? NOT_ARMED : FLUSH
+}
+
+/** The fault of a list that failed: the medium's own, or one that closes the part. */
+export function listFault(result: number): Fault {
+  return result === MEDIA_ERROR ? MEDIA : closedBy(result)
+}

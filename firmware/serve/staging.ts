@@ -1,0 +1,63 @@
+// hot path
+/**
+ * Room for messages of several packets, and what becomes of it when a queue pair ends.
+ *
+ * What always holds: a staging buffer has one owner or none; a queue pair that fails or is closed
+ * gives its buffer back at once, a message that stopped half-way when somebody needs the room
+ * (fault N8). Bytes that a record of the group still needs stay untouched until the burst is
+ * settled, because a buffer is filled by commands of the same list, behind it.
+ */
+
+import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
+import { STAGING_AT } from '../memory-map.ts'
+import type { State } from '../state.ts'
+import { MESSAGE_NONE, type QueuePair, STATE_ERROR } from '../transport/queue-pair.ts'
+
+/** Largest message that can be gathered, bytes. */
+export const STAGED_BYTES_MAX: number = STAGING_BYTES - SLOT_HEADER_BYTES
+
+/** Where the data of the message goes that this queue pair gathers. */
+export function stagedAt(qp: QueuePair): number {
+  return STAGING_AT + qp.staging * STAGING_BYTES + SLOT_HEADER_BYTES
+}
+
+/** Takes a buffer for the queue pair; false if there is none. */
+export function takeStaging(state: State, qp: QueuePair, now: number): boolean {
+  for (let i = 0; i < STAGING_BUFFERS; i++) {
+    const owner = state.stagingOwner[i]!
+    if (owner !== -1 && !giveUp(state, owner, now)) continue
+    state.stagingOwner[i] = qp.index
+    qp.staging = i
+    return true
+  }
+  return false
+}
+
+/** Gives the buffer back, if there is one. */
+export function releaseStaging(state: State, qp: QueuePair): void {
+  if (qp.staging < 0) return
+  state.stagingOwner[qp.staging] = -1
+  qp.staging = -1
+}
+
+/** The queue pair goes to the error state: silence, and what it was gathering is given back. */
+export function failQueuePair(state: State, qp: QueuePair): void {
+  qp.state = STATE_ERROR
+  qp.ackDue = false
+  qp.message = MESSAGE_NONE
+  releaseStaging(state, qp)
+}
+
+/** Has the message in progress stopped for too long? */
+export function isStalled(qp: QueuePair, now: number): boolean {
+  return qp.message !== MESSAGE_NONE && now - qp.lastPacketUs > STAGING_TIMEOUT_US
+}
+
+/** Ends the owner's message if it has stalled; true if its buffer is free now. */
+function giveUp(state: State, owner: number, now: number): boolean {
+  const qp = state.queuePairs.places[owner]!
+  if (qp === null || qp.staging < 0 || !isStalled(qp, now)) return false
+  failQueuePair(state, qp)
+  return true
+}
