@@ -86,6 +86,7 @@ export const FAULTS: readonly FaultRow[] = [
     0x8e,
     'a write-back failed: the part takes nothing more until it is started again',
   ),
+  row('IN_DOUBT', 'status', 0x8f, 'a fence failed under the record: the next start decides'),
   row('BLANK', 'management', 0, 'the part was never formatted'),
   row('FOREIGN', 'management', 0, 'the part holds something that is not ours'),
   row('NEWER', 'management', 0, 'the part was formatted by a newer version'),
@@ -148,6 +149,7 @@ export const READ_ONLY: Fault = numberOf('READ_ONLY')
 export const LEVEL: Fault = numberOf('LEVEL')
 export const STAGING: Fault = numberOf('STAGING')
 export const FLUSH: Fault = numberOf('FLUSH')
+export const IN_DOUBT: Fault = numberOf('IN_DOUBT')
 export const BLANK: Fault = numberOf('BLANK')
 export const FOREIGN: Fault = numberOf('FOREIGN')
 export const NEWER: Fault = numberOf('NEWER')

@@ -11,7 +11,7 @@
  *   exact integer, the number of the space times 2^48 plus the offset in that space.
  * - A frame's memory in the transmit places is the core's again when `run` returns.
  *
- * A board is a folder that states its facts and serves `run`; for it nothing in `firmware/` changes.
+ * A board is a folder that states its facts and serves `run`: nothing in `firmware/` changes.
  */
 
 import {

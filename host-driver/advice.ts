@@ -13,9 +13,10 @@ const ADVICE: Readonly<Record<string, string>> = {
     "Decide what becomes of the lost record: 'perdure recover IMAGE --discard region:record'.",
   LEVEL: 'Ask for at most as many durable copies as the region keeps.',
   STAGING: 'Too many long records at once; send this one again.',
+  IN_DOUBT: 'Start the part again, then read the record.',
   FLUSH: 'Stop writing, save what can be read, and replace the part.',
   // management
-  BLANK: 'Format the part first.',
+  BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",
   FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if it may go.',
   NEWER: 'Nothing was changed; use the version that formatted it.',
   DAMAGED: 'Nothing was changed; keep the image, and restore the part from its copy.',

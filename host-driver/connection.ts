@@ -38,6 +38,12 @@ const MECHANISMS: readonly (Mechanism | undefined)[] = [
   'cpuFlush',
 ]
 
+/** How long a silent part is asked for a sign of life, µs. */
+const PROBE_US = 200_000
+
+/** The refusal that is none: whether the record is durable is not known. */
+const IN_DOUBT = 'IN_DOUBT'
+
 export class Connection {
   readonly session: Session
   readonly management: Management
@@ -64,6 +70,7 @@ export class Connection {
   private waiting: Waiting[] = []
   private persistsOut = 0
   private pumping = false
+  private probing = false
   private readonly inFlight: number
   private past: RequesterCounts = blankCounts()
   private reconnection: Promise<void> | null = null
@@ -116,7 +123,7 @@ export class Connection {
     const granted = await this.management.connect(
       number,
       psn,
-      options.pathMtu ?? 1024,
+      options.pathMtu ?? 4096,
       options.protectionDomain ?? 0,
       this.clientId,
     )
@@ -134,7 +141,26 @@ export class Connection {
     this.persistsOut = 0
     queuePair.onIdle = () => this.pump()
     queuePair.onBroken = () => this.broken(queuePair)
+    queuePair.onSilence = () => void this.probe(queuePair)
     this.pump()
+  }
+
+  /**
+   * Asks a part that is silent whether it was started again. If so, this queue pair is void, and
+   * waiting for its retries would only take time.
+   */
+  private async probe(queuePair: QueuePair): Promise<void> {
+    if (this.probing || this.options.reconnect === false) return
+    this.probing = true
+    try {
+      const { incarnation } = await this.management.status(PROBE_US)
+      const isVoid = incarnation !== queuePair.granted.incarnation
+      if (isVoid && this.queuePair === queuePair) await this.reconnect()
+    } catch {
+      // It stays silent: the requester's retries go on, and end.
+    } finally {
+      this.probing = false
+    }
   }
 
   /** Takes the queue pair out of use, keeps its counts, and returns it. */
@@ -250,11 +276,13 @@ export class Connection {
     } else if (isRefusal(status)) {
       this.unresolved.delete(write.operationId)
       const refused = status === 'GENERAL_ERR'
-      write.fail(
-        refused
-          ? new RefusedError(faultOfStatus(end.refusal), end.refusal, write.what)
-          : new TransportError(status, write.what),
-      )
+      const fault = faultOfStatus(end.refusal)
+      const refusal = new RefusedError(fault, end.refusal, write.what)
+      if (refused && fault === IN_DOUBT) {
+        write.giveUp('a fence failed under it, and the next start of the part decides', refusal)
+        return
+      }
+      write.fail(refused ? refusal : new TransportError(status, write.what))
     } else if (write.settled) {
       // Given up by its caller: what became of it is no longer asked.
       this.unresolved.delete(write.operationId)

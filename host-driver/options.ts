@@ -8,7 +8,7 @@ import type { Endpoint } from './wire.ts'
 export interface ConnectOptions {
   /** Level of every persist that names none; without it two copies are waited for. */
   readonly durability?: Durability
-  /** Payload bytes of a packet: 256, 512, 1024 (default), 2048 or 4096; the DPU may grant less. */
+  /** Payload bytes of a packet: 256, 512, 1024, 2048 or 4096 (default); the DPU may grant less. */
   readonly pathMtu?: number
   /** Who writes, 64 bits; random by default. Give it together with `firstOperation` to go on. */
   readonly clientId?: bigint

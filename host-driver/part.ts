@@ -1,7 +1,7 @@
 /** What the management answers say, in plain values: the part, its regions, its recovery report. */
 
 import { CASES } from '../firmware/commit/cases.ts'
-import { LOST, REFUSED, REPAIRED } from '../firmware/commit/recovery.ts'
+import { LOST, REFUSED, REPAIRED, REPAIRED_COPIES } from '../firmware/commit/recovery.ts'
 import { ARMED, SAVE_FAILED } from '../firmware/hal.ts'
 import { REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { u16, u32 } from '../firmware/wire/bytes.ts'
@@ -71,6 +71,8 @@ export interface ReportEntry {
   /** Per copy: was it valid before? */
   readonly valid: readonly boolean[]
   readonly repaired: boolean
+  /** Per copy: was it overwritten? */
+  readonly overwritten: readonly boolean[]
   readonly lost: boolean
   /** The medium did not take the repair. */
   readonly refused: boolean
@@ -143,6 +145,7 @@ export function readReportEntry(body: Uint8Array, at: number): ReportEntry {
     action: row?.then ?? 'none',
     valid: [0, 1, 2, 3].map((copy) => (mask & (1 << copy)) !== 0),
     repaired: (flags & REPAIRED) !== 0,
+    overwritten: [0, 1, 2, 3].map((copy) => ((flags >> REPAIRED_COPIES) & (1 << copy)) !== 0),
     lost: (flags & LOST) !== 0,
     refused: (flags & REFUSED) !== 0,
     sequence: u64(body, at + mad.ENTRY_SEQUENCE_HIGH),

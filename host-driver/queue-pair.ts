@@ -77,6 +77,8 @@ export class QueuePair {
   readonly granted: Granted
   onIdle: () => void = () => {}
   onBroken: () => void = () => {}
+  /** No answer came in time, and something was sent again. */
+  onSilence: () => void = () => {}
   private readonly session: Session
   private readonly requester: Requester
   private readonly jobs: Map<number, Job> = new Map()
@@ -108,6 +110,11 @@ export class QueuePair {
 
   get counts(): RequesterCounts {
     return this.requester.counts
+  }
+
+  /** How often time ran out, for an acknowledgement or a receipt. */
+  private get repeats(): number {
+    return this.counts.timeouts + this.counts.persistRepeats
   }
 
   get broken(): boolean {
@@ -177,7 +184,9 @@ export class QueuePair {
     this.timerUs = atUs
     this.cancelTimer = this.session.wire.setTimer(atUs, () => {
       this.timerUs = Infinity
+      const repeatsBefore = this.repeats
       this.run((nowUs) => tick(this.requester, nowUs))
+      if (this.repeats > repeatsBefore && !this.closed) this.onSilence()
     })
   }
 

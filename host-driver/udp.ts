@@ -41,10 +41,18 @@ export function realTimer(atUs: number, callback: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
+/** Room for bursts in the socket, bytes; the system may give less. */
+const SOCKET_BYTES = 4 << 20
+
 /** Opens a socket towards the target. Rejects with PERDURE_UNREACHABLE if its name is unknown. */
 export function openTunnel(target: Target): Promise<Wire> {
   return new Promise((resolve, reject) => {
-    const socket = createSocket(target.host.includes(':') ? 'udp6' : 'udp4')
+    const type = target.host.includes(':') ? 'udp6' : 'udp4'
+    const socket = createSocket({
+      type,
+      recvBufferSize: SOCKET_BYTES,
+      sendBufferSize: SOCKET_BYTES,
+    })
     const failed = (cause: Error): void => {
       socket.close()
       const message = `${target.host}:${target.port} cannot be reached: ${cause.message}`

@@ -90,7 +90,7 @@ async function badDay(engine: Engine, seed: number): Promise<Run> {
 }
 
 for (const seed of [SEED, SEED + 1, SEED + 2]) {
-  test(`the bundle in QuickJS and the sources in Node agree byte for byte, SEED=${seed}`, async () => {
+  test(`QuickJS and Node agree byte for byte, SEED=${seed}`, async () => {
     const node = await badDay('node', seed)
     const quickjs = await badDay('quickjs', seed)
     expect(node.traceBytes).toBeGreaterThan(100_000)

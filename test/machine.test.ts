@@ -374,7 +374,7 @@ test('a poisoned line is never read as data, by no command', () => {
   expect(run(c, [COPY, N, P, 64], [COPY, N + 128, P, 64])).toEqual([DONE, DONE])
 })
 
-test('a line loses its media error when it is written whole and written back, not otherwise', () => {
+test('a line loses its media error when COPY_CLEAN writes it whole, not otherwise', () => {
   const c = card()
   c.nvdimm.poison(1)
   const read = [COPY, N + 64, P + 128, 64]

@@ -22,7 +22,7 @@ import {
 import { hexOf } from './support/frames.ts'
 import { lines, slotOffset, writeFrames } from './support/requests.ts'
 
-const SEED = Number(process.env.PERDURE_SEED ?? 20261)
+const SEED = Number(process.env.SEED ?? 20261)
 
 const CAPACITY_BYTES = 100
 const MEDIA = 0x81

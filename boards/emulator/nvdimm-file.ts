@@ -22,6 +22,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { lockImage } from './image-lock.ts'
 import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
 
 /** Ends the name of the file beside the image. */
@@ -31,6 +32,7 @@ export type NvdimmFileCode =
   | 'NVDIMM_OPEN' // the file cannot be opened, made or read
   | 'NVDIMM_SIZE' // no part has that size, or not the size that was asked for
   | 'NVDIMM_CONDITION' // the file beside the image is not one of ours
+  | 'NVDIMM_IN_USE' // another card has the image
 
 export class NvdimmFileError extends Error {
   override readonly name = 'NvdimmFileError'
@@ -57,7 +59,9 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   const made = !readOnly && options.bytes !== undefined && !existsSync(path)
   if (made) checkSize(path, options.bytes!)
   const descriptor = openFile(path, readOnly ? 'r' : made ? 'wx+' : 'r+')
+  let unlock = (): void => {}
   try {
+    if (!readOnly) unlock = lock(path)
     if (made) ftruncateSync(descriptor, options.bytes!)
     const bytes = fstatSync(descriptor).size
     checkSize(path, bytes)
@@ -68,14 +72,22 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
     const condition = readCondition(path)
     const content = readContent(path, descriptor, bytes)
     const part = { bytes, content, adrFences, ...(condition === null ? {} : { condition }) }
-    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(path, descriptor) })
+    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(path, descriptor, unlock) })
     const memoryOnly = new Nvdimm(part)
     closeSync(descriptor)
     return memoryOnly
   } catch (error) {
+    unlock()
     closeSync(descriptor)
     throw error
   }
+}
+
+function lock(path: string): () => void {
+  const taken = lockImage(path)
+  if (typeof taken !== 'number') return taken
+  const message = `${path} is in use by process ${taken}: stop that card first`
+  throw new NvdimmFileError('NVDIMM_IN_USE', message)
 }
 
 function openFile(path: string, flags: string): number {
@@ -116,7 +128,7 @@ function readCondition(path: string): Condition | null {
   }
 }
 
-function fileBacking(path: string, descriptor: number): Backing {
+function fileBacking(path: string, descriptor: number, unlock: () => void): Backing {
   const beside = path + CONDITION_SUFFIX
   return {
     write(durable, at, length): void {
@@ -134,6 +146,7 @@ function fileBacking(path: string, descriptor: number): Backing {
     },
     close(): void {
       closeSync(descriptor)
+      unlock()
     },
   }
 }

@@ -105,10 +105,14 @@ export class Tunnel {
   }
 }
 
+/** Room for bursts of every client, bytes; the system may give less. */
+const SOCKET_BYTES = 4 << 20
+
 /** Opens the socket. Rejects with the system's error if it cannot be bound. */
 export async function openTunnel(options: TunnelOptions): Promise<Tunnel> {
   const host = options.host ?? '127.0.0.1'
-  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  const type = host.includes(':') ? 'udp6' : 'udp4'
+  const socket = createSocket({ type, recvBufferSize: SOCKET_BYTES, sendBufferSize: SOCKET_BYTES })
   await new Promise<void>((resolve, reject) => {
     socket.once('error', reject)
     socket.bind(options.port ?? 0, host, () => {

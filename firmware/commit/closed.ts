@@ -1,4 +1,4 @@
-/** What a part that does not fence is closed with: it takes nothing more until it is started again. */
+/** Why a part is closed: what does not fence takes nothing more until it is started again. */
 
 import { type Fault, FLUSH, MEDIA, NOT_ARMED } from '../fault.ts'
 import { MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'

@@ -37,7 +37,7 @@ import {
   runAll,
   tagOf,
 } from '../command-list.ts'
-import { type Fault, MEDIA, PASS } from '../fault.ts'
+import { type Fault, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
 import * as hal from '../hal.ts'
 import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
@@ -379,7 +379,8 @@ function survive(commit: Commit, stage: number, index: number): boolean {
 }
 
 /**
- * The part takes nothing more. What was acknowledged stands behind its fence; all else is refused.
+ * The part takes nothing more. What was acknowledged stands behind its fence. A record that touched
+ * no slot is refused; of one that did, nobody knows before the next start: it is in doubt.
  * A first copy that recovery may still take back is not shown to readers: see `firstCopy`.
  */
 function abandon(commit: Commit, stage: number): void {
@@ -388,7 +389,7 @@ function abandon(commit: Commit, stage: number): void {
     const item = commit.items[i]!
     if (item.fault !== PASS) continue
     item.durable = durable
-    if (durable < item.wait) item.fault = commit.closed
+    if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
   }
   // Nothing is added any more, so the items stay what they are.
   if (stage <= STAGE_PHASE) commit.doubtful = commit.count

@@ -56,7 +56,10 @@ export interface ReportEntry {
   lane: number
   /** Row of CASES. */
   row: number
-  /** 1 if copies were overwritten, 2 if the record is lost, 4 if the medium refused the repair. */
+  /**
+   * 1 if copies were overwritten, 2 if the record is lost, 4 if the medium refused the repair; in
+   * the upper four bits, which copies were overwritten.
+   */
   flags: number
   validMask: number
   sequenceLow: number
@@ -67,6 +70,8 @@ export interface ReportEntry {
 export const REPAIRED = 1
 export const LOST = 2
 export const REFUSED = 4
+/** Where the mask of overwritten copies begins. */
+export const REPAIRED_COPIES = 4
 export const SCANNED = 255
 
 /** What recovery found and did. */
@@ -123,7 +128,8 @@ export function report(
   const flags =
     (outcome.repaired > 0 ? REPAIRED : 0) |
     (outcome.kept < 0 ? LOST : 0) |
-    (outcome.failure !== 0 ? REFUSED : 0)
+    (outcome.failure !== 0 ? REFUSED : 0) |
+    (outcome.repaired << REPAIRED_COPIES)
   if (outcome.repaired > 0) r.repaired += 1
   if (outcome.kept < 0) r.lost += 1
   if (r.entries.length === REPORT_ENTRIES) return
@@ -163,7 +169,7 @@ export function settleRecord(
   if (!dull) report(recovery, region, slot, lane, outcome, examination.linesRead - before)
   if (outcome.failure !== 0) {
     if (outcome.failure !== MEDIA_ERROR) recovery.closed = closedBy(outcome.failure)
-    // A repair that the medium refused: the lane stays, and says at the next start what it says now.
+    // The medium refused the repair: the lane stays, to say the same at the next start.
     if (lane !== SCANNED) keepLane(recovery, region, lane, phase, intent)
   }
   if (outcome.kept < 0) markLost(recovery, region, slot, lane)

@@ -27,7 +27,7 @@ export interface Outcome {
   validMask: number
   /** The copy that is kept, or -1: the record is lost. */
   kept: number
-  /** Copies overwritten. */
+  /** Bit c set: copy c was overwritten. */
   repaired: number
   /** 0, or what the board answered to the repair: the kept copy is whole, the others are not. */
   failure: number
@@ -116,12 +116,12 @@ export function repairRecord(
   for (let c = 0; c < region.copies; c++) {
     const to = slotAddress(region, c, slot)
     if ((stale & (1 << c)) === 0) {
-      // What is the same may still be on its way: a store that was refused half-way was not cleaned.
+      // What is the same may be so for loads only: a store refused half-way was not cleaned.
       if (into.row !== CLEAN) append(list, FLUSH, 0, to, bytes, 0)
       continue
     }
     copyClean(list, from, to, bytes, 0)
-    into.repaired += 1
+    into.repaired |= 1 << c
   }
   if (list.count === 0) return
   fence(list)

@@ -20,8 +20,8 @@
  * Little-endian. It stands twice, at bytes 0 and 4096 of the part.
  *
  * What always holds:
- * - An update writes page A, fences, writes page B, fences: the commit of a slot without a lane. At
- *   every instant one page is whole; of two whole ones the later update counts.
+ * - An update writes one page, fences, writes the other, fences, and begins with the page that is
+ *   not the only whole one. At every instant one page is whole; of two the later update counts.
  * - The magic and the version have the same place in every version to come, so a newer part is
  *   recognised as such, not as damage.
  * - Formatting writes the magic alone first, and page B last: a format that was interrupted shows
@@ -377,10 +377,14 @@ function isSane(words: Int32Array, partBytes: number): boolean {
   if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
   if (words[INCARNATION]! < 0 || words[INCARNATION]! >= INCARNATIONS - 1) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
+  // Regions lie one behind the other: none overlaps another, and what is free begins behind the last.
+  let end = DATA_AT
   for (let i = 0; i < regions; i++) {
-    if (!isEntrySane(words, (ENTRIES_AT + i * ENTRY_BYTES) >> 2, bytes)) return false
+    const w = (ENTRIES_AT + i * ENTRY_BYTES) >> 2
+    if (get64(words, w + 16) !== end || !isEntrySane(words, w, bytes)) return false
+    end += words[w + 12]! * get64(words, w + 18)
   }
-  return true
+  return get64(words, FREE_AT) === end
 }
 
 function isEntrySane(words: Int32Array, w: number, bytes: number): boolean {

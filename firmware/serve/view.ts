@@ -8,7 +8,8 @@
  *   +------------------------+-------+---------------------------+
  *
  * The upper word is the slot (wire-format 7.2); the upper four bits of the lower word say how it is
- * looked at. Only view 0 is written to.
+ * looked at. A record is written through view 0; the carried form that names every copy's address
+ * names views 2 and up.
  */
 
 /** The data of the record, followed by zeros up to the capacity. */

@@ -4,8 +4,9 @@
  * need the connection but not the memory behind it.
  *
  * What always holds: the checks run in the order of the specification (an operation that is not
- * served has no order to be judged), so a packet with several faults is answered for the first; steps 6 to 9 are asked only of the expected PSN; nothing here
- * changes a queue pair: accepting a packet is `advance`, and the caller's decision.
+ * served has no order to be judged), so a packet with several faults is answered for the first;
+ * steps 6 to 9 are asked only of the expected PSN; nothing here changes a queue pair: accepting a
+ * packet is `advance`, and the caller's decision.
  */
 
 import {

@@ -40,7 +40,7 @@ export function addDemo(program: Command): void {
     .description('persist a file through the emulated DPU, pull the plug, and look')
     .argument('[file]', 'the file; one of 4 MiB is made where none is named')
     .option('--cut <record>', 'record in whose commit the power goes; 0 for none', wholeNumber(0))
-    .option('--seed <seed>', 'decides everything that looks like chance', wholeNumber(0), 1)
+    .option('--seed <seed>', 'decides everything that looks like chance', wholeNumber(0), 4)
     .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 … (default 2of2)')
     .option('--copies <copies>', 'copies of each record, 2 to 4', wholeNumber(2))
     .option('--loss <p>', 'probability that a frame is lost, 0 to 0.3', probability, 0)
@@ -105,7 +105,7 @@ function show(output: Output, result: DemoResult): void {
     const lines = reportLines(entries.slice(0, REPORT_LINES), regions)
     for (const line of entries.length > 0 ? lines : []) output.print(`  ${line}`)
     const more = entries.length - REPORT_LINES
-    if (more > 0) output.print(`  … and ${more} more: perdure inspect ${here(result.image)}`)
+    if (more > 0) output.print(`  … and ${more} more; --json has them all`)
     output.print(`  incarnation ${status.incarnation} serves; ${status.unsettled} records are lost`)
     output.print('')
   }
@@ -158,7 +158,10 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
       `${number(records)} of up to ${number(result.recordBytes)} bytes, level ${result.level}`,
     ],
     ['requests on the wire', perRecord(writing.requests, records)],
-    ['sent again', number(writing.retransmissions)],
+    [
+      'sent again',
+      `${number(writing.retransmissions)} while no answer came, ${writing.sentAgain} after the cut`,
+    ],
     [
       'acknowledgements',
       `${perRecord(acks, records)}, ${number(writing.persistAcks)} of them durable`,

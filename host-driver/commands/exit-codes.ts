@@ -38,6 +38,7 @@ const OF_PERDURE_CODE: Readonly<Record<string, number>> = {
 
 const OF_OTHER_CODE: Readonly<Record<string, number>> = {
   NVDIMM_SIZE: DATA,
+  NVDIMM_IN_USE: UNAVAILABLE,
   NVDIMM_CONDITION: DATA,
   FIRMWARE_STOPPED: SOFTWARE,
 }

@@ -39,7 +39,7 @@ function doneText(entry: ReportEntry, copies: number): string {
   if (entry.refused) return 'the medium refused the repair'
   if (!entry.repaired) return 'nothing'
   const kept = entry.action === 'useB' ? entry.valid.indexOf(true, 1) : 0
-  const others = LETTERS.slice(0, copies).filter((_, copy) => copy !== kept)
+  const others = LETTERS.slice(0, copies).filter((_, copy) => entry.overwritten[copy])
   return `${others.join(', ')} <- ${LETTERS[kept] ?? '?'}`
 }
 

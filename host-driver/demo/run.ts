@@ -33,6 +33,7 @@ import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packe
 import { connect } from '../connect.ts'
 import type { Dpu, ScanResult } from '../dpu.ts'
 import { type Durability, parseDurability } from '../durability.ts'
+import { ArgumentError } from '../errors.ts'
 import { linkWire } from '../local.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
@@ -297,10 +298,13 @@ class Demo {
   private planCut(): number | null {
     const { cut } = this.options
     if (cut === 0) return null
+    if (cut !== undefined && cut > this.records) {
+      throw new ArgumentError(`cut ${cut}: the file has ${this.records} records`)
+    }
     const within = Math.max(1, Math.floor(this.records * 0.6))
     const first = Math.min(this.records, Math.ceil(this.records * 0.2) + 1)
     const drawn = first + ((this.random.next() >>> 0) % within)
-    const record = Math.min(this.records, cut ?? drawn)
+    const record = cut ?? Math.min(this.records, drawn)
     this.card.armCut({ record, choice: { random: this.random.fork() } })
     return record
   }
