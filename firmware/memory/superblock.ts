@@ -377,7 +377,7 @@ function isSane(words: Int32Array, partBytes: number): boolean {
   if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
   if (words[INCARNATION]! < 0 || words[INCARNATION]! >= INCARNATIONS - 1) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
-  // Regions lie one behind the other: none overlaps another, and what is free begins behind the last.
+  // Regions lie one behind the other, and what is free begins behind the last: none overlaps.
   let end = DATA_AT
   for (let i = 0; i < regions; i++) {
     const w = (ENTRIES_AT + i * ENTRY_BYTES) >> 2
