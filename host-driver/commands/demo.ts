@@ -7,7 +7,9 @@
 
 import { relative } from 'node:path'
 import type { Command } from 'commander'
-import { type DemoOptions, type DemoResult, runDemo, type WritingCost } from '../demo/run.ts'
+import type { WritingCost } from '../demo/cost.ts'
+import type { DemoOptions, DemoResult } from '../demo/result.ts'
+import { runDemo } from '../demo/run.ts'
 import { type Durability, parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import { probability, size, wholeNumber } from './arguments.ts'

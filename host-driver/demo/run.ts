@@ -14,11 +14,8 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import {
   type CutReport,
-  type DpuStatistics,
   EmulatedDpu,
-  type Engine,
   Link,
-  type LinkCounts,
   openNvdimm,
   Random,
   VirtualClock,
@@ -31,97 +28,15 @@ import { DATA_AT } from '../../firmware/memory/superblock.ts'
 import { has, PERSIST, REQUEST } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
 import { connect } from '../connect.ts'
-import type { Dpu, ScanResult } from '../dpu.ts'
-import { type Durability, parseDurability } from '../durability.ts'
+import type { Dpu } from '../dpu.ts'
+import { parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import { linkWire } from '../local.ts'
-import type { PartStatus, RegionInfo, ReportEntry } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
 import type { Region } from '../region.ts'
-import type { Statistics } from '../statistics.ts'
 import type { Receipt } from '../write.ts'
-
-export interface DemoOptions {
-  /** The file to persist; one of the demo's own where there is none. */
-  readonly file?: string
-  /** Where image, capture and own file go. */
-  readonly folder: string
-  readonly seed: number
-  readonly level: Durability
-  /** Record in whose commit the power goes, from 1; 0 for no cut, undefined for a seeded one. */
-  readonly cut?: number
-  readonly recordBytes: number
-  /** Probability that a frame is lost, 0 to 0.5. */
-  readonly loss: number
-  readonly engine: Engine
-  /** Told how far it is: records durable, of how many. */
-  readonly progress?: (durable: number, records: number) => void
-  /** Told what happens, as it happens. */
-  readonly say?: (line: string) => void
-}
-
-export interface DemoResult {
-  readonly file: string
-  readonly fileBytes: number
-  readonly records: number
-  readonly recordBytes: number
-  readonly level: Durability
-  readonly seed: number
-  readonly engine: Engine
-  /** Record in whose commit the power went, or null. */
-  readonly cutRecord: number | null
-  readonly cut: CutReport | null
-  readonly acknowledgedBeforeCut: number
-  /** Records that were acknowledged and are not there, whole, after recovery. */
-  readonly acknowledgedLost: number
-  readonly recovery: Recovered | null
-  /** What writing the file took, from the first record to the last receipt, cut and all. */
-  readonly writing: WritingCost
-  readonly scan: ScanResult
-  readonly shaWritten: string
-  readonly shaRead: string
-  /** Records that could not be read back whole. */
-  readonly torn: number
-  readonly virtualMs: number
-  readonly realMs: number
-  readonly image: string
-  readonly capture: string
-  readonly ok: boolean
-}
-
-export interface Recovered {
-  readonly status: PartStatus
-  readonly entries: ReportEntry[]
-  readonly regions: RegionInfo[]
-}
-
-export interface WritingCost {
-  /** WRITE_PERSISTs that went out for the first time on their connection. */
-  readonly requests: number
-  readonly retransmissions: number
-  readonly acks: number
-  readonly persistAcks: number
-  readonly framesToDpu: number
-  readonly bytesToDpu: number
-  readonly framesToHost: number
-  readonly bytesToHost: number
-  readonly payloadBytes: number
-  readonly fences: number
-  readonly boardCalls: number
-  readonly bytesStored: number
-  /** Records that a reconnection found durable, and those that it sent again. */
-  readonly foundDurable: number
-  readonly sentAgain: number
-}
-
-/** Counts at one moment. */
-interface Counts {
-  readonly client: Statistics
-  readonly dpu: DpuStatistics
-  readonly toDpu: LinkCounts
-  readonly toHost: LinkCounts
-  readonly requests: number
-}
+import { type Counts, costBetween } from './cost.ts'
+import type { DemoOptions, DemoResult, Recovered } from './result.ts'
 
 /** Bytes of the file that the demo makes for itself. */
 const OWN_FILE_BYTES = 4 << 20
@@ -402,26 +317,6 @@ class Demo {
 const IN_FLIGHT = 2 * BURST_FRAMES
 
 const SUPER_PAGE = 4096
-
-function costBetween(before: Counts, after: Counts): WritingCost {
-  const { client, dpu, toDpu, toHost } = after
-  return {
-    requests: after.requests - before.requests,
-    retransmissions: client.retransmissions - before.client.retransmissions,
-    acks: client.acks - before.client.acks,
-    persistAcks: client.persistAcks - before.client.persistAcks,
-    framesToDpu: toDpu.sent - before.toDpu.sent,
-    bytesToDpu: toDpu.sentBytes - before.toDpu.sentBytes,
-    framesToHost: toHost.sent - before.toHost.sent,
-    bytesToHost: toHost.sentBytes - before.toHost.sentBytes,
-    payloadBytes: client.payloadBytes - before.client.payloadBytes,
-    fences: dpu.fences - before.dpu.fences,
-    boardCalls: dpu.runs - before.dpu.runs,
-    bytesStored: dpu.bytesStored - before.dpu.bytesStored,
-    foundDurable: client.recovered - before.client.recovered,
-    sentAgain: client.sentAgain - before.client.sentAgain,
-  }
-}
 
 function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
