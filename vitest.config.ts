@@ -9,8 +9,8 @@ const config: ViteUserConfig = defineConfig({
     reporters: ['default', './test/support/reporter.ts'],
     pool: 'threads',
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 240_000,
+    hookTimeout: 120_000,
     watch: false,
   },
 })

@@ -22,11 +22,11 @@ import {
   TRANSMIT_FRAMES,
 } from './limits.ts'
 
-/** Distance between the address spaces. */
+/**
+ * Distance between the address spaces. Packet memory, which board and firmware share
+ * (`Machine.memory`), is space 0: an address in it is its offset.
+ */
 export const SPACE_BYTES: number = 2 ** 48
-
-/** Packet memory, shared by board and firmware: `Machine.memory`. */
-export const PACKET_SPACE = 0
 
 /** The NVDIMM, from its first byte that belongs to us. */
 export const NVDIMM_SPACE: number = SPACE_BYTES

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -402,6 +403,23 @@ test('what was fenced is in the file at once, what was not is not', () => {
     expect(hex(again.live, 7000, 64)).toBe(hex(new Uint8Array(64)))
     cut(nvdimm, ALL)
     expect(hex(openNvdimm({ path, readOnly: true }).live, 7000, 64)).toBe(hex(letters(64)))
+  })
+})
+
+test('H12: one card has an image; the lock of a process that was killed is taken over', () => {
+  inFolder((folder) => {
+    const path = join(folder, 'part')
+    const nvdimm = openNvdimm({ path, bytes: 4096 })
+    expect(() => openNvdimm({ path })).toThrow(`is in use by process ${process.pid}`)
+    nvdimm.backing!.close()
+    expect(existsSync(`${path}.lock`)).toBe(false)
+    const { pid } = spawnSync(process.execPath, ['-e', ''])
+    for (const left of [`${pid}\n`, '', 'not a number']) {
+      writeFileSync(`${path}.lock`, left)
+      const again = openNvdimm({ path })
+      expect(readFileSync(`${path}.lock`, 'utf8')).toBe(`${process.pid}\n`)
+      again.backing!.close()
+    }
   })
 })
 

@@ -10,7 +10,7 @@
  * - Bounds are judged in the form `offset <= length - count` on differences that cannot overflow.
  */
 
-import { BOUNDS, type Fault, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../fault.ts'
+import { type Fault, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../fault.ts'
 import { NVDIMM_SPACE } from '../hal.ts'
 import { LINE_BYTES, REGIONS } from '../limits.ts'
 
@@ -117,9 +117,4 @@ export function byteOffset(region: Region, vaHigh: number, vaLow: number, length
   const offset = high * 2 ** 32 + (vaLow - region.baseLow)
   if (offset < 0 || length > region.areaBytes || offset > region.areaBytes - length) return -1
   return offset
-}
-
-/** As `byteOffset`, as a fault. */
-export function boundsFault(region: Region, vaHigh: number, vaLow: number, length: number): Fault {
-  return byteOffset(region, vaHigh, vaLow, length) < 0 ? BOUNDS : PASS
 }

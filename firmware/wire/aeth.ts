@@ -18,8 +18,6 @@ export const AETH_MSN = 1
 
 /** Acknowledged, without credit information. 0x00 would mean zero credits and stop a sender. */
 export const SYNDROME_ACK = 0x1f
-/** Receiver not ready; the low five bits are the timer code. */
-export const RNR_NAK = 0x20
 /** PSN sequence error: packets are missing; the PSN of the answer is the expected one. */
 export const NAK_SEQUENCE = 0x60
 /** Invalid request. */

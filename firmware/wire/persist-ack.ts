@@ -55,9 +55,6 @@ export const PAETH_RECORDS = 30
 export const PERSIST_ACK_VERSION = 1
 export const PAETH_WORDS: number = PAETH_BYTES / 4
 
-/** The longest bitmap, words: a range spans fewer than 256 PSNs. */
-export const BITMAP_WORDS_MAX = 8
-
 /** Status: the records are durable. Every other status is the code of a fault (fault.ts). */
 export const STATUS_DURABLE = 0
 

@@ -8,7 +8,7 @@
 
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { PerdureError, RefusedError } from '../errors.ts'
+import { RefusedError } from '../errors.ts'
 import type { LocalDpu } from '../local.ts'
 import type { ConnectOptions } from '../options.ts'
 import { PcapWriter } from '../pcap.ts'
@@ -72,13 +72,4 @@ async function checkServing(dpu: Dpu): Promise<void> {
 async function rethrow(error: unknown, close: () => Promise<void>): Promise<never> {
   await close()
   throw error
-}
-
-/** The one region of a part, or the one that was named. */
-export async function chooseRegion(dpu: Dpu, name: string | undefined): Promise<string> {
-  if (name !== undefined) return name
-  const regions = await dpu.regions()
-  if (regions.length === 1) return regions[0]!.name
-  const names = regions.map((region) => region.name).join(', ')
-  throw new PerdureError('PERDURE_ARGUMENT', `name a region: ${names === '' ? 'none' : names}`)
 }
