@@ -69,4 +69,10 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? OK : IO)
 })
 
+// What nobody caught, a firmware that stopped under a timer for one, has an exit code as well.
+process.on('uncaughtException', (error) => {
+  new Output(process.argv.includes('--json')).fail(error)
+  process.exit(exitCodeOf(error))
+})
+
 await main(process.argv)

@@ -67,6 +67,8 @@ export class Connection {
     sentAgain: 0,
   }
   private queuePair: QueuePair | null = null
+  /** Made, and not yet in use. */
+  private candidate: QueuePair | null = null
   private waiting: Waiting[] = []
   private persistsOut = 0
   private pumping = false
@@ -104,6 +106,7 @@ export class Connection {
       this.totals.payloadBytes += request.length
     }
     if (this.queuePair !== null) this.pump()
+    else if (this.closed !== null) this.drop(this.closed)
     else if (this.options.reconnect !== false) this.reconnect().catch(() => {})
     else this.drop(new TransportError('WR_FLUSH_ERR', 'no connection'))
   }
@@ -129,14 +132,16 @@ export class Connection {
     )
     this.totals.connections++
     const persistTimeoutMs = options.persistTimeoutMs ?? 200
-    return new QueuePair(this.session, number, granted, {
+    this.candidate = new QueuePair(this.session, number, granted, {
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       persistTimeoutUs: persistTimeoutMs * 1000,
     })
+    return this.candidate
   }
 
   /** From now on requests leave over this queue pair. */
   use(queuePair: QueuePair): void {
+    this.endReconnection()
     this.queuePair = queuePair
     this.persistsOut = 0
     queuePair.onIdle = () => this.pump()
@@ -181,10 +186,14 @@ export class Connection {
   /** Makes the connection anew and resumes what was on its way; one attempt at a time. */
   reconnect(): Promise<void> {
     if (this.closed !== null) return Promise.reject(this.closed)
-    this.reconnection ??= new Reconnection(this).run().finally(() => {
-      this.reconnection = null
-    })
+    this.reconnection ??= new Reconnection(this).run()
     return this.reconnection
+  }
+
+  /** An attempt is over: who learns of its end and asks for another gets a new one. */
+  endReconnection(): void {
+    this.reconnection = null
+    this.candidate = null
   }
 
   /** Every write that is not settled. */
@@ -212,6 +221,7 @@ export class Connection {
     this.closed = error
     this.release()
     this.retire()
+    this.candidate?.close()
     this.drop(error)
     this.management.close(error)
     this.session.wire.close()
@@ -249,6 +259,7 @@ export class Connection {
   private postWrite(queuePair: QueuePair, write: PendingWrite): void {
     this.unresolved.set(write.operationId, write)
     this.persistsOut++
+    write.posted = true
     queuePair.post(
       persistJob(write, (end) => {
         if (this.queuePair === queuePair) this.persistsOut--
@@ -259,6 +270,7 @@ export class Connection {
 
   private writeEnded(write: PendingWrite, end: JobEnd, queuePair: QueuePair): void {
     const { status } = end
+    write.posted = false
     if (status === 'SUCCESS') {
       this.unresolved.delete(write.operationId)
       this.totals.recordsDurable++

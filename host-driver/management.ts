@@ -115,6 +115,12 @@ export class Management {
 
   async provision(region: RegionRequest, protectionDomain: number): Promise<RegionInfo> {
     const body = namedBody(region.name, protectionDomain)
+    const { slots, capacity, copies = 2 } = region
+    for (const [name, value] of Object.entries({ slots, capacity, copies })) {
+      const end = name === 'copies' ? 2 ** 8 : 2 ** 32
+      if (Number.isInteger(value) && value >= 0 && value < end) continue
+      throw new ArgumentError(`${name} ${value} of region '${region.name}': out of range`)
+    }
     putU32(body, mad.REGION_SLOTS, region.slots)
     putU32(body, mad.REGION_CAPACITY, region.capacity)
     body[mad.REGION_COPIES] = region.copies ?? 2

@@ -21,13 +21,14 @@ export interface CapturedFrame {
   readonly frame: Uint8Array
 }
 
-/** Writes a capture. Close it to be sure that everything is in the file. */
+/** Writes a capture. Close it to be sure that everything is in the file: it throws if it is not. */
 export class PcapWriter {
   /** Frames so far. */
   count = 0
   private chunks: Uint8Array[] = []
   private pendingBytes = 0
   private file: number | null = null
+  private failure: unknown = null
 
   /** With a path the capture goes to that file, which is replaced; without one it stays here. */
   constructor(path?: string) {
@@ -64,6 +65,7 @@ export class PcapWriter {
     this.flush()
     closeSync(this.file)
     this.file = null
+    if (this.failure !== null) throw this.failure
   }
 
   private put(bytes: Uint8Array): void {
@@ -74,7 +76,12 @@ export class PcapWriter {
 
   private flush(): void {
     if (this.file === null || this.chunks.length === 0) return
-    writeSync(this.file, Buffer.concat(this.chunks))
+    try {
+      // What watches a connection must not break it.
+      if (this.failure === null) writeSync(this.file, Buffer.concat(this.chunks))
+    } catch (error) {
+      this.failure = error
+    }
     this.chunks = []
     this.pendingBytes = 0
   }

@@ -7,12 +7,14 @@
  * - For every unresolved record, in order, the part is asked first. If its slot carries this client
  *   and this operation, or a later one of this client, the record was made durable and is not sent
  *   again; otherwise it is, under the same operation id (D-6).
+ * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
+ *   failed closed still holds may be in no persistence domain: its outcome is unknown.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
  */
 
 import type { Connection } from './connection.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
-import { readJob, VIEW_SETTLED } from './jobs.ts'
+import { readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
 import type { QueuePair } from './queue-pair.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { readSlotImage, type SlotRecord } from './slot-image.ts'
@@ -22,6 +24,12 @@ import type { PendingWrite } from './write.ts'
 /** How long one attempt waits for a sign of life, and between two attempts, µs. */
 const ATTEMPT_US = 500_000
 const PAUSE_US = 50_000
+
+/** What a slot holds, and in how many whole copies. */
+interface Found {
+  readonly record: SlotRecord | null
+  readonly copies: number
+}
 
 /** Connections that may break under one record before it is given up. */
 const RESUMES_MAX = 8
@@ -63,7 +71,7 @@ export class Reconnection {
     }
     const queuePair = await connection.open()
     try {
-      await this.ask(queuePair)
+      await this.ask(queuePair, part.state === 'serving')
       if (connection.closed !== null) throw connection.closed
       connection.use(queuePair)
     } catch (error) {
@@ -84,7 +92,7 @@ export class Reconnection {
   }
 
   /** Settles what the part knows to be durable; the rest is queued to be sent again, in order. */
-  private async ask(queuePair: QueuePair): Promise<void> {
+  private async ask(queuePair: QueuePair, serving: boolean): Promise<void> {
     const { unresolved } = this.connection
     const open = [...unresolved.values()].filter((write) => !write.settled)
     unresolved.clear()
@@ -93,8 +101,12 @@ export class Reconnection {
     const rest: PendingWrite[] = []
     for (const write of open) {
       if (write.settled) continue
-      if (this.isDurable(write, found.get(slotName(write)) ?? null)) {
-        this.recovered(write, queuePair)
+      const { record, copies } = found.get(slotName(write))!
+      if (!serving && write.sent) {
+        const closed = new TransportError('RESP_TIMEOUT_ERR', write.what)
+        write.giveUp('the part failed closed, and its next start decides', closed)
+      } else if (this.isDurable(write, record, copies)) {
+        this.recovered(write, copies, queuePair)
       } else if (++write.resumed > RESUMES_MAX) {
         const error = new TransportError('RETRY_EXC_ERR', write.what)
         write.giveUp(`${RESUMES_MAX} connections broke under it`, error)
@@ -110,23 +122,34 @@ export class Reconnection {
   private async readSlots(
     queuePair: QueuePair,
     writes: readonly PendingWrite[],
-  ): Promise<Map<string, SlotRecord | null>> {
-    const found = new Map<string, SlotRecord | null>()
+  ): Promise<Map<string, Found>> {
+    const found = new Map<string, Found>()
     const slots = new Map(writes.map((write) => [slotName(write), write]))
     const reads = [...slots].map(async ([name, { region, slot }]) => {
-      const image = await readOver(queuePair, region, slot)
-      found.set(name, readSlotImage(image, region.info, slot).record)
+      const recordOf = async (view: number): Promise<SlotRecord | null> => {
+        const image = await readOver(queuePair, region, slot, view)
+        return readSlotImage(image, region.info, slot).record
+      }
+      const record = await recordOf(VIEW_SETTLED)
+      let copies = 0
+      for (let copy = 0; record !== null && copy < region.info.copies; copy++) {
+        const held = await recordOf(VIEW_FIRST_COPY + copy)
+        if (held?.sequence === record.sequence) copies++
+      }
+      found.set(name, { record, copies })
     })
     await Promise.all(reads)
     return found
   }
 
-  private isDurable(write: PendingWrite, record: SlotRecord | null): boolean {
+  private isDurable(write: PendingWrite, record: SlotRecord | null, copies: number): boolean {
     if (record === null || record.clientId !== this.connection.clientId) return false
-    return record.operationId >= write.operationId
+    // One that a later record has replaced must not come back, whatever became of its copies.
+    if (record.operationId > write.operationId) return true
+    return record.operationId === write.operationId && copies >= write.wait
   }
 
-  private recovered(write: PendingWrite, queuePair: QueuePair): void {
+  private recovered(write: PendingWrite, copies: number, queuePair: QueuePair): void {
     const { connection } = this
     const { info } = write.region
     connection.totals.recovered++
@@ -136,7 +159,7 @@ export class Reconnection {
       slot: write.slot,
       operationId: write.operationId,
       psn: 0,
-      copies: info.copies,
+      copies,
       of: info.copies,
       mechanism: 'unknown',
       incarnation: queuePair.granted.incarnation,
@@ -147,6 +170,7 @@ export class Reconnection {
 
   private giveUp(error: unknown): PerdureError {
     const { connection } = this
+    connection.endReconnection()
     if (connection.closed !== null) return connection.closed
     const reason =
       error instanceof PerdureError
@@ -158,11 +182,16 @@ export class Reconnection {
 }
 
 /** One read over a queue pair that is not yet in use. */
-function readOver(queuePair: QueuePair, region: OpenRegion, slot: number): Promise<Uint8Array> {
+function readOver(
+  queuePair: QueuePair,
+  region: OpenRegion,
+  slot: number,
+  view: number,
+): Promise<Uint8Array> {
   const { info } = region
   return new Promise((resolve, reject) => {
     const image = new Uint8Array(info.stride)
-    const job = readJob(info, slot, VIEW_SETTLED, image, ({ status }) => {
+    const job = readJob(info, slot, view, image, ({ status }) => {
       if (status === 'SUCCESS') resolve(image)
       else reject(new TransportError(status, `read record ${slot} of '${info.name}'`))
     })

@@ -205,7 +205,7 @@ export class Region {
   ): void {
     const { wire } = this.connection.session
     let cancel = (): void => {}
-    if (deadlineMs !== undefined) {
+    if (deadlineMs !== undefined && deadlineMs !== Infinity) {
       cancel = wire.setTimer(wire.now() + deadlineMs * 1000, () => {
         const message = `${write.what}: not sent within ${deadlineMs} ms`
         const nothingSent = new PerdureError('PERDURE_DEADLINE', message)

@@ -26,6 +26,7 @@ export function parseTarget(target: string): Target {
   if (url === null || url.protocol !== 'perdure:' || url.hostname === '' || !plain) {
     throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say perdure://host[:port]`)
   }
+  if (url.port === '0') throw new PerdureError('PERDURE_TARGET', `'${target}': no port 0`)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   return { host, port: url.port === '' ? TUNNEL_PORT : Number(url.port) }
 }
@@ -35,9 +36,17 @@ export function realTimeUs(): number {
   return (performance.timeOrigin + performance.now()) * 1000
 }
 
+/** Longer than this Node does not wait: it calls back at once, ms. */
+const WAIT_MS_MAX = 2 ** 31 - 1
+
 /** Calls back at a moment of `realTimeUs`; returns what cancels it. */
 export function realTimer(atUs: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, Math.max(0, (atUs - realTimeUs()) / 1000))
+  let timer: NodeJS.Timeout
+  const wait = (): void => {
+    const waitMs = Math.max(0, (atUs - realTimeUs()) / 1000)
+    timer = waitMs > WAIT_MS_MAX ? setTimeout(wait, WAIT_MS_MAX) : setTimeout(callback, waitMs)
+  }
+  wait()
   return () => clearTimeout(timer)
 }
 

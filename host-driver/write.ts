@@ -53,6 +53,8 @@ export class PendingWrite implements Write {
   readonly persisted: Promise<Receipt>
   /** A packet of it was sent, on this or an earlier connection. */
   sent = false
+  /** Stands in the queue of a queue pair, which will send it, whatever the caller decides. */
+  posted = false
   settled = false
   /** Connections that broke under it. */
   resumed = 0
@@ -117,9 +119,9 @@ export class PendingWrite implements Write {
     this.rejectPersisted(error)
   }
 
-  /** Ends as unknown if a packet was sent, else with the error that says that nothing was. */
+  /** Ends as unknown if a packet was or will be sent, else with the error that nothing was. */
   giveUp(why: string, nothingSent: Error): void {
-    if (!this.sent) {
+    if (!this.sent && !this.posted) {
       this.fail(nothingSent)
       return
     }

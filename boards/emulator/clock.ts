@@ -117,7 +117,11 @@ export class VirtualClock implements Clock {
   /** Runs the events up to and including `atUs`, and sets the time to that. */
   runUntil(atUs: number): number {
     let count = 0
-    while (this.heap.length > 0 && this.heap[0]!.atUs <= atUs) if (this.step()) count++
+    for (let next = this.heap[0]; next !== undefined && next.atUs <= atUs; next = this.heap[0]) {
+      // A cancelled event makes `step` go on to the next one, whenever that is.
+      if (next.action === undefined) this.take()
+      else if (this.step()) count++
+    }
     this.time = Math.max(this.time, atUs)
     return count
   }

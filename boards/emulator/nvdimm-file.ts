@@ -79,6 +79,7 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   } catch (error) {
     unlock()
     closeSync(descriptor)
+    if (made) rmSync(path, { force: true })
     throw error
   }
 }

@@ -211,14 +211,18 @@ export class Nvdimm {
     this.fences++
     if (this.adrFences > 0) this.remember()
     const count = pending.cleanedCount
-    for (let i = 0; i < count; i++) this.settle(pending.cleaned[i]!)
+    let healed = false
+    for (let i = 0; i < count; i++) if (this.settle(pending.cleaned[i]!)) healed = true
     pending.compact()
     if (this.backing === null || count === 0) return DONE
-    return this.writeThrough(pending.cleaned.subarray(0, count))
+    const result = this.writeThrough(pending.cleaned.subarray(0, count))
+    // Behind the content: what is noted as healed must be there.
+    if (healed && result === DONE) this.noteCondition()
+    return result
   }
 
-  /** Makes the cleaned stores of one line durable. */
-  private settle(line: number): void {
+  /** Makes the cleaned stores of one line durable; true if that healed it. */
+  private settle(line: number): boolean {
     const pending = this.pendingStores
     const end = pending.cleanedTo[line]!
     pending.cleanedTo[line] = 0
@@ -234,10 +238,9 @@ export class Nvdimm {
       pending.rewind(words, line, end, into)
       into.set(words, at)
     }
-    if (pending.drop(line, end)) {
-      this.restoreFlags(line, this.flags[line]! & ~POISONED_DURABLY)
-      this.noteCondition()
-    }
+    const healed = pending.drop(line, end)
+    if (healed) this.restoreFlags(line, this.flags[line]! & ~POISONED_DURABLY)
+    return healed
   }
 
   /** Keeps what this fence is about to replace. */

@@ -182,14 +182,19 @@ export function linesOf(pieces: Pieces): number[] {
   return [...new Set(pieces.chunk.map((chunk) => chunk >> 3))]
 }
 
-/** The lines that a pending store heals, and the words that must all survive for it. */
+/**
+ * The lines that a pending store heals, and the words that must all survive for it. Where it wrote
+ * what stood there, survival cannot be seen, and the adversary says no.
+ */
 export function healingOf(part: Nvdimm): Map<number, Int32Array> {
   const { line, mask, count } = part.pendingStores
   const healing = new Map<number, Int32Array>()
   for (let entry = 0; entry < count; entry++) {
     if (mask[entry]! < HEALS) continue
     const at = line[entry]! * LINE_WORDS
-    healing.set(line[entry]!, part.liveWords.slice(at, at + LINE_WORDS))
+    const words = part.liveWords.slice(at, at + LINE_WORDS)
+    if (words.every((word, i) => part.durableWords[at + i] === word)) continue
+    healing.set(line[entry]!, words)
   }
   return healing
 }

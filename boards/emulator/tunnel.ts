@@ -40,6 +40,7 @@ export class Tunnel {
   private readonly socket: Socket
   private readonly peers = new Map<string, Peer>()
   private uplink: Peer | null = null
+  private open = true
 
   constructor(socket: Socket, receive: (frame: Uint8Array) => void) {
     this.socket = socket
@@ -76,7 +77,9 @@ export class Tunnel {
     if (oldest !== undefined) this.peers.delete(oldest)
   }
 
+  /** Sends a frame; once it is closed, it is dropped as by a cable that was pulled. */
   send(frame: Uint8Array): void {
+    if (!this.open) return
     const isGroup = (frame[0]! & 1) === 1
     const known = isGroup
       ? undefined
@@ -97,6 +100,7 @@ export class Tunnel {
 
   /** Stops listening. */
   async close(): Promise<void> {
+    this.open = false
     await new Promise<void>((resolve) => {
       this.socket.close(() => {
         resolve()

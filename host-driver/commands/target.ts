@@ -38,20 +38,27 @@ export function isAddress(target: string): boolean {
 /** Opens a target. The caller closes it. */
 export async function openTarget(target: string, options: TargetOptions): Promise<OpenTarget> {
   const local = isAddress(target) ? null : await openImage(target, options)
-  const capture = options.capture === undefined ? undefined : new PcapWriter(options.capture)
+  let capture: PcapWriter | undefined
   try {
+    if (options.capture !== undefined) capture = new PcapWriter(options.capture)
     const wire = local?.wire ?? target
     const dpu = await connect(wire, { ...options.connect, ...(capture && { capture }) })
     const close = async (): Promise<void> => {
       await dpu.close()
-      capture?.close()
-      local?.close()
+      try {
+        capture?.close()
+      } finally {
+        local?.close()
+      }
     }
     if (options.anyState !== true) await checkServing(dpu).catch((error) => rethrow(error, close))
     return { dpu, local, close }
   } catch (error) {
-    capture?.close()
-    local?.close()
+    try {
+      capture?.close()
+    } finally {
+      local?.close()
+    }
     throw error
   }
 }
