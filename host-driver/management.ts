@@ -357,6 +357,9 @@ function namedBody(name: string, protectionDomain: number): Uint8Array {
   if (bytes.length === 0 || bytes.length > REGION_NAME_BYTES || bytes.includes(0)) {
     throw new ArgumentError(`region name '${name}': 1 to ${REGION_NAME_BYTES} bytes`)
   }
+  if (!Number.isInteger(protectionDomain) || protectionDomain < 0 || protectionDomain > 0xffff) {
+    throw new ArgumentError(`protection domain ${protectionDomain}: 0 to 65535`)
+  }
   const body = blank()
   body.set(bytes, mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)

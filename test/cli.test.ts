@@ -4,7 +4,15 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -198,6 +206,12 @@ describe('on an image', () => {
     expect(read.stdout.trim().split('\n').length).toBe(1)
     expect(read.stderr).toMatch(/PERDURE_RECORD_LOST/)
     expect(read.code).toBe(1)
+    // A file that was there before is left alone, and no half of a new one is left.
+    writeFileSync(join(folder, 'kept.bin'), 'kept')
+    const out = await run(['read', 'lost.img', 'orders', ...engine, '--out', 'kept.bin'])
+    expect(out.code).toBe(1)
+    expect(readFileSync(join(folder, 'kept.bin'), 'utf8')).toBe('kept')
+    expect(readdirSync(folder).filter((name) => name.startsWith('kept.'))).toEqual(['kept.bin'])
     const told = await run(['recover', 'lost.img', '--scan', ...engine])
     expect(told.stdout).toMatch(/orders +1 +media +both torn|orders +1 +media +equal but invalid/)
     expect(told.stdout).toMatch(/LOST/)

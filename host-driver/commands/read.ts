@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
 import type { Command } from 'commander'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
@@ -43,14 +43,30 @@ async function readRecords(target: string, name: string, options: Options): Prom
     const region = await opened.dpu.openRegion(name)
     const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
     if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
-    const file = out === undefined ? null : openSync(out, 'w')
-    try {
-      await copyRecords(region, first, last, file, output)
-    } finally {
-      if (file !== null) closeSync(file)
-    }
+    if (out === undefined) await copyRecords(region, first, last, null, output)
+    else await intoFile(out, (file) => copyRecords(region, first, last, file, output))
   } finally {
     await opened.close()
+  }
+}
+
+/**
+ * Fills a file: it has its name when it is whole, and a file of that name is left alone until then.
+ * What is no plain file (a device, a pipe) is written as it is.
+ */
+async function intoFile(path: string, fill: (file: number) => Promise<void>): Promise<void> {
+  const found = statSync(path, { throwIfNoEntry: false })
+  const whole = found === undefined || found.isFile()
+  const aside = whole ? `${path}.${process.pid}` : path
+  const file = openSync(aside, whole ? 'wx' : 'w')
+  try {
+    await fill(file)
+    if (whole) renameSync(aside, path)
+  } catch (error) {
+    if (whole) rmSync(aside, { force: true })
+    throw error
+  } finally {
+    closeSync(file)
   }
 }
 
