@@ -28,7 +28,7 @@ import {
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './fault.ts'
-import { ARMED, HEALTH_AT, ICRC_GOOD } from './hal.ts'
+import { ICRC_GOOD } from './hal.ts'
 import { QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
 import { receiveManagement, serveManagement } from './manage/control.ts'
@@ -39,18 +39,16 @@ import { receiveRead, serveReads } from './serve/read.ts'
 import { scrub } from './serve/scrub.ts'
 import { failQueuePair, isStalled } from './serve/staging.ts'
 import { receiveWrite, runPrelude } from './serve/write.ts'
-import { count, type State, touch } from './state.ts'
+import { count, isArmed, type State, touch } from './state.ts'
 import { answer } from './transport/acknowledge.ts'
 import { findQueuePair, type QueuePair, STATE_OPEN } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
 import { IPV6_DESTINATION } from './wire/ipv6.ts'
+import { MANAGEMENT_QP } from './wire/management.ts'
 import { has, type OpcodeRow, PERSIST, READ, RESPONSE } from './wire/opcode.ts'
 import { checkPacket, type Packet } from './wire/packet.ts'
-
-/** QP 1 takes management datagrams. */
-const MANAGEMENT_QP = 1
 
 /** Answers that one frame may cause, at the most. */
 const ANSWERS_PER_FRAME = 3
@@ -163,14 +161,10 @@ function settleBurst(state: State): void {
   state.touchedCount = 0
 }
 
-/** A part that had no save energy at power-on starts when it has. */
-function isArmed(state: State): boolean {
-  return (state.words[HEALTH_AT >> 2]! & ARMED) !== 0
-}
-
 /** Ends the burst. Returns 1 if there is lazy work for `idle`, else 0. */
 export function settle(state: State): number {
   settleBurst(state)
+  // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
   run(state.list)

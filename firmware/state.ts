@@ -9,7 +9,7 @@ import type { Commit, GroupIndex } from './commit/commit.ts'
 import type { Examination } from './commit/examine.ts'
 import type { Recovery } from './commit/recovery.ts'
 import { FAULTS, type Fault } from './fault.ts'
-import type { Facts, Machine } from './hal.ts'
+import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
 import type { Region, RegionTable } from './memory/region.ts'
 import type { Superblock } from './memory/superblock.ts'
 import type { Answers, PersistRange } from './transport/acknowledge.ts'
@@ -122,6 +122,11 @@ export interface State {
 /** Counts a fault. */
 export function count(state: State, fault: Fault): void {
   state.counters[fault]! += 1
+}
+
+/** Is the save energy armed now? The board may change its mind between two bursts. */
+export function isArmed(state: State): boolean {
+  return (state.words[HEALTH_AT >> 2]! & ARMED) !== 0
 }
 
 /** The next 32 random bits. */

@@ -31,7 +31,6 @@ import {
   persistFrames,
   readFrame,
   type Sent,
-  type TestQueuePair,
   type TestRegion,
 } from './support/card.ts'
 import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
@@ -41,21 +40,11 @@ import {
   firstDifference,
   lines,
   PATH_MTUS,
+  type Setting,
+  setting,
   slotOffset,
   writeFrames,
 } from './support/requests.ts'
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
-
-function setting(shape: Parameters<Card['provision']>[0] = {}, mtu = 4096): Setting {
-  const card = new Card(1 << 19).format()
-  const region = card.provision(shape)
-  return { card, region, qp: card.connect(mtu) }
-}
 
 /** Bytes of one copy of a slot, as they lie in the part. */
 function imageOf({ card, region }: Setting, copy: number, slot: number): Uint8Array {

@@ -13,15 +13,7 @@ import {
   RC_READ_RESPONSE_MIDDLE,
   RC_READ_RESPONSE_ONLY,
 } from '../firmware/wire/opcode.ts'
-import {
-  Card,
-  dataOf,
-  persistFrames,
-  readFrame,
-  type Sent,
-  type TestQueuePair,
-  type TestRegion,
-} from './support/card.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from './support/card.ts'
 import { hexOf } from './support/frames.ts'
 import {
   contentOf,
@@ -31,21 +23,11 @@ import {
   NAK_INVALID,
   NAK_OPERATIONAL,
   PATH_MTUS,
+  type Setting,
+  setting,
   slotOffset,
   writeFrames,
 } from './support/requests.ts'
-
-interface Setting {
-  readonly card: Card
-  readonly region: TestRegion
-  readonly qp: TestQueuePair
-}
-
-function setting(shape: Parameters<Card['provision']>[0] = {}, mtu = 4096): Setting {
-  const card = new Card(1 << 19).format()
-  const region = card.provision(shape)
-  return { card, region, qp: card.connect(mtu) }
-}
 
 function persist({ card, region, qp }: Setting, slot: number, data: Uint8Array): void {
   card.serve(...persistFrames(qp, region, slot, data))

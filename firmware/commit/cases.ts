@@ -80,6 +80,11 @@ export const CASES: readonly Case[] = [
   line('equal but invalid', PHASE_NONE, [0, 0, 1, __, __], 'lost', 0),
 ]
 
+/** The row that a scan finds where nothing is to be done. */
+export const CLEAN_ROW: number = CASES.findIndex(
+  (row) => row.phase === PHASE_NONE && row.then === 'none',
+)
+
 function fits(want: number, is: boolean): boolean {
   return want === -1 || (want === 1) === is
 }

@@ -63,7 +63,7 @@ import {
 } from './slot.ts'
 
 const STAGE_LANES = 0
-const STAGE_FIRST_COPY = 1
+export const STAGE_FIRST_COPY = 1
 const STAGE_PHASE = 2
 const STAGES = 2 + COPIES_MAX
 
@@ -102,7 +102,7 @@ export interface Commit {
   readonly dirtyLanes: Uint8Array
   /** Lanes that must be left as they are, because a repair failed: 1. */
   readonly retiredLanes: Uint8Array
-  /** Of a retired lane: the record whose first copy alone is new and acknowledged, or null. */
+  /** Per retired lane the intent that it holds against older copies of its record, or null. */
   readonly held: (Intent | null)[]
   /** Lanes that are not retired: no group may have more records. */
   usableLanes: number
@@ -326,8 +326,7 @@ function composeCopy(commit: Commit, c: number): void {
     const item = commit.items[i]!
     if (item.fault !== PASS || c >= item.region.copies) continue
     const to = slotAddress(item.region, c, item.slot)
-    const bytes = imageBytes(item.length)
-    copyClean(list, item.imageAt, to, bytes, i + 1)
+    copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
   }
   fence(list)
   if (c > 0) commit.acknowledge(c + 1)

@@ -29,7 +29,7 @@ import { LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
 import { findRegionById, KIND_RECORDS, type Region, type RegionTable } from '../memory/region.ts'
 import { addLost, isLost, type Superblock } from '../memory/superblock.ts'
 import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
-import { CASES } from './cases.ts'
+import { CLEAN_ROW } from './cases.ts'
 import { closedBy } from './closed.ts'
 import { heldIntent, laneAddress } from './commit.ts'
 import type { Examination } from './examine.ts'
@@ -146,9 +146,6 @@ export function report(
     linesRead,
   })
 }
-
-/** The row that a scan finds where nothing is to be done. */
-const CLEAN_ROW = CASES.findIndex((row) => row.phase === PHASE_NONE && row.then === 'none')
 
 /** Settles one record by its lane, or by a scan (`intent` null). True unless it is lost. */
 export function settleRecord(

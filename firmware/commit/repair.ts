@@ -13,12 +13,10 @@ import { MEDIA_ERROR } from '../hal.ts'
 import { LINE_BYTES } from '../limits.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { closedBy } from './closed.ts'
-import { type Commit, type GroupItem, laneAddress, retireLane } from './commit.ts'
+import { type Commit, type GroupItem, laneAddress, retireLane, STAGE_FIRST_COPY } from './commit.ts'
 import type { Examination } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
-
-const STAGE_FIRST_COPY = 1
 
 /** Settles every record of the group that failed alone. Returns how many stay degraded. */
 export function repairGroup(commit: Commit, examination: Examination): number {
@@ -39,9 +37,7 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
     if (item.acknowledged) commit.held[item.lane] = { ...item }
-    if (outcome.failure !== 0 && outcome.failure !== MEDIA_ERROR) {
-      commit.closed = closedBy(outcome.failure)
-    }
+    if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
     item.region.unsettled += 1
     return false
   }
@@ -64,6 +60,11 @@ function settle(
   repairRecord(list, examination, item.region, item.slot, into)
 }
 
+/** A refused store concerns its record alone; a fence that failed closes the part (D-13). */
+function closeUnlessMedia(commit: Commit, result: number): void {
+  if (result !== MEDIA_ERROR) commit.closed = closedBy(result)
+}
+
 /** A lane that a media error hit is cleared, or retired if it takes nothing more. */
 function clearLane(commit: Commit, item: GroupItem): boolean {
   const list = commit.list
@@ -72,7 +73,7 @@ function clearLane(commit: Commit, item: GroupItem): boolean {
   commit.dirtyLanes[item.lane] = 0
   const failed = run(list)
   if (failed < 0) return true
-  if (resultOf(list, failed) !== MEDIA_ERROR) commit.closed = closedBy(resultOf(list, failed))
+  closeUnlessMedia(commit, resultOf(list, failed))
   retireLane(commit, item.lane)
   return true
 }

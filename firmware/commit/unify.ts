@@ -12,12 +12,10 @@
 import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
 import { FLUSH } from '../hal.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
-import { CASES, type CopyFacts, judgeCopies } from './cases.ts'
+import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
 import { type Intent, PHASE_NONE } from './lane.ts'
 import { imageBytes } from './slot.ts'
-
-const CLEAN = CASES.findIndex((row) => row.phase === PHASE_NONE && row.then === 'none')
 
 /** What was decided and done for one record. */
 export interface Outcome {
@@ -117,7 +115,7 @@ export function repairRecord(
     const to = slotAddress(region, c, slot)
     if ((stale & (1 << c)) === 0) {
       // What is the same may be so for loads only: a store refused half-way was not cleaned.
-      if (into.row !== CLEAN) append(list, FLUSH, 0, to, bytes, 0)
+      if (into.row !== CLEAN_ROW) append(list, FLUSH, 0, to, bytes, 0)
       continue
     }
     copyClean(list, from, to, bytes, 0)

@@ -18,7 +18,7 @@ import {
   scanRegion,
 } from '../commit/recovery.ts'
 import { type Fault, NOT_ARMED, PASS } from '../fault.ts'
-import { ARMED, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
+import { HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import { LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
 import {
   KIND_RECORDS,
@@ -41,7 +41,7 @@ import {
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
-import { random32, type State } from '../state.ts'
+import { isArmed, random32, type State } from '../state.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
@@ -73,7 +73,7 @@ function bringUp(state: State): Fault {
   installPartKey(state.bytes)
   const health = state.words[HEALTH_AT >> 2]!
   // Without the save energy no repair could be fenced.
-  if ((health & ARMED) === 0) return NOT_ARMED
+  if (!isArmed(state)) return NOT_ARMED
   let fault = readSuperblock(list, superblock, facts.nvdimmBytes)
   if (fault !== PASS) return fault
   for (let i = 0; i < regionCountOf(superblock); i++) installRegion(state, i)

@@ -61,8 +61,6 @@ import type { Packet } from '../wire/packet.ts'
 import { boot, nameOf } from './boot.ts'
 import { discardRecord, provision } from './provision.ts'
 
-const MANAGEMENT_QP = 1
-
 /** Records that one SCAN request looks at. */
 const SCAN_RECORDS = 256
 
@@ -132,7 +130,7 @@ function serveOne(state: State, waiting: WaitingManagement): void {
   prepareTemplate(qp, bytes, waiting.packet)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
-  writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: MANAGEMENT_QP })
+  writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
   bytes.copyWithin(to, waiting.madAt, waiting.madAt + mad.MAD_BYTES)
   const fault = handle(
@@ -165,7 +163,7 @@ function handle(call: Call, header: mad.Mad): Fault {
 
 /** Management has no connection, but is answered with the same headers as one. */
 function managementPair(peerNumber: number): QueuePair {
-  return createQueuePair(QUEUE_PAIRS, MANAGEMENT_QP, {
+  return createQueuePair(QUEUE_PAIRS, mad.MANAGEMENT_QP, {
     peerNumber,
     clientHigh: 0,
     clientLow: 0,

@@ -8,11 +8,10 @@
 
 import { scanRegion } from '../commit/recovery.ts'
 import { PASS } from '../fault.ts'
-import { ARMED, HEALTH_AT } from '../hal.ts'
 import { REGIONS, SCRUB_RECORDS } from '../limits.ts'
 import { KIND_RECORDS, type Region } from '../memory/region.ts'
 import { lostCount, writeSuperblock } from '../memory/superblock.ts'
-import type { State } from '../state.ts'
+import { isArmed, type State } from '../state.ts'
 
 /** Scans records [first, last) of a region, and writes down what is lost. */
 export function scanNow(state: State, region: Region, first: number, last: number): void {
@@ -27,7 +26,7 @@ export function scanNow(state: State, region: Region, first: number, last: numbe
 /** Scrubs the next records. Returns 0: nothing is urgent. */
 export function scrub(state: State): number {
   if (state.refused !== PASS || state.commit.closed !== PASS) return 0
-  if ((state.words[HEALTH_AT >> 2]! & ARMED) === 0) return 0
+  if (!isArmed(state)) return 0
   const region = state.regions.places[state.scrubRegion % REGIONS]!
   if (region === null || region.kind !== KIND_RECORDS || state.scrubSlot >= region.slots) {
     state.scrubRegion = (state.scrubRegion + 1) % REGIONS

@@ -32,6 +32,10 @@ import { type Fault, MANAGEMENT_FORM, PASS } from '../fault.ts'
 import { putU16, putU32, u16, u32 } from './bytes.ts'
 
 export const MAD_BYTES = 256
+
+/** The queue pair that takes management datagrams: the general service interface. */
+export const MANAGEMENT_QP = 1
+
 export const MAD_BASE_VERSION = 0
 export const MAD_CLASS = 1
 export const MAD_CLASS_VERSION = 2

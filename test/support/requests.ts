@@ -22,7 +22,7 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../../firmware/wire/opcode.ts'
 import type { Reth } from '../../firmware/wire/reth.ts'
-import type { Card, Sent, TestQueuePair, TestRegion } from './card.ts'
+import { Card, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
 import { frameOf } from './frames.ts'
 
 /** Every path MTU of RoCEv2, bytes. */
@@ -251,4 +251,18 @@ export function firstDifference(one: Uint8Array, other: Uint8Array): number {
 export function slotOffset(region: TestRegion, copy: number, slot: number): number {
   const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
   return 3 * 4096 + copy * area + slot * region.stride
+}
+
+/** A card with one region and a queue pair to it. */
+export interface Setting {
+  readonly card: Card
+  readonly region: TestRegion
+  readonly qp: TestQueuePair
+}
+
+/** Makes one; `shape` is the region's. */
+export function setting(shape: Parameters<Card['provision']>[0] = {}, mtu = 4096): Setting {
+  const card = new Card(1 << 19).format()
+  const region = card.provision(shape)
+  return { card, region, qp: card.connect(mtu) }
 }

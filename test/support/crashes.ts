@@ -1,0 +1,91 @@
+/**
+ * What every level must show at every crash of a 64-byte record: each point, each subset of the
+ * pending chunks, each recovery (crash-model 2.2, 2.3, 3.1). One test file for each level plays it,
+ * so that both cores work.
+ *
+ * What always holds is in explorer.ts and oracle.ts: what is judged, and by whom. Here is only what
+ * is played, and how much of it there must have been.
+ */
+
+import { expect, test, vi } from 'vitest'
+import { CASES } from '../../firmware/commit/cases.ts'
+import {
+  explore,
+  type Level,
+  overAnother,
+  overBlank,
+  overOwn,
+  overSimilar,
+  type Scenario,
+  summary,
+} from './explorer.ts'
+
+/** What the crashes of one level must meet. */
+export interface LevelStory {
+  readonly level: Level
+  /** A state of lane and copies, and the row of the recovery table that it must lead to. */
+  readonly cases: readonly (readonly [string, string])[]
+  /** What the recovery is cut in. */
+  readonly nested: Scenario
+}
+
+/** Images of one copy when fourteen of its sixteen chunks change. */
+const EPOCH = 2 ** 14
+
+/** Declares the tests that every level passes. */
+export function testCrashesOf({ level, cases, nested }: LevelStory): void {
+  const name = `${level.wait}of${level.copies}`
+  // Tens of thousands of starts in one test: a busy machine takes its time.
+  vi.setConfig({ testTimeout: 300_000 })
+
+  test(`X-2, P1-23: ${name} over another: old or new at every crash, new once acknowledged`, () => {
+    const found = explore(overAnother(level))
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.images).toBeGreaterThan(level.copies * EPOCH)
+    expect(found.subsets).toBeGreaterThan(level.copies * 2 ** 16)
+  })
+
+  test(`X-2, P1-23: ${name} over a blank record: wholly blank or wholly new at every crash`, () => {
+    const found = explore(overBlank(level))
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.images).toBeGreaterThan(level.copies * EPOCH)
+  })
+
+  test(`P1-14, P1-15, P1-16, P1-17, P1-18: ${name} meets each case, and its row decides`, () => {
+    const found = explore(overOwn(level))
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    const rows = new Map(
+      [...found.classes].map(([state, { rows }]) => [
+        state,
+        [...rows].map((row) => CASES[row]?.name),
+      ]),
+    )
+    for (const [state, row] of cases) {
+      expect([state, rows.get(state)]).toEqual([state, [row]])
+    }
+    // A lane that was torn before F1, or while it was cleared, may name a record; nothing is wrong
+    // with it. A lane that is clear names none.
+    for (const [state, { rows }] of found.classes) {
+      if (/lane 0 [AB]/.test(state)) continue
+      for (const row of rows) expect([state, CASES[row]?.name ?? 'clean']).toEqual([state, 'clean'])
+    }
+  })
+
+  test(`P1-26: ${name}: a recovery cut at every command, and cut again, decides the same`, () => {
+    const found = explore({ ...nested, nested: 2 })
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.nested).toBeGreaterThan(2000)
+  })
+
+  const lost = 'a lane or a superblock page lost at the same instant'
+  test(`D-2: ${name} with ${lost} loses nothing`, () => {
+    const found = explore({ ...overSimilar(level), mediaErrors: [{ lines: 'metadata' }] })
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.withMediaError).toBeGreaterThan(3 * 512)
+  })
+}
