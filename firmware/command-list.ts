@@ -20,6 +20,7 @@ import {
   LENGTH,
   type Machine,
   OP,
+  OWNER,
   RESULT,
   SKIP,
   TO,
@@ -32,6 +33,8 @@ export interface CommandList {
   readonly words: Float64Array
   /** Commands composed and not yet run. */
   count: number
+  /** On whose behalf commands are appended: (queue pair's place + 1) * 2^24 + PSN, or 0. */
+  owner: number
   /** Lists run so far: what lay in the transmit places before the last run has left them. */
   runs: number
   /** Results of commands that `runAll` passes over. */
@@ -40,7 +43,7 @@ export interface CommandList {
 
 export function createCommandList(machine: Machine): CommandList {
   const words = new Float64Array(machine.memory, COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
-  return { machine, words, count: 0, runs: 0, kept: new Uint8Array(COMMANDS_MAX) }
+  return { machine, words, count: 0, owner: 0, runs: 0, kept: new Uint8Array(COMMANDS_MAX) }
 }
 
 /** Appends one command; its number in the list is returned, to look at its result. */
@@ -62,6 +65,7 @@ export function append(
   words[at + LENGTH] = length
   words[at + AUX] = aux
   words[at + RESULT] = 0
+  words[at + OWNER] = list.owner
   list.count = index + 1
   return index
 }
@@ -107,6 +111,11 @@ export function transmit(list: CommandList, at: number, length: number): number 
 /** The result of the command of that number, still readable after the run. */
 export function resultOf(list: CommandList, index: number): number {
   return list.words[index * COMMAND_WORDS + RESULT]!
+}
+
+/** On whose behalf the command of that number stood there. */
+export function ownerOf(list: CommandList, index: number): number {
+  return list.words[index * COMMAND_WORDS + OWNER]!
 }
 
 export function tagOf(list: CommandList, index: number): number {

@@ -31,13 +31,20 @@ export const SPACE_BYTES: number = 2 ** 48
 /** The NVDIMM, from its first byte that belongs to us. */
 export const NVDIMM_SPACE: number = SPACE_BYTES
 
+/**
+ * The host's memory behind PCIe. A copy to it is a posted DMA write: it is done when it has left,
+ * not when it has arrived. A copy from it is a DMA read, which by the ordering rules of PCIe pushes
+ * every posted write before it (source 2, S905). No command writes back the caches of a host.
+ */
+export const HOST_SPACE: number = 2 * SPACE_BYTES
+
 /*
  * The command ring: COMMANDS_MAX descriptors of eight Float64 words, one line each.
  *
- *   word   0    1      2    3        4     5        6, 7
- *        +----+------+----+--------+-----+--------+----------+
- *        | op | from | to | length | aux | result | reserved |
- *        +----+------+----+--------+-----+--------+----------+
+ *   word   0    1      2    3        4     5        6       7
+ *        +----+------+----+--------+-----+--------+-------+----------+
+ *        | op | from | to | length | aux | result | owner | reserved |
+ *        +----+------+----+--------+-----+--------+-------+----------+
  *
  * All of them are integers; addresses are exact below 2^53.
  */
@@ -47,6 +54,8 @@ export const TO = 2
 export const LENGTH = 3
 export const AUX = 4
 export const RESULT = 5
+/** The composer's mark, not read by the board: on whose behalf the command stands there. */
+export const OWNER = 6
 export const COMMAND_WORDS = 8
 
 /** Copies `length` bytes. Later commands see them; nothing is durable. */
@@ -68,10 +77,28 @@ export const FENCE = 4
 export const CHECK = 5
 /** Compares [from, from + length) with [to, to + length): `result` is EQUAL or DIFFERENT. */
 export const COMPARE = 6
-/** Sends the frame at `from`; the board fills in its last four bytes, the ICRC. */
+/** Sends the frame at `from`; `aux` says which ICRC the board fills into its last four bytes. */
 export const TRANSMIT = 7
 /** Does nothing: a command that the firmware took back. */
 export const SKIP = 8
+/**
+ * Adds to the aligned 64-bit word at `to`, which is in the machine's own byte order. The number
+ * stands at `from` in packet memory as in AtomicETH, the original goes to `aux` as in AtomicAckETH:
+ * both big-endian. Nothing else sees the word in between; its write-back is started.
+ */
+export const FETCH_ADD = 9
+/** Likewise: stores the number at `from` if the word equals the number at `from + 8`. */
+export const COMPARE_SWAP = 10
+
+/** `aux` of a copy to the host's memory: asks for the no-snoop attribute (source 2, S905). */
+export const NO_SNOOP = 1
+
+/** `aux` of TRANSMIT: the ICRC of wire-format 2.1. */
+export const ICRC_STANDARD = 0
+/** The frame is not RoCEv2 (ARP, neighbour discovery) and goes out as it is. */
+export const ICRC_NONE = 1
+/** The value that Linux puts on a FLUSH request (wire-format 2.5). */
+export const ICRC_LINUX_FLUSH = 2
 
 /** What a command left in its `result`. */
 export const DONE = 0
@@ -91,7 +118,8 @@ export const NO_POWER = 6
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.
  *
- *   HEALTH_AT     one line: Int32 word 0 the health bits, the board's to write at any time
+ *   HEALTH_AT     one line, the board's to write at any time: Int32 word 0 the health bits, word 1
+ *                 the flush requests that the host has finished
  *   RECEIVED_AT   BURST_FRAMES pairs of Int32: length of frame i, and its flags
  *   COMMANDS_AT   the command ring
  *   RECEIVE_AT    BURST_FRAMES places of FRAME_STRIDE_BYTES; frames start at FRAME_OFFSET_BYTES
@@ -99,6 +127,8 @@ export const NO_POWER = 6
  *   PRIVATE_AT    the firmware's own
  */
 export const HEALTH_AT = 0
+/** How many flush requests the host's agent has finished, modulo 2^32 (source 2, S1014). */
+export const HOST_FLUSHED_AT: number = HEALTH_AT + 4
 export const RECEIVED_AT: number = HEALTH_AT + LINE_BYTES
 export const COMMANDS_AT: number = RECEIVED_AT + BURST_FRAMES * 8
 export const RECEIVE_AT: number = COMMANDS_AT + COMMANDS_MAX * COMMAND_WORDS * 8
@@ -112,6 +142,8 @@ export const SAVE_FAILED = 2
 
 /** Flag of a received frame: its ICRC is the standard one (wire-format 2.1). */
 export const ICRC_GOOD = 1
+/** Flag of a received FLUSH request: its ICRC is the one that Linux computes (wire-format 2.5). */
+export const ICRC_GOOD_LINUX_FLUSH = 2
 
 /** What a board states about itself, once, at power-on. Plain data: it crosses as JSON. */
 export interface Facts {
@@ -119,6 +151,10 @@ export interface Facts {
   readonly board: string
   /** Bytes of the NVDIMM that are ours; a multiple of 4096. */
   readonly nvdimmBytes: number
+  /** Bytes of the host's persistent memory that the window shows from HOST_SPACE on; 0 if none. */
+  readonly hostBytes: number
+  /** Refuse the FLUSH requests of Linux, whose ICRC is not the standard one (wire-format 9). */
+  readonly strictIcrc: boolean
   /** Unsafe shutdowns that the part has counted (NFIT/SMART); it grows when a save failed. */
   readonly dirtyShutdowns: number
   /** Ethernet address of the port, six bytes. */

@@ -33,9 +33,12 @@ import { blankReth } from './wire/reth.ts'
 
 /** What a board calls. Times are microseconds of one clock that never goes back. */
 export interface Firmware {
-  /** Serves `count` frames that lie in the receive places. Returns 1 if it wants `idle` soon. */
+  /**
+   * Serves `count` frames that lie in the receive places. Returns the microseconds after which it
+   * wants `idle` at the latest, 1 being as soon as no frame waits; 0 if it does not.
+   */
   serve(count: number, now: number): number
-  /** Lazy work, when no frame waits. Returns 1 if there is more. */
+  /** Lazy work and timers, when no frame waits. Returns as `serve` does. */
   idle(now: number): number
 }
 

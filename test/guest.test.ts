@@ -15,6 +15,8 @@ import {
 const FACTS: Facts = {
   board: 'emulator',
   nvdimmBytes: 4096,
+  hostBytes: 0,
+  strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],
   ipv4: [10, 0, 0, 2],

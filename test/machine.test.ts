@@ -53,6 +53,8 @@ const P = PRIVATE_AT
 const FACTS: Facts = {
   board: 'emulator',
   nvdimmBytes: PART_BYTES,
+  hostBytes: 0,
+  strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],
   ipv4: [10, 0, 0, 2],

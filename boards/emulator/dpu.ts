@@ -55,7 +55,7 @@ export interface DpuOptions {
   readonly engine?: Engine
   /** Decides the entropy of every power-on, and every cut that does not bring its own chance. */
   readonly seed?: number
-  readonly facts?: Partial<Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu'>>
+  readonly facts?: Partial<Pick<Facts, 'mac' | 'ipv4' | 'ipv6' | 'pathMtu' | 'strictIcrc'>>
   /** The firmware for 'quickjs'; the shipped one unless given. */
   readonly bundle?: Bundle
   readonly pollUs?: number
@@ -100,6 +100,7 @@ export class EmulatedDpu {
   private waiting: Uint8Array[] = []
   private pollTimer: Timer | null = null
   private idleTimer: Timer | null = null
+  private idleAtUs = 0
   private plan: CutPlan | null = null
   private powerOns = 0
   private bursts = 0
@@ -160,6 +161,8 @@ export class EmulatedDpu {
     const facts: Facts = {
       board: 'emulator',
       nvdimmBytes: nvdimm.bytes,
+      hostBytes: 0,
+      strictIcrc: false,
       dirtyShutdowns: nvdimm.dirtyShutdowns,
       mac: DEFAULT_PORT.mac,
       ipv4: DEFAULT_PORT.ipv4,
@@ -183,7 +186,7 @@ export class EmulatedDpu {
     this.powerOns++
     this.engine = engine
     if (this.machine!.dead) this.turnOff()
-    else this.scheduleIdle()
+    else this.scheduleIdle(1)
   }
 
   /** A frame arrives at the port. */
@@ -222,8 +225,15 @@ export class EmulatedDpu {
     if (this.engine !== null && this.waiting.length > 0) this.pollTimer = this.schedulePoll()
   }
 
-  private scheduleIdle(): void {
-    this.idleTimer ??= this.clock.schedule(this.clock.nowUs + IDLE_US, () => {
+  /** Sees to it that there is an idle call within so many microseconds. */
+  private scheduleIdle(withinUs: number): void {
+    const atUs = this.clock.nowUs + Math.max(IDLE_US, withinUs)
+    if (this.idleTimer !== null) {
+      if (this.idleAtUs <= atUs) return
+      this.clock.cancel(this.idleTimer)
+    }
+    this.idleAtUs = atUs
+    this.idleTimer = this.clock.schedule(atUs, () => {
       this.idleTimer = null
       const { engine } = this
       if (engine !== null) this.call(() => engine.idle(this.clock.nowUs))
@@ -233,9 +243,9 @@ export class EmulatedDpu {
   /** Runs the firmware, and sees to what became of it. */
   private call(run: () => number): void {
     try {
-      const wantsIdle = run() !== 0
+      const idleWithinUs = run()
       if (this.machine!.dead) this.turnOff()
-      else if (wantsIdle) this.scheduleIdle()
+      else if (idleWithinUs > 0) this.scheduleIdle(idleWithinUs)
     } catch (error) {
       this.turnOff()
       const { onStopped } = this.options

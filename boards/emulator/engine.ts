@@ -28,7 +28,7 @@ export class FirmwareStopped extends Error {
 }
 
 export interface FirmwareEngine {
-  /** Serves the frames in the first `count` receive places; 1 if it wants an idle call soon. */
+  /** Serves the frames in the first `count` receive places; see `Firmware.serve`. */
   serve(count: number, nowUs: number): number
   /** Gives it time for work of its own; 1 if it wants more soon. */
   idle(nowUs: number): number

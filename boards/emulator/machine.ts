@@ -28,6 +28,9 @@ import {
   FROM,
   HEALTH_AT,
   ICRC_GOOD,
+  ICRC_GOOD_LINUX_FLUSH,
+  ICRC_LINUX_FLUSH,
+  ICRC_NONE,
   LENGTH,
   type Machine,
   MEDIA_ERROR,
@@ -52,7 +55,7 @@ import {
 } from '../../firmware/limits.ts'
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-code.ts'
-import { fillIcrc, icrcGood } from '../software/icrc.ts'
+import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../software/icrc.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import type { Random } from './random.ts'
 
@@ -353,7 +356,10 @@ export class EmulatedMachine implements Machine {
   private transmit(from: number, length: number, at: number): number {
     if (length > FRAME_BYTES_MAX || this.space(from, length) !== PACKETS) return BAD_COMMAND
     const frame = this.packets.slice(from, from + length)
-    if (!fillIcrc(frame, 0, length)) return BAD_COMMAND
+    const form = this.words[at + AUX]!
+    if (form !== ICRC_NONE && !fillIcrc(frame, 0, length, form === ICRC_LINUX_FLUSH)) {
+      return BAD_COMMAND
+    }
     this.framesSent++
     this.bytesSent += length
     const { trace } = this.watch
@@ -378,8 +384,14 @@ export class EmulatedMachine implements Machine {
     this.packets.set(fits ? frame : frame.subarray(0, FRAME_BYTES_MAX), at)
     const word = (RECEIVED_AT >> 2) + 2 * i
     this.halves[word] = length
-    this.halves[word + 1] = fits && icrcGood(this.packets, at, length) ? ICRC_GOOD : 0
+    this.halves[word + 1] = fits ? this.verdict(at, length) : 0
     if (i === 0) this.tellHealth()
+  }
+
+  /** Which ICRC the frame has, as a flag; 0 if it is wrong. */
+  private verdict(at: number, length: number): number {
+    if (icrcGood(this.packets, at, length)) return ICRC_GOOD
+    return icrcGoodLinuxFlush(this.packets, at, length) ? ICRC_GOOD_LINUX_FLUSH : 0
   }
 
   private tellHealth(): void {

@@ -157,14 +157,42 @@ export function icrcGood(bytes: Uint8Array, at: number, length: number): boolean
 
 /**
  * Writes the ICRC, least significant byte first, into the last four bytes of the datagram in the
- * Ethernet frame of `length` bytes at `at`. Returns false, and writes nothing, if there is none.
+ * Ethernet frame of `length` bytes at `at`: the standard one, or for `linuxFlush` that of Linux's
+ * FLUSH. Returns false, and writes nothing, if there is no datagram.
  */
-export function fillIcrc(bytes: Uint8Array, at: number, length: number): boolean {
+export function fillIcrc(
+  bytes: Uint8Array,
+  at: number,
+  length: number,
+  linuxFlush: boolean = false,
+): boolean {
   if (!locate(bytes, at, length)) return false
-  const value = compute(bytes)
+  const value = linuxFlush ? computeLinuxFlush(bytes) : compute(bytes)
   bytes[icrcAt] = value
   bytes[icrcAt + 1] = value >>> 8
   bytes[icrcAt + 2] = value >>> 16
   bytes[icrcAt + 3] = value >>> 24
   return true
+}
+
+/** Opcode of the one request that Linux sends with an ICRC of its own (wire-format 2.5). */
+const OPCODE_FLUSH = 0x1c
+
+/**
+ * The ICRC that Linux puts on the located FLUSH request: the standard one, continued over the 32
+ * bytes BTH, FETH and RETH as they are, unmasked.
+ */
+function computeLinuxFlush(bytes: Uint8Array): number {
+  const bthAt = ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
+  return ~advance(~compute(bytes), bytes, bthAt, icrcAt)
+}
+
+/** Whether the frame is a FLUSH request with the ICRC that Linux computes. Any bytes may be there. */
+export function icrcGoodLinuxFlush(bytes: Uint8Array, at: number, length: number): boolean {
+  if (!locate(bytes, at, length)) return false
+  const bthAt = ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
+  if (bytes[bthAt] !== OPCODE_FLUSH) return false
+  const i = icrcAt
+  const found = bytes[i]! | (bytes[i + 1]! << 8) | (bytes[i + 2]! << 16) | (bytes[i + 3]! << 24)
+  return found === computeLinuxFlush(bytes)
 }

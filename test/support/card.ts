@@ -15,6 +15,8 @@ export * from './conversation.ts'
 export const FACTS: Facts = {
   board: 'test',
   nvdimmBytes: 0,
+  hostBytes: 0,
+  strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],
   ipv4: [10, 0, 0, 2],
