@@ -1,5 +1,6 @@
 /**
- * Sets up, builds and runs Perdure: `node build.mjs start | test | build | bench | check [...]`.
+ * Sets up, builds and runs Perdure:
+ * `node build.mjs start | test | test:interop | build | bench | check [...]`.
  *
  * What always holds:
  * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
@@ -207,6 +208,11 @@ const COMMANDS = {
   async test(args) {
     await build()
     return run(command('vitest', 'vitest'), ['run', '--root', ROOT, ...args])
+  },
+  async 'test:interop'(args) {
+    await build()
+    place(await bundleForNode({ interop: 'test/interop/rig.ts' }))
+    return run(join(DIST, 'interop.js'), args)
   },
   async build() {
     await build()

@@ -3,7 +3,9 @@
  * The list of commands that the firmware composes and hands to the board in one call.
  *
  * What always holds: the list is empty after every run; nothing reaches memory or the wire but
- * through it; a command is five numbers, so composing one allocates nothing.
+ * through it; a command is six numbers, so composing one allocates nothing. A fence covers what was
+ * stored into the host's memory, too: behind it stands a read that pushes every write before it
+ * (source 2, S905; P2-13, P2-14), never left out, and never one that stood there already.
  */
 
 import { assert } from './assert.ts'
@@ -17,8 +19,10 @@ import {
   COPY_CLEAN,
   FENCE,
   FROM,
+  HOST_SPACE,
   LENGTH,
   type Machine,
+  NO_SNOOP,
   OP,
   OWNER,
   RESULT,
@@ -27,6 +31,7 @@ import {
   TRANSMIT,
 } from './hal.ts'
 import { COMMANDS_MAX } from './limits.ts'
+import { LSB_AT } from './memory-map.ts'
 
 export interface CommandList {
   readonly machine: Machine
@@ -35,6 +40,11 @@ export interface CommandList {
   count: number
   /** On whose behalf commands are appended: (queue pair's place + 1) * 2^24 + PSN, or 0. */
   owner: number
+  /** Where the last write into the host's memory went that no read has pushed yet, or 0. */
+  posted: number
+  postedOwner: number
+  /** Fences that were done: what was stored at an earlier count is durable. */
+  fences: number
   /** Lists run so far: what lay in the transmit places before the last run has left them. */
   runs: number
   /** Results of commands that `runAll` passes over. */
@@ -43,7 +53,17 @@ export interface CommandList {
 
 export function createCommandList(machine: Machine): CommandList {
   const words = new Float64Array(machine.memory, COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
-  return { machine, words, count: 0, owner: 0, runs: 0, kept: new Uint8Array(COMMANDS_MAX) }
+  return {
+    machine,
+    words,
+    count: 0,
+    owner: 0,
+    posted: 0,
+    postedOwner: 0,
+    fences: 0,
+    runs: 0,
+    kept: new Uint8Array(COMMANDS_MAX),
+  }
 }
 
 /** Appends one command; its number in the list is returned, to look at its result. */
@@ -74,7 +94,10 @@ export function copy(list: CommandList, from: number, to: number, length: number
   return append(list, COPY, from, to, length, 0)
 }
 
-/** Copies and starts the write-back; `tag` is the composer's own mark, read by nobody else. */
+/**
+ * Copies and starts the write-back: behind the next fence it is durable. `tag` is the owner of the
+ * command; 0 leaves it to `list.owner`.
+ */
 export function copyClean(
   list: CommandList,
   from: number,
@@ -82,11 +105,29 @@ export function copyClean(
   length: number,
   tag: number,
 ): number {
-  return append(list, COPY_CLEAN, from, to, length, tag)
+  const host = to >= HOST_SPACE
+  const index = append(list, COPY_CLEAN, from, to, length, host ? NO_SNOOP : 0)
+  const at = index * COMMAND_WORDS
+  if (tag !== 0) list.words[at + OWNER] = tag
+  if (host) {
+    list.posted = to
+    list.postedOwner = list.words[at + OWNER]!
+  }
+  return index
 }
 
+/**
+ * Waits for every write-back that was started, and for the writes to the host's memory: these by a
+ * DMA read of one byte that follows all of them. Returns the number of the fence.
+ */
 export function fence(list: CommandList): number {
-  return append(list, FENCE, 0, 0, 0, 0)
+  const index = append(list, FENCE, 0, 0, 0, 0)
+  if (list.posted !== 0) {
+    const read = append(list, COPY, list.posted, LSB_AT, 1, NO_SNOOP)
+    list.words[read * COMMAND_WORDS + OWNER] = list.postedOwner
+    list.posted = 0
+  }
+  return index
 }
 
 /** The 16-byte check code of [from, from + length) under the key at `keyAt`, left at `to`. */

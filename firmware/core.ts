@@ -11,47 +11,76 @@
  * under the name of its fault, and has changed nothing but its queue pair's state.
  */
 
-import { run } from './command-list.ts'
 import { clearLanes } from './commit/commit.ts'
+import { tickConnections } from './connect/clock.ts'
+import { receiveNeighbour } from './connect/neighbours.ts'
+import { connectionsWaitUs } from './connect/table.ts'
 import {
+  CONGESTION,
+  CONGESTION_MARK,
   DUPLICATE,
   FAULTS,
   type Fault,
+  HELD_BACK,
   ICRC,
+  LINUX_FLUSH_ICRC,
   NOT_ARMED,
   NOT_FOR_US,
+  NOT_ROCE,
   OPCODE,
   PASS,
-  SEQUENCE,
-  SEQUENCE_AGAIN,
-  UNEXPECTED_RESPONSE,
+  QP_ERROR_STATE,
   UNKNOWN_QP,
   WRONG_TRANSPORT,
 } from './fault.ts'
-import { ICRC_GOOD } from './hal.ts'
-import { QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
+import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
+import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
 import { receiveManagement, serveManagement } from './manage/control.ts'
+import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
+import { drain, runBurst } from './serve/burst.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
+import { receiveFlush } from './serve/flush.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
+import { receiveCongestion, receiveResponse, serveInitiators } from './serve/initiator.ts'
+import { serveOrdered } from './serve/passes.ts'
 import { receivePersist } from './serve/persist.ts'
-import { receiveRead, serveReads } from './serve/read.ts'
+import { receiveQuery } from './serve/query.ts'
+import { receiveRead } from './serve/read.ts'
+import { receiveSend } from './serve/receives.ts'
+import { serveRelays } from './serve/relay.ts'
 import { scrub } from './serve/scrub.ts'
 import { failQueuePair, isStalled } from './serve/staging.ts'
-import { receiveWrite, runPrelude } from './serve/write.ts'
+import { serveStreams } from './serve/stream.ts'
+import { serveThrough, timeThrough } from './serve/through.ts'
+import { receiveWrite } from './serve/write.ts'
 import { count, isArmed, type State, touch } from './state.ts'
-import { answer } from './transport/acknowledge.ts'
+import { answer, notifyCongestion } from './transport/acknowledge.ts'
 import { findQueuePair, type QueuePair, STATE_OPEN } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
+import { NAK_SEQUENCE } from './wire/aeth.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
 import { IPV6_DESTINATION } from './wire/ipv6.ts'
 import { MANAGEMENT_QP } from './wire/management.ts'
-import { has, type OpcodeRow, PERSIST, READ, RESPONSE } from './wire/opcode.ts'
+import {
+  ATOMIC,
+  ATOMIC_WRITE,
+  CNP,
+  FLUSH,
+  has,
+  type OpcodeRow,
+  PERSIST,
+  QUERY,
+  RC_FLUSH,
+  READ,
+  RESPONSE,
+  WRITE,
+} from './wire/opcode.ts'
 import { checkPacket, type Packet } from './wire/packet.ts'
 
 /** Answers that one frame may cause, at the most. */
-const ANSWERS_PER_FRAME = 3
+const ANSWERS_PER_FRAME = 4
 
 /**
  * Takes the frame of `length` bytes at `at` in packet memory; `flags` are the board's. Frames start
@@ -64,12 +93,19 @@ export function receive(
   flags: number,
   now: number,
 ): void {
-  if (state.answers.used > TRANSMIT_FRAMES - ANSWERS_PER_FRAME) runPrelude(state)
+  if (state.answers.used > TRANSMIT_FRAMES - ANSWERS_PER_FRAME) runBurst(state)
+  state.connections.nowUs = now
   const packet = state.packet
   let fault = checkPacket(packet, state.bytes, at, length)
+  if (fault === NOT_ROCE) {
+    fault = receiveNeighbour(state, at, length)
+    if (fault !== PASS) count(state, fault)
+    return
+  }
   if (fault === PASS) fault = addressFault(state, packet)
-  if (fault === PASS && (flags & ICRC_GOOD) === 0) fault = ICRC
-  if (fault === PASS) fault = dispatch(state, packet, now)
+  const standard = (flags & ICRC_GOOD) !== 0
+  if (fault === PASS && !standard) fault = linuxFlushFault(state, packet, flags)
+  if (fault === PASS) fault = dispatch(state, packet, standard, now)
   if (fault !== PASS) count(state, fault)
 }
 
@@ -90,7 +126,15 @@ function addressFault(state: State, packet: Packet): Fault {
   return PASS
 }
 
-function dispatch(state: State, packet: Packet, now: number): Fault {
+/** A FLUSH of Linux has an ICRC of its own (wire-format 2.5, 9.4). */
+function linuxFlushFault(state: State, packet: Packet, flags: number): Fault {
+  const linux = packet.opcode === RC_FLUSH && (flags & ICRC_GOOD_LINUX_FLUSH) !== 0
+  if (!linux || state.facts.strictIcrc) return ICRC
+  count(state, LINUX_FLUSH_ICRC)
+  return PASS
+}
+
+function dispatch(state: State, packet: Packet, standard: boolean, now: number): Fault {
   if (packet.destQp === MANAGEMENT_QP) return receiveManagement(state, packet)
   const qp = findQueuePair(state.queuePairs, packet.destQp)
   if (qp === null) return UNKNOWN_QP
@@ -98,8 +142,29 @@ function dispatch(state: State, packet: Packet, now: number): Fault {
   if (row !== null && row.transport === 'ud') return WRONG_TRANSPORT
   const fault = checkPeer(qp, packet, state.bytes, state.words)
   if (fault !== PASS) return fault
-  if (row !== null && has(row.properties, RESPONSE)) return UNEXPECTED_RESPONSE
+  qp.heardUs = now
+  if (isMarked(state, packet)) tellCongestion(state, qp, now)
+  if (packet.opcode === CNP) {
+    receiveCongestion(state, qp, now)
+    return CONGESTION
+  }
+  if (packet.opcode === RC_FLUSH) qp.linuxFlush = !standard
+  if (row !== null && has(row.properties, RESPONSE)) return receiveResponse(state, qp, packet, now)
   return request(state, qp, packet, row, now)
+}
+
+/** Did the packet meet congestion on its way (ECN 11, RFC 3168)? */
+function isMarked(state: State, packet: Packet): boolean {
+  const traffic = state.bytes[packet.ipAt + 1]!
+  return ((packet.ipVersion === 4 ? traffic : traffic >> 4) & 3) === 3
+}
+
+/** The sender is told, not more often than it can be of use (wire-format 3.9). */
+function tellCongestion(state: State, qp: QueuePair, now: number): void {
+  count(state, CONGESTION_MARK)
+  if (now - qp.notifiedUs < NOTIFICATION_US) return
+  qp.notifiedUs = now
+  notifyCongestion(state.answers, qp)
 }
 
 /** A request, in the order of wire-format 3.3 from step 5 on. The fault is answered here. */
@@ -112,8 +177,11 @@ function request(
 ): Fault {
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
-    if (row !== null) receiveDuplicate(state, qp, packet, row)
-    return fault
+    return row === null ? fault : receiveDuplicate(state, qp, packet, row)
+  }
+  if (qp.stream.accepted) {
+    qp.stream.heldBack = true
+    return HELD_BACK
   }
   if (fault === PASS) fault = judgeRequest(qp, packet)
   if (fault === PASS) fault = execute(state, qp, packet, row, now)
@@ -129,9 +197,22 @@ function execute(
   now: number,
 ): Fault {
   if (row === null) return OPCODE
-  if (has(row.properties, PERSIST)) return receivePersist(state, qp, packet, row, now)
-  if (has(row.properties, READ)) return receiveRead(state, qp, packet, row, false)
-  return receiveWrite(state, qp, packet, row, now)
+  const is = row.properties
+  if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
+  if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)
+  if (has(is, FLUSH)) return receiveFlush(state, qp, packet, row)
+  if (has(is, ATOMIC_WRITE)) return receiveAtomicWrite(state, qp, packet, row)
+  if (has(is, QUERY)) {
+    // What stands in front of it is durable, or refused, before it is answered.
+    settleBurst(state, qp)
+    return qp.state === STATE_OPEN ? receiveQuery(state, qp, packet, row) : QP_ERROR_STATE
+  }
+  // Nothing is stored before what stands in front of it: an atomic, a FLUSH and its fence.
+  if (qp.unanswered > 0) settleBurst(state, null)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  if (has(is, PERSIST)) return receivePersist(state, qp, packet, row, now)
+  if (has(is, WRITE)) return receiveWrite(state, qp, packet, row, now)
+  return receiveSend(state, qp, packet, row, now)
 }
 
 /**
@@ -139,41 +220,51 @@ function execute(
  * is silence (wire-format 3.4).
  */
 function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
-  if (fault === SEQUENCE_AGAIN || FAULTS[fault]!.answer !== 'nak') return
-  settleBurst(state)
+  const row = FAULTS[fault]!
+  if (row.answer !== 'nak') return
+  // A NAK acknowledges what is before it: that must be durable where this is withheld.
+  touch(state, qp)
+  settleBurst(state, qp)
   if (qp.state !== STATE_OPEN) return
   touch(state, qp)
-  if (fault === SEQUENCE) {
-    qp.nakSent = true
-    answer(state.answers, qp, qp.expectedPsn, FAULTS[fault]!.code)
-    return
-  }
-  answer(state.answers, qp, packet.psn, FAULTS[fault]!.code)
-  failQueuePair(state, qp)
+  // A gap, or a receiver that is not ready: said once, until there is progress.
+  const fatal = row.code > NAK_SEQUENCE
+  if (!fatal) qp.nakSent = true
+  answer(state.answers, qp, fatal ? packet.psn : qp.expectedPsn, row.code)
+  if (fatal) failQueuePair(state, qp)
 }
 
-/** Commits, answers, and leaves nothing of the frames received so far undone. */
-function settleBurst(state: State): void {
+/**
+ * Commits, answers, and leaves nothing of the frames received so far undone, but for long READs.
+ * `urgent` is about to be refused, or told of a gap.
+ */
+function settleBurst(state: State, urgent: QueuePair | null): void {
   commitNow(state)
-  serveReads(state)
+  serveOrdered(state, urgent)
   sendAcks(state)
   for (let i = 0; i < state.touchedCount; i++) state.touched[i]!.touched = false
   state.touchedCount = 0
 }
 
-/** Ends the burst. Returns 1 if there is lazy work for `idle`, else 0. */
+/** Ends the burst. Returns the µs after which `idle` is wanted; 0 if it is not. */
 export function settle(state: State): number {
-  settleBurst(state)
+  settleBurst(state, null)
+  serveStreams(state)
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
-  run(state.list)
-  return state.commit.dirtyLanes.includes(1) ? 1 : 0
+  const ownUs = serveInitiators(state, state.connections.nowUs)
+  serveRelays(state)
+  drain(state)
+  const more = state.streaming || state.commit.dirtyLanes.includes(1)
+  const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
+  return sooner(more ? 1 : 0, sooner(ownUs, waitUs))
 }
 
 /**
  * Lazy work, when no frame waits: clears lanes, gives up messages that stopped half-way (fault N8),
- * scrubs a few records. Returns 1 if more is to be done soon.
+ * goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns as `settle`
+ * does.
  */
 export function idle(state: State, now: number): number {
   clearLanes(state.commit)
@@ -181,5 +272,19 @@ export function idle(state: State, now: number): number {
     const qp = state.queuePairs.places[i]!
     if (qp !== null && isStalled(qp, now)) failQueuePair(state, qp)
   }
-  return scrub(state)
+  tickConnections(state, now)
+  serveStreams(state)
+  const ownUs = serveInitiators(state, now)
+  serveRelays(state)
+  drain(state)
+  timeThrough(state, now)
+  const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
+  if (state.streaming) return 1
+  return sooner(scrub(state), sooner(ownUs, waitUs))
+}
+
+/** The sooner of two waits, µs; 0 is never. */
+function sooner(one: number, other: number): number {
+  if (one === 0 || other === 0) return one + other
+  return one < other ? one : other
 }

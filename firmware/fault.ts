@@ -12,14 +12,15 @@ export type Fault = number & { readonly unit: 'fault' }
 /** How a fault is answered. */
 export type Answer =
   | 'drop' // silently, as RoCEv2 asks; only the counter shows it
-  | 'nak' // an AETH NAK with the syndrome; but for 0x60 the queue pair goes to the error state
+  | 'nak' // an AETH NAK with the syndrome; from 0x61 on the queue pair goes to the error state
   | 'status' // a PERSIST_ACK with the status; the queue pair lives
+  | 'reject' // a REJ of RDMA-CM: no connection is made
   | 'management' // the management answer carries the number
 
 export interface FaultRow {
   readonly name: string
   readonly answer: Answer
-  /** AETH syndrome for 'nak', PERSIST_ACK status for 'status', else 0. */
+  /** AETH syndrome for 'nak', PERSIST_ACK status for 'status', a reason for 'reject', else 0. */
   readonly code: number
   readonly meaning: string
 }
@@ -28,6 +29,9 @@ function row(name: string, answer: Answer, code: number, meaning: string): Fault
   return { name, answer, code, meaning }
 }
 
+const RNR_NAK = 0x20
+/** Timer code of an RNR NAK: 0.64 ms (wire-format 1.4). */
+const RNR_TIMER = 12
 const NAK_SEQUENCE = 0x60
 const NAK_INVALID = 0x61
 const NAK_ACCESS = 0x62
@@ -43,6 +47,9 @@ export const FAULTS: readonly FaultRow[] = [
   row('IP_LENGTH', 'drop', 0, 'the lengths in IP and UDP disagree, or exceed the frame'),
   row('NOT_FOR_US', 'drop', 0, 'another Ethernet or IP destination'),
   row('ICRC', 'drop', 0, 'the invariant CRC is wrong'),
+  row('LINUX_FLUSH_ICRC', 'drop', 0, 'a FLUSH with the ICRC that Linux computes: taken, counted'),
+  row('CONGESTION', 'drop', 0, 'a congestion notification: the peer asks for fewer packets'),
+  row('CONGESTION_MARK', 'drop', 0, 'a packet that met congestion: taken, and its sender told'),
   row('TRANSPORT_VERSION', 'drop', 0, 'BTH transport version is not 0'),
   row('PARTITION', 'drop', 0, 'the P_Key does not match the default partition'),
   row('UNKNOWN_QP', 'drop', 0, 'no queue pair of that number is open'),
@@ -51,21 +58,38 @@ export const FAULTS: readonly FaultRow[] = [
   row('QP_ERROR_STATE', 'drop', 0, 'the queue pair is in the error state, which is silent'),
   row('UNEXPECTED_RESPONSE', 'drop', 0, 'a response that no request of ours awaits'),
   row('MANAGEMENT_FORM', 'drop', 0, 'a datagram to QP 1 that is no management request of ours'),
+  row('NEIGHBOUR_FORM', 'drop', 0, 'a malformed ARP or neighbour discovery message'),
+  row('CONNECTION_FORM', 'drop', 0, 'an RDMA-CM message that is malformed or of no connection'),
+  row('UNSERVED_CONNECTION', 'reject', 0, 'a connection that is not offered; REJ says why'),
+  row(
+    'STALE_CONNECTION',
+    'drop',
+    0,
+    'a peer connected anew without an end of the connection before',
+  ),
+  row('BELL', 'drop', 0, 'the host says that it finished what it was not asked'),
   row('DUPLICATE', 'drop', 0, 'a PSN that was taken before: answered again, never executed'),
   row('DUPLICATE_FORGED', 'drop', 0, 'a PSN taken before under another operation id'),
+  row('DUPLICATE_FORGOTTEN', 'drop', 0, 'a PSN taken before whose response is kept no more'),
+  row('HELD_BACK', 'drop', 0, 'behind a long READ: it is asked for when that is answered'),
   row('SEQUENCE_AGAIN', 'drop', 0, 'ahead of the expected PSN, and that was already said'),
   row('SEQUENCE', 'nak', NAK_SEQUENCE, 'ahead of the expected PSN: packets are missing'),
+  row('NOT_READY', 'nak', RNR_NAK | RNR_TIMER, 'no receive entry, or no room to gather: later'),
   row('OPCODE', 'nak', NAK_INVALID, 'a reserved opcode, or one that is not served here'),
   row('MESSAGE_ORDER', 'nak', NAK_INVALID, 'First, Middle, Last or Only out of order'),
   row('PACKET_LENGTH', 'nak', NAK_INVALID, 'payload or pad length not allowed by the opcode'),
   row('MESSAGE_LENGTH', 'nak', NAK_INVALID, 'the packets do not add up to the announced length'),
+  row('RECEIVE_LENGTH', 'nak', NAK_INVALID, 'the message is longer than a receive entry'),
+  row('ALIGNMENT', 'nak', NAK_INVALID, 'an atomic operation not on a multiple of eight'),
+  row('FLUSH_FORM', 'nak', NAK_INVALID, 'a reserved placement type or selectivity of FLUSH'),
   row('PERSIST_HEADER', 'nak', NAK_INVALID, 'unknown version, reserved bits or form of PWETH'),
   row('KEY', 'nak', NAK_ACCESS, 'no region has that R_Key'),
   row('PROTECTION_DOMAIN', 'nak', NAK_ACCESS, 'region and queue pair are of different domains'),
   row('RIGHTS', 'nak', NAK_ACCESS, 'the region does not grant that operation'),
   row('BOUNDS', 'nak', NAK_ACCESS, 'the range leaves the region or the slot'),
   row('UNSETTLED_READ', 'nak', NAK_OPERATIONAL, 'no copy of the record is valid: it is lost'),
-  row('UNREADABLE', 'nak', NAK_OPERATIONAL, 'the medium could not deliver the bytes'),
+  row('UNREADABLE', 'nak', NAK_OPERATIONAL, 'the medium could not deliver or take the bytes'),
+  row('NOT_DURABLE', 'nak', NAK_OPERATIONAL, 'durability is due, and the part cannot give it'),
   row('MEDIA', 'status', 0x81, 'the medium did not take the record'),
   row('SLOT', 'status', 0x82, 'the region has no slot of that number'),
   row('RECORD_LENGTH', 'status', 0x83, 'the record exceeds the capacity of the slot'),
@@ -87,19 +111,32 @@ export const FAULTS: readonly FaultRow[] = [
     'a write-back failed: the part takes nothing more until it is started again',
   ),
   row('IN_DOUBT', 'status', 0x8f, 'a fence failed under the record: the next start decides'),
+  row(
+    'PLACEMENT_UNKNOWN',
+    'status',
+    0x90,
+    'nothing has shown how the memory of the host keeps what is written: probe it',
+  ),
+  row('RELAY_BROKEN', 'status', 0x92, 'no connection to the DPU that has the region: attach again'),
+  row('NO_AGENT', 'status', 0x91, 'no agent of the host writes its caches back'),
   row('BLANK', 'management', 0, 'the part was never formatted'),
   row('FOREIGN', 'management', 0, 'the part holds something that is not ours'),
   row('NEWER', 'management', 0, 'the part was formatted by a newer version'),
+  row('OLDER', 'management', 0, 'the part was formatted by an older version'),
   row('DAMAGED', 'management', 0, 'both superblocks are damaged'),
   row('TRUNCATED', 'management', 0, 'the part is smaller than it was when it was formatted'),
   row('FORMATTED', 'management', 0, 'the part is formatted already'),
   row('NOT_SERVING', 'management', 0, 'the part was refused at start; see the status'),
   row('REQUEST', 'management', 0, 'a field of the request is out of its range'),
+  row('PLACEMENT_WRONG', 'management', 0, 'the probe has shown another placement than that'),
+  row('CONNECTING', 'management', 0, 'the connection to the other DPU is being made; ask again'),
+  row('ATTACH_FAILED', 'management', 0, 'the other DPU did not answer, refused, or is not ours'),
   row('NO_REGION', 'management', 0, 'there is no region of that name'),
   row('REGION_EXISTS', 'management', 0, 'a region of that name exists with another shape'),
   row('REGIONS_FULL', 'management', 0, 'the region table is full'),
   row('NO_SPACE', 'management', 0, 'the part has not that much room left'),
   row('QUEUE_PAIRS_FULL', 'management', 0, 'all queue pairs are taken'),
+  row('SERVICES_FULL', 'management', 0, 'no port more can be published'),
 ]
 
 function numberOf(name: string): Fault {
@@ -116,6 +153,9 @@ export const IP_HEADER: Fault = numberOf('IP_HEADER')
 export const IP_LENGTH: Fault = numberOf('IP_LENGTH')
 export const NOT_FOR_US: Fault = numberOf('NOT_FOR_US')
 export const ICRC: Fault = numberOf('ICRC')
+export const LINUX_FLUSH_ICRC: Fault = numberOf('LINUX_FLUSH_ICRC')
+export const CONGESTION: Fault = numberOf('CONGESTION')
+export const CONGESTION_MARK: Fault = numberOf('CONGESTION_MARK')
 export const TRANSPORT_VERSION: Fault = numberOf('TRANSPORT_VERSION')
 export const PARTITION: Fault = numberOf('PARTITION')
 export const UNKNOWN_QP: Fault = numberOf('UNKNOWN_QP')
@@ -124,14 +164,25 @@ export const WRONG_PEER: Fault = numberOf('WRONG_PEER')
 export const QP_ERROR_STATE: Fault = numberOf('QP_ERROR_STATE')
 export const UNEXPECTED_RESPONSE: Fault = numberOf('UNEXPECTED_RESPONSE')
 export const MANAGEMENT_FORM: Fault = numberOf('MANAGEMENT_FORM')
+export const NEIGHBOUR_FORM: Fault = numberOf('NEIGHBOUR_FORM')
+export const CONNECTION_FORM: Fault = numberOf('CONNECTION_FORM')
+export const UNSERVED_CONNECTION: Fault = numberOf('UNSERVED_CONNECTION')
+export const STALE_CONNECTION: Fault = numberOf('STALE_CONNECTION')
+export const BELL: Fault = numberOf('BELL')
 export const DUPLICATE: Fault = numberOf('DUPLICATE')
 export const DUPLICATE_FORGED: Fault = numberOf('DUPLICATE_FORGED')
+export const DUPLICATE_FORGOTTEN: Fault = numberOf('DUPLICATE_FORGOTTEN')
+export const HELD_BACK: Fault = numberOf('HELD_BACK')
 export const SEQUENCE_AGAIN: Fault = numberOf('SEQUENCE_AGAIN')
 export const SEQUENCE: Fault = numberOf('SEQUENCE')
+export const NOT_READY: Fault = numberOf('NOT_READY')
 export const OPCODE: Fault = numberOf('OPCODE')
 export const MESSAGE_ORDER: Fault = numberOf('MESSAGE_ORDER')
 export const PACKET_LENGTH: Fault = numberOf('PACKET_LENGTH')
 export const MESSAGE_LENGTH: Fault = numberOf('MESSAGE_LENGTH')
+export const RECEIVE_LENGTH: Fault = numberOf('RECEIVE_LENGTH')
+export const ALIGNMENT: Fault = numberOf('ALIGNMENT')
+export const FLUSH_FORM: Fault = numberOf('FLUSH_FORM')
 export const PERSIST_HEADER: Fault = numberOf('PERSIST_HEADER')
 export const KEY: Fault = numberOf('KEY')
 export const PROTECTION_DOMAIN: Fault = numberOf('PROTECTION_DOMAIN')
@@ -139,6 +190,7 @@ export const RIGHTS: Fault = numberOf('RIGHTS')
 export const BOUNDS: Fault = numberOf('BOUNDS')
 export const UNSETTLED_READ: Fault = numberOf('UNSETTLED_READ')
 export const UNREADABLE: Fault = numberOf('UNREADABLE')
+export const NOT_DURABLE: Fault = numberOf('NOT_DURABLE')
 export const MEDIA: Fault = numberOf('MEDIA')
 export const SLOT: Fault = numberOf('SLOT')
 export const RECORD_LENGTH: Fault = numberOf('RECORD_LENGTH')
@@ -150,16 +202,24 @@ export const LEVEL: Fault = numberOf('LEVEL')
 export const STAGING: Fault = numberOf('STAGING')
 export const FLUSH: Fault = numberOf('FLUSH')
 export const IN_DOUBT: Fault = numberOf('IN_DOUBT')
+export const PLACEMENT_UNKNOWN: Fault = numberOf('PLACEMENT_UNKNOWN')
+export const RELAY_BROKEN: Fault = numberOf('RELAY_BROKEN')
+export const NO_AGENT: Fault = numberOf('NO_AGENT')
 export const BLANK: Fault = numberOf('BLANK')
 export const FOREIGN: Fault = numberOf('FOREIGN')
 export const NEWER: Fault = numberOf('NEWER')
+export const OLDER: Fault = numberOf('OLDER')
 export const DAMAGED: Fault = numberOf('DAMAGED')
 export const TRUNCATED: Fault = numberOf('TRUNCATED')
 export const FORMATTED: Fault = numberOf('FORMATTED')
 export const NOT_SERVING: Fault = numberOf('NOT_SERVING')
 export const REQUEST: Fault = numberOf('REQUEST')
+export const PLACEMENT_WRONG: Fault = numberOf('PLACEMENT_WRONG')
+export const CONNECTING: Fault = numberOf('CONNECTING')
+export const ATTACH_FAILED: Fault = numberOf('ATTACH_FAILED')
 export const NO_REGION: Fault = numberOf('NO_REGION')
 export const REGION_EXISTS: Fault = numberOf('REGION_EXISTS')
 export const REGIONS_FULL: Fault = numberOf('REGIONS_FULL')
 export const NO_SPACE: Fault = numberOf('NO_SPACE')
 export const QUEUE_PAIRS_FULL: Fault = numberOf('QUEUE_PAIRS_FULL')
+export const SERVICES_FULL: Fault = numberOf('SERVICES_FULL')

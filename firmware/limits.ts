@@ -51,8 +51,27 @@ export const STAGING_BYTES: number = LINE_BYTES + 2 * RECORD_BYTES_MAX
 /** A message that stops half-way is given up after this time without a packet (fault N8). */
 export const STAGING_TIMEOUT_US = 2_000_000
 
-/** Bytes that one READ may ask for: it is answered in one piece, between two bursts. */
-export const READ_BYTES_MAX: number = 4 << 20
+/** Packets of one READ that are answered in one piece; of a longer one, so many in a turn. */
+export const READ_PACKETS: number = TRANSMIT_FRAMES
+
+/** READs and atomics whose answers a queue pair keeps for a duplicate; a power of two. */
+export const RESPONDER_RESOURCES = 16
+
+/** Kinds of requests that a queue pair remembers by PSN; rxe has 128 FLUSH in flight. */
+export const REMEMBERED_KINDS = 256
+
+/** Receive entries, shared by all queue pairs, and the longest message that one takes, bytes. */
+export const RECEIVES = 64
+export const RECEIVE_BYTES: number = PATH_MTU_BYTES_MAX
+
+/** Least time between two congestion notifications of one queue pair, µs (DCQCN). */
+export const NOTIFICATION_US = 50
+
+/** Ports of RDMA-CM that may be published at once. */
+export const SERVICES = 64
+
+/** Ethernet addresses that may be asked for at once. */
+export const RESOLUTIONS = 8
 
 /** Queue pairs that may be open at once. */
 export const QUEUE_PAIRS = 256
@@ -60,14 +79,32 @@ export const QUEUE_PAIRS = 256
 /** Regions on one part. */
 export const REGIONS = 24
 
+/** Regions of other DPUs that are offered here; a key chooses among 32 places. */
+export const RELAYS: number = 32 - REGIONS
+
 /** Bytes of a region's name, UTF-8, zero-padded. */
 export const REGION_NAME_BYTES = 32
 
-/** Intent lanes: one for each record of a group. */
-export const LANES: number = BURST_FRAMES
+/** Records under way at once into the host's memory through its caches. */
+export const THROUGH_JOBS = 16
+
+/** A flush agent that is silent for so long is gone. */
+export const FLUSH_TIMEOUT_US = 500_000
+
+/** Intent lanes: one for each record of a group, and one for each through the host's caches. */
+export const LANES: number = BURST_FRAMES + THROUGH_JOBS
+
+/** Clients whose operations are remembered durably. */
+export const CLIENTS = 128
 
 /** Answers that a queue pair remembers, to repeat them to a duplicate (D-6); a power of two. */
 export const REMEMBERED_RECORDS = 256
+
+/** Queue pairs on which the firmware may make requests of its own at once. */
+export const INITIATORS = 16
+
+/** Requests of the firmware's own that one queue pair may have under way. */
+export const WORKS: number = RECEIVES
 
 /** Memory commands that one list may hold. */
 export const COMMANDS_MAX = 1024
@@ -80,10 +117,10 @@ export const SCRUB_RECORDS = 16
 
 if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
 if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
-if (LANES < BURST_FRAMES) throw new Error('a group must fit into the lanes')
+if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
 // A burst: per frame a gathering copy, three comparisons of carried copies and three answers. Its
-// group: per record a pad, two check codes, a lane, a phase word, every copy and a receipt; the
-// lanes of the last group and the fences on top.
+// group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a check
+// code and a line of the operation table; the lanes of the last group and the fences on top.
 const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 3)
-const GROUP_COMMANDS = BURST_FRAMES * (6 + COPIES_MAX) + LANES + 2 + COPIES_MAX
+const GROUP_COMMANDS = BURST_FRAMES * (8 + COPIES_MAX) + LANES + 2 + COPIES_MAX
 if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')

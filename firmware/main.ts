@@ -6,6 +6,8 @@ import { assert } from './assert.ts'
 import { createCommandList } from './command-list.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
+import { createPlacement } from './commit/placement.ts'
+import { createConnectionTable } from './connect/table.ts'
 import { idle, receive, settle } from './core.ts'
 import { FAULTS, PASS } from './fault.ts'
 import { type Machine, RECEIVE_AT, RECEIVED_AT } from './hal.ts'
@@ -14,19 +16,28 @@ import {
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   QUEUE_PAIRS,
+  RECEIVES,
   STAGING_BUFFERS,
 } from './limits.ts'
+import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
 import { createRegionTable } from './memory/region.ts'
 import { createSuperblock } from './memory/superblock.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
+import { runBurst } from './serve/burst.ts'
+import { blankOrdered } from './serve/ordered.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
+import { createRelays } from './serve/relay.ts'
+import { createThrough } from './serve/through.ts'
 import { nextRandom, type PersistMessage, type State } from './state.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
 import { blankAeth } from './wire/aeth.ts'
+import { blankAtomic } from './wire/atomic.ts'
 import { blankDeth } from './wire/deth.ts'
+import { blankFeth } from './wire/feth.ts'
+import { blankIeth } from './wire/ieth.ts'
 import { blankPacket } from './wire/packet.ts'
 import { blankPweth } from './wire/persist.ts'
 import { blankReth } from './wire/reth.ts'
@@ -58,8 +69,11 @@ export function createState(machine: Machine): State {
     regions,
     superblock: createSuperblock(machine.memory),
     queuePairs: createQueuePairTable(),
+    connections: createConnectionTable(),
     commit: createCommit(list, NO_REGION),
     group: createGroupIndex(),
+    placement: createPlacement(),
+    through: createThrough(NO_REGION),
     examination: createExamination(),
     answers: createAnswers(list),
     counters: new Float64Array(FAULTS.length),
@@ -71,11 +85,15 @@ export function createState(machine: Machine): State {
     random: seeded(machine.facts.entropy),
     ...scratch(),
     ...burst(nobody),
+    initiators: [],
+    relays: createRelays(),
+    attachments: createAttachments(),
     scrubRegion: 0,
     scrubSlot: 0,
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }
   state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
+  state.answers.makeRoom = () => runBurst(state)
   return state
 }
 
@@ -114,7 +132,9 @@ const NO_REGION = {
   flags: 0,
   protectionDomain: 0,
   stride: 0,
+  placement: 0,
   at: 0,
+  base: 0,
   areaBytes: 0,
   baseHigh: 0,
   baseLow: 0,
@@ -132,6 +152,10 @@ function scratch() {
     pweth: blankPweth(),
     aeth: blankAeth(),
     deth: blankDeth(),
+    feth: blankFeth(),
+    atomic: blankAtomic(),
+    ieth: blankIeth(),
+    accessed: null,
   }
 }
 
@@ -150,6 +174,8 @@ function blankMessage(): PersistMessage {
     operationLow: 0,
     carried: 1,
     lastPsn: 0,
+    plain: false,
+    placed: false,
   }
 }
 
@@ -157,16 +183,9 @@ function burst(nobody: QueuePair) {
   return {
     touched: each(BURST_FRAMES, () => nobody),
     touchedCount: 0,
-    reads: each(BURST_FRAMES, () => ({
-      qp: nobody,
-      region: null,
-      vaHigh: 0,
-      vaLow: 0,
-      length: 0,
-      psn: 0,
-      again: false,
-    })),
-    readsCount: 0,
+    ordered: each(BURST_FRAMES, () => blankOrdered(nobody)),
+    orderedCount: 0,
+    pass: 0,
     managements: each(BURST_FRAMES, () => ({
       frameAt: 0,
       madAt: 0,
@@ -174,7 +193,12 @@ function burst(nobody: QueuePair) {
       packet: blankPacket(),
     })),
     managementsCount: 0,
-    plainWrites: 0,
+    stores: 0,
+    refusals: new Float64Array(QUEUE_PAIRS + 1),
+    unfenced: 0,
+    streaming: false,
+    streamNext: 0,
+    receiveOwner: new Int32Array(RECEIVES).fill(-1),
     messages: each(QUEUE_PAIRS, blankMessage),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     ranges: each(BURST_FRAMES + 1, blankRange),

@@ -6,13 +6,19 @@
 
 import { PRIVATE_AT } from './hal.ts'
 import {
+  CLIENTS,
   COPIES_MAX,
   LANES,
   LINE_BYTES,
   QUEUE_PAIRS,
+  RECEIVE_BYTES,
+  RECEIVES,
+  RECORD_BYTES_MAX,
   REGIONS,
+  RESPONDER_RESOURCES,
   STAGING_BUFFERS,
   STAGING_BYTES,
+  THROUGH_JOBS,
 } from './limits.ts'
 
 /** A page of zeros, never written: the source for padding and clearing. */
@@ -47,10 +53,32 @@ export const RECOVERY_BYTES: number = 2 * LANES * LINE_BYTES
 /** Slot headers under examination, one line per copy, then one line of computed code per copy. */
 export const EXAMINE_AT: number = RECOVERY_AT + RECOVERY_BYTES
 
+/** Per client two lines: what is known of its operations, and what a group is adding. */
+export const OPERATION_LINES_AT: number = EXAMINE_AT + 2 * COPIES_MAX * LINE_BYTES
+
 /** Messages of several packets, being gathered. */
-export const STAGING_AT: number = EXAMINE_AT + 2 * COPIES_MAX * LINE_BYTES
+export const STAGING_AT: number = OPERATION_LINES_AT + 2 * CLIENTS * LINE_BYTES
+
+/** Where the byte goes that is read behind writes to the host's memory. */
+export const LSB_AT: number = STAGING_AT + STAGING_BUFFERS * STAGING_BYTES
+
+/** What the atomics found that a queue pair still remembers, 8 bytes each. */
+export const ORIGINALS_AT: number = LSB_AT + LINE_BYTES
+export const ORIGINAL_BYTES = 8
+
+/** The receive entries. */
+export const RECEIVES_AT: number = ORIGINALS_AT + QUEUE_PAIRS * RESPONDER_RESOURCES * ORIGINAL_BYTES
+
+/** Images of records that go through the host's caches. */
+export const THROUGH_AT: number = RECEIVES_AT + RECEIVES * RECEIVE_BYTES
+export const THROUGH_BYTES: number = LINE_BYTES + RECORD_BYTES_MAX
+
+/** The ring of flush requests: the agent's line as it was read, and the requests as composed. */
+export const FLUSH_RING_AT: number = THROUGH_AT + THROUGH_JOBS * THROUGH_BYTES
+export const FLUSH_LINES_AT: number = FLUSH_RING_AT + LINE_BYTES
+const FLUSH_LINES = 32
 
 /** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = STAGING_AT + STAGING_BUFFERS * STAGING_BYTES
+export const MEMORY_BYTES: number = FLUSH_LINES_AT + FLUSH_LINES * LINE_BYTES
 
 if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

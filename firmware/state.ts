@@ -7,15 +7,24 @@
 import type { CommandList } from './command-list.ts'
 import type { Commit, GroupIndex } from './commit/commit.ts'
 import type { Examination } from './commit/examine.ts'
+import type { Placement } from './commit/placement.ts'
 import type { Recovery } from './commit/recovery.ts'
+import type { ConnectionTable } from './connect/table.ts'
 import { FAULTS, type Fault } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
+import type { Attachment } from './manage/attach.ts'
 import type { Region, RegionTable } from './memory/region.ts'
 import type { Superblock } from './memory/superblock.ts'
+import type { Initiator } from './serve/initiator.ts'
+import type { Relays } from './serve/relay.ts'
+import type { Through } from './serve/through.ts'
 import type { Answers, PersistRange } from './transport/acknowledge.ts'
 import type { QueuePair, QueuePairTable } from './transport/queue-pair.ts'
 import type { Aeth } from './wire/aeth.ts'
+import type { Atomic } from './wire/atomic.ts'
 import type { Deth } from './wire/deth.ts'
+import type { Feth } from './wire/feth.ts'
+import type { Ieth } from './wire/ieth.ts'
 import type { Packet } from './wire/packet.ts'
 import type { Pweth } from './wire/persist.ts'
 import type { Reth } from './wire/reth.ts'
@@ -33,19 +42,42 @@ export interface PersistMessage {
   carried: number
   /** PSN that ends it. */
   lastPsn: number
+  /** A plain WRITE of a record: refused by NAK, acknowledged only when all copies are durable. */
+  plain: boolean
+  /** Into a region of bytes, where the packets are stored as they come. */
+  placed: boolean
 }
 
-/** A READ that was accepted and waits for the burst to be settled. */
-export interface WaitingRead {
+/** An operation that was accepted and waits for the burst to be settled (serve/ordered.ts). */
+export interface Ordered {
   qp: QueuePair
-  /** Null for a READ of no bytes, which names nothing. */
+  /** One of ORDERED_*, serve/ordered.ts. */
+  kind: number
+  /** Null for an operation that names no region: a READ of no bytes, a SEND. */
   region: Region | null
   vaHigh: number
   vaLow: number
   length: number
   psn: number
-  /** A repetition: what is wrong with it is passed over in silence. */
+  /** The message sequence number when it was accepted. */
+  msn: number
+  /** A READ repeated. */
   again: boolean
+  /** Opcode of an atomic, placement type of a FLUSH. */
+  form: number
+  /** Its operands, data or message in packet memory. */
+  at: number
+  /** Where it stores, an address; or where the original of an atomic goes, in packet memory. */
+  to: number
+  originalAt: number
+  /** Of a persist: its operation; of a confirmation: receive entry and immediate. */
+  operationHigh: number
+  operationLow: number
+  /** Fences done when it came, if it has to wait for one; else -1. */
+  since: number
+  /** It has stored, and waits for the fence to be answered. */
+  stored: boolean
+  done: boolean
 }
 
 /** A datagram to QP 1 that waits for the burst to be settled. */
@@ -67,8 +99,13 @@ export interface State {
   readonly regions: RegionTable
   readonly superblock: Superblock
   readonly queuePairs: QueuePairTable
+  readonly connections: ConnectionTable
   readonly commit: Commit
   readonly group: GroupIndex
+  /** What the probe of this power-on has shown of the host's memory. */
+  readonly placement: Placement
+  /** Records on their way through the host's caches. */
+  readonly through: Through
   readonly examination: Examination
   readonly answers: Answers
   /** Of the last start. */
@@ -92,16 +129,33 @@ export interface State {
   readonly pweth: Pweth
   readonly aeth: Aeth
   readonly deth: Deth
+  readonly feth: Feth
+  readonly atomic: Atomic
+  readonly ieth: Ieth
+
+  /** The region that a key named last: serve/access.ts. */
+  accessed: Region | null
 
   /** Of the burst in progress. */
   readonly touched: QueuePair[]
   touchedCount: number
-  readonly reads: WaitingRead[]
-  readsCount: number
+  readonly ordered: Ordered[]
+  orderedCount: number
+  /** Passes over the ordered operations so far. */
+  pass: number
   readonly managements: WaitingManagement[]
   managementsCount: number
-  /** Commands of plain WRITEs in the list: they may meet media errors. */
-  plainWrites: number
+  /** Commands in the list that a medium may refuse. */
+  stores: number
+  /** Owners that a failed list refuses: scratch of serve/burst.ts. */
+  readonly refusals: Float64Array
+  /** Stores since the last fence, but for those of commits. */
+  unfenced: number
+  /** There may be queue pairs with a long READ; and whose turn it is. */
+  streaming: boolean
+  streamNext: number
+  /** Which queue pair has each receive entry: its place, or -1. */
+  readonly receiveOwner: Int32Array
 
   /** Messages of several packets. */
   readonly messages: PersistMessage[]
@@ -113,6 +167,12 @@ export interface State {
   readonly rangeOwner: QueuePair[]
   readonly openRange: Int32Array
   rangeCount: number
+
+  /** Queue pairs on which we make requests of our own. */
+  readonly initiators: Initiator[]
+  /** Regions of other DPUs that are offered here. */
+  readonly relays: Relays
+  readonly attachments: Attachment[]
 
   /** Where the idle scrub stands. */
   scrubRegion: number

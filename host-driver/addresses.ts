@@ -19,3 +19,19 @@ export function neighbour(random: () => number): Endpoint {
   const low = 1 + ((drawn & 0xff) % 254)
   return { mac: [0x02, 0x50, 0x44, high, middle, low], ipv4: [10, high, middle, low] }
 }
+
+/** The bytes of an address in the usual notation, 4 or 16; `isIP` has said which. */
+export function addressBytes(address: string, version: number): Uint8Array {
+  if (version === 4) return Uint8Array.from(address.split('.'), Number)
+  // The URL parser knows every notation, and writes the shortest: at most one '::'.
+  const host = new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1)
+  const [head = '', tail] = host.split('::')
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))
+  const first = groups(head)
+  const last = tail === undefined ? [] : groups(tail)
+  const zeros = new Array<number>(8 - first.length - last.length).fill(0)
+  return Uint8Array.from(
+    [...first, ...zeros, ...last].flatMap((group) => [group >> 8, group & 255]),
+  )
+}

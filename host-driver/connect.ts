@@ -14,18 +14,20 @@ import type { Wire } from './wire.ts'
 const PATH_MTUS = [256, 512, 1024, 2048, 4096]
 
 /**
- * Connects to a DPU: 'perdure://host[:port]', or a wire of your own. Rejects with PERDURE_TARGET,
- * PERDURE_ARGUMENT, PERDURE_UNREACHABLE or PERDURE_ABORTED. A part that does not serve (blank, or
- * refused at its start) is connected too, for `status` and `format`; its regions say what is wrong.
+ * Connects to a DPU: 'perdure://host[:port][/ipv4]', or a wire of your own. Rejects with
+ * PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE or PERDURE_ABORTED. A part that does not
+ * serve (blank, or refused at its start) is connected too, for `status` and `format`; its regions
+ * say what is wrong.
  */
 export async function connect(target: string | Wire, options: ConnectOptions = {}): Promise<Dpu> {
   checkOptions(options)
-  const wire = typeof target === 'string' ? await openTunnel(parseTarget(target)) : target
+  const at = typeof target === 'string' ? parseTarget(target) : null
+  const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)
   const session = new Session(
     wire,
     options.own ?? neighbour(random),
-    options.peer ?? DPU_ENDPOINT,
+    options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },
     options.capture,
   )
   const management = new Management(session, (options.timeoutMs ?? 5000) * 1000, random)
@@ -44,13 +46,19 @@ export async function connect(target: string | Wire, options: ConnectOptions = {
 }
 
 function checkOptions(options: ConnectOptions): void {
-  const { durability, pathMtu, inFlight, clientId, firstOperation } = options
+  const { durability, pathMtu, inFlight, receives, clientId, firstOperation } = options
   if (durability !== undefined) parseDurability(durability)
   if (pathMtu !== undefined && !PATH_MTUS.includes(pathMtu)) {
     throw new ArgumentError(`path MTU ${pathMtu}: one of ${PATH_MTUS.join(', ')}`)
   }
   if (inFlight !== undefined && !(Number.isInteger(inFlight) && inFlight >= 1 && inFlight <= 128)) {
     throw new ArgumentError(`inFlight ${inFlight}: 1 to 128`)
+  }
+  if (
+    receives !== undefined &&
+    !(Number.isInteger(receives) && receives >= 1 && receives <= 4096)
+  ) {
+    throw new ArgumentError(`receives ${receives}: 1 to 4096`)
   }
   for (const [name, value] of Object.entries({ clientId, firstOperation })) {
     if (value !== undefined && (value < 1n || value >= 2n ** 64n)) {

@@ -10,6 +10,7 @@
 
 import { blankCounts, type RequesterCounts } from '../firmware/transport/requester.ts'
 import { faultOfStatus, type PerdureError, RefusedError, TransportError } from './errors.ts'
+import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
 import type { ConnectOptions } from './options.ts'
@@ -18,7 +19,8 @@ import { Reconnection } from './reconnect.ts'
 import type { OpenRegion } from './region-handle.ts'
 import type { Session } from './session.ts'
 import { addCounts, type Statistics } from './statistics.ts'
-import type { Mechanism, PendingWrite } from './write.ts'
+import { type Chain, type ChainPort, postChain, rejectChain } from './verbs.ts'
+import { mechanismOf, type PendingWrite } from './write.ts'
 
 /** A READ that somebody waits for. */
 export interface PendingRead {
@@ -29,14 +31,7 @@ export interface PendingRead {
   readonly reject: (error: Error) => void
 }
 
-type Waiting = PendingWrite | PendingRead
-
-const MECHANISMS: readonly (Mechanism | undefined)[] = [
-  undefined,
-  'localFlush',
-  'lsbRead',
-  'cpuFlush',
-]
+type Waiting = PendingWrite | PendingRead | Chain
 
 /** How long a silent part is asked for a sign of life, µs. */
 const PROBE_US = 200_000
@@ -44,13 +39,19 @@ const PROBE_US = 200_000
 /** The refusal that is none: whether the record is durable is not known. */
 const IN_DOUBT = 'IN_DOUBT'
 
-export class Connection {
+/** Entries of the receive queue, and bytes of a message. */
+const RECEIVES = 64
+const MESSAGE_BYTES_MAX = 1 << 20
+
+export class Connection implements ChainPort {
   readonly session: Session
   readonly management: Management
   readonly options: ConnectOptions
   readonly random: () => number
   readonly clientId: bigint
   readonly regions: Map<string, OpenRegion> = new Map()
+  /** What the DPU sends to us, over all connections. */
+  readonly inbox: Inbox
   /** Sent and not resolved, by operation id, in order. */
   readonly unresolved: Map<bigint, PendingWrite> = new Map()
   /** Set for good by `close`; says why. */
@@ -91,6 +92,7 @@ export class Connection {
     this.random = random
     this.nextOperation = options.firstOperation ?? 1n
     this.inFlight = options.inFlight ?? 32
+    this.inbox = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
   }
 
   /** The open queue pair, or null while there is none. */
@@ -109,6 +111,11 @@ export class Connection {
     else if (this.closed !== null) this.drop(this.closed)
     else if (this.options.reconnect !== false) this.reconnect().catch(() => {})
     else this.drop(new TransportError('WR_FLUSH_ERR', 'no connection'))
+  }
+
+  /** Puts a chain of verbs behind the other requests. Once it was sent, it is not sent again. */
+  enqueueChain(chain: Chain): void {
+    this.enqueue(chain)
   }
 
   /** Reads the image of a slot. Survives reconnections. */
@@ -135,6 +142,7 @@ export class Connection {
     this.candidate = new QueuePair(this.session, number, granted, {
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       persistTimeoutUs: persistTimeoutMs * 1000,
+      receive: { inbox: this.inbox, firstPsn: psn },
     })
     return this.candidate
   }
@@ -211,6 +219,7 @@ export class Connection {
     this.unresolved.clear()
     for (const request of waiting) {
       if (isWrite(request)) request.giveUp(why, error)
+      else if (isChain(request)) rejectChain(request, error)
       else request.reject(error)
     }
   }
@@ -223,6 +232,7 @@ export class Connection {
     this.retire()
     this.candidate?.close()
     this.drop(error)
+    this.inbox.close(error)
     this.management.close(error)
     this.session.wire.close()
   }
@@ -246,12 +256,13 @@ export class Connection {
     while (queuePair !== null && queuePair === this.queuePair && this.waiting.length > 0) {
       const next = this.waiting[0]!
       if (!isSettled(next)) {
-        if (!queuePair.hasRoom) return
+        if (queuePair.room < (isChain(next) ? next.verbs.length : 1)) return
         if (isWrite(next) && this.persistsOut >= this.inFlight) return
       }
       this.waiting.shift()
       if (isSettled(next)) continue
       if (isWrite(next)) this.postWrite(queuePair, next)
+      else if (isChain(next)) postChain(queuePair, next)
       else this.postRead(queuePair, next)
     }
   }
@@ -281,7 +292,7 @@ export class Connection {
         psn: end.psn,
         copies: end.copies,
         of: write.region.info.copies,
-        mechanism: MECHANISMS[end.mechanism] ?? 'unknown',
+        mechanism: mechanismOf(end.mechanism),
         incarnation: queuePair.granted.incarnation,
         latencyUs: this.session.wire.now() - write.startedUs,
       })
@@ -326,6 +337,10 @@ export class Connection {
 
 function isWrite(request: Waiting): request is PendingWrite {
   return 'payload' in request
+}
+
+function isChain(request: Waiting): request is Chain {
+  return 'verbs' in request
 }
 
 function isSettled(request: Waiting): boolean {

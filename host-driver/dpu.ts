@@ -5,20 +5,36 @@
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 
+import { BytesRegion } from './bytes-region.ts'
 import type { Connection } from './connection.ts'
-import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
-import type { RegionRequest, ScanStep } from './management.ts'
+import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
+import type { AgentControl } from './flush-agent.ts'
+import type { Inbox } from './inbox.ts'
+import { queryJob, type SendOptions, sendJob } from './jobs.ts'
+import type {
+  Attachment,
+  BytesRequest,
+  Publication,
+  RegionRequest,
+  ScanStep,
+} from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import { Region } from './region.ts'
 import type { OpenRegion } from './region-handle.ts'
+import type { PlacementControl } from './registrar.ts'
+import { checkImmediate } from './remote-memory.ts'
 import type { Statistics } from './statistics.ts'
-import { waitAtMost } from './wire.ts'
+import { type Completion, pending, resultOf } from './verbs.ts'
+import { sleep, waitAtMost } from './wire.ts'
 
 /** How long `close` waits for what is on its way, µs. */
 const DRAIN_US = 1_000_000
 
 /** How long `close` waits for the DPU to say goodbye, µs. */
 const GOODBYE_US = 100_000
+
+/** Pause between two questions whether the other DPU is connected, µs. */
+const ATTACH_PAUSE_US = 2000
 
 /** What a scan of a whole region found. */
 export type ScanResult = Omit<ScanStep, 'next'>
@@ -51,6 +67,14 @@ export class Dpu {
     return this.connection.current?.granted.pathMtu ?? null
   }
 
+  /**
+   * What registrar and flush agent ask of the card (registrar.ts, flush-agent.ts): for a process on
+   * the target machine, whose memory the card sees.
+   */
+  get host(): PlacementControl & AgentControl {
+    return this.connection.management
+  }
+
   /** Lays out an empty part, under an id of 16 bytes; without one it is drawn. */
   async format(deviceId?: Uint8Array): Promise<PartStatus> {
     this.check()
@@ -63,14 +87,130 @@ export class Dpu {
   async provision(request: RegionRequest): Promise<Region> {
     this.check()
     const domain = this.connection.options.protectionDomain ?? 0
-    return await this.use(await this.connection.management.provision(request, domain))
+    const { management } = this.connection
+    return new Region(this.connection, await this.use(await management.provision(request, domain)))
+  }
+
+  /** Makes a region of plain bytes, or opens it where one of that name and shape is there. */
+  async provisionBytes(request: BytesRequest): Promise<BytesRegion> {
+    this.check()
+    const domain = this.connection.options.protectionDomain ?? 0
+    const info = await this.connection.management.provisionBytes(request, domain)
+    return new BytesRegion(this.connection, await this.use(info))
   }
 
   /** Opens the region of that name. */
   async openRegion(name: string): Promise<Region> {
     this.check()
     const domain = this.connection.options.protectionDomain ?? 0
-    return await this.use(await this.connection.management.open(name, domain))
+    const { management } = this.connection
+    return new Region(this.connection, await this.use(await management.open(name, domain)))
+  }
+
+  /** Opens the region of plain bytes of that name. */
+  async openBytes(name: string): Promise<BytesRegion> {
+    this.check()
+    const domain = this.connection.options.protectionDomain ?? 0
+    const info = await this.connection.management.open(name, domain)
+    if (info.kind !== 'bytes') throw new ArgumentError(`region '${name}' holds records, not bytes`)
+    return new BytesRegion(this.connection, await this.use(info))
+  }
+
+  /**
+   * Sends a message, which consumes an entry of the DPU's receive queue. It resolves when the DPU
+   * has it. With `solicited` the DPU confirms by the same message, in `messages`, as soon as
+   * everything that was written before is durable.
+   */
+  send(bytes: Uint8Array, options: SendOptions = {}): Promise<Completion> {
+    this.check()
+    const { immediate, invalidate } = options
+    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('a message is a Uint8Array')
+    if (immediate !== undefined && invalidate !== undefined) {
+      throw new ArgumentError('a message has immediate data or a key to invalidate, not both')
+    }
+    checkImmediate(immediate)
+    checkImmediate(invalidate)
+    const copy = bytes.slice()
+    const { verb, result } = pending(
+      `send ${bytes.length} bytes`,
+      (done) => sendJob(copy, options, done),
+      (completion) => completion,
+    )
+    this.connection.enqueueChain({ verbs: [verb], check: () => {} })
+    return result
+  }
+
+  /**
+   * Asks whether an operation of this client is durable, whatever connection it came over (D-6,
+   * G2-3). `upTo` is set where the DPU knows that every operation up to it is. That it knows nothing
+   * of an operation is no proof of the contrary.
+   */
+  query(operationId: bigint): Promise<{ durable: boolean; upTo: bigint | null }> {
+    this.check()
+    if (operationId < 1n || operationId >= 2n ** 64n) {
+      throw new ArgumentError(`operation ${operationId}: 1 to 2^64 - 1`)
+    }
+    const { verb, result } = pending(
+      `query operation ${operationId}`,
+      (done) => queryJob(operationId, done),
+      (_, end) => ({
+        durable: end.refusal === 0,
+        upTo: end.cumulative ? resultOf(end) : null,
+      }),
+    )
+    this.connection.enqueueChain({ verbs: [verb], check: () => {} })
+    return result
+  }
+
+  /** What the DPU sends to this client, in order, each message once; outlives reconnections. */
+  get messages(): Inbox {
+    return this.connection.inbox
+  }
+
+  /**
+   * Offers a region on a port of RDMA-CM until the DPU loses its power: clients connect to the port
+   * and are told the region's key and place (firmware/connect/services.ts).
+   */
+  publish(publication: Publication): Promise<RegionInfo> {
+    this.check()
+    return this.connection.management.publish(publication)
+  }
+
+  /** Ends what the port offers. Connections that are open stay. */
+  withdraw(port: number): Promise<void> {
+    this.check()
+    return this.connection.management.withdraw(port)
+  }
+
+  /**
+   * Has this DPU offer a region of records of another DPU, which publishes it: what is persisted
+   * into it goes on to that DPU, and is durable there when `persisted` says so. Records are read
+   * from the DPU that has them. The connection between the two is made in the name of this client,
+   * and made again after a restart of either.
+   */
+  async attach(attachment: Attachment): Promise<Region> {
+    this.check()
+    const { management, clientId, session } = this.connection
+    const learn = async (): Promise<RegionInfo> => {
+      for (;;) {
+        try {
+          return await management.attach(attachment, clientId)
+        } catch (error) {
+          if (!(error instanceof RefusedError) || error.fault !== 'CONNECTING') throw error
+        }
+        await sleep(session.wire, ATTACH_PAUSE_US)
+      }
+    }
+    const open = await this.use(await learn())
+    open.learn = learn
+    return new Region(this.connection, open)
+  }
+
+  /** Ends it; records that are on their way are in doubt. */
+  async detach(name: string): Promise<void> {
+    this.check()
+    this.connection.regions.delete(name)
+    await this.connection.management.detach(name)
   }
 
   /** Every region of the part. */
@@ -165,7 +305,7 @@ export class Dpu {
   }
 
   /** A part that was blank at `connect` gets its queue pair with its first region. */
-  private async use(info: RegionInfo): Promise<Region> {
+  private async use(info: RegionInfo): Promise<OpenRegion> {
     const { connection } = this
     let open: OpenRegion | undefined = connection.regions.get(info.name)
     if (open === undefined) {
@@ -174,7 +314,7 @@ export class Dpu {
     }
     open.info = info
     if (connection.current === null) await connection.reconnect()
-    return new Region(connection, open)
+    return open
   }
 
   private check(): void {

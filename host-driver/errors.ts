@@ -24,6 +24,7 @@ export type ErrorCode =
   | 'PERDURE_ABORTED' // the signal fired before anything was sent
   | 'PERDURE_DEADLINE' // the deadline passed before anything was sent
   | 'PERDURE_CLOSED' // the connection was closed before anything was sent
+  | 'PERDURE_RESTARTED' // the part was started again, and may have forgotten what was not flushed
   | 'PERDURE_IMAGE' // the NVDIMM image cannot be used
 
 export class PerdureError extends Error {
@@ -89,6 +90,17 @@ export class OutcomeUnknown extends PerdureError {
     this.region = region
     this.slot = slot
     this.operationId = operationId
+  }
+}
+
+/** A request was sent and never answered: it may have had its effect, or not. */
+export class EffectUnknown extends PerdureError {
+  /** In the words of `ibv_wc_status`. */
+  readonly status: WcStatus
+
+  constructor(status: WcStatus, what: string) {
+    super('PERDURE_OUTCOME_UNKNOWN', `${what}: sent, and not answered: ${status}`)
+    this.status = status
   }
 }
 

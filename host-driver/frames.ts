@@ -32,6 +32,7 @@ export interface FrameFields {
   readonly destQp: number
   readonly psn: number
   readonly ackRequest: boolean
+  readonly solicited?: boolean
   /** Chooses the source port: the number of our queue pair. */
   readonly flow: number
   /** Bytes of headers behind BTH. */
@@ -65,6 +66,7 @@ export function beginFrame(own: Endpoint, peer: Endpoint, fields: FrameFields): 
   writeBth(bytes, FRAME_BTH_AT, {
     ...blankBth(),
     opcode: fields.opcode,
+    solicited: fields.solicited === true,
     padBytes,
     destQp: fields.destQp,
     ackRequest: fields.ackRequest,
@@ -75,8 +77,8 @@ export function beginFrame(own: Endpoint, peer: Endpoint, fields: FrameFields): 
   return bytes
 }
 
-/** Fills in the ICRC; the frame is then whole. */
-export function seal(frame: Uint8Array): Uint8Array {
-  fillIcrc(frame, 0, frame.length)
+/** Fills in the ICRC, the standard one or that of Linux's FLUSH; the frame is then whole. */
+export function seal(frame: Uint8Array, linuxFlush: boolean = false): Uint8Array {
+  fillIcrc(frame, 0, frame.length, linuxFlush)
   return frame
 }

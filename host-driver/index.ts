@@ -8,11 +8,23 @@
  *     const receipt = await write.persisted     // it is durable
  */
 
+export type { BytesRegion } from './bytes-region.ts'
 export { connect } from './connect.ts'
 export type { Dpu, ScanResult } from './dpu.ts'
+export {
+  type DualPair,
+  type DualPlace,
+  type DualRead,
+  type DualReadRequest,
+  type DualReceipt,
+  type DualWriteRequest,
+  dualRead,
+  dualWrite,
+} from './dual-write.ts'
 export type { Durability } from './durability.ts'
 export {
   ArgumentError,
+  EffectUnknown,
   type ErrorCode,
   OutcomeUnknown,
   PerdureError,
@@ -21,12 +33,25 @@ export {
   RefusedError,
   TransportError,
 } from './errors.ts'
-export type { RegionRequest } from './management.ts'
+export { type AgentControl, FlushAgent, type Flushed, type HostMemory } from './flush-agent.ts'
+export type { Inbox, Message } from './inbox.ts'
+export type { FlushOptions, MessageOptions, SendOptions } from './jobs.ts'
+export type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
 export type { ConnectOptions } from './options.ts'
 export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
+export {
+  type HostCpu,
+  type PlacementControl,
+  PlacementRefused,
+  type ProbeResult,
+  probePlacement,
+} from './registrar.ts'
+export { RemoteMemory } from './remote-memory.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
 export type { Statistics } from './statistics.ts'
+export { connectTarget, type Target, type TargetOptions } from './target.ts'
+export type { Completion } from './verbs.ts'
 export type { Endpoint, Wire } from './wire.ts'
 export type { Mechanism, Receipt, Write } from './write.ts'

@@ -1,10 +1,83 @@
-/** The requests that the driver makes, as jobs of a queue pair. */
+/**
+ * The requests that the driver makes, as jobs of a queue pair.
+ *
+ * What always holds: a job says everything that its packets need and nothing about when they go;
+ * what it carries belongs to it, and does not change until it is done.
+ */
 
-import { READ, WRITE_PERSIST } from '../firmware/transport/requester.ts'
+import {
+  ATOMIC_WRITE,
+  COMPARE_SWAP,
+  FETCH_ADD,
+  FLUSH,
+  PERSIST_QUERY,
+  READ,
+  type RequestKind,
+  SEND,
+  SEND_IMM,
+  SEND_INV,
+  type WcStatus,
+  WRITE,
+  WRITE_IMM,
+  WRITE_PERSIST,
+} from '../firmware/transport/requester.ts'
+import {
+  type Feth,
+  PLACEMENT_GLOBAL,
+  PLACEMENT_PERSISTENT,
+  SELECT_RANGE,
+  SELECT_REGION,
+} from '../firmware/wire/feth.ts'
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
 import type { RegionInfo } from './part.ts'
-import type { Job, JobEnd } from './queue-pair.ts'
 import type { PendingWrite } from './write.ts'
+
+/** How a job ended. */
+export interface JobEnd {
+  readonly status: WcStatus
+  /** Status of the PERSIST_ACK that refused it, or that answered a query; else 0. */
+  readonly refusal: number
+  readonly copies: number
+  readonly mechanism: number
+  /** PSN of its last packet. */
+  readonly psn: number
+  /** What an atomic found, or the operation id in the answer to a query; else 0. */
+  readonly resultHigh: number
+  readonly resultLow: number
+  /** Every operation up to the one in the answer to a query is durable. */
+  readonly cumulative: boolean
+  /** The peer refused one before it, and has executed nothing since: it had no effect. */
+  readonly behindRefusal: boolean
+}
+
+/** One request: where it goes, and what it carries or brings. */
+export interface Job {
+  readonly kind: RequestKind
+  readonly vaHigh: number
+  readonly vaLow: number
+  readonly rkey: number
+  /** Length that the RETH announces, bytes: of the message, or of what is read or flushed. */
+  readonly length: number
+  /** What a message sends; what a READ fills; the eight bytes of an ATOMIC WRITE. */
+  readonly payload: Uint8Array
+  readonly pweth: Pweth | null
+  readonly feth: Feth | null
+  /** For WRITE_IMM and SEND_IMM, 32 bits; for SEND_INV the key to be invalidated. */
+  readonly immediate: number
+  /** The receiver of the message shall be woken, or asked to confirm. */
+  readonly solicited: boolean
+  /** Waits until every READ, atomic and FLUSH before it is answered. */
+  readonly fenced: boolean
+  /** Of atomics: what is added or swapped in, and what it is compared with; unsigned 64 bits. */
+  readonly operand: bigint
+  readonly compare: bigint
+  /** Of a persist or a query. */
+  readonly operationId: bigint
+  /** A packet of it has been sent. */
+  sent: boolean
+  received(): void
+  done(end: JobEnd): void
+}
 
 /** Views of a record in its region's addresses: slot << 32 | view << 28 | offset. */
 export const VIEW_SETTLED = 1
@@ -12,17 +85,52 @@ export const VIEW_FIRST_COPY = 2
 
 const VIEW_UNIT = 2 ** 28
 
+const NO_PAYLOAD = new Uint8Array(0)
+const nothing = (): void => {}
+
+/** An address in a region of the peer: its key, and the virtual address, unsigned 64 bits. */
+export interface RemoteAddress {
+  readonly rkey: number
+  readonly va: bigint
+}
+
+type Done = (end: JobEnd) => void
+
+function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
+  return {
+    kind,
+    vaHigh: Number(to.va >> 32n),
+    vaLow: Number(to.va & 0xffffffffn),
+    rkey: to.rkey,
+    length: 0,
+    payload: NO_PAYLOAD,
+    pweth: null,
+    feth: null,
+    immediate: 0,
+    solicited: false,
+    fenced: false,
+    operand: 0n,
+    compare: 0n,
+    operationId: 0n,
+    sent: false,
+    received: nothing,
+    done,
+  }
+}
+
+const NOWHERE: RemoteAddress = { rkey: 0, va: 0n }
+
+// ---- records -----------------------------------------------------------------------------------
+
 /** Writes the record of `write`; `done` is told how it ended. */
-export function persistJob(write: PendingWrite, done: (end: JobEnd) => void): Job {
+export function persistJob(write: PendingWrite, done: Done): Job {
   const { info } = write.region
   return {
-    kind: WRITE_PERSIST,
-    vaHigh: write.slot,
-    vaLow: 0,
-    rkey: info.rkey,
+    ...blankJob(WRITE_PERSIST, { rkey: info.rkey, va: BigInt(write.slot) << 32n }, done),
     length: write.length,
     payload: write.payload,
     pweth: persistHeader(write, info.copies),
+    operationId: write.operationId,
     get sent() {
       return write.sent
     },
@@ -30,7 +138,6 @@ export function persistJob(write: PendingWrite, done: (end: JobEnd) => void): Jo
       write.sent = sent
     },
     received: () => write.markReceived(),
-    done,
   }
 }
 
@@ -53,18 +160,111 @@ export function readJob(
   slot: number,
   view: number,
   into: Uint8Array,
-  done: (end: JobEnd) => void,
+  done: Done,
 ): Job {
+  const va = (BigInt(slot) << 32n) | BigInt(view * VIEW_UNIT)
+  return readBytesJob({ rkey: info.rkey, va }, into, done)
+}
+
+/** Asks whether the operation of that id, of this client, is durable. */
+export function queryJob(operationId: bigint, done: Done): Job {
+  return { ...blankJob(PERSIST_QUERY, NOWHERE, done), operationId }
+}
+
+// ---- bytes -------------------------------------------------------------------------------------
+
+/** Reads `into.length` bytes. */
+export function readBytesJob(from: RemoteAddress, into: Uint8Array, done: Done): Job {
+  return { ...blankJob(READ, from, done), length: into.length, payload: into }
+}
+
+/** What a message may carry besides its bytes. */
+export interface MessageOptions {
+  /** Immediate data for the receiver, 0 to 2^32 - 1. */
+  readonly immediate?: number
+  /** Wakes the receiver; a DPU confirms by a message when what was written before is durable. */
+  readonly solicited?: boolean
+  /** Waits until every READ, atomic and FLUSH before it is answered. */
+  readonly fenced?: boolean
+}
+
+/** Writes `bytes`, which must not change until it is done. */
+export function writeJob(
+  to: RemoteAddress,
+  bytes: Uint8Array,
+  options: MessageOptions,
+  done: Done,
+): Job {
+  const kind = options.immediate === undefined ? WRITE : WRITE_IMM
+  return { ...blankJob(kind, to, done), ...carried(bytes, options) }
+}
+
+export interface SendOptions extends MessageOptions {
+  /** Key of the receiver's that it shall invalidate; not together with immediate data. */
+  readonly invalidate?: number
+}
+
+/** Sends `bytes` to whoever receives at the other end. */
+export function sendJob(bytes: Uint8Array, options: SendOptions, done: Done): Job {
+  let kind: RequestKind = SEND
+  if (options.immediate !== undefined) kind = SEND_IMM
+  if (options.invalidate !== undefined) kind = SEND_INV
+  const job = { ...blankJob(kind, NOWHERE, done), ...carried(bytes, options) }
+  return kind === SEND_INV ? { ...job, immediate: options.invalidate! } : job
+}
+
+function carried(bytes: Uint8Array, options: MessageOptions): Partial<Job> {
   return {
-    kind: READ,
-    vaHigh: slot,
-    vaLow: view * VIEW_UNIT,
-    rkey: info.rkey,
-    length: into.length,
-    payload: into,
-    pweth: null,
-    sent: false,
-    received: () => {},
-    done,
+    length: bytes.length,
+    payload: bytes,
+    immediate: options.immediate ?? 0,
+    solicited: options.solicited === true,
+    fenced: options.fenced === true,
   }
+}
+
+export interface FlushOptions {
+  /** In a domain that survives power loss; true by default. */
+  readonly persistent?: boolean
+  /** Visible to everybody at the other end; false by default. */
+  readonly global?: boolean
+  /** The whole region, whatever the range says. */
+  readonly wholeRegion?: boolean
+}
+
+/** Flushes what was written to `length` bytes before it. */
+export function flushJob(
+  to: RemoteAddress,
+  length: number,
+  options: FlushOptions,
+  done: Done,
+): Job {
+  const { persistent = true, global = false, wholeRegion = false } = options
+  const placement = (persistent ? PLACEMENT_PERSISTENT : 0) | (global ? PLACEMENT_GLOBAL : 0)
+  const selectivity = wholeRegion ? SELECT_REGION : SELECT_RANGE
+  return {
+    ...blankJob(FLUSH, to, done),
+    length,
+    feth: { placement, selectivity, reserved: 0 },
+  }
+}
+
+/** Adds to the number at an address that eight divides. */
+export function fetchAddJob(to: RemoteAddress, operand: bigint, done: Done): Job {
+  return { ...blankJob(FETCH_ADD, to, done), operand }
+}
+
+/** Swaps the number at an address that eight divides, if it is `compare`. */
+export function compareSwapJob(
+  to: RemoteAddress,
+  compare: bigint,
+  operand: bigint,
+  done: Done,
+): Job {
+  return { ...blankJob(COMPARE_SWAP, to, done), compare, operand }
+}
+
+/** Stores eight bytes at once, at an address that eight divides. */
+export function atomicWriteJob(to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
+  return { ...blankJob(ATOMIC_WRITE, to, done), length: bytes.length, payload: bytes }
 }

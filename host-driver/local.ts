@@ -8,6 +8,8 @@
 import {
   EmulatedDpu,
   type Engine,
+  type HostMemory,
+  HostSide,
   Link,
   type LinkFaults,
   type Nvdimm,
@@ -29,6 +31,8 @@ export interface LocalOptions {
   readonly engine?: Engine
   readonly seed?: number
   readonly faults?: LinkFaults
+  /** The target machine's persistent memory, as the card sees it. */
+  readonly host?: HostMemory
 }
 
 export interface LocalDpu {
@@ -36,6 +40,8 @@ export interface LocalDpu {
   readonly nvdimm: Nvdimm
   readonly link: Link
   readonly clock: VirtualClock
+  /** The target machine's CPU, where the card sees its memory. */
+  readonly hostSide: HostSide | null
   /** The host's end of the link, for `connect`. Closing it leaves the card on. */
   readonly wire: Wire
   /** Holds time, takes the power away and closes the image. */
@@ -44,7 +50,7 @@ export interface LocalDpu {
 
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
-  const { path, bytes, copyOnWrite = false, engine, seed = 0, faults } = options
+  const { path, bytes, copyOnWrite = false, engine, seed = 0, faults, host } = options
   const nvdimm = openNvdimm({
     path,
     readOnly: copyOnWrite,
@@ -58,7 +64,9 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     seed,
     transmit: (frame) => link.send('b', frame),
     ...(engine === undefined ? {} : { engine }),
+    ...(host === undefined ? {} : { host }),
   })
+  const hostSide = host === undefined ? null : new HostSide(dpu, host, clock)
   link.attach('b', (frame) => dpu.deliver(frame))
   const close = (): void => {
     clock.stop()
@@ -77,7 +85,7 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     throw error
   }
   clock.start()
-  return { dpu, nvdimm, link, clock, wire: linkWire(link, clock), close }
+  return { dpu, nvdimm, link, clock, hostSide, wire: linkWire(link, clock), close }
 }
 
 /** The host's end of a link as a wire. */

@@ -6,6 +6,7 @@
  * typed error with the name of the fault (X-7).
  */
 
+import { isIP } from 'node:net'
 import { FAULTS, PASS } from '../firmware/fault.ts'
 import { REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { BTH_BYTES } from '../firmware/wire/bth.ts'
@@ -14,6 +15,7 @@ import { blankDeth, DETH_BYTES, writeDeth } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import type { Packet } from '../firmware/wire/packet.ts'
+import { addressBytes } from './addresses.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import {
@@ -55,7 +57,54 @@ export interface RegionRequest {
   readonly copies?: number
   /** Every record has exactly `capacity` bytes (D-1). */
   readonly fixedLength?: boolean
+  /** Where it lies: the card's own NVDIMM unless given (source 2). */
+  readonly placement?: RegionPlacement
 }
+
+/**
+ * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
+ * latter two the one that the probe has shown is to be had.
+ */
+export type RegionPlacement = 'local' | 'bypass' | 'through'
+
+/** In the order of their numbers. */
+export const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
+
+/** What a new region of plain bytes shall be. */
+export interface BytesRequest {
+  /** 1 to 32 bytes of UTF-8. */
+  readonly name: string
+  /** Bytes, more than 0; the part rounds up to whole pages. */
+  readonly length: number
+  /** Every store that is acknowledged is durable (P2-1, P2-5, D-9). */
+  readonly writePersist?: boolean
+}
+
+/** A region that is offered on a port of RDMA-CM. */
+export interface Publication {
+  /** Name of the region. */
+  readonly name: string
+  /** 1 to 65535. */
+  readonly port: number
+  /**
+   * What a plain RoCEv2 client is told of the region: librpma's descriptor (default), or our
+   * capability block. A client that shows a capability block gets ours.
+   */
+  readonly form?: 'librpma' | 'capability'
+  /** Access flags (wire-format 4) that connections get; all that the region has by default. */
+  readonly rights?: number
+}
+
+/** A region of another DPU, to be offered by this one. */
+export interface Attachment {
+  /** What it is called here. */
+  readonly name: string
+  /** IPv4 or IPv6 address of the other DPU, and the RDMA-CM port that the region is offered on. */
+  readonly address: string
+  readonly port: number
+}
+
+const FORMS = { librpma: mad.FORM_LIBRPMA, capability: mad.FORM_CAPABILITY }
 
 /** The connection that the DPU granted. */
 export interface Granted {
@@ -126,8 +175,61 @@ export class Management {
     body[mad.REGION_COPIES] = region.copies ?? 2
     body[mad.REGION_KIND] = mad.KIND_RECORDS
     putU16(body, mad.REGION_FLAGS, region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0)
+    body[mad.REGION_PLACEMENT] = PLACEMENTS.indexOf(region.placement ?? 'local')
     const what = `provision '${region.name}'`
     return readRegionInfo(await this.set(what, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  async provisionBytes(region: BytesRequest, protectionDomain: number): Promise<RegionInfo> {
+    const body = namedBody(region.name, protectionDomain)
+    const { name, length, writePersist = false } = region
+    if (!Number.isSafeInteger(length) || length <= 0) {
+      throw new ArgumentError(`length ${length} of region '${name}': out of range`)
+    }
+    body[mad.REGION_KIND] = mad.KIND_BYTES
+    putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
+    putU32(body, mad.REGION_LENGTH_HIGH, Math.floor(length / 2 ** 32))
+    putU32(body, mad.REGION_LENGTH_LOW, length % 2 ** 32)
+    return readRegionInfo(await this.set(`provision '${name}'`, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
+  async publish(publication: Publication): Promise<RegionInfo> {
+    const { name, port, form = 'librpma', rights = 0 } = publication
+    const body = publishBody(name, port)
+    if (!(form in FORMS)) throw new ArgumentError(`form '${form}': librpma or capability`)
+    body[mad.PUBLISH_FORM] = FORMS[form]
+    putU32(body, mad.PUBLISH_RIGHTS, rights)
+    return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))
+  }
+
+  /** Ends what the port offers; connections that are open stay. */
+  async withdraw(port: number): Promise<void> {
+    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, publishBody('', port))
+  }
+
+  /**
+   * Asks the DPU to offer a region of another one, in the name of the client. Refused with
+   * CONNECTING while the two are getting to know each other: ask again.
+   */
+  async attach(attachment: Attachment, clientId: bigint): Promise<RegionInfo> {
+    const { name, address, port } = attachment
+    const version = isIP(address)
+    if (version === 0) throw new ArgumentError(`'${address}' is no IP address`)
+    if (!Number.isInteger(port) || port < 1 || port > 0xffff) {
+      throw new ArgumentError(`port ${port}: 1 to 65535`)
+    }
+    const body = namedBody(name, 0)
+    body[mad.ATTACH_IP_VERSION] = version
+    putU16(body, mad.ATTACH_PORT, port)
+    body.set(addressBytes(address, version), mad.ATTACH_ADDRESS)
+    putU32(body, mad.ATTACH_CLIENT_HIGH, Number(clientId >> 32n))
+    putU32(body, mad.ATTACH_CLIENT_LOW, Number(clientId & 0xffffffffn))
+    return readRegionInfo(await this.set(`attach '${name}'`, mad.ATTRIBUTE_ATTACH, body))
+  }
+
+  async detach(name: string): Promise<void> {
+    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, namedBody(name, 0))
   }
 
   async open(name: string, protectionDomain: number): Promise<RegionInfo> {
@@ -229,6 +331,42 @@ export class Management {
     putU32(body, mad.SETTLE_RECORD, record)
     body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
     return readRegionInfo(await this.set('settle', mad.ATTRIBUTE_SETTLE, body))
+  }
+
+  /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
+  async probe(): Promise<void> {
+    await this.set('probe', mad.ATTRIBUTE_PROBE, blank())
+  }
+
+  /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */
+  async place(seen: number, statesAdr: boolean, number: Uint8Array): Promise<void> {
+    const body = blank()
+    body[mad.PLACE_PLACEMENT] = seen
+    body[mad.PLACE_ADR] = statesAdr ? 1 : 0
+    body.set(number, mad.PLACE_NUMBER_HIGH)
+    await this.set('placement', mad.ATTRIBUTE_PLACE, body)
+  }
+
+  /** The host's flush agent comes (flush-agent.ts). */
+  async attachAgent(
+    number: Uint8Array,
+  ): Promise<{ readonly firstRequest: number; readonly token: number }> {
+    const body = blank()
+    body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
+    body.set(number, mad.AGENT_NUMBER_HIGH)
+    const answer = await this.set('agent', mad.ATTRIBUTE_AGENT, body)
+    return {
+      firstRequest: u32(answer, mad.AGENT_FIRST_REQUEST),
+      token: u32(answer, mad.AGENT_TOKEN),
+    }
+  }
+
+  /** The host's flush agent goes. */
+  async detachAgent(number: Uint8Array): Promise<void> {
+    const body = blank()
+    body[mad.AGENT_ACTION] = mad.AGENT_DETACH
+    body.set(number, mad.AGENT_NUMBER_HIGH)
+    await this.set('agent', mad.ATTRIBUTE_AGENT, body)
   }
 
   /** Ends every call that still waits, and all later ones. */
@@ -350,6 +488,15 @@ export class Management {
 
 function blank(): Uint8Array {
   return new Uint8Array(mad.MAD_BODY_BYTES)
+}
+
+function publishBody(name: string, port: number): Uint8Array {
+  if (!Number.isInteger(port) || port < 1 || port > 65535) {
+    throw new ArgumentError(`port ${port}: 1 to 65535`)
+  }
+  const body = name === '' ? blank() : namedBody(name, 0)
+  putU16(body, mad.PUBLISH_PORT, port)
+  return body
 }
 
 function namedBody(name: string, protectionDomain: number): Uint8Array {

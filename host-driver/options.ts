@@ -16,6 +16,8 @@ export interface ConnectOptions {
   readonly firstOperation?: bigint
   /** Records that may be unresolved at once, 1 to 128; 32 by default. */
   readonly inFlight?: number
+  /** Messages of the DPU that may wait to be read (`dpu.messages`), 1 to 4096; 64 by default. */
+  readonly receives?: number
   /** Longest wait for the DPU in one management call, ms; 5000 by default. */
   readonly timeoutMs?: number
   /** Deadline of every persist that names none, ms; none by default. */

@@ -43,6 +43,10 @@ export interface RegionInfo {
   readonly capacity: number
   readonly copies: number
   readonly fixedLength: boolean
+  /** Where it lies, and what makes it durable (source 2). */
+  readonly placement: 'local' | 'bypass' | 'through' | 'unknown'
+  /** Registered write-persist: of a region of bytes, every acknowledged store is durable. */
+  readonly writePersist: boolean
   readonly protectionDomain: number
   /** Bytes of a region of the kind 'bytes', and the address of its first one. */
   readonly length: bigint
@@ -107,6 +111,8 @@ export function readPartStatus(body: Uint8Array): PartStatus {
   }
 }
 
+const PLACEMENTS: readonly RegionInfo['placement'][] = ['local', 'bypass', 'through']
+
 /** Reads the body of OPEN, REGION, PROVISION and SETTLE. */
 export function readRegionInfo(body: Uint8Array): RegionInfo {
   const name = Buffer.from(body.subarray(mad.REGION_NAME, mad.REGION_NAME + REGION_NAME_BYTES))
@@ -118,7 +124,9 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     slots: u32(body, mad.REGION_SLOTS),
     capacity: u32(body, mad.REGION_CAPACITY),
     copies: body[mad.REGION_COPIES]!,
+    placement: PLACEMENTS[body[mad.REGION_PLACEMENT]!] ?? 'unknown',
     fixedLength: (u16(body, mad.REGION_FLAGS) & mad.REGION_FIXED_LENGTH) !== 0,
+    writePersist: (u16(body, mad.REGION_FLAGS) & mad.REGION_WRITE_PERSIST) !== 0,
     protectionDomain: u16(body, mad.REGION_DOMAIN),
     length: u64(body, mad.REGION_LENGTH_HIGH),
     base: u64(body, mad.REGION_BASE_HIGH),

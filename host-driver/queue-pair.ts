@@ -1,5 +1,5 @@
 /**
- * One queue pair of the driver: the firmware's requester, with frames around it.
+ * One queue pair of the driver: the firmware's requester with frames around it, and a receiver.
  *
  * What always holds: every job ends exactly once, by `done`; `onIdle` is called after whatever may
  * have made room, and `onBroken` once, after the last job of a broken queue has ended.
@@ -9,68 +9,40 @@ import { takeResponse } from '../firmware/transport/completer.ts'
 import {
   createRequester,
   flush,
-  hasRoom,
-  nextTimerUs,
+  isOrdered,
   post,
-  pump,
   READ,
   type Request,
   type Requester,
   type RequesterCounts,
-  type RequestKind,
-  tick,
+  room,
   type WcStatus,
 } from '../firmware/transport/requester.ts'
-import { BTH_BYTES } from '../firmware/wire/bth.ts'
-import {
-  OPCODES,
-  RC_READ_REQUEST,
-  WRITE_PERSIST_FIRST,
-  WRITE_PERSIST_LAST,
-  WRITE_PERSIST_MIDDLE,
-  WRITE_PERSIST_ONLY,
-} from '../firmware/wire/opcode.ts'
-import { type Pweth, writePweth } from '../firmware/wire/persist.ts'
-import { writeReth } from '../firmware/wire/reth.ts'
-import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
+import { has, REQUEST } from '../firmware/wire/opcode.ts'
+import type { Packet } from '../firmware/wire/packet.ts'
+import type { Inbox } from './inbox.ts'
+import { type Job, type JobEnd, readBytesJob } from './jobs.ts'
 import type { Granted } from './management.ts'
+import { Receiver } from './receiver.ts'
+import { type Flow, high, low, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
 
-/** How a job ended. */
-export interface JobEnd {
-  readonly status: WcStatus
-  /** Status of the PERSIST_ACK that refused it, else 0. */
-  readonly refusal: number
-  readonly copies: number
-  readonly mechanism: number
-  /** PSN of its last packet. */
-  readonly psn: number
-}
-
-/** One request: where it goes, and what it carries or brings. */
-export interface Job {
-  readonly kind: RequestKind
-  readonly vaHigh: number
-  readonly vaLow: number
-  readonly rkey: number
-  /** Length that the RETH announces, bytes: of the record, or of what is read. */
-  readonly length: number
-  /** What a persist sends; what a READ fills. */
-  readonly payload: Uint8Array
-  readonly pweth: Pweth | null
-  /** A packet of it has been sent. */
-  sent: boolean
-  received(): void
-  done(end: JobEnd): void
-}
+export type { Job, JobEnd } from './jobs.ts'
 
 export interface QueuePairOptions {
   readonly window?: number
   readonly ackTimeoutCode?: number
   readonly persistTimeoutUs?: number
+  /** Ordered requests that the peer takes at once. */
+  readonly readDepth?: number
+  readonly retryCount?: number
+  readonly rnrRetryCount?: number
+  /** The peer is Linux: its FLUSH has an ICRC of its own, and is not repeated (6.5). */
+  readonly linuxPeer?: boolean
+  /** Takes what the peer sends; `firstPsn` is the PSN that its first request has. */
+  readonly receive?: { readonly inbox: Inbox; readonly firstPsn: number }
 }
-
-const NO_PAYLOAD = new Uint8Array(0)
 
 export class QueuePair {
   readonly number: number
@@ -81,19 +53,28 @@ export class QueuePair {
   onSilence: () => void = () => {}
   private readonly session: Session
   private readonly requester: Requester
+  private readonly receiver: Receiver | null
+  private readonly flow: Flow
   private readonly jobs: Map<number, Job> = new Map()
   private nextTag = 0
   private timerUs: number = Infinity
   private cancelTimer: () => void = () => {}
   private closed = false
+  private refused = false
 
   constructor(session: Session, number: number, granted: Granted, options: QueuePairOptions) {
     this.session = session
     this.number = number
     this.granted = granted
-    const { firstPsn, pathMtu, incarnation } = granted
+    const { firstPsn, pathMtu, incarnation, queuePair: destQp } = granted
+    const { own, peer } = session
+    const { receive, linuxPeer = false } = options
+    this.flow = { own, peer, number, destQp, pathMtu, linuxPeer }
+    this.receiver = receive
+      ? new Receiver(session, this.flow, receive.firstPsn, receive.inbox)
+      : null
     this.requester = createRequester(
-      { firstPsn, pathMtu, incarnation, ...options },
+      { ...options, firstPsn, pathMtu, incarnation },
       {
         emit: (request, index, psn, ackRequest) => this.emit(request, index, psn, ackRequest),
         received: (request) => this.jobs.get(request.tag)!.received(),
@@ -103,9 +84,7 @@ export class QueuePair {
         complete: (request) => this.complete(request),
       },
     )
-    session.queuePairs.set(number, (bytes, packet) => {
-      this.run((nowUs) => takeResponse(this.requester, bytes, packet, nowUs))
-    })
+    session.queuePairs.set(number, (bytes, packet) => this.take(bytes, packet))
   }
 
   get counts(): RequesterCounts {
@@ -122,29 +101,38 @@ export class QueuePair {
   }
 
   get hasRoom(): boolean {
-    return hasRoom(this.requester)
+    return this.room > 0
+  }
+
+  /** Jobs that may be posted now. */
+  get room(): number {
+    return room(this.requester)
   }
 
   /** Puts a job at the end of the queue; without room, or once broken, it ends as flushed. */
   post(job: Job): void {
-    if (!this.hasRoom) {
-      job.done({ status: 'WR_FLUSH_ERR', refusal: 0, copies: 0, mechanism: 0, psn: 0 })
+    this.postChain([job])
+  }
+
+  /** Puts jobs at the end of the queue, one right behind the other: all of them, or none. */
+  postChain(jobs: readonly Job[]): void {
+    if (this.room < jobs.length) {
+      for (const job of jobs) job.done(FLUSHED)
       return
     }
-    const tag = this.nextTag++
-    const { pweth } = job
-    this.jobs.set(tag, job)
     this.run(() => {
-      const length = job.kind === READ ? job.length : job.payload.length
-      post(
-        this.requester,
-        job.kind,
-        tag,
-        length,
-        pweth?.operationHigh ?? 0,
-        pweth?.operationLow ?? 0,
-      )
+      for (const job of jobs) this.append(job)
     })
+  }
+
+  private append(job: Job): void {
+    const tag = this.nextTag++
+    this.jobs.set(tag, job)
+    const { kind, operationId } = job
+    let length = isOrdered(kind) ? 0 : job.payload.length
+    if (kind === READ) length = job.length
+    const request = post(this.requester, kind, tag, length, high(operationId), low(operationId))!
+    request.fenced = job.fenced
   }
 
   /** Ends every job as flushed, and takes nothing more. `onBroken` is not called. */
@@ -153,7 +141,19 @@ export class QueuePair {
     this.closed = true
     this.cancelTimer()
     this.session.queuePairs.delete(this.number)
+    this.receiver?.close()
     flush(this.requester)
+  }
+
+  /** Responses and congestion notifications are the requester's, requests the receiver's. */
+  private take(bytes: Uint8Array, packet: Packet): void {
+    const { row } = packet
+    if (row === null || has(row.properties, REQUEST)) {
+      if (this.receiver === null) this.session.counts.framesDropped++
+      else this.receiver.take(bytes, packet)
+      return
+    }
+    this.run((nowUs) => takeResponse(this.requester, bytes, packet, nowUs))
   }
 
   private run(work: (nowUs: number) => void): void {
@@ -199,47 +199,40 @@ export class QueuePair {
       copies: request.copies,
       mechanism: request.mechanism,
       psn: request.lastPsn,
+      resultHigh: request.resultHigh,
+      resultLow: request.resultLow,
+      cumulative: request.cumulative,
+      behindRefusal: this.refused,
     })
+    // Completions come in order, and a peer that refused is silent from then on (3.4).
+    if (isNak(request.status)) this.refused = true
   }
 
   private emit(request: Request, index: number, psn: number, ackRequest: boolean): void {
-    const job = this.jobs.get(request.tag)!
-    const isRead = job.kind === READ
-    const opcode = isRead ? RC_READ_REQUEST : persistOpcode(index, request.packetCount)
-    const row = OPCODES[opcode]!
-    const { pathMtu } = this.requester
-    const offset = index * pathMtu
-    const frame = beginFrame(this.session.own, this.session.peer, {
-      opcode,
-      destQp: this.granted.queuePair,
-      psn,
-      ackRequest,
-      flow: this.number,
-      headerBytes: row.headerBytes - BTH_BYTES,
-      payload: isRead ? NO_PAYLOAD : job.payload,
-      payloadAt: offset,
-      payloadLength: isRead ? 0 : Math.min(pathMtu, job.payload.length - offset),
-    })
-    if (row.rethAt > 0) {
-      // A READ that is taken up again asks for the rest only (wire-format 3.8).
-      const skipped = isRead ? offset : 0
-      writeReth(frame, FRAME_BTH_AT + row.rethAt, {
-        vaHigh: job.vaHigh,
-        vaLow: job.vaLow + skipped,
-        rkey: job.rkey,
-        length: job.length - skipped,
-      })
-    }
-    if (row.pwethAt > 0) writePweth(frame, FRAME_BTH_AT + row.pwethAt, job.pweth!)
+    // An escape READ outlives the FLUSH that it has the tag of.
+    const job = this.jobs.get(request.tag) ?? ESCAPE
     job.sent = true
-    this.session.send(seal(frame))
+    this.session.send(requestFrame(this.flow, job, request, index, psn, ackRequest))
   }
 }
 
-function persistOpcode(index: number, packetCount: number): number {
-  if (packetCount === 1) return WRITE_PERSIST_ONLY
-  if (index === 0) return WRITE_PERSIST_FIRST
-  return index === packetCount - 1 ? WRITE_PERSIST_LAST : WRITE_PERSIST_MIDDLE
+const FLUSHED: JobEnd = {
+  status: 'WR_FLUSH_ERR',
+  refusal: 0,
+  copies: 0,
+  mechanism: 0,
+  psn: 0,
+  resultHigh: 0,
+  resultLow: 0,
+  cumulative: false,
+  behindRefusal: false,
+}
+
+const ESCAPE: Job = readBytesJob({ rkey: 0, va: 0n }, new Uint8Array(0), () => {})
+
+/** Whether the peer refused the request, and broke the connection with that. */
+export function isNak(status: WcStatus): boolean {
+  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR' || status === 'REM_OP_ERR'
 }
 
 /** Whether the DPU itself said no. */

@@ -4,17 +4,20 @@
  * What always holds:
  * - The old queue pair is closed at the DPU before anything is asked, unless the part has restarted
  *   and knows it no more: a delayed packet of it can then never overtake what follows.
- * - For every unresolved record, in order, the part is asked first. If its slot carries this client
- *   and this operation, or a later one of this client, the record was made durable and is not sent
- *   again; otherwise it is, under the same operation id (D-6).
+ * - For every unresolved record the part is asked first, by its operation (PERSIST_QUERY; D-6, G2-3).
+ *   One that the part knows as durable is not sent again, whoever has written over it since.
+ * - What the part does not know it may have forgotten: then the slot is read. If it carries this
+ *   client and this operation, or a later one of this client, the record was made durable and is not
+ *   sent again; otherwise it is, under the same operation id, and the part executes it once.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
  */
 
+import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import type { Connection } from './connection.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
-import { readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
+import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
 import type { QueuePair } from './queue-pair.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { readSlotImage, type SlotRecord } from './slot-image.ts'
@@ -30,6 +33,9 @@ interface Found {
   readonly record: SlotRecord | null
   readonly copies: number
 }
+
+/** Queries on their way at once. */
+const QUERIES_AT_ONCE = 32
 
 /** Connections that may break under one record before it is given up. */
 const RESUMES_MAX = 8
@@ -67,7 +73,8 @@ export class Reconnection {
       await this.disconnect(old)
     }
     for (const region of connection.regions.values()) {
-      region.info = await management.open(region.info.name, region.info.protectionDomain)
+      const { name, protectionDomain } = region.info
+      region.info = await (region.learn?.() ?? management.open(name, protectionDomain))
     }
     const queuePair = await connection.open()
     try {
@@ -97,10 +104,16 @@ export class Reconnection {
     const open = [...unresolved.values()].filter((write) => !write.settled)
     unresolved.clear()
     for (const write of open) unresolved.set(write.operationId, write)
-    const found = await this.readSlots(queuePair, open)
+    const known = await this.askOperations(queuePair, open)
+    const unknown = open.filter(({ operationId }) => !known.has(operationId))
+    const found = await this.readSlots(queuePair, unknown)
     const rest: PendingWrite[] = []
     for (const write of open) {
       if (write.settled) continue
+      if (known.has(write.operationId)) {
+        this.recovered(write, write.wait, queuePair)
+        continue
+      }
       const { record, copies } = found.get(slotName(write))!
       if (!serving && write.sent) {
         const closed = new TransportError('RESP_TIMEOUT_ERR', write.what)
@@ -117,6 +130,27 @@ export class Reconnection {
     }
     unresolved.clear()
     this.connection.requeue(rest)
+  }
+
+  /** The operations that the part knows as durable. */
+  private async askOperations(
+    queuePair: QueuePair,
+    writes: readonly PendingWrite[],
+  ): Promise<Set<bigint>> {
+    const known = new Set<bigint>()
+    const open = writes.filter((write) => write.sent).map((write) => write.operationId)
+    while (open.length > 0) {
+      const asked = open.splice(0, QUERIES_AT_ONCE)
+      const ends = await Promise.all(asked.map((id) => queryOver(queuePair, id)))
+      let upTo = 0n
+      ends.forEach(({ refusal, cumulative, resultHigh, resultLow }, i) => {
+        if (refusal === STATUS_DURABLE) known.add(asked[i]!)
+        if (cumulative) upTo = (BigInt(resultHigh) << 32n) | BigInt(resultLow)
+      })
+      // Of what is not asked yet, one answer may have spoken already.
+      while (open.length > 0 && open[0]! <= upTo) known.add(open.shift()!)
+    }
+    return known
   }
 
   private async readSlots(
@@ -179,6 +213,17 @@ export class Reconnection {
     connection.drop(reason)
     return reason
   }
+}
+
+/** One query over a queue pair that is not yet in use. */
+function queryOver(queuePair: QueuePair, operationId: bigint): Promise<JobEnd> {
+  return new Promise((resolve, reject) => {
+    const job = queryJob(operationId, (end) => {
+      if (end.status === 'SUCCESS') resolve(end)
+      else reject(new TransportError(end.status, `ask for operation ${operationId}`))
+    })
+    queuePair.post(job)
+  })
 }
 
 /** One read over a queue pair that is not yet in use. */

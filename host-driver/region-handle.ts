@@ -4,4 +4,6 @@ import type { RegionInfo } from './part.ts'
 
 export interface OpenRegion {
   info: RegionInfo
+  /** Learns it anew, where asking for its name is not enough. */
+  learn?: () => Promise<RegionInfo>
 }

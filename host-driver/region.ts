@@ -11,7 +11,9 @@ import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
 import type { OpenRegion } from './region-handle.ts'
+import { RemoteMemory } from './remote-memory.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
+import type { Completion } from './verbs.ts'
 import { sleep } from './wire.ts'
 import { PendingWrite, type Write } from './write.ts'
 
@@ -135,6 +137,30 @@ export class Region {
     this.watch(write, deadlineMs, options.signal)
     if (!write.settled) connection.enqueue(write)
     return write
+  }
+
+  /**
+   * Stores `bytes` as record `slot` by a plain WRITE, as a client would that knows nothing of this
+   * driver (source 2's form B, P2-5): crash-atomic and in every copy alike, but without an operation
+   * id. It resolves when every copy is durable; after a broken connection nobody knows whether it
+   * is (EffectUnknown), and nothing is sent again.
+   */
+  async write(slot: number, bytes: Uint8Array): Promise<Completion> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    this.checkLength(bytes)
+    // A WRITE of no bytes touches nothing, wherever it goes (IBTA C9-88).
+    if (bytes.length === 0) throw new ArgumentError('a plain WRITE of a record has some bytes')
+    const memory = new RemoteMemory(
+      this.connection,
+      () => `record ${slot} of '${this.name}'`,
+      () => ({
+        rkey: this.open.info.rkey,
+        va: BigInt(slot) << 32n,
+        length: BigInt(this.capacity),
+      }),
+    )
+    return await memory.write(0, bytes)
   }
 
   /**

@@ -8,6 +8,7 @@
 import { icrcGood } from '../boards/software/icrc.ts'
 import { PASS } from '../firmware/fault.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
+import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../firmware/wire/cm.ts'
 import { IPV4_DESTINATION } from '../firmware/wire/ipv4.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
@@ -39,6 +40,8 @@ export class Session {
   }
   /** Takes management datagrams. */
   onDatagram: PacketHandler | null = null
+  /** Takes messages of RDMA-CM, by our communication id. */
+  readonly connections: Map<number, PacketHandler> = new Map()
   /** Takes packets of the reliable connection, by the number of our queue pair. */
   readonly queuePairs: Map<number, PacketHandler> = new Map()
   private readonly capture: PcapWriter | undefined
@@ -89,9 +92,18 @@ export class Session {
   private take(frame: Uint8Array): void {
     const { packet } = this
     const whole = checkPacket(packet, frame, 0, frame.length) === PASS && this.forUs(frame)
-    const handler = packet.opcode === UD_SEND_ONLY ? this.onDatagram : this.handlerOf(packet)
-    if (whole && handler !== null) handler(frame, packet)
+    const isDatagram = packet.opcode === UD_SEND_ONLY
+    const handler = !whole ? null : isDatagram ? this.takerOf(frame) : this.handlerOf(packet)
+    if (handler !== null) handler(frame, packet)
     else this.counts.framesDropped++
+  }
+
+  /** Who takes the datagram: a connection in the making, or management. */
+  private takerOf(frame: Uint8Array): PacketHandler | null {
+    const { payloadAt, payloadLength } = this.packet
+    if (!isCm(frame, payloadAt, payloadLength)) return this.onDatagram
+    if (cmFault(frame, payloadAt, payloadLength) !== PASS) return null
+    return this.connections.get(u32(frame, payloadAt + CM_BODY + CM_REMOTE_ID)) ?? null
   }
 
   private handlerOf(packet: Packet): PacketHandler | null {

@@ -11,6 +11,7 @@ import { checkCode } from '../boards/software/check-code.ts'
 import {
   CHECK_CODE_BYTES,
   CHECKED_AT,
+  imageBytes,
   SLOT_HEADER_BYTES,
   SLOT_MAGIC,
   SLOT_VERSION,
@@ -61,6 +62,25 @@ export function readSlotImage(image: Uint8Array, shape: SlotShape, slot: number)
     operationId: view.getBigUint64(48, true),
   }
   return { record, why: 'valid' }
+}
+
+/** The image of a record, with its check code, padded with zeros to whole lines. */
+export function writeSlotImage(record: SlotRecord, shape: SlotShape, slot: number): Uint8Array {
+  const { data } = record
+  const image = new Uint8Array(imageBytes(data.length))
+  const view = new DataView(image.buffer)
+  view.setUint32(16, SLOT_MAGIC, true)
+  view.setUint32(20, shape.id, true)
+  view.setUint32(24, slot, true)
+  view.setUint32(28, data.length, true)
+  view.setBigUint64(32, record.sequence, true)
+  view.setBigUint64(40, record.clientId, true)
+  view.setBigUint64(48, record.operationId, true)
+  view.setUint32(56, SLOT_VERSION, true)
+  image.set(data, SLOT_HEADER_BYTES)
+  const checked = SLOT_HEADER_BYTES - CHECKED_AT + data.length
+  checkCode(image, 0, image, CHECKED_AT, checked, shape.key, 0)
+  return image
 }
 
 function codeAgrees(image: Uint8Array, length: number, key: Uint8Array): boolean {

@@ -8,6 +8,7 @@
  */
 
 import { createSocket, type Socket } from 'node:dgram'
+import { isIPv4 } from 'node:net'
 import { PerdureError } from './errors.ts'
 import type { Wire } from './wire.ts'
 
@@ -17,18 +18,23 @@ export const TUNNEL_PORT = 4791
 export interface Target {
   readonly host: string
   readonly port: number
+  /** The DPU's own address inside the tunnel, where it is not the usual one. */
+  readonly ipv4?: readonly number[]
 }
 
-/** Parses 'perdure://host[:port]'. */
+/** Parses 'perdure://host[:port][/ipv4]'. */
 export function parseTarget(target: string): Target {
   const url = URL.canParse(target) ? new URL(target) : null
-  const plain = url !== null && (url.pathname === '' || url.pathname === '/') && url.search === ''
+  const inside = url?.pathname.replace(/^\//, '') ?? ''
+  const plain = url !== null && (inside === '' || isIPv4(inside)) && url.search === ''
   if (url === null || url.protocol !== 'perdure:' || url.hostname === '' || !plain) {
-    throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say perdure://host[:port]`)
+    const forms = 'perdure://host[:port][/ipv4]'
+    throw new PerdureError('PERDURE_TARGET', `'${target}' is no target: say ${forms}`)
   }
   if (url.port === '0') throw new PerdureError('PERDURE_TARGET', `'${target}': no port 0`)
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
-  return { host, port: url.port === '' ? TUNNEL_PORT : Number(url.port) }
+  const port = url.port === '' ? TUNNEL_PORT : Number(url.port)
+  return inside === '' ? { host, port } : { host, port, ipv4: inside.split('.').map(Number) }
 }
 
 /** Microseconds since the epoch, never backwards. */

@@ -11,6 +11,18 @@ import type { OpenRegion } from './region-handle.ts'
 /** What made the copies durable, as the PERSIST_ACK says; 'unknown' where there was none. */
 export type Mechanism = 'localFlush' | 'lsbRead' | 'cpuFlush' | 'unknown'
 
+/** The mechanism with that number in a PERSIST_ACK. */
+export function mechanismOf(code: number): Mechanism {
+  return MECHANISMS[code] ?? 'unknown'
+}
+
+const MECHANISMS: readonly (Mechanism | undefined)[] = [
+  undefined,
+  'localFlush',
+  'lsbRead',
+  'cpuFlush',
+]
+
 /** What is known of a record that is durable. */
 export interface Receipt {
   readonly region: string

@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- --json] [--seconds N]`: persisted records per second through the whole board,
- * in Node and in QuickJS, and what each record costs in fences, board calls and wire messages.
+ * `npm run bench [-- --json] [--seconds N]`: what a durable record costs by write-persist and by
+ * the ways without it (bench-persist.ts); then persisted records per second through the whole
+ * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -10,6 +11,8 @@
 
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
+import { MODEL } from './bench-card.ts'
+import { costs, tableOf } from './bench-persist.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
 
@@ -150,7 +153,7 @@ function flatnessLine({ packets, memoryBefore, memoryAfter, change }: Flatness):
   )
 }
 
-function table(rows: readonly Row[]): string {
+function speedTable(rows: readonly Row[]): string[][] {
   const head = ['engine', 'bytes', 'burst', 'records/s', 'µs/rec', 'fences', 'calls', 'req', 'ack']
   const cells = rows.map((row) => [
     row.engine,
@@ -163,12 +166,20 @@ function table(rows: readonly Row[]): string {
     row.requestsPerRecord.toFixed(0),
     row.answersPerRecord.toFixed(3),
   ])
-  const widths = head.map((_, i) => Math.max(...[head, ...cells].map((line) => line[i]!.length)))
-  const line = (line: readonly string[]): string =>
-    line
-      .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-      .join('  ')
-  return [line(head), ...cells.map(line)].join('\n')
+  return [head, ...cells]
+}
+
+/** The lines of a table, as text: the first column to the left, the others to the right. */
+function text(lines: readonly (readonly string[])[]): string {
+  const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 async function main(): Promise<void> {
@@ -180,6 +191,8 @@ async function main(): Promise<void> {
     process.stderr.write('bench: --seconds takes a number above 0\n')
     process.exit(64)
   }
+  if (process.stderr.isTTY) process.stderr.write('the ways to a durable record …')
+  const persist = await costs()
   const rows: Row[] = []
   for (const engine of ['node', 'quickjs'] as const) {
     for (const recordBytes of [64, 1024, 4096]) {
@@ -194,10 +207,11 @@ async function main(): Promise<void> {
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[Ka million packets …')
   const memory = await flatness(1_000_000)
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
-  const text = json
-    ? JSON.stringify({ level: '2of2', rows, memory }, null, 2)
-    : `${table(rows)}\n${flatnessLine(memory)}`
-  process.stdout.write(`${text}\n`)
+  const parts = [text(tableOf(persist)), text(speedTable(rows)), flatnessLine(memory)]
+  const out = json
+    ? JSON.stringify({ level: '2of2', model: MODEL, persist, rows, memory }, null, 2)
+    : parts.join('\n\n')
+  process.stdout.write(`${out}\n`)
 }
 
 await main()

@@ -105,7 +105,16 @@ describe('over the tunnel', () => {
   let address = ''
 
   beforeAll(async () => {
-    const args = ['emulate', 'card.img', '--create', '--size', '1M', '--port', '0', '--json']
+    const args = [
+      'emulate',
+      'card.img',
+      '--create',
+      '--size',
+      '1M',
+      '--udp',
+      '127.0.0.1:0',
+      '--json',
+    ]
     card = start([...args, '--region', 'orders:64:1000', '--region', 'three:4:64:3'])
     card.stderr!.resume()
     const line = await new Promise<string>((resolve) => {

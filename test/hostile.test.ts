@@ -9,7 +9,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
-import { FRAME_BYTES_MAX, READ_BYTES_MAX } from '../firmware/limits.ts'
+import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
 import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
@@ -31,7 +31,7 @@ import {
   type TestQueuePair,
   type TestRegion,
 } from './support/card.ts'
-import { frameOf, writeIcrc } from './support/frames.ts'
+import { frameOf, hex, writeIcrc } from './support/frames.ts'
 import { carriedFrames, slotOffset, writeFrames } from './support/requests.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20260)
@@ -413,9 +413,7 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
             const inside = vaHigh < slots && vaLow < limit && length <= limit - vaLow
             if (inside) expect(sent[0]!.syndrome).toBe(0x1f)
             else
-              expect(sent.map(({ syndrome }) => syndrome)).toEqual([
-                length > READ_BYTES_MAX ? 0x61 : 0x62,
-              ])
+              expect(sent.map(({ syndrome }) => syndrome)).toEqual([length > 2 ** 31 ? 0x61 : 0x62])
           }
         }
       }
@@ -577,6 +575,8 @@ describe('faults that are answered with silence', () => {
     },
     UNEXPECTED_RESPONSE: (t) => frameOf({ bth: { opcode: 0x11, destQp: t.qp.number } }),
     MANAGEMENT_FORM: () => patchedControl(54 + 8 + mad.MAD_CLASS, 4),
+    NEIGHBOUR_FORM: () => hex(`ffffffffffff 020000000001 0806 ${'00'.repeat(28)}`),
+    CONNECTION_FORM: () => patchedControl(54 + 8 + mad.MAD_CLASS, 7),
     DUPLICATE: (t) =>
       persistFrames({ ...t.qp }, t.region, 0, dataOf(8, 1), { psn: t.qp.psn - 9 })[0]!,
     DUPLICATE_FORGED: (t) =>

@@ -11,6 +11,7 @@ import {
   CHECK,
   COMMANDS_AT,
   COMPARE,
+  COMPARE_SWAP,
   COPY,
   COPY_CLEAN,
   DIFFERENT,
@@ -18,6 +19,7 @@ import {
   EQUAL,
   type Facts,
   FENCE,
+  FETCH_ADD,
   FLUSH,
   HEALTH_AT,
   ICRC_GOOD,
@@ -330,7 +332,15 @@ test('the whole of each space can be named, and nothing of no length is no error
 
 test('an operation that there is not is refused', () => {
   const c = card()
-  for (const op of [0, SKIP + 1, -1, 1.5, Number.NaN, 2 ** 32 + COPY, Number.POSITIVE_INFINITY]) {
+  for (const op of [
+    0,
+    COMPARE_SWAP + 1,
+    -1,
+    1.5,
+    Number.NaN,
+    2 ** 32 + COPY,
+    Number.POSITIVE_INFINITY,
+  ]) {
     expect(run(c, [op, P, N, 64])).toEqual([BAD_COMMAND])
   }
 })
@@ -500,6 +510,101 @@ test('an observer sees every command with its number, and a mutation drops one',
   ])
   expect(c.nvdimm.durable[0]).toBe(0)
   expect(c.machine.statistics.fences).toBe(0)
+})
+
+/** The operands of an atomic command, and the word before it. */
+function operate(op: number, swapOrAdd: bigint, compare: bigint, word: bigint, at: number) {
+  const c = card()
+  const view = new DataView(c.machine.memory)
+  view.setBigUint64(P + 1, swapOrAdd)
+  view.setBigUint64(P + 9, compare)
+  const live = at >= N ? c.nvdimm.live : c.packets
+  const words = new DataView(live.buffer, live.byteOffset + (at % SPACE_BYTES))
+  words.setBigUint64(0, word, true)
+  const result = run(c, [op, P + 1, at, 8, P + 33])[0]
+  return { c, result, word: words.getBigUint64(0, true), original: view.getBigUint64(P + 33) }
+}
+
+const TOP = 2n ** 64n - 1n
+
+test('FETCH_ADD adds modulo 2^64 and tells the original, on the part and in packet memory', () => {
+  for (const at of [N + 64, N + 8, P + 128]) {
+    for (const [word, add] of [
+      [0n, 1n],
+      [0xffff_ffffn, 1n],
+      [0x7fff_ffff_ffff_ffffn, 1n],
+      [TOP, 1n],
+      [TOP, TOP],
+      [0x0123_4567_89ab_cdefn, 0x8000_0000_8000_0000n],
+    ] as const) {
+      const done = operate(FETCH_ADD, add, 0n, word, at)
+      const { result, original } = done
+      expect({ result, original }).toEqual({ result: DONE, original: word })
+      expect(done.word, `${word} + ${add}`).toBe((word + add) & TOP)
+    }
+  }
+})
+
+test('COMPARE_SWAP stores only over the word that it names, and tells the original always', () => {
+  const numbers = [0n, 1n, 2n ** 32n, 2n ** 63n, TOP]
+  for (const at of [N + 64, P + 128]) {
+    for (const word of numbers) {
+      for (const compare of numbers) {
+        const { result, original, word: after } = operate(COMPARE_SWAP, 7n, compare, word, at)
+        const wanted = compare === word ? 7n : word
+        expect({ result, original, after }).toEqual({
+          result: DONE,
+          original: word,
+          after: wanted,
+        })
+      }
+    }
+  }
+})
+
+test('an atomic starts the write-back of its word: a fence makes it durable, and nothing less', () => {
+  for (const op of [FETCH_ADD, COMPARE_SWAP]) {
+    const { c } = operate(op, 5n, 0n, 0n, N + 64)
+    expect([c.nvdimm.live[64], c.nvdimm.durable[64]]).toEqual([5, 0])
+    expect(pending(c.nvdimm).map(({ at }) => at)).toEqual([64])
+    run(c, [FENCE])
+    expect(c.nvdimm.durable[64]).toBe(5)
+  }
+})
+
+test('an atomic on a line with a media error, or one that takes nothing, tells and changes nothing', () => {
+  for (const hurt of ['poison', 'refuseWrites'] as const) {
+    const c = card()
+    c.packets[P + 7] = 1
+    c.nvdimm[hurt](1)
+    expect(run(c, [FETCH_ADD, P, N + 64, 8, P + 32])).toEqual([MEDIA_ERROR])
+    c.packets.fill(0xee, P + 32, P + 40)
+    expect(run(c, [FETCH_ADD, P, N + 64, 8, P + 32])).toEqual([MEDIA_ERROR])
+    expect(hexOf(c.packets.slice(P + 32, P + 40))).toBe('ee'.repeat(8))
+    expect(pending(c.nvdimm)).toEqual([])
+  }
+})
+
+test('an atomic off its alignment, of another length or in the wrong space is refused', () => {
+  for (const op of [FETCH_ADD, COMPARE_SWAP]) {
+    for (const [from, to, length, original] of [
+      [P, N + 4, 8, P + 32],
+      [P, N + 1, 8, P + 32],
+      [P, N, 4, P + 32],
+      [P, N, 16, P + 32],
+      [N + 64, N, 8, P + 32],
+      [P, N, 8, N + 64],
+      [P, N + PART_BYTES, 8, P + 32],
+      [MEMORY_BYTES - 8, N, 8, P + 32],
+      [P, N, 8, MEMORY_BYTES - 4],
+      [P, Number.NaN, 8, P + 32],
+      [P, -8, 8, P + 32],
+    ] as const) {
+      const c = card()
+      expect(run(c, [op, from, to, length, original])).toEqual([BAD_COMMAND])
+      expect(pending(c.nvdimm)).toEqual([])
+    }
+  }
 })
 
 test('the trace is every descriptor executed and every frame sent, byte for byte', () => {

@@ -23,6 +23,8 @@ import {
   LANES_AT,
   LINE_BYTES,
   linesOfCopy,
+  OPERATIONS_AT,
+  OPERATIONS_BYTES,
   PAGE_BYTES,
   type RegionLayout,
   readSuperblock,
@@ -185,13 +187,15 @@ describe('the order of recovery', () => {
           else if (to < PAGE_BYTES) steps.push('page A')
           else if (to < LANES_AT) steps.push('page B')
           else if (to < LANES_AT + LANES * LINE_BYTES) steps.push('lane')
+          else if (to < OPERATIONS_AT + OPERATIONS_BYTES) steps.push('table')
           else steps.push(`slot at ${to}`)
         },
       },
     )
     const lanes = new Array(LANES).fill('lane')
     const slot = `slot at ${copyAt(TWO.layout, 1, 0)}`
-    expect(steps).toEqual([slot, 'fence', 'page A', 'fence', 'page B', 'fence', ...lanes, 'fence'])
+    const pages = ['page A', 'fence', 'page B', 'fence']
+    expect(steps).toEqual([slot, 'fence', 'table', ...pages, ...lanes, 'fence'])
     expect(card.sent).toEqual([])
     // Everything is done and durable before the first frame could be served.
     expect(copiesIn(TWO.layout, part)).toEqual(repeated(TWO.fresh, 2))
@@ -215,7 +219,7 @@ describe('the order of recovery', () => {
     const second = new Card(part).status()
     expect(u32(first, mad.PART_REPORT_ENTRIES)).toBe(1)
     expect(u32(second, mad.PART_REPORT_ENTRIES)).toBe(0)
-    expect(u32(second, mad.PART_LINES_READ)).toBe(LANES)
+    expect(u32(second, mad.PART_LINES_READ)).toBe(LANES + OPERATIONS_BYTES / LINE_BYTES)
     expect(u32(second, mad.PART_INCARNATION)).toBe(u32(first, mad.PART_INCARNATION) + 1)
   })
 })
@@ -441,14 +445,14 @@ describe('what recovery costs', () => {
       return u32(status, mad.PART_LINES_READ)
     })
     expect(large).toBe(small)
-    // The lanes, and for each record a header and a data line of both copies.
-    expect(small).toBeLessThanOrEqual(LANES + 32 * 4)
+    // The lanes, the table, and for each record a header and a data line of both copies.
+    expect(small).toBeLessThanOrEqual(LANES + OPERATIONS_BYTES / LINE_BYTES + 32 * 4)
   })
 
   test('D-2: nothing in flight: the lanes are read, and no record', () => {
     const part = partOf(TWO, [TWO.old, TWO.old])
     const status = new Card(part).status()
-    expect(u32(status, mad.PART_LINES_READ)).toBe(LANES)
+    expect(u32(status, mad.PART_LINES_READ)).toBe(LANES + OPERATIONS_BYTES / LINE_BYTES)
     expect(u32(status, mad.PART_LANES_ACTIVE)).toBe(0)
   })
 })

@@ -32,6 +32,7 @@ function regionWith(fields: Partial<Region>): Region {
   return {
     ...{ index: 0, id: 1, name: 'one', kind: KIND_BYTES, slots: 0, capacity: 0, copies: 1 },
     ...{ flags: 0, protectionDomain: 0, stride: 0, at: 12288, areaBytes: 4096, baseHigh: 0 },
+    ...{ placement: 0, base: NVDIMM_SPACE + 12288 },
     ...{ baseLow: 0, keyAt: 0, rkey: 0x100, rights: REMOTE_WRITE | REMOTE_READ, unsettled: 0 },
     ...fields,
   }

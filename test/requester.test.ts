@@ -4,112 +4,30 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { takeResponse } from '../firmware/transport/completer.ts'
 import { packetsOf, psnAdd, psnBehind } from '../firmware/transport/psn.ts'
 import {
-  createRequester,
   flush,
   hasRoom,
-  nextTimerUs,
   post,
-  pump,
   READ,
-  type Requester,
-  type RequesterOptions,
-  tick,
   unresolved,
   WRITE_PERSIST,
 } from '../firmware/transport/requester.ts'
-import { writeAeth } from '../firmware/wire/aeth.ts'
-import { OPCODES, PERSIST_ACK, RC_ACKNOWLEDGE } from '../firmware/wire/opcode.ts'
-import { blankPacket, type Packet } from '../firmware/wire/packet.ts'
-import { blankPaeth, type Paeth, writePaeth } from '../firmware/wire/persist-ack.ts'
-
-const ACK = 0x1f
-const INCARNATION = 7
-
-interface Sent {
-  tag: number
-  index: number
-  psn: number
-  ack: boolean
-}
-
-interface Peer {
-  q: Requester
-  sent: Sent[]
-  /** What happened, in order: "received 3", "SUCCESS 3", "data 4 @256+100". */
-  story: string[]
-}
-
-function peer(options: Partial<RequesterOptions> = {}): Peer {
-  const sent: Sent[] = []
-  const story: string[] = []
-  const q = createRequester(
-    { firstPsn: 100, pathMtu: 256, incarnation: INCARNATION, ...options },
-    {
-      emit: (request, index, psn, ack) => sent.push({ tag: request.tag, index, psn, ack }),
-      received: (request) => story.push(`received ${request.tag}`),
-      data: (request, offset, _bytes, _at, length) =>
-        story.push(`data ${request.tag} @${offset}+${length}`),
-      complete: (request) =>
-        story.push(
-          request.refusal === 0
-            ? `${request.status} ${request.tag}`
-            : `${request.status} ${request.tag} 0x${request.refusal.toString(16)}`,
-        ),
-    },
-  )
-  return { q, sent, story }
-}
-
-function response(opcode: number, psn: number, payloadLength = 0): [Uint8Array, Packet] {
-  const packet = blankPacket()
-  packet.opcode = opcode
-  packet.row = OPCODES[opcode] ?? null
-  packet.psn = psn
-  packet.payloadLength = payloadLength
-  return [new Uint8Array(128), packet]
-}
-
-function answer(p: Peer, psn: number, syndrome = ACK, nowUs = 0): void {
-  const [bytes, packet] = response(RC_ACKNOWLEDGE, psn)
-  writeAeth(bytes, packet.row!.aethAt, { syndrome, msn: 1 })
-  takeResponse(p.q, bytes, packet, nowUs)
-  pump(p.q, nowUs)
-}
-
-function durable(p: Peer, paeth: Partial<Paeth>, psn = paeth.lastPsn!): void {
-  const [bytes, packet] = response(PERSIST_ACK, psn)
-  writeAeth(bytes, packet.row!.aethAt, { syndrome: ACK, msn: 1 })
-  const full = { ...blankPaeth(), all: true, incarnation: INCARNATION, copies: 2, mechanism: 1 }
-  writePaeth(bytes, packet.row!.paethAt, { ...full, firstPsn: paeth.lastPsn!, ...paeth })
-  takeResponse(p.q, bytes, packet, 0)
-  pump(p.q, 0)
-}
-
-/** A READ response of the opcode: 0x0d First, 0x0e Middle, 0x0f Last, 0x10 Only. */
-function readData(p: Peer, opcode: number, psn: number, length: number): void {
-  const [bytes, packet] = response(opcode, psn, length)
-  if (packet.row!.aethAt > 0) writeAeth(bytes, packet.row!.aethAt, { syndrome: ACK, msn: 1 })
-  takeResponse(p.q, bytes, packet, 0)
-  pump(p.q, 0)
-}
-
-/** Posts a record of `length` bytes under operation `tag`. */
-function persist(p: Peer, tag: number, length = 64): void {
-  post(p.q, WRITE_PERSIST, tag, length, 0, tag)
-  pump(p.q, 0)
-}
-
-function read(p: Peer, tag: number, length: number): void {
-  post(p.q, READ, tag, length, 0, 0)
-  pump(p.q, 0)
-}
-
-function psns(p: Peer): number[] {
-  return p.sent.map((s) => s.psn)
-}
+import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
+import type { Paeth } from '../firmware/wire/persist-ack.ts'
+import {
+  ACK,
+  answer,
+  durable,
+  INCARNATION,
+  type Peer,
+  peer,
+  persist,
+  psns,
+  read,
+  readData,
+  type Sent,
+} from './support/requester-peer.ts'
 
 describe('a persist completes twice', () => {
   test('P2-28: received on the acknowledgement, durable on the PERSIST_ACK', () => {
@@ -333,7 +251,7 @@ describe('go back N', () => {
     const p = peer()
     persist(p, 1, 1000)
     answer(p, 102, 0x60)
-    expect(p.sent.slice(4)).toEqual([
+    expect(p.sent.slice(4)).toMatchObject([
       { tag: 1, index: 2, psn: 102, ack: false },
       { tag: 1, index: 3, psn: 103, ack: true },
     ])

@@ -14,7 +14,6 @@ import {
   PERSIST_ACK,
   RC_ACKNOWLEDGE,
   RC_READ_REQUEST,
-  RC_SEND_ONLY,
   RC_WRITE_FIRST,
   RC_WRITE_LAST,
   RC_WRITE_MIDDLE,
@@ -106,7 +105,7 @@ describe('a packet with several faults is answered for the first (wire-format 3.
     { name: 'another partition', answer: 0, apply: (p) => (p.bth.pkey = 0x8001) },
     { name: 'a PSN ahead', answer: NAK_SEQUENCE, apply: (p) => (p.bth.psn = 0x101) },
     { name: 'no First before', answer: NAK_INVALID, apply: (p) => (p.bth.opcode = RC_WRITE_LAST) },
-    { name: 'no such operation', answer: NAK_INVALID, apply: (p) => (p.bth.opcode = RC_SEND_ONLY) },
+    { name: 'no such operation', answer: NAK_INVALID, apply: (p) => (p.bth.opcode = 0x18) },
     { name: 'a wrong pad', answer: NAK_INVALID, apply: (p) => (p.bth.padBytes = 3) },
     { name: 'a wrong length', answer: NAK_INVALID, apply: (p) => (reth(p).length = 12) },
     { name: 'a wrong key', answer: NAK_ACCESS, apply: (p) => (reth(p).rkey = 0x00abcd57) },
@@ -154,7 +153,8 @@ describe('a packet with several faults is answered for the first (wire-format 3.
   })
 
   test('a PSN that was taken before is acknowledged, whatever else is wrong', () => {
-    for (const wrong of WRONG.filter(({ answer }) => answer >= NAK_INVALID)) {
+    const known = WRONG.filter(({ name }) => name !== 'no such operation')
+    for (const wrong of known.filter(({ answer }) => answer >= NAK_INVALID)) {
       const old = { ...WRONG[0]!, patch: nothing, apply: (p: FrameParts) => (p.bth.psn = 0xff) }
       const sent = answersTo([wrong, old], true)
       expect(sent.map((s) => [s.syndrome, s.psn])).toEqual([[ACK, 0xff]])

@@ -32,7 +32,7 @@ import {
 vi.setConfig({ testTimeout: 300_000 })
 
 /** More images than this at one point are sampled: that many of them. */
-const EXHAUSTIVE = 2 ** 12
+const EXHAUSTIVE = 2 ** 13
 const SAMPLE = 128
 
 const booth = new Booth()
@@ -284,7 +284,17 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
     },
   ],
   ['one byte that is not zero', 'FOREIGN', () => new Uint8Array(PART_BYTES).fill(1, 7000, 7001)],
-  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 2, true))],
+  ['an older version on both pages', 'OLDER', () => changed((page) => setVersion(page, 1, true))],
+  [
+    'an older version on one page, noise on the other',
+    'OLDER',
+    () =>
+      changed((page, i) => {
+        if (i === 1) setVersion(page, 1, true)
+        else page.set(random(PAGE_BYTES, 3))
+      }),
+  ],
+  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 3, true))],
   [
     'a newer version under a check code that is not ours',
     'NEWER',
@@ -295,7 +305,7 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
     'NEWER',
     () =>
       changed((page, i) => {
-        if (i === 0) setVersion(page, 2, false)
+        if (i === 0) setVersion(page, 3, false)
         else page.set(random(PAGE_BYTES, 3))
       }),
   ],
@@ -318,6 +328,7 @@ const FORGED: readonly (readonly [string, number, number])[] = [
   ['lost records without end', 96, 2 ** 31],
   ['other lanes', 88, 33],
   ['lanes at another place', 80, 12288],
+  ['the operation table at another place', 100, 8192],
   ['a region of an unknown kind', 640 + 36, 7],
   ['a region of no slots', 640 + 40, 0],
   ['more slots than its area holds', 640 + 40, 2 ** 31],

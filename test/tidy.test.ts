@@ -94,7 +94,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   commit: ['memory', ...LEAVES],
   state: ['types', ...LEAVES],
   serve: ['wire', 'transport', 'memory', 'commit', 'state', ...LEAVES],
-  manage: ['wire', 'transport', 'memory', 'commit', 'state', 'serve', ...LEAVES],
+  connect: ['wire', 'transport', 'memory', 'commit', 'state', 'serve', ...LEAVES],
+  manage: ['wire', 'transport', 'memory', 'commit', 'state', 'serve', 'connect', ...LEAVES],
 }
 
 /** The part of the firmware that a file belongs to: its folder, or its own name at the top. */

@@ -4,7 +4,8 @@
  * What always holds:
  * - Frames are collected for a moment after the first arrives and served as a burst of up to 32,
  *   as a NIC that is polled does. Between bursts the firmware gets idle calls if it asks for them.
- * - A power-on makes a new machine and a new guest: nothing but the NVDIMM outlives a cut.
+ * - A power-on makes a new machine and a new guest: nothing but the NVDIMM, and the host's memory
+ *   where there is one, outlives a cut.
  * - From a cut to the next power-on every frame is dropped and counted, and none is sent.
  * - The same seed, clock and frames give the same run, command by command.
  */
@@ -16,6 +17,7 @@ import type { Clock, Timer } from './clock.ts'
 import { bootDirect } from './direct.ts'
 import { type FirmwareEngine, FirmwareStopped } from './engine.ts'
 import { bootGuest } from './guest.ts'
+import type { HostMemory } from './host-memory.ts'
 import { EmulatedMachine, type MachineStatistics } from './machine.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import { type CutChoice, type CutReport, cut } from './power-cut.ts'
@@ -48,6 +50,8 @@ const OPCODE_WRITE_PERSIST_ONLY = 0xca
 
 export interface DpuOptions {
   readonly nvdimm: Nvdimm
+  /** The host's persistent memory behind PCIe; it loses power together with the card. */
+  readonly host?: HostMemory
   readonly clock: Clock
   /** Takes every frame that is sent. */
   readonly transmit: (frame: Uint8Array) => void
@@ -161,7 +165,7 @@ export class EmulatedDpu {
     const facts: Facts = {
       board: 'emulator',
       nvdimmBytes: nvdimm.bytes,
-      hostBytes: 0,
+      hostBytes: this.options.host?.bytes ?? 0,
       strictIcrc: false,
       dirtyShutdowns: nvdimm.dirtyShutdowns,
       mac: DEFAULT_PORT.mac,
@@ -175,6 +179,7 @@ export class EmulatedDpu {
     this.machine = new EmulatedMachine({
       facts,
       nvdimm,
+      host: this.options.host ?? null,
       transmit: (frame) => this.options.transmit(frame),
       onCut: () => this.strike(this.plan?.choice ?? {}),
       ...(packets === undefined ? {} : { packets }),
@@ -254,6 +259,12 @@ export class EmulatedDpu {
     }
   }
 
+  /** The host's agent rings: it has finished the flush requests up to that number. */
+  bell(number: number): void {
+    this.machine?.ringFlushed(number)
+    if (this.engine !== null) this.scheduleIdle(1)
+  }
+
   /** Plans a cut inside the commit of a record; null forgets the plan. */
   armCut(plan: CutPlan | null): void {
     this.plan = plan
@@ -268,7 +279,9 @@ export class EmulatedDpu {
   }
 
   private strike(choice: Partial<CutChoice>): CutReport {
-    const report = cut(this.nvdimm, { ...choice, random: choice.random ?? this.random })
+    const whole = { ...choice, random: choice.random ?? this.random }
+    const report = cut(this.nvdimm, whole)
+    this.options.host?.powerCut(whole)
     this.plan = null
     this.lastCut = report
     this.options.onPowerCut?.(report)

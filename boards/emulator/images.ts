@@ -14,6 +14,7 @@
 import { Journal } from './journal.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
+  type Coarse,
   type CutMode,
   collect,
   faultsOf,
@@ -33,10 +34,15 @@ import {
 const IMAGES_MAX = 2 ** 28
 
 /** How many images there are; Infinity from 2^1024 on. */
-export function imageCount(part: Nvdimm, mode: CutMode = 'chunk', adrFail = false): number {
+export function imageCount(
+  part: Nvdimm,
+  mode: CutMode = 'chunk',
+  adrFail = false,
+  coarse?: Coarse,
+): number {
   const pieces = collect(part, adrFail ? part.fenced : [])
   if (mode === 'strict') return strictStates(pieces).length
-  return unitsOf(part, pieces, mode).reduce((count, unit) => count * unit.stateCount, 1)
+  return unitsOf(part, pieces, mode, coarse).reduce((count, unit) => count * unit.stateCount, 1)
 }
 
 /**
@@ -48,11 +54,12 @@ export function images(
   mode: CutMode,
   visit: (image: number) => void,
   adrFail = false,
+  coarse?: Coarse,
 ): number {
-  const count = imageCount(part, mode, adrFail)
+  const count = imageCount(part, mode, adrFail, coarse)
   if (count > IMAGES_MAX) throw new RangeError(`${count} images: too many to visit`)
   const pieces = collect(part, adrFail ? part.fenced : [])
-  const units = mode === 'strict' ? [] : unitsOf(part, pieces, mode)
+  const units = mode === 'strict' ? [] : unitsOf(part, pieces, mode, coarse)
   const prefixes = mode === 'strict' ? strictStates(pieces) : []
   const healing = healingOf(part)
   const faults = faultsOf(part)

@@ -12,6 +12,15 @@ export {
   type Engine,
 } from './dpu.ts'
 export { type FirmwareEngine, FirmwareStopped, type StopReason } from './engine.ts'
+export {
+  DDIO_OFF,
+  DDIO_ON,
+  HostMemory,
+  type HostMemoryOptions,
+  NO_SNOOP_HONOURED,
+  type Platform,
+} from './host-memory.ts'
+export { HostSide } from './host-side.ts'
 export { imageCount, images } from './images.ts'
 export {
   Link,
@@ -29,6 +38,7 @@ export {
   OP_NAMES,
   type Watch,
 } from './machine.ts'
+export { Netdev, openNetdev } from './netdev.ts'
 export { NVDIMM_BYTES_MAX, Nvdimm, type NvdimmOptions, PAGE_BYTES } from './nvdimm.ts'
 export {
   type NvdimmFileCode,
@@ -47,4 +57,5 @@ export {
   pending,
 } from './power-cut.ts'
 export { Random } from './random.ts'
+export { EthernetSwitch, type SwitchPort } from './switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './tunnel.ts'

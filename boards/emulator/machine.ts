@@ -1,5 +1,6 @@
 /**
- * The emulated machine: executes command lists over packet memory and the NVDIMM (hal.ts).
+ * The emulated machine: executes command lists over packet memory, the NVDIMM and the host's memory
+ * (hal.ts).
  *
  * What always holds:
  * - Commands happen in the order of the list; what stands behind a command that failed has not
@@ -7,6 +8,7 @@
  * - Nothing that the firmware puts into the ring makes `run` throw.
  * - Once the power is cut the machine is dead: no command has an effect, no frame leaves. Only a
  *   new machine on the same part ends that.
+ * - What it writes to the host's memory has left when the command is done, and not arrived.
  * - Observers, mutations and cuts cost one test per command list while there are none.
  */
 
@@ -17,6 +19,7 @@ import {
   COMMAND_WORDS,
   COMMANDS_AT,
   COMPARE,
+  COMPARE_SWAP,
   COPY,
   COPY_CLEAN,
   DIFFERENT,
@@ -24,9 +27,12 @@ import {
   EQUAL,
   type Facts,
   FENCE,
+  FETCH_ADD,
   FLUSH,
   FROM,
   HEALTH_AT,
+  HOST_FLUSHED_AT,
+  HOST_SPACE,
   ICRC_GOOD,
   ICRC_GOOD_LINUX_FLUSH,
   ICRC_LINUX_FLUSH,
@@ -35,12 +41,14 @@ import {
   type Machine,
   MEDIA_ERROR,
   NO_POWER,
+  NO_SNOOP,
   NVDIMM_SPACE,
   OP,
   RECEIVE_AT,
   RECEIVED_AT,
   RESULT,
   SKIP,
+  SPACE_BYTES,
   TO,
   TRANSMIT,
 } from '../../firmware/hal.ts'
@@ -56,6 +64,8 @@ import {
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-code.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../software/icrc.ts'
+import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
+import type { HostMemory } from './host-memory.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import type { Random } from './random.ts'
 
@@ -63,6 +73,7 @@ import type { Random } from './random.ts'
 const NOWHERE = 0
 const PACKETS = 1
 const PART = 2
+const HOST = 3
 
 /** Up to this length a loop over words beats the engine's own copy and compare, bytes. */
 const LOOP_BYTES_MAX = 512
@@ -78,6 +89,8 @@ export const OP_NAMES: readonly string[] = [
   'compare',
   'transmit',
   'skip',
+  'fetchAdd',
+  'compareSwap',
 ]
 
 /** The lowest result that stops a list: EQUAL and DIFFERENT are answers, not errors. */
@@ -86,6 +99,8 @@ const FIRST_ERROR = DIFFERENT + 1
 export interface MachineOptions {
   readonly facts: Facts
   readonly nvdimm: Nvdimm
+  /** The host's persistent memory behind PCIe, if the card sees one: `facts.hostBytes` of it. */
+  readonly host?: HostMemory | null
   /** Takes every frame that is sent; the frame is the taker's to keep. */
   readonly transmit: (frame: Uint8Array) => void
   /** Packet memory, zeroed, at least MEMORY_BYTES and aligned to eight; made here if absent. */
@@ -127,6 +142,7 @@ export class EmulatedMachine implements Machine {
   readonly memory: ArrayBuffer
   readonly packets: Uint8Array
   readonly nvdimm: Nvdimm
+  readonly host: HostMemory | null
   dead = false
   /** Commands executed since power-on. */
   commandCount = 0
@@ -136,6 +152,10 @@ export class EmulatedMachine implements Machine {
   private readonly halves: Int32Array
   private readonly counts: Float64Array = new Float64Array(OP_NAMES.length)
   private readonly code: Uint8Array = new Uint8Array(CHECK_CODE_BYTES)
+  /** Packet memory, to be read big-endian, and the word that an atomic command stores. */
+  private readonly operands: DataView
+  private readonly word: Int32Array = new Int32Array(ATOMIC_BYTES / 4)
+  private readonly wordBytes: Uint8Array = new Uint8Array(this.word.buffer)
   private watch: Watch = {}
   private watched = false
   private cut: ArmedCut | null = null
@@ -155,11 +175,16 @@ export class EmulatedMachine implements Machine {
     this.options = options
     this.facts = options.facts
     this.nvdimm = options.nvdimm
+    this.host = options.host ?? null
+    if ((this.host?.bytes ?? 0) !== options.facts.hostBytes) {
+      throw new RangeError('the facts state another host memory than there is')
+    }
     this.packets = packets
     this.memory = packets.buffer as ArrayBuffer
     const { buffer, byteOffset } = packets
     this.words = new Float64Array(buffer, byteOffset + COMMANDS_AT, COMMANDS_MAX * COMMAND_WORDS)
     this.halves = new Int32Array(buffer, byteOffset, packets.length >> 2)
+    this.operands = new DataView(buffer, byteOffset, packets.length)
     this.fencesBefore = options.nvdimm.fences
     this.storedBefore = options.nvdimm.bytesStored
     this.cleanedBefore = options.nvdimm.linesCleaned
@@ -223,12 +248,12 @@ export class EmulatedMachine implements Machine {
 
   private execute(op: number, at: number): number {
     this.commandCount++
-    if (!(op >= COPY && op <= SKIP) || (op | 0) !== op) return BAD_COMMAND
+    if (!(op >= COPY && op <= COMPARE_SWAP) || (op | 0) !== op) return BAD_COMMAND
     this.counts[op] = this.counts[op]! + 1
     const words = this.words
     const length = words[at + LENGTH]!
     if (op === COPY_CLEAN || op === COPY) {
-      return this.copy(words[at + FROM]!, words[at + TO]!, length, op === COPY_CLEAN)
+      return this.copy(at, words[at + FROM]!, words[at + TO]!, length, op === COPY_CLEAN)
     }
     if (op === CHECK)
       return this.check(words[at + FROM]!, words[at + TO]!, length, words[at + AUX]!)
@@ -236,42 +261,77 @@ export class EmulatedMachine implements Machine {
     if (op === TRANSMIT) return this.transmit(words[at + FROM]!, length, at)
     if (op === COMPARE) return this.compare(words[at + FROM]!, words[at + TO]!, length)
     const to = words[at + TO]!
+    if (op === FETCH_ADD || op === COMPARE_SWAP) {
+      return this.atomic(op, words[at + FROM]!, to, length, words[at + AUX]!)
+    }
     if (op !== SKIP && this.space(to, length) !== PART) return BAD_COMMAND
     if (op === FLUSH) this.nvdimm.clean(to - NVDIMM_SPACE, length)
     return DONE
   }
 
   /**
-   * Where [address, address + length) lies. Both spaces are smaller than 2^31 bytes, so a number
-   * that its int32 does not equal, be it a fraction, huge or NaN, is in neither.
+   * Where [address, address + length) lies. Every space is smaller than 2^31 bytes, so a number
+   * that its int32 does not equal, be it a fraction, huge or NaN, is in none.
    */
   private space(address: number, length: number): number {
     if ((length | 0) !== length || length < 0) return NOWHERE
     let at = address | 0
     if (at === address) return at >= 0 && at <= this.packets.length - length ? PACKETS : NOWHERE
-    const offset = address - NVDIMM_SPACE
+    let offset = address - NVDIMM_SPACE
     at = offset | 0
-    return at === offset && at >= 0 && at <= this.nvdimm.bytes - length ? PART : NOWHERE
+    if (at === offset) return at >= 0 && at <= this.nvdimm.bytes - length ? PART : NOWHERE
+    const { host } = this
+    offset = address - HOST_SPACE
+    at = offset | 0
+    if (host === null || at !== offset) return NOWHERE
+    return at >= 0 && at <= host.bytes - length ? HOST : NOWHERE
   }
 
-  private copy(from: number, to: number, length: number, clean: boolean): number {
+  /** The memory that an address of that space lies in. */
+  private memoryOf(space: number): Uint8Array {
+    if (space === PACKETS) return this.packets
+    return space === PART ? this.nvdimm.live : this.host!.part.live
+  }
+
+  private wordsOf(space: number): Int32Array {
+    if (space === PACKETS) return this.halves
+    return space === PART ? this.nvdimm.liveWords : this.host!.part.liveWords
+  }
+
+  private offsetIn(space: number, address: number): number {
+    return address - (space - PACKETS) * SPACE_BYTES
+  }
+
+  /** Whether the bytes can be read; a DMA read pushes what was written before it. */
+  private readable(space: number, at: number, length: number): boolean {
+    if (space === PACKETS) return true
+    if (space === PART) return this.nvdimm.readable(at, length)
+    this.host!.dmaRead()
+    return this.host!.part.readable(at, length)
+  }
+
+  private copy(words: number, from: number, to: number, length: number, clean: boolean): number {
     const fromSpace = this.space(from, length)
     const toSpace = this.space(to, length)
     if (fromSpace === NOWHERE || toSpace === NOWHERE) return BAD_COMMAND
-    if (fromSpace === PART && !this.nvdimm.readable(from - NVDIMM_SPACE, length)) {
-      return MEDIA_ERROR
+    const fromAt = this.offsetIn(fromSpace, from)
+    const toAt = this.offsetIn(toSpace, to)
+    if (!this.readable(fromSpace, fromAt, length)) return MEDIA_ERROR
+    if (toSpace === HOST) {
+      const noSnoop = (this.words[words + AUX]! & NO_SNOOP) !== 0
+      this.host!.dmaWrite(toAt, this.memoryOf(fromSpace), fromAt, length, noSnoop)
+      return DONE
     }
     if (toSpace === PACKETS) {
       if (fromSpace === PACKETS) this.packets.copyWithin(to, from, from + length)
-      else this.load(to, from - NVDIMM_SPACE, length)
+      else this.load(fromSpace, toAt, fromAt, length)
       return DONE
     }
-    const toAt = to - NVDIMM_SPACE
     if (clean) this.healWholeLines(toAt, length)
     const result =
-      fromSpace === PACKETS
-        ? this.nvdimm.store(toAt, this.packets, from, length)
-        : this.move(from - NVDIMM_SPACE, toAt, length)
+      fromSpace === PART
+        ? this.move(fromAt, toAt, length)
+        : this.nvdimm.store(toAt, this.memoryOf(fromSpace), fromAt, length)
     if (clean && result === DONE) this.nvdimm.clean(toAt, length)
     return result
   }
@@ -283,13 +343,13 @@ export class EmulatedMachine implements Machine {
     if (end > first) this.nvdimm.clearPoison(first, end - first)
   }
 
-  /** Loads from the part into packet memory. */
-  private load(to: number, from: number, length: number): void {
+  /** Loads from the part, or the host's memory, into packet memory. */
+  private load(space: number, to: number, from: number, length: number): void {
     if (length > LOOP_BYTES_MAX || ((to | from | length) & 3) !== 0) {
-      this.packets.set(this.nvdimm.live.subarray(from, from + length), to)
+      this.packets.set(this.memoryOf(space).subarray(from, from + length), to)
       return
     }
-    const source = this.nvdimm.liveWords
+    const source = this.wordsOf(space)
     const into = this.halves
     const end = (to + length) >> 2
     for (let i = to >> 2, j = from >> 2; i < end; i++, j++) into[i] = source[j]!
@@ -309,47 +369,70 @@ export class EmulatedMachine implements Machine {
     const toSpace = this.space(to, CHECK_CODE_BYTES)
     const keySpace = this.space(key, CHECK_KEY_BYTES)
     if (fromSpace === NOWHERE || toSpace === NOWHERE || keySpace === NOWHERE) return BAD_COMMAND
-    if (fromSpace === PART && !this.nvdimm.readable(from - NVDIMM_SPACE, length)) {
-      return MEDIA_ERROR
-    }
-    let keyBytes = this.packets
-    let keyAt = key
-    if (keySpace === PART) {
-      keyBytes = this.nvdimm.live
-      keyAt = key - NVDIMM_SPACE
-      if (!this.nvdimm.readable(keyAt, CHECK_KEY_BYTES)) return MEDIA_ERROR
-    }
-    const source = fromSpace === PACKETS ? this.packets : this.nvdimm.live
-    const sourceAt = fromSpace === PACKETS ? from : from - NVDIMM_SPACE
+    const fromAt = this.offsetIn(fromSpace, from)
+    const toAt = this.offsetIn(toSpace, to)
+    const keyAt = this.offsetIn(keySpace, key)
+    if (!this.readable(fromSpace, fromAt, length)) return MEDIA_ERROR
+    if (!this.readable(keySpace, keyAt, CHECK_KEY_BYTES)) return MEDIA_ERROR
+    const source = this.memoryOf(fromSpace)
+    const keyBytes = this.memoryOf(keySpace)
     if (toSpace === PACKETS) {
-      checkCode(this.packets, to, source, sourceAt, length, keyBytes, keyAt)
+      checkCode(this.packets, toAt, source, fromAt, length, keyBytes, keyAt)
       return DONE
     }
-    checkCode(this.code, 0, source, sourceAt, length, keyBytes, keyAt)
-    return this.nvdimm.store(to - NVDIMM_SPACE, this.code, 0, CHECK_CODE_BYTES)
+    checkCode(this.code, 0, source, fromAt, length, keyBytes, keyAt)
+    if (toSpace === PART) return this.nvdimm.store(toAt, this.code, 0, CHECK_CODE_BYTES)
+    this.host!.dmaWrite(toAt, this.code, 0, CHECK_CODE_BYTES, false)
+    return DONE
   }
 
   private compare(left: number, right: number, length: number): number {
     const leftSpace = this.space(left, length)
     const rightSpace = this.space(right, length)
     if (leftSpace === NOWHERE || rightSpace === NOWHERE) return BAD_COMMAND
-    const leftAt = leftSpace === PACKETS ? left : left - NVDIMM_SPACE
-    const rightAt = rightSpace === PACKETS ? right : right - NVDIMM_SPACE
-    const { nvdimm, packets, halves } = this
-    if (leftSpace === PART && !nvdimm.readable(leftAt, length)) return MEDIA_ERROR
-    if (rightSpace === PART && !nvdimm.readable(rightAt, length)) return MEDIA_ERROR
+    const leftAt = this.offsetIn(leftSpace, left)
+    const rightAt = this.offsetIn(rightSpace, right)
+    if (!this.readable(leftSpace, leftAt, length)) return MEDIA_ERROR
+    if (!this.readable(rightSpace, rightAt, length)) return MEDIA_ERROR
     if (length <= LOOP_BYTES_MAX && ((leftAt | rightAt | length) & 3) === 0) {
-      const a = leftSpace === PACKETS ? halves : nvdimm.liveWords
-      const b = rightSpace === PACKETS ? halves : nvdimm.liveWords
+      const a = this.wordsOf(leftSpace)
+      const b = this.wordsOf(rightSpace)
       const end = (leftAt + length) >> 2
       for (let i = leftAt >> 2, j = rightAt >> 2; i < end; i++, j++) {
         if (a[i] !== b[j]) return DIFFERENT
       }
       return EQUAL
     }
-    const a = (leftSpace === PACKETS ? packets : nvdimm.live).subarray(leftAt, leftAt + length)
-    const b = (rightSpace === PACKETS ? packets : nvdimm.live).subarray(rightAt, rightAt + length)
+    const a = this.memoryOf(leftSpace).subarray(leftAt, leftAt + length)
+    const b = this.memoryOf(rightSpace).subarray(rightAt, rightAt + length)
     return Buffer.compare(a, b) === 0 ? EQUAL : DIFFERENT
+  }
+
+  /** A word that compared unequal is not stored. The original is told of a command done. */
+  private atomic(op: number, from: number, to: number, length: number, original: number): number {
+    const space = this.space(to, ATOMIC_BYTES)
+    if (length !== ATOMIC_BYTES || space === NOWHERE || to % ATOMIC_BYTES !== 0) return BAD_COMMAND
+    if (this.space(from, OPERAND_BYTES) !== PACKETS) return BAD_COMMAND
+    if (this.space(original, ATOMIC_BYTES) !== PACKETS) return BAD_COMMAND
+    const { nvdimm, halves, word, operands } = this
+    const at = this.offsetIn(space, to)
+    if (!this.readable(space, at, ATOMIC_BYTES)) return MEDIA_ERROR
+    const words = this.wordsOf(space)
+    const low = words[at >> 2]!
+    const high = words[(at >> 2) + 1]!
+    if (atomicResult(op, operands, from, low, high, word)) {
+      if (space === PACKETS) {
+        halves.set(word, at >> 2)
+      } else if (space === HOST) {
+        this.host!.dmaAtomic(at, this.wordBytes)
+      } else {
+        const result = nvdimm.store(at, this.wordBytes, 0, ATOMIC_BYTES)
+        if (result !== DONE) return result
+        nvdimm.clean(at, ATOMIC_BYTES)
+      }
+    }
+    putOriginal(operands, original, low, high)
+    return DONE
   }
 
   /** Frames leave from packet memory only, as a NIC sends them. */
@@ -396,6 +479,11 @@ export class EmulatedMachine implements Machine {
 
   private tellHealth(): void {
     this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
+  }
+
+  /** The host's agent rings: it has finished the flush requests up to number `count`. */
+  ringFlushed(count: number): void {
+    this.halves[HOST_FLUSHED_AT >> 2] = count | 0
   }
 
   /** Sets what is watched from now on; an empty object ends it. */
@@ -465,7 +553,7 @@ export class EmulatedMachine implements Machine {
       // What is torn is torn between two pieces of eight bytes, never inside one.
       const whole = Math.min(bytes, this.words[at + LENGTH]!)
       const stored = whole - ((to + whole) % 8)
-      if (stored > 0) this.copy(this.words[at + FROM]!, to, stored, false)
+      if (stored > 0) this.copy(at, this.words[at + FROM]!, to, stored, false)
     }
     this.die()
     this.options.onCut?.()

@@ -10,7 +10,8 @@
  *
  * What always holds: strict is contained in prefix, prefix in chunk (crash-model 2.1). But for
  * strict, a mode divides the pieces into units that choose independently; a unit has a list of
- * states, the first being that nothing of it survived, the last that everything did. States that
+ * states, the first being that nothing of it survived, the last that everything did. A line may be
+ * said to be coarse: whatever the mode, it is one unit, and survives wholly or not at all. States that
  * are equal to the byte are one. After an ADR failure the pieces of the last fences count as
  * pending, too.
  */
@@ -110,11 +111,40 @@ function unitOf(
   return { wordAt, wordCount, states: all, stateCount: states.length }
 }
 
+/** Says of a line, by its number, whether it is coarse. */
+export type Coarse = (line: number) => boolean
+
+const NOT_COARSE: Coarse = () => false
+
 /** The units of the modes but 'strict', in the order of their first stores. */
-export function unitsOf(part: Nvdimm, pieces: Pieces, mode: CutMode): Unit[] {
-  const chunksEach = mode === 'chunk' ? 1 : 8
+export function unitsOf(
+  part: Nvdimm,
+  pieces: Pieces,
+  mode: CutMode,
+  coarse: Coarse = NOT_COARSE,
+): Unit[] {
+  const fine: number[] = []
+  const rest: number[] = []
+  pieces.chunk.forEach((chunk, i) => {
+    if (coarse(chunk >> 3)) rest.push(i)
+    else fine.push(i)
+  })
+  return [
+    ...unitsAmong(part, pieces, fine, mode === 'chunk' ? 1 : 8, mode === 'line'),
+    ...unitsAmong(part, pieces, rest, 8, true),
+  ]
+}
+
+/** The units of so many chunks each; with `ends`, only their first and their last state. */
+function unitsAmong(
+  part: Nvdimm,
+  pieces: Pieces,
+  among: readonly number[],
+  chunksEach: number,
+  ends: boolean,
+): Unit[] {
   const groups = new Map<number, number[]>()
-  for (let i = 0; i < pieces.chunk.length; i++) {
+  for (const i of among) {
     const group = Math.floor(pieces.chunk[i]! / chunksEach)
     const members = groups.get(group)
     if (members === undefined) groups.set(group, [i])
@@ -129,12 +159,12 @@ export function unitsOf(part: Nvdimm, pieces: Pieces, mode: CutMode): Unit[] {
       if (before !== undefined) words.set(before, 2 * i)
     }
     let unit = unitOf(pieces, members, wordAt, words)
-    if (mode === 'line' && unit.stateCount > 2) {
+    if (ends && unit.stateCount > 2) {
       const { states, wordCount } = unit
-      const ends = new Int32Array(2 * wordCount)
-      ends.set(states.subarray(0, wordCount))
-      ends.set(words, wordCount)
-      unit = { wordAt, wordCount, states: ends, stateCount: 2 }
+      const both = new Int32Array(2 * wordCount)
+      both.set(states.subarray(0, wordCount))
+      both.set(words, wordCount)
+      unit = { wordAt, wordCount, states: both, stateCount: 2 }
     }
     if (unit.stateCount > 1) units.push(unit)
   }

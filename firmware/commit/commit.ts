@@ -7,7 +7,8 @@
  *   stage 0  every record's intent into its lane, phase A; lanes of the last group cleared   ▸F1▸
  *   stage 1  `new` into every copy A                                                         ▸F2▸
  *   stage 2  phase B into every lane                          ▸F3▸ level 1 is acknowledged here
- *   stage 3  `new` into every copy B                          ▸F4▸ level 2 is acknowledged here
+ *   stage 3  `new` into every copy B, and the operations into the table (operations.ts)
+ *                                                             ▸F4▸ level 2 is acknowledged here
  *   stage 4… further copies, each behind its own fence        ▸F5▸ …
  *
  * A cut before F1: no slot was touched; whatever the lane says, all copies are `old`.
@@ -32,10 +33,10 @@ import {
   copy,
   copyClean,
   fence,
+  ownerOf,
   resultOf,
   run,
   runAll,
-  tagOf,
 } from '../command-list.ts'
 import { type Fault, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
 import * as hal from '../hal.ts'
@@ -54,6 +55,18 @@ import {
   writeIntent,
   writePhaseWord,
 } from './lane.ts'
+import {
+  addToLine,
+  beginLines,
+  clientOfOwner,
+  createOperations,
+  endLines,
+  moveClient,
+  NO_CLIENT,
+  type Operations,
+  recordOperation,
+  storeLines,
+} from './operations.ts'
 import {
   CHECKED_AT,
   imageBytes,
@@ -79,7 +92,11 @@ export interface GroupItem extends SlotContent, Intent {
   wantsAck: boolean
   /** Staging buffer that holds the image, or -1. */
   staging: number
+  /** A plain WRITE: its transport acknowledgement waits for the commit, too. */
+  plain: boolean
   lane: number
+  /** Place of its client in the operation table, or NO_CLIENT. */
+  client: number
   /** Copies that are durable. */
   durable: number
   /** PASS, or why the record was not taken. */
@@ -104,12 +121,14 @@ export interface Commit {
   readonly retiredLanes: Uint8Array
   /** Per retired lane the intent that it holds against older copies of its record, or null. */
   readonly held: (Intent | null)[]
-  /** Lanes that are not retired: no group may have more records. */
+  /** A group's lanes, the first BURST_FRAMES, that are not retired: no group may have more records. */
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
   /** Items of the group that closed the part before its first copies were sure to stay. */
   doubtful: number
+  /** Which operations are durable, for ever. */
+  readonly operations: Operations
   /** Appends the acknowledgements that are due when so many copies are durable. */
   acknowledge: (copies: number) => void
   /** Where each stage ends in the list. */
@@ -133,9 +152,10 @@ export function createGroupIndex(): GroupIndex {
 export function createCommit(list: CommandList, anyRegion: Region): Commit {
   const items: GroupItem[] = []
   for (let i = 0; i < BURST_FRAMES; i++) items.push(blankItem(anyRegion))
+  const words = new Int32Array(list.machine.memory)
   return {
     list,
-    words: new Int32Array(list.machine.memory),
+    words,
     items,
     count: 0,
     sequenceLow: 0,
@@ -143,9 +163,10 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     dirtyLanes: new Uint8Array(LANES),
     retiredLanes: new Uint8Array(LANES),
     held: new Array<Intent | null>(LANES).fill(null),
-    usableLanes: LANES,
+    usableLanes: BURST_FRAMES,
     closed: PASS,
     doubtful: 0,
+    operations: createOperations(words),
     acknowledge: nobody,
     ends: new Int32Array(STAGES),
   }
@@ -153,7 +174,7 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
 
 function nobody(): void {}
 
-function blankItem(region: Region): GroupItem {
+export function blankItem(region: Region): GroupItem {
   return {
     imageAt: 0,
     region,
@@ -173,7 +194,9 @@ function blankItem(region: Region): GroupItem {
     segment: 0,
     wantsAck: false,
     staging: -1,
+    plain: false,
     lane: 0,
+    client: NO_CLIENT,
     durable: 0,
     fault: PASS,
     failedStage: -1,
@@ -236,6 +259,7 @@ export function commitGroup(commit: Commit): void {
     abandon(commit, stage)
     return
   }
+  endLines(commit.operations)
   commit.dirtyLanes.fill(0)
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
@@ -246,7 +270,7 @@ export function commitGroup(commit: Commit): void {
 
 /** Leaves the lane as it is until the next recovery. */
 export function retireLane(commit: Commit, lane: number): void {
-  if (commit.retiredLanes[lane] === 0) commit.usableLanes -= 1
+  if (lane < BURST_FRAMES && commit.retiredLanes[lane] === 0) commit.usableLanes -= 1
   commit.retiredLanes[lane] = 1
   commit.dirtyLanes[lane] = 0
 }
@@ -255,7 +279,7 @@ export function retireLane(commit: Commit, lane: number): void {
 export function resetLanes(commit: Commit, kept: Uint8Array): void {
   commit.retiredLanes.fill(0)
   commit.dirtyLanes.fill(0)
-  commit.usableLanes = LANES
+  commit.usableLanes = BURST_FRAMES
   for (let lane = 0; lane < LANES; lane++) if (kept[lane] !== 0) retireLane(commit, lane)
 }
 
@@ -328,9 +352,22 @@ function composeCopy(commit: Commit, c: number): void {
     const to = slotAddress(item.region, c, item.slot)
     copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
   }
+  if (c === 1) composeOperations(commit)
   fence(list)
   if (c > 0) commit.acknowledge(c + 1)
   commit.ends[c === 0 ? STAGE_FIRST_COPY : STAGE_PHASE + c] = list.count
+}
+
+/** Beside copies B, so behind F3 and before F4: see operations.ts. */
+function composeOperations(commit: Commit): void {
+  const { operations } = commit
+  beginLines(operations)
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS) continue
+    addToLine(operations, item.client, item.operationHigh, item.operationLow)
+  }
+  storeLines(operations, commit.list)
 }
 
 function composePhase(commit: Commit): void {
@@ -359,8 +396,12 @@ function stageOf(commit: Commit, index: number): number {
  */
 function survive(commit: Commit, stage: number, index: number): boolean {
   const result = resultOf(commit.list, index)
-  const tag = tagOf(commit.list, index)
+  const tag = ownerOf(commit.list, index)
   assert(result !== hal.BAD_COMMAND, 'the commit names only memory that exists')
+  if (result === hal.MEDIA_ERROR && clientOfOwner(tag) !== NO_CLIENT) {
+    moveItems(commit, clientOfOwner(tag))
+    return true
+  }
   if (result === hal.MEDIA_ERROR && tag < 0) {
     retireLane(commit, -1 - tag)
     return true
@@ -377,18 +418,31 @@ function survive(commit: Commit, stage: number, index: number): boolean {
   return false
 }
 
+/** The medium refused the line of a client: it gets another place, and its records with it. */
+function moveItems(commit: Commit, client: number): void {
+  const place = moveClient(commit.operations, client)
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.client === client) item.client = place
+  }
+}
+
 /**
  * The part takes nothing more. What was acknowledged stands behind its fence. A record that touched
  * no slot is refused; of one that did, nobody knows before the next start: it is in doubt.
  * A first copy that recovery may still take back is not shown to readers: see `firstCopy`.
  */
 function abandon(commit: Commit, stage: number): void {
+  const { operations } = commit
   const durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.fault !== PASS) continue
-    item.durable = durable
-    if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
+    if (item.fault === PASS) {
+      item.durable = durable
+      if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
+    }
+    if (item.fault !== PASS && !item.acknowledged) continue
+    recordOperation(operations, item.client, item.operationHigh, item.operationLow)
   }
   // Nothing is added any more, so the items stay what they are.
   if (stage <= STAGE_PHASE) commit.doubtful = commit.count

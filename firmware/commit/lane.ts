@@ -4,12 +4,13 @@
  *
  *    byte  0 +-----------------------------------------------+
  *            | phase word (8 bytes)  | magic     | region    |
- *         16 | record    | length    | sequence (64)         |
- *         32 | wait      | 0         | 0         | 0         |
+ *         16 | record    | wait, length | sequence (64)      |
+ *         32 | client (64)           | operation (64)        |
  *         48 | check code over bytes [8, 48), 128 bits       |
  *         64 +-----------------------------------------------+
  *
  *    phase word: | phase | ~phase | sequence, bits 32 to 47 | sequence, bits 0 to 31 |
+ *    wait, length: the wait is in the upper eight bits of the word, the length in the lower 24
  *
  * What always holds:
  * - The phase word is one aligned chunk of eight bytes, so it is never torn; phase and complement
@@ -47,7 +48,13 @@ const RECORD = 4
 const LENGTH = 5
 const SEQUENCE_LOW = 6
 const SEQUENCE_HIGH = 7
-const WAIT = 8
+const CLIENT_LOW = 8
+const CLIENT_HIGH = 9
+const OPERATION_LOW = 10
+const OPERATION_HIGH = 11
+
+/** Bits of the length, below those of the wait. */
+const LENGTH_BITS = 24
 
 /** An intent, as it is composed and as recovery reads it. */
 export interface Intent {
@@ -58,10 +65,26 @@ export interface Intent {
   sequenceHigh: number
   /** Durable copies that the acknowledgement waits for, 1 to 4 (D-4). */
   wait: number
+  /** Whose operation it is; client 0 is nobody (D-6). */
+  clientLow: number
+  clientHigh: number
+  operationLow: number
+  operationHigh: number
 }
 
 export function blankIntent(): Intent {
-  return { regionId: 0, record: 0, length: 0, sequenceLow: 0, sequenceHigh: 0, wait: 0 }
+  return {
+    regionId: 0,
+    record: 0,
+    length: 0,
+    sequenceLow: 0,
+    sequenceHigh: 0,
+    wait: 0,
+    clientLow: 0,
+    clientHigh: 0,
+    operationLow: 0,
+    operationHigh: 0,
+  }
 }
 
 /** Writes the eight bytes of a phase word at byte `at`, a multiple of 8. */
@@ -83,23 +106,27 @@ export function writeIntent(words: Int32Array, at: number, from: Intent): void {
   words[w + MAGIC] = LANE_MAGIC
   words[w + REGION] = from.regionId
   words[w + RECORD] = from.record
-  words[w + LENGTH] = from.length
+  words[w + LENGTH] = from.length | (from.wait << LENGTH_BITS)
   words[w + SEQUENCE_LOW] = from.sequenceLow
   words[w + SEQUENCE_HIGH] = from.sequenceHigh
-  words[w + WAIT] = from.wait
-  words[w + WAIT + 1] = 0
-  words[w + WAIT + 2] = 0
-  words[w + WAIT + 3] = 0
+  words[w + CLIENT_LOW] = from.clientLow
+  words[w + CLIENT_HIGH] = from.clientHigh
+  words[w + OPERATION_LOW] = from.operationLow
+  words[w + OPERATION_HIGH] = from.operationHigh
 }
 
 export function readIntent(into: Intent, words: Int32Array, at: number): void {
   const w = at >> 2
   into.regionId = words[w + REGION]! >>> 0
   into.record = words[w + RECORD]! >>> 0
-  into.length = words[w + LENGTH]! >>> 0
+  into.length = words[w + LENGTH]! & (2 ** LENGTH_BITS - 1)
+  into.wait = words[w + LENGTH]! >>> LENGTH_BITS
   into.sequenceLow = words[w + SEQUENCE_LOW]! >>> 0
   into.sequenceHigh = words[w + SEQUENCE_HIGH]! >>> 0
-  into.wait = words[w + WAIT]!
+  into.clientLow = words[w + CLIENT_LOW]! >>> 0
+  into.clientHigh = words[w + CLIENT_HIGH]! >>> 0
+  into.operationLow = words[w + OPERATION_LOW]! >>> 0
+  into.operationHigh = words[w + OPERATION_HIGH]! >>> 0
 }
 
 /** Is the whole line zero: no intent? */

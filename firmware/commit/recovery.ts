@@ -19,20 +19,26 @@ import {
   copy,
   copyClean,
   fence,
+  ownerOf,
   resultOf,
   runAll,
-  tagOf,
 } from '../command-list.ts'
 import { type Fault, PASS } from '../fault.ts'
 import { EQUAL, MEDIA_ERROR } from '../hal.ts'
 import { LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
-import { findRegionById, KIND_RECORDS, type Region, type RegionTable } from '../memory/region.ts'
+import {
+  findRegionById,
+  KIND_RECORDS,
+  PLACEMENT_THROUGH,
+  type Region,
+  type RegionTable,
+} from '../memory/region.ts'
 import { addLost, isLost, type Superblock } from '../memory/superblock.ts'
 import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
 import { CLEAN_ROW } from './cases.ts'
 import { closedBy } from './closed.ts'
 import { heldIntent, laneAddress } from './commit.ts'
-import type { Examination } from './examine.ts'
+import { type Examination, sequenceAfter } from './examine.ts'
 import {
   blankIntent,
   type Intent,
@@ -45,6 +51,7 @@ import {
   PHASE_NONE,
   readIntent,
 } from './lane.ts'
+import { forgetOperation, type Operations, recoverOperation, writeImages } from './operations.ts'
 import { CHECK_CODE_BYTES } from './slot.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
 
@@ -85,6 +92,8 @@ export interface Report {
   scanned: number
   repaired: number
   lost: number
+  /** Operations that went into the table because a lane, or a scan, named them as durable. */
+  operations: number
 }
 
 export function blankReport(): Report {
@@ -96,6 +105,7 @@ export function blankReport(): Report {
     scanned: 0,
     repaired: 0,
     lost: 0,
+    operations: 0,
   }
 }
 
@@ -106,11 +116,16 @@ export interface Recovery {
   readonly examination: Examination
   readonly regions: RegionTable
   readonly superblock: Superblock
+  readonly operations: Operations
   readonly report: Report
   /** Why the part cannot be recovered now, or PASS: then no lane may be cleared. */
   closed: Fault
+  /** A lane could not be read, and may have named any operation: those of a scan are noted. */
+  lanesUnread: boolean
   /** Lanes that must not be cleared: 1. */
   readonly keptLanes: Uint8Array
+  /** Per lane the record that the host's CPU must write back before the lane is cleared, or null. */
+  readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]
 }
@@ -147,7 +162,7 @@ export function report(
   })
 }
 
-/** Settles one record by its lane, or by a scan (`intent` null). True unless it is lost. */
+/** Settles one record by its lane, or by a scan (`intent` null), and says what became of it. */
 export function settleRecord(
   recovery: Recovery,
   region: Region,
@@ -155,7 +170,7 @@ export function settleRecord(
   lane: number,
   phase: number,
   intent: Intent | null,
-): boolean {
+): Outcome {
   const { list, words, examination } = recovery
   const before = examination.linesRead
   const outcome = blankOutcome()
@@ -170,7 +185,7 @@ export function settleRecord(
     if (lane !== SCANNED) keepLane(recovery, region, lane, phase, intent)
   }
   if (outcome.kept < 0) markLost(recovery, region, slot, lane)
-  return outcome.kept >= 0
+  return outcome
 }
 
 /** Keeps a lane whose record could not be repaired; the region takes no writes meanwhile. */
@@ -243,7 +258,36 @@ function recoverLane(recovery: Recovery, lane: number, trusted: boolean): void {
   // Without a phase to trust, the check codes decide.
   const spoken = trusted && phase >= 0
   const [as, by] = spoken ? ([phase, intent] as const) : ([PHASE_NONE, null] as const)
-  settleRecord(recovery, region, intent.record, lane, as, by)
+  const outcome = settleRecord(recovery, region, intent.record, lane, as, by)
+  if (region.placement === PLACEMENT_THROUGH && recovery.keptLanes[lane] === 0) {
+    recovery.keptLanes[lane] = 1
+    recovery.unflushed[lane] = intent
+  }
+  if (trusted) noteOperation(recovery, outcome, intent)
+}
+
+/**
+ * Says to the operation table what became of the record of a lane. The copy that was kept decides,
+ * not the phase: a recovery that was cut may have gone back already. A repair that the medium
+ * refused leaves fewer copies than some acknowledgements wait for.
+ */
+function noteOperation(recovery: Recovery, outcome: Outcome, intent: Intent): void {
+  const { operations, examination } = recovery
+  const header = outcome.kept < 0 ? null : examination.copies[outcome.kept]!.header
+  if (header === null || sequenceAfter(intent, header)) forgetOperation(operations, intent)
+  else if (sequenceAfter(header, intent)) return
+  else if (outcome.failure === 0 || intent.wait === 1) recoverOperation(operations, intent, true)
+}
+
+/**
+ * Makes the table durable as it is now known, with the next fences: no lane is cleared before.
+ * Returns PASS, or why the part cannot be started.
+ */
+export function writeOperations(recovery: Recovery): Fault {
+  const { operations, list, report } = recovery
+  report.operations = operations.recovered
+  const result = writeImages(operations, list)
+  return result === 0 ? PASS : closedBy(result)
 }
 
 /** Clears the lanes, once what they named is settled, fenced, and where lost, listed. */
@@ -257,7 +301,7 @@ export function clearAllLanes(recovery: Recovery): Fault {
   runAll(list)
   // A line that takes nothing is not used again; the sequence tells that its intent is an old one.
   for (let i = 0; i < end; i++) {
-    if (tagOf(list, i) > 0 && resultOf(list, i) !== 0) keptLanes[tagOf(list, i) - 1] = 1
+    if (ownerOf(list, i) > 0 && resultOf(list, i) !== 0) keptLanes[ownerOf(list, i) - 1] = 1
   }
   const result = resultOf(list, end)
   return result === 0 ? PASS : closedBy(result)
@@ -271,7 +315,9 @@ export function scanRegion(recovery: Recovery, region: Region, first: number, la
   for (let slot = first; slot < last; slot++) {
     if (isLost(recovery.superblock, region.id, slot)) continue
     if (heldIntent(recovery.held, region, slot) !== null) continue
-    settleRecord(recovery, region, slot, SCANNED, PHASE_NONE, null)
+    const { kept, failure } = settleRecord(recovery, region, slot, SCANNED, PHASE_NONE, null)
     recovery.report.scanned += 1
+    if (!recovery.lanesUnread || kept < 0 || failure !== 0) continue
+    recoverOperation(recovery.operations, recovery.examination.copies[kept]!.header, false)
   }
 }

@@ -16,6 +16,7 @@ import { closedBy } from './closed.ts'
 import { type Commit, type GroupItem, laneAddress, retireLane, STAGE_FIRST_COPY } from './commit.ts'
 import type { Examination } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
+import { recordOperation, withdrawOperation, writeImages } from './operations.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
 
 /** Settles every record of the group that failed alone. Returns how many stay degraded. */
@@ -39,13 +40,40 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
     if (item.acknowledged) commit.held[item.lane] = { ...item }
     if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
     item.region.unsettled += 1
+    noteDegraded(commit, item)
     return false
   }
   if (forward) {
     item.durable = item.region.copies
     item.fault = PASS
+    if (!noteDurable(commit, item)) return true
   }
   return clearLane(commit, item)
+}
+
+/**
+ * The record of a lane that stays: what was acknowledged is known, as the next recovery will find,
+ * and what was not is not durable in as many copies as it asked for.
+ */
+function noteDegraded(commit: Commit, item: GroupItem): void {
+  const { operations } = commit
+  const note = item.acknowledged ? recordOperation : withdrawOperation
+  note(operations, item.client, item.operationHigh, item.operationLow)
+}
+
+/** The operation goes into the table, durably, while the lane still speaks for it. */
+function noteDurable(commit: Commit, item: GroupItem): boolean {
+  const { list, operations } = commit
+  recordOperation(operations, item.client, item.operationHigh, item.operationLow)
+  let result = writeImages(operations, list)
+  if (result === 0) {
+    const end = fence(list)
+    result = run(list) < 0 ? 0 : resultOf(list, end)
+  }
+  if (result === 0) return true
+  closeUnlessMedia(commit, result)
+  retireLane(commit, item.lane)
+  return false
 }
 
 function settle(

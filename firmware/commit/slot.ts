@@ -55,6 +55,10 @@ export interface SlotHeader {
   length: number
   sequenceLow: number
   sequenceHigh: number
+  clientLow: number
+  clientHigh: number
+  operationLow: number
+  operationHigh: number
   version: number
 }
 
@@ -66,6 +70,10 @@ export function blankSlotHeader(): SlotHeader {
     length: 0,
     sequenceLow: 0,
     sequenceHigh: 0,
+    clientLow: 0,
+    clientHigh: 0,
+    operationLow: 0,
+    operationHigh: 0,
     version: 0,
   }
 }
@@ -112,6 +120,10 @@ export function readSlotHeader(into: SlotHeader, words: Int32Array, at: number):
   into.length = words[w + LENGTH]! >>> 0
   into.sequenceLow = words[w + SEQUENCE_LOW]! >>> 0
   into.sequenceHigh = words[w + SEQUENCE_HIGH]! >>> 0
+  into.clientLow = words[w + CLIENT_LOW]! >>> 0
+  into.clientHigh = words[w + CLIENT_HIGH]! >>> 0
+  into.operationLow = words[w + OPERATION_LOW]! >>> 0
+  into.operationHigh = words[w + OPERATION_HIGH]! >>> 0
   into.version = words[w + VERSION]!
 }
 

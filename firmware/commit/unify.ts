@@ -11,7 +11,7 @@
 
 import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
 import { FLUSH } from '../hal.ts'
-import { type Region, slotAddress } from '../memory/region.ts'
+import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
 import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
 import { type Intent, PHASE_NONE } from './lane.ts'
@@ -115,7 +115,10 @@ export function repairRecord(
     const to = slotAddress(region, c, slot)
     if ((stale & (1 << c)) === 0) {
       // What is the same may be so for loads only: a store refused half-way was not cleaned.
-      if (into.row !== CLEAN_ROW) append(list, FLUSH, 0, to, bytes, 0)
+      if (into.row === CLEAN_ROW) continue
+      // No command writes back a host's caches: there it is written once more.
+      if (region.placement === PLACEMENT_LOCAL) append(list, FLUSH, 0, to, bytes, 0)
+      else copyClean(list, from, to, bytes, 0)
       continue
     }
     copyClean(list, from, to, bytes, 0)

@@ -4,44 +4,54 @@
  * What always holds:
  * - A part that is refused is not written. What may be wrong with it is a fault with a name.
  * - Recovery ends before the first request is accepted (P1-27): no burst is received meanwhile.
- * - The new incarnation and the list of lost records are durable before a lane is cleared, and a
- *   lane is cleared only behind the fence of the repair that it asked for.
+ * - The new incarnation, the list of lost records and the operation table are durable before a lane
+ *   is cleared, and a lane is cleared only behind the fence of the repair that it asked for.
  */
 
 import { resetLanes } from '../commit/commit.ts'
 import { createExamination } from '../commit/examine.ts'
+import type { Intent } from '../commit/lane.ts'
+import { readOperations, voidOperations } from '../commit/operations.ts'
+import { rightsOf } from '../commit/placement.ts'
 import {
   blankReport,
   clearAllLanes,
   type Recovery,
   recoverLanes,
   scanRegion,
+  writeOperations,
 } from '../commit/recovery.ts'
-import { type Fault, NOT_ARMED, PASS } from '../fault.ts'
+import { type Fault, NOT_ARMED, PASS, TRUNCATED } from '../fault.ts'
 import { HEALTH_AT, SAVE_FAILED } from '../hal.ts'
-import { LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
+import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
 import {
+  findRegionById,
+  HOST_DATA_AT,
   KIND_RECORDS,
-  REMOTE_READ,
-  REMOTE_WRITE,
+  placedAt,
   type Region,
   strideOf,
-  WRITE_PERSIST,
 } from '../memory/region.ts'
 import {
   beginIncarnation,
   dirtyCountOf,
   entryKeyAt,
+  hostFreeAt,
   incarnationOf,
   installPartKey,
+  isForming,
   lostOf,
   readEntry,
   readSuperblock,
   regionCountOf,
+  setVoidOperations,
+  voidOperationsOf,
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
+import { markUnflushed, resumeLane } from '../serve/through.ts'
 import { isArmed, random32, type State } from '../state.ts'
+import { formatSlots } from './provision.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
@@ -56,9 +66,12 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
     examination: createExamination(),
     regions: state.regions,
     superblock: state.superblock,
+    operations: state.commit.operations,
     report: blankReport(),
     closed: PASS,
+    lanesUnread: false,
     keptLanes: new Uint8Array(LANES),
+    unflushed: new Array<Intent | null>(LANES).fill(null),
     held: state.commit.held.fill(null),
   }
 }
@@ -76,15 +89,23 @@ function bringUp(state: State): Fault {
   if (!isArmed(state)) return NOT_ARMED
   let fault = readSuperblock(list, superblock, facts.nvdimmBytes)
   if (fault !== PASS) return fault
+  if (hostFreeAt(superblock) > Math.max(facts.hostBytes, HOST_DATA_AT)) return TRUNCATED
   for (let i = 0; i < regionCountOf(superblock); i++) installRegion(state, i)
   const recovery = createRecovery(state)
   state.recovery = recovery
   const unsafe = facts.dirtyShutdowns !== dirtyCountOf(superblock) || (health & SAVE_FAILED) !== 0
+  const { operations } = commit
+  recovery.report.linesRead += readOperations(operations, list, voidOperationsOf(superblock))
+  if (unsafe) setVoidOperations(superblock, voidOperations(operations))
   // A save that failed may have taken back a phase word and not the slots, or the reverse.
   const blind = recoverLanes(recovery, !unsafe)
+  recovery.lanesUnread = blind && !unsafe
   if (blind || unsafe) scanEverything(state)
+  recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
+  fault = writeOperations(recovery)
+  if (fault !== PASS) return fault
   beginIncarnation(superblock, facts.dirtyShutdowns)
   fault = writeSuperblock(list, superblock)
   if (fault === PASS) fault = clearAllLanes(recovery)
@@ -95,6 +116,24 @@ function bringUp(state: State): Fault {
   commit.sequenceLow = 0
   commit.closed = PASS
   resetLanes(commit, recovery.keptLanes)
+  return resumeThrough(state)
+}
+
+/** What recovery left to the host's CPU, and regions there whose making was interrupted. */
+function resumeThrough(state: State): Fault {
+  const { unflushed } = state.recovery
+  for (let lane = BURST_FRAMES; lane < LANES; lane++) {
+    const intent = unflushed[lane]!
+    const region = intent === null ? null : findRegionById(state.regions, intent.regionId)
+    if (region !== null) resumeLane(state, lane, region, intent!.record)
+  }
+  for (let i = 0; i < REGIONS; i++) {
+    const region = state.regions.places[i]!
+    if (region === null || !isForming(state.superblock, i)) continue
+    const fault = formatSlots(state, region, 0, region.slots)
+    if (fault !== PASS) return fault
+    markUnflushed(state, region)
+  }
   return PASS
 }
 
@@ -103,6 +142,7 @@ function scanEverything(state: State): void {
     const region = state.regions.places[i]!
     if (region !== null && region.kind === KIND_RECORDS) {
       scanRegion(state.recovery, region, 0, region.slots)
+      markUnflushed(state, region)
     }
   }
 }
@@ -135,13 +175,15 @@ export function installRegion(state: State, index: number): Region {
     flags: entry.flags,
     protectionDomain: entry.protectionDomain,
     stride: records ? strideOf(entry.capacity) : 0,
+    placement: entry.placement,
     at: entry.at,
+    base: placedAt(entry.placement, entry.at),
     areaBytes: entry.areaBytes,
     baseHigh: BASE_VA,
     baseLow: BASE_VA,
     keyAt,
     rkey: ((random32(state) << 5) | index) >>> 0,
-    rights: records ? WRITE_PERSIST | REMOTE_READ : REMOTE_WRITE | REMOTE_READ,
+    rights: rightsOf(state.placement, entry),
     unsettled: lostOf(superblock, entry.id),
   }
   regions.places[index] = region

@@ -9,6 +9,9 @@
 
 import { run } from '../command-list.ts'
 import { CASES } from '../commit/cases.ts'
+import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
+import { serveConnection } from '../connect/passive.ts'
+import { publish } from '../connect/services.ts'
 import {
   BLANK,
   FAULTS,
@@ -18,8 +21,10 @@ import {
   NO_REGION,
   NOT_SERVING,
   PASS,
+  PLACEMENT_UNKNOWN,
   QUEUE_PAIRS_FULL,
   REQUEST,
+  UNREADABLE,
 } from '../fault.ts'
 import { HEALTH_AT } from '../hal.ts'
 import {
@@ -29,7 +34,13 @@ import {
   REGION_NAME_BYTES,
   REGIONS,
 } from '../limits.ts'
-import { findRegionById, findRegionByName, KIND_RECORDS, type Region } from '../memory/region.ts'
+import {
+  findRegionById,
+  findRegionByName,
+  HOST_DATA_AT,
+  KIND_RECORDS,
+  type Region,
+} from '../memory/region.ts'
 import {
   DEVICE_ID_AT,
   FORMAT_VERSION,
@@ -38,10 +49,12 @@ import {
   type RegionEntry,
 } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
+import { attachAgent } from '../serve/flush-ring.ts'
 import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
-import { releaseStaging } from '../serve/staging.ts'
-import { random32, type State, type WaitingManagement } from '../state.ts'
+import { failQueuePair } from '../serve/staging.ts'
+import { detachAgent, repeatRequests } from '../serve/through.ts'
+import { count, random32, type State, type WaitingManagement } from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
@@ -54,10 +67,12 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
+import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
 import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
 import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
+import { attach, detach } from './attach.ts'
 import { boot, nameOf } from './boot.ts'
 import { discardRecord, provision } from './provision.ts'
 
@@ -70,7 +85,10 @@ export function receiveManagement(state: State, packet: Packet): Fault {
   if (row === null || row.opcode !== UD_SEND_ONLY) return MANAGEMENT_FORM
   readDeth(state.deth, state.bytes, packet.bthAt + row.dethAt)
   if (state.deth.qkey !== Q_KEY_GSI) return MANAGEMENT_FORM
-  const fault = mad.madFault(state.bytes, packet.payloadAt, packet.payloadLength)
+  const { payloadAt, payloadLength } = packet
+  const fault = isCm(state.bytes, payloadAt, payloadLength)
+    ? cmFault(state.bytes, payloadAt, payloadLength)
+    : mad.madFault(state.bytes, payloadAt, payloadLength)
   if (fault !== PASS) return fault
   const waiting = state.managements[state.managementsCount]!
   waiting.frameAt = packet.frameAt
@@ -117,6 +135,12 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, counters],
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
   [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleRecord],
+  [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
+  [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
+  [mad.ATTRIBUTE_AGENT]: [mad.METHOD_SET, agent],
+  [mad.ATTRIBUTE_PUBLISH]: [mad.METHOD_SET, publishRegion],
+  [mad.ATTRIBUTE_ATTACH]: [mad.METHOD_SET, attachRegion],
+  [mad.ATTRIBUTE_DETACH]: [mad.METHOD_SET, detachRegion],
 }
 
 /** Attributes that a part which was refused answers too. */
@@ -124,6 +148,12 @@ const ALWAYS = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTE
 
 function serveOne(state: State, waiting: WaitingManagement): void {
   const { bytes, answers } = state
+  if (isCm(bytes, waiting.madAt, CM_BYTES)) {
+    const refused = serveConnection(state, waiting)
+    if (refused !== PASS) count(state, refused)
+    run(state.list)
+    return
+  }
   const header = mad.blankMad()
   mad.readMad(header, bytes, waiting.madAt)
   const qp = managementPair(waiting.peerNumber)
@@ -239,6 +269,7 @@ function provisionRegion(call: Call): Fault {
     protectionDomain: u16(bytes, at + mad.REGION_DOMAIN),
     at: 0,
     areaBytes: length + u32(bytes, at + mad.REGION_LENGTH_LOW),
+    placement: bytes[at + mad.REGION_PLACEMENT]!,
   }
   const fault = provision(state, entry)
   return fault === PASS ? open(call) : fault
@@ -249,6 +280,44 @@ function open(call: Call): Fault {
   const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
   if (region === null) return NO_REGION
   describe(call, region)
+  return PASS
+}
+
+/** Offers a region on a port of RDMA-CM, or ends that; the answer describes the region. */
+function publishRegion(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const port = u16(bytes, at + mad.PUBLISH_PORT)
+  const form = bytes[at + mad.PUBLISH_FORM]!
+  const fault = publish(state, port, region, form, u32(bytes, at + mad.PUBLISH_RIGHTS))
+  if (fault === PASS && region !== null) describe(call, region)
+  return fault
+}
+
+/** Offers a region of another DPU here: asked again until it is connected, or cannot be. */
+function attachRegion(call: Call): Fault {
+  const { state, bytes, at } = call
+  const ipVersion = bytes[at + mad.ATTACH_IP_VERSION]!
+  if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
+  const address = at + mad.ATTACH_ADDRESS
+  const fault = attach(state, {
+    name: nameOf(bytes, at + mad.REGION_NAME),
+    target: {
+      ipVersion,
+      address: [...bytes.slice(address, address + (ipVersion === 4 ? 4 : 16))],
+      port: u16(bytes, at + mad.ATTACH_PORT),
+      pathMtu: state.facts.pathMtu,
+      protectionDomain: 0,
+      clientHigh: u32(bytes, at + mad.ATTACH_CLIENT_HIGH),
+      clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
+    },
+  })
+  if (fault === PASS) describe(call, state.accessed!)
+  return fault
+}
+
+function detachRegion(call: Call): Fault {
+  detach(call.state, nameOf(call.bytes, call.at + mad.REGION_NAME))
   return PASS
 }
 
@@ -279,6 +348,7 @@ function describe(call: Call, region: Region): void {
   putU32(bytes, to + mad.REGION_BASE_HIGH, region.baseHigh)
   putU32(bytes, to + mad.REGION_BASE_LOW, region.baseLow)
   bytes[to + mad.REGION_READ_ONLY] = region.unsettled > 0 ? 1 : 0
+  bytes[to + mad.REGION_PLACEMENT] = region.placement
 }
 
 function mtuFault(mtu: number): Fault {
@@ -299,13 +369,14 @@ function connect(call: Call): Fault {
     pathMtu: Math.min(mtu, state.facts.pathMtu),
     protectionDomain: u16(bytes, at + mad.CONNECT_DOMAIN),
     expectedPsn: (random32(state) & 0xffffff) as Psn,
+    requesterPsn: (u32(bytes, at + mad.CONNECT_CLIENT_PSN) & 0xffffff) as Psn,
   }
   let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
   if (qp === null) {
     const number = freeNumber(state.queuePairs)
     if (number < 0) return QUEUE_PAIRS_FULL
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
-    if (ended !== null) releaseStaging(state, ended)
+    if (ended !== null) failQueuePair(state, ended)
     qp = openQueuePair(state.queuePairs, number, options)
     prepareTemplate(qp, bytes, call.packet)
   }
@@ -334,7 +405,7 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
-  releaseStaging(state, qp)
+  failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS
 }
@@ -413,4 +484,45 @@ function settleRecord(call: Call): Fault {
   const fault = lost ? discardRecord(state, region, record) : PASS
   if (fault === PASS) describe(call, region)
   return fault
+}
+
+/** Leaves the lines of a new probe in the host's memory; the answer says how many of each kind. */
+function probe(call: Call): Fault {
+  const { state, bytes, to } = call
+  if (state.facts.hostBytes < HOST_DATA_AT) return PLACEMENT_UNKNOWN
+  const high = (random32(state) | 1) >>> 0
+  const done = writeProbe(state.list, bytes, state.placement, high, random32(state))
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  putU32(bytes, to + mad.PROBE_LINES, PROBE_LINES)
+  put64(bytes, to + mad.PROBE_HOST_BYTES_HIGH, state.facts.hostBytes)
+  return done ? PASS : UNREADABLE
+}
+
+/** What the host's CPU has seen of the probe. Without ADR nothing that arrives is safe. */
+function place(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const seen = bytes[at + mad.PLACE_ADR] === 1 ? bytes[at + mad.PLACE_PLACEMENT]! : 0
+  const high = u32(bytes, at + mad.PLACE_NUMBER_HIGH)
+  const low = u32(bytes, at + mad.PLACE_NUMBER_LOW)
+  const fault = prove(state.placement, state.regions, seen, high, low)
+  if (fault === PASS) bytes[to + mad.PLACE_PLACEMENT] = state.placement.proven
+  return fault
+}
+
+/** The flush agent of the host comes, or goes in peace. */
+function agent(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const high = u32(bytes, at + mad.AGENT_NUMBER_HIGH)
+  const low = u32(bytes, at + mad.AGENT_NUMBER_LOW)
+  const fault = attachAgent(state, high, low)
+  if (fault !== PASS) return fault
+  if (bytes[at + mad.AGENT_ACTION] !== mad.AGENT_ATTACH) {
+    detachAgent(state)
+    return PASS
+  }
+  repeatRequests(state)
+  const { ring } = state.through
+  putU32(bytes, to + mad.AGENT_FIRST_REQUEST, (ring.asked + 1) >>> 0)
+  putU32(bytes, to + mad.AGENT_TOKEN, ring.token)
+  return PASS
 }

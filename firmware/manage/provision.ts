@@ -10,6 +10,7 @@
 
 import { checkCode, copyClean, fence, resultOf, run } from '../command-list.ts'
 import { listFault } from '../commit/closed.ts'
+import { placeFault } from '../commit/placement.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
 import {
   type Fault,
@@ -35,21 +36,28 @@ import {
   findRegionByName,
   KIND_BYTES,
   KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
   type Region,
   slotAddress,
   strideOf,
+  WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import {
   addEntry,
   dropLastEntry,
   entryKeyAt,
   freeAt,
+  hostFreeAt,
   type RegionEntry,
   regionCountOf,
   removeLost,
+  setForming,
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, LANE_LINES_AT, SUPERBLOCK_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
+import { agentFault } from '../serve/flush-ring.ts'
+import { markUnflushed } from '../serve/through.ts'
 import { random32, type State } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { installRegion, nameOf } from './boot.ts'
@@ -64,6 +72,7 @@ function pages(bytes: number): number {
 function shapeFault(entry: RegionEntry): Fault {
   if (entry.name[0] === 0) return REQUEST
   if (entry.kind === KIND_BYTES) {
+    if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
   }
   if (entry.kind !== KIND_RECORDS || (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
@@ -74,7 +83,10 @@ function shapeFault(entry: RegionEntry): Fault {
 
 function sameShape(region: Region, entry: RegionEntry): boolean {
   if (region.kind !== entry.kind || region.protectionDomain !== entry.protectionDomain) return false
-  if (region.kind === KIND_BYTES) return region.areaBytes === pages(entry.areaBytes)
+  if (region.placement !== entry.placement) return false
+  if (region.kind === KIND_BYTES) {
+    return region.areaBytes === pages(entry.areaBytes) && region.flags === entry.flags
+  }
   return (
     region.slots === entry.slots &&
     region.capacity === entry.capacity &&
@@ -85,11 +97,14 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
 
 /**
  * Makes the region that `entry` asks for. Asking again for the same is answered like the first
- * time. Faults: REQUEST, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, FLUSH.
+ * time. Faults: REQUEST, PLACEMENT_UNKNOWN, PLACEMENT_WRONG, REGION_EXISTS, REGIONS_FULL,
+ * NO_SPACE, MEDIA, FLUSH.
  */
 export function provision(state: State, entry: RegionEntry): Fault {
   const shape = shapeFault(entry)
   if (shape !== PASS) return shape
+  const placed = placeFault(state.placement, entry.placement)
+  if (placed !== PASS) return placed
   const existing = findRegionByName(state.regions, nameOf(entry.name, 0))
   if (existing !== null) return sameShape(existing, entry) ? PASS : REGION_EXISTS
   const { superblock, list } = state
@@ -97,19 +112,30 @@ export function provision(state: State, entry: RegionEntry): Fault {
   if (index === REGIONS) return REGIONS_FULL
   const records = entry.kind === KIND_RECORDS
   entry.id = index + 1
-  entry.at = freeAt(superblock)
+  const local = entry.placement === PLACEMENT_LOCAL
+  const firstFree = freeAt(superblock)
+  entry.at = local ? firstFree : hostFreeAt(superblock)
   entry.copies = records ? entry.copies : 1
   entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
   const end = entry.at + entry.copies * entry.areaBytes
-  if (end > state.facts.nvdimmBytes) return NO_SPACE
-  addEntry(superblock, entry, end)
+  if (end > (local ? state.facts.nvdimmBytes : state.facts.hostBytes)) return NO_SPACE
+  addEntry(superblock, entry, local ? end : firstFree)
   const key = entryKeyAt(index)
   for (let i = 0; i < KEY_BYTES; i += 4) putU32(superblock.bytes, key + i, random32(state))
+  if (entry.placement === PLACEMENT_THROUGH) {
+    const agent = agentFault(state)
+    if (agent !== PASS) {
+      dropLastEntry(superblock, firstFree)
+      return agent
+    }
+    setForming(superblock, index)
+  }
   const region = installRegion(state, index)
   let fault: Fault = PASS
   if (records) fault = formatSlots(state, region, 0, region.slots)
   if (fault === PASS) fault = writeSuperblock(list, superblock)
-  if (fault !== PASS) forget(state, index, entry.at)
+  if (fault !== PASS) forget(state, index, firstFree)
+  else markUnflushed(state, region)
   return closeBy(state, fault)
 }
 
@@ -189,6 +215,7 @@ export function discardRecord(state: State, region: Region, record: number): Fau
   let fault = formatSlots(state, region, record, record + 1)
   if (fault !== PASS) return closeBy(state, fault)
   removeLost(state.superblock, region.id, record)
+  markUnflushed(state, region)
   fault = writeSuperblock(state.list, state.superblock)
   if (fault !== PASS) return closeBy(state, fault)
   region.unsettled = Math.max(0, region.unsettled - 1)

@@ -5,14 +5,14 @@
  * - A key is 32 bits of which 27 are random, drawn anew at every power-on: a key of an earlier
  *   incarnation, or a guessed one, names nothing. Its low five bits are the region's place in the
  *   table, so a look-up is one load and one comparison.
- * - Copy `c` of slot `s` lies at `at + c * areaBytes + s * stride`, and nowhere else; slots are
+ * - Copy `c` of slot `s` lies at `base + c * areaBytes + s * stride`, and nowhere else; slots are
  *   whole lines, so no line belongs to two of them.
  * - Bounds are judged in the form `offset <= length - count` on differences that cannot overflow.
  */
 
 import { type Fault, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../fault.ts'
-import { NVDIMM_SPACE } from '../hal.ts'
-import { LINE_BYTES, REGIONS } from '../limits.ts'
+import { HOST_SPACE, NVDIMM_SPACE } from '../hal.ts'
+import { LINE_BYTES, REGIONS, RELAYS } from '../limits.ts'
 
 /** A region of slots, each of which holds one record in several copies. */
 export const KIND_RECORDS = 0
@@ -22,10 +22,38 @@ export const KIND_BYTES = 1
 /** Access flags as in wire-format section 4 (IBTA 10.6.3), and our own for WRITE_PERSIST. */
 export const REMOTE_WRITE: number = 1 << 1
 export const REMOTE_READ: number = 1 << 2
+export const REMOTE_ATOMIC: number = 1 << 3
+export const FLUSH_GLOBAL: number = 1 << 8
+export const FLUSH_PERSISTENT: number = 1 << 9
 export const WRITE_PERSIST: number = 1 << 16
+
+/** What a region of records grants, and one of bytes. */
+export const RECORDS_RIGHTS: number =
+  WRITE_PERSIST | REMOTE_WRITE | REMOTE_READ | FLUSH_GLOBAL | FLUSH_PERSISTENT
+export const BYTES_RIGHTS: number =
+  REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | FLUSH_GLOBAL | FLUSH_PERSISTENT
 
 /** Region flag: every record has exactly `capacity` bytes (D-1). */
 export const FIXED_LENGTH = 1
+/** Region flag, of bytes: every store that is acknowledged is durable (P2-1, P2-5). */
+export const WRITE_PERSIST_REGION = 2
+
+/** Where a region lies, and how it is made durable: in the NVDIMM, by write-back and fence. */
+export const PLACEMENT_LOCAL = 0
+/** In the host's memory, past its caches: a DMA read behind the writes (source 2, flow 1). */
+export const PLACEMENT_BYPASS = 1
+/** In the host's memory, through its caches: the host's CPU writes them back (flow 2). */
+export const PLACEMENT_THROUGH = 2
+/** With another DPU, to which its records are sent on (serve/relay.ts). */
+export const PLACEMENT_RELAY = 3
+
+/*
+ * The host's memory: a page for the probe, one for the requests to the flush agent, then regions,
+ * one behind the other. Offsets in HOST_SPACE, bytes.
+ */
+export const HOST_PROBE_AT = 0
+export const HOST_RING_AT = 4096
+export const HOST_DATA_AT = 8192
 
 export interface Region {
   readonly index: number
@@ -40,8 +68,12 @@ export interface Region {
   readonly protectionDomain: number
   /** Bytes from one slot to the next. */
   readonly stride: number
-  /** Offset of the first copy's area in the NVDIMM, bytes. */
+  /** One of PLACEMENT_*. */
+  readonly placement: number
+  /** Offset of the first copy's area in its space, bytes. */
   readonly at: number
+  /** Address of the first copy's area: its space plus `at`. */
+  readonly base: number
   /** Bytes of one copy's area; a region of bytes has one. */
   readonly areaBytes: number
   /** Virtual address of the first byte, for a region of bytes. */
@@ -50,7 +82,8 @@ export interface Region {
   /** Address of the 16-byte check-code key in packet memory. */
   readonly keyAt: number
   rkey: number
-  readonly rights: number
+  /** Of a region of bytes in the host's memory, without what is not proven (placement.ts). */
+  rights: number
   /** Records that no copy could settle; while there is one, the region refuses writes (D-14). */
   unsettled: number
 }
@@ -63,7 +96,7 @@ export interface RegionTable {
 
 export function createRegionTable(): RegionTable {
   const places: (Region | null)[] = []
-  for (let i = 0; i < REGIONS; i++) places.push(null)
+  for (let i = 0; i < REGIONS + RELAYS; i++) places.push(null)
   return { places, count: 0 }
 }
 
@@ -72,20 +105,24 @@ export function strideOf(capacity: number): number {
   return LINE_BYTES + Math.ceil(capacity / LINE_BYTES) * LINE_BYTES
 }
 
+/** Address of offset `at` in the space of that placement. */
+export function placedAt(placement: number, at: number): number {
+  return (placement === PLACEMENT_LOCAL ? NVDIMM_SPACE : HOST_SPACE) + at
+}
+
 /** Address of copy `copy` of slot `slot`. */
 export function slotAddress(region: Region, copy: number, slot: number): number {
-  return NVDIMM_SPACE + region.at + copy * region.areaBytes + slot * region.stride
+  return region.base + copy * region.areaBytes + slot * region.stride
 }
 
 /** The region that a key names, or null. */
 export function findRegion(table: RegionTable, rkey: number): Region | null {
-  const place = rkey & 31
-  const region = place < REGIONS ? table.places[place]! : null
+  const region = table.places[rkey & 31]!
   return region !== null && region.rkey === rkey ? region : null
 }
 
 export function findRegionByName(table: RegionTable, name: string): Region | null {
-  for (let i = 0; i < REGIONS; i++) {
+  for (let i = 0; i < table.places.length; i++) {
     const region = table.places[i]!
     if (region !== null && region.name === name) return region
   }

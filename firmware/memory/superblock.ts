@@ -8,14 +8,15 @@
  *          48 | device id, 128 bits                                |
  *          64 | part bytes (64)       | first free byte (64)       |
  *          80 | lanes at (64)         | lanes       | regions      |
- *          96 | lost records          | 0 …                        |
+ *          96 | lost records | operations at | void up to (64)     |
+ *         112 | 0 …                                                |
  *         128 | lost records: region id, record; 8 bytes each      |
  *         640 | regions, 128 bytes each, as far as used            |
  *             +----------------------------------------------------+
  *
  *    region entry: 0 name (32) | 32 id | 36 kind | 40 slots | 44 capacity | 48 copies | 52 flags
  *                | 56 protection domain | 60 0 | 64 at (64) | 72 area bytes (64) | 80 key (16)
- *                | 96 0 …
+ *                | 96 placement, forming | 100 0 …
  *
  * Little-endian. It stands twice, at bytes 0 and 4096 of the part.
  *
@@ -40,9 +41,20 @@ import {
   run,
   runAll,
 } from '../command-list.ts'
-import { BLANK, DAMAGED, type Fault, FLUSH, FOREIGN, NEWER, PASS, TRUNCATED } from '../fault.ts'
+import {
+  BLANK,
+  DAMAGED,
+  type Fault,
+  FLUSH,
+  FOREIGN,
+  NEWER,
+  OLDER,
+  PASS,
+  TRUNCATED,
+} from '../fault.ts'
 import { EQUAL, NVDIMM_SPACE } from '../hal.ts'
 import {
+  CLIENTS,
   COPIES_MAX,
   COPIES_MIN,
   LANES,
@@ -58,15 +70,32 @@ import {
   SUPERBLOCK_AT,
   SUPERBLOCK_BYTES,
   ZEROS_AT,
+  ZEROS_BYTES,
 } from '../memory-map.ts'
 
-import { KIND_BYTES, KIND_RECORDS, strideOf } from './region.ts'
+import {
+  HOST_DATA_AT,
+  KIND_BYTES,
+  KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  strideOf,
+} from './region.ts'
 
-export const FORMAT_VERSION = 1
+export const FORMAT_VERSION = 2
 
-/** Where the lanes begin, and where the first region may. */
+/** Where the lanes begin, the operation table, and where the first region may. */
 export const LANES_AT: number = 2 * SUPERBLOCK_BYTES
-export const DATA_AT: number = 3 * SUPERBLOCK_BYTES
+export const OPERATIONS_AT: number = 3 * SUPERBLOCK_BYTES
+const OPERATIONS_BYTES: number = 2 * CLIENTS * LINE_BYTES
+export const DATA_AT: number = OPERATIONS_AT + OPERATIONS_BYTES
+
+/* The word of an entry that says where its region lies: PLACEMENT_*, and whether it is forming. */
+const PLACEMENT_MASK = 3
+const FORMING = 4
+
+/** Bytes of a host's memory that a region may lie in, at the most. */
+const HOST_BYTES_MAX: number = 2 ** 47
 
 /** Incarnations that a part may have: the sequence has 20 bits for them (boot.ts). */
 export const INCARNATIONS: number = 2 ** 20
@@ -96,6 +125,8 @@ const LANES_POSITION = 20
 const LANE_COUNT = 22
 const REGION_COUNT = 23
 const LOST_COUNT = 24
+const OPERATIONS_POSITION = 25
+const VOID_OPERATIONS = 26
 
 /** A region as the superblock names it. */
 export interface RegionEntry {
@@ -109,6 +140,7 @@ export interface RegionEntry {
   protectionDomain: number
   at: number
   areaBytes: number
+  placement: number
 }
 
 /** The superblock in use: page A in packet memory is its image, `words` and `bytes` look at it. */
@@ -144,6 +176,15 @@ export function dirtyCountOf(sb: Superblock): number {
   return sb.words[DIRTY]! >>> 0
 }
 
+/** Lines of the operation table count if their sequence is above this one. */
+export function voidOperationsOf(sb: Superblock): number {
+  return get64(sb.words, VOID_OPERATIONS)
+}
+
+export function setVoidOperations(sb: Superblock, sequence: number): void {
+  put64(sb.words, VOID_OPERATIONS, sequence)
+}
+
 export function freeAt(sb: Superblock): number {
   return get64(sb.words, FREE_AT)
 }
@@ -176,7 +217,36 @@ export function readEntry(sb: Superblock, index: number): RegionEntry {
     protectionDomain: words[w + 14]!,
     at: get64(words, w + 16),
     areaBytes: get64(words, w + 18),
+    placement: words[w + 24]! & PLACEMENT_MASK,
   }
+}
+
+/** Is the region not yet formatted for good? Then it is formatted anew at every start. */
+export function isForming(sb: Superblock, index: number): boolean {
+  return (sb.words[placementAt(index)]! & FORMING) !== 0
+}
+
+/** The region is not to be believed before `setFormed`. */
+export function setForming(sb: Superblock, index: number): void {
+  sb.words[placementAt(index)]! |= FORMING
+}
+
+export function setFormed(sb: Superblock, index: number): void {
+  sb.words[placementAt(index)]! &= ~FORMING
+}
+
+function placementAt(index: number): number {
+  return ((ENTRIES_AT + index * ENTRY_BYTES) >> 2) + 24
+}
+
+/** Where the next region in the host's memory begins: behind the last one, bytes. */
+export function hostFreeAt(sb: Superblock): number {
+  let end = HOST_DATA_AT
+  for (let i = 0; i < regionCountOf(sb); i++) {
+    const { placement, at, copies, areaBytes } = readEntry(sb, i)
+    if (placement !== PLACEMENT_LOCAL) end = at + copies * areaBytes
+  }
+  return end
 }
 
 /** Appends a region to the page; the caller has checked that there is a place for it. */
@@ -195,6 +265,7 @@ export function addEntry(sb: Superblock, from: RegionEntry, endAt: number): void
   words[w + 14] = from.protectionDomain
   put64(words, w + 16, from.at)
   put64(words, w + 18, from.areaBytes)
+  words[w + 24] = from.placement
   words[REGION_COUNT] = index + 1
   words[USED] = at + ENTRY_BYTES
   put64(words, FREE_AT, endAt)
@@ -314,10 +385,14 @@ export function formatPart(
   put64(sb.words, FREE_AT, DATA_AT)
   put64(sb.words, LANES_POSITION, LANES_AT)
   sb.words[LANE_COUNT] = LANES
+  sb.words[OPERATIONS_POSITION] = OPERATIONS_AT
   // The magic alone and first, then everything else.
   copyClean(list, SUPERBLOCK_AT + CHECKED_AT, NVDIMM_SPACE + CHECKED_AT, 8, 0)
   fence(list)
   copyClean(list, ZEROS_AT, NVDIMM_SPACE + LANES_AT, LANES * LINE_BYTES, 0)
+  for (let at = OPERATIONS_AT; at < DATA_AT; at += ZEROS_BYTES) {
+    copyClean(list, ZEROS_AT, NVDIMM_SPACE + at, ZEROS_BYTES, 0)
+  }
   fence(list)
   if (run(list) >= 0) return FLUSH
   return writeSuperblock(list, sb)
@@ -375,14 +450,23 @@ function isSane(words: Int32Array, partBytes: number): boolean {
   if (words[USED] !== ENTRIES_AT + regions * ENTRY_BYTES) return false
   if (words[LOST_COUNT]! < 0 || words[LOST_COUNT]! > LOST_MAX) return false
   if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
+  if (words[OPERATIONS_POSITION] !== OPERATIONS_AT) return false
   if (words[INCARNATION]! < 0 || words[INCARNATION]! >= INCARNATIONS - 1) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
   // Regions lie one behind the other, and what is free begins behind the last: none overlaps.
   let end = DATA_AT
+  let hostEnd = HOST_DATA_AT
   for (let i = 0; i < regions; i++) {
     const w = (ENTRIES_AT + i * ENTRY_BYTES) >> 2
-    if (get64(words, w + 16) !== end || !isEntrySane(words, w, bytes)) return false
-    end += words[w + 12]! * get64(words, w + 18)
+    const placement = words[w + 24]! & PLACEMENT_MASK
+    const local = placement === PLACEMENT_LOCAL
+    if ((words[w + 24]! & ~(PLACEMENT_MASK | FORMING)) !== 0) return false
+    if (placement > PLACEMENT_THROUGH) return false
+    if (get64(words, w + 16) !== (local ? end : hostEnd)) return false
+    if (!isEntrySane(words, w, local ? bytes : HOST_BYTES_MAX)) return false
+    const taken = words[w + 12]! * get64(words, w + 18)
+    if (local) end += taken
+    else hostEnd += taken
   }
   return get64(words, FREE_AT) === end
 }
@@ -391,7 +475,7 @@ function isEntrySane(words: Int32Array, w: number, bytes: number): boolean {
   const copies = words[w + 12]!
   const at = get64(words, w + 16)
   const areaBytes = get64(words, w + 18)
-  if (copies < 1 || copies > COPIES_MAX || at < DATA_AT || at % LINE_BYTES !== 0) return false
+  if (copies < 1 || copies > COPIES_MAX || at % LINE_BYTES !== 0) return false
   if (areaBytes % LINE_BYTES !== 0 || at > bytes || areaBytes > (bytes - at) / copies) return false
   if (words[w + 9] === KIND_BYTES) return copies === 1
   const capacity = words[w + 11]!
@@ -407,6 +491,8 @@ function isOurs(page: PageView): boolean {
 function refusal(a: PageView, b: PageView): Fault {
   const newer = (page: PageView): boolean => isOurs(page) && page.words[VERSION]! > FORMAT_VERSION
   if (newer(a) || newer(b)) return NEWER
+  const older = (page: PageView): boolean => isOurs(page) && page.words[VERSION] === 1
+  if (older(a) || older(b)) return OLDER
   if (a.zero && b.zero) return BLANK
   if (isOurs(a) && b.zero) return BLANK // a format that was interrupted
   if (isOurs(a) || isOurs(b) || !a.readable || !b.readable) return DAMAGED

@@ -1,44 +1,145 @@
 /**
  * Requests whose PSN was taken before (X-3, G2-2; wire-format 3.5; faults N2, N3, N9).
  *
- * What always holds: a duplicate changes no memory. It is acknowledged as received; a record is
- * acknowledged as durable again only if its PSN *and* its operation id are those remembered. A READ
- * is answered again from what is there now.
+ * What always holds:
+ * - A duplicate changes no memory. A message is acknowledged as received; a record is acknowledged
+ *   as durable again only if its PSN *and* its operation id are those remembered.
+ * - A READ is answered again from what is there now, and only if it lies inside one that was
+ *   accepted; an atomic from the original that was kept; FLUSH and ATOMIC WRITE because a request of
+ *   that kind had that PSN: Linux repeats them without their address (wire-format 9.4).
+ * - What is answered again stands in line with what was accepted in this burst, so answers leave in
+ *   the order of the requests; what still waits for its first answer is not answered twice.
  */
 
-import { DUPLICATE_FORGED, PASS } from '../fault.ts'
-import { count, type State } from '../state.ts'
-import { answerDuplicate } from '../transport/acknowledge.ts'
+import { DUPLICATE, DUPLICATE_FORGED, DUPLICATE_FORGOTTEN, type Fault, PASS } from '../fault.ts'
+import { READ_PACKETS } from '../limits.ts'
+import { count, type State, touch } from '../state.ts'
+import { answerDuplicate, isWithheld } from '../transport/acknowledge.ts'
 import { packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
-import { type QueuePair, recall } from '../transport/queue-pair.ts'
-import { has, type OpcodeRow, PERSIST, READ } from '../wire/opcode.ts'
+import {
+  KIND_ATOMIC,
+  KIND_ATOMIC_WRITE,
+  KIND_FLUSH,
+  KIND_READ,
+  kindOf,
+  type QueuePair,
+  recall,
+  type SavedRequest,
+  savedAt,
+} from '../transport/queue-pair.ts'
+import {
+  ATOMIC,
+  ATOMIC_WRITE,
+  FLUSH,
+  has,
+  type OpcodeRow,
+  PERSIST,
+  QUERY,
+  READ,
+  WRITE,
+} from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readPweth } from '../wire/persist.ts'
-import { readReth } from '../wire/reth.ts'
+import { type Reth, readReth } from '../wire/reth.ts'
+import { isKnown } from './operation.ts'
+import { addOrdered } from './ordered.ts'
+import { repeatQuery } from './query.ts'
 import { receiveRead } from './read.ts'
 import { answerRecord } from './receipt.ts'
 
+/** Answers it, or does not. DUPLICATE, or DUPLICATE_FORGOTTEN if nothing is known to answer with. */
 export function receiveDuplicate(
   state: State,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
-): void {
-  if (has(row.properties, READ)) {
-    repeatRead(state, qp, packet, row)
-    return
+): Fault {
+  const is = row.properties
+  if (has(is, READ)) return repeatRead(state, qp, packet, row)
+  if (has(is, ATOMIC)) return repeatAtomic(state, qp, packet.psn)
+  if (has(is, FLUSH)) return repeatDone(state, qp, packet.psn, KIND_FLUSH)
+  if (has(is, ATOMIC_WRITE)) return repeatDone(state, qp, packet.psn, KIND_ATOMIC_WRITE)
+  if (has(is, QUERY)) return repeatQuery(state, qp, packet, row)
+  if (has(is, PERSIST) && row.begins) repeatReceipt(state, qp, packet, row)
+  if (has(is, WRITE) && row.begins && qp.speaksPersist) repeatRecord(state, qp, packet, row)
+  const waits = qp.unanswered > 0 && !qp.stream.accepted
+  if (!waits && !isWithheld(state.answers, qp)) {
+    answerDuplicate(state.answers, qp, packet.psn)
+    return DUPLICATE
   }
-  if (has(row.properties, PERSIST) && row.begins) repeatReceipt(state, qp, packet, row)
-  answerDuplicate(state.answers, qp, packet.psn)
+  // Answers in front of it come first.
+  qp.repeatDue = packet.psn
+  touch(state, qp)
+  return DUPLICATE
 }
 
-/** A READ again: its response, or a part of it, was lost. It must lie wholly in the past. */
-function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
-  readReth(state.reth, state.bytes, packet.bthAt + row.rethAt)
-  const packets = packetsOf(state.reth.length, qp.pathMtu)
-  if (packets > psnDistance(qp.expectedPsn, packet.psn)) return
+/** Is the request of that PSN waiting for its first answer? */
+function isWaiting(state: State, qp: QueuePair, psn: number): boolean {
+  for (let i = 0; i < state.orderedCount; i++) {
+    const item = state.ordered[i]!
+    if (item.qp === qp && item.psn === psn && !item.again) return true
+  }
+  return false
+}
+
+/** A READ again: its response, or a part of it, was lost. */
+function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  const reth = state.reth
+  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  const saved = savedAround(qp, packet.psn)
+  if (saved === null || !isPart(qp, saved, packet.psn, reth)) return DUPLICATE_FORGOTTEN
+  if (isWaiting(state, qp, saved.psn)) return DUPLICATE
+  const stream = qp.stream
+  if (stream.active) {
+    const begun = psnDistance(packet.psn, saved.psn)
+    if (saved.psn === stream.savedPsn) {
+      // The peer lost what came from here on.
+      stream.psn = packet.psn
+      stream.from = stream.savedFrom + begun * qp.pathMtu
+      stream.length = reth.length
+      stream.packets = packetsOf(reth.length, qp.pathMtu)
+      stream.sent = 0
+      return DUPLICATE
+    }
+  }
+  // One long READ at a time.
+  if (stream.accepted && saved.packets > READ_PACKETS) return DUPLICATE_FORGOTTEN
   const fault = receiveRead(state, qp, packet, row, true)
-  if (fault !== PASS) count(state, fault)
+  return fault === PASS ? DUPLICATE : DUPLICATE_FORGOTTEN
+}
+
+/** The READ that has a response of that PSN, if it is still kept. */
+function savedAround(qp: QueuePair, psn: number): SavedRequest | null {
+  for (let i = 0; i < qp.saved.length; i++) {
+    const one = qp.saved[i]!
+    if (one.kind === KIND_READ && psnDistance(psn, one.psn) < one.packets) return one
+  }
+  return null
+}
+
+/** Does the READ in `reth` ask for what that one asked for from that PSN on, and no more? */
+function isPart(qp: QueuePair, saved: SavedRequest, psn: number, reth: Reth): boolean {
+  const begun = psnDistance(psn, saved.psn) * qp.pathMtu
+  if (saved.length === 0) return reth.length === 0
+  if (reth.rkey !== saved.rkey || reth.length === 0) return false
+  const ahead = (reth.vaHigh - saved.vaHigh) * 2 ** 32 + (reth.vaLow - saved.vaLow)
+  return ahead === begun && reth.length <= saved.length - begun
+}
+
+function repeatAtomic(state: State, qp: QueuePair, psn: number): Fault {
+  if (isWaiting(state, qp, psn)) return DUPLICATE
+  const saved = savedAt(qp, psn, KIND_ATOMIC)
+  if (saved === null) return DUPLICATE_FORGOTTEN
+  addOrdered(state, qp, KIND_ATOMIC, psn, null, true).originalAt = saved.originalAt
+  return DUPLICATE
+}
+
+/** FLUSH or ATOMIC WRITE: what it asked for is done. */
+function repeatDone(state: State, qp: QueuePair, psn: number, kind: number): Fault {
+  if (isWaiting(state, qp, psn)) return DUPLICATE
+  if (kindOf(qp, psn) !== kind) return DUPLICATE_FORGOTTEN
+  addOrdered(state, qp, kind, psn, null, true)
+  return DUPLICATE
 }
 
 /** A record again: the same receipt again, if it is the same operation. */
@@ -55,5 +156,18 @@ function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
     answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, status, copies)
   } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {
     count(state, DUPLICATE_FORGED)
+  } else if (isKnown(state, qp, pweth.operationHigh, pweth.operationLow)) {
+    // Too long ago for the queue pair, but not for the table.
+    answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, 0, pweth.wait)
   }
+}
+
+/** A plain WRITE of a record again: it has operation 0, and was durable if it is remembered. */
+function repeatRecord(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
+  const reth = state.reth
+  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  const lastPsn = psnAdd(packet.psn, packetsOf(reth.length, qp.pathMtu) - 1)
+  const place = recall(qp, lastPsn, 0, 0)
+  if (place < 0 || qp.rememberedStatus[place] !== 0) return
+  answerRecord(state, qp, lastPsn, 0, 0, 0, qp.rememberedCopies[place]!)
 }

@@ -11,30 +11,43 @@ import { run } from '../command-list.ts'
 import { commitGroup } from '../commit/commit.ts'
 import { repairGroup } from '../commit/repair.ts'
 import { PASS } from '../fault.ts'
-import { BURST_FRAMES, TRANSMIT_FRAMES } from '../limits.ts'
+import { BURST_FRAMES } from '../limits.ts'
 import type { State } from '../state.ts'
-import { answerAck } from '../transport/acknowledge.ts'
+import { answerAck, answerDuplicate, isWithheld, roomFor } from '../transport/acknowledge.ts'
+import { STATE_OPEN } from '../transport/queue-pair.ts'
+import { noteFence, runBurst } from './burst.ts'
 import { rememberGroup } from './receipt.ts'
-import { runPrelude } from './write.ts'
 
-/** Sends the receive-ACKs that are due, but for queue pairs whose READs must be answered first. */
+/**
+ * Sends the receive-ACKs that are due, but for queue pairs with operations that must be answered
+ * first, or with stores that must be durable first.
+ */
 export function sendAcks(state: State): void {
   for (let i = 0; i < state.touchedCount; i++) {
     const qp = state.touched[i]!
-    if (qp.ackDue && qp.readsWaiting === 0) answerAck(state.answers, qp)
+    if ((!qp.ackDue && qp.repeatDue < 0) || qp.state !== STATE_OPEN) continue
+    if (qp.unanswered > 0 || isWithheld(state.answers, qp)) continue
+    if (qp.ackDue) answerAck(state.answers, qp)
+    else answerDuplicate(state.answers, qp, qp.repeatDue)
+    qp.repeatDue = -1
   }
 }
 
 /** Commits the group as it stands. */
 export function commitNow(state: State): void {
   const commit = state.commit
-  if (state.plainWrites > 0) runPrelude(state)
+  if (state.stores > 0) runBurst(state)
   sendAcks(state)
   if (commit.count === 0) return
-  if (state.answers.used > TRANSMIT_FRAMES - BURST_FRAMES) runPrelude(state)
+  if (roomFor(state.answers) < BURST_FRAMES) runBurst(state)
+  // Its first fence covers what was stored before, and every acknowledgement in it stands behind.
+  const fences = state.list.fences
+  noteFence(state)
   commitGroup(commit)
   let failed = commit.closed !== PASS
+  if (failed) state.list.fences = fences
   for (let i = 0; i < commit.count; i++) if (commit.items[i]!.failedStage >= 0) failed = true
+  state.answers.groups += 1
   if (failed) repairGroup(commit, state.examination)
   rememberGroup(state)
   for (let i = 0; i < commit.count; i++) {

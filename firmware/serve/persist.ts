@@ -12,7 +12,7 @@
  *   it is stored.
  */
 
-import { compare, copy, resultOf } from '../command-list.ts'
+import { compare, copy, resultOf, run } from '../command-list.ts'
 import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
@@ -24,6 +24,7 @@ import {
   LEVEL,
   MESSAGE_LENGTH,
   NOT_ARMED,
+  NOT_DURABLE,
   PASS,
   PERSIST_HEADER,
   READ_ONLY,
@@ -33,9 +34,11 @@ import {
 } from '../fault.ts'
 import { ARMED, EQUAL, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import {
-  accessFault,
   FIXED_LENGTH,
-  findRegion,
+  KIND_BYTES,
+  PLACEMENT_LOCAL,
+  PLACEMENT_RELAY,
+  PLACEMENT_THROUGH,
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
@@ -53,11 +56,16 @@ import {
   readPweth,
 } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
+import { accessOf } from './access.ts'
+import { refuseQueuePair, runBurst, store, withhold, withholdRecord } from './burst.ts'
 import { commitNow } from './group.ts'
+import { clientOf, isRepetition } from './operation.ts'
+import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
+import { acceptRelay, relayReady } from './relay.ts'
 import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
+import { acceptThrough, hostFault } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
-import { runPrelude } from './write.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
 export function receivePersist(
@@ -68,22 +76,35 @@ export function receivePersist(
   now: number,
 ): Fault {
   const message = state.messages[qp.index]!
-  let payloadTo = 0
   if (row.begins) {
     const fault = beginPersist(state, qp, message, packet, row)
     if (fault !== PASS) return fault
+    if (message.placed) return takePlaced(state, qp, message, packet, row, now)
     if (row.ends) {
       advance(qp, packet, 1, true)
       touch(state, qp)
       endPersist(state, qp, message, packet.payloadAt)
       return PASS
     }
-    openMessage(state, qp, message.length * message.carried, now)
+    openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried, now)
   }
+  if (message.placed) return takePlaced(state, qp, message, packet, row, now)
+  return gather(state, qp, message, packet, row, now)
+}
+
+/** One packet of a message of several, with room for all of it. */
+export function gather(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
   const ends = row.ends
   const left = qp.messageLeft - packet.payloadLength
   if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
-  payloadTo = qp.messageTo
+  const payloadTo = qp.messageTo
   if (qp.staging >= 0) copy(state.list, packet.payloadAt, payloadTo, packet.payloadLength)
   qp.messageTo = payloadTo + packet.payloadLength
   qp.messageLeft = left
@@ -116,11 +137,19 @@ function beginPersist(
   const total = reth.length * (pweth.carried ? pweth.furtherCopies + 1 : 1)
   const left = total - packet.payloadLength
   if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
-  const region = findRegion(state.regions, reth.rkey)
-  const fault = accessFault(region, qp.protectionDomain, WRITE_PERSIST)
+  const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
+  const region = state.accessed
   if (fault !== PASS) return fault
-  const form = addressFault(state, qp, region!, packet, row)
+  message.placed = region!.kind === KIND_BYTES
+  const form = message.placed
+    ? placeBytes(state, qp, region!)
+    : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
+  if (region!.placement === PLACEMENT_RELAY) {
+    const ready = relayReady(state, region!)
+    if (ready !== PASS) return ready
+  }
+  message.plain = false
   message.region = region
   message.slot = reth.vaHigh
   message.length = reth.length
@@ -129,8 +158,39 @@ function beginPersist(
   message.operationHigh = pweth.operationHigh
   message.operationLow = pweth.operationLow
   message.carried = pweth.carried ? region!.copies : 1
+  qp.messageLeft = total
   message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
-  qp.messageFault = storageFault(state, message, region!)
+  qp.messageFault = message.placed
+    ? placedFault(state, message.wait)
+    : storageFault(state, message, region!)
+  return PASS
+}
+
+/** One packet into a region of bytes: stored at once, unless it is refused at its end. */
+function takePlaced(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const length = packet.payloadLength
+  const left = qp.messageLeft - length
+  if (row.ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
+  const fault = qp.messageFault
+  if (fault === PASS && length > 0) {
+    withhold(state, qp, packet.psn)
+    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, length)
+  }
+  qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
+  qp.messageTo += length
+  qp.messageLeft = left
+  qp.lastPacketUs = now
+  advance(qp, packet, 1, row.ends)
+  touch(state, qp)
+  if (row.ends && fault === PASS) endPlaced(state, qp, message)
+  else if (row.ends) refuse(state, qp, message, fault)
   return PASS
 }
 
@@ -155,10 +215,9 @@ function addressFault(
   const extension = state.extension
   for (let c = 1; c < region.copies; c++) {
     readReth(extension, state.bytes, at)
-    const other = findRegion(state.regions, extension.rkey)
-    const fault = accessFault(other, qp.protectionDomain, WRITE_PERSIST)
+    const fault = accessOf(state, qp, extension.rkey, WRITE_PERSIST)
     if (fault !== PASS) return fault
-    if (other !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
+    if (state.accessed !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
     if (!namesCopy(extension.vaLow, c) || extension.length !== reth.length) return BOUNDS
     at += ADDRESS_EXTENSION_BYTES
   }
@@ -170,7 +229,7 @@ function namesCopy(vaLow: number, copy: number): boolean {
 }
 
 /** What storage has against the record; it is refused by a status, and the queue pair lives. */
-function storageFault(state: State, message: PersistMessage, region: Region): Fault {
+export function storageFault(state: State, message: PersistMessage, region: Region): Fault {
   if (message.slot >= region.slots) return SLOT
   if (message.length > region.capacity) return RECORD_LENGTH
   if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
@@ -182,14 +241,23 @@ function storageFault(state: State, message: PersistMessage, region: Region): Fa
 
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
 function healthFault(state: State, region: Region): Fault {
+  // The health that counts is the other DPU's, and it is asked there.
+  if (region.placement === PLACEMENT_RELAY) return PASS
   if (state.commit.closed !== PASS) return state.commit.closed
   if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
-  return region.unsettled > 0 ? READ_ONLY : PASS
+  if (region.unsettled > 0) return READ_ONLY
+  return region.placement === PLACEMENT_LOCAL ? PASS : hostFault(state, region)
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
-function openMessage(state: State, qp: QueuePair, total: number, now: number): void {
-  qp.message = MESSAGE_PERSIST
+export function openMessage(
+  state: State,
+  qp: QueuePair,
+  kind: number,
+  total: number,
+  now: number,
+): void {
+  qp.message = kind
   qp.messageLeft = total
   qp.staging = -1
   qp.messageTo = 0
@@ -203,7 +271,16 @@ function openMessage(state: State, qp: QueuePair, total: number, now: number): v
 }
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
-function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+export function endPersist(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+): void {
+  if (isRepetition(state, qp, message, qp.messageFault === PASS ? dataAt : 0)) {
+    releaseStaging(state, qp)
+    return
+  }
   let fault = qp.messageFault
   // The health may have changed since the first packet.
   if (fault === PASS) fault = healthFault(state, message.region!)
@@ -215,6 +292,18 @@ function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt
   }
   const commit = state.commit
   const region = message.region!
+  if (region.placement === PLACEMENT_RELAY) {
+    fault = acceptRelay(state, qp, message, dataAt)
+    releaseStaging(state, qp)
+    if (fault !== PASS) refuse(state, qp, message, fault)
+    return
+  }
+  if (region.placement === PLACEMENT_THROUGH) {
+    fault = acceptThrough(state, qp, message, dataAt)
+    releaseStaging(state, qp)
+    if (fault !== PASS) refuse(state, qp, message, fault)
+    return
+  }
   const full = commit.count === commit.usableLanes
   if (full || groupHolds(state.group, commit, region, message.slot)) {
     commitNow(state)
@@ -239,30 +328,42 @@ function endPersist(state: State, qp: QueuePair, message: PersistMessage, dataAt
   item.operationLow = message.operationLow
   item.owner = qp.index
   item.psn = message.lastPsn
+  // A plain WRITE has no operation that could end a range of several.
+  if (message.plain) qp.segment += 1
   item.segment = qp.segment
+  if (message.plain) qp.segment += 1
   item.staging = qp.staging
+  item.plain = message.plain
+  item.client = clientOf(state, qp, message)
   qp.staging = -1
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)
+  if (message.plain) withholdRecord(state, qp, message.lastPsn)
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
 function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
   const list = state.list
+  // Alone in the list: what fails there is run around, and leaves no results.
+  if (state.stores > 0) runBurst(state)
   const first = list.count
   for (let c = 1; c < message.carried; c++) {
     compare(list, dataAt, dataAt + c * message.length, message.length)
   }
-  runPrelude(state)
+  run(list)
   for (let c = 1; c < message.carried; c++) {
     if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
   }
   return PASS
 }
 
-/** Refuses the record by a status; what was acknowledged before stays so. */
+/** Refuses the record by a status, or a plain WRITE of it; what was acknowledged before stays so. */
 function refuse(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
+  if (message.plain) {
+    refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)
+    return
+  }
   count(state, fault)
   qp.segment += 1
   const { lastPsn, operationHigh, operationLow } = message

@@ -2,44 +2,30 @@
  * RDMA READ: bytes of a plain region, records, and images of copies (P1-28, D-15; IBTA 9.7.5).
  *
  * What always holds:
- * - A READ is answered after the records of its burst are committed, so it sees what the same
- *   connection wrote before, and never a copy that is being written: no dirty read (I6).
+ * - A READ is an ordered operation (passes.ts): it is answered after the records of its burst are
+ *   committed, so it sees what the same connection wrote before, and never a copy that is being
+ *   written: no dirty read (I6). What the connection stored before is durable by then.
  * - A record is served from a copy whose check code was verified just now; the first valid one in
  *   write order. A record of which no copy is valid, or that is on the list of the lost, fails the
  *   READ of its data, and shows an all-zero header in the settled view: loss is always explicit.
  * - Responses leave in PSN order, and no acknowledgement overtakes them.
+ * - A READ of more than READ_PACKETS packets is answered in turns (stream.ts). Everything else is
+ *   answered in one piece.
  */
 
 import { compare, copy, run } from '../command-list.ts'
 import { firstCopy, heldIntent } from '../commit/commit.ts'
 import { examineCopies, sequenceAfter } from '../commit/examine.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import {
-  BOUNDS,
-  FAULTS,
-  type Fault,
-  MESSAGE_LENGTH,
-  PASS,
-  UNREADABLE,
-  UNSETTLED_READ,
-} from '../fault.ts'
-import { NVDIMM_SPACE } from '../hal.ts'
-import { READ_BYTES_MAX } from '../limits.ts'
-import {
-  accessFault,
-  byteOffset,
-  findRegion,
-  KIND_BYTES,
-  REMOTE_READ,
-  type Region,
-  slotAddress,
-} from '../memory/region.ts'
+import { BOUNDS, type Fault, MESSAGE_LENGTH, PASS, UNSETTLED_READ } from '../fault.ts'
+import { READ_PACKETS } from '../limits.ts'
+import { byteOffset, KIND_BYTES, REMOTE_READ, type Region, slotAddress } from '../memory/region.ts'
 import { isLost } from '../memory/superblock.ts'
 import { ZEROS_AT } from '../memory-map.ts'
-import { count, type State, touch, type WaitingRead } from '../state.ts'
-import { answer, beginFrame, endFrame, writeAck } from '../transport/acknowledge.ts'
-import { packetsOf, psnAdd } from '../transport/psn.ts'
-import { noteRead, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import type { Ordered, State } from '../state.ts'
+import { beginFrame, endFrame, ownerOf, roomFor, writeAck } from '../transport/acknowledge.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
+import { KIND_READ, nextSaved, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
 import {
@@ -50,8 +36,11 @@ import {
   RC_READ_RESPONSE_ONLY,
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { readReth } from '../wire/reth.ts'
-import { failQueuePair } from './staging.ts'
+import { type Reth, readReth } from '../wire/reth.ts'
+import { accessOf } from './access.ts'
+import { refuseQueuePair, runBurst } from './burst.ts'
+import { addOrdered, addResponse, ORDERED_READ } from './ordered.ts'
+import { firstShown } from './through.ts'
 import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from './view.ts'
 
 /** Where the bytes of one READ lie: up to `end` at `from`, zeros behind. */
@@ -69,11 +58,12 @@ const source: Source = { from: 0, end: 0, offset: 0 }
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
 function rangeFault(state: State, qp: QueuePair): Fault {
   const reth = state.reth
-  if (reth.length > READ_BYTES_MAX) return MESSAGE_LENGTH
+  state.accessed = null
+  if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
   if (reth.length === 0) return PASS
-  const region = findRegion(state.regions, reth.rkey)
-  const fault = accessFault(region, qp.protectionDomain, REMOTE_READ)
+  const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
   if (fault !== PASS) return fault
+  const region = state.accessed as Region | null
   if (region!.kind === KIND_BYTES) {
     return byteOffset(region!, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
   }
@@ -99,72 +89,100 @@ export function receiveRead(
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   const fault = rangeFault(state, qp)
   if (fault !== PASS) return fault
-  const read = state.reads[state.readsCount]!
-  read.qp = qp
-  read.region = findRegion(state.regions, reth.rkey)
-  read.vaHigh = reth.vaHigh
-  read.vaLow = reth.vaLow
-  read.length = reth.length
-  read.psn = packet.psn
-  read.again = again
-  state.readsCount += 1
-  if (qp.readsWaiting === 0) qp.ackLimit = psnAdd(packet.psn, -1)
-  qp.readsWaiting += 1
-  if (!again) {
-    noteRead(qp, packet.psn)
-    advance(qp, packet, packetsOf(reth.length, qp.pathMtu), true)
-    // The response is the acknowledgement, of everything before it too (wire-format 3.6).
-    qp.ackDue = false
-  }
-  touch(state, qp)
+  const region = state.accessed
+  if (!again) save(qp, packet, reth)
+  const item = again
+    ? addOrdered(state, qp, ORDERED_READ, packet.psn, region, true)
+    : addResponse(state, qp, KIND_READ, packet, region)
+  item.vaHigh = reth.vaHigh
+  item.vaLow = reth.vaLow
+  item.length = reth.length
+  item.form = reth.rkey
+  // From now on no request behind it is taken.
+  if (isLong(qp, region, reth.length)) qp.stream.accepted = true
   return PASS
 }
 
-/** Answers every READ that waits, in the order in which they came. */
-export function serveReads(state: State): void {
-  const reads = state.readsCount
-  if (reads > 0) run(state.list)
-  for (let i = 0; i < reads; i++) {
-    const read = state.reads[i]!
-    const qp = read.qp
-    if (qp.state === STATE_OPEN) serveRead(state, read)
-    qp.readsWaiting -= 1
-    if (qp.readsWaiting > 0) qp.ackLimit = psnAdd(nextReadPsn(state, i, qp), -1)
-  }
-  state.readsCount = 0
+/** Accepts the PSNs of its responses, and keeps what a duplicate is compared with. */
+function save(qp: QueuePair, packet: Packet, reth: Reth): void {
+  const packets = packetsOf(reth.length, qp.pathMtu)
+  const saved = nextSaved(qp)
+  saved.kind = KIND_READ
+  saved.psn = packet.psn
+  saved.packets = packets
+  saved.rkey = reth.rkey
+  saved.vaHigh = reth.vaHigh
+  saved.vaLow = reth.vaLow
+  saved.length = reth.length
+  advance(qp, packet, packets, true)
 }
 
-function nextReadPsn(state: State, after: number, qp: QueuePair): number {
-  for (let i = after + 1; i < state.readsCount; i++) {
-    if (state.reads[i]!.qp === qp) return state.reads[i]!.psn
-  }
-  return qp.expectedPsn
+/** Is that READ one that is answered in turns? */
+export function isLong(qp: QueuePair, region: Region | null, length: number): boolean {
+  if (region === null || region.kind !== KIND_BYTES) return false
+  return packetsOf(length, qp.pathMtu) > READ_PACKETS
 }
 
-function serveRead(state: State, read: WaitingRead): void {
-  const region = read.region
+/** From now on the responses to that READ are due: its first byte is at `from`. */
+function beginStream(qp: QueuePair, item: Ordered, from: number): void {
+  const stream = qp.stream
+  stream.active = true
+  stream.savedPsn = item.psn
+  stream.savedFrom = from
+  stream.psn = item.psn
+  stream.packets = packetsOf(item.length, qp.pathMtu)
+  stream.sent = 0
+  stream.length = item.length
+  stream.from = from
+  stream.msn = item.msn
+  stream.rkey = item.form
+}
+
+/** Answers a READ whose turn has come, or begins to. */
+export function serveRead(state: State, item: Ordered): void {
+  const { qp, region } = item
   source.end = 0
   source.offset = 0
   source.from = -1
-  let fault: Fault = PASS
-  if (read.length > 0 && region !== null) fault = findSource(state, read, region)
-  if (fault === PASS && !respond(state, read)) fault = UNREADABLE
-  if (fault === PASS) return
-  count(state, fault)
-  if (read.again) return
-  answer(state.answers, read.qp, read.psn, FAULTS[fault]!.code)
-  failQueuePair(state, read.qp)
-  run(state.list)
+  if (region !== null && region.kind === KIND_BYTES) {
+    source.from = region.base
+    source.end = region.areaBytes
+    source.offset = byteOffset(region, item.vaHigh, item.vaLow, item.length)
+    if (isLong(qp, region, item.length)) {
+      beginStream(qp, item, source.from + source.offset)
+      state.streaming = true
+      return
+    }
+    checkReadable(state, qp, item.psn, source.from + source.offset, item.length)
+  } else if (region !== null) {
+    // What stands in the list is not to be mixed with what the examination runs.
+    runBurst(state)
+    const fault = qp.state === STATE_OPEN ? findRecord(state, item, region) : PASS
+    if (fault !== PASS) {
+      refuseQueuePair(state, qp, item.psn, fault)
+      return
+    }
+  }
+  respond(state, item)
 }
 
-/** Finds where the bytes are, and verifies the copy that is served. */
-function findSource(state: State, read: WaitingRead, region: Region): Fault {
-  if (region.kind === KIND_BYTES) {
-    source.from = NVDIMM_SPACE + region.at
-    source.end = region.areaBytes
-    source.offset = byteOffset(region, read.vaHigh, read.vaLow, read.length)
-    return readable(state, source.from + source.offset, read.length) ? PASS : UNREADABLE
-  }
+/** Has every byte delivered once, on behalf of that PSN: where one cannot be, it is refused. */
+export function checkReadable(
+  state: State,
+  qp: QueuePair,
+  psn: number,
+  from: number,
+  length: number,
+): void {
+  const list = state.list
+  list.owner = ownerOf(qp, psn)
+  compare(list, from, from, length)
+  list.owner = 0
+  state.stores += 1
+}
+
+/** Finds where the bytes of a record are, and verifies the copy that is served. */
+function findRecord(state: State, read: Ordered, region: Region): Fault {
   const view = viewOf(read.vaLow)
   const slot = read.vaHigh
   source.offset = offsetOf(read.vaLow)
@@ -189,7 +207,8 @@ export function settledCopy(state: State, region: Region, slot: number): number 
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
   const held = heldIntent(state.commit.held, region, slot)
-  for (let c = firstCopy(state.commit, region, slot); c < region.copies; c++) {
+  const first = Math.max(firstCopy(state.commit, region, slot), firstShown(state, region, slot))
+  for (let c = first; c < region.copies; c++) {
     examineCopies(list, words, examination, region, slot, c, c + 1)
     const { valid, header } = examination.copies[c]!
     if (valid && (held === null || !sequenceAfter(held, header))) return c
@@ -197,24 +216,20 @@ export function settledCopy(state: State, region: Region, slot: number): number 
   return -1
 }
 
-/**
- * Sends the response packets. False if the medium could not deliver; the responses stop where it
- * did, and the NAK of the caller says so.
- */
-function respond(state: State, read: WaitingRead): boolean {
+/** Sends the response packets; what fails on the way has been refused. */
+function respond(state: State, read: Ordered): void {
   const qp = read.qp
-  const answers = state.answers
   const packets = packetsOf(read.length, qp.pathMtu)
-  answers.failed = false
-  for (let i = 0; i < packets && !answers.failed; i++) {
+  for (let i = 0; i < packets; i++) {
+    if (roomFor(state.answers) === 0) runBurst(state)
+    if (qp.state !== STATE_OPEN) return
     const at = i * qp.pathMtu
     const length = Math.min(qp.pathMtu, read.length - at)
     respondPacket(state, read, i, packets, source.offset + at, length)
   }
-  return run(state.list) < 0 && !answers.failed
 }
 
-/** Can every byte be delivered? Asked before the first response leaves. */
+/** Can every byte be delivered? The list is empty when this is asked. */
 function readable(state: State, from: number, length: number): boolean {
   compare(state.list, from, from, length)
   return run(state.list) < 0
@@ -222,27 +237,44 @@ function readable(state: State, from: number, length: number): boolean {
 
 function respondPacket(
   state: State,
-  read: WaitingRead,
+  read: Ordered,
   index: number,
   packets: number,
   offset: number,
   length: number,
 ): void {
-  const qp = read.qp
-  const answers = state.answers
-  const first = index === 0
-  const last = index === packets - 1
-  let opcode = RC_READ_RESPONSE_MIDDLE
-  if (first) opcode = last ? RC_READ_RESPONSE_ONLY : RC_READ_RESPONSE_FIRST
-  else if (last) opcode = RC_READ_RESPONSE_LAST
-  const pad = -length & 3
-  const headers = first || last ? AETH_BYTES : 0
-  const behind = headers + length + pad
-  const end = beginFrame(answers, qp, opcode, psnAdd(read.psn, index), behind, pad)
-  if (headers > 0) writeAck(qp, answers.bytes, end)
-  const at = end + headers
   const held = source.from < 0 ? 0 : Math.min(length, Math.max(0, source.end - offset))
-  if (held > 0) copy(state.list, source.from + offset, at, held)
+  const psn = psnAdd(read.psn, index)
+  const opcode = responseOpcode(index, packets)
+  sendResponse(state, read.qp, opcode, psn, read.msn, source.from + offset, held, length)
+}
+
+/** The opcode of response `index` of so many. */
+export function responseOpcode(index: number, packets: number): number {
+  if (packets === 1) return RC_READ_RESPONSE_ONLY
+  if (index === 0) return RC_READ_RESPONSE_FIRST
+  return index === packets - 1 ? RC_READ_RESPONSE_LAST : RC_READ_RESPONSE_MIDDLE
+}
+
+/** One response of `length` bytes: `held` of them at `from`, zeros behind. */
+export function sendResponse(
+  state: State,
+  qp: QueuePair,
+  opcode: number,
+  psn: number,
+  msn: number,
+  from: number,
+  held: number,
+  length: number,
+): void {
+  const answers = state.answers
+  const pad = -length & 3
+  const headers = opcode === RC_READ_RESPONSE_MIDDLE ? 0 : AETH_BYTES
+  const behind = headers + length + pad
+  const end = beginFrame(answers, qp, opcode, psn, behind, pad)
+  if (headers > 0) writeAck(answers.bytes, end, msn)
+  const at = end + headers
+  if (held > 0) copy(state.list, from, at, held)
   if (length + pad > held) copy(state.list, ZEROS_AT, at + held, length + pad - held)
   endFrame(answers, qp, end, behind)
 }

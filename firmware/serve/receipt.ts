@@ -11,8 +11,9 @@
  */
 
 import type { GroupItem } from '../commit/commit.ts'
-import { FAULTS, PASS } from '../fault.ts'
+import { FAULTS, NOT_DURABLE, PASS } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
+import { PLACEMENT_BYPASS, PLACEMENT_LOCAL, type Region } from '../memory/region.ts'
 import { count, type State } from '../state.ts'
 import {
   answerPersist,
@@ -21,12 +22,22 @@ import {
   type PersistRange,
 } from '../transport/acknowledge.ts'
 import { psnDistance } from '../transport/psn.ts'
-import { type QueuePair, remember } from '../transport/queue-pair.ts'
+import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
+import {
+  MECHANISM_CPU_FLUSH,
+  MECHANISM_LOCAL_FLUSH,
+  MECHANISM_LSB_READ,
+} from '../wire/persist-ack.ts'
+import { refuseQueuePair } from './burst.ts'
 
 /** A bitmap names at most 256 PSNs, and so does a range (wire-format 7.3). */
 const RANGE_PSNS = 256
 
 const NO_RANGE = -1
+
+/** Copies and mechanism in one byte. */
+const COPIES_MASK = 15
+const MECHANISM_SHIFT = 4
 
 export function blankRange(): PersistRange {
   return {
@@ -38,11 +49,28 @@ export function blankRange(): PersistRange {
     status: 0,
     flags: PERSIST_ALL,
     copies: 0,
+    mechanism: MECHANISM_LOCAL_FLUSH,
     segment: 0,
   }
 }
 
-/** Answers for one record alone: a refusal, a late success, or a repetition. */
+/** How a record that lies so became durable (P2-15, P2-24). */
+export function mechanismOf(placement: number): number {
+  if (placement === PLACEMENT_LOCAL) return MECHANISM_LOCAL_FLUSH
+  return placement === PLACEMENT_BYPASS ? MECHANISM_LSB_READ : MECHANISM_CPU_FLUSH
+}
+
+/** Durable copies with their mechanism, as they are remembered in one byte. */
+export function packCopies(copies: number, mechanism: number): number {
+  return copies | (mechanism << MECHANISM_SHIFT)
+}
+
+/** Likewise, for a region's record. */
+export function copiesIn(region: Region, copies: number): number {
+  return packCopies(copies, mechanismOf(region.placement))
+}
+
+/** Answers for one record alone, `copies` as remembered: a refusal, a late success, again. */
 export function answerRecord(
   state: State,
   qp: QueuePair,
@@ -59,21 +87,26 @@ export function answerRecord(
   range.operationLow = operationLow
   range.records = 1
   range.status = status
-  range.flags = status === 0 ? PERSIST_ALL : copies > 0 ? PERSIST_DEGRADED : 0
-  range.copies = copies
+  range.copies = copies & COPIES_MASK
+  range.mechanism = copies >> MECHANISM_SHIFT || MECHANISM_LOCAL_FLUSH
+  range.flags = status === 0 ? PERSIST_ALL : range.copies > 0 ? PERSIST_DEGRADED : 0
   answerPersist(state.answers, qp, range, state.incarnation)
 }
 
 /** Appends the PERSIST_ACKs of the records that wait for exactly so many durable copies. */
 export function acknowledgeCopies(state: State, copies: number): void {
   const commit = state.commit
+  let plain = false
   state.rangeCount = 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     const due = item.fault === PASS && item.wait === copies && item.wantsAck
-    if (due) addToRange(state, item, copies)
+    const open = state.queuePairs.places[item.owner]!.state === STATE_OPEN
+    if (item.plain) plain = true
+    if (due && open) addToRange(state, item, copies)
     else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
   }
+  if (plain) releaseRecords(state, copies)
   for (let r = 0; r < state.rangeCount; r++) {
     const qp = state.rangeOwner[r]!
     state.openRange[qp.index] = NO_RANGE
@@ -81,12 +114,28 @@ export function acknowledgeCopies(state: State, copies: number): void {
   }
 }
 
+/** Answers that are composed now stand behind so many copies of every plain WRITE of a record. */
+function releaseRecords(state: State, copies: number): void {
+  const { commit, answers, queuePairs } = state
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.plain) queuePairs.places[item.owner]!.recordAt = -1
+  }
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    const done = item.fault === PASS && item.wait <= copies
+    if (item.plain && !done) queuePairs.places[item.owner]!.recordAt = answers.groups
+  }
+}
+
 function addToRange(state: State, item: GroupItem, copies: number): void {
   const open = state.openRange[item.owner]!
+  const mechanism = mechanismOf(item.region.placement)
   let range = state.ranges[open === NO_RANGE ? state.rangeCount : open]!
   const apart =
     open === NO_RANGE ||
     range.segment !== item.segment ||
+    range.mechanism !== mechanism ||
     psnDistance(item.psn, range.firstPsn) >= RANGE_PSNS
   if (apart) {
     range = state.ranges[state.rangeCount]!
@@ -99,6 +148,7 @@ function addToRange(state: State, item: GroupItem, copies: number): void {
     range.status = 0
     range.flags = PERSIST_ALL
     range.copies = copies
+    range.mechanism = mechanism
   }
   range.lastPsn = item.psn
   range.operationHigh = item.operationHigh
@@ -114,12 +164,14 @@ export function rememberGroup(state: State): void {
     const qp = state.queuePairs.places[item.owner]!
     const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code
-    const copies = taken ? item.wait : item.durable
+    const copies = copiesIn(item.region, taken ? item.wait : item.durable)
     if (!taken) count(state, item.fault)
     remember(qp, item.psn, item.operationHigh, item.operationLow, status, copies)
     const inRange = item.failedStage < 0 && item.fault === PASS
     if (inRange || item.acknowledged) continue
     if (!taken) qp.segment += 1
+    if (!taken && item.plain) refuseQueuePair(state, qp, item.psn, NOT_DURABLE)
+    if (qp.state !== STATE_OPEN) continue
     if (taken && !item.wantsAck) continue
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)

@@ -12,11 +12,17 @@ import { REGIONS, SCRUB_RECORDS } from '../limits.ts'
 import { KIND_RECORDS, type Region } from '../memory/region.ts'
 import { lostCount, writeSuperblock } from '../memory/superblock.ts'
 import { isArmed, type State } from '../state.ts'
+import { isWriting, markUnflushed } from './through.ts'
 
 /** Scans records [first, last) of a region, and writes down what is lost. */
 export function scanNow(state: State, region: Region, first: number, last: number): void {
   const lost = lostCount(state.superblock)
-  scanRegion(state.recovery, region, first, last)
+  const { report } = state.recovery
+  const repaired = report.repaired
+  for (let slot = first; slot < last; slot++) {
+    if (!isWriting(state, region, slot)) scanRegion(state.recovery, region, slot, slot + 1)
+  }
+  if (report.repaired !== repaired) markUnflushed(state, region)
   if (state.recovery.closed !== PASS) state.commit.closed = state.recovery.closed
   if (lostCount(state.superblock) === lost) return
   const fault = writeSuperblock(state.list, state.superblock)

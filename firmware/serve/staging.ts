@@ -5,7 +5,8 @@
  * What always holds: a staging buffer has one owner or none; a queue pair that fails or is closed
  * gives its buffer back at once, a message that stopped half-way when somebody needs the room
  * (fault N8). Bytes that a record of the group still needs stay untouched until the burst is
- * settled, because a buffer is filled by commands of the same list, behind it.
+ * settled, because a buffer is filled by commands of the same list, behind it. The same holds of
+ * receive entries (receives.ts).
  */
 
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
@@ -34,6 +35,13 @@ export function takeStaging(state: State, qp: QueuePair, now: number): boolean {
   return false
 }
 
+/** Gives the receive entry of the message in progress back, if there is one. */
+export function releaseReceive(state: State, qp: QueuePair): void {
+  if (qp.receive < 0) return
+  state.receiveOwner[qp.receive] = -1
+  qp.receive = -1
+}
+
 /** Gives the buffer back, if there is one. */
 export function releaseStaging(state: State, qp: QueuePair): void {
   if (qp.staging < 0) return
@@ -46,7 +54,10 @@ export function failQueuePair(state: State, qp: QueuePair): void {
   qp.state = STATE_ERROR
   qp.ackDue = false
   qp.message = MESSAGE_NONE
+  qp.stream.active = false
+  qp.stream.accepted = false
   releaseStaging(state, qp)
+  releaseReceive(state, qp)
 }
 
 /** Has the message in progress stopped for too long? */

@@ -1,30 +1,44 @@
 // hot path
 /**
- * Plain RDMA WRITE into a region of bytes: placed as it comes, packet by packet (IBTA 9.4.3).
+ * Plain RDMA WRITE, with or without immediate (IBTA 9.4.3).
  *
- * What always holds: the bounds of the whole message are judged on its first packet, and no packet
- * reaches beyond what was announced there. Nothing is promised of durability: the acknowledgement
- * of a WRITE means received (wire-format 6.3).
+ * What always holds:
+ * - The bounds of the whole message are judged on its first packet, and no packet reaches beyond
+ *   what was announced there.
+ * - Into a region of bytes it is placed as it comes, packet by packet, and its write-back started.
+ *   Nothing is promised of durability: the acknowledgement of a WRITE means received (wire-format
+ *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
+ * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it is
+ *   acknowledged when all are durable, and refused where that cannot be.
  */
 
-import { append, resultOf, runAll, tagOf } from '../command-list.ts'
-import { BOUNDS, FAULTS, type Fault, MESSAGE_LENGTH, PASS, UNREADABLE } from '../fault.ts'
-import { COPY, NVDIMM_SPACE } from '../hal.ts'
-import { accessFault, byteOffset, findRegion, KIND_BYTES, REMOTE_WRITE } from '../memory/region.ts'
-import { count, type State, touch } from '../state.ts'
-import { answer } from '../transport/acknowledge.ts'
+import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'
+import {
+  byteOffset,
+  findRegion,
+  KIND_BYTES,
+  KIND_RECORDS,
+  PLACEMENT_THROUGH,
+  REMOTE_WRITE,
+  WRITE_PERSIST_REGION,
+} from '../memory/region.ts'
+import { type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
+  MESSAGE_RECORD,
   MESSAGE_WRITE,
   type QueuePair,
-  STATE_ERROR,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
-import { failQueuePair } from './staging.ts'
+import { accessOf } from './access.ts'
+import { isSafe, store, withhold } from './burst.ts'
+import { endFault, endReceive, takeReceive } from './receives.ts'
+import { receiveRecord } from './record.ts'
+import { releaseReceive } from './staging.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveWrite(
@@ -36,57 +50,55 @@ export function receiveWrite(
 ): Fault {
   const { begins, ends } = row
   const reth = state.reth
+  if (qp.message === MESSAGE_RECORD) return receiveRecord(state, qp, packet, row, now)
   if (begins) readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  if (begins && reth.length > 0) {
+    const region = findRegion(state.regions, reth.rkey)
+    if (region !== null && region.kind === KIND_RECORDS) {
+      return receiveRecord(state, qp, packet, row, now)
+    }
+  }
   const length = begins ? reth.length : qp.messageLeft
   const left = length - packet.payloadLength
-  if (length > MESSAGE_BYTES_MAX || (ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
-  let to = qp.messageTo
-  if (begins && length > 0) {
-    const region = findRegion(state.regions, reth.rkey)
-    const fault = accessFault(region, qp.protectionDomain, REMOTE_WRITE)
-    if (fault !== PASS) return fault
-    const offset = byteOffset(region!, reth.vaHigh, reth.vaLow, length)
-    if (offset < 0 || region!.kind !== KIND_BYTES) return BOUNDS
-    to = NVDIMM_SPACE + region!.at + offset
+  const long = length > MESSAGE_BYTES_MAX || (ends ? left !== 0 : left <= 0)
+  let fault = PASS
+  // Receive entries are judged before lengths, and those before keys (wire-format 3.3).
+  if (row.immAt !== 0) fault = takeReceive(state, qp)
+  if (fault === PASS && long) fault = MESSAGE_LENGTH
+  if (fault === PASS && begins && length > 0) fault = aim(state, qp, length)
+  if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
+  if (fault !== PASS) {
+    if (row.immAt !== 0) releaseReceive(state, qp)
+    return fault
   }
-  if (packet.payloadLength > 0) {
-    append(
-      state.list,
-      COPY,
-      packet.payloadAt,
-      to,
-      packet.payloadLength,
-      (qp.index + 1) * 2 ** 24 + packet.psn,
-    )
-    state.plainWrites += 1
+  if (begins && length === 0) qp.placing = false
+  const bytes = packet.payloadLength
+  if (bytes > 0) {
+    if (qp.placing) withhold(state, qp, packet.psn)
+    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, bytes)
   }
   qp.message = ends ? MESSAGE_NONE : MESSAGE_WRITE
   qp.messageLeft = left
-  qp.messageTo = to + packet.payloadLength
+  qp.messageTo += bytes
   qp.lastPacketUs = now
   advance(qp, packet, 1, ends)
   touch(state, qp)
+  if (row.immAt !== 0) endReceive(state, qp, packet, row, 0)
   return PASS
 }
 
-/**
- * Runs what stands in the list. A WRITE that the medium did not take ends its queue pair with a
- * NAK (remote operational error); everything else in the list cannot fail.
- */
-export function runPrelude(state: State): void {
-  const list = state.list
-  const length = list.count
-  const suspicious = state.plainWrites > 0
-  state.plainWrites = 0
-  runAll(list)
-  if (!suspicious) return
-  for (let i = 0; i < length; i++) {
-    const tag = tagOf(list, i)
-    if (tag === 0 || resultOf(list, i) === 0) continue
-    const qp = state.queuePairs.places[Math.floor(tag / 2 ** 24) - 1]!
-    if (qp === null || qp.state === STATE_ERROR) continue
-    count(state, UNREADABLE)
-    answer(state.answers, qp, tag % 2 ** 24, FAULTS[UNREADABLE]!.code)
-    failQueuePair(state, qp)
-  }
+/** Judges where the message goes; `qp.messageTo` is then its first address. */
+function aim(state: State, qp: QueuePair, length: number): Fault {
+  const reth = state.reth
+  const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (region.kind !== KIND_BYTES) return BOUNDS
+  const offset = byteOffset(region, reth.vaHigh, reth.vaLow, length)
+  if (offset < 0) return BOUNDS
+  const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
+  if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE
+  qp.placing = durable
+  qp.messageTo = region.base + offset
+  return PASS
 }

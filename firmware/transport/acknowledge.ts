@@ -3,15 +3,31 @@
  * Answers: the frames that the responder sends, composed in the transmit places.
  *
  * What always holds: a frame is complete but for its ICRC before its TRANSMIT is in the list; an
- * acknowledged PSN is one that was accepted (wire-format 3.5, ghost ACKs) and never passes a READ
- * whose response is still to come (3.6); the syndrome of an acknowledgement says "no credits" (31).
+ * acknowledged PSN is one that was accepted (wire-format 3.5, ghost ACKs) and never passes a request
+ * whose own response is still to come (3.6), nor a store whose acknowledgement is withheld until it
+ * is durable (D-9); the syndrome of an acknowledgement says "no credits" (31). Every command of an
+ * answer bears the owner of the answer, so that it is left out where something before it failed.
  */
 
 import { type CommandList, run, transmit } from '../command-list.ts'
 import { TRANSMIT_AT } from '../hal.ts'
-import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../limits.ts'
+import {
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  REMEMBERED_KINDS,
+  TRANSMIT_FRAMES,
+} from '../limits.ts'
 import { AETH_BYTES, SYNDROME_ACK } from '../wire/aeth.ts'
-import { BTH_BYTES, BTH_DEST_QP, BTH_FLAGS, BTH_PKEY, BTH_PSN, PKEY_DEFAULT } from '../wire/bth.ts'
+import {
+  BECN,
+  BTH_BYTES,
+  BTH_CONGESTION,
+  BTH_DEST_QP,
+  BTH_FLAGS,
+  BTH_PKEY,
+  BTH_PSN,
+  PKEY_DEFAULT,
+} from '../wire/bth.ts'
 import { putU16, putU24, putU32, u16 } from '../wire/bytes.ts'
 import {
   ETH_DESTINATION,
@@ -47,10 +63,9 @@ import {
   IPV6_SOURCE,
   IPV6_VERSION,
 } from '../wire/ipv6.ts'
-import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../wire/opcode.ts'
+import { CNP, PERSIST_ACK, RC_ACKNOWLEDGE, RC_READ_RESPONSE_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
-  MECHANISM_LOCAL_FLUSH,
   PAETH_BYTES,
   PAETH_COPIES,
   PAETH_FIRST_PSN,
@@ -76,11 +91,14 @@ import {
   UDP_SOURCE_PORT,
 } from '../wire/udp.ts'
 import { psnAdd, psnDistance } from './psn.ts'
-import type { QueuePair } from './queue-pair.ts'
+import { KIND_READ, type QueuePair } from './queue-pair.ts'
 
 /** Flags of a PERSIST_ACK: every record that ends in the range is durable; some copies are not. */
 export const PERSIST_ALL = 0x80
 export const PERSIST_DEGRADED = 0x08
+/** It answers a query; and every operation up to the one in it is durable. */
+export const PERSIST_ANSWERS_QUERY = 0x10
+export const PERSIST_CUMULATIVE = 0x40
 
 const HOP_LIMIT = 64
 const SOURCE_PORT_BASE = 0xc000
@@ -92,27 +110,31 @@ export interface Answers {
   used: number
   /** Runs of the list that `used` knows of: after another one all places are free. */
   runs: number
-  /** Did the list fail when it was run to make room? */
-  failed: boolean
+  /** Groups committed so far: what joined an earlier one is durable, or was refused. */
+  groups: number
+  /** Runs the list to make room. */
+  makeRoom: () => void
 }
 
 export function createAnswers(list: CommandList): Answers {
-  return { list, bytes: new Uint8Array(list.machine.memory), used: 0, runs: 0, failed: false }
+  const bytes = new Uint8Array(list.machine.memory)
+  return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: () => run(list) }
 }
 
-/**
- * A place for one frame. Only the responses of a READ can be more than there are places: then the
- * list is run to make room.
- */
-function takeFrame(answers: Answers): number {
+/** Transmit places that are free. */
+export function roomFor(answers: Answers): number {
   if (answers.runs !== answers.list.runs) {
     answers.runs = answers.list.runs
     answers.used = 0
   }
-  if (answers.used === TRANSMIT_FRAMES) {
-    if (run(answers.list) >= 0) answers.failed = true
-    answers.runs = answers.list.runs
-    answers.used = 0
+  return TRANSMIT_FRAMES - answers.used
+}
+
+/** A place for one frame; where there is none, the list is run to make room. */
+export function takeFrame(answers: Answers): number {
+  if (roomFor(answers) === 0) {
+    answers.makeRoom()
+    roomFor(answers)
   }
   const at = TRANSMIT_AT + answers.used * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
   answers.used += 1
@@ -198,9 +220,14 @@ function writeLengths(qp: QueuePair, bytes: Uint8Array, at: number, behind: numb
   }
 }
 
+/** What the commands bear that stand in the list on behalf of that PSN of the queue pair. */
+export function ownerOf(qp: QueuePair, psn: number): number {
+  return (qp.index + 1) * 2 ** 24 + psn
+}
+
 /**
  * Begins a frame: headers up to BTH for `behind` bytes behind it (with pad). Returns the position
- * behind BTH.
+ * behind BTH. What is appended up to `endFrame` belongs to the frame's owner.
  */
 export function beginFrame(
   answers: Answers,
@@ -213,6 +240,7 @@ export function beginFrame(
   const bytes = answers.bytes
   const at = takeFrame(answers)
   const end = at + qp.templateBytes
+  answers.list.owner = ownerOf(qp, psn)
   bytes.copyWithin(at, qp.templateAt, qp.templateAt + qp.templateBytes)
   writeLengths(qp, bytes, at, behind)
   const bth = end - BTH_BYTES
@@ -225,6 +253,7 @@ export function beginFrame(
 /** Appends the TRANSMIT of the frame whose BTH ended at `end`. */
 export function endFrame(answers: Answers, qp: QueuePair, end: number, behind: number): void {
   transmit(answers.list, end - qp.templateBytes, qp.templateBytes + behind + ICRC_BYTES)
+  answers.list.owner = 0
 }
 
 function writeAethAt(qp: QueuePair, bytes: Uint8Array, at: number, syndrome: number): void {
@@ -232,15 +261,27 @@ function writeAethAt(qp: QueuePair, bytes: Uint8Array, at: number, syndrome: num
   putU24(bytes, at + 1, qp.messageSequence)
 }
 
-/** Writes the AETH of a positive answer. */
-export function writeAck(qp: QueuePair, bytes: Uint8Array, at: number): void {
-  writeAethAt(qp, bytes, at, SYNDROME_ACK)
+/** Writes the AETH of a positive answer, after so many messages. */
+export function writeAck(bytes: Uint8Array, at: number, msn: number): void {
+  bytes[at] = SYNDROME_ACK
+  putU24(bytes, at + 1, msn)
+}
+
+/** Is the acknowledgement of one of its stores withheld, because it is not durable yet? */
+export function isWithheld(answers: Answers, qp: QueuePair): boolean {
+  return qp.withheldAt === answers.list.fences || qp.recordAt === answers.groups
+}
+
+function earlier(one: number, other: number): number {
+  return psnDistance(one, other) < 0x800000 ? other : one
 }
 
 /** The newest PSN that may be acknowledged, not beyond `psn`. */
-export function acknowledgeable(qp: QueuePair, psn: number): number {
-  if (qp.readsWaiting === 0) return psn
-  return psnDistance(psn, qp.ackLimit) < 0x800000 ? qp.ackLimit : psn
+export function acknowledgeable(answers: Answers, qp: QueuePair, psn: number): number {
+  let newest = psn
+  if (qp.unanswered > 0) newest = earlier(newest, qp.ackLimit)
+  if (isWithheld(answers, qp)) newest = earlier(newest, psnAdd(qp.withheldFrom, -1))
+  return newest
 }
 
 /** An ACK or NAK (0x11) with that syndrome. */
@@ -253,24 +294,70 @@ export function answer(answers: Answers, qp: QueuePair, psn: number, syndrome: n
 /** Acknowledges everything accepted so far, as far as it may be. */
 export function answerAck(answers: Answers, qp: QueuePair): void {
   qp.ackDue = false
-  answer(answers, qp, acknowledgeable(qp, psnAdd(qp.expectedPsn, -1)), SYNDROME_ACK)
+  answer(answers, qp, acknowledgeable(answers, qp, psnAdd(qp.expectedPsn, -1)), SYNDROME_ACK)
 }
 
 /**
- * Acknowledges a duplicate of PSN `psn`: the newest accepted PSN, but not past a READ that was
- * accepted behind the duplicate, as exactly its response may be what was lost (wire-format 3.5).
+ * Acknowledges a duplicate of PSN `psn`: the newest accepted PSN, but not past a request that has a
+ * response of its own and was accepted behind the duplicate, as exactly that response may be what
+ * was lost (wire-format 3.5). Silent where that would not acknowledge the duplicate itself.
  */
 export function answerDuplicate(answers: Answers, qp: QueuePair, psn: number): void {
   // Before the first request there is nothing to acknowledge.
   if (qp.expectedPsn === qp.firstPsn) return
   let newest = psnDistance(qp.expectedPsn, psn) - 1
-  for (let i = 0; i < qp.readPsns.length; i++) {
-    const read = qp.readPsns[i]!
-    if (read < 0 || psnDistance(qp.expectedPsn, read) > 0x800000) continue
-    const behind = psnDistance(read, psn)
-    if (behind > 0 && behind <= newest) newest = behind - 1
+  for (let i = 0; i < REMEMBERED_KINDS; i++) {
+    const other = qp.kindPsn[i]!
+    if (other < 0 || psnDistance(qp.expectedPsn, other) > 0x800000) continue
+    const behind = psnDistance(other, psn)
+    if (behind <= newest) newest = behind - 1
   }
-  answer(answers, qp, acknowledgeable(qp, psnAdd(psn, newest)), SYNDROME_ACK)
+  if (newest < 0 || isInsideRead(qp, psn)) return
+  const last = acknowledgeable(answers, qp, psnAdd(psn, newest))
+  if (psnDistance(last, psn) < 0x800000) answer(answers, qp, last, SYNDROME_ACK)
+}
+
+/** Was that PSN one of the responses of a READ? Then nobody sent a message under it. */
+function isInsideRead(qp: QueuePair, psn: number): boolean {
+  for (let i = 0; i < qp.saved.length; i++) {
+    const { kind, psn: first, packets } = qp.saved[i]!
+    if (kind === KIND_READ && psnDistance(psn, first) < packets) return true
+  }
+  return false
+}
+
+/** The response to FLUSH and ATOMIC WRITE: a READ Response Only without data (A19). */
+export function answerDone(answers: Answers, qp: QueuePair, psn: number, msn: number): void {
+  const end = beginFrame(answers, qp, RC_READ_RESPONSE_ONLY, psn, AETH_BYTES, 0)
+  writeAck(answers.bytes, end, msn)
+  endFrame(answers, qp, end, AETH_BYTES)
+}
+
+/** Bytes behind BTH in a congestion notification, all zero. */
+const CNP_BYTES = 16
+/** Its traffic class: DSCP 48, ECT(0), as network cards send it (wire-format 3.9). */
+const CNP_TRAFFIC_CLASS = 0xc2
+
+/** Tells the peer that its packets meet congestion (IBTA A17.9). */
+export function notifyCongestion(answers: Answers, qp: QueuePair): void {
+  const bytes = answers.bytes
+  const end = beginFrame(answers, qp, CNP, 0, CNP_BYTES, 0)
+  bytes[end - BTH_BYTES + BTH_CONGESTION] = BECN
+  bytes.fill(0, end, end + CNP_BYTES)
+  const ip = end - qp.templateBytes + ETHERNET_BYTES
+  if (qp.ipVersion === 4) {
+    bytes[ip + IPV4_TRAFFIC_CLASS] = CNP_TRAFFIC_CLASS
+    putU16(bytes, ip + IPV4_CHECKSUM, 0)
+    let sum = 0
+    for (let i = 0; i < IPV4_BYTES; i += 2) sum += u16(bytes, ip + i)
+    sum = (sum & 0xffff) + (sum >> 16)
+    sum = (sum & 0xffff) + (sum >> 16)
+    putU16(bytes, ip + IPV4_CHECKSUM, ~sum & 0xffff)
+  } else {
+    bytes[ip + IPV6_VERSION] = 0x60 | (CNP_TRAFFIC_CLASS >> 4)
+    bytes[ip + IPV6_VERSION + 1] = ((CNP_TRAFFIC_CLASS & 15) << 4) | (bytes[ip + 1]! & 15)
+  }
+  endFrame(answers, qp, end, CNP_BYTES)
 }
 
 /** What a PERSIST_ACK says. PSNs are those that ended records. */
@@ -283,6 +370,8 @@ export interface PersistRange {
   status: number
   flags: number
   copies: number
+  /** How they became durable: MECHANISM_* of wire/persist-ack.ts. */
+  mechanism: number
   /** Segment of the queue pair that the records are of: a refusal between them begins another. */
   segment: number
 }
@@ -295,7 +384,7 @@ export function answerPersist(
   incarnation: number,
 ): void {
   const behind = AETH_BYTES + PAETH_BYTES
-  const psn = acknowledgeable(qp, range.lastPsn)
+  const psn = acknowledgeable(answers, qp, range.lastPsn)
   const end = beginFrame(answers, qp, PERSIST_ACK, psn, behind, 0)
   const bytes = answers.bytes
   writeAethAt(qp, bytes, end, SYNDROME_ACK)
@@ -310,7 +399,7 @@ export function answerPersist(
   putU32(bytes, at + PAETH_OPERATION_LOW, range.operationLow)
   putU32(bytes, at + PAETH_INCARNATION, incarnation)
   bytes[at + PAETH_COPIES] = range.copies
-  bytes[at + PAETH_MECHANISM] = MECHANISM_LOCAL_FLUSH
+  bytes[at + PAETH_MECHANISM] = range.mechanism
   putU16(bytes, at + PAETH_RECORDS, range.records)
   endFrame(answers, qp, end, behind)
 }

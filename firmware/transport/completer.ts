@@ -7,8 +7,9 @@
  *   takes others, as some do, reports success for what was never done (ghost ACKs, 3.5).
  * - `received` comes from acknowledgements, which are cumulative; `persisted` only from a
  *   PERSIST_ACK, which names operation and incarnation (D-5, D-6).
- * - Whatever acknowledges a packet behind a READ that still waits tells that its response was lost:
- *   the READ is asked for again from its first missing packet (wire-format 3.8).
+ * - An ordered request (READ, atomic, FLUSH, ATOMIC WRITE, query) is completed by its own response
+ *   and by nothing else. Whatever acknowledges a packet behind one that still waits tells that its
+ *   response was lost: it is asked for again from its first missing packet (wire-format 3.8).
  * - Going back happens once per missing place, until there is progress or a timeout: a NAK that the
  *   network doubles must not double the traffic.
  */
@@ -22,27 +23,40 @@ import {
   NAK_SEQUENCE,
   readAeth,
 } from '../wire/aeth.ts'
+import { readAtomicAck } from '../wire/atomic.ts'
 import {
+  CNP,
   PERSIST_ACK,
   RC_ACKNOWLEDGE,
+  RC_ATOMIC_ACK,
   RC_READ_RESPONSE_FIRST,
   RC_READ_RESPONSE_MIDDLE,
   RC_READ_RESPONSE_ONLY,
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { readPaeth } from '../wire/persist-ack.ts'
+import { readPaeth, STATUS_DURABLE } from '../wire/persist-ack.ts'
+import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
 import { psnAdd, psnBehind, psnDistance } from './psn.ts'
 import {
+  ATOMIC_WRITE,
+  COMPARE_SWAP,
   complete,
+  FETCH_ADD,
+  FLUSH,
   fail,
+  isOrdered,
+  PERSIST_QUERY,
   READ,
   type Request,
   type Requester,
   release,
   requestAt,
-  rewind,
   type WcStatus,
+  WRITE,
+  WRITE_IMM,
+  WRITE_PERSIST,
 } from './requester.ts'
+import { regain, rewind, takeCongestion } from './sender.ts'
 
 /** The top three bits of a syndrome; the highest is 0 in every response (wire-format 1.4). */
 const SYNDROME_BITS = 0xe0
@@ -57,7 +71,10 @@ const RNR_TIMER_US: readonly number[] = [
 /** What a fatal NAK means, from 0x61 on. */
 const NAK_STATUS: readonly WcStatus[] = ['REM_INV_REQ_ERR', 'REM_ACCESS_ERR', 'REM_OP_ERR']
 
-/** Takes a checked packet that is a response to this queue; then call `pump`. */
+/**
+ * Takes a checked packet that is a response to this queue, or a congestion notification; then call
+ * `pump`.
+ */
 export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
   const opcode = packet.opcode
   if (q.failed || packet.row === null) {
@@ -69,6 +86,10 @@ export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, no
     takePersistAck(q, bytes, packet, nowUs)
   } else if (opcode >= RC_READ_RESPONSE_FIRST && opcode <= RC_READ_RESPONSE_ONLY) {
     takeReadResponse(q, bytes, packet, nowUs)
+  } else if (opcode === RC_ATOMIC_ACK) {
+    takeAtomicAck(q, bytes, packet, nowUs)
+  } else if (opcode === CNP) {
+    takeCongestion(q, nowUs)
   } else {
     q.counts.ghosts++
   }
@@ -86,6 +107,8 @@ function placeOf(q: Requester, psn: number): number {
   while (psnDistance(requestAt(q, place).lastPsn, q.unackedPsn) < distance) place++
   return place
 }
+
+// ---- acknowledgements --------------------------------------------------------------------------
 
 function takeAeth(q: Requester, psn: number, nowUs: number): void {
   if (!onItsWay(q, psn)) {
@@ -109,14 +132,13 @@ function takeAeth(q: Requester, psn: number, nowUs: number): void {
   }
 }
 
-/** Everything up to and with `psn` is with the responder, unless a READ stands before it. */
+/** Everything up to and with `psn` is with the responder, unless an ordered request waits there. */
 function acknowledge(q: Requester, psn: number, nowUs: number): void {
   let left = psnDistance(psn, q.unackedPsn) + 1
   while (left > 0 && !q.failed) {
     const request = requestAt(q, q.unacked)
-    if (request.kind === READ) {
-      q.counts.impliedNaks++
-      goBack(q)
+    if (isOrdered(request.kind)) {
+      responseLost(q)
       return
     }
     const inRequest = psnDistance(request.lastPsn, q.unackedPsn) + 1
@@ -124,10 +146,26 @@ function acknowledge(q: Requester, psn: number, nowUs: number): void {
     left -= step
     advance(q, step, nowUs)
     if (step === inRequest) {
-      if (!request.received) setReceived(q, request, nowUs)
+      taken(q, request, nowUs)
       release(q)
     }
   }
+}
+
+/** A whole message is with the responder: the end of it, but for a persist. */
+function taken(q: Requester, request: Request, nowUs: number): void {
+  if (request.kind === WRITE_PERSIST) {
+    if (!request.received) setReceived(q, request, nowUs)
+    return
+  }
+  request.received = true
+  complete(q, request, request.refusal === 0 ? 'SUCCESS' : 'GENERAL_ERR')
+}
+
+function setReceived(q: Requester, request: Request, nowUs: number): void {
+  request.received = true
+  request.persistAtUs = nowUs + q.persistTimeoutUs
+  q.hooks.received(request)
 }
 
 /** Moves the oldest unacknowledged PSN on; this is progress, so every retry count starts anew. */
@@ -144,12 +182,7 @@ function advance(q: Requester, count: number, nowUs: number): void {
   q.rnrTries = 0
   q.rewoundPsn = -1
   q.ackTimerUs = q.unackedPsn === q.highPsn ? Infinity : nowUs + q.ackTimeoutUs
-}
-
-function setReceived(q: Requester, request: Request, nowUs: number): void {
-  request.received = true
-  request.persistAtUs = nowUs + q.persistTimeoutUs
-  q.hooks.received(request)
+  regain(q, count)
 }
 
 /** Packets are missing at the responder: sends again from the oldest, once for each such place. */
@@ -159,7 +192,13 @@ function goBack(q: Requester): void {
   rewind(q)
 }
 
-/** A NAK at `psn` acknowledges everything below it. False where a READ stands in between. */
+/** The oldest response did not come: an implied NAK, counted once for each place. */
+function responseLost(q: Requester): void {
+  if (q.rewoundPsn !== q.unackedPsn) q.counts.impliedNaks++
+  goBack(q)
+}
+
+/** A NAK at `psn` acknowledges everything below it. False where an ordered request waits there. */
 function acknowledgeBelow(q: Requester, psn: number, nowUs: number): boolean {
   if (psn !== q.unackedPsn) acknowledge(q, psnAdd(psn, -1), nowUs)
   return psn === q.unackedPsn && !q.failed
@@ -192,46 +231,103 @@ function takeNak(q: Requester, psn: number, syndrome: number, nowUs: number): vo
   }
 }
 
+// ---- responses to ordered requests -------------------------------------------------------------
+
+/** Acknowledges what stands before `place`. False if something there still waits for its own. */
+function reach(q: Requester, place: number, nowUs: number): boolean {
+  if (place !== q.unacked) acknowledge(q, psnAdd(requestAt(q, place).firstPsn, -1), nowUs)
+  return !q.failed && place === q.unacked
+}
+
+/** The oldest request has its whole response. */
+function answered(q: Requester, request: Request, status: WcStatus, nowUs: number): void {
+  freeDepth(q, request)
+  advance(q, 1, nowUs)
+  request.received = true
+  complete(q, request, status)
+  release(q)
+}
+
+function freeDepth(q: Requester, request: Request): void {
+  if (!request.out) return
+  request.out = false
+  q.readsOut--
+}
+
+/** Also the response to FLUSH and ATOMIC WRITE, which is that of a READ of no bytes. */
 function takeReadResponse(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
   const psn = packet.psn
   const place = onItsWay(q, psn) ? placeOf(q, psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
-  if (request === null || request.kind !== READ || !readFits(q, request, bytes, packet)) {
+  if (request === null || !responseFits(q, request, bytes, packet)) {
     q.counts.ghosts++
     return
   }
-  if (place !== q.unacked) acknowledge(q, psnAdd(request.firstPsn, -1), nowUs)
-  if (q.failed || place !== q.unacked) return
+  if (request.escape) escaped(q, place, nowUs)
+  if (!reach(q, place, nowUs)) return
+  if (request.kind !== READ) {
+    q.counts.otherResponses++
+    answered(q, request, 'SUCCESS', nowUs)
+    return
+  }
   if (psn !== q.unackedPsn) {
-    q.counts.impliedNaks++
-    goBack(q)
+    responseLost(q)
     return
   }
   q.counts.readResponses++
-  const length = packet.payloadLength
   const offset = psnDistance(psn, request.firstPsn) * q.pathMtu
   const last = psn === request.lastPsn
-  if (last && request.readOut) {
-    request.readOut = false
-    q.readsOut--
+  if (!request.escape) {
+    q.hooks.data(request, offset, bytes, packet.payloadAt, packet.payloadLength)
   }
-  advance(q, 1, nowUs)
-  q.hooks.data(request, offset, bytes, packet.payloadAt, length)
-  if (!last || request.done) return
-  request.received = true
-  complete(q, request, 'SUCCESS')
-  release(q)
+  if (!last) advance(q, 1, nowUs)
+  else answered(q, request, 'SUCCESS', nowUs)
 }
 
-/** Has the response the length that its place in the READ asks for, and no NAK in its AETH? */
-function readFits(q: Requester, request: Request, bytes: Uint8Array, packet: Packet): boolean {
-  const offset = psnDistance(packet.psn, request.firstPsn) * q.pathMtu
-  const left = request.length - offset
-  if (packet.payloadLength !== (left < q.pathMtu ? left : q.pathMtu)) return false
-  if (packet.opcode === RC_READ_RESPONSE_MIDDLE) return true
-  readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
-  return (q.aeth.syndrome & SYNDROME_BITS) === 0
+/**
+ * The escape READ behind a FLUSH is answered. Linux executes in order, so the FLUSH was executed,
+ * though its response was lost and will not be repeated (wire-format 6.5).
+ */
+function escaped(q: Requester, place: number, nowUs: number): void {
+  const flushPlace = place - 1
+  if (flushPlace < q.unacked || !reach(q, flushPlace, nowUs)) return
+  q.counts.impliedNaks++
+  answered(q, requestAt(q, flushPlace), 'SUCCESS', nowUs)
 }
+
+/** Is it what that request waits for: kind, length at its place, and no NAK in its AETH? */
+function responseFits(q: Requester, request: Request, bytes: Uint8Array, packet: Packet): boolean {
+  if (request.kind === READ) {
+    const offset = psnDistance(packet.psn, request.firstPsn) * q.pathMtu
+    const left = request.length - offset
+    if (packet.payloadLength !== (left < q.pathMtu ? left : q.pathMtu)) return false
+    if (packet.opcode === RC_READ_RESPONSE_MIDDLE) return true
+  } else {
+    if (request.kind !== FLUSH && request.kind !== ATOMIC_WRITE) return false
+    if (packet.opcode !== RC_READ_RESPONSE_ONLY || packet.payloadLength !== 0) return false
+  }
+  readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
+  return (q.aeth.syndrome & SYNDROME_BITS) === KIND_ACK
+}
+
+function takeAtomicAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
+  const place = onItsWay(q, packet.psn) ? placeOf(q, packet.psn) : -1
+  const request = place < 0 ? null : requestAt(q, place)
+  readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
+  const isAtomic = request !== null && (request.kind === FETCH_ADD || request.kind === COMPARE_SWAP)
+  if (!isAtomic || (q.aeth.syndrome & SYNDROME_BITS) !== KIND_ACK) {
+    q.counts.ghosts++
+    return
+  }
+  if (!reach(q, place, nowUs)) return
+  q.counts.otherResponses++
+  readAtomicAck(q.atomicAck, bytes, packet.bthAt + packet.row!.atomicAckAt)
+  request.resultHigh = q.atomicAck.originalHigh
+  request.resultLow = q.atomicAck.originalLow
+  answered(q, request, 'SUCCESS', nowUs)
+}
+
+// ---- durability --------------------------------------------------------------------------------
 
 /**
  * A PERSIST_ACK is two answers in one: an acknowledgement by its PSN, and the word about
@@ -241,37 +337,46 @@ function takePersistAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: 
   readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
   readPaeth(q.paeth, bytes, packet.bthAt + packet.row!.paethAt)
   const paeth = q.paeth
-  const lastPlace = recordEndingAt(q, paeth.lastPsn)
-  if (lastPlace < 0 || !persistAckFits(q, packet.psn)) {
-    q.counts.ghosts++
-    return
+  let fits = persistAckFits(q, packet.psn)
+  if (!fits) {
+    // Nothing of it is believed.
+  } else if (paeth.query) {
+    fits = takeQueryAnswer(q, packet.psn, nowUs)
+  } else if (paeth.operationHigh === 0 && paeth.operationLow === 0) {
+    fits = takeWriteReceipt(q, packet.psn, nowUs)
+  } else {
+    fits = takeRecordReceipt(q, packet.psn, nowUs)
   }
-  q.counts.persistAcks++
-  const firstPsn = paeth.firstPsn
-  const range = psnDistance(paeth.lastPsn, firstPsn)
-  const copies = paeth.copies
-  const mechanism = paeth.mechanism
-  const refusal = paeth.status
-  if (onItsWay(q, packet.psn)) acknowledge(q, packet.psn, nowUs)
-  for (let i = q.head; i <= lastPlace && !q.failed; i++) {
-    const request = requestAt(q, i)
-    if (request.done || request.kind === READ) continue
-    if (psnDistance(request.lastPsn, firstPsn) > range) continue
-    if (!request.received) setReceived(q, request, nowUs)
-    request.copies = copies
-    request.mechanism = mechanism
-    request.refusal = refusal
-    complete(q, request, refusal === 0 ? 'SUCCESS' : 'GENERAL_ERR')
-  }
-  release(q)
+  if (fits) q.counts.persistAcks++
+  else q.counts.ghosts++
 }
 
 /** May the PERSIST_ACK that was read speak for this connection? */
 function persistAckFits(q: Requester, psn: number): boolean {
   if (q.paeth.incarnation !== q.incarnation) return false
   if ((q.aeth.syndrome & SYNDROME_BITS) !== KIND_ACK) return false
-  if (q.paeth.status === 0 && !q.paeth.all) return false
+  if (q.paeth.status === STATUS_DURABLE && !q.paeth.all && !q.paeth.query) return false
   return psnBehind(psn, q.unackedPsn) || onItsWay(q, psn)
+}
+
+/** Records with operation ids: those that end in the range are durable, or refused. */
+function takeRecordReceipt(q: Requester, psn: number, nowUs: number): boolean {
+  const paeth = q.paeth
+  const lastPlace = recordEndingAt(q, paeth.lastPsn)
+  if (lastPlace < 0) return false
+  const firstPsn = paeth.firstPsn
+  const range = psnDistance(paeth.lastPsn, firstPsn)
+  if (onItsWay(q, psn)) acknowledge(q, psn, nowUs)
+  for (let i = q.head; i <= lastPlace && !q.failed; i++) {
+    const request = requestAt(q, i)
+    if (request.done || request.kind !== WRITE_PERSIST) continue
+    if (psnDistance(request.lastPsn, firstPsn) > range) continue
+    if (!request.received) setReceived(q, request, nowUs)
+    tell(q, request)
+    complete(q, request, request.refusal === STATUS_DURABLE ? 'SUCCESS' : 'GENERAL_ERR')
+  }
+  release(q)
+  return true
 }
 
 /** Place of the unresolved record that ends at `psn`, if the PERSIST_ACK names it; else -1. */
@@ -279,10 +384,58 @@ function recordEndingAt(q: Requester, psn: number): number {
   const paeth = q.paeth
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)
-    if (request.done || request.kind === READ || request.lastPsn !== psn) continue
+    if (request.done || request.kind !== WRITE_PERSIST || request.lastPsn !== psn) continue
     if (request.operationHigh !== paeth.operationHigh) return -1
     if (request.operationLow !== paeth.operationLow) return -1
     return i < q.unacked || onItsWay(q, psn) ? i : -1
   }
   return -1
+}
+
+/**
+ * Plain WRITEs whose acknowledgement was withheld until they were durable have no operation id
+ * (source 2's form B, D-9): the range tells how, and the PSN acknowledges them as it always does.
+ */
+function takeWriteReceipt(q: Requester, psn: number, nowUs: number): boolean {
+  const firstPsn = q.paeth.firstPsn
+  const range = psnDistance(q.paeth.lastPsn, firstPsn)
+  if (!onItsWay(q, q.paeth.lastPsn)) return false
+  const lastPlace = placeOf(q, q.paeth.lastPsn)
+  let told = 0
+  for (let i = q.unacked; i <= lastPlace; i++) {
+    const request = requestAt(q, i)
+    if (request.kind !== WRITE && request.kind !== WRITE_IMM) continue
+    if (psnDistance(request.lastPsn, firstPsn) > range) continue
+    tell(q, request)
+    told++
+  }
+  if (told > 0 && onItsWay(q, psn)) acknowledge(q, psn, nowUs)
+  return told > 0
+}
+
+/** What became of an operation of this client, on this connection or an earlier one. */
+function takeQueryAnswer(q: Requester, psn: number, nowUs: number): boolean {
+  const paeth = q.paeth
+  const place = onItsWay(q, psn) ? placeOf(q, psn) : -1
+  const request = place < 0 ? null : requestAt(q, place)
+  if (request === null || request.kind !== PERSIST_QUERY) return false
+  if (!paeth.cumulative) {
+    if (request.operationHigh !== paeth.operationHigh) return false
+    if (request.operationLow !== paeth.operationLow) return false
+  }
+  if (!reach(q, place, nowUs)) return true
+  tell(q, request)
+  request.resultHigh = paeth.operationHigh
+  request.resultLow = paeth.operationLow
+  request.cumulative = paeth.cumulative
+  const known = paeth.status === STATUS_DURABLE || paeth.status === QUERY_NOT_KNOWN
+  q.counts.otherResponses++
+  answered(q, request, known ? 'SUCCESS' : 'GENERAL_ERR', nowUs)
+  return true
+}
+
+function tell(q: Requester, request: Request): void {
+  request.copies = q.paeth.copies
+  request.mechanism = q.paeth.mechanism
+  request.refusal = q.paeth.status
 }

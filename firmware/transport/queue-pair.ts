@@ -9,23 +9,53 @@
  * - `template` holds the headers of every answer, so an answer is a copy and a few fields.
  * - What became of the last records is remembered by PSN *and* operation id: a duplicate is
  *   answered from here and never executed; a PSN alone earns nothing (D-6).
+ * - The kind of every request that has a response of its own is remembered by its PSN, and what the
+ *   last READs and atomics need to be answered again lies in a ring; the ring may be overrun by a
+ *   peer that has more outstanding than it may, and then only that peer waits in vain.
+ * - Stores that are not fenced yet are told by the number of fences done so far (`dirtyAt`): the
+ *   next fence makes every queue pair clean without looking at one.
  */
 
 import type { Fault } from '../fault.ts'
 import { PASS } from '../fault.ts'
-import { QUEUE_PAIRS, REMEMBERED_RECORDS } from '../limits.ts'
-import { TEMPLATE_BYTES, TEMPLATES_AT } from '../memory-map.ts'
-import type { Psn } from './psn.ts'
+import {
+  QUEUE_PAIRS,
+  REMEMBERED_KINDS,
+  REMEMBERED_RECORDS,
+  RESPONDER_RESOURCES,
+} from '../limits.ts'
+import { ORIGINAL_BYTES, ORIGINALS_AT, TEMPLATE_BYTES, TEMPLATES_AT } from '../memory-map.ts'
+import { type Psn, psnDistance } from './psn.ts'
 
 /** The queue pair serves. */
 export const STATE_OPEN = 1
 /** After a fatal NAK: total silence until it is closed (wire-format 3.4). */
 export const STATE_ERROR = 2
 
+/** The place may be given away while the queue pair is unused or in the error state. */
+export const HOLD_NONE = 0
+/** The peer knows that it is connected: the place is given away in the error state only. */
+export const HOLD_CONNECTED = 1
+/** Time-wait: the number must not be used again before what is on its way has died. */
+export const HOLD_RESTING = 2
+
+/** Every access flag: what a region grants decides. */
+export const ALL_RIGHTS = -1
+
 /** No message is in progress. */
 export const MESSAGE_NONE = 0
 export const MESSAGE_WRITE = 1
 export const MESSAGE_PERSIST = 2
+/** A plain WRITE into a region of records: a persist without an operation id (P2-5). */
+export const MESSAGE_RECORD = 3
+export const MESSAGE_SEND = 4
+
+/** Kinds of requests that have a response of their own. */
+export const KIND_READ = 1
+export const KIND_ATOMIC = 2
+export const KIND_FLUSH = 3
+export const KIND_ATOMIC_WRITE = 4
+export const KIND_QUERY = 5
 
 export interface QueuePair {
   readonly index: number
@@ -33,9 +63,21 @@ export interface QueuePair {
   readonly peerNumber: number
   readonly clientHigh: number
   readonly clientLow: number
+  /** Where the operation table had the client last, or -1: a hint that saves a search. */
+  client: number
   readonly pathMtu: number
   readonly protectionDomain: number
   readonly firstPsn: Psn
+  /** PSN of our first request to the peer (wire-format 3.2). */
+  requesterPsn: Psn
+  /** The peer knows our operations, and is told of durability by PERSIST_ACK. */
+  readonly speaksPersist: boolean
+  /** Access flags that it has at the most, whatever a region grants. */
+  readonly rights: number
+  /** Whether its place may be given to another before it is closed: HOLD_*. */
+  hold: number
+  /** When its peer was heard last, µs. */
+  heardUs: number
   state: number
   expectedPsn: Psn
   messageSequence: number
@@ -57,13 +99,43 @@ export interface QueuePair {
   staging: number
   lastPacketUs: number
 
-  /** READs of this burst that wait for their answer; answers behind them wait too. */
-  readsWaiting: number
-  /** PSN before the first waiting READ: no acknowledgement may pass it. */
+  /** Its message in progress is stored at once, into a region registered write-persist. */
+  placing: boolean
+  /** Receive entry in use by the message in progress, or -1. */
+  receive: number
+
+  /** Ordered operations that wait for their answer; answers behind them wait too. */
+  unanswered: number
+  /** PSN before the first of them: no acknowledgement may pass it. */
   ackLimit: Psn
-  /** PSNs of the last READs, or -1: an answer to a duplicate must not pass them. */
-  readonly readPsns: Int32Array
-  readsNoted: number
+  /** The pass over the ordered operations in which one of its own has to wait. */
+  heldPass: number
+  /** Fences done when it stored last: while there is no other, its stores are not durable. */
+  dirtyAt: number
+  /** The same, of its oldest store whose acknowledgement is withheld; and that one's PSN. */
+  withheldAt: number
+  withheldFrom: Psn
+  /** Groups committed when a plain WRITE of a record joined one. */
+  recordAt: number
+  /** PSN of a duplicate that is acknowledged behind what waits, or -1. */
+  repeatDue: number
+  /** The long READ that is being answered. */
+  readonly stream: Stream
+
+  /** PSN (or -1) and kind of the last requests that have a response of their own. */
+  readonly kindPsn: Int32Array
+  readonly kinds: Uint8Array
+  /** The last READs and atomics. */
+  readonly saved: SavedRequest[]
+  savedCount: number
+
+  /** The peer's FLUSH requests have the ICRC that Linux computes. */
+  linuxFlush: boolean
+  /** Regions whose key works here no more: a bit for each place. */
+  invalidated: number
+  /** When the peer was last told of congestion, µs. */
+  notifiedUs: number
+
   /** Grows when a record is refused: no range of acknowledged records spans the gap. */
   segment: number
 
@@ -84,8 +156,69 @@ export interface QueuePair {
   ipSum: number
 }
 
-/** READs remembered, at least the responder resources that RoCEv2 peers use; a power of two. */
-const NOTED_READS = 16
+/** A READ or an atomic that may have to be answered again. */
+export interface SavedRequest {
+  kind: number
+  psn: number
+  /** PSNs that its responses have. */
+  packets: number
+  rkey: number
+  vaHigh: number
+  vaLow: number
+  length: number
+  /** Where the original of an atomic lies in packet memory. */
+  readonly originalAt: number
+}
+
+/** A long READ: what is still to be sent of it. */
+export interface Stream {
+  /** It was accepted, and is not answered: no request behind it is taken. */
+  accepted: boolean
+  /** Its turn has come: responses are being sent. */
+  active: boolean
+  /** Of the READ as it was accepted: its PSN, and the address of its first byte. */
+  savedPsn: number
+  savedFrom: number
+  /** PSN of its first response, and how many there are; responses sent so far. */
+  psn: number
+  packets: number
+  sent: number
+  length: number
+  msn: number
+  rkey: number
+  /** Address of its first byte. */
+  from: number
+  /** Requests came behind it and were not taken. */
+  heldBack: boolean
+}
+
+function blankSaved(originalAt: number): SavedRequest {
+  return { kind: 0, psn: -1, packets: 0, rkey: 0, vaHigh: 0, vaLow: 0, length: 0, originalAt }
+}
+
+function blankStream(): Stream {
+  return {
+    accepted: false,
+    active: false,
+    savedPsn: -1,
+    savedFrom: 0,
+    psn: 0,
+    packets: 0,
+    sent: 0,
+    length: 0,
+    msn: 0,
+    rkey: 0,
+    from: 0,
+    heldBack: false,
+  }
+}
+
+function savedRing(index: number): SavedRequest[] {
+  const ring: SavedRequest[] = []
+  const at = ORIGINALS_AT + (index % QUEUE_PAIRS) * RESPONDER_RESOURCES * ORIGINAL_BYTES
+  for (let i = 0; i < RESPONDER_RESOURCES; i++) ring.push(blankSaved(at + i * ORIGINAL_BYTES))
+  return ring
+}
 
 export interface QueuePairTable {
   readonly places: (QueuePair | null)[]
@@ -115,6 +248,12 @@ export interface QueuePairOptions {
   readonly pathMtu: number
   readonly protectionDomain: number
   readonly expectedPsn: Psn
+  /** PSN of our first request to the peer; 0 where we never make one. */
+  readonly requesterPsn?: Psn
+  /** The peer knows our operations: WRITE_PERSIST, PERSIST_ACK. A control call's client does. */
+  readonly speaksPersist?: boolean
+  /** Access flags (memory/region.ts) that it has at the most; all of them if absent. */
+  readonly rights?: number
 }
 
 /**
@@ -136,7 +275,9 @@ export function freeNumber(table: QueuePairTable): number {
 
 function mayTake(qp: QueuePair | null, pass: number): boolean {
   if (qp === null || pass === 0) return qp === null
+  if (qp.hold === HOLD_RESTING) return false
   if (qp.state === STATE_ERROR || pass === 1) return qp.state === STATE_ERROR
+  if (qp.hold === HOLD_CONNECTED) return false
   return qp.expectedPsn === qp.firstPsn && qp.message === MESSAGE_NONE
 }
 
@@ -163,9 +304,15 @@ export function createQueuePair(
     peerNumber: options.peerNumber,
     clientHigh: options.clientHigh,
     clientLow: options.clientLow,
+    client: -1,
     pathMtu: options.pathMtu,
     protectionDomain: options.protectionDomain,
     firstPsn: options.expectedPsn,
+    requesterPsn: options.requesterPsn ?? (0 as Psn),
+    speaksPersist: options.speaksPersist ?? true,
+    rights: options.rights ?? ALL_RIGHTS,
+    hold: HOLD_NONE,
+    heardUs: 0,
     state: STATE_OPEN,
     expectedPsn: options.expectedPsn,
     messageSequence: 0,
@@ -178,10 +325,24 @@ export function createQueuePair(
     messageFault: PASS,
     staging: -1,
     lastPacketUs: 0,
-    readsWaiting: 0,
+    placing: false,
+    receive: -1,
+    unanswered: 0,
     ackLimit: options.expectedPsn,
-    readPsns: new Int32Array(NOTED_READS).fill(-1),
-    readsNoted: 0,
+    heldPass: 0,
+    dirtyAt: -1,
+    withheldAt: -1,
+    withheldFrom: options.expectedPsn,
+    recordAt: -1,
+    repeatDue: -1,
+    stream: blankStream(),
+    kindPsn: new Int32Array(REMEMBERED_KINDS).fill(-1),
+    kinds: new Uint8Array(REMEMBERED_KINDS),
+    saved: savedRing(index),
+    savedCount: 0,
+    linuxFlush: false,
+    invalidated: 0,
+    notifiedUs: -Infinity,
     segment: 0,
     rememberedPsn: new Int32Array(REMEMBERED_RECORDS).fill(-1),
     rememberedHigh: new Int32Array(REMEMBERED_RECORDS),
@@ -200,10 +361,51 @@ export function closeQueuePair(table: QueuePairTable, qp: QueuePair): void {
   table.places[qp.index] = null
 }
 
-/** Keeps the PSN of an accepted READ. */
-export function noteRead(qp: QueuePair, psn: number): void {
-  qp.readPsns[qp.readsNoted] = psn
-  qp.readsNoted = (qp.readsNoted + 1) & (NOTED_READS - 1)
+/** Keeps the kind of the accepted request of that PSN. */
+export function noteKind(qp: QueuePair, psn: number, kind: number): void {
+  const place = psn & (REMEMBERED_KINDS - 1)
+  qp.kindPsn[place] = psn
+  qp.kinds[place] = kind
+}
+
+/** The kind of the accepted request of that PSN, or 0 if it is not known. */
+export function kindOf(qp: QueuePair, psn: number): number {
+  const place = psn & (REMEMBERED_KINDS - 1)
+  return qp.kindPsn[place] === psn ? qp.kinds[place]! : 0
+}
+
+/**
+ * Forgets requests of so long ago that their PSNs come round again. To be called before the expected
+ * PSN has moved by more than this.
+ */
+const FORGET_PSNS = 0x400000
+
+export function forgetOld(qp: QueuePair): void {
+  for (let i = 0; i < qp.saved.length; i++) {
+    const one = qp.saved[i]!
+    if (psnDistance(qp.expectedPsn, one.psn + one.packets) > FORGET_PSNS) one.kind = 0
+  }
+  for (let i = 0; i < REMEMBERED_KINDS; i++) {
+    const psn = qp.kindPsn[i]!
+    if (psn < 0 || psnDistance(qp.expectedPsn, psn) <= FORGET_PSNS) continue
+    if (qp.kinds[i] !== KIND_READ || savedAt(qp, psn, KIND_READ) === null) qp.kindPsn[i] = -1
+  }
+}
+
+/** The READ or atomic that began at `psn`, if it is still kept. */
+export function savedAt(qp: QueuePair, psn: number, kind: number): SavedRequest | null {
+  for (let i = 0; i < qp.saved.length; i++) {
+    const one = qp.saved[i]!
+    if (one.kind === kind && one.psn === psn) return one
+  }
+  return null
+}
+
+/** The place in the ring for the next READ or atomic: the oldest gives way. */
+export function nextSaved(qp: QueuePair): SavedRequest {
+  const place = qp.savedCount
+  qp.savedCount = (place + 1) & (RESPONDER_RESOURCES - 1)
+  return qp.saved[place]!
 }
 
 /** Keeps what became of the record that ended at `psn`. */

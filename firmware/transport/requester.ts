@@ -8,8 +8,9 @@
  *   response to any other PSN is a ghost: it is counted and changes nothing (wire-format 3.5).
  * - Nothing is durable by PSN alone. A persist completes only on a PERSIST_ACK of this connection's
  *   incarnation that names the operation of the record at the end of its range (D-5, D-6).
- * - A READ completes only by its data, in order. Whatever is answered beyond a READ that still
- *   waits tells that its response was lost (implied NAK, wire-format 3.8).
+ * - A request that wants a response of its own (`isOrdered`) completes only by that response, in
+ *   order. Whatever is answered beyond one that still waits tells that its response was lost
+ *   (implied NAK, wire-format 3.8).
  * - A packet keeps its PSN for ever. Going back, asking again for a lost PERSIST_ACK and the end of
  *   a half-sent message all send the same packet under the same PSN, so the responder can tell a
  *   repetition from a new request and never executes one twice (X-3).
@@ -17,20 +18,44 @@
  * The queue knows no payload: it asks `emit` for packet `index` of a request. For a READ the index
  * counts path MTUs that are here already, so that a repeated READ asks only for the rest.
  *
- * This file sends and keeps the queue; `completer.ts` takes the responses. A hook may post; it must
- * not call `pump`, `tick` or `takeResponse`, and a packet given to `emit` must not be answered
- * before `emit` returns.
+ * This file keeps the queue; `sender.ts` sends and lets time pass, `completer.ts` takes the
+ * responses. A hook may post; it must not call `pump`, `tick` or `takeResponse`, and a packet given
+ * to `emit` must not be answered before `emit` returns.
  */
 
-import { REMEMBERED_RECORDS } from '../limits.ts'
 import { type Aeth, blankAeth } from '../wire/aeth.ts'
+import { type AtomicAck, blankAtomicAck } from '../wire/atomic.ts'
 import { blankPaeth, type Paeth } from '../wire/persist-ack.ts'
-import { packetsOf, psnAdd, psnDistance } from './psn.ts'
+import { packetsOf, psnAdd } from './psn.ts'
 
-/** What a request does. */
+/** What a request does: messages, acknowledged by their last PSN. */
 export const WRITE_PERSIST = 1
-export const READ = 2
-export type RequestKind = typeof WRITE_PERSIST | typeof READ
+export const WRITE = 2
+export const WRITE_IMM = 3
+export const SEND = 4
+export const SEND_IMM = 5
+export const SEND_INV = 6
+/** Requests with a response of their own. From here on a kind is ordered. */
+export const READ = 7
+export const FETCH_ADD = 8
+export const COMPARE_SWAP = 9
+export const FLUSH = 10
+export const ATOMIC_WRITE = 11
+export const PERSIST_QUERY = 12
+export type RequestKind = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12
+
+/** Does a request of that kind complete only by a response of its own? */
+export function isOrdered(kind: RequestKind): boolean {
+  return kind >= READ
+}
+
+/**
+ * Does it count against the responder's depth, and does a fence wait for it? A query is answered
+ * from memory, and needs nothing kept.
+ */
+export function needsDepth(kind: RequestKind): boolean {
+  return kind >= READ && kind !== PERSIST_QUERY
+}
 
 /** How a request ended, in the words of `ibv_wc_status`. */
 export type WcStatus =
@@ -44,39 +69,65 @@ export type WcStatus =
   | 'RESP_TIMEOUT_ERR' // received, but no word about its durability after every try
   | 'GENERAL_ERR' // refused by a PERSIST_ACK; `refusal` holds its status
 
+/** What a completion is of, in the words of `ibv_wc_opcode`; ours have names of their own. */
+export const WC_OPCODES: readonly string[] = [
+  '',
+  'PERSIST',
+  'RDMA_WRITE',
+  'RDMA_WRITE',
+  'SEND',
+  'SEND',
+  'SEND',
+  'RDMA_READ',
+  'FETCH_ADD',
+  'COMP_SWAP',
+  'FLUSH',
+  'ATOMIC_WRITE',
+  'PERSIST_QUERY',
+]
+
 /** One request. The record belongs to the queue and is used again after `complete`. */
 export interface Request {
   /** The owner's number for it; the queue never looks at it. */
   tag: number
   kind: RequestKind
-  /** Bytes sent by a persist, or asked for by a READ. */
+  /** Bytes sent by a message, or asked for by a READ; 0 of the others. */
   length: number
   packetCount: number
   firstPsn: number
   lastPsn: number
   operationHigh: number
   operationLow: number
+  /** Waits until everything ordered before it is answered. */
+  fenced: boolean
+  /** The queue's own READ behind a FLUSH towards Linux: no hook but `emit` hears of it. */
+  escape: boolean
   /** The responder has all of it; for a persist that is not durability. */
   received: boolean
   done: boolean
   status: WcStatus
-  /** Status of the PERSIST_ACK that refused it, else 0. */
+  /** Status of the PERSIST_ACK that refused it or answered the query, else 0. */
   refusal: number
-  /** Durable copies and what made them durable, as the PERSIST_ACK said. */
+  /** Durable copies and what made them durable, as the PERSIST_ACK said; else 0. */
   copies: number
   mechanism: number
+  /** What an atomic found, or the operation id in the answer to a query. */
+  resultHigh: number
+  resultLow: number
+  /** Every operation up to the one in the answer to the query is durable. */
+  cumulative: boolean
   /** When its PERSIST_ACK is asked for again, µs, and how often that was done. */
   persistAtUs: number
   persistTries: number
-  /** A READ that counts against `readDepth`. */
-  readOut: boolean
+  /** It is on its way and counts against `readDepth`. */
+  out: boolean
 }
 
 /** What the owner of the queue supplies. None of these may throw. */
 export interface RequesterHooks {
-  /** Sends packet `index` of the request. */
+  /** Sends packet `index` of the request. An escape READ has length 0 and the tag of its FLUSH. */
   emit(request: Request, index: number, psn: number, ackRequest: boolean): void
-  /** The responder has the whole request; comes once, before `complete`. */
+  /** The responder has the whole record of a persist; comes once, before `complete`. */
   received(request: Request): void
   /** `length` bytes at `at` belong at `offset` of what the READ asked for. */
   data(request: Request, offset: number, bytes: Uint8Array, at: number, length: number): void
@@ -93,9 +144,9 @@ export interface RequesterOptions {
   readonly incarnation: number
   /** PSNs that may be unacknowledged at once, 1 to 128. */
   readonly window?: number
-  /** Requests that may be unresolved at once. */
+  /** Requests that may be unresolved at once, 2 or more. */
   readonly depth?: number
-  /** READs that may be unanswered at once: the responder's depth. */
+  /** Ordered requests that may be unanswered at once: the responder's depth, 1 or more. */
   readonly readDepth?: number
   /** Local ACK timeout code t: 4.096 µs * 2^t, 0 is never (IBTA 9.9.2). */
   readonly ackTimeoutCode?: number
@@ -106,6 +157,11 @@ export interface RequesterOptions {
   /** How long a received record may go without a PERSIST_ACK before it is asked for again, µs. */
   readonly persistTimeoutUs?: number
   readonly persistRetryCount?: number
+  /**
+   * The peer is Linux, which ignores a repeated FLUSH: each is followed by a READ of no bytes,
+   * whose response proves that the FLUSH was executed (wire-format 6.5).
+   */
+  readonly linuxPeer?: boolean
 }
 
 /** What the queue has counted. */
@@ -115,12 +171,17 @@ export interface RequesterCounts {
   acks: number
   persistAcks: number
   readResponses: number
+  /** Answers to atomics, FLUSH, ATOMIC WRITE and queries. */
+  otherResponses: number
   timeouts: number
   sequenceNaks: number
   rnrNaks: number
   impliedNaks: number
   /** Records asked for again because their PERSIST_ACK did not come. */
   persistRepeats: number
+  /** Congestion notifications, and how often one narrowed the window. */
+  congestions: number
+  windowCuts: number
   /** Responses that answer nothing that waits: old, foreign or forged. */
   ghosts: number
 }
@@ -137,10 +198,12 @@ export interface Requester {
   readonly rnrRetryCount: number
   readonly persistTimeoutUs: number
   readonly persistRetryCount: number
+  readonly linuxPeer: boolean
   readonly counts: RequesterCounts
   readonly ring: readonly Request[]
   readonly aeth: Aeth
   readonly paeth: Paeth
+  readonly atomicAck: AtomicAck
   /** Nothing is sent or taken any more; every request was completed. */
   failed: boolean
   /** Places, free-running: oldest unresolved, oldest unacknowledged, next to send, next free. */
@@ -153,9 +216,14 @@ export interface Requester {
   cursorPsn: number
   highPsn: number
   nextPsn: number
-  /** Packets since the last AckReq, READs on their way. */
+  /** Packets since the last one that asks for an answer; requests that count against the depth. */
   sinceAck: number
   readsOut: number
+  /** PSNs that congestion leaves of the window, and those acknowledged towards one more. */
+  openWindow: number
+  regained: number
+  /** No congestion notification narrows the window again before this, µs. */
+  cutAgainUs: number
   /** Absolute, µs; Infinity is not running. */
   ackTimerUs: number
   rnrUntilUs: number
@@ -167,6 +235,7 @@ export interface Requester {
 
 export function createRequester(options: RequesterOptions, hooks: RequesterHooks): Requester {
   const depth = options.depth ?? 128
+  const window = options.window ?? 128
   const code = options.ackTimeoutCode ?? 14
   const ring: Request[] = []
   for (let i = 0; i < depth; i++) ring.push(blankRequest())
@@ -174,7 +243,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     hooks,
     pathMtu: options.pathMtu,
     incarnation: options.incarnation,
-    window: options.window ?? 128,
+    window,
     depth,
     readDepth: options.readDepth ?? 16,
     ackTimeoutUs: code === 0 ? Infinity : 4.096 * 2 ** code,
@@ -182,10 +251,12 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     rnrRetryCount: options.rnrRetryCount ?? 7,
     persistTimeoutUs: options.persistTimeoutUs ?? 200_000,
     persistRetryCount: options.persistRetryCount ?? 7,
+    linuxPeer: options.linuxPeer ?? false,
     counts: blankCounts(),
     ring,
     aeth: blankAeth(),
     paeth: blankPaeth(),
+    atomicAck: blankAtomicAck(),
     failed: false,
     head: 0,
     unacked: 0,
@@ -197,6 +268,9 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     nextPsn: options.firstPsn,
     sinceAck: 0,
     readsOut: 0,
+    openWindow: window,
+    regained: 0,
+    cutAgainUs: 0,
     ackTimerUs: Infinity,
     rnrUntilUs: 0,
     tries: 0,
@@ -215,15 +289,20 @@ function blankRequest(): Request {
     lastPsn: 0,
     operationHigh: 0,
     operationLow: 0,
+    fenced: false,
+    escape: false,
     received: false,
     done: true,
     status: 'SUCCESS',
     refusal: 0,
     copies: 0,
     mechanism: 0,
+    resultHigh: 0,
+    resultLow: 0,
+    cumulative: false,
     persistAtUs: Infinity,
     persistTries: 0,
-    readOut: false,
+    out: false,
   }
 }
 
@@ -234,11 +313,14 @@ export function blankCounts(): RequesterCounts {
     acks: 0,
     persistAcks: 0,
     readResponses: 0,
+    otherResponses: 0,
     timeouts: 0,
     sequenceNaks: 0,
     rnrNaks: 0,
     impliedNaks: 0,
     persistRepeats: 0,
+    congestions: 0,
+    windowCuts: 0,
     ghosts: 0,
   }
 }
@@ -248,17 +330,25 @@ export function requestAt(q: Requester, place: number): Request {
   return q.ring[place % q.depth]!
 }
 
-// ---- posting and sending -----------------------------------------------------------------------
+// ---- posting -----------------------------------------------------------------------------------
+
+/** Requests that `post` takes now, of whatever kind. */
+export function room(q: Requester): number {
+  if (q.failed) return 0
+  const places = q.depth - (q.tail - q.head)
+  return q.linuxPeer ? places >> 1 : places
+}
 
 /** Whether `post` would take another request. */
 export function hasRoom(q: Requester): boolean {
-  return !q.failed && q.tail - q.head < q.depth
+  return room(q) > 0
 }
 
 /**
- * Puts a request of `length` bytes at the end of the queue; `pump` sends it. For a persist `length`
- * counts the payload, and the operation id is what its PERSIST_ACK must name. Returns null, and
- * does nothing, where `hasRoom` says no.
+ * Puts a request of `length` bytes at the end of the queue; `pump` sends it. For a message `length`
+ * counts the payload, for a READ what it brings; it is 0 for every other kind. The operation id is
+ * what the PERSIST_ACK of a persist must name, and what a query asks about. Returns null, and does
+ * nothing, where `hasRoom` says no. The owner may set `fenced` in what it gets, before `pump`.
  */
 export function post(
   q: Requester,
@@ -269,6 +359,14 @@ export function post(
   operationLow: number,
 ): Request | null {
   if (!hasRoom(q)) return null
+  const request = append(q, kind, tag, length)
+  request.operationHigh = operationHigh
+  request.operationLow = operationLow
+  if (kind === FLUSH && q.linuxPeer) append(q, READ, tag, 0).escape = true
+  return request
+}
+
+function append(q: Requester, kind: RequestKind, tag: number, length: number): Request {
   const request = requestAt(q, q.tail)
   request.tag = tag
   request.kind = kind
@@ -276,129 +374,25 @@ export function post(
   request.packetCount = packetsOf(length, q.pathMtu)
   request.firstPsn = q.nextPsn
   request.lastPsn = psnAdd(q.nextPsn, request.packetCount - 1)
-  request.operationHigh = operationHigh
-  request.operationLow = operationLow
+  request.operationHigh = 0
+  request.operationLow = 0
+  request.fenced = false
+  request.escape = false
   request.received = false
   request.done = false
   request.status = 'SUCCESS'
   request.refusal = 0
   request.copies = 0
   request.mechanism = 0
+  request.resultHigh = 0
+  request.resultLow = 0
+  request.cumulative = false
   request.persistAtUs = Infinity
   request.persistTries = 0
-  request.readOut = false
+  request.out = false
   q.nextPsn = psnAdd(q.nextPsn, request.packetCount)
   q.tail++
   return request
-}
-
-/** Sends what the window lets out. To be called after posting, responses and ticks. */
-export function pump(q: Requester, nowUs: number): void {
-  while (!q.failed && q.cursor !== q.tail && nowUs >= q.rnrUntilUs) {
-    const request = requestAt(q, q.cursor)
-    const index = psnDistance(q.cursorPsn, request.firstPsn)
-    const psnCount = request.kind === READ ? request.packetCount - index : 1
-    if (!windowAllows(q, request, psnCount)) return
-    const psn = q.cursorPsn
-    const last = index + psnCount === request.packetCount
-    const ackRequest = request.kind !== READ && (last || q.sinceAck + 1 >= q.window >> 1)
-    q.counts.packets++
-    if (psnDistance(psn, q.unackedPsn) < psnDistance(q.highPsn, q.unackedPsn)) {
-      q.counts.retransmissions++
-    }
-    q.sinceAck = ackRequest ? 0 : q.sinceAck + 1
-    q.cursorPsn = psnAdd(psn, psnCount)
-    if (last) q.cursor++
-    if (psnDistance(q.cursorPsn, q.unackedPsn) > psnDistance(q.highPsn, q.unackedPsn)) {
-      q.highPsn = q.cursorPsn
-    }
-    if (request.kind === READ) {
-      request.readOut = true
-      q.readsOut++
-    }
-    if (q.ackTimerUs === Infinity) q.ackTimerUs = nowUs + q.ackTimeoutUs
-    q.hooks.emit(request, index, psn, ackRequest)
-  }
-}
-
-/**
- * A READ longer than the window goes out alone: its responses are the responder's to pace. And no
- * record ends so far behind one that is still unresolved that the responder would forget the older.
- */
-function windowAllows(q: Requester, request: Request, psnCount: number): boolean {
-  if (request.kind === READ && q.readsOut >= q.readDepth) return false
-  const oldest = requestAt(q, q.head)
-  if (psnDistance(request.lastPsn, oldest.lastPsn) >= REMEMBERED_RECORDS) return false
-  const out = psnDistance(q.cursorPsn, q.unackedPsn)
-  return out === 0 || out + psnCount <= q.window
-}
-
-/** Goes back to the oldest unacknowledged packet; PSNs stay what they were. */
-export function rewind(q: Requester): void {
-  for (let i = q.unacked; i <= q.cursor && i < q.tail; i++) requestAt(q, i).readOut = false
-  q.readsOut = 0
-  q.cursor = q.unacked
-  q.cursorPsn = q.unackedPsn
-}
-
-// ---- time --------------------------------------------------------------------------------------
-
-/** When `tick` wants to be called next, µs; Infinity is never. */
-export function nextTimerUs(q: Requester): number {
-  if (q.failed) return Infinity
-  let at = q.ackTimerUs
-  if (q.rnrUntilUs > 0 && q.rnrUntilUs < at) at = q.rnrUntilUs
-  for (let i = q.head; i < q.unacked; i++) {
-    const request = requestAt(q, i)
-    if (!request.done && request.persistAtUs < at) at = request.persistAtUs
-  }
-  return at
-}
-
-/** Lets time pass: timeouts, the end of an RNR wait, PERSIST_ACKs that did not come. */
-export function tick(q: Requester, nowUs: number): void {
-  if (q.failed) return
-  if (q.rnrUntilUs > 0 && nowUs >= q.rnrUntilUs) {
-    q.rnrUntilUs = 0
-    q.ackTimerUs = nowUs + q.ackTimeoutUs
-  }
-  if (nowUs >= q.ackTimerUs) timeout(q, nowUs)
-  if (!q.failed) askAgain(q, nowUs)
-  pump(q, nowUs)
-}
-
-function timeout(q: Requester, nowUs: number): void {
-  q.counts.timeouts++
-  q.tries++
-  if (q.tries > q.retryCount) {
-    fail(q, q.unacked, 'RETRY_EXC_ERR')
-    return
-  }
-  q.ackTimerUs = nowUs + q.ackTimeoutUs
-  q.rewoundPsn = -1
-  rewind(q)
-}
-
-/** Sends again, under its own PSNs, every record whose PERSIST_ACK is overdue (G2-3). */
-function askAgain(q: Requester, nowUs: number): void {
-  for (let i = q.head; i < q.unacked; i++) {
-    const request = requestAt(q, i)
-    if (request.done || nowUs < request.persistAtUs) continue
-    if (request.persistTries >= q.persistRetryCount) {
-      fail(q, i, 'RESP_TIMEOUT_ERR')
-      return
-    }
-    // Each wait is longer, so that a part that is merely slow is not asked ever more.
-    request.persistTries++
-    request.persistAtUs = nowUs + q.persistTimeoutUs * (request.persistTries + 1)
-    q.counts.persistRepeats++
-    const count = request.packetCount
-    for (let index = 0; index < count && !request.done; index++) {
-      q.counts.packets++
-      q.counts.retransmissions++
-      q.hooks.emit(request, index, psnAdd(request.firstPsn, index), index === count - 1)
-    }
-  }
 }
 
 // ---- ends --------------------------------------------------------------------------------------
@@ -407,7 +401,7 @@ function askAgain(q: Requester, nowUs: number): void {
 export function complete(q: Requester, request: Request, status: WcStatus): void {
   request.done = true
   request.status = status
-  q.hooks.complete(request)
+  if (!request.escape) q.hooks.complete(request)
 }
 
 /** Frees the places of what is resolved and can no longer be asked for. */
@@ -420,9 +414,14 @@ export function fail(q: Requester, place: number, status: WcStatus): void {
   if (q.failed) return
   q.failed = true
   q.ackTimerUs = Infinity
+  // Nobody hears of an escape READ: its FLUSH says why, or what comes next.
+  let about = place
+  if (place >= 0 && requestAt(q, place).escape) {
+    about = requestAt(q, place - 1).done ? place + 1 : place - 1
+  }
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)
-    if (!request.done) complete(q, request, i === place ? status : 'WR_FLUSH_ERR')
+    if (!request.done) complete(q, request, i === about ? status : 'WR_FLUSH_ERR')
   }
 }
 
@@ -434,6 +433,9 @@ export function flush(q: Requester): void {
 /** Requests that are not resolved yet. */
 export function unresolved(q: Requester): number {
   let count = 0
-  for (let i = q.head; i < q.tail; i++) if (!requestAt(q, i).done) count++
+  for (let i = q.head; i < q.tail; i++) {
+    const request = requestAt(q, i)
+    if (!request.done && !request.escape) count++
+  }
   return count
 }

@@ -24,12 +24,15 @@ import {
 import { ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
-import { has, type OpcodeRow, PERSIST, READ, WRITE } from '../wire/opcode.ts'
+import { CNP, has, type OpcodeRow, PERSIST, REQUEST, SEND, WRITE } from '../wire/opcode.ts'
 import { type Packet, payloadFault } from '../wire/packet.ts'
 import { psnAdd, psnBehind } from './psn.ts'
 import {
+  forgetOld,
   MESSAGE_NONE,
   MESSAGE_PERSIST,
+  MESSAGE_RECORD,
+  MESSAGE_SEND,
   MESSAGE_WRITE,
   type QueuePair,
   STATE_OPEN,
@@ -45,7 +48,7 @@ export function checkPeer(
   bytes: Uint8Array,
   words: Int32Array,
 ): Fault {
-  if (packet.opcode >= 0x20 && packet.opcode < 0xc0) return WRONG_TRANSPORT
+  if (packet.opcode >= 0x20 && packet.opcode < 0xc0 && packet.opcode !== CNP) return WRONG_TRANSPORT
   if (packet.ipVersion !== qp.ipVersion) return WRONG_PEER
   if (packet.ipVersion === 4) {
     if (words[(packet.ipAt + IPV4_SOURCE) >> 2] !== qp.peerIpv4) return WRONG_PEER
@@ -66,17 +69,18 @@ export function checkSequence(qp: QueuePair, packet: Packet): Fault {
 
 /** Step 7: a request that is served here. */
 export function checkOperation(row: OpcodeRow | null): Fault {
-  if (row === null) return OPCODE
-  const is = row.properties
-  if (has(is, PERSIST) || has(is, READ)) return PASS
-  return has(is, WRITE) && row.immAt === 0 ? PASS : OPCODE
+  return row === null || !has(row.properties, REQUEST) ? OPCODE : PASS
 }
 
 /** Step 6: First, Middle, Last and Only in order. */
 export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
-  if (row.begins) return qp.message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
-  const kind = has(row.properties, PERSIST) ? MESSAGE_PERSIST : MESSAGE_WRITE
-  return qp.message === kind ? PASS : MESSAGE_ORDER
+  const message = qp.message
+  if (row.begins) return message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
+  const is = row.properties
+  if (has(is, PERSIST)) return message === MESSAGE_PERSIST ? PASS : MESSAGE_ORDER
+  if (has(is, SEND)) return message === MESSAGE_SEND ? PASS : MESSAGE_ORDER
+  if (!has(is, WRITE)) return MESSAGE_ORDER
+  return message === MESSAGE_WRITE || message === MESSAGE_RECORD ? PASS : MESSAGE_ORDER
 }
 
 /** Steps 6, 7 and 9, of a packet with the expected PSN. */
@@ -91,7 +95,10 @@ export function judgeRequest(qp: QueuePair, packet: Packet): Fault {
 
 /** Accepts the packet: its PSNs are consumed, and a finished message is counted. */
 export function advance(qp: QueuePair, packet: Packet, psns: number, finished: boolean): void {
-  qp.expectedPsn = psnAdd(qp.expectedPsn, psns)
+  const next = psnAdd(qp.expectedPsn, psns)
+  const quarters = (next ^ qp.expectedPsn) & 0xc00000
+  qp.expectedPsn = next
+  if (quarters !== 0) forgetOld(qp)
   qp.nakSent = false
   if (finished) qp.messageSequence = (qp.messageSequence + 1) & 0xffffff
   if (packet.ackRequest) qp.ackDue = true

@@ -34,7 +34,8 @@ export const PKEY_DEFAULT = 0xffff
 
 /** Congestion notification (IBTA annex A17): the one opcode that carries B. */
 const CNP = 0x81
-const BECN = 0x40
+/** In the byte of congestion: this is a notification of it. */
+export const BECN = 0x40
 
 /** The fields of a BTH that we send or judge. */
 export interface Bth {

@@ -80,6 +80,12 @@ export const ATTRIBUTE_REPORT = 0x0030
 export const ATTRIBUTE_COUNTERS = 0x0031
 export const ATTRIBUTE_SCAN = 0x0032
 export const ATTRIBUTE_SETTLE = 0x0033
+export const ATTRIBUTE_PROBE = 0x0050
+export const ATTRIBUTE_PLACE = 0x0051
+export const ATTRIBUTE_AGENT = 0x0052
+export const ATTRIBUTE_PUBLISH = 0x0040
+export const ATTRIBUTE_ATTACH = 0x0041
+export const ATTRIBUTE_DETACH = 0x0042
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.
@@ -127,6 +133,7 @@ export const DEVICE_ID_BYTES = 16
  *   56 R_Key u32         60 check-code key, 16 bytes
  *   76 region id u32     80 stride, bytes u32   84 unsettled records u32
  *   88 base address u64 (bytes kind)            96 read-only u8
+ *   97 placement u8
  */
 export const REGION_NAME = 0
 export const REGION_SLOTS = 32
@@ -145,6 +152,21 @@ export const REGION_UNSETTLED = 84
 export const REGION_BASE_HIGH = 88
 export const REGION_BASE_LOW = 92
 export const REGION_READ_ONLY = 96
+/** 0 the DPU's own NVDIMM, 1 the host's past its caches, 2 the host's through them. */
+export const REGION_PLACEMENT = 97
+
+/*
+ * ATTACH (SET): a region of another DPU is offered here. It is answered as OPEN. DETACH (SET) reads
+ * the name only.
+ *
+ *    0 name, 32 bytes    32 IP version u8, 4 or 6   33 0   34 RDMA-CM port u16
+ *   36 address, 16 bytes: IPv4 in the first four    52 client id u64
+ */
+export const ATTACH_IP_VERSION = 32
+export const ATTACH_PORT = 34
+export const ATTACH_ADDRESS = 36
+export const ATTACH_CLIENT_HIGH = 52
+export const ATTACH_CLIENT_LOW = 56
 
 /** Kinds of region. */
 export const KIND_RECORDS = 0
@@ -152,6 +174,8 @@ export const KIND_BYTES = 1
 
 /** Region flag: every record has exactly the capacity. */
 export const REGION_FIXED_LENGTH = 1
+/** Region flag, of bytes: every store that is acknowledged is durable. */
+export const REGION_WRITE_PERSIST = 2
 
 /*
  * CONNECT (SET)
@@ -238,6 +262,52 @@ export const SETTLE_RECORD = 4
 export const SETTLE_DECISION = 8
 /** Decision: the record is given up and becomes blank. */
 export const SETTLE_DISCARD = 1
+
+/*
+ * PUBLISH (SET): offers a region on a port of RDMA-CM until the power goes; answered as OPEN.
+ *
+ *    0 name, 32 bytes    32 port u16    34 form u8    36 rights u32, 0 all that the region has
+ */
+export const PUBLISH_PORT = 32
+export const PUBLISH_FORM = 34
+export const PUBLISH_RIGHTS = 36
+
+/** What a plain client is told in REP: nothing any more, librpma's descriptor, our block. */
+export const FORM_NONE = 0
+export const FORM_LIBRPMA = 1
+export const FORM_CAPABILITY = 2
+
+/*
+ * PROBE (SET): the card writes a number into lines at the begin of the host's memory, first as usual,
+ * then asking for no-snoop.
+ *
+ *    0 lines of each kind u32    4 host memory bytes u64
+ *
+ * PLACE (SET): what the host's CPU has seen of them; the answer has the placement that holds now.
+ *
+ *    0 placement u8, 0 if it cannot tell    1 ADR stated u8    4 the number u64
+ *
+ * AGENT (SET): the host's flush agent comes or goes; the number is that of the probe.
+ *
+ *    0 action u8    4 the number u64
+ *   12 number of the first request u32    16 token of the ring u32
+ */
+export const PROBE_LINES = 0
+export const PROBE_HOST_BYTES_HIGH = 4
+export const PROBE_HOST_BYTES_LOW = 8
+export const PLACE_PLACEMENT = 0
+export const PLACE_ADR = 1
+export const PLACE_NUMBER_HIGH = 4
+export const PLACE_NUMBER_LOW = 8
+export const AGENT_ACTION = 0
+export const AGENT_NUMBER_HIGH = 4
+export const AGENT_NUMBER_LOW = 8
+export const AGENT_FIRST_REQUEST = 12
+export const AGENT_TOKEN = 16
+
+/** Actions of AGENT. */
+export const AGENT_DETACH = 0
+export const AGENT_ATTACH = 1
 
 /** The fields of the fixed header. */
 export interface Mad {

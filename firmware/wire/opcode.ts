@@ -15,6 +15,7 @@ import { IETH_BYTES } from './ieth.ts'
 import { IMMDT_BYTES } from './immdt.ts'
 import { PWETH_BYTES } from './persist.ts'
 import { PAETH_BYTES } from './persist-ack.ts'
+import { PQETH_BYTES } from './persist-query.ts'
 import { RETH_BYTES } from './reth.ts'
 
 /** Reliable connection (IBTA Vol 1, 9.2 and annex A19). */
@@ -56,6 +57,7 @@ export const WRITE_PERSIST_FIRST = 0xc6
 export const WRITE_PERSIST_MIDDLE = 0xc7
 export const WRITE_PERSIST_LAST = 0xc8
 export const WRITE_PERSIST_ONLY = 0xca
+export const PERSIST_QUERY = 0xcd
 export const PERSIST_ACK = 0xd1
 
 /** A set of properties; a type of its own, so that an opcode cannot be taken for one. */
@@ -79,6 +81,7 @@ export const ATOMIC = 0x800 as OpcodeMask
 export const ATOMIC_WRITE = 0x1000 as OpcodeMask
 export const FLUSH = 0x2000 as OpcodeMask
 export const PERSIST = 0x4000 as OpcodeMask
+export const QUERY = 0x8000 as OpcodeMask
 
 /** Headers behind BTH. */
 export const HAS_RETH = 0x10000 as OpcodeMask
@@ -91,6 +94,7 @@ export const HAS_ATOMIC = 0x400000 as OpcodeMask
 export const HAS_ATOMIC_ACK = 0x800000 as OpcodeMask
 export const HAS_IETH = 0x1000000 as OpcodeMask
 export const HAS_FETH = 0x2000000 as OpcodeMask
+export const HAS_PQETH = 0x4000000 as OpcodeMask
 
 /** Whether `mask` has `flag`; of several flags, any. */
 export function has(mask: OpcodeMask, flag: OpcodeMask): boolean {
@@ -131,6 +135,7 @@ export interface OpcodeRow {
   readonly atomicAckAt: number
   readonly iethAt: number
   readonly fethAt: number
+  readonly pqethAt: number
 }
 
 /** The headers that may follow BTH: the field with its offset, its length and its bit. */
@@ -145,6 +150,7 @@ const HEADERS = {
   atomicAck: { field: 'atomicAckAt', length: ATOMIC_ACK_BYTES, flag: HAS_ATOMIC_ACK },
   ieth: { field: 'iethAt', length: IETH_BYTES, flag: HAS_IETH },
   feth: { field: 'fethAt', length: FETH_BYTES, flag: HAS_FETH },
+  pqeth: { field: 'pqethAt', length: PQETH_BYTES, flag: HAS_PQETH },
 } as const
 
 type Header = keyof typeof HEADERS
@@ -205,6 +211,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'Perdure WRITE_PERSIST Middle': row(WRITE_PERSIST_MIDDLE, PERSISTS | MIDDLE, FULL),
   'Perdure WRITE_PERSIST Last': row(WRITE_PERSIST_LAST, PERSISTS | LAST, SOME),
   'Perdure WRITE_PERSIST Only': row(WRITE_PERSIST_ONLY, PERSISTS | ONLY, ANY, 'reth', 'pweth'),
+  'Perdure PERSIST_QUERY': row(PERSIST_QUERY, REQUEST | QUERY | ONLY, NONE, 'pqeth'),
   'Perdure PERSIST_ACK': row(PERSIST_ACK, RESPONSE | PERSIST | ONLY, ANY, 'aeth', 'paeth'),
 }
 
@@ -225,6 +232,7 @@ function rowOf(name: string, { opcode, properties, payload, chain }: Shape): Opc
     atomicAckAt: 0,
     iethAt: 0,
     fethAt: 0,
+    pqethAt: 0,
   }
   let headerBytes = BTH_BYTES
   let mask = properties

@@ -27,6 +27,8 @@ import * as management from './management.ts'
 import type { Packet } from './packet.ts'
 import { blankPweth, readPweth } from './persist.ts'
 import { blankPaeth, readPaeth, STATUS_DURABLE } from './persist-ack.ts'
+import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from './persist-query.ts'
+import { printCm } from './print-cm.ts'
 import { blankReth, readReth } from './reth.ts'
 
 /** One line about a packet that `checkPacket` passed, without the end of line. */
@@ -41,6 +43,7 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
   if (row.rethAt !== 0) printReth(words, bytes, bthAt + row.rethAt)
   else if (packet.payloadLength !== 0) words.push(String(packet.payloadLength), 'B')
   if (row.pwethAt !== 0) printPweth(words, bytes, bthAt + row.pwethAt)
+  if (row.pqethAt !== 0) printPqeth(words, bytes, bthAt + row.pqethAt)
   if (row.paethAt !== 0) printPaeth(words, bytes, bthAt + row.paethAt)
   if (row.atomicAckAt !== 0) printAtomicAck(words, bytes, bthAt + row.atomicAckAt)
   if (row.iethAt !== 0) printIeth(words, bytes, bthAt + row.iethAt)
@@ -99,6 +102,12 @@ function printPweth(words: string[], bytes: Uint8Array, at: number): void {
   if (pweth.urgent) words.push('urgent')
 }
 
+function printPqeth(words: string[], bytes: Uint8Array, at: number): void {
+  const pqeth = blankPqeth()
+  readPqeth(pqeth, bytes, at)
+  words.push('op', count64(pqeth.operationHigh, pqeth.operationLow))
+}
+
 function printPaeth(words: string[], bytes: Uint8Array, at: number): void {
   const paeth = blankPaeth()
   readPaeth(paeth, bytes, at)
@@ -106,10 +115,13 @@ function printPaeth(words: string[], bytes: Uint8Array, at: number): void {
   words.push('op', count64(paeth.operationHigh, paeth.operationLow))
   words.push('records', String(paeth.records), 'copies', String(paeth.copies))
   words.push('incarnation', String(paeth.incarnation))
+  if (paeth.query) words.push('answers a query')
+  if (paeth.cumulative) words.push('cumulative')
 }
 
 function statusName(status: number): string {
   if (status === STATUS_DURABLE) return 'durable'
+  if (status === QUERY_NOT_KNOWN) return 'not known to be durable'
   const fault = FAULTS.find((row) => row.answer === 'status' && row.code === status)
   return fault === undefined ? `status ${hex(status)}` : fault.name
 }
@@ -172,9 +184,11 @@ const ATTRIBUTE_NAMES = new Map([
   [management.ATTRIBUTE_COUNTERS, 'COUNTERS'],
   [management.ATTRIBUTE_SCAN, 'SCAN'],
   [management.ATTRIBUTE_SETTLE, 'SETTLE'],
+  [management.ATTRIBUTE_PUBLISH, 'PUBLISH'],
 ])
 
 function printMad(words: string[], bytes: Uint8Array, packet: Packet): void {
+  if (printCm(words, bytes, packet.payloadAt, packet.payloadLength)) return
   if (management.madFault(bytes, packet.payloadAt, packet.payloadLength) !== PASS) return
   const mad = management.blankMad()
   management.readMad(mad, bytes, packet.payloadAt)

@@ -5,10 +5,12 @@
 
 import { bootDirect } from '../../boards/emulator/direct.ts'
 import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
+import type { HostMemory } from '../../boards/emulator/host-memory.ts'
 import { EmulatedMachine, type Watch } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
 import type { Facts } from '../../firmware/hal.ts'
 import { Conversation, type Sent, sentOf } from './conversation.ts'
+import { isRoce } from './frames.ts'
 
 export * from './conversation.ts'
 
@@ -27,21 +29,29 @@ export const FACTS: Facts = {
 
 export class Card extends Conversation {
   readonly nvdimm: Nvdimm
+  readonly host: HostMemory | null
   readonly facts: Facts
   machine: EmulatedMachine
   firmware: FirmwareEngine
   sent: Sent[] = []
+  /** Frames that are not RoCEv2: neighbour answers. */
+  plain: Uint8Array[] = []
   now = 0
+  /** After how many µs the firmware wanted its `idle`; 0 is never. */
+  waitUs = 0
 
   constructor(
     part: Nvdimm | number = 1 << 18,
     facts: Partial<Facts> = {},
     watch: Watch | undefined = undefined,
+    host: HostMemory | null = null,
   ) {
     super((...frames) => this.serve(...frames))
     this.nvdimm = typeof part === 'number' ? new Nvdimm({ bytes: part }) : part
+    this.host = host
     const { dirtyShutdowns, bytes } = this.nvdimm
-    this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, ...facts }
+    const hostBytes = host?.bytes ?? 0
+    this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, ...facts }
     this.machine = this.makeMachine(watch)
     this.firmware = bootDirect(this.machine)
   }
@@ -50,7 +60,11 @@ export class Card extends Conversation {
     const machine = new EmulatedMachine({
       facts: this.facts,
       nvdimm: this.nvdimm,
-      transmit: (frame) => this.sent.push(sentOf(frame)),
+      host: this.host,
+      transmit: (frame) => {
+        if (isRoce(frame)) this.sent.push(sentOf(frame))
+        else this.plain.push(frame)
+      },
     })
     if (watch !== undefined) machine.observe(watch)
     return machine
@@ -59,19 +73,29 @@ export class Card extends Conversation {
   /** Serves the frames as one burst, or as several if they are many; returns what was sent. */
   serve(...frames: Uint8Array[]): Sent[] {
     this.sent = []
+    this.plain = []
     for (let i = 0; i < frames.length || i === 0; i += 32) {
       const burst = frames.slice(i, i + 32)
       burst.forEach((frame, j) => {
         this.machine.place(j, frame)
       })
       this.now += 10
-      this.firmware.serve(burst.length, this.now)
+      this.waitUs = this.firmware.serve(burst.length, this.now)
     }
     return this.sent
   }
 
   idle(): void {
     this.now += 10
-    this.firmware.idle(this.now)
+    this.waitUs = this.firmware.idle(this.now)
+  }
+
+  /** Lets so many µs go by, then the firmware's `idle`; returns what it sent. */
+  pass(us: number): Sent[] {
+    this.sent = []
+    this.plain = []
+    this.now += us
+    this.waitUs = this.firmware.idle(this.now)
+    return this.sent
   }
 }

@@ -41,6 +41,8 @@ export interface RegionShape {
   readonly flags?: number
   readonly domain?: number
   readonly length?: number
+  /** 0 the card's own NVDIMM, 1 the host's past its caches, 2 through them. */
+  readonly placement?: number
 }
 
 export interface TestRegion {
@@ -91,6 +93,20 @@ export function sentOf(bytes: Uint8Array): Sent {
     payload: bytes.slice(packet.payloadAt, packet.payloadAt + packet.payloadLength),
     paeth,
   }
+}
+
+/** Operations that one connection may use without meeting those of another. */
+const OPERATIONS_EACH = 10_000
+
+let operationsGiven = 0
+
+/**
+ * Where the operations of a new connection begin. An operation is named for ever (D-6): a client
+ * that used an id again, after a restart even, would be told that it is durable already.
+ */
+function freshOperations(): number {
+  operationsGiven += OPERATIONS_EACH
+  return operationsGiven - OPERATIONS_EACH
 }
 
 /**
@@ -169,6 +185,7 @@ export class Conversation {
       putU16(body, mad.REGION_FLAGS, shape.flags ?? 0)
       putU16(body, mad.REGION_DOMAIN, shape.domain ?? 0)
       putU32(body, mad.REGION_LENGTH_LOW, shape.length ?? 0)
+      body[mad.REGION_PLACEMENT] = shape.placement ?? 0
     })
   }
 
@@ -199,7 +216,7 @@ export class Conversation {
       peer,
       mtu: u16(body, mad.CONNECT_GRANTED_MTU),
       psn: u32(body, mad.CONNECT_FIRST_PSN),
-      operation: 0,
+      operation: freshOperations(),
     }
   }
 

@@ -7,23 +7,29 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
 import { EmulatedMachine } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
 import { receive, settle } from '../../firmware/core.ts'
-import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
+import { type Facts, NVDIMM_SPACE, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
 import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
-import { KIND_BYTES, REMOTE_READ, REMOTE_WRITE, type Region } from '../../firmware/memory/region.ts'
+import { BYTES_RIGHTS, KIND_BYTES, type Region } from '../../firmware/memory/region.ts'
 import { formatPart } from '../../firmware/memory/superblock.ts'
 import { KEYS_AT } from '../../firmware/memory-map.ts'
 import type { State } from '../../firmware/state.ts'
 import { prepareTemplate } from '../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../firmware/transport/psn.ts'
 import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
+import { blankAeth, readAeth } from '../../firmware/wire/aeth.ts'
+import { blankBth, readBth } from '../../firmware/wire/bth.ts'
+import { ETH_DESTINATION, MAC_BYTES } from '../../firmware/wire/ethernet.ts'
+import { IPV4_DESTINATION } from '../../firmware/wire/ipv4.ts'
+import { IPV6_DESTINATION } from '../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
 import { FACTS, type Sent, sentOf } from './card.ts'
-import { hex } from './frames.ts'
+import { hex, hexOf } from './frames.ts'
 
 /** How a conversation begins. */
 export interface Beginning {
@@ -58,9 +64,9 @@ export class Dialogue {
   private sent: Sent[] = []
   private now = 0
 
-  /** `example` is a frame from the peer: its addresses are the peer's. */
+  /** `example` is a frame from the peer: its addresses are the peer's and the card's. */
   constructor(beginning: Beginning, example: Uint8Array) {
-    const facts = { ...FACTS, nvdimmBytes: this.nvdimm.bytes }
+    const facts = { ...FACTS, ...addressedBy(example), nvdimmBytes: this.nvdimm.bytes }
     const { nvdimm } = this
     const transmit = (frame: Uint8Array): void => {
       this.sent.push(sentOf(frame))
@@ -90,8 +96,9 @@ export class Dialogue {
     const region: Region = {
       ...{ index, id: index + 1, name: 'dialogue', kind: KIND_BYTES, slots: 0, capacity: 0 },
       ...{ copies: 1, flags: 0, protectionDomain: 0, stride: 0, at: 1 << 16 },
+      ...{ placement: 0, base: NVDIMM_SPACE + (1 << 16) },
       ...{ areaBytes: from.length, baseHigh: from.vaHigh, baseLow: from.vaLow, keyAt: KEYS_AT },
-      ...{ rkey: from.rkey, rights: REMOTE_WRITE | REMOTE_READ, unsettled: 0 },
+      ...{ rkey: from.rkey, rights: BYTES_RIGHTS, unsettled: 0 },
     }
     this.state.regions.places[index] = region
     return region
@@ -119,6 +126,70 @@ export class Dialogue {
   content(): Uint8Array {
     return this.nvdimm.live.slice(this.region.at, this.region.at + this.region.areaBytes)
   }
+}
+
+function hexNumber(value: number, digits: number): string {
+  return `0x${value.toString(16).padStart(digits, '0')}`
+}
+
+/** Payloads up to this length stand in the vectors, longer ones as their CRC-32; bytes. */
+const PAYLOAD_SHOWN = 64
+
+/** The fields of an answer, named and written as the vectors do. */
+export function fieldsOf({ bytes, packet, payload }: Sent): Record<string, unknown> {
+  const row = packet.row!
+  const { bthAt } = packet
+  const bth = blankBth()
+  readBth(bth, bytes, bthAt)
+  const flags = bytes[bthAt + 1]!
+  const notification = bytes[bthAt + 4]!
+  return {
+    opcode: hexNumber(bth.opcode, 2),
+    name: row.name,
+    se: bth.solicited ? 1 : 0,
+    migreq: (flags >> 6) & 1,
+    pad: bth.padBytes,
+    tver: bth.version,
+    pkey: hexNumber(bth.pkey, 4),
+    fecn: notification >> 7,
+    becn: (notification >> 6) & 1,
+    destQp: hexNumber(bth.destQp, 6),
+    ackReq: bth.ackRequest ? 1 : 0,
+    psn: hexNumber(bth.psn, 6),
+    ...aethFields(bytes, bthAt, row.aethAt),
+    ...atomicFields(bytes, bthAt, row.atomicAckAt),
+    payloadLen: packet.payloadLength,
+    payloadOffsetFromBth: packet.payloadAt - bthAt,
+    ...(payload.length > PAYLOAD_SHOWN
+      ? { payloadCrc32: hexNumber(crc32(payload), 8) }
+      : { payload: hexOf(payload) }),
+  }
+}
+
+function aethFields(bytes: Uint8Array, bthAt: number, aethAt: number): object {
+  if (aethAt === 0) return {}
+  const aeth = blankAeth()
+  readAeth(aeth, bytes, bthAt + aethAt)
+  const { syndrome, msn } = aeth
+  const kind = ['ACK', 'RNR', '', 'NAK'][syndrome >> 5]
+  return { aeth: { syndrome: hexNumber(syndrome, 2), kind, value: syndrome & 31, msn } }
+}
+
+function atomicFields(bytes: Uint8Array, bthAt: number, atomicAckAt: number): object {
+  if (atomicAckAt === 0) return {}
+  return { atomicAck: `0x${hexOf(bytes.slice(bthAt + atomicAckAt, bthAt + atomicAckAt + 8))}` }
+}
+
+/** The addresses of the card that a frame is sent to. */
+function addressedBy(frame: Uint8Array): Partial<Facts> {
+  const packet = blankPacket()
+  checkPacket(packet, frame, 0, frame.length)
+  const { ipAt } = packet
+  const mac = [...frame.slice(ETH_DESTINATION, ETH_DESTINATION + MAC_BYTES)]
+  if (packet.ipVersion === 6) {
+    return { mac, ipv6: [...frame.slice(ipAt + IPV6_DESTINATION, ipAt + IPV6_DESTINATION + 16)] }
+  }
+  return { mac, ipv4: [...frame.slice(ipAt + IPV4_DESTINATION, ipAt + IPV4_DESTINATION + 4)] }
 }
 
 interface StoredDecode {
@@ -152,10 +223,14 @@ export interface Scenario {
 
 const STORE = new URL('../vectors/wire-vectors.json', import.meta.url)
 
+const stored: readonly StoredScenario[] = JSON.parse(readFileSync(STORE, 'utf8')).scenarios
+
+/** The names of the stored scenarios. */
+export const SCENARIOS: readonly string[] = stored.map(({ name }) => name)
+
 /** The stored scenario of that name. */
 export function scenarioOf(name: string): Scenario {
-  const stored = JSON.parse(readFileSync(STORE, 'utf8')) as { scenarios: StoredScenario[] }
-  const found = stored.scenarios.find((scenario) => scenario.name === name)
+  const found = stored.find((scenario) => scenario.name === name)
   if (found === undefined) throw new Error(`no scenario ${name}`)
   const { init } = found
   const va = BigInt(init.region.va)

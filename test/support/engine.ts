@@ -7,6 +7,7 @@ import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
 import { bootGuest } from '../../boards/emulator/guest.ts'
 import { EmulatedMachine } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import type { Facts } from '../../firmware/hal.ts'
 import { FACTS } from './card.ts'
 import { Conversation, sentOf } from './conversation.ts'
 
@@ -20,13 +21,17 @@ export interface Bench {
 }
 
 /** Boots a card of that many bytes. */
-export async function openBench(name: Engine, partBytes: number): Promise<Bench> {
+export async function openBench(
+  name: Engine,
+  partBytes: number,
+  facts: Partial<Facts> = {},
+): Promise<Bench> {
   const nvdimm = new Nvdimm({ bytes: partBytes })
   const sent: Uint8Array[] = []
   let machine: EmulatedMachine | null = null
   const machineFor = (packets?: Uint8Array): EmulatedMachine => {
     machine = new EmulatedMachine({
-      facts: { ...FACTS, nvdimmBytes: partBytes },
+      facts: { ...FACTS, nvdimmBytes: partBytes, ...facts },
       nvdimm,
       transmit: (frame) => sent.push(frame),
       ...(packets === undefined ? {} : { packets }),

@@ -37,7 +37,7 @@ import { MEMORY_BYTES, STAGING_AT, ZEROS_AT } from '../../firmware/memory-map.ts
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../firmware/wire/deth.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { PERSIST_ACK, UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
+import { PERSIST_ACK, PERSIST_QUERY, UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
 import {
   Card,
   dataOf,
@@ -56,6 +56,8 @@ import {
   LANES_AT,
   LINE_BYTES,
   linesOfCopy,
+  OPERATIONS_AT,
+  OPERATIONS_BYTES,
   PAGE_BYTES,
   RecordOracle,
   type RegionLayout,
@@ -64,13 +66,14 @@ import {
   readSuperblock,
   sameBytes,
   sealPage,
+  TableOracle,
 } from './oracle.ts'
 
 /** The seed of every sample and every random schedule: printed with what it found. */
 export const SEED: number = Number(process.env.SEED ?? 20261121)
 
-/** Bytes of the part of an exploration: superblock, lanes, and up to four copies of a page. */
-export const PART_BYTES = 28672
+/** Bytes of the part of an exploration: what is the part's own, and up to four copies of a page. */
+export const PART_BYTES: number = OPERATIONS_AT + OPERATIONS_BYTES + 4 * PAGE_BYTES
 
 const NAME = 'records'
 
@@ -88,6 +91,75 @@ export interface Damage {
    * is so by structure alone (D-2).
    */
   readonly checkless?: boolean
+  /** What is done to the operation table (commit/operations.ts); see TABLE_DAMAGES. */
+  readonly table?: TableDamage
+}
+
+/** Each takes one rule of the operation table away. */
+export const TABLE_DAMAGES = {
+  beforeF3: 'the line is stored before F3: the table is ahead of the record',
+  oneLine: 'a client has one line, not two in turn',
+  notCleaned: 'the line is stored, and its write-back not started',
+  recoverySkipped: 'recovery does not store the operations of the lanes',
+  recoveryNotCleaned: 'recovery clears the lanes before its lines are durable',
+} as const
+
+export type TableDamage = keyof typeof TABLE_DAMAGES
+
+/** Is that the address of a line of the operation table? */
+function isTableAddress(to: number): boolean {
+  const at = to - NVDIMM_SPACE
+  return at >= OPERATIONS_AT && at < OPERATIONS_AT + OPERATIONS_BYTES
+}
+
+function isTableLine(line: number): boolean {
+  return isTableAddress(NVDIMM_SPACE + line * LINE_BYTES)
+}
+
+/** Damages the stores into the table, of a commit or of a recovery. */
+function tableWatch(skipped: boolean, cleaned: boolean, oneLine: boolean): Watch {
+  let toTable = false
+  return {
+    onCommand: (_, op, words, at) => {
+      toTable = op === COPY_CLEAN && isTableAddress(words[at + TO]!)
+      if (toTable && oneLine) words[at + TO]! -= words[at + TO]! % (2 * LINE_BYTES)
+    },
+    replace: (_, op) => {
+      if (!toTable || op !== COPY_CLEAN) return op
+      if (skipped) return SKIP
+      return cleaned ? op : COPY
+    },
+  }
+}
+
+/** The damage that each power-on brings with it. */
+function bootWatches(damage: Damage): Watch[] {
+  const watches: Watch[] = []
+  if (damage.checkless === true) watches.push(checklessWatch())
+  if (damage.table === 'recoverySkipped') watches.push(tableWatch(true, true, false))
+  if (damage.table === 'recoveryNotCleaned') watches.push(tableWatch(false, false, false))
+  return watches
+}
+
+/** The damage to what the clients' writes do. */
+function writeWatches(damage: Damage): Watch[] {
+  const watches: Watch[] = []
+  if (damage.checkless === true) watches.push(checklessWatch())
+  if (damage.table === 'notCleaned') watches.push(tableWatch(false, false, false))
+  if (damage.table === 'oneLine') watches.push(tableWatch(false, true, true))
+  return watches
+}
+
+/** Moves check code and store of the one line of the group in front of the fence at `at`. */
+function moveLineForward(words: Float64Array, at: number): boolean {
+  let end = at + COMMAND_WORDS
+  while (words[end + OP] !== FENCE) end += COMMAND_WORDS
+  const pair = end - 2 * COMMAND_WORDS
+  if (pair <= at || !isTableAddress(words[pair + COMMAND_WORDS + TO]!)) return false
+  const moved = words.slice(pair, end)
+  words.copyWithin(at + 2 * COMMAND_WORDS, at, pair)
+  words.set(moved, at)
+  return true
 }
 
 const ZERO_CODE_BYTES = 16
@@ -171,19 +243,27 @@ function callFrame(
 const CLIENT_QP = 0x777
 const MTU = 4096
 
-/** What every rebooted card is asked: its state, its report, the region, and a connection. */
+/** The clients that an actor plays, and that ask a rebooted card what became of their writes. */
+const CLIENTS_ASKING = [7, 8]
+
+/** What every rebooted card is asked: its state, its report, the region, and connections. */
 const GREETING: readonly Uint8Array[] = [
   callFrame(mad.ATTRIBUTE_STATUS, mad.METHOD_GET),
   callFrame(mad.ATTRIBUTE_REPORT, mad.METHOD_GET),
   callFrame(mad.ATTRIBUTE_OPEN, mad.METHOD_GET, (body) => {
     body.set(Buffer.from(NAME), mad.REGION_NAME)
   }),
-  callFrame(mad.ATTRIBUTE_CONNECT, mad.METHOD_SET, (body) => {
-    putU32(body, mad.CONNECT_CLIENT_QP, CLIENT_QP)
-    putU16(body, mad.CONNECT_PATH_MTU, MTU)
-    putU32(body, mad.CONNECT_CLIENT_ID_LOW, CLIENT_QP)
-  }),
+  ...CLIENTS_ASKING.map((client, i) =>
+    callFrame(mad.ATTRIBUTE_CONNECT, mad.METHOD_SET, (body) => {
+      putU32(body, mad.CONNECT_CLIENT_QP, CLIENT_QP + i)
+      putU16(body, mad.CONNECT_PATH_MTU, MTU)
+      putU32(body, mad.CONNECT_CLIENT_ID_LOW, client)
+    }),
+  ),
 ]
+
+/** Frames of the greeting before the connections. */
+const GREETING_LEAST: number = GREETING.length - CLIENTS_ASKING.length
 
 /** What a rebooted card said of itself. */
 export interface Greeting {
@@ -193,20 +273,25 @@ export interface Greeting {
   readonly report: readonly ReportLine[]
   readonly unsettled: number
   readonly rkey: number
-  readonly qp: number
-  readonly psn: number
+  /** One queue pair for each of CLIENTS_ASKING. */
+  readonly pairs: readonly { readonly qp: number; readonly psn: number }[]
 }
 
 /** Reads a whole slot over the wire; null after a NAK. */
 export type Reader = (slot: number, length: number) => Uint8Array | null
 
+/** Asks by PERSIST_QUERY: which of these operations of that client are known to be durable? */
+export type Asker = (client: number, operations: readonly number[]) => boolean[]
+
 /** What is done with a card that booted. */
-export type Guest = (greeting: Greeting, read: Reader) => void
+export type Guest = (greeting: Greeting, read: Reader, ask: Asker) => void
 
 /** Boots machines on a part, one inside the other where a recovery is itself cut. */
 export class Booth {
   private readonly packets: Uint8Array[] = []
   private depth = 0
+  /** How many of CLIENTS_ASKING connect. */
+  clients = 1
   private readonly frames = new Map<string, Uint8Array>()
 
   /** Boots, asks, reads the records, and hands everything to `use`. */
@@ -233,25 +318,51 @@ export class Booth {
         firmware.serve(frames.length, 10)
         return sent.map(sentOf)
       }
-      const greeting = greetingOf(serve(GREETING))
-      let psn = greeting.psn
-      use(greeting, (slot, length) => {
-        const answer = serve([this.readFrame(greeting, slot, psn, length)])
-        psn = (psn + 1) & 0xffffff
+      const greeting = greetingOf(serve(GREETING.slice(0, GREETING_LEAST + this.clients)))
+      const psns = greeting.pairs.map(({ psn }) => psn)
+      const nextPsn = (pair: number): number => {
+        const psn = psns[pair]!
+        psns[pair] = (psn + 1) & 0xffffff
+        return psn
+      }
+      const read: Reader = (slot, length) => {
+        const answer = serve([this.readFrame(greeting, slot, nextPsn(0), length)])
         const data = answer.find((frame) => frame.opcode === 0x10)
         return data === undefined ? null : data.payload
-      })
+      }
+      const ask: Asker = (client, operations) => {
+        const pair = CLIENTS_ASKING.indexOf(client)
+        const frames = operations.map((operation) =>
+          this.queryFrame(greeting, pair, nextPsn(pair), operation),
+        )
+        const answers = serve(frames).filter((frame) => frame.paeth?.query === true)
+        return answers.map((frame) => frame.paeth!.status === 0)
+      }
+      use(greeting, read, ask)
     } finally {
       this.depth -= 1
     }
   }
 
-  /** The READ of a whole slot: kept, as most images are asked the same. */
-  private readFrame(to: Greeting, slot: number, psn: number, length: number): Uint8Array {
-    const name = `${to.rkey} ${to.qp} ${psn} ${slot} ${length}`
+  private queryFrame(to: Greeting, pair: number, psn: number, operation: number): Uint8Array {
+    const { qp: destQp } = to.pairs[pair]!
+    const name = `${destQp} ${psn} ${operation}`
     let frame = this.frames.get(name)
     if (frame === undefined) {
-      const qp = { number: to.qp, peer: CLIENT_QP, mtu: MTU, psn, operation: 0 }
+      const bth = { opcode: PERSIST_QUERY, destQp, psn, ackRequest: true }
+      frame = frameOf({ bth, pqeth: { operationLow: operation } })
+      this.frames.set(name, frame)
+    }
+    return frame
+  }
+
+  /** The READ of a whole slot: kept, as most images are asked the same. */
+  private readFrame(to: Greeting, slot: number, psn: number, length: number): Uint8Array {
+    const { qp: number } = to.pairs[0]!
+    const name = `${to.rkey} ${number} ${psn} ${slot} ${length}`
+    let frame = this.frames.get(name)
+    if (frame === undefined) {
+      const qp = { number, peer: CLIENT_QP, mtu: MTU, psn, operation: 0 }
       frame = readFrame(qp, to.rkey, slot, 0, length)
       this.frames.set(name, frame)
     }
@@ -260,24 +371,27 @@ export class Booth {
 }
 
 function greetingOf(answers: readonly Sent[]): Greeting {
+  const pairs: { qp: number; psn: number }[] = []
   const bodies = new Map<number, Uint8Array>()
   for (const answer of answers) {
     const header = mad.blankMad()
     mad.readMad(header, answer.payload, 0)
-    if (header.fault === 0) bodies.set(header.attribute, answer.payload.subarray(mad.MAD_BODY))
+    const body = answer.payload.subarray(mad.MAD_BODY)
+    if (header.fault !== 0) continue
+    bodies.set(header.attribute, body)
+    if (header.attribute !== mad.ATTRIBUTE_CONNECT) continue
+    pairs.push({ qp: u32(body, mad.CONNECT_QP), psn: u32(body, mad.CONNECT_FIRST_PSN) })
   }
   const none = new Uint8Array(mad.MAD_BODY_BYTES)
   const status = bodies.get(mad.ATTRIBUTE_STATUS)!
   const open = bodies.get(mad.ATTRIBUTE_OPEN) ?? none
-  const connect = bodies.get(mad.ATTRIBUTE_CONNECT) ?? none
   return {
     state: status[mad.PART_STATE]!,
     fault: status[mad.PART_FAULT]!,
     report: reportLines(bodies.get(mad.ATTRIBUTE_REPORT) ?? none),
     unsettled: u32(open, mad.REGION_UNSETTLED),
     rkey: u32(open, mad.REGION_RKEY),
-    qp: u32(connect, mad.CONNECT_QP),
-    psn: u32(connect, mad.CONNECT_FIRST_PSN),
+    pairs,
   }
 }
 
@@ -316,6 +430,11 @@ export interface Scenario {
   readonly sample?: number
   /** What the adversary may choose between; 'chunk' if absent. */
   readonly mode?: CutMode
+  /**
+   * The lines of the operation table are cut as everything else is. Otherwise they are there wholly
+   * or not at all: that a torn one counts as absent is shown where this is set.
+   */
+  readonly fineTable?: boolean
 }
 
 /** How often one class of images was met, and what recovery made of it. */
@@ -364,6 +483,8 @@ export class Actor {
   /** What each PSN of each client brought. */
   private readonly carried = new Map<string, Named>()
   private readonly checked: boolean
+  /** Clients that have written. */
+  clients = 1
   /** Called behind each burst. */
   ended: () => void = () => {}
   fencesInBurst = 0
@@ -398,6 +519,7 @@ export class Actor {
 
   private begin({ slot, data, wait, client = 0 }: Write): Uint8Array {
     const qp = this.pairs[client]!
+    this.clients = Math.max(this.clients, client + 1)
     const record = this.record(slot)
     const [frame] = persistFrames(qp, this.region, slot, data, { wait })
     const operation = qp.operation
@@ -555,7 +677,8 @@ class Explorer {
   private readonly booth = new Booth()
   private readonly random = new Random(SEED)
   private readonly findings: Findings
-  private readonly always: Watch[] = []
+  private readonly always: readonly Watch[]
+  private readonly table = new TableOracle()
   private exploring = false
   /** What must stay as it is, since the last point. */
   private outside: Uint8Array = new Uint8Array(0)
@@ -571,7 +694,7 @@ class Explorer {
   constructor(scenario: Scenario) {
     this.scenario = scenario
     const { damage = {}, shape = {} } = scenario
-    if (damage.checkless === true) this.always.push(checklessWatch())
+    this.always = bootWatches(damage)
     this.card = new Card(PART_BYTES, {}, joined(this.always))
     this.part = this.card.nvdimm
     this.card.format()
@@ -616,6 +739,7 @@ class Explorer {
     const damage = this.scenario.damage ?? {}
     let moved = -1
     let fenceAt = -1
+    let lineAt = -1
     const own: Watch = {
       onCommand: (number, op, words, at) => {
         actor.noteCommand(op, words, at)
@@ -624,18 +748,24 @@ class Explorer {
         actor.fencesInBurst += 1
         if (!this.exploring) return
         this.visitPoint(`before F${actor.fencesInBurst}`)
+        if (damage.table === 'beforeF3' && actor.fencesInBurst === 3) {
+          if (!moveLineForward(words, at)) return
+          lineAt = number
+          fenceAt = number + 2
+        }
         if (damage.acknowledgeEarly !== true) return
         moved = number
         fenceAt = number + moveAcksForward(words, at)
       },
       replace: (number, op) => {
-        if (number >= moved && number < fenceAt) return TRANSMIT
+        if (number === lineAt) return CHECK
+        if (moved >= 0 && number >= moved && number < fenceAt) return TRANSMIT
         if (number === fenceAt) return FENCE
         const dropped = this.exploring && actor.fencesInBurst === damage.dropFence
         return op === FENCE && dropped ? SKIP : op
       },
     }
-    card.machine.observe(joined([...this.always, own]))
+    card.machine.observe(joined([...writeWatches(damage), own]))
   }
 
   /** Takes note of what left since the last call; was there anything? */
@@ -659,14 +789,16 @@ class Explorer {
     this.point = `point ${findings.points}, ${point}`
     this.outside = this.outsideNow()
     const mode = this.scenario.mode ?? 'chunk'
-    const count = imageCount(part, mode)
+    const coarse = this.scenario.fineTable === true ? undefined : isTableLine
+    const count = imageCount(part, mode, false, coarse)
     const share = (this.scenario.sample ?? Number.POSITIVE_INFINITY) / count
     findings.subsets += 2 ** chunksPending(part)
-    images(part, mode, (image) => {
+    const visit = (image: number): void => {
       if (share < 1 && !this.random.chance(share)) return
       findings.images += 1
       this.visitImage(image > count * LATE)
-    })
+    }
+    images(part, mode, visit, false, coarse)
   }
 
   private visitImage(late: boolean): void {
@@ -677,7 +809,7 @@ class Explorer {
       known = { images: 0, rows: new Set() }
       findings.classes.set(name, known)
     }
-    const representative = `${name} ${late ? 'late' : 'early'}`
+    const representative = `${name} ${this.tableState()} ${late ? 'late' : 'early'}`
     if ((scenario.nested ?? 0) > 0 && !this.represented.has(representative)) {
       this.represented.add(representative)
       this.cutRecovery(1, name)
@@ -727,13 +859,18 @@ class Explorer {
     }
     const before = copies()
     this.findings.boots += 1
-    this.boot(null, (greeting, read) => {
+    this.boot(null, (greeting, read, ask) => {
+      const known = this.knownOf(record, ask)
       const data = read(record.record, record.region.capacity)
       if (data !== null || greeting.unsettled !== 1) {
         this.expectRead(record, data, record.acknowledged, name)
+        this.judgeOperations(name, record, known)
         return
       }
       this.findings.losses += 1
+      if (known.has(record.started)) {
+        this.violation(name, 'the operation of a lost record is known as durable')
+      }
       if (copies() !== before) this.violation(name, 'a lost record was written to')
       const line = greeting.report.find((entry) => entry.record === record.record)
       if (line === undefined || line.action !== LOST_ACTION) {
@@ -745,21 +882,22 @@ class Explorer {
   private boot(watch: Watch | null, use: Guest): void {
     const watches = watch === null ? this.always : [...this.always, watch]
     const all = watches.length === 0 ? null : joined(watches)
+    this.booth.clients = this.actor.clients
     this.booth.boot(this.part, this.card.facts, all, use)
   }
 
   /** Boots the image as it is and judges everything; the versions that the records then have. */
   private bootAndJudge(name: string, look: (greeting: Greeting) => void = () => {}): string {
     this.findings.boots += 1
-    this.boot(null, (greeting, read) => {
+    this.boot(null, (greeting, read, ask) => {
       look(greeting)
-      this.judge(name, greeting, read)
+      this.judge(name, greeting, read, ask)
     })
     const records = [...this.actor.records.values()]
     return records.map((record) => record.statesIn(this.part.durable)[0]).join()
   }
 
-  private judge(name: string, greeting: Greeting, read: Reader): void {
+  private judge(name: string, greeting: Greeting, read: Reader, ask: Asker): void {
     const { part, actor } = this
     if (greeting.state !== mad.STATE_SERVING) this.violation(name, 'the part does not serve')
     if (greeting.unsettled !== 0) this.violation(name, 'a record was given up as lost')
@@ -768,12 +906,62 @@ class Explorer {
       if (complaint !== null) this.violation(name, complaint)
       if (record.started === 0 || complaint !== null) continue
       this.expectRead(record, read(record.record, record.region.capacity), 0, name)
+      // Without check codes a torn line of the table says anything: it has no other structure.
+      if (this.scenario.damage?.checkless === true) continue
+      this.judgeOperations(name, record, this.knownOf(record, ask))
     }
     if (!sameBytes(this.outsideNow(), this.outside)) {
       this.violation(name, 'a byte changed that nothing was written to')
     }
     const lanes = part.durable.subarray(LANES_AT, LANES_AT + LANES * LINE_BYTES)
     if (lanes.some((byte) => byte !== 0)) this.violation(name, 'a lane was not cleared')
+  }
+
+  /**
+   * The versions of a record whose operations are known as durable, on the medium and, as the card
+   * says, over the wire: that they differ is a violation.
+   */
+  private knownOf(record: RecordOracle, ask: Asker): Set<number> {
+    const { durable } = this.part
+    const known = new Set<number>()
+    for (const asking of new Set(record.versions.map(({ client }) => client))) {
+      const asked = [...record.versions.keys()].filter(
+        (v) => v > 0 && record.versions[v]!.client === asking,
+      )
+      const operations = asked.map((v) => record.versions[v]!.operation)
+      const said = asked.length === 0 ? [] : ask(asking, operations)
+      asked.forEach((v, i) => {
+        const there = this.table.knows(durable, asking, operations[i]!)
+        if (there) known.add(v)
+        if (said[i] === there) return
+        this.violation(`operation ${operations[i]}`, `medium ${there}, answer ${said[i]}`)
+      })
+    }
+    return known
+  }
+
+  /**
+   * An operation is known exactly when its record is that version or a later one (X-3): what was
+   * acknowledged is known, what is known is durable, and what recovery finished is not done again.
+   */
+  private judgeOperations(name: string, record: RecordOracle, known: Set<number>): void {
+    const version = record.statesIn(this.part.durable)[0]!
+    for (let v = 1; v <= record.started; v++) {
+      if (known.has(v) === v <= version) continue
+      const what = `record ${record.record} is v${version} (v${record.acknowledged} acknowledged)`
+      this.violation(name, `${what}, and v${v} is ${known.has(v) ? '' : 'not '}known as durable`)
+    }
+  }
+
+  /** Which versions the table knows now, before a recovery. */
+  private tableState(): string {
+    const { durable } = this.part
+    const all = [...this.actor.records.values()].map((record) =>
+      record.versions.slice(1).map(({ client, operation }) => {
+        return this.table.knows(durable, client, operation) ? 'known' : 'open'
+      }),
+    )
+    return all.join()
   }
 
   /** What a READ brought must be the version in copy A, and that one `atLeast` or later. */
@@ -879,6 +1067,7 @@ class Explorer {
   private outsideNow(): Uint8Array {
     const from = LANES_AT + LANES * LINE_BYTES
     const bytes = this.part.durable.slice(from)
+    bytes.fill(0, OPERATIONS_AT - from, OPERATIONS_AT + OPERATIONS_BYTES - from)
     for (const record of this.actor.records.values()) {
       if (record.started === 0) continue
       for (let copy = 0; copy < record.region.copies; copy++) {

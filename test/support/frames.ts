@@ -42,6 +42,7 @@ import {
   writePweth,
 } from '../../firmware/wire/persist.ts'
 import { blankPaeth, type Paeth, readPaeth, writePaeth } from '../../firmware/wire/persist-ack.ts'
+import { blankPqeth, type Pqeth, readPqeth, writePqeth } from '../../firmware/wire/persist-query.ts'
 import { blankReth, type Reth, readReth, writeReth } from '../../firmware/wire/reth.ts'
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../../firmware/wire/udp.ts'
 
@@ -80,6 +81,7 @@ export interface FrameParts {
   /** Address extensions of a carried WRITE_PERSIST. */
   extensions?: Reth[]
   paeth?: Partial<Paeth>
+  pqeth?: Partial<Pqeth>
   deth?: Partial<Deth>
   imm?: Partial<Immdt>
   atomic?: Partial<Atomic>
@@ -132,6 +134,7 @@ const CODECS: readonly Codec[] = [
   codec('aethAt', 'aeth', blankAeth, readAeth, writeAeth),
   codec('pwethAt', 'pweth', blankPweth, readPweth, writePweth),
   codec('paethAt', 'paeth', blankPaeth, readPaeth, writePaeth),
+  codec('pqethAt', 'pqeth', blankPqeth, readPqeth, writePqeth),
   codec('dethAt', 'deth', blankDeth, readDeth, writeDeth),
   codec('immAt', 'imm', blankImmdt, readImmdt, writeImmdt),
   codec('atomicAt', 'atomic', blankAtomic, readAtomic, writeAtomic),

@@ -9,7 +9,10 @@
 export const LINE_BYTES = 64
 export const PAGE_BYTES = 4096
 export const LANES_AT = 8192
-export const LANES = 32
+export const LANES = 48
+export const OPERATIONS_AT = 12288
+export const CLIENTS = 128
+export const OPERATIONS_BYTES: number = 2 * CLIENTS * LINE_BYTES
 
 const SLOT_MAGIC = 0x5044534c
 const LANE_MAGIC = 0x5044494e
@@ -158,6 +161,8 @@ export interface SuperblockPage {
   readonly incarnation: number
   readonly dirtyShutdowns: number
   readonly regions: readonly RegionLayout[]
+  /** Lines of the operation table are void up to this sequence. */
+  readonly voidOperations: bigint
   /** Region id and record number of every record on the list of the lost. */
   readonly lost: readonly (readonly [number, number])[]
 }
@@ -194,7 +199,7 @@ export function sealPage(page: Uint8Array): void {
 export function readPage(page: Uint8Array): SuperblockPage {
   const used = usedBytes(page)
   const ours = Buffer.from(page.slice(16, 24)).toString('latin1') === PART_MAGIC
-  const fits = ours && little32(page, 24) === 1 && used >= ENTRIES_AT && used <= PAGE_BYTES
+  const fits = ours && little32(page, 24) === 2 && used >= ENTRIES_AT && used <= PAGE_BYTES
   const valid = fits && sameBytes(sipHash128(PART_KEY, page.slice(16, used)), page.slice(0, 16))
   const count = valid ? little32(page, 92) : 0
   const lost = valid ? little32(page, 96) : 0
@@ -204,6 +209,7 @@ export function readPage(page: Uint8Array): SuperblockPage {
     update: little64(page, 32),
     incarnation: little32(page, 40),
     dirtyShutdowns: little32(page, 44),
+    voidOperations: little64(page, 104),
     regions: Array.from({ length: count }, (_, i) =>
       readRegion(page, ENTRIES_AT + i * ENTRY_BYTES),
     ),
@@ -231,6 +237,8 @@ export type Lane =
       readonly record: number
       readonly sequence: bigint
       readonly wait: number
+      readonly client: bigint
+      readonly operation: bigint
     }
 
 const PHASES: Readonly<Record<number, 'A' | 'B'>> = { 161: 'A', 178: 'B' }
@@ -249,7 +257,79 @@ export function readLane(line: Uint8Array, checked = true): Lane {
     region: little32(line, 12),
     record: little32(line, 16),
     sequence: little64(line, 24),
-    wait: little32(line, 32),
+    wait: line[23]!,
+    client: little64(line, 32),
+    operation: little64(line, 40),
+  }
+}
+
+/** What a line of the operation table says of a client. */
+export interface ClientLine {
+  readonly sequence: bigint
+  readonly client: bigint
+  readonly newest: bigint
+  readonly below: bigint
+  readonly bits: bigint
+}
+
+/** Reads a line; null where it was never written, or is not whole. */
+export function readClientLine(line: Uint8Array): ClientLine | null {
+  const sequence = little64(line, 16)
+  if (sequence === 0n || !sameBytes(sipHash128(PART_KEY, line.slice(16)), line.slice(0, 16))) {
+    return null
+  }
+  return {
+    sequence,
+    client: little64(line, 24),
+    newest: little64(line, 32),
+    below: little64(line, 40),
+    bits: little64(line, 48) + (little64(line, 56) << 64n),
+  }
+}
+
+/** Puts the right check code into a line of the operation table. */
+export function sealClientLine(line: Uint8Array): void {
+  line.set(sipHash128(PART_KEY, line.slice(16)))
+}
+
+/** Does the line say that this operation is durable? */
+export function lineKnows(line: ClientLine, operation: bigint): boolean {
+  const behind = line.newest - operation
+  if (behind < 0n) return false
+  if (behind >= 128n) return behind - 128n < line.below
+  return ((line.bits >> (operation & 127n)) & 1n) === 1n
+}
+
+/** Reads the operation tables of many parts; what a line says is worked out once. */
+export class TableOracle {
+  private readonly known = new Map<string, ClientLine | null>()
+
+  /** The line that counts of that client, or null. `floor` is the superblock's. */
+  lineOf(part: Uint8Array, client: number, floor = 0n): ClientLine | null {
+    let found: ClientLine | null = null
+    for (let i = 0; i < 2 * CLIENTS; i++) {
+      const at = OPERATIONS_AT + i * LINE_BYTES
+      if (little32(part, at + 24) !== client) continue
+      const line = this.read(part.subarray(at, at + LINE_BYTES))
+      if (line === null || line.client !== BigInt(client) || line.sequence <= floor) continue
+      if (found === null || line.sequence > found.sequence) found = line
+    }
+    return found
+  }
+
+  knows(part: Uint8Array, client: number, operation: number, floor = 0n): boolean {
+    const line = this.lineOf(part, client, floor)
+    return line !== null && lineKnows(line, BigInt(operation))
+  }
+
+  private read(line: Uint8Array): ClientLine | null {
+    const name = Buffer.from(line.buffer, line.byteOffset, line.length).toString('latin1')
+    let known = this.known.get(name)
+    if (known === undefined) {
+      known = readClientLine(line)
+      this.known.set(name, known)
+    }
+    return known
   }
 }
 

@@ -2,19 +2,37 @@
  * Requests that a card (card.ts) is asked, and its answers as lines that are easily compared.
  */
 
+import { fillIcrc } from '../../boards/software/icrc.ts'
 import { FAULTS } from '../../firmware/fault.ts'
+import { DATA_AT } from '../../firmware/memory/superblock.ts'
 import type { QueuePair } from '../../firmware/transport/queue-pair.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../firmware/wire/deth.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import {
+  CNP,
   PERSIST_ACK,
   RC_ACKNOWLEDGE,
+  RC_ATOMIC_ACK,
+  RC_ATOMIC_WRITE,
+  RC_COMPARE_SWAP,
+  RC_FETCH_ADD,
+  RC_FLUSH,
   RC_READ_RESPONSE_ONLY,
+  RC_SEND_FIRST,
+  RC_SEND_LAST,
+  RC_SEND_LAST_IMM,
+  RC_SEND_LAST_INV,
+  RC_SEND_MIDDLE,
+  RC_SEND_ONLY,
+  RC_SEND_ONLY_IMM,
+  RC_SEND_ONLY_INV,
   RC_WRITE_FIRST,
   RC_WRITE_LAST,
+  RC_WRITE_LAST_IMM,
   RC_WRITE_MIDDLE,
   RC_WRITE_ONLY,
+  RC_WRITE_ONLY_IMM,
   UD_SEND_ONLY,
   WRITE_PERSIST_FIRST,
   WRITE_PERSIST_LAST,
@@ -49,6 +67,18 @@ const WRITES: Packets = {
   only: RC_WRITE_ONLY,
 }
 
+const WRITES_IMM: Packets = { ...WRITES, last: RC_WRITE_LAST_IMM, only: RC_WRITE_ONLY_IMM }
+
+const SENDS: Packets = {
+  first: RC_SEND_FIRST,
+  middle: RC_SEND_MIDDLE,
+  last: RC_SEND_LAST,
+  only: RC_SEND_ONLY,
+}
+
+const SENDS_IMM: Packets = { ...SENDS, last: RC_SEND_LAST_IMM, only: RC_SEND_ONLY_IMM }
+const SENDS_INV: Packets = { ...SENDS, last: RC_SEND_LAST_INV, only: RC_SEND_ONLY_INV }
+
 const PERSISTS: Packets = {
   first: WRITE_PERSIST_FIRST,
   middle: WRITE_PERSIST_MIDDLE,
@@ -69,6 +99,10 @@ export interface WriteOptions {
   readonly length?: number
   readonly ackRequest?: boolean
   readonly ipVersion?: 4 | 6
+  /** Immediate data, if there shall be any. */
+  readonly immediate?: number
+  /** The receiver shall be woken: a confirmation is asked for. */
+  readonly solicited?: boolean
 }
 
 /** The frames of a plain WRITE; the queue pair's PSN moves on unless one is given. */
@@ -86,11 +120,13 @@ export function writeFrames(
     frameOf({
       ipVersion: options.ipVersion ?? 4,
       bth: {
-        opcode: opcodeOf(WRITES, i, count),
+        opcode: opcodeOf(options.immediate === undefined ? WRITES : WRITES_IMM, i, count),
         destQp: qp.number,
         psn: (psn + i) & 0xffffff,
         ackRequest: options.ackRequest ?? i === count - 1,
+        solicited: (options.solicited ?? false) && i === count - 1,
       },
+      imm: { immediate: options.immediate ?? 0 },
       reth: {
         vaHigh: options.vaHigh ?? 0,
         vaLow,
@@ -100,6 +136,153 @@ export function writeFrames(
       payload: data.slice(i * qp.mtu, (i + 1) * qp.mtu),
     }),
   )
+}
+
+export interface SendOptions {
+  readonly psn?: number
+  readonly immediate?: number
+  /** The key to take back. */
+  readonly invalidate?: number
+  readonly solicited?: boolean
+}
+
+/** The frames of a SEND; the queue pair's PSN moves on unless one is given. */
+export function sendFrames(
+  qp: TestQueuePair,
+  data: Uint8Array,
+  options: SendOptions = {},
+): Uint8Array[] {
+  const { immediate, invalidate } = options
+  const count = Math.max(1, Math.ceil(data.length / qp.mtu))
+  const psn = nextPsn(qp, options.psn, count)
+  const kind = invalidate !== undefined ? SENDS_INV : immediate !== undefined ? SENDS_IMM : SENDS
+  return Array.from({ length: count }, (_, i) =>
+    frameOf({
+      bth: {
+        opcode: opcodeOf(kind, i, count),
+        destQp: qp.number,
+        psn: (psn + i) & 0xffffff,
+        ackRequest: i === count - 1,
+        solicited: (options.solicited ?? false) && i === count - 1,
+      },
+      imm: { immediate: immediate ?? 0 },
+      ieth: { rkey: invalidate ?? 0 },
+      payload: data.slice(i * qp.mtu, (i + 1) * qp.mtu),
+    }),
+  )
+}
+
+/** The PSN that is given, or the next of the queue pair, which moves on. */
+function nextPsn(qp: TestQueuePair, given: number | undefined, count: number): number {
+  if (given !== undefined) return given
+  const psn = qp.psn
+  qp.psn = (psn + count) & 0xffffff
+  return psn
+}
+
+export interface OneOptions {
+  readonly psn?: number
+  readonly vaHigh?: number
+  readonly ipVersion?: 4 | 6
+}
+
+/** Numbers of 64 bits as the two words that a header has. */
+function halves(value: bigint): [number, number] {
+  return [Number(BigInt.asUintN(64, value) >> 32n), Number(value & 0xffffffffn)]
+}
+
+function atomicFrame(
+  opcode: number,
+  qp: TestQueuePair,
+  rkey: number,
+  vaLow: number,
+  swap: bigint,
+  compare: bigint,
+  options: OneOptions,
+): Uint8Array {
+  const [swapHigh, swapLow] = halves(swap)
+  const [compareHigh, compareLow] = halves(compare)
+  return frameOf({
+    ipVersion: options.ipVersion ?? 4,
+    bth: { opcode, destQp: qp.number, psn: nextPsn(qp, options.psn, 1), ackRequest: true },
+    atomic: {
+      ...{ vaHigh: options.vaHigh ?? 0, vaLow, rkey },
+      ...{ swapHigh, swapLow, compareHigh, compareLow },
+    },
+  })
+}
+
+export function fetchAddFrame(
+  qp: TestQueuePair,
+  rkey: number,
+  vaLow: number,
+  add: bigint,
+  options: OneOptions = {},
+): Uint8Array {
+  return atomicFrame(RC_FETCH_ADD, qp, rkey, vaLow, add, 0n, options)
+}
+
+export function compareSwapFrame(
+  qp: TestQueuePair,
+  rkey: number,
+  vaLow: number,
+  compare: bigint,
+  swap: bigint,
+  options: OneOptions = {},
+): Uint8Array {
+  return atomicFrame(RC_COMPARE_SWAP, qp, rkey, vaLow, swap, compare, options)
+}
+
+export function atomicWriteFrame(
+  qp: TestQueuePair,
+  rkey: number,
+  vaLow: number,
+  data: Uint8Array,
+  options: OneOptions & { readonly length?: number } = {},
+): Uint8Array {
+  return frameOf({
+    ipVersion: options.ipVersion ?? 4,
+    bth: {
+      opcode: RC_ATOMIC_WRITE,
+      destQp: qp.number,
+      psn: nextPsn(qp, options.psn, 1),
+      ackRequest: true,
+    },
+    reth: { vaHigh: options.vaHigh ?? 0, vaLow, rkey, length: options.length ?? 8 },
+    payload: data,
+  })
+}
+
+export interface FlushOptions extends OneOptions {
+  /** Visible to all 1, persistent 2 (the default), both 3. */
+  readonly placement?: number
+  /** A range 0 (the default), the whole region 1. */
+  readonly selectivity?: number
+  readonly vaLow?: number
+  readonly length?: number
+  /** The ICRC that Linux puts on a FLUSH. */
+  readonly linux?: boolean
+}
+
+export function flushFrame(
+  qp: TestQueuePair,
+  rkey: number,
+  options: FlushOptions = {},
+): Uint8Array {
+  const { placement = 2, selectivity = 0, vaLow = 0, length = 8 } = options
+  const frame = frameOf({
+    ipVersion: options.ipVersion ?? 4,
+    bth: {
+      opcode: RC_FLUSH,
+      destQp: qp.number,
+      psn: nextPsn(qp, options.psn, 1),
+      ackRequest: true,
+    },
+    feth: { placement, selectivity },
+    reth: { vaHigh: options.vaHigh ?? 0, vaLow, rkey, length },
+  })
+  if (options.linux === true) fillIcrc(frame, 0, frame.length, true)
+  return frame
 }
 
 export interface CarriedOptions {
@@ -215,6 +398,11 @@ export function line(frame: Sent, base: number): string {
   if (frame.opcode === RC_ACKNOWLEDGE) {
     return frame.syndrome === ACK ? `ACK ${psn}` : `NAK 0x${frame.syndrome.toString(16)} ${psn}`
   }
+  if (frame.opcode === CNP) return 'CNP'
+  if (frame.opcode === RC_ATOMIC_ACK) {
+    const original = new DataView(frame.bytes.buffer, frame.packet.payloadAt - 8, 8)
+    return `ATOMIC ${psn}: ${original.getBigUint64(0)}`
+  }
   if (frame.opcode > RC_ACKNOWLEDGE) return `opcode 0x${frame.opcode.toString(16)}`
   const only = frame.opcode === RC_READ_RESPONSE_ONLY ? 'Only' : ''
   return `READ ${psn}${only === '' ? '' : ' only'}: ${frame.payload.length} B`
@@ -250,7 +438,7 @@ export function firstDifference(one: Uint8Array, other: Uint8Array): number {
 /** Byte offset in the part of copy `copy` of a slot; the region is the first of its part. */
 export function slotOffset(region: TestRegion, copy: number, slot: number): number {
   const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
-  return 3 * 4096 + copy * area + slot * region.stride
+  return DATA_AT + copy * area + slot * region.stride
 }
 
 /** A card with one region and a queue pair to it. */

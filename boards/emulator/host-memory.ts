@@ -1,0 +1,225 @@
+/**
+ * The host's persistent memory behind PCIe, as a model of what a power cut leaves (crash-model 2.1;
+ * source 2, its two directions of data).
+ *
+ *   DMA write ──▶ posted (buffers of the root complex) ──▶ last-level cache ──▶ memory controller
+ *                                   └───── DDIO off, or no-snoop honoured ─────▶ (ADR: survives)
+ *   CPU store ──▶ last-level cache ── clean, fence ──▶ memory controller
+ *
+ * What always holds:
+ * - A DMA write is posted: until it has arrived nobody sees it, and a cut may lose it. Writes arrive
+ *   in the order in which they were sent; a DMA read pushes every write before it (PCIe ordering).
+ * - What arrives in the cache stays pending until the CPU has cleaned its line and fenced after
+ *   that; a cut may have evicted any part of it. What arrives at the memory controller is durable.
+ * - Nobody but the CPU cleans a line. A clean covers what had arrived by then and nothing later: a
+ *   line that is written between the clean and the fence waits for another clean.
+ * - The part underneath is the NVDIMM's own model, so the adversary of a cut, and media errors, are
+ *   the same (nvdimm.ts, pieces.ts, power-cut.ts). Host and DPU lose power together.
+ *
+ * Offsets and lengths are bytes; the machine has checked that they are inside.
+ */
+
+import { DONE } from '../../firmware/hal.ts'
+import { LINE_BYTES } from '../../firmware/limits.ts'
+import type { Nvdimm } from './nvdimm.ts'
+import { type CutChoice, type CutReport, cut } from './power-cut.ts'
+import type { Random } from './random.ts'
+
+/*
+ * What things take, nanoseconds of virtual time. Nothing is measured: these are the orders of
+ * magnitude that a server with memory of this kind shows.
+ */
+/** From the DPU's write to the cache or the memory controller of the host. */
+export const DMA_WRITE_NS = 400
+/** From the DPU's read to its completion, which is behind every write before it. */
+export const DMA_READ_NS = 900
+/** A CPU load that finds its line in the last-level cache. */
+export const CPU_HIT_NS = 25
+/** A CPU load that goes to persistent memory. */
+export const CPU_MISS_NS = 300
+/** Writing back one line that is dirty in the cache. */
+export const CPU_CLEAN_NS = 60
+/** Waiting until the lines cleaned before have reached the memory controller. */
+export const CPU_FENCE_NS = 150
+/** From an interrupt of the DPU to the first instruction of the flush agent. */
+export const CPU_WAKE_NS = 3000
+/** From the CPU's write to a word of the DPU until the DPU sees it. */
+export const DOORBELL_NS = 300
+
+/** What the host's platform is like. */
+export interface Platform {
+  /** Data direct I/O: DMA writes go to the last-level cache. */
+  readonly ddio: boolean
+  /** A write that asks for no-snoop goes past the cache even then. */
+  readonly honoursNoSnoop: boolean
+  /** The firmware tables state that the memory controller's buffers survive a power cut. */
+  readonly statesAdr: boolean
+}
+
+export const DDIO_OFF: Platform = { ddio: false, honoursNoSnoop: false, statesAdr: true }
+export const DDIO_ON: Platform = { ddio: true, honoursNoSnoop: false, statesAdr: true }
+export const NO_SNOOP_HONOURED: Platform = { ddio: true, honoursNoSnoop: true, statesAdr: true }
+
+export interface HostMemoryOptions {
+  /** What lies behind the memory controller. */
+  readonly part: Nvdimm
+  readonly platform?: Platform
+  /** Disturbs the times of CPU loads, as other work on the machine does; none without it. */
+  readonly noise?: Random
+}
+
+interface Posted {
+  readonly at: number
+  readonly bytes: Uint8Array
+  readonly past: boolean
+}
+
+export class HostMemory {
+  /** What the memory holds: `live` as the CPU and DMA reads see it, `durable` behind the cache. */
+  readonly part: Nvdimm
+  platform: Platform
+  /** Time that the commands and CPU instructions so far have taken, nanoseconds. */
+  busyNs = 0
+  /** Told after a DMA write: where, and how many bytes. */
+  onWrite: ((at: number, length: number) => void) | null = null
+
+  private posted: Posted[] = []
+  private readonly noise: Random | null
+  private readonly cached: Uint8Array
+  /** Lines that the CPU cleaned since its last fence, and that nobody has written since. */
+  private readonly cleaned: Set<number> = new Set()
+
+  constructor(options: HostMemoryOptions) {
+    this.part = options.part
+    this.platform = options.platform ?? DDIO_OFF
+    this.noise = options.noise ?? null
+    this.cached = new Uint8Array(this.part.bytes / LINE_BYTES)
+  }
+
+  get bytes(): number {
+    return this.part.bytes
+  }
+
+  /** DMA writes that have not arrived. */
+  get postedWrites(): number {
+    return this.posted.length
+  }
+
+  /** A posted write: it has left when this returns, and `source` may change. */
+  dmaWrite(at: number, source: Uint8Array, from: number, length: number, noSnoop: boolean): void {
+    const { ddio, honoursNoSnoop } = this.platform
+    const past = !ddio || (noSnoop && honoursNoSnoop)
+    this.busyNs += DMA_WRITE_NS
+    if (length === 0) return
+    this.posted.push({ at, bytes: source.slice(from, from + length), past })
+    this.onWrite?.(at, length)
+  }
+
+  /** What a DMA read does before its data: every write that was posted arrives. */
+  dmaRead(): void {
+    this.busyNs += DMA_READ_NS
+    this.arrive()
+  }
+
+  /** The next `count` posted writes arrive, or all of them. */
+  arrive(count: number = this.posted.length): void {
+    for (const { at, bytes, past } of this.posted.splice(0, count)) this.land(at, bytes, past)
+  }
+
+  private land(at: number, bytes: Uint8Array, past: boolean): void {
+    const { length } = bytes
+    const { part } = this
+    this.touch(at, length, !past)
+    const first = (at + LINE_BYTES - 1) & -LINE_BYTES
+    const end = (at + length) & -LINE_BYTES
+    if (end > first) part.clearPoison(first, end - first)
+    // A line that takes nothing is found out by whoever reads it: nobody answers a posted write.
+    for (let done = 0; done < length; ) {
+      const line = Math.floor((at + done) / LINE_BYTES)
+      const piece = Math.min(length - done, (line + 1) * LINE_BYTES - at - done)
+      if (part.store(at + done, bytes, done, piece) !== DONE) part.poison(line)
+      done += piece
+    }
+    if (!past) return
+    part.clean(at, length)
+    part.fence()
+  }
+
+  /** The lines are written now: in the cache or not, and no earlier clean covers them. */
+  private touch(at: number, length: number, cached: boolean): void {
+    const last = Math.floor((at + length - 1) / LINE_BYTES)
+    for (let line = Math.floor(at / LINE_BYTES); line <= last; line++) {
+      this.cached[line] = cached ? 1 : 0
+      this.cleaned.delete(line)
+    }
+  }
+
+  /** Shows the DPU its own atomic store, which no write may overtake. */
+  dmaAtomic(at: number, word: Uint8Array): void {
+    this.land(at, word, !this.platform.ddio)
+  }
+
+  /** A CPU load: the bytes as they are by now, and what it took. Bytes of a bad line are null. */
+  load(at: number, length: number): { readonly bytes: Uint8Array | null; readonly ns: number } {
+    this.arrive()
+    let ns = 0
+    const last = Math.floor((at + length - 1) / LINE_BYTES)
+    for (let line = Math.floor(at / LINE_BYTES); line <= last; line++) {
+      ns += this.cached[line] === 1 ? CPU_HIT_NS : CPU_MISS_NS
+      this.cached[line] = 1
+      // Now and then something else has the bus, or the line was evicted meanwhile.
+      if (this.noise?.chance(0.05)) ns += this.noise.below(4 * CPU_MISS_NS)
+    }
+    this.busyNs += ns
+    const bytes = this.part.readable(at, length) ? this.part.live.slice(at, at + length) : null
+    return { bytes, ns }
+  }
+
+  /** A CPU store. */
+  store(at: number, bytes: Uint8Array): void {
+    this.arrive()
+    this.touch(at, bytes.length, true)
+    this.part.store(at, bytes, 0, bytes.length)
+    this.busyNs += CPU_HIT_NS
+  }
+
+  /** CLWB over the lines of [at, at + length): begun for what is in the cache by now. */
+  clean(at: number, length: number): void {
+    const last = Math.floor((at + length - 1) / LINE_BYTES)
+    for (let line = Math.floor(at / LINE_BYTES); line <= last; line++) this.cleaned.add(line)
+    this.busyNs += CPU_CLEAN_NS * (last - Math.floor(at / LINE_BYTES) + 1)
+  }
+
+  /** SFENCE: what was cleaned, and not written since, is durable. */
+  fence(): void {
+    for (const line of this.cleaned) this.part.clean(line * LINE_BYTES, LINE_BYTES)
+    this.cleaned.clear()
+    this.part.fence()
+    this.busyNs += CPU_FENCE_NS
+  }
+
+  /** CLFLUSHOPT and a fence: the lines are written back and no longer in the cache. */
+  evict(at: number, length: number): void {
+    this.clean(at, length)
+    this.fence()
+    const last = Math.floor((at + length - 1) / LINE_BYTES)
+    for (let line = Math.floor(at / LINE_BYTES); line <= last; line++) this.cached[line] = 0
+  }
+
+  /**
+   * The power goes, on both sides. Of what is posted or in the cache, `choice` decides what had
+   * arrived or was evicted.
+   */
+  powerCut(choice: CutChoice): CutReport {
+    this.loseCaches()
+    return cut(this.part, choice)
+  }
+
+  /** Nothing is in a buffer or cache any more; the stores of it stay pending in the part. */
+  loseCaches(): void {
+    for (const { at, bytes } of this.posted) this.land(at, bytes, false)
+    this.posted = []
+    this.cleaned.clear()
+    this.cached.fill(0)
+  }
+}

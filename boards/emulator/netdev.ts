@@ -1,0 +1,144 @@
+/**
+ * The network cards of virtual machines: QEMU's stream network backend over a Unix socket.
+ *
+ *     qemu-system-x86_64 … -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH \
+ *                          -device virtio-net-pci,netdev=n0
+ *
+ *       0       1       2       3       4
+ *     +-------+-------+-------+-------+---------------------------+
+ *     |  length of the frame, bytes   |  Ethernet frame, no FCS   |   both ways
+ *     +-------+-------+-------+-------+---------------------------+
+ *
+ * What always holds:
+ * - Any number of machines come and go; each is one stream, and one port of the switch behind this.
+ * - A length that no Ethernet frame has ends the stream that said it: what follows it cannot be
+ *   told apart. Nobody else notices.
+ * - A machine that does not read loses frames, as behind a full queue; memory stays bounded.
+ */
+
+import { once } from 'node:events'
+import { lstatSync, unlinkSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { EthernetSwitch, SwitchPort } from './switch.ts'
+
+const LENGTH_BYTES = 4
+
+/** The shortest Ethernet frame has a header; the longest is what QEMU itself takes. */
+const FRAME_BYTES_MIN = 14
+const FRAME_BYTES_MAX = 4096 + 65536
+
+/** What may wait for one machine, bytes. */
+const WAITING_BYTES_MAX = 4 << 20
+
+export class Netdev {
+  /** Machines that are plugged in now, and those that were thrown out for a hostile length. */
+  clients = 0
+  refused = 0
+  /** Frames that came and went, and frames for machines that did not read. */
+  received = 0
+  sent = 0
+  dropped = 0
+  private readonly server: Server
+  private readonly network: EthernetSwitch
+  private readonly sockets = new Set<Socket>()
+
+  constructor(server: Server, network: EthernetSwitch) {
+    this.server = server
+    this.network = network
+    server.on('connection', (socket) => this.plug(socket))
+  }
+
+  private plug(socket: Socket): void {
+    this.clients++
+    this.sockets.add(socket)
+    const port: SwitchPort = (frame) => this.send(socket, frame)
+    this.network.attach(port)
+    let rest: Buffer = Buffer.alloc(0)
+    socket.on('data', (bytes) => {
+      const left = this.take(rest.length === 0 ? bytes : Buffer.concat([rest, bytes]), port)
+      if (left === null) {
+        this.refused++
+        socket.destroy()
+      } else rest = left
+    })
+    // A machine that is gone is unplugged, however it went.
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      this.clients--
+      this.sockets.delete(socket)
+      this.network.detach(port)
+    })
+  }
+
+  /** Hands on every whole frame; returns what is left, or null where the stream is hostile. */
+  private take(bytes: Buffer, port: SwitchPort): Buffer | null {
+    let at = 0
+    while (bytes.length - at >= LENGTH_BYTES) {
+      const length = bytes.readUInt32BE(at)
+      if (length < FRAME_BYTES_MIN || length > FRAME_BYTES_MAX) return null
+      if (bytes.length - at < LENGTH_BYTES + length) break
+      this.received++
+      const frameAt = at + LENGTH_BYTES
+      this.network.forward(port, bytes.subarray(frameAt, frameAt + length))
+      at = frameAt + length
+    }
+    return bytes.subarray(at)
+  }
+
+  private send(socket: Socket, frame: Uint8Array): void {
+    if (socket.destroyed || socket.writableLength > WAITING_BYTES_MAX) {
+      this.dropped++
+      return
+    }
+    this.sent++
+    const framed = Buffer.allocUnsafe(LENGTH_BYTES + frame.length)
+    framed.writeUInt32BE(frame.length, 0)
+    framed.set(frame, LENGTH_BYTES)
+    socket.write(framed)
+  }
+
+  /** Stops listening and unplugs every machine; the socket's file is gone afterwards. */
+  async close(): Promise<void> {
+    const closed = once(this.server, 'close')
+    this.server.close()
+    for (const socket of this.sockets) socket.destroy()
+    await closed
+  }
+}
+
+/**
+ * Listens on a Unix socket for virtual machines, which become ports of `network`. A socket file
+ * that a killed process left is replaced; one that is listened on is not: rejects with EADDRINUSE,
+ * or with the system's other errors.
+ */
+export async function openNetdev(path: string, network: EthernetSwitch): Promise<Netdev> {
+  try {
+    return new Netdev(await listen(path), network)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EADDRINUSE' || (await isListenedOn(path))) throw error
+    unlinkSync(path)
+    return new Netdev(await listen(path), network)
+  }
+}
+
+async function listen(path: string): Promise<Server> {
+  const server = createServer()
+  server.listen(path)
+  await once(server, 'listening')
+  return server
+}
+
+/** Whether somebody answers there; a file that is no socket counts as somebody's, too. */
+async function isListenedOn(path: string): Promise<boolean> {
+  if (!lstatSync(path).isSocket()) return true
+  const socket = connect(path)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ECONNREFUSED'
+  } finally {
+    socket.destroy()
+  }
+}

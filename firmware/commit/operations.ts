@@ -1,0 +1,498 @@
+// hot path
+/**
+ * The durable operation table: operations are named for ever (D-6, P2-27, G2-2, G2-5; X-3).
+ *
+ * A retry may come from another connection or after a restart, where PSNs mean nothing. Then the
+ * table knows whether the operation is durable: if so it is acknowledged again and not executed,
+ * as the record may have been overwritten by somebody else since. Each client has two lines on the
+ * medium (operation-line.ts), written in turn; the one of the greater sequence that is whole counts.
+ *
+ * The rule: an operation is in the table no later than its acknowledgement can be relied on after a
+ * restart, and never before its record is durable. The argument, by the fences of commit.ts:
+ *
+ * - The line is stored between F3 and F4, beside copies B. Behind F3 copy A is durable and the lane
+ *   says B, so recovery goes forward: whatever is left of the line, it says nothing that is not so.
+ * - An acknowledgement for two copies and more leaves behind F4, where the line is durable. One for
+ *   a single copy leaves behind F3, and until F4 the lane says B and names client and operation:
+ *   recovery records it in the table before it clears the lane.
+ * - A line torn by a cut fails its check code, and the other line of the client, durable since the
+ *   group before, stands. What the torn one would have added is in the lanes of its group.
+ * - Lanes are cleared, or written anew, behind F4 only, and by recovery only behind the fences that
+ *   make its own lines durable.
+ *
+ * So: acknowledged, hence known after recovery; known, hence durable. test/operations-crash.test.ts
+ * visits every crash, and takes each of these rules away in turn.
+ *
+ * What always holds:
+ * - The image of a client in packet memory is what was known behind the last group. What a group
+ *   adds stands in a line of its own until the group has ended.
+ * - A client that is not in the table takes the place of the one that was served the longest ago.
+ *   Nothing wrong follows: what was forgotten is "not known", and is judged by the slot as it
+ *   stands. Clients of the group in composition keep their place.
+ * - A client numbers its operations upwards. One that comes more than a window (128) behind its
+ *   newest is executed and not recorded. Client 0 is nobody, operation 0 has no name.
+ */
+
+import {
+  type CommandList,
+  checkCode,
+  compare,
+  copy,
+  copyClean,
+  resultOf,
+  runAll,
+} from '../command-list.ts'
+import { EQUAL, MEDIA_ERROR, NVDIMM_SPACE } from '../hal.ts'
+import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES } from '../limits.ts'
+import { OPERATIONS_AT } from '../memory/superblock.ts'
+import {
+  KEYS_AT,
+  OPERATION_LINES_AT,
+  RECOVERY_AT,
+  RECOVERY_BYTES,
+  ZEROS_AT,
+} from '../memory-map.ts'
+import {
+  addOperation,
+  blankLine,
+  clientHigh,
+  clientLow,
+  copyLine,
+  dropOperation,
+  knowsOperation,
+  lineIsFree,
+  lineIsOf,
+  lineSequence,
+  newestHigh,
+  newestLow,
+  OPERATION_CHECKED_AT,
+  OPERATION_CHECKED_BYTES,
+  OPERATION_LINE_WORDS,
+  openOperations,
+  setLineSequence,
+} from './operation-line.ts'
+import { CHECK_CODE_BYTES } from './slot.ts'
+
+/** No client: nobody, or one that the table has no place for. */
+export const NO_CLIENT = -1
+
+/** Sequences are exact integers below this one. */
+const SEQUENCES = 2 ** 53 - 1
+
+/** Sequences that lines may have which could not be read, beyond those that could. */
+const UNREAD_SEQUENCES = 2 ** 32
+
+/** Owner of a command that stores the line of client `c`: behind the lanes' own, which are below. */
+const FIRST_OWNER: number = -1 - LANES
+
+export interface Operations {
+  readonly words: Int32Array
+  /** Per client, which of its two lines on the medium is written next: 0 or 1. */
+  readonly next: Uint8Array
+  /** Places whose lines the medium refused: 1. They take nobody any more. */
+  readonly retired: Uint8Array
+  /** When a client was served last, in records. */
+  readonly used: Float64Array
+  uses: number
+  /** The highest operation that any group was given of a client, low and high word. */
+  readonly latestLow: Uint32Array
+  readonly latestHigh: Uint32Array
+  /** Clients whose image is not on the medium: 1. Recovery alone leaves such. */
+  readonly unwritten: Uint8Array
+  /** Clients of the group in composition. */
+  readonly members: Int32Array
+  memberCount: number
+  /** The sequence that was given out last. */
+  sequence: number
+  /** Operations that recovery has recorded since the start. */
+  recovered: number
+}
+
+export function createOperations(words: Int32Array): Operations {
+  return {
+    words,
+    next: new Uint8Array(CLIENTS),
+    retired: new Uint8Array(CLIENTS),
+    used: new Float64Array(CLIENTS),
+    uses: 0,
+    latestLow: new Uint32Array(CLIENTS),
+    latestHigh: new Uint32Array(CLIENTS),
+    unwritten: new Uint8Array(CLIENTS),
+    members: new Int32Array(BURST_FRAMES),
+    memberCount: 0,
+    sequence: 0,
+    recovered: 0,
+  }
+}
+
+/** Where the image of a client lies, and behind it the line that a group composes, in bytes. */
+function imageAt(client: number): number {
+  return OPERATION_LINES_AT + 2 * client * LINE_BYTES
+}
+
+function composedAt(client: number): number {
+  return imageAt(client) + LINE_BYTES
+}
+
+function imageOf(client: number): number {
+  return imageAt(client) >> 2
+}
+
+function composedOf(client: number): number {
+  return composedAt(client) >> 2
+}
+
+/** Address on the medium of line `which` of a client. */
+export function operationLineAddress(client: number, which: number): number {
+  return NVDIMM_SPACE + OPERATIONS_AT + (2 * client + which) * LINE_BYTES
+}
+
+// ---- clients -----------------------------------------------------------------------------------
+
+/** The place of a client, or NO_CLIENT. `hint` is where it was last, and saves the search. */
+export function findClient(o: Operations, hint: number, high: number, low: number): number {
+  if (hint >= 0 && lineIsOf(o.words, imageOf(hint), high, low)) return hint
+  if ((high | low) === 0) return NO_CLIENT
+  for (let c = 0; c < CLIENTS; c++) if (lineIsOf(o.words, imageOf(c), high, low)) return c
+  return NO_CLIENT
+}
+
+/** The place of a client that is about to be served; it takes one if it has none. */
+export function takeClient(o: Operations, hint: number, high: number, low: number): number {
+  let client = findClient(o, hint, high, low)
+  if (client === NO_CLIENT) {
+    if ((high | low) === 0) return NO_CLIENT
+    client = freePlace(o)
+    if (client === NO_CLIENT) return NO_CLIENT
+    blankLine(o.words, imageOf(client), high, low)
+    noteLatest(o, client)
+  }
+  o.uses += 1
+  o.used[client] = o.uses
+  return client
+}
+
+/** The place that was used the longest ago, but never one of the group in composition. */
+function freePlace(o: Operations): number {
+  let oldest = NO_CLIENT
+  for (let c = 0; c < CLIENTS; c++) {
+    if (o.retired[c] !== 0) continue
+    if (oldest === NO_CLIENT || o.used[c]! < o.used[oldest]!) oldest = c
+  }
+  if (oldest === NO_CLIENT || lineIsFree(o.words, imageOf(oldest))) return oldest
+  return o.uses - o.used[oldest]! < BURST_FRAMES ? NO_CLIENT : oldest
+}
+
+function noteLatest(o: Operations, client: number): void {
+  o.latestLow[client] = newestLow(o.words, imageOf(client))
+  o.latestHigh[client] = newestHigh(o.words, imageOf(client))
+}
+
+/** Is the operation later than every one that was durable or in a group? Then it is a new one. */
+export function isNewOperation(o: Operations, client: number, high: number, low: number): boolean {
+  const latestHigh = o.latestHigh[client]!
+  if (high >>> 0 !== latestHigh) return high >>> 0 > latestHigh
+  return low >>> 0 > o.latestLow[client]!
+}
+
+/** A record of that operation joins the group. */
+export function beginOperation(o: Operations, client: number, high: number, low: number): void {
+  if (client === NO_CLIENT || !isNewOperation(o, client, high, low)) return
+  o.latestLow[client] = low
+  o.latestHigh[client] = high
+}
+
+/** Is the operation known to be durable? */
+export function isDurable(o: Operations, client: number, high: number, low: number): boolean {
+  if (client === NO_CLIENT || (high | low) === 0) return false
+  return knowsOperation(o.words, imageOf(client), high, low)
+}
+
+/** A 64-bit operation id as two words. */
+export interface OperationId {
+  high: number
+  low: number
+}
+
+/** Every operation up to this one is durable. False, and nothing is written, where none is so. */
+export function durableUpTo(o: Operations, client: number, into: OperationId): boolean {
+  if (client === NO_CLIENT) return false
+  const { words } = o
+  const open = openOperations(words, imageOf(client))
+  if (open < 0) return false
+  const low = newestLow(words, imageOf(client))
+  const high = newestHigh(words, imageOf(client))
+  if ((low | high) === 0 || (high === 0 && low <= open)) return false
+  into.low = (low - open) >>> 0
+  into.high = low < open ? high - 1 : high
+  return true
+}
+
+// ---- the group ---------------------------------------------------------------------------------
+
+/** A new group composes its lines; whatever an earlier attempt composed is void. */
+export function beginLines(o: Operations): void {
+  o.memberCount = 0
+}
+
+/** The operation is to be durable with the group in composition. */
+export function addToLine(o: Operations, client: number, high: number, low: number): void {
+  const { words } = o
+  if (client === NO_CLIENT || (high | low) === 0) return
+  const composed = composedOf(client)
+  if (!isMember(o, client)) {
+    o.members[o.memberCount] = client
+    o.memberCount += 1
+    o.sequence += 1
+    copyLine(words, imageOf(client), composed)
+    setLineSequence(words, composed, o.sequence)
+  }
+  addOperation(words, composed, high, low)
+}
+
+function isMember(o: Operations, client: number): boolean {
+  // Nearly always the client of the record before.
+  for (let i = o.memberCount - 1; i >= 0; i--) if (o.members[i] === client) return true
+  return false
+}
+
+/** Appends the stores of the lines: one for each client of the group. The next fence covers them. */
+export function storeLines(o: Operations, list: CommandList): void {
+  for (let i = 0; i < o.memberCount; i++) {
+    const client = o.members[i]!
+    storeLine(list, client, composedAt(client), o.next[client]!)
+  }
+}
+
+function storeLine(list: CommandList, client: number, from: number, which: number): void {
+  checkCode(list, from + OPERATION_CHECKED_AT, from, OPERATION_CHECKED_BYTES, KEYS_AT)
+  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER - client)
+}
+
+/** The lines of the group are durable: they are what is known, and the others are next. */
+export function endLines(o: Operations): void {
+  for (let i = 0; i < o.memberCount; i++) {
+    const client = o.members[i]!
+    copyLine(o.words, composedOf(client), imageOf(client))
+    o.next[client] = 1 - o.next[client]!
+    o.unwritten[client] = 0
+  }
+  o.memberCount = 0
+}
+
+/** The client whose line the command of that owner stored, or NO_CLIENT. */
+export function clientOfOwner(owner: number): number {
+  return owner <= FIRST_OWNER ? FIRST_OWNER - owner : NO_CLIENT
+}
+
+/**
+ * The medium refused the line of a client: the client moves to another place, which is returned, or
+ * NO_CLIENT if there is none. The line that is durable stays where it is, and stays true.
+ */
+export function moveClient(o: Operations, client: number): number {
+  const { words } = o
+  const from = imageOf(client)
+  o.retired[client] = 1
+  const place = freePlace(o)
+  if (place !== NO_CLIENT) {
+    copyLine(words, from, imageOf(place))
+    o.unwritten[place] = o.unwritten[client]!
+    o.latestLow[place] = o.latestLow[client]!
+    o.latestHigh[place] = o.latestHigh[client]!
+    o.uses += 1
+    o.used[place] = o.uses
+  }
+  blankLine(words, from, 0, 0)
+  o.unwritten[client] = 0
+  return place
+}
+
+// ---- outside a group ---------------------------------------------------------------------------
+
+/** Records an operation in the image: its record is durable, and its lane still says so. */
+export function recordOperation(o: Operations, client: number, high: number, low: number): void {
+  if (client === NO_CLIENT || isDurable(o, client, high, low) || (high | low) === 0) return
+  addOperation(o.words, imageOf(client), high, low)
+  if (isNewOperation(o, client, high, low)) noteLatest(o, client)
+  o.unwritten[client] = 1
+}
+
+/** Takes an operation out of the image: its record did not become durable as it was asked to. */
+export function withdrawOperation(o: Operations, client: number, high: number, low: number): void {
+  if (!isDurable(o, client, high, low)) return
+  dropOperation(o.words, imageOf(client), high, low)
+  o.unwritten[client] = 1
+}
+
+/** An operation, and whose it is: as slots and lanes name it. */
+export interface Named {
+  clientLow: number
+  clientHigh: number
+  operationLow: number
+  operationHigh: number
+}
+
+/**
+ * Recovery: the record of that operation is durable. `crowd` false spares every other client: then
+ * only a free place is taken.
+ */
+export function recoverOperation(o: Operations, named: Named, crowd: boolean): void {
+  const { operationHigh: high, operationLow: low } = named
+  if ((high | low) === 0) return
+  if (!crowd && !hasPlace(o, named)) return
+  const client = takeClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
+  if (client === NO_CLIENT || isDurable(o, client, high, low)) return
+  recordOperation(o, client, high, low)
+  if (isDurable(o, client, high, low)) o.recovered += 1
+}
+
+function hasPlace(o: Operations, named: Named): boolean {
+  if (findClient(o, NO_CLIENT, named.clientHigh, named.clientLow) !== NO_CLIENT) return true
+  const place = freePlace(o)
+  return place !== NO_CLIENT && lineIsFree(o.words, imageOf(place))
+}
+
+/** Recovery: the record of that operation did not become durable, or is lost. */
+export function forgetOperation(o: Operations, named: Named): void {
+  const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
+  withdrawOperation(o, client, named.operationHigh, named.operationLow)
+}
+
+/**
+ * Appends the stores of every image that is not on the medium; a fence must follow, and no lane be
+ * cleared before it. A line that the medium refuses moves. Returns 0, or what else the board said.
+ */
+export function writeImages(o: Operations, list: CommandList): number {
+  for (let client = 0; client < CLIENTS; client++) {
+    if (o.unwritten[client] === 0) continue
+    o.sequence += 1
+    setLineSequence(o.words, imageOf(client), o.sequence)
+    storeLine(list, client, imageAt(client), o.next[client]!)
+    runAll(list)
+    const result = resultOf(list, 1)
+    if (result === 0) {
+      o.next[client] = 1 - o.next[client]!
+      o.unwritten[client] = 0
+    } else if (result === MEDIA_ERROR) {
+      // Another place, which may be one that this loop has passed: it begins anew.
+      if (moveClient(o, client) !== NO_CLIENT) return writeImages(o, list)
+    } else return result
+  }
+  return 0
+}
+
+// ---- start -------------------------------------------------------------------------------------
+
+/**
+ * Reads the table. Of two whole lines of a client the newer one counts; a line that is unreadable,
+ * torn or void, its sequence not above `floor`, counts as absent. Returns how many lines were read:
+ * always the same.
+ */
+export function readOperations(o: Operations, list: CommandList, floor: number): number {
+  resetOperations(o)
+  o.sequence = floor
+  fetchLines(list)
+  verifyLines(o, list, floor)
+  for (let client = 0; client < CLIENTS; client++) {
+    chooseLine(o, client)
+    dropTwin(o, client)
+    noteLatest(o, client)
+  }
+  o.uses = o.sequence
+  return 2 * CLIENTS
+}
+
+function resetOperations(o: Operations): void {
+  o.next.fill(0)
+  o.retired.fill(0)
+  o.used.fill(0)
+  o.unwritten.fill(0)
+  o.memberCount = 0
+  o.sequence = 0
+  o.uses = 0
+  o.recovered = 0
+}
+
+/** Reads all at once, or line by line where the medium has an error. What is unreadable is zeros. */
+function fetchLines(list: CommandList): void {
+  copy(list, operationLineAddress(0, 0), OPERATION_LINES_AT, 2 * CLIENTS * LINE_BYTES)
+  runAll(list)
+  if (resultOf(list, 0) === 0) return
+  for (let i = 0; i < 2 * CLIENTS; i++) {
+    const to = OPERATION_LINES_AT + i * LINE_BYTES
+    copy(list, ZEROS_AT, to, LINE_BYTES)
+    copy(list, operationLineAddress(0, i), to, LINE_BYTES)
+  }
+  runAll(list)
+}
+
+/** Sets the sequence of every line that does not count to 0, which no line that was stored has. */
+function verifyLines(o: Operations, list: CommandList, floor: number): void {
+  const { words } = o
+  for (let i = 0; i < 2 * CLIENTS; i++) {
+    const at = OPERATION_LINES_AT + i * LINE_BYTES
+    if (lineSequence(words, at >> 2) === 0) continue
+    const code = RECOVERY_AT + i * CHECK_CODE_BYTES
+    checkCode(list, at + OPERATION_CHECKED_AT, code, OPERATION_CHECKED_BYTES, KEYS_AT)
+    compare(list, code, at, CHECK_CODE_BYTES)
+  }
+  if (list.count === 0) return
+  runAll(list)
+  let index = 1
+  for (let i = 0; i < 2 * CLIENTS; i++) {
+    const w = (OPERATION_LINES_AT + i * LINE_BYTES) >> 2
+    if (lineSequence(words, w) === 0) continue
+    const sequence = lineSequence(words, w)
+    const counts = resultOf(list, index) === EQUAL && sequence > floor && sequence < SEQUENCES
+    if (!counts) setLineSequence(words, w, 0)
+    index += 2
+  }
+}
+
+/** The newer of the two lines becomes the image; the other one is written next. */
+function chooseLine(o: Operations, client: number): void {
+  const { words } = o
+  const image = imageOf(client)
+  const second = image + OPERATION_LINE_WORDS
+  const a = lineSequence(words, image)
+  const b = lineSequence(words, second)
+  if (b > a) copyLine(words, second, image)
+  else if (a === 0) blankLine(words, image, 0, 0)
+  const sequence = b > a ? b : a
+  o.next[client] = b > a ? 0 : a === 0 ? 0 : 1
+  o.used[client] = sequence
+  if (sequence > o.sequence) o.sequence = sequence
+}
+
+/** A client that has moved stands twice: the newer place is its own, the other one is free. */
+function dropTwin(o: Operations, client: number): void {
+  const { words } = o
+  const w = imageOf(client)
+  if (lineIsFree(words, w)) return
+  for (let c = 0; c < client; c++) {
+    if (!lineIsOf(words, imageOf(c), clientHigh(words, w), clientLow(words, w))) continue
+    const older = lineSequence(words, imageOf(c)) < lineSequence(words, w) ? c : client
+    blankLine(words, imageOf(older), 0, 0)
+    o.used[older] = 0
+    noteLatest(o, older)
+    return
+  }
+}
+
+/**
+ * Forgets everything: after a save that failed a line may be there and its records may not. Returns
+ * the sequence up to which lines are void from now on; the superblock has to keep it.
+ */
+export function voidOperations(o: Operations): number {
+  const end = o.sequence + UNREAD_SEQUENCES
+  resetOperations(o)
+  for (let client = 0; client < CLIENTS; client++) {
+    blankLine(o.words, imageOf(client), 0, 0)
+    noteLatest(o, client)
+  }
+  o.sequence = end
+  o.uses = end
+  return end
+}
+
+if (2 * CLIENTS * CHECK_CODE_BYTES > RECOVERY_BYTES) throw new Error('the codes must fit')

@@ -1,0 +1,126 @@
+/**
+ * How what lies in the host's memory becomes durable: proven at every power-on, never promised
+ * (source 2, its two flows; P2-12).
+ *
+ *   bypass    DMA writes go past the host's caches: a DMA read of one byte behind them suffices
+ *   through   they go into the last-level cache: the host's CPU has to write it back
+ *
+ * What always holds:
+ * - Until the host's CPU has shown, in this power-on, which way the writes of this card take, nothing
+ *   is written to a region there. It shows it by the number that the probe left in its memory, so
+ *   only who sees that memory can.
+ * - A region whose placement is not the one that was shown is read, and not written: a platform that
+ *   was set otherwise meanwhile loses no acknowledged record (fault H6).
+ */
+
+import { append, type CommandList, run } from '../command-list.ts'
+import { type Fault, PASS, PLACEMENT_UNKNOWN, PLACEMENT_WRONG } from '../fault.ts'
+import { COPY, HOST_SPACE, NO_SNOOP } from '../hal.ts'
+import { LINE_BYTES, REGIONS } from '../limits.ts'
+import {
+  BYTES_RIGHTS,
+  FLUSH_PERSISTENT,
+  HOST_PROBE_AT,
+  KIND_RECORDS,
+  PLACEMENT_BYPASS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  RECORDS_RIGHTS,
+  REMOTE_ATOMIC,
+  REMOTE_READ,
+  type Region,
+  type RegionTable,
+  WRITE_PERSIST,
+  WRITE_PERSIST_REGION,
+} from '../memory/region.ts'
+import { LANE_LINES_AT, LSB_AT } from '../memory-map.ts'
+
+/** Nothing was shown in this power-on. */
+export const PLACEMENT_UNPROVEN = -1
+
+/** Lines of the probe that are written as usual, and as many behind them that ask for no-snoop. */
+export const PROBE_LINES = 16
+
+/** Bytes of the number in every line of the probe. */
+export const PROBE_NUMBER_BYTES = 8
+
+export interface Placement {
+  /** PLACEMENT_BYPASS, PLACEMENT_THROUGH, or PLACEMENT_UNPROVEN. */
+  proven: number
+  /** The number of the last probe; zero before the first. */
+  numberHigh: number
+  numberLow: number
+}
+
+export function createPlacement(): Placement {
+  return { proven: PLACEMENT_UNPROVEN, numberHigh: 0, numberLow: 0 }
+}
+
+/** May a region of that placement be written? PASS, PLACEMENT_UNKNOWN or PLACEMENT_WRONG. */
+export function placeFault(placement: Placement, wanted: number): Fault {
+  if (wanted === PLACEMENT_LOCAL || wanted === placement.proven) return PASS
+  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PLACEMENT_WRONG
+}
+
+/** Writes `number` into every line of the probe. False if the host's memory did not answer. */
+export function writeProbe(
+  list: CommandList,
+  bytes: Uint8Array,
+  placement: Placement,
+  numberHigh: number,
+  numberLow: number,
+): boolean {
+  placement.numberHigh = numberHigh
+  placement.numberLow = numberLow
+  const view = new DataView(bytes.buffer, bytes.byteOffset + LANE_LINES_AT, LINE_BYTES)
+  for (let i = 0; i < LINE_BYTES; i += PROBE_NUMBER_BYTES) {
+    view.setUint32(i, numberHigh)
+    view.setUint32(i + 4, numberLow)
+  }
+  for (let line = 0; line < 2 * PROBE_LINES; line++) {
+    const to = HOST_SPACE + HOST_PROBE_AT + line * LINE_BYTES
+    append(list, COPY, LANE_LINES_AT, to, LINE_BYTES, line < PROBE_LINES ? 0 : NO_SNOOP)
+  }
+  append(list, COPY, HOST_SPACE + HOST_PROBE_AT, LSB_AT, 1, 0)
+  return run(list) < 0
+}
+
+/**
+ * What the host's CPU has seen of the probe. Faults: PLACEMENT_UNKNOWN, if it cannot tell, or has
+ * not seen the number of the last probe; then nothing is proven.
+ */
+export function prove(
+  placement: Placement,
+  regions: RegionTable,
+  seen: number,
+  numberHigh: number,
+  numberLow: number,
+): Fault {
+  const probed = placement.numberHigh !== 0 || placement.numberLow !== 0
+  const same = numberHigh === placement.numberHigh && numberLow === placement.numberLow
+  const known = seen === PLACEMENT_BYPASS || seen === PLACEMENT_THROUGH
+  placement.proven = probed && same && known ? seen : PLACEMENT_UNPROVEN
+  for (let i = 0; i < REGIONS; i++) {
+    const region = regions.places[i]!
+    if (region !== null) region.rights = rightsOf(placement, region)
+  }
+  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PASS
+}
+
+/**
+ * What a region grants now. Records are refused one by one, by a status. Bytes in the host's memory
+ * are only read until their placement is proven; those that go through the caches have no flush
+ * that a requester could ask for.
+ */
+export function rightsOf(
+  placement: Placement,
+  region: Pick<Region, 'kind' | 'flags' | 'placement'>,
+): number {
+  if (region.kind === KIND_RECORDS) return RECORDS_RIGHTS
+  if (placeFault(placement, region.placement) !== PASS) return REMOTE_READ
+  const persist = (region.flags & WRITE_PERSIST_REGION) !== 0 ? WRITE_PERSIST : 0
+  if (region.placement === PLACEMENT_LOCAL) return BYTES_RIGHTS | persist
+  // An atomic of the card is none towards the host's CPU.
+  const rights = BYTES_RIGHTS & ~REMOTE_ATOMIC
+  return region.placement === PLACEMENT_BYPASS ? rights | persist : rights & ~FLUSH_PERSISTENT
+}

@@ -1,0 +1,15 @@
+/**
+ * One message of RDMA-CM on its way through the passive side.
+ */
+
+import type { State } from '../state.ts'
+import type * as cm from '../wire/cm.ts'
+import type { Packet } from '../wire/packet.ts'
+
+/** One message: what it says, and where its body lies. */
+export interface Call {
+  readonly state: State
+  readonly header: cm.CmHeader
+  readonly packet: Packet
+  readonly at: number
+}

@@ -1,0 +1,78 @@
+/**
+ * What time brings to connections: REP again, the end of a rest, the next step of a link.
+ *
+ * What always holds: a REP is repeated as often as its REQ says and not once more; a first request
+ * is as good as RTU; a peer that never comes is told so, for the case that it still waits.
+ */
+
+import { QUEUE_PAIRS } from '../limits.ts'
+import type { State } from '../state.ts'
+import * as cm from '../wire/cm.ts'
+import { dropLink, tickLink } from './initiate.ts'
+import { sendTo } from './send.ts'
+import {
+  arm,
+  type Connection,
+  confirm,
+  endRest,
+  isLive,
+  PHASE_LINKING,
+  PHASE_RESTING,
+  putToRest,
+} from './table.ts'
+
+/** Does what is due. */
+export function tickConnections(state: State, nowUs: number): void {
+  const table = state.connections
+  table.nowUs = nowUs
+  if (nowUs < table.timerUs) return
+  table.timerUs = Infinity
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const connection = table.places[i]!
+    const { link } = connection
+    if (connection.timerUs === Infinity) continue
+    if (isLive(state, connection)) tick(state, connection)
+    else if (link !== null) dropLink(state, link)
+    if (connection.timerUs < table.timerUs) table.timerUs = connection.timerUs
+  }
+}
+
+function tick(state: State, connection: Connection): void {
+  const { link, phase, timerUs } = connection
+  const due = timerUs <= state.connections.nowUs
+  // An Ethernet address may have been learnt before its time was up.
+  if (phase === PHASE_LINKING || (due && link !== null && !link.ended)) tickLink(state, link!)
+  else if (due && phase === PHASE_RESTING) endRest(state, connection)
+  else if (due) replyAgain(state, connection)
+}
+
+/** No RTU came. A first request is as good; else the REP may have been lost. */
+function replyAgain(state: State, connection: Connection): void {
+  const qp = connection.qp!
+  if (qp.expectedPsn !== qp.firstPsn) {
+    confirm(state, connection)
+  } else if (connection.triesLeft > 0) {
+    connection.triesLeft -= 1
+    arm(state, connection, connection.periodUs)
+    sendTo(state, qp, connection.reply)
+  } else {
+    giveUp(state, connection)
+  }
+}
+
+/** The peer never came: it is told so, for the case that it still waits. */
+function giveUp(state: State, connection: Connection): void {
+  const { message } = state.connections
+  const header = cm.blankCmHeader()
+  cm.readCmHeader(header, connection.reply, 0)
+  cm.writeCmHeader(message, 0, { ...header, attribute: cm.CM_REJ })
+  cm.writeRej(message, cm.CM_BODY, {
+    ...cm.blankRej(),
+    localId: connection.localId,
+    remoteId: connection.remoteId,
+    message: cm.MESSAGE_REP,
+    reason: cm.REJECT_TIMEOUT,
+  })
+  sendTo(state, connection.qp!, message)
+  putToRest(state, connection)
+}

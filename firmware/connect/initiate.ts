@@ -1,0 +1,304 @@
+/**
+ * The active side of RDMA-CM in the firmware: a DPU connects to a peer, another DPU perhaps.
+ *
+ *   address ──▶ Ethernet address (resolve.ts) ──▶ REQ, REP, RTU (active.ts) ──▶ queue pair
+ *
+ * What always holds:
+ * - The number of the queue pair is ours from the first REQ on: its place holds a silent queue pair
+ *   until REP says who the peer's is.
+ * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.
+ */
+
+import { RESPONDER_RESOURCES } from '../limits.ts'
+import { failQueuePair } from '../serve/staging.ts'
+import { random32, type State } from '../state.ts'
+import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
+import type { Psn } from '../transport/psn.ts'
+import {
+  freeNumber,
+  HOLD_CONNECTED,
+  HOLD_RESTING,
+  openQueuePair,
+  type QueuePair,
+  STATE_ERROR,
+} from '../transport/queue-pair.ts'
+import { blankCapability, readCapability, writeCapability } from '../wire/capability.ts'
+import * as cm from '../wire/cm.ts'
+import { ETH_DESTINATION, ETH_SOURCE, ETHERNET_BYTES } from '../wire/ethernet.ts'
+import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE, IPV4_TRAFFIC_CLASS } from '../wire/ipv4.ts'
+import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
+import { blankPacket, type Packet } from '../wire/packet.ts'
+import {
+  type Active,
+  closeActive,
+  EVENT_CLOSED,
+  EVENT_CONNECTED,
+  EVENT_NONE,
+  EVENT_TIMED_OUT,
+  startActive,
+  takeMessage,
+  tickActive,
+} from './active.ts'
+import {
+  putBytes,
+  RESOLUTION_FAILED,
+  RESOLUTION_FREE,
+  RESOLUTION_KNOWN,
+  type Resolution,
+  resolve,
+  tickResolution,
+} from './resolve.ts'
+import { sendTo } from './send.ts'
+import { FEATURES } from './services.ts'
+import {
+  armAt,
+  beginConnection,
+  type Connection,
+  isLive,
+  PHASE_CONNECTED,
+  PHASE_LINKING,
+  putToRest,
+} from './table.ts'
+
+/** Whom to connect to. */
+export interface Target {
+  readonly ipVersion: 4 | 6
+  /** Four bytes or sixteen. */
+  readonly address: readonly number[]
+  readonly port: number
+  /** Bytes: 256, 512, 1024, 2048 or 4096. */
+  readonly pathMtu: number
+  readonly protectionDomain: number
+  /** Who we say we are in the capability block; 0 is nobody. */
+  readonly clientHigh: number
+  readonly clientLow: number
+}
+
+/** Who asked for a connection. */
+export interface LinkOwner {
+  /** The queue pair may be used; the link says what the peer granted. */
+  connected(state: State, link: Link): void
+  /** It never was (EVENT_REJECTED, EVENT_TIMED_OUT), or is over (EVENT_CLOSED). */
+  ended(state: State, link: Link, event: number): void
+}
+
+/** A connection of ours, in the making or made. */
+export interface Link {
+  readonly target: Target
+  readonly owner: LinkOwner
+  readonly connection: Connection
+  readonly resolution: Resolution
+  /** The peer's Ethernet address, as soon as it is known. */
+  readonly mac: number[]
+  /** Null until the Ethernet address is known. */
+  active: Active | null
+  closing: boolean
+  ended: boolean
+}
+
+/** Code t of how long an answer may take, 0.27 s, and how often a message is sent again. */
+const TIMEOUT_CODE = 16
+const RETRIES = 15
+
+/** How often it is looked whether a link's queue pair still works, µs. */
+const CHECK_US = 1_000_000
+
+/** Local ACK timeout code that the peer is told: 0.54 s, as Linux says. */
+const ACK_TIMEOUT = 17
+
+/**
+ * Begins to connect. Null where no queue pair is free, or too many links are in the making: then
+ * nothing has begun.
+ */
+export function connectTo(state: State, target: Target, owner: LinkOwner): Link | null {
+  const { resolutions } = state.connections
+  const resolution = resolutions.find(({ phase }) => phase === RESOLUTION_FREE)
+  const number = resolution === undefined ? -1 : freeNumber(state.queuePairs)
+  if (resolution === undefined || number < 0) return null
+  const connection = beginConnection(state, holdPlace(state, number))
+  connection.phase = PHASE_LINKING
+  const link: Link = {
+    ...{ target, owner, connection, resolution },
+    ...{ mac: [], active: null, closing: false, ended: false },
+  }
+  connection.link = link
+  resolve(state, resolution, target.ipVersion, target.address)
+  armAt(state, connection, resolution.timerUs)
+  return link
+}
+
+/** A queue pair that is silent and whose place nobody takes, until the peer's is known. */
+function holdPlace(state: State, number: number): QueuePair {
+  const qp = openOver(state, number, {
+    ...{ peerNumber: 1, clientHigh: 0, clientLow: 0, pathMtu: 0, protectionDomain: 0 },
+    expectedPsn: (random32(state) & 0xffffff) as Psn,
+  })
+  qp.state = STATE_ERROR
+  qp.hold = HOLD_RESTING
+  return qp
+}
+
+function openOver(
+  state: State,
+  number: number,
+  options: Parameters<typeof openQueuePair>[2],
+): QueuePair {
+  const ended = state.queuePairs.places[number & 0xff]!
+  if (ended !== null) failQueuePair(state, ended)
+  return openQueuePair(state.queuePairs, number, options)
+}
+
+/** Ends the link; its owner hears of it when the peer has answered, or did not in time. */
+export function closeLink(state: State, link: Link): void {
+  if (link.ended || link.closing) return
+  link.closing = true
+  const { active, connection } = link
+  if (active === null) {
+    endLink(state, link, EVENT_CLOSED)
+    return
+  }
+  failQueuePair(state, connection.qp!)
+  connection.qp!.hold = HOLD_RESTING
+  after(state, link, closeActive(active, state.connections.nowUs))
+}
+
+/** The Ethernet address is known: REQ goes out. */
+function request(state: State, link: Link): void {
+  const { connection, target, resolution } = link
+  const qp = connection.qp!
+  link.mac.push(...resolution.mac)
+  resolution.phase = RESOLUTION_FREE
+  prepareLink(state, link, qp)
+  const userData = new Uint8Array(cm.USER_BYTES_REQ)
+  writeCapability(userData, 0, {
+    ...blankCapability(),
+    features: FEATURES,
+    incarnation: state.incarnation,
+    sessionId: connection.localId,
+    clientHigh: target.clientHigh,
+    clientLow: target.clientLow,
+  })
+  const { mac, ipv4, ipv6 } = state.facts
+  link.active = startActive(
+    {
+      localId: connection.localId,
+      transactionHigh: random32(state),
+      transactionLow: random32(state),
+      port: target.port,
+      guidHigh: cm.guidHigh(mac),
+      guidLow: cm.guidLow(mac),
+      qpn: qp.number,
+      startingPsn: qp.firstPsn,
+      responderResources: RESPONDER_RESOURCES,
+      initiatorDepth: RESPONDER_RESOURCES,
+      pathMtu: target.pathMtu,
+      ipVersion: target.ipVersion,
+      localGid: gidOf(target.ipVersion === 4 ? ipv4 : ipv6),
+      remoteGid: gidOf(target.address),
+      sourcePort: 0xc000 | qp.index,
+      userData,
+      timeoutCode: TIMEOUT_CODE,
+      retries: RETRIES,
+      ackTimeout: ACK_TIMEOUT,
+    },
+    (message) => sendTo(state, connection.qp!, message),
+    state.connections.nowUs,
+  )
+  armAt(state, connection, link.active.timerUs)
+}
+
+function gidOf(address: readonly number[]): Uint8Array {
+  const gid = new Uint8Array(cm.GID_BYTES)
+  if (address.length === 4) gid[10] = gid[11] = 0xff
+  gid.set(address, cm.GID_BYTES - address.length)
+  return gid
+}
+
+/** Prepares the headers towards the peer, as if the queue pair answered a packet of it. */
+function prepareLink(state: State, link: Link, qp: QueuePair): void {
+  const { bytes, facts, answers } = state
+  const { target } = link
+  const packet: Packet = blankPacket()
+  const v4 = target.ipVersion === 4
+  packet.frameAt = takeFrame(answers)
+  packet.ipAt = packet.frameAt + ETHERNET_BYTES
+  packet.ipVersion = target.ipVersion
+  putBytes(bytes, packet.frameAt + ETH_DESTINATION, facts.mac)
+  putBytes(bytes, packet.frameAt + ETH_SOURCE, link.mac)
+  bytes.fill(0, packet.ipAt, packet.ipAt + IPV4_BYTES)
+  bytes[packet.ipAt + IPV4_TRAFFIC_CLASS] = 0
+  putBytes(bytes, packet.ipAt + (v4 ? IPV4_SOURCE : IPV6_SOURCE), target.address)
+  const own = packet.ipAt + (v4 ? IPV4_DESTINATION : IPV6_DESTINATION)
+  putBytes(bytes, own, v4 ? facts.ipv4 : facts.ipv6)
+  prepareTemplate(qp, bytes, packet)
+}
+
+/** Takes a message for a link of ours; the caller has found it, and its peer's address is right. */
+export function takeForLink(state: State, link: Link, at: number): void {
+  if (link.active === null) return
+  after(state, link, takeMessage(link.active, state.bytes, at, state.connections.nowUs))
+}
+
+/** Does what is due for a link. One whose queue pair has failed says goodbye. */
+export function tickLink(state: State, link: Link): void {
+  const { active, resolution, connection } = link
+  if (active !== null) {
+    after(state, link, tickActive(active, state.connections.nowUs))
+    const failed = connection.phase === PHASE_CONNECTED && connection.qp!.state === STATE_ERROR
+    if (failed) closeLink(state, link)
+    return
+  }
+  tickResolution(state, resolution)
+  if (resolution.phase === RESOLUTION_KNOWN) request(state, link)
+  else if (resolution.phase === RESOLUTION_FAILED) endLink(state, link, EVENT_TIMED_OUT)
+  else armAt(state, connection, resolution.timerUs)
+}
+
+/** The place of the link's queue pair was given to another. */
+export function dropLink(state: State, link: Link): void {
+  endLink(state, link, EVENT_CLOSED)
+}
+
+function after(state: State, link: Link, event: number): void {
+  if (event === EVENT_CONNECTED) establish(state, link)
+  else if (event !== EVENT_NONE) endLink(state, link, event)
+  if (link.ended) return
+  const { nowUs } = state.connections
+  armAt(state, link.connection, Math.min(link.active!.timerUs, nowUs + CHECK_US))
+}
+
+/** REP came: the place gets the queue pair that it was held for. */
+function establish(state: State, link: Link): void {
+  const { connection, target, active } = link
+  const { rep } = active!
+  const held = connection.qp!
+  const block = blankCapability()
+  const speaks = readCapability(block, rep.privateData, 0, rep.privateData.length)
+  const qp = openOver(state, held.number, {
+    peerNumber: rep.qpn,
+    clientHigh: speaks ? block.clientHigh : 0,
+    clientLow: speaks ? block.clientLow : 0,
+    pathMtu: target.pathMtu,
+    protectionDomain: target.protectionDomain,
+    expectedPsn: held.firstPsn,
+    requesterPsn: rep.startingPsn as Psn,
+    speaksPersist: speaks,
+  })
+  prepareLink(state, link, qp)
+  qp.hold = HOLD_CONNECTED
+  connection.qp = qp
+  connection.phase = PHASE_CONNECTED
+  connection.remoteId = rep.localId
+  connection.guidHigh = rep.guidHigh
+  connection.guidLow = rep.guidLow
+  connection.connectedUs = state.connections.nowUs
+  link.owner.connected(state, link)
+}
+
+function endLink(state: State, link: Link, event: number): void {
+  if (link.ended) return
+  link.ended = true
+  if (link.active === null) link.resolution.phase = RESOLUTION_FREE
+  if (isLive(state, link.connection)) putToRest(state, link.connection)
+  link.owner.ended(state, link, event)
+}

@@ -1,0 +1,74 @@
+/**
+ * The checks of a REQ, and what it is refused for (wire-format 5.4, 5.5).
+ *
+ * What always holds: the checks run in one order, so a REQ with several faults is refused for the
+ * first; nothing here changes anything.
+ */
+
+import { type Fault, PASS } from '../fault.ts'
+import type { Region } from '../memory/region.ts'
+import type { State } from '../state.ts'
+import * as cm from '../wire/cm.ts'
+import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
+import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
+import type { Packet } from '../wire/packet.ts'
+import type { Call } from './call.ts'
+import type { Service } from './services.ts'
+
+/** What a REQ was refused for, and what else its REJ says. */
+export interface Refusal {
+  readonly reason: number
+  readonly information: number
+  /** Goes into the first byte of the private data, for reason 28. */
+  readonly code: Fault
+}
+
+/** A refusal with that reason. */
+export function refusal(reason: number, information = -1, code: Fault = PASS): Refusal {
+  return { reason, information, code }
+}
+
+/** The checks of a REQ, in order; null is accepted. */
+export function judge(
+  call: Call,
+  req: cm.CmReq,
+  service: Service | null,
+  region: Region | null,
+): Refusal | null {
+  const { state, packet } = call
+  if (req.transport !== cm.TRANSPORT_RC) return refusal(cm.REJECT_TRANSPORT)
+  if (service === null) return refusal(cm.REJECT_SERVICE_ID)
+  if (req.qpn < 2 || (req.pkey & 0x7fff) !== 0x7fff) return refusal(cm.REJECT_UNSUPPORTED)
+  if (!isPeerGid(state, packet, req.localGid)) return refusal(cm.REJECT_GID)
+  if (!isOwnGid(state, packet, req.remoteGid)) return refusal(cm.REJECT_GID)
+  const mtu = cm.mtuOfCode(req.pathMtu)
+  if (mtu === 0 || mtu > state.facts.pathMtu) {
+    return refusal(cm.REJECT_MTU, cm.codeOfMtu(state.facts.pathMtu) << 4)
+  }
+  const closed = state.refused !== PASS ? state.refused : state.commit.closed
+  if (closed !== PASS) return refusal(cm.REJECT_CONSUMER, -1, closed)
+  return region === null ? refusal(cm.REJECT_SERVICE_ID) : null
+}
+
+/** Is the GID the address at `at` of the packet: an IPv6 address, or a mapped IPv4 one? */
+function isGidOf(state: State, gid: Uint8Array, version: number, at: number): boolean {
+  const { bytes } = state
+  if (version !== 4) {
+    for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) if (gid[i] !== bytes[at + i]) return false
+    return true
+  }
+  for (let i = 0; i < 10; i++) if (gid[i] !== 0) return false
+  if (gid[10] !== 0xff || gid[11] !== 0xff) return false
+  for (let i = 0; i < 4; i++) if (gid[12 + i] !== bytes[at + i]) return false
+  return true
+}
+
+function isPeerGid(state: State, packet: Packet, gid: Uint8Array): boolean {
+  const at = packet.ipAt + (packet.ipVersion === 4 ? IPV4_SOURCE : IPV6_SOURCE)
+  return isGidOf(state, gid, packet.ipVersion, at)
+}
+
+function isOwnGid(state: State, packet: Packet, gid: Uint8Array): boolean {
+  const at = packet.ipAt + (packet.ipVersion === 4 ? IPV4_DESTINATION : IPV6_DESTINATION)
+  return isGidOf(state, gid, packet.ipVersion, at)
+}

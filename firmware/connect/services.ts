@@ -1,0 +1,175 @@
+/**
+ * Published services: which region a client gets that connects to a port of RDMA-CM.
+ *
+ * What always holds: a port publishes one region; a service says where the region is, in the
+ * private data of REP, and grants nothing that the region does not. Services are forgotten with the power:
+ * keys are drawn anew then, and who publishes says so again.
+ *
+ * A plain client gets the descriptor that its form asks for. A client that shows a capability block
+ * gets ours, whatever the form.
+ */
+
+import { durableUpTo, findClient } from '../commit/operations.ts'
+import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../fault.ts'
+import { SERVICES } from '../limits.ts'
+import {
+  FLUSH_GLOBAL,
+  FLUSH_PERSISTENT,
+  findRegionById,
+  KIND_BYTES,
+  REMOTE_READ,
+  REMOTE_WRITE,
+  type Region,
+} from '../memory/region.ts'
+import type { State } from '../state.ts'
+import {
+  blankCapability,
+  type Capability,
+  FEATURE_DURABLE_ACK,
+  FEATURE_LINUX_FLUSH,
+  FEATURE_PERSIST,
+  writeCapability,
+  writeGeometry,
+} from '../wire/capability.ts'
+import { SERVICE_HIGH, SERVICE_TCP } from '../wire/cm.ts'
+import {
+  blankLibrpma,
+  USAGE_FLUSH_PERSISTENT,
+  USAGE_FLUSH_VISIBILITY,
+  USAGE_READ_SOURCE,
+  USAGE_WRITE_DESTINATION,
+  writeLibrpma,
+} from '../wire/librpma.ts'
+import { FORM_CAPABILITY, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
+
+/** One port. */
+export interface Service {
+  /** 1 to 65535; 0 is a free place. */
+  port: number
+  regionId: number
+  form: number
+  /** Access flags (memory/region.ts) that connections to it get, at the most. */
+  rights: number
+}
+
+export function createServices(): Service[] {
+  const services: Service[] = []
+  for (let i = 0; i < SERVICES; i++) {
+    services.push({ port: 0, regionId: 0, form: FORM_NONE, rights: 0 })
+  }
+  return services
+}
+
+/**
+ * Publishes the region on that port, in the place of what the port published before; FORM_NONE ends
+ * that. Rights of 0 are all that the region has. Connections that are open stay as they are.
+ * Faults: REQUEST, NO_REGION, SERVICES_FULL.
+ */
+export function publish(
+  state: State,
+  port: number,
+  region: Region | null,
+  form: number,
+  rights: number,
+): Fault {
+  const { services } = state.connections
+  if (port === 0 || form > FORM_CAPABILITY) return REQUEST
+  const taken = services.find((service) => service.port === port)
+  if (form === FORM_NONE) {
+    if (taken !== undefined) taken.port = 0
+    return PASS
+  }
+  if (region === null) return NO_REGION
+  if ((rights & ~region.rights) !== 0) return REQUEST
+  if (form === FORM_LIBRPMA && region.kind !== KIND_BYTES) return REQUEST
+  const service = taken ?? services.find(({ port: used }) => used === 0)
+  if (service === undefined) return SERVICES_FULL
+  service.port = port
+  service.regionId = region.id
+  service.form = form
+  service.rights = rights === 0 ? region.rights : rights
+  return PASS
+}
+
+/** The service of that id (wire-format 5.8), or null. Only ports of TCP's space are served. */
+export function findService(state: State, high: number, low: number): Service | null {
+  if (high !== SERVICE_HIGH || (low & ~0xffff) !== SERVICE_TCP) return null
+  const port = low & 0xffff
+  if (port === 0) return null
+  return state.connections.services.find((service) => service.port === port) ?? null
+}
+
+/** The region of a service, or null if it is no more. */
+export function regionOfService(state: State, service: Service): Region | null {
+  return findRegionById(state.regions, service.regionId)
+}
+
+/** Features that we offer (wire-format 7.8). */
+export const FEATURES: number = FEATURE_PERSIST | FEATURE_DURABLE_ACK | FEATURE_LINUX_FLUSH
+
+/** What a client's block, if there was one, tells of it, and who answers. */
+export interface Answerer {
+  /** The block of the client, or null for a plain RoCEv2 one. */
+  readonly client: Capability | null
+  readonly sessionId: number
+}
+
+/** Writes what the client is told of the region into the private data of its REP. */
+export function describeService(
+  state: State,
+  service: Service,
+  region: Region,
+  who: Answerer,
+  into: Uint8Array,
+): void {
+  if (who.client === null && service.form === FORM_LIBRPMA) describeLibrpma(service, region, into)
+  else describeCapability(state, region, who, into)
+}
+
+function describeLibrpma(service: Service, region: Region, into: Uint8Array): void {
+  const { rights } = service
+  const has = (right: number, usage: number): number => ((rights & right) !== 0 ? usage : 0)
+  writeLibrpma(into, 0, {
+    ...blankLibrpma(),
+    addressHigh: region.baseHigh,
+    addressLow: region.baseLow,
+    sizeHigh: Math.floor(region.areaBytes / 2 ** 32),
+    sizeLow: region.areaBytes % 2 ** 32,
+    rkey: region.rkey,
+    usage:
+      has(REMOTE_READ, USAGE_READ_SOURCE) |
+      has(REMOTE_WRITE, USAGE_WRITE_DESTINATION) |
+      has(FLUSH_GLOBAL, USAGE_FLUSH_VISIBILITY) |
+      has(FLUSH_PERSISTENT, USAGE_FLUSH_PERSISTENT),
+  })
+}
+
+function describeCapability(state: State, region: Region, who: Answerer, into: Uint8Array): void {
+  const { operations } = state.commit
+  const clientHigh = who.client?.clientHigh ?? 0
+  const clientLow = who.client?.clientLow ?? 0
+  const durable = { high: 0, low: 0 }
+  durableUpTo(operations, findClient(operations, -1, clientHigh, clientLow), durable)
+  writeCapability(into, 0, {
+    ...blankCapability(),
+    features: FEATURES,
+    rkey: region.rkey,
+    baseHigh: region.baseHigh,
+    baseLow: region.baseLow,
+    lengthHigh: Math.floor(region.areaBytes / 2 ** 32),
+    lengthLow: region.areaBytes % 2 ** 32,
+    slotLog2: slotLog2(region.capacity),
+    incarnation: state.incarnation,
+    durableHigh: durable.high,
+    durableLow: durable.low,
+    sessionId: who.sessionId,
+    clientHigh,
+    clientLow,
+  })
+  writeGeometry(into, 0, region)
+}
+
+/** The capacity's logarithm where it is a power of two, else 0: then OPEN tells it. */
+function slotLog2(capacity: number): number {
+  return capacity > 0 && (capacity & (capacity - 1)) === 0 ? 31 - Math.clz32(capacity) : 0
+}

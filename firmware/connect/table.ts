@@ -1,0 +1,220 @@
+/**
+ * Connections: what RDMA-CM knows of each queue pair that it made, one place per queue pair.
+ *
+ * What always holds:
+ * - A connection is as old as its queue pair and has the same place; one whose queue pair is gone
+ *   is free, whoever closed it.
+ * - The low byte of our communication id is the place, the rest is drawn: an id of an earlier
+ *   connection names nothing.
+ * - A message counts for a connection only if both ids are right and it came from the connection's
+ *   peer address.
+ * - A queue pair that was put to rest is silent, and its number is not used again before
+ *   TIME_WAIT_US have passed: what was on its way has died by then.
+ */
+
+import { QUEUE_PAIRS, RESOLUTIONS } from '../limits.ts'
+import { failQueuePair } from '../serve/staging.ts'
+import { random32, type State } from '../state.ts'
+import type { Psn } from '../transport/psn.ts'
+import {
+  closeQueuePair,
+  createQueuePair,
+  HOLD_CONNECTED,
+  HOLD_RESTING,
+  type QueuePair,
+  type QueuePairOptions,
+} from '../transport/queue-pair.ts'
+import { CM_BYTES, type CmIds } from '../wire/cm.ts'
+import { ETHERNET_BYTES } from '../wire/ethernet.ts'
+import { IPV4_SOURCE } from '../wire/ipv4.ts'
+import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
+import type { Packet } from '../wire/packet.ts'
+import type { Link } from './initiate.ts'
+import { blankResolution, type Resolution } from './resolve.ts'
+import { createServices, type Service } from './services.ts'
+
+/** Free. */
+export const PHASE_FREE = 0
+/** REP was sent; the peer may be connected already. */
+export const PHASE_REPLIED = 1
+/** RTU or a first request came. */
+export const PHASE_CONNECTED = 2
+/** Ended; the number rests. */
+export const PHASE_RESTING = 3
+/** We are connecting (initiate.ts). */
+export const PHASE_LINKING = 4
+
+/**
+ * Time-wait: at least twice the life time of a packet and the target ACK delay (IBTA 12.9.8.4),
+ * 2 * 0.27 s and 1.07 s with the codes that Linux and we use.
+ */
+export const TIME_WAIT_US: number = 4.096 * 2 ** 19
+
+export interface Connection {
+  readonly place: number
+  phase: number
+  /** Ours, and the peer's. */
+  localId: number
+  remoteId: number
+  /** The peer's CA. */
+  guidHigh: number
+  guidLow: number
+  qp: QueuePair | null
+  /** The REP as it was sent, to be sent again as it is. */
+  readonly reply: Uint8Array
+  /** Of the REP: how often it may be sent again, and how long is waited before. */
+  triesLeft: number
+  periodUs: number
+  /** When something is to be done: REP again, or the end of the rest. Infinity is never. */
+  timerUs: number
+  connectedUs: number
+  /** Where the connection is our own making; else null. */
+  link: Link | null
+}
+
+export interface ConnectionTable {
+  readonly places: readonly Connection[]
+  readonly services: readonly Service[]
+  /** Time of the burst, µs. */
+  nowUs: number
+  /** No timer of any place is due before this, µs. */
+  timerUs: number
+  /** Ethernet addresses that are being asked for. */
+  readonly resolutions: readonly Resolution[]
+  /** PSN of our next datagram: it runs freely (wire-format 1.6). */
+  psn: number
+  /** Answers like a queue pair to whom no connection belongs. */
+  readonly nobody: QueuePair
+  /** A message in the making. */
+  readonly message: Uint8Array
+}
+
+const QP_GSI = 1
+
+const NOBODY: QueuePairOptions = {
+  peerNumber: QP_GSI,
+  clientHigh: 0,
+  clientLow: 0,
+  pathMtu: 0,
+  protectionDomain: 0,
+  expectedPsn: 0 as Psn,
+}
+
+export function createConnectionTable(): ConnectionTable {
+  const places: Connection[] = []
+  for (let place = 0; place < QUEUE_PAIRS; place++) places.push(blankConnection(place))
+  const resolutions: Resolution[] = []
+  for (let i = 0; i < RESOLUTIONS; i++) resolutions.push(blankResolution())
+  return {
+    places,
+    services: createServices(),
+    resolutions,
+    nowUs: 0,
+    timerUs: Infinity,
+    psn: 0,
+    nobody: createQueuePair(QUEUE_PAIRS, QP_GSI, NOBODY),
+    message: new Uint8Array(CM_BYTES),
+  }
+}
+
+function blankConnection(place: number): Connection {
+  return {
+    place,
+    phase: PHASE_FREE,
+    localId: 0,
+    remoteId: 0,
+    guidHigh: 0,
+    guidLow: 0,
+    qp: null,
+    reply: new Uint8Array(CM_BYTES),
+    triesLeft: 0,
+    periodUs: 0,
+    timerUs: Infinity,
+    connectedUs: 0,
+    link: null,
+  }
+}
+
+/** Is it in use? One whose queue pair was closed or replaced is freed here. */
+export function isLive(state: State, connection: Connection): boolean {
+  if (connection.phase === PHASE_FREE) return false
+  if (state.queuePairs.places[connection.place] === connection.qp) return true
+  free(connection)
+  return false
+}
+
+function free(connection: Connection): void {
+  connection.phase = PHASE_FREE
+  connection.qp = null
+  connection.link = null
+  connection.timerUs = Infinity
+}
+
+/** Sets the connection's timer to so many µs from now. */
+export function arm(state: State, connection: Connection, waitUs: number): void {
+  armAt(state, connection, state.connections.nowUs + waitUs)
+}
+
+/** Sets the connection's timer to that time. */
+export function armAt(state: State, connection: Connection, atUs: number): void {
+  connection.timerUs = atUs
+  if (atUs < state.connections.timerUs) state.connections.timerUs = atUs
+}
+
+/** After how many µs a timer may be due; 0 is never. */
+export function connectionsWaitUs(table: ConnectionTable): number {
+  if (table.timerUs === Infinity) return 0
+  return Math.max(1, Math.ceil(table.timerUs - table.nowUs))
+}
+
+/** Takes the queue pair's place for a new connection, under a new id. */
+export function beginConnection(state: State, qp: QueuePair): Connection {
+  const connection = state.connections.places[qp.index]!
+  free(connection)
+  connection.qp = qp
+  connection.localId = (((random32(state) | 1) << 8) | qp.index) >>> 0
+  return connection
+}
+
+/** The connection of both ids, from its own peer, or null. `ids` are as the peer wrote them. */
+export function findConnection(state: State, ids: CmIds, packet: Packet): Connection | null {
+  const connection = state.connections.places[ids.remoteId & (QUEUE_PAIRS - 1)]!
+  if (!isLive(state, connection) || connection.localId !== ids.remoteId) return null
+  if (connection.remoteId !== ids.localId) return null
+  return isFromPeer(state, connection.qp!, packet) ? connection : null
+}
+
+/** Did the packet come from the address of the queue pair's peer? */
+export function isFromPeer(state: State, qp: QueuePair, packet: Packet): boolean {
+  const { bytes, words } = state
+  if (packet.ipVersion !== qp.ipVersion) return false
+  if (packet.ipVersion === 4) return words[(packet.ipAt + IPV4_SOURCE) >> 2] === qp.peerIpv4
+  const from = packet.ipAt + IPV6_SOURCE
+  const to = qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
+  for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) if (bytes[from + i] !== bytes[to + i]) return false
+  return true
+}
+
+/** The peer is connected: its place is not given away any more while it does nothing. */
+export function confirm(state: State, connection: Connection): void {
+  if (connection.phase !== PHASE_REPLIED) return
+  connection.phase = PHASE_CONNECTED
+  connection.timerUs = Infinity
+  connection.connectedUs = state.connections.nowUs
+  connection.qp!.hold = HOLD_CONNECTED
+}
+
+/** Ends the connection: its queue pair is silent at once, its number rests. */
+export function putToRest(state: State, connection: Connection): void {
+  if (connection.phase === PHASE_RESTING) return
+  connection.phase = PHASE_RESTING
+  arm(state, connection, TIME_WAIT_US)
+  connection.qp!.hold = HOLD_RESTING
+  failQueuePair(state, connection.qp!)
+}
+
+/** The rest is over: the place is free. */
+export function endRest(state: State, connection: Connection): void {
+  closeQueuePair(state.queuePairs, connection.qp!)
+  free(connection)
+}

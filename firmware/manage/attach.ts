@@ -1,0 +1,168 @@
+/**
+ * Attaching: a region of records of another DPU is offered here, under a name of ours
+ * (serve/relay.ts). The connection is made over RDMA-CM, in the name of the client that asks.
+ *
+ * What always holds:
+ * - Asked again for the same name, address and client, the answer is that of the relay there is; it
+ *   says that it is connecting until it is connected, so the client asks until it is.
+ * - A relay without a connection takes no record; asked for again it connects anew. Its key is then
+ *   another one.
+ */
+
+import { closeLink, connectTo, type Link, type Target } from '../connect/initiate.ts'
+import {
+  ATTACH_FAILED,
+  CONNECTING,
+  type Fault,
+  PASS,
+  REGION_EXISTS,
+  REGIONS_FULL,
+  REQUEST,
+} from '../fault.ts'
+import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../limits.ts'
+import {
+  findRegionByName,
+  KIND_RECORDS,
+  PLACEMENT_RELAY,
+  type Region,
+  WRITE_PERSIST,
+} from '../memory/region.ts'
+import { openInitiator } from '../serve/initiator.ts'
+import { random32, type State } from '../state.ts'
+import { STATE_ERROR } from '../transport/queue-pair.ts'
+import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
+
+/** What a client asks for. */
+export interface AttachRequest {
+  /** Of the relay, here. */
+  readonly name: string
+  readonly target: Target
+}
+
+/** The relay that is being made, or was, at each place. */
+export interface Attachment {
+  name: string
+  link: Link | null
+  /** What the last attempt ended with. */
+  fault: Fault
+}
+
+export function createAttachments(): Attachment[] {
+  return Array.from({ length: RELAYS }, () => ({ name: '', link: null, fault: PASS }))
+}
+
+/** The relay of that name, if it is connected, is then `state.accessed`. */
+export function attach(state: State, request: AttachRequest): Fault {
+  const { name, target } = request
+  if (name === '' || target.port === 0) return REQUEST
+  const there = findRegionByName(state.regions, name)
+  if (there !== null && there.placement !== PLACEMENT_RELAY) return REGION_EXISTS
+  const { attachments } = state
+  let place = attachments.findIndex((one) => one.name === name)
+  if (place < 0) place = attachments.findIndex((one) => one.name === '')
+  if (place < 0) return REGIONS_FULL
+  const attachment = attachments[place]!
+  const { link } = attachment
+  if (link !== null && !same(link.target, target)) return REGION_EXISTS
+  if (link !== null && !isBroken(state, place, link)) {
+    state.accessed = state.regions.places[REGIONS + place]!
+    return state.accessed === null ? CONNECTING : PASS
+  }
+  const { fault } = attachment
+  if (link === null && fault !== PASS) {
+    // Said once; whoever asks again wants another attempt.
+    attachment.name = ''
+    attachment.fault = PASS
+    return fault
+  }
+  attachment.name = name
+  attachment.link = connectTo(state, target, ATTACHMENTS)
+  if (attachment.link !== null) return CONNECTING
+  attachment.name = ''
+  return REGIONS_FULL
+}
+
+/** Ends the relay of that name, if there is one. */
+export function detach(state: State, name: string): void {
+  const place = state.attachments.findIndex((one) => one.name === name)
+  const link = place < 0 ? null : state.attachments[place]!.link
+  if (link === null) return
+  end(state, place, PASS)
+  closeLink(state, link)
+}
+
+function same(one: Target, other: Target): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
+
+/** A relay whose queue pair has failed is as good as gone. */
+function isBroken(state: State, place: number, link: Link): boolean {
+  const { qp } = state.relays.relays[place]!
+  if (qp === null || qp.state !== STATE_ERROR) return false
+  end(state, place, PASS)
+  closeLink(state, link)
+  return true
+}
+
+function end(state: State, place: number, fault: Fault): void {
+  const attachment = state.attachments[place]!
+  attachment.link = null
+  attachment.fault = fault
+  if (fault === PASS) attachment.name = ''
+  state.relays.relays[place]!.qp = null
+  state.regions.places[REGIONS + place] = null
+}
+
+const ATTACHMENTS = {
+  connected(state: State, link: Link): void {
+    const place = state.attachments.findIndex((one) => one.link === link)
+    if (place < 0) return
+    const block = blankCapability()
+    const geometry = blankGeometry()
+    const { privateData } = link.active!.rep
+    const knows =
+      readCapability(block, privateData, 0, privateData.length) &&
+      readGeometry(geometry, privateData, 0, privateData.length)
+    const initiator = knows
+      ? openInitiator(state, link.connection.qp!, {
+          incarnation: block.incarnation,
+          readDepth: RESPONDER_RESOURCES,
+        })
+      : null
+    if (initiator === null || geometry.copies === 0) {
+      end(state, place, ATTACH_FAILED)
+      closeLink(state, link)
+      return
+    }
+    const relay = state.relays.relays[place]!
+    relay.qp = initiator.qp
+    relay.rkey = block.rkey
+    const { name } = state.attachments[place]!
+    state.regions.places[REGIONS + place] = regionOf(state, REGIONS + place, name, geometry)
+  },
+  ended(state: State, link: Link): void {
+    const place = state.attachments.findIndex((one) => one.link === link)
+    if (place >= 0) end(state, place, ATTACH_FAILED)
+  },
+}
+
+/** The relay as a region: it grants what can be sent on. */
+function regionOf(
+  state: State,
+  index: number,
+  name: string,
+  geometry: ReturnType<typeof blankGeometry>,
+): Region {
+  return {
+    ...{ index, id: 0, name, kind: KIND_RECORDS, protectionDomain: 0 },
+    slots: geometry.slots,
+    capacity: geometry.capacity,
+    copies: geometry.copies,
+    flags: geometry.flags,
+    placement: PLACEMENT_RELAY,
+    ...{ stride: 0, at: 0, base: 0, areaBytes: 0, baseHigh: 0, baseLow: 0, keyAt: 0 },
+    rkey: ((random32(state) << 5) | index) >>> 0,
+    rights: WRITE_PERSIST,
+    unsettled: 0,
+  }
+}

@@ -1,0 +1,32 @@
+// hot path
+/**
+ * What a key gives access to, on one queue pair (wire-format 3.3, step 10; section 4).
+ *
+ * What always holds: a key that a SEND with Invalidate has taken back names nothing any more on the
+ * queue pair that took it back, and works on the others.
+ */
+
+import { type Fault, KEY, PASS, RIGHTS } from '../fault.ts'
+import { accessFault, findRegion } from '../memory/region.ts'
+import type { State } from '../state.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+
+/**
+ * May the queue pair do that in the region that the key names? The region is then
+ * `state.accessed`. Faults: KEY, PROTECTION_DOMAIN, RIGHTS.
+ */
+export function accessOf(state: State, qp: QueuePair, rkey: number, rights: number): Fault {
+  const region = findRegion(state.regions, rkey)
+  state.accessed = region
+  if (region !== null && ((qp.invalidated >> region.index) & 1) !== 0) return KEY
+  const fault = accessFault(region, qp.protectionDomain, rights)
+  return fault === PASS && (qp.rights & rights) !== rights ? RIGHTS : fault
+}
+
+/** Takes the key back on this queue pair. KEY if it names nothing here. */
+export function invalidate(state: State, qp: QueuePair, rkey: number): Fault {
+  const fault = accessOf(state, qp, rkey, 0)
+  if (fault !== PASS) return fault
+  qp.invalidated |= 1 << state.accessed!.index
+  return PASS
+}

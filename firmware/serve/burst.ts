@@ -1,0 +1,201 @@
+// hot path
+/**
+ * The one place where the list of a burst is run, and where what failed in it finds its owner.
+ *
+ * What always holds:
+ * - A command that fails refuses the queue pair on whose behalf it stood there, at its PSN, and no
+ *   other: the further commands of that queue pair are left out, those of the others are done.
+ * - Nothing of a queue pair leaves behind a command of its own that failed, so nothing is
+ *   acknowledged or answered that did not happen.
+ * - A fence that fails closes the part, and refuses every queue pair with a command behind it
+ *   (fail closed, D-13).
+ * - A refusal acknowledges what came before it, so before it leaves, stores whose acknowledgement is
+ *   withheld are fenced; where that fails, the first of them is what is refused.
+ */
+
+import { copyClean, fence, resultOf, run } from '../command-list.ts'
+import { closedBy } from '../commit/closed.ts'
+import { FAULTS, type Fault, NOT_DURABLE, PASS, UNREADABLE } from '../fault.ts'
+import {
+  ARMED,
+  COMMAND_WORDS,
+  FENCE,
+  HEALTH_AT,
+  NO_POWER,
+  OP,
+  OWNER,
+  SAVE_FAILED,
+  SKIP,
+} from '../hal.ts'
+import { count, type State } from '../state.ts'
+import { answer, isWithheld, ownerOf } from '../transport/acknowledge.ts'
+import { type Psn, psnDistance } from '../transport/psn.ts'
+import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { failQueuePair } from './staging.ts'
+
+/** Owners are above every PSN; the marks of a commit are below. */
+const OWNER_LEAST = 2 ** 24
+
+/**
+ * Stores `length` bytes on behalf of that PSN of the queue pair; the next fence makes them durable.
+ */
+export function store(
+  state: State,
+  qp: QueuePair,
+  psn: number,
+  from: number,
+  to: number,
+  length: number,
+): void {
+  const list = state.list
+  copyClean(list, from, to, length, ownerOf(qp, psn))
+  noteStore(state, qp)
+}
+
+/** No acknowledgement passes that PSN before the next fence. */
+export function withhold(state: State, qp: QueuePair, psn: number): void {
+  if (qp.withheldAt === state.list.fences) return
+  if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
+  qp.withheldAt = state.list.fences
+}
+
+/** No acknowledgement passes that PSN before the group is committed. */
+export function withholdRecord(state: State, qp: QueuePair, psn: number): void {
+  if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
+  qp.recordAt = state.answers.groups
+}
+
+/** The queue pair has stored something that no fence covers yet. */
+export function noteStore(state: State, qp: QueuePair): void {
+  qp.dirtyAt = state.list.fences
+  state.stores += 1
+  state.unfenced += 1
+}
+
+/** May anything become durable now? */
+export function isSafe(state: State): boolean {
+  if (state.commit.closed !== PASS) return false
+  return (state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) === ARMED
+}
+
+/** Runs what stands in the list, and refuses whom a failure belongs to. */
+export function runBurst(state: State): void {
+  const list = state.list
+  const length = list.count
+  state.stores = 0
+  const failed = run(list)
+  if (failed >= 0) goOn(state, length, failed)
+}
+
+/** Runs what stands in the list, and the refusals that it brings. */
+export function drain(state: State): void {
+  runBurst(state)
+  if (state.list.count > 0) runBurst(state)
+}
+
+/**
+ * Runs the list with a fence at its end: afterwards every store is durable, or false is returned
+ * and the part is closed. Without save energy the fence is not even tried.
+ */
+export function makeDurable(state: State): boolean {
+  const list = state.list
+  if (!isSafe(state)) {
+    runBurst(state)
+    return false
+  }
+  fence(list)
+  runBurst(state)
+  if (state.commit.closed !== PASS) return false
+  noteFence(state)
+  return true
+}
+
+/** A fence was done: what was stored before it is durable. */
+export function noteFence(state: State): void {
+  state.list.fences += 1
+  state.unfenced = 0
+}
+
+/** The list stopped at command `at`: goes on without the queue pair that it belonged to. */
+function goOn(state: State, length: number, failed: number): void {
+  const list = state.list
+  let at = failed
+  let refused = 0
+  for (;;) {
+    const result = resultOf(list, at)
+    if (result === NO_POWER) return
+    const first = list.words[at * COMMAND_WORDS + OP] === FENCE ? at : -1
+    if (first >= 0) state.commit.closed = closedBy(result)
+    const end = first >= 0 ? length : at + 1
+    for (let i = at; i < end; i++) {
+      const owner = list.words[i * COMMAND_WORDS + OWNER]!
+      if (owner < OWNER_LEAST) continue
+      if (!isRefused(state, owner, refused)) {
+        state.refusals[refused] = owner
+        refused += 1
+      }
+    }
+    skip(state, length, at, refused)
+    const done = list.machine.run(length)
+    if (done === length || done <= at) break
+    at = done
+  }
+  if (withheldAmong(state, refused) && isSafe(state)) {
+    fence(list)
+    const unfenced = run(list)
+    if (unfenced < 0) noteFence(state)
+    else state.commit.closed = closedBy(resultOf(list, unfenced))
+  }
+  for (let i = 0; i < refused; i++) {
+    const owner = state.refusals[i]!
+    const qp = state.queuePairs.places[placeOf(owner)] ?? null
+    if (qp !== null) refuseQueuePair(state, qp, owner % OWNER_LEAST, UNREADABLE)
+  }
+}
+
+function withheldAmong(state: State, refused: number): boolean {
+  for (let i = 0; i < refused; i++) {
+    const qp = state.queuePairs.places[placeOf(state.refusals[i]!)] ?? null
+    if (qp !== null && isWithheld(state.answers, qp)) return true
+  }
+  return false
+}
+
+function placeOf(owner: number): number {
+  return Math.floor(owner / OWNER_LEAST) - 1
+}
+
+function isRefused(state: State, owner: number, refused: number): boolean {
+  for (let i = 0; i < refused; i++) {
+    if (placeOf(state.refusals[i]!) === placeOf(owner)) return true
+  }
+  return false
+}
+
+/** Makes skips of all commands up to `at`, which are done, and of those that are refused. */
+function skip(state: State, length: number, at: number, refused: number): void {
+  const words = state.list.words
+  for (let i = 0; i < length; i++) {
+    const word = i * COMMAND_WORDS
+    const owner = words[word + OWNER]!
+    const out = owner >= OWNER_LEAST && isRefused(state, owner, refused)
+    if (i <= at || out) words[word + OP] = SKIP
+  }
+}
+
+/**
+ * Ends the queue pair with the fault's NAK at `psn`, or at its first store that is not durable and
+ * whose acknowledgement is withheld: a NAK acknowledges what is before it.
+ */
+export function refuseQueuePair(state: State, qp: QueuePair, psn: number, fault: Fault): void {
+  if (qp.state !== STATE_OPEN) return
+  let at = psn
+  let why = fault
+  if (isWithheld(state.answers, qp) && psnDistance(psn, qp.withheldFrom) < 0x800000) {
+    at = qp.withheldFrom
+    why = NOT_DURABLE
+  }
+  count(state, why)
+  answer(state.answers, qp, at, FAULTS[why]!.code)
+  failQueuePair(state, qp)
+}

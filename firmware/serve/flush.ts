@@ -1,0 +1,72 @@
+// hot path
+/**
+ * FLUSH (IBTA annex A19): what the queue pair stored before it is visible, or durable, when it is
+ * answered (D-9; wire-format 6.1).
+ *
+ * What always holds:
+ * - It is answered behind a fence that stands behind every store of its queue pair, and behind the
+ *   commit of its records: it covers the whole part, whichever range it names.
+ * - A part that cannot make anything durable refuses it (0x63), a region that does not grant it, or
+ *   whose bounds it leaves, does so by 0x62; reserved placement types and selectivities are 0x61.
+ *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
+ */
+
+import { BOUNDS, type Fault, FLUSH_FORM, NOT_DURABLE, PASS } from '../fault.ts'
+import {
+  byteOffset,
+  FLUSH_GLOBAL,
+  FLUSH_PERSISTENT,
+  KIND_BYTES,
+  type Region,
+} from '../memory/region.ts'
+import type { State } from '../state.ts'
+import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import {
+  PLACEMENT_GLOBAL,
+  PLACEMENT_PERSISTENT,
+  readFeth,
+  SELECT_RANGE,
+  SELECT_REGION,
+} from '../wire/feth.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { readReth } from '../wire/reth.ts'
+import { accessOf } from './access.ts'
+import { isSafe } from './burst.ts'
+import { addResponse } from './ordered.ts'
+import { offsetOf, VIEW_DATA, viewOf } from './view.ts'
+
+const PLACEMENTS: number = PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT
+
+/** Accepts a FLUSH of the expected PSN. A fault that is returned has changed nothing. */
+export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  const feth = state.feth
+  const reth = state.reth
+  readFeth(feth, state.bytes, packet.bthAt + row.fethAt)
+  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  if (feth.reserved !== 0 || (feth.placement & ~PLACEMENTS) !== 0) return FLUSH_FORM
+  if (feth.selectivity !== SELECT_RANGE && feth.selectivity !== SELECT_REGION) return FLUSH_FORM
+  const persistent = (feth.placement & PLACEMENT_PERSISTENT) !== 0
+  let rights = persistent ? FLUSH_PERSISTENT : 0
+  if ((feth.placement & PLACEMENT_GLOBAL) !== 0) rights |= FLUSH_GLOBAL
+  const fault = accessOf(state, qp, reth.rkey, rights)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (feth.selectivity === SELECT_RANGE && !isInside(state, region)) return BOUNDS
+  if (persistent && !isSafe(state)) return NOT_DURABLE
+  advance(qp, packet, 1, true)
+  const item = addResponse(state, qp, KIND_FLUSH, packet, region)
+  item.form = feth.placement
+  // What other queue pairs stored and are done with is covered, too.
+  if (persistent && state.unfenced > 0) item.since = state.list.fences
+  return PASS
+}
+
+/** Does the range of RETH lie inside the region, or inside one record of it? */
+function isInside(state: State, region: Region): boolean {
+  const { vaHigh, vaLow, length } = state.reth
+  if (region.kind === KIND_BYTES) return byteOffset(region, vaHigh, vaLow, length) >= 0
+  if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
+  return length <= region.capacity && offsetOf(vaLow) <= region.capacity - length
+}

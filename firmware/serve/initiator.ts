@@ -1,0 +1,250 @@
+// hot path
+/**
+ * The initiating side of the firmware: its own requests on a queue pair, by the same requester that
+ * the host driver has (transport/requester.ts). A DPU is responder and requester at once.
+ *
+ * What always holds:
+ * - What a piece of work sends stays where it is, untouched, until its owner hears of its end: a
+ *   repetition reads it again.
+ * - Every piece of work ends exactly once, also when its queue pair fails, is closed, or its place
+ *   is taken by another.
+ * - Frames leave through the command list like answers, so nothing that is sent overtakes a fence
+ *   that was composed before it.
+ */
+
+import { copy } from '../command-list.ts'
+import { type Fault, PASS, UNEXPECTED_RESPONSE } from '../fault.ts'
+import { INITIATORS, WORKS } from '../limits.ts'
+import { ZEROS_AT } from '../memory-map.ts'
+import type { State } from '../state.ts'
+import { beginFrame, endFrame } from '../transport/acknowledge.ts'
+import { takeResponse } from '../transport/completer.ts'
+import type { Psn } from '../transport/psn.ts'
+import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { requestOpcode } from '../transport/request-opcode.ts'
+import {
+  createRequester,
+  flush,
+  hasRoom,
+  post,
+  type Request,
+  type Requester,
+  type RequestKind,
+  unresolved,
+} from '../transport/requester.ts'
+import { nextTimerUs, takeCongestion, tick } from '../transport/sender.ts'
+import { BTH_ACK_REQUEST, BTH_BYTES, BTH_FLAGS } from '../wire/bth.ts'
+import { putU32 } from '../wire/bytes.ts'
+import { OPCODES } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { blankPweth, type Pweth, writePweth } from '../wire/persist.ts'
+import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
+import { failQueuePair } from './staging.ts'
+
+/** Bits of BTH that `beginFrame` leaves 0. */
+const ACK_WANTED = 0x80
+const SOLICITED = 0x80
+
+/** Who hears what becomes of a piece of work. Neither may run the command list. */
+export interface WorkOwner {
+  /** The peer has all of it; of a record that is not durability. */
+  received(state: State, work: Work): void
+  done(state: State, work: Work, request: Request): void
+}
+
+/** One request of ours. The record belongs to the initiator and is used again. */
+export interface Work {
+  /** Null while it is free. */
+  owner: WorkOwner | null
+  /** The owner's number for it. */
+  item: number
+  /** Address of the payload, in any space. */
+  from: number
+  length: number
+  immediate: number
+  solicited: boolean
+  /** Of a record: where it goes, and how. */
+  readonly reth: Reth
+  readonly pweth: Pweth
+}
+
+export interface Initiator {
+  readonly qp: QueuePair
+  readonly requester: Requester
+  readonly works: readonly Work[]
+}
+
+/** What an initiator is opened with. */
+export interface InitiatorOptions {
+  /** Incarnation that the peer's PERSIST_ACKs must name; 0 where it sends none. */
+  readonly incarnation: number
+  /** Requests of ours that the peer keeps at once. */
+  readonly readDepth: number
+}
+
+function blankWork(): Work {
+  return {
+    owner: null,
+    item: 0,
+    from: 0,
+    length: 0,
+    immediate: 0,
+    solicited: false,
+    reth: blankReth(),
+    pweth: blankPweth(),
+  }
+}
+
+/** The initiator of the queue pair, or null. */
+export function findInitiator(state: State, qp: QueuePair): Initiator | null {
+  for (let i = 0; i < state.initiators.length; i++) {
+    const one = state.initiators[i]!
+    if (one.qp === qp) return one
+  }
+  return null
+}
+
+/** Gives the queue pair an initiator, or finds the one that it has; null if all are in use. */
+export function openInitiator(
+  state: State,
+  qp: QueuePair,
+  options: InitiatorOptions,
+): Initiator | null {
+  const found = findInitiator(state, qp)
+  if (found !== null) return found
+  if (state.initiators.length === INITIATORS && !closeIdle(state)) return null
+  const works: Work[] = []
+  for (let i = 0; i < WORKS; i++) works.push(blankWork())
+  const requester = createRequester(
+    { firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, ...options },
+    {
+      emit: (request, index, psn, ackRequest) => {
+        emit(state, qp, works[request.tag]!, request, index, psn, ackRequest)
+      },
+      received: (request) => works[request.tag]!.owner!.received(state, works[request.tag]!),
+      data: () => {},
+      complete: (request) => {
+        const work = works[request.tag]!
+        const owner = work.owner!
+        owner.done(state, work, request)
+        work.owner = null
+      },
+    },
+  )
+  const initiator = { qp, requester, works }
+  state.initiators.push(initiator)
+  return initiator
+}
+
+/** Makes room: an initiator that has nothing to do is not needed before it has. */
+function closeIdle(state: State): boolean {
+  for (let i = 0; i < state.initiators.length; i++) {
+    const { qp, requester } = state.initiators[i]!
+    // One that is promised a confirmation in this burst is not idle.
+    if (unresolved(requester) > 0 || qp.unanswered > 0) continue
+    qp.requesterPsn = requester.nextPsn as Psn
+    removeInitiator(state, i)
+    return true
+  }
+  return false
+}
+
+function removeInitiator(state: State, index: number): void {
+  const last = state.initiators.pop()!
+  if (index < state.initiators.length) state.initiators[index] = last
+}
+
+/** A free piece of work, to be filled in and given to `submit`; null if there is no room. */
+export function takeWork(initiator: Initiator): Work | null {
+  if (!hasRoom(initiator.requester)) return null
+  for (let i = 0; i < initiator.works.length; i++) {
+    if (initiator.works[i]!.owner === null) return initiator.works[i]!
+  }
+  return null
+}
+
+/** Posts it for that owner; it leaves when the burst is settled. */
+export function submit(
+  initiator: Initiator,
+  work: Work,
+  kind: RequestKind,
+  owner: WorkOwner,
+  item: number,
+): void {
+  work.owner = owner
+  work.item = item
+  const { operationHigh, operationLow } = work.pweth
+  const tag = initiator.works.indexOf(work)
+  post(initiator.requester, kind, tag, work.length, operationHigh, operationLow)
+}
+
+/** A response on the queue pair: to one of our requests, or to none. */
+export function receiveResponse(state: State, qp: QueuePair, packet: Packet, now: number): Fault {
+  const initiator = findInitiator(state, qp)
+  if (initiator === null) return UNEXPECTED_RESPONSE
+  const { ghosts } = initiator.requester.counts
+  takeResponse(initiator.requester, state.bytes, packet, now)
+  return initiator.requester.counts.ghosts === ghosts ? PASS : UNEXPECTED_RESPONSE
+}
+
+/** The network asks us to send less on the queue pair (wire-format 3.9). */
+export function receiveCongestion(state: State, qp: QueuePair, now: number): void {
+  const initiator = findInitiator(state, qp)
+  if (initiator !== null) takeCongestion(initiator.requester, now)
+}
+
+/**
+ * Lets time pass and sends what may go. Returns the microseconds after which it wants to be called
+ * again, or 0.
+ */
+export function serveInitiators(state: State, now: number): number {
+  let atUs = Infinity
+  for (let i = state.initiators.length - 1; i >= 0; i--) {
+    const one = state.initiators[i]!
+    const { requester, qp } = one
+    const open = qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
+    if (open) tick(requester, now)
+    else flush(requester)
+    if (requester.failed) endInitiator(state, i, open)
+    else atUs = Math.min(atUs, nextTimerUs(requester))
+  }
+  return atUs === Infinity ? 0 : Math.max(1, Math.ceil(atUs - now))
+}
+
+/** Everything that it had to do has ended; a peer that does not answer is as one that is gone. */
+function endInitiator(state: State, index: number, open: boolean): void {
+  if (open) failQueuePair(state, state.initiators[index]!.qp)
+  removeInitiator(state, index)
+}
+
+/** Sends one packet of a request. */
+function emit(
+  state: State,
+  qp: QueuePair,
+  work: Work,
+  request: Request,
+  index: number,
+  psn: number,
+  ackRequest: boolean,
+): void {
+  const { answers } = state
+  const { bytes } = answers
+  const opcode = requestOpcode(request.kind, index, request.packetCount)
+  const row = OPCODES[opcode]!
+  const offset = index * qp.pathMtu
+  const length = Math.min(qp.pathMtu, work.length - offset)
+  const pad = -length & 3
+  const headers = row.headerBytes - BTH_BYTES
+  const behind = headers + length + pad
+  const end = beginFrame(answers, qp, opcode, psn, behind, pad)
+  const bth = end - BTH_BYTES
+  if (ackRequest) bytes[bth + BTH_ACK_REQUEST] = ACK_WANTED
+  if (work.solicited && row.ends) bytes[bth + BTH_FLAGS]! |= SOLICITED
+  if (row.rethAt > 0) writeReth(bytes, bth + row.rethAt, work.reth)
+  if (row.pwethAt > 0) writePweth(bytes, bth + row.pwethAt, work.pweth)
+  if (row.immAt > 0) putU32(bytes, bth + row.immAt, work.immediate)
+  const at = end + headers
+  if (length > 0) copy(state.list, work.from + offset, at, length)
+  if (pad > 0) copy(state.list, ZEROS_AT, at + length, pad)
+  endFrame(answers, qp, end, behind)
+}

@@ -1,0 +1,112 @@
+// hot path
+/**
+ * Whose operation a record is, and whether it was durable before (D-6, X-3, G2-2).
+ *
+ * What always holds: an operation that the table knows as durable is acknowledged again, whatever
+ * connection, packet or payload it comes with, and never executed again; a PSN has no part in it.
+ * For a new operation, nearly every one, that is found out by two comparisons.
+ */
+
+import { compare, copy, resultOf, runAll } from '../command-list.ts'
+import {
+  beginOperation,
+  findClient,
+  isDurable,
+  isNewOperation,
+  NO_CLIENT,
+  takeClient,
+} from '../commit/operations.ts'
+import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { DUPLICATE, DUPLICATE_FORGED } from '../fault.ts'
+import { DIFFERENT } from '../hal.ts'
+import { type Region, slotAddress } from '../memory/region.ts'
+import { EXAMINE_AT } from '../memory-map.ts'
+import { count, type PersistMessage, type State } from '../state.ts'
+import { type QueuePair, remember } from '../transport/queue-pair.ts'
+import { runBurst } from './burst.ts'
+import { commitNow } from './group.ts'
+import { answerRecord, copiesIn } from './receipt.ts'
+
+/**
+ * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
+ * do. Its data is at `dataAt`, or was never gathered (0).
+ */
+export function isRepetition(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+): boolean {
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = message
+  if ((operationHigh | operationLow) === 0) return false
+  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  if (qp.client === NO_CLIENT) return false
+  if (isNewOperation(operations, qp.client, operationHigh, operationLow)) return false
+  // It may be in the group, on its way.
+  if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
+  if (!isDurable(operations, qp.client, operationHigh, operationLow)) return false
+  repeat(state, qp, message, dataAt)
+  return true
+}
+
+function groupHoldsOperation(state: State, client: number, message: PersistMessage): boolean {
+  const { commit } = state
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.client !== client || item.operationLow !== message.operationLow) continue
+    if (item.operationHigh === message.operationHigh) return true
+  }
+  return false
+}
+
+function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  const region = message.region!
+  const { lastPsn, operationHigh, operationLow, wait } = message
+  count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
+  // As many copies as it asks for, and as it was acknowledged with.
+  const copies = copiesIn(region, wait < region.copies ? wait : region.copies)
+  remember(qp, lastPsn, operationHigh, operationLow, 0, copies)
+  if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
+}
+
+const header = blankSlotHeader()
+
+/** Does the slot that it names hold that operation, and other data than it brings? */
+function isForged(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): boolean {
+  const region: Region = message.region!
+  if (message.slot >= region.slots) return true
+  const { list } = state
+  // What was received lies in packet memory only when the list has been run.
+  runBurst(state)
+  const from = slotAddress(region, 0, message.slot)
+  copy(list, from, EXAMINE_AT, SLOT_HEADER_BYTES)
+  compare(list, from + SLOT_HEADER_BYTES, dataAt, message.length)
+  runAll(list)
+  if (resultOf(list, 0) !== 0) return false
+  const differs = resultOf(list, 1) === DIFFERENT
+  readSlotHeader(header, state.words, EXAMINE_AT)
+  if (header.clientLow !== qp.clientLow >>> 0 || header.clientHigh !== qp.clientHigh >>> 0) {
+    return false
+  }
+  const { operationHigh, operationLow } = message
+  if (header.operationLow !== operationLow || header.operationHigh !== operationHigh) return false
+  return differs || header.length !== message.length
+}
+
+/** Is that operation of the queue pair's client known to be durable? */
+export function isKnown(state: State, qp: QueuePair, high: number, low: number): boolean {
+  const { operations } = state.commit
+  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  return isDurable(operations, qp.client, high, low)
+}
+
+/** The place in the table of the client of a record that joins the group. */
+export function clientOf(state: State, qp: QueuePair, message: PersistMessage): number {
+  const { operationHigh, operationLow } = message
+  if ((operationHigh | operationLow) === 0) return NO_CLIENT
+  const { operations } = state.commit
+  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  beginOperation(operations, qp.client, operationHigh, operationLow)
+  return qp.client
+}

@@ -1,0 +1,153 @@
+// hot path
+/**
+ * SEND, and what WRITE with immediate shares with it: receive entries, confirmations, keys taken
+ * back (IBTA 9.4.1, 9.4.3; source 2, P2-17, P2-25).
+ *
+ * What always holds:
+ * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR NAK,
+ *   and nothing of them has happened (P2-25).
+ * - An entry is free again when its message is over, or, where the sender asked to be told
+ *   (solicited event), when the confirmation has left.
+ * - A confirmation leaves when everything that the queue pair stored before is durable: it is an
+ *   ordered operation like FLUSH (wire-format 6.4).
+ */
+
+import { copy } from '../command-list.ts'
+import { type Fault, NOT_DURABLE, NOT_READY, PASS, RECEIVE_LENGTH } from '../fault.ts'
+import { RECEIVE_BYTES, RECEIVES } from '../limits.ts'
+import { RECEIVES_AT } from '../memory-map.ts'
+import { type Ordered, type State, touch } from '../state.ts'
+import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
+import { room, SEND, SEND_IMM } from '../transport/requester.ts'
+import { advance } from '../transport/responder.ts'
+import { u32 } from '../wire/bytes.ts'
+import { PLACEMENT_PERSISTENT } from '../wire/feth.ts'
+import { readIeth } from '../wire/ieth.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { invalidate } from './access.ts'
+import { isSafe } from './burst.ts'
+import {
+  findInitiator,
+  type InitiatorOptions,
+  openInitiator,
+  submit,
+  takeWork,
+  type WorkOwner,
+} from './initiator.ts'
+import { addOrdered, ORDERED_CONFIRM } from './ordered.ts'
+import { releaseReceive } from './staging.ts'
+
+/** Where the message lies that this entry has. */
+export function receiveAt(entry: number): number {
+  return RECEIVES_AT + entry * RECEIVE_BYTES
+}
+
+/** Takes a free entry for the queue pair. NOT_READY if there is none. */
+export function takeReceive(state: State, qp: QueuePair): Fault {
+  for (let i = 0; i < RECEIVES; i++) {
+    if (state.receiveOwner[i] !== -1) continue
+    state.receiveOwner[i] = qp.index
+    qp.receive = i
+    return PASS
+  }
+  return NOT_READY
+}
+
+/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+export function receiveSend(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const length = packet.payloadLength
+  const held = row.begins ? 0 : qp.messageTo - receiveAt(qp.receive)
+  if (held + length > RECEIVE_BYTES) return RECEIVE_LENGTH
+  let fault: Fault = PASS
+  if (row.begins) fault = takeReceive(state, qp)
+  if (fault === PASS && row.ends) fault = endFault(state, qp, packet, row)
+  if (fault !== PASS) {
+    if (row.begins) releaseReceive(state, qp)
+    return fault
+  }
+  if (row.begins) qp.messageTo = receiveAt(qp.receive)
+  if (length > 0) copy(state.list, packet.payloadAt, qp.messageTo, length)
+  qp.messageTo += length
+  qp.message = row.ends ? MESSAGE_NONE : MESSAGE_SEND
+  qp.lastPacketUs = now
+  advance(qp, packet, 1, row.ends)
+  touch(state, qp)
+  if (row.ends) endReceive(state, qp, packet, row, held + length)
+  return PASS
+}
+
+/** What the last packet may still have against it; the key that it takes back is then gone. */
+export function endFault(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  if (packet.solicited && !isSafe(state)) return NOT_DURABLE
+  if (packet.solicited && !canConfirm(state, qp)) return NOT_READY
+  if (row.iethAt === 0) return PASS
+  readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
+  return invalidate(state, qp, state.ieth.rkey)
+}
+
+/** The message is over, `length` bytes of it in the entry: the sender is told, if it asked. */
+export function endReceive(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  length: number,
+): void {
+  if (!packet.solicited) {
+    releaseReceive(state, qp)
+    return
+  }
+  const item = addOrdered(state, qp, ORDERED_CONFIRM, packet.psn, null, false)
+  item.form = PLACEMENT_PERSISTENT
+  item.at = qp.receive
+  item.length = length
+  item.to = row.immAt
+  item.operationLow = row.immAt === 0 ? 0 : u32(state.bytes, packet.bthAt + row.immAt)
+  qp.receive = -1
+}
+
+/**
+ * Everything before is durable: says so to the sender, by a SEND of what it sent. `item.at` is the
+ * receive entry, `item.length` the bytes in it; `item.operationLow` the immediate, if `item.to` is
+ * not 0.
+ */
+export function confirm(state: State, item: Ordered): void {
+  const initiator = findInitiator(state, item.qp)
+  const work = initiator === null ? null : takeWork(initiator)
+  if (work === null) {
+    // Our requests have failed since: the queue pair ends with them.
+    state.receiveOwner[item.at] = -1
+    return
+  }
+  work.from = receiveAt(item.at)
+  work.length = item.length
+  work.immediate = item.operationLow
+  submit(initiator!, work, item.to === 0 ? SEND : SEND_IMM, CONFIRMATIONS, item.at)
+}
+
+/** The entry stays as it is until the sender has the confirmation, or is gone. */
+const CONFIRMATIONS: WorkOwner = {
+  received() {},
+  done(state, work) {
+    state.receiveOwner[work.item] = -1
+  },
+}
+
+/**
+ * Can the queue pair be told? The works that its confirmations still have, and those that wait to
+ * be told in this burst, must be fewer than there are.
+ */
+function canConfirm(state: State, qp: QueuePair): boolean {
+  const initiator = openInitiator(state, qp, PEER)
+  return initiator !== null && room(initiator.requester) > state.orderedCount
+}
+
+/** A peer that is only told something sends no PERSIST_ACK and keeps no READ of ours. */
+const PEER: InitiatorOptions = { incarnation: 0, readDepth: 1 }

@@ -1,0 +1,96 @@
+// hot path
+/**
+ * A plain WRITE into a region of records: source 2's form B (P2-5, P2-9). The virtual address is the
+ * slot above 32 zero bits, the length that of the whole record.
+ *
+ * What always holds:
+ * - It is a persist with all copies of its region and without an operation id: gathered, committed
+ *   and crash-atomic as one that our own peers ask for.
+ * - Its transport acknowledgement is withheld until all copies are durable; what cannot become
+ *   durable is refused by a NAK, as its sender knows no other word for it.
+ * - A sender that speaks our protocol gets a PERSIST_ACK of operation 0 on top.
+ */
+
+import * as faults from '../fault.ts'
+import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, NOT_READY, PASS } from '../fault.ts'
+import { REMOTE_WRITE } from '../memory/region.ts'
+import { type PersistMessage, type State, touch } from '../state.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
+import { MESSAGE_NONE, MESSAGE_RECORD, type QueuePair } from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { accessOf } from './access.ts'
+import { endPersist, gather, openMessage, storageFault } from './persist.ts'
+import { endFault, endReceive, takeReceive } from './receives.ts'
+import { releaseReceive } from './staging.ts'
+
+/** Takes a packet of the expected PSN; RETH of a first one was read. A fault changed nothing. */
+export function receiveRecord(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const message = state.messages[qp.index]!
+  let fault: Fault = PASS
+  if (row.immAt !== 0) fault = takeReceive(state, qp)
+  if (fault === PASS && row.begins) fault = beginRecord(state, qp, message, packet, row, now)
+  if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
+  if (fault === PASS && row.begins && row.ends) {
+    advance(qp, packet, 1, true)
+    touch(state, qp)
+    endPersist(state, qp, message, packet.payloadAt)
+  } else if (fault === PASS) {
+    fault = gather(state, qp, message, packet, row, now)
+  }
+  if (row.immAt !== 0) {
+    if (fault === PASS) endReceive(state, qp, packet, row, 0)
+    else releaseReceive(state, qp)
+  }
+  return fault
+}
+
+function beginRecord(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const reth = state.reth
+  const length = reth.length
+  const left = length - packet.payloadLength
+  if (length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
+  const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
+  if (fault !== PASS) return fault
+  if (reth.vaLow !== 0) return BOUNDS
+  const region = state.accessed!
+  message.region = region
+  message.slot = reth.vaHigh
+  message.length = length
+  message.wait = region.copies
+  message.wantsAck = qp.speaksPersist
+  message.operationHigh = 0
+  message.operationLow = 0
+  message.carried = 1
+  message.lastPsn = psnAdd(packet.psn, packetsOf(length, qp.pathMtu) - 1)
+  message.plain = true
+  message.placed = false
+  const storage = storageFault(state, message, region)
+  if (storage !== PASS) return refusalOf(storage)
+  qp.messageFault = PASS
+  if (row.ends) return PASS
+  openMessage(state, qp, MESSAGE_RECORD, length, now)
+  if (qp.messageFault === PASS) return PASS
+  qp.message = MESSAGE_NONE
+  return qp.messageFault === faults.STAGING ? NOT_READY : BOUNDS
+}
+
+/** What a status of ours is to a peer that knows only NAKs. */
+function refusalOf(fault: Fault): Fault {
+  const out = fault === faults.SLOT || fault === faults.RECORD_LENGTH
+  return out || fault === faults.FIXED_LENGTH ? BOUNDS : NOT_DURABLE
+}

@@ -1,0 +1,184 @@
+/**
+ * Relays: regions of records that lie with another DPU, offered here under a name of ours. What a
+ * host persists into one goes on to that DPU, by the firmware's own requester, and its PERSIST_ACK
+ * comes back.
+ *
+ *   host A ──WRITE_PERSIST──▶ DPU A ──WRITE_PERSIST──▶ DPU B: slots, fences
+ *          ◀──PERSIST_ACK──── (relay) ◀─PERSIST_ACK───
+ *
+ * What always holds:
+ * - Nothing is acknowledged as durable here but what DPU B acknowledged so, for the same operation,
+ *   with its copies and its mechanism (X-1). A link that breaks leaves its records in doubt, and
+ *   says so.
+ * - An operation keeps its client and its id on the way: the link speaks in the name of the client,
+ *   so what it sends again is known to DPU B as the same (D-6).
+ * - A record has a buffer from its acceptance to its end; where there is none its packet draws an
+ *   RNR NAK and nothing of it has happened (P2-25).
+ */
+
+import { copy } from '../command-list.ts'
+import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { FAULTS, type Fault, IN_DOUBT, NOT_READY, PASS, RELAY_BROKEN, STAGING } from '../fault.ts'
+import { REGIONS, RELAYS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
+import type { Region } from '../memory/region.ts'
+import { STAGING_AT } from '../memory-map.ts'
+import { count, type PersistMessage, type State } from '../state.ts'
+import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
+import { type Request, room, WRITE_PERSIST } from '../transport/requester.ts'
+import { findInitiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import { answerRecord, packCopies } from './receipt.ts'
+import { takeStaging } from './staging.ts'
+
+/** Where a relay's records go. */
+export interface Relay {
+  /** The queue pair to the other DPU, or null while there is none. */
+  qp: QueuePair | null
+  /** The region's key there. */
+  rkey: number
+}
+
+/** A record on its way; its number is that of the staging buffer that holds it. */
+interface Passenger {
+  /** Queue pair of the host; null while the buffer is not a relay's. */
+  qp: QueuePair | null
+  psn: number
+  operationHigh: number
+  operationLow: number
+  wantsAck: boolean
+  /** The outcome is known: `status` and `copies` as they are remembered. */
+  done: boolean
+  status: number
+  copies: number
+}
+
+export interface Relays {
+  readonly relays: readonly Relay[]
+  readonly passengers: readonly Passenger[]
+  /** Passengers whose host is to be told. */
+  arrived: number
+}
+
+export function createRelays(): Relays {
+  const relays: Relay[] = []
+  for (let i = 0; i < RELAYS; i++) relays.push({ qp: null, rkey: 0 })
+  const passengers: Passenger[] = []
+  for (let i = 0; i < STAGING_BUFFERS; i++) passengers.push(blankPassenger())
+  return { relays, passengers, arrived: 0 }
+}
+
+function blankPassenger(): Passenger {
+  return {
+    qp: null,
+    psn: 0,
+    operationHigh: 0,
+    operationLow: 0,
+    wantsAck: false,
+    done: false,
+    status: 0,
+    copies: 0,
+  }
+}
+
+/** The relay of a region that is one. */
+export function relayOf(state: State, region: Region): Relay {
+  return state.relays.relays[region.index - REGIONS]!
+}
+
+/** Whether a record for the relay could be taken now; asked before its first packet is. */
+export function relayReady(state: State, region: Region): Fault {
+  const { qp } = relayOf(state, region)
+  const initiator = qp === null ? null : findInitiator(state, qp)
+  // Without a link the record is refused by a status, when all of it is here.
+  if (initiator === null) return PASS
+  let buffers = 0
+  for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) buffers += 1
+  return buffers > 0 && room(initiator.requester) > 0 ? PASS : NOT_READY
+}
+
+/** Sends the record on; its data is at `dataAt`. A fault refuses it. */
+export function acceptRelay(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+): Fault {
+  const relay = relayOf(state, message.region!)
+  const initiator = relay.qp === null ? null : findInitiator(state, relay.qp)
+  const work = initiator === null ? null : takeWork(initiator)
+  // Nothing has been sent: the next attempt is as good as the first.
+  if (initiator === null) return RELAY_BROKEN
+  if (work === null) return STAGING
+  const total = message.length * message.carried
+  if (qp.staging < 0) {
+    if (!takeStaging(state, qp, state.connections.nowUs)) return STAGING
+    copy(state.list, dataAt, bufferAt(qp.staging), total)
+  }
+  const buffer = qp.staging
+  qp.staging = -1
+  const passenger = state.relays.passengers[buffer]!
+  passenger.qp = qp
+  passenger.psn = message.lastPsn
+  passenger.operationHigh = message.operationHigh
+  passenger.operationLow = message.operationLow
+  passenger.wantsAck = message.wantsAck
+  passenger.done = false
+  work.from = bufferAt(buffer)
+  work.length = total
+  work.reth.vaHigh = message.slot
+  work.reth.vaLow = 0
+  work.reth.rkey = relay.rkey
+  work.reth.length = message.length
+  work.pweth.wait = message.wait
+  work.pweth.slotAddressed = true
+  work.pweth.carried = message.carried > 1
+  work.pweth.furtherCopies = message.carried - 1
+  work.pweth.wantsAck = true
+  work.pweth.operationHigh = message.operationHigh
+  work.pweth.operationLow = message.operationLow
+  submit(initiator, work, WRITE_PERSIST, PASSENGERS, buffer)
+  return PASS
+}
+
+function bufferAt(buffer: number): number {
+  return STAGING_AT + buffer * STAGING_BYTES + SLOT_HEADER_BYTES
+}
+
+const PASSENGERS: WorkOwner = {
+  received() {},
+  done(state: State, work: Work, request: Request) {
+    const passenger = state.relays.passengers[work.item]!
+    passenger.done = true
+    state.relays.arrived += 1
+    if (request.status === 'SUCCESS') {
+      passenger.status = 0
+      passenger.copies = packCopies(request.copies, request.mechanism)
+    } else {
+      passenger.status = request.status === 'GENERAL_ERR' ? request.refusal : IN_DOUBT_CODE
+      passenger.copies = packCopies(request.copies, request.mechanism)
+    }
+  },
+}
+
+const IN_DOUBT_CODE = FAULTS[IN_DOUBT]!.code
+
+/** Tells the hosts what became of their records, and frees the buffers. */
+export function serveRelays(state: State): void {
+  const { relays } = state
+  for (let i = 0; i < STAGING_BUFFERS && relays.arrived > 0; i++) {
+    const passenger = relays.passengers[i]!
+    if (passenger.qp === null || !passenger.done) continue
+    relays.arrived -= 1
+    tell(state, passenger, passenger.qp)
+    passenger.qp = null
+    state.stagingOwner[i] = -1
+  }
+}
+
+function tell(state: State, passenger: Passenger, qp: QueuePair): void {
+  if (qp.state !== STATE_OPEN || state.queuePairs.places[qp.index] !== qp) return
+  const { psn, operationHigh, operationLow, status, copies } = passenger
+  if (status === IN_DOUBT_CODE) count(state, IN_DOUBT)
+  remember(qp, psn, operationHigh, operationLow, status, copies)
+  if (status === 0 && !passenger.wantsAck) return
+  answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
+}

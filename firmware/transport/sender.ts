@@ -1,0 +1,198 @@
+// hot path
+/**
+ * The sender: what of the requester's queue (requester.ts) goes out now, and what time does to it.
+ *
+ * What always holds:
+ * - No more than the window is on its way, and among the packets on their way one asks for an
+ *   answer: a window that is full, or was narrowed by congestion, never waits for a timeout.
+ * - Nothing is sent of a request that has ended.
+ * - At most `readDepth` ordered requests are unanswered (IBTA 9.7.4.1); a fenced request is not
+ *   begun while one is.
+ * - Whatever waits has a timer, and every timer has a last try: nothing waits for ever, but for a
+ *   responder that says so itself (RNR retry count 7).
+ */
+
+import { REMEMBERED_RECORDS } from '../limits.ts'
+import { psnAdd, psnDistance } from './psn.ts'
+import {
+  fail,
+  isOrdered,
+  needsDepth,
+  READ,
+  type Request,
+  type Requester,
+  requestAt,
+  WRITE_PERSIST,
+} from './requester.ts'
+
+/** Notifications within this time are about the same congestion, µs (DCQCN's interval). */
+const CONGESTION_US = 55
+
+/** Sends what the window lets out. To be called after posting, responses and ticks. */
+export function pump(q: Requester, nowUs: number): void {
+  while (!q.failed && q.cursor !== q.tail && nowUs >= q.rnrUntilUs) {
+    const request = requestAt(q, q.cursor)
+    if (request.done) {
+      skip(q, request)
+      continue
+    }
+    const index = psnDistance(q.cursorPsn, request.firstPsn)
+    const psnCount = request.kind === READ ? request.packetCount - index : 1
+    if (!mayGo(q, request, index) || !windowAllows(q, psnCount)) return
+    send(q, request, index, psnCount, nowUs)
+  }
+}
+
+/**
+ * Passes over a record that is durable while something before it is asked for again: the responder
+ * has it, and its owner may have given its bytes up.
+ */
+function skip(q: Requester, request: Request): void {
+  q.cursorPsn = psnAdd(request.lastPsn, 1)
+  q.cursor++
+}
+
+function send(
+  q: Requester,
+  request: Request,
+  index: number,
+  psnCount: number,
+  nowUs: number,
+): void {
+  const psn = q.cursorPsn
+  const last = index + psnCount === request.packetCount
+  const ordered = isOrdered(request.kind)
+  const ackRequest = !ordered && (last || q.sinceAck + 1 >= q.openWindow >> 1)
+  q.counts.packets++
+  if (psnDistance(psn, q.unackedPsn) < psnDistance(q.highPsn, q.unackedPsn)) {
+    q.counts.retransmissions++
+  }
+  // An ordered request is answered anyway.
+  q.sinceAck = ackRequest || ordered ? 0 : q.sinceAck + 1
+  q.cursorPsn = psnAdd(psn, psnCount)
+  if (last) q.cursor++
+  if (psnDistance(q.cursorPsn, q.unackedPsn) > psnDistance(q.highPsn, q.unackedPsn)) {
+    q.highPsn = q.cursorPsn
+  }
+  if (needsDepth(request.kind)) {
+    request.out = true
+    q.readsOut++
+  }
+  if (q.ackTimerUs === Infinity) q.ackTimerUs = nowUs + q.ackTimeoutUs
+  q.hooks.emit(request, index, psn, ackRequest)
+}
+
+/**
+ * Depth, fence, and memory: no record ends so far behind one that is still unresolved that the
+ * responder would forget the older.
+ */
+function mayGo(q: Requester, request: Request, index: number): boolean {
+  if (needsDepth(request.kind) && q.readsOut >= q.readDepth) return false
+  if (request.fenced && index === 0 && q.readsOut > 0) return false
+  const oldest = requestAt(q, q.head)
+  if (oldest.kind !== WRITE_PERSIST || oldest.done) return true
+  return psnDistance(request.lastPsn, oldest.lastPsn) < REMEMBERED_RECORDS
+}
+
+/**
+ * A READ longer than the window goes out alone: its responses are the responder's to pace. Where
+ * congestion narrowed the window under packets of which none asks, one more goes, which does.
+ */
+function windowAllows(q: Requester, psnCount: number): boolean {
+  const out = psnDistance(q.cursorPsn, q.unackedPsn)
+  if (out === 0 || out + psnCount <= q.openWindow) return true
+  return q.sinceAck >= out && out + psnCount <= q.window
+}
+
+/** Goes back to the oldest unacknowledged packet; PSNs stay what they were. */
+export function rewind(q: Requester): void {
+  for (let i = q.unacked; i <= q.cursor && i < q.tail; i++) requestAt(q, i).out = false
+  q.readsOut = 0
+  q.cursor = q.unacked
+  q.cursorPsn = q.unackedPsn
+}
+
+// ---- congestion --------------------------------------------------------------------------------
+
+/**
+ * A congestion notification came for this queue pair: half the window closes, but for one packet.
+ * It opens again by one PSN for each window that is acknowledged (`regain`).
+ */
+export function takeCongestion(q: Requester, nowUs: number): void {
+  q.counts.congestions++
+  if (nowUs < q.cutAgainUs) return
+  q.cutAgainUs = nowUs + CONGESTION_US
+  q.regained = 0
+  if (q.openWindow <= 1) return
+  q.openWindow >>= 1
+  q.counts.windowCuts++
+}
+
+/** `count` PSNs were acknowledged. */
+export function regain(q: Requester, count: number): void {
+  if (q.openWindow >= q.window) return
+  q.regained += count
+  if (q.regained < q.openWindow) return
+  q.regained = 0
+  q.openWindow++
+}
+
+// ---- time --------------------------------------------------------------------------------------
+
+/** When `tick` wants to be called next, µs; Infinity is never. */
+export function nextTimerUs(q: Requester): number {
+  if (q.failed) return Infinity
+  let at = q.ackTimerUs
+  if (q.rnrUntilUs > 0 && q.rnrUntilUs < at) at = q.rnrUntilUs
+  for (let i = q.head; i < q.unacked; i++) {
+    const request = requestAt(q, i)
+    if (!request.done && request.persistAtUs < at) at = request.persistAtUs
+  }
+  return at
+}
+
+/** Lets time pass: timeouts, the end of an RNR wait, PERSIST_ACKs that did not come. */
+export function tick(q: Requester, nowUs: number): void {
+  if (q.failed) return
+  if (q.rnrUntilUs > 0 && nowUs >= q.rnrUntilUs) {
+    q.rnrUntilUs = 0
+    q.ackTimerUs = nowUs + q.ackTimeoutUs
+  }
+  if (nowUs >= q.ackTimerUs) timeout(q, nowUs)
+  if (!q.failed) askAgain(q, nowUs)
+  pump(q, nowUs)
+}
+
+function timeout(q: Requester, nowUs: number): void {
+  q.counts.timeouts++
+  q.tries++
+  if (q.tries > q.retryCount) {
+    fail(q, q.unacked, 'RETRY_EXC_ERR')
+    return
+  }
+  q.ackTimerUs = nowUs + q.ackTimeoutUs
+  q.rewoundPsn = -1
+  rewind(q)
+}
+
+/** Sends again, under its own PSNs, every record whose PERSIST_ACK is overdue (G2-3). */
+function askAgain(q: Requester, nowUs: number): void {
+  for (let i = q.head; i < q.unacked; i++) {
+    const request = requestAt(q, i)
+    if (request.done || nowUs < request.persistAtUs) continue
+    if (request.persistTries >= q.persistRetryCount) {
+      fail(q, i, 'RESP_TIMEOUT_ERR')
+      return
+    }
+    // Each wait is longer, so that a part that is merely slow is not asked ever more.
+    request.persistTries++
+    request.persistAtUs = nowUs + q.persistTimeoutUs * (request.persistTries + 1)
+    q.counts.persistRepeats++
+    const count = request.packetCount
+    for (let index = 0; index < count && !request.done; index++) {
+      q.counts.packets++
+      q.counts.retransmissions++
+      q.hooks.emit(request, index, psnAdd(request.firstPsn, index), index === count - 1)
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * A region of plain bytes on a DPU: `dpu.openBytes(name)`.
+ *
+ * What always holds:
+ * - A FLUSH never vouches for bytes that the part may have forgotten: a part that was started again
+ *   holds what was durable before, so a range with unflushed writes of an earlier incarnation is
+ *   refused once, with PERDURE_RESTARTED, and has to be written again.
+ * - On a region that was registered write-persist every write that is done is durable (P2-5, D-9).
+ */
+
+import type { Connection } from './connection.ts'
+import { PerdureError } from './errors.ts'
+import type { FlushOptions, MessageOptions } from './jobs.ts'
+import type { RegionInfo } from './part.ts'
+import type { QueuePair } from './queue-pair.ts'
+import type { OpenRegion } from './region-handle.ts'
+import { RemoteMemory } from './remote-memory.ts'
+import type { Completion } from './verbs.ts'
+
+/** Bytes that were written and not flushed, and the oldest incarnation that has some of them. */
+interface Unflushed {
+  from: number
+  to: number
+  incarnation: number
+}
+
+export class BytesRegion extends RemoteMemory {
+  private readonly connection: Connection
+  private readonly open: OpenRegion
+  private unflushed: Unflushed | null = null
+  /** Grows with every write: a FLUSH vouches only for what was written before it. */
+  private writes = 0
+
+  /** For `Dpu.openBytes`; not to be called by users. */
+  constructor(connection: Connection, open: OpenRegion) {
+    super(
+      connection,
+      () => `'${open.info.name}'`,
+      () => ({ rkey: open.info.rkey, va: open.info.base, length: open.info.length }),
+    )
+    this.connection = connection
+    this.open = open
+  }
+
+  get name(): string {
+    return this.open.info.name
+  }
+
+  /** Bytes of the region. */
+  get length(): number {
+    return Number(this.open.info.length)
+  }
+
+  /** Everything that the DPU says about the region. */
+  get info(): RegionInfo {
+    return this.open.info
+  }
+
+  override async write(
+    offset: number,
+    bytes: Uint8Array,
+    options: MessageOptions = {},
+  ): Promise<Completion> {
+    const work = super.write(offset, bytes, options)
+    if (!this.info.writePersist) return await this.noting(offset, bytes.length, work)
+    // Its acknowledgement was withheld until it was durable.
+    const completion = await work
+    return completion.copies > 0 ? completion : { ...completion, copies: 1 }
+  }
+
+  override async fetchAdd(offset: number, addend: bigint): Promise<bigint> {
+    return await this.noting(offset, 8, super.fetchAdd(offset, addend))
+  }
+
+  override async compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
+    return await this.noting(offset, 8, super.compareSwap(offset, compare, swap))
+  }
+
+  override async atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+    return await this.noting(offset, 8, super.atomicWrite(offset, bytes))
+  }
+
+  override async flush(
+    offset: number,
+    length: number,
+    options: FlushOptions = {},
+  ): Promise<Completion> {
+    const to = options.wholeRegion === true ? Infinity : offset + length
+    const from = options.wholeRegion === true ? 0 : offset
+    const { writes } = this
+    const completion = await this.post([this.flushing(offset, length, options)], (queuePair) =>
+      this.checkMemory(queuePair, from, to),
+    )
+    const { unflushed } = this
+    const covered = unflushed !== null && from <= unflushed.from && unflushed.to <= to
+    if (covered && writes === this.writes && options.persistent !== false) this.unflushed = null
+    return completion
+  }
+
+  private async noting<T>(offset: number, length: number, work: Promise<T>): Promise<T> {
+    this.writes++
+    const result = await work
+    const incarnation = this.connection.current?.granted.incarnation ?? 0
+    const before = this.unflushed ?? { from: offset, to: offset, incarnation }
+    this.unflushed = {
+      from: Math.min(before.from, offset),
+      to: Math.max(before.to, offset + length),
+      incarnation: Math.min(before.incarnation, incarnation),
+    }
+    return result
+  }
+
+  private checkMemory({ granted }: QueuePair, from: number, to: number): void {
+    const { unflushed } = this
+    if (unflushed === null || unflushed.incarnation === granted.incarnation) return
+    if (to <= unflushed.from || unflushed.to <= from) return
+    this.unflushed = null
+    throw new PerdureError(
+      'PERDURE_RESTARTED',
+      `flush '${this.name}': the part was started again since bytes ${unflushed.from} to ` +
+        `${unflushed.to} were written, and may have forgotten them; write them again`,
+    )
+  }
+}

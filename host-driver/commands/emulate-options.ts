@@ -1,0 +1,76 @@
+/** Readers of what only `perdure emulate` has on its command line. */
+
+import { isIPv4, isIPv6 } from 'node:net'
+import { InvalidArgumentError } from 'commander'
+import { size } from './arguments.ts'
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** 'address:port', an IPv6 address in brackets; port 0 lets the system choose. */
+export function udpAddress(text: string): Address {
+  const match = /^(?:\[([0-9a-f:.%\w]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65535) throw new InvalidArgumentError('address:port')
+  return { host: match[1] ?? match[2]!, port }
+}
+
+/** 'unix:path'. */
+export function unixSocket(text: string): string {
+  if (!/^unix:./.test(text)) throw new InvalidArgumentError('unix:path')
+  return text.slice('unix:'.length)
+}
+
+/** Addresses of the card: what `--ip` named, of either family at most one. */
+export interface CardAddresses {
+  readonly ipv4?: readonly number[]
+  readonly ipv6?: readonly number[]
+}
+
+export function ipAddress(text: string, before: CardAddresses = {}): CardAddresses {
+  if (isIPv4(text) && before.ipv4 === undefined) {
+    return { ...before, ipv4: text.split('.').map(Number) }
+  }
+  if (isIPv6(text) && !text.includes('%') && before.ipv6 === undefined) {
+    return { ...before, ipv6: ipv6Bytes(text) }
+  }
+  throw new InvalidArgumentError('an IPv4 address, an IPv6 address, or one of each')
+}
+
+/** The sixteen bytes of an address that `isIPv6` has taken. */
+function ipv6Bytes(text: string): number[] {
+  // A dotted quad at the end is two groups more.
+  const plain = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => {
+    const group = (high: string, low: string): string =>
+      (Number(high) * 256 + Number(low)).toString(16)
+    return `${group(a, b)}:${group(c, d)}`
+  })
+  const [head = '', tail] = plain.split('::')
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))
+  const left = groups(head)
+  const right = tail === undefined ? [] : groups(tail)
+  const zeros = new Array<number>(8 - left.length - right.length).fill(0)
+  return [...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff])
+}
+
+/** A region that RDMA-CM clients get at a port. */
+export interface PublishRequest {
+  readonly bytes: number
+  readonly port: number
+}
+
+/** 'size@port'; may be given several times. */
+export function publishRequest(text: string, before: PublishRequest[] = []): PublishRequest[] {
+  const [bytes = '', port = '', ...more] = text.split('@')
+  const number = Number(port)
+  if (more.length > 0 || !/^\d+$/.test(port) || number < 1 || number > 65535) {
+    throw new InvalidArgumentError('size@port, the port 1 to 65535')
+  }
+  if (before.some((one) => one.port === number)) {
+    throw new InvalidArgumentError(`port ${number} has a region already`)
+  }
+  return [...before, { bytes: size(bytes), port: number }]
+}

@@ -1,0 +1,187 @@
+/**
+ * Memory of a target, by offset: reads, writes, atomics and flushes, in the field's own nouns.
+ *
+ * What always holds: arguments are checked before anything is sent; bytes are copied at the call;
+ * requests of one connection take effect in the order of the calls. A WRITE that is done is with
+ * the target, and is durable only when a FLUSH behind it is, or where the region itself says so.
+ */
+
+import { ArgumentError } from './errors.ts'
+import {
+  atomicWriteJob,
+  compareSwapJob,
+  type FlushOptions,
+  fetchAddJob,
+  flushJob,
+  type MessageOptions,
+  type RemoteAddress,
+  readBytesJob,
+  writeJob,
+} from './jobs.ts'
+import type { QueuePair } from './queue-pair.ts'
+import { type ChainPort, type Completion, type Pending, pending, resultOf } from './verbs.ts'
+
+/** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
+const READ_PIECE_BYTES = 1 << 18
+
+const UINT64_END = 2n ** 64n
+
+export class RemoteMemory {
+  readonly port: ChainPort
+  private readonly what: () => string
+  private readonly where: () => RemoteAddress & { readonly length: bigint }
+
+  /**
+   * `where` says what the memory's key, address and length are now: a DPU gives a new key whenever
+   * it is started again. `what` names it in errors.
+   */
+  constructor(
+    port: ChainPort,
+    what: () => string,
+    where: () => RemoteAddress & { readonly length: bigint },
+  ) {
+    this.port = port
+    this.what = what
+    this.where = where
+  }
+
+  /**
+   * Writes `bytes` at `offset`. It resolves when the target has them, which is no durability: see
+   * `flush`. Immediate data consumes an entry of the target's receive queue.
+   */
+  write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Completion> {
+    return this.post([this.writing(offset, bytes, options)])
+  }
+
+  /** Reads `length` bytes at `offset`, behind everything that was written before. */
+  async read(offset: number, length: number): Promise<Uint8Array> {
+    this.checkRange(offset, length)
+    const into = new Uint8Array(length)
+    const pieces: Promise<unknown>[] = []
+    for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
+      const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
+      pieces.push(this.post([this.reading(offset + at, piece)]))
+    }
+    await Promise.all(pieces)
+    return into
+  }
+
+  /**
+   * Makes durable (`persistent`, the default), or visible to everybody (`global`), or both, what
+   * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
+   */
+  flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
+    return this.post([this.flushing(offset, length, options)])
+  }
+
+  /** Adds `addend` (modulo 2^64) to the number at `offset`; resolves to what stood there before. */
+  fetchAdd(offset: number, addend: bigint): Promise<bigint> {
+    this.checkWord(offset)
+    checkUint64('addend', addend)
+    const what = `fetch-add at ${offset} of ${this.what()}`
+    const make = (done: Parameters<typeof fetchAddJob>[2]) =>
+      fetchAddJob(this.address(offset), addend, done)
+    return this.post([pending(what, make, (_, end) => resultOf(end))])
+  }
+
+  /** Stores `swap` at `offset` if `compare` stands there; resolves to what stood there before. */
+  compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
+    this.checkWord(offset)
+    checkUint64('compare', compare)
+    checkUint64('swap', swap)
+    const what = `compare-swap at ${offset} of ${this.what()}`
+    const make = (done: Parameters<typeof compareSwapJob>[3]) =>
+      compareSwapJob(this.address(offset), compare, swap, done)
+    return this.post([pending(what, make, (_, end) => resultOf(end))])
+  }
+
+  /** Stores eight bytes at once, behind every FLUSH before it. Not durable by itself. */
+  atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+    this.checkWord(offset)
+    if (bytes.length !== 8)
+      throw new ArgumentError(`an atomic write has 8 bytes, not ${bytes.length}`)
+    const what = `atomic write at ${offset} of ${this.what()}`
+    const copy = bytes.slice()
+    const make = (done: Parameters<typeof atomicWriteJob>[2]) =>
+      atomicWriteJob(this.address(offset), copy, done)
+    return this.post([pending(what, make, (completion) => completion)])
+  }
+
+  // ---- for chains ------------------------------------------------------------------------------
+
+  /** A WRITE that waits to be put into a chain. */
+  writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
+    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('what is written is a Uint8Array')
+    this.checkRange(offset, bytes.length)
+    checkImmediate(options.immediate)
+    const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
+    const copy = bytes.slice()
+    return pending(
+      what,
+      (done) => writeJob(this.address(offset), copy, options, done),
+      (completion) => completion,
+    )
+  }
+
+  /** A READ that waits to be put into a chain, and fills `into`. */
+  reading(offset: number, into: Uint8Array): Pending<Uint8Array> {
+    this.checkRange(offset, into.length)
+    const what = `read ${into.length} bytes at ${offset} of ${this.what()}`
+    return pending(
+      what,
+      (done) => readBytesJob(this.address(offset), into, done),
+      () => into,
+    )
+  }
+
+  /** A FLUSH that waits to be put into a chain. */
+  flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
+    if (options.wholeRegion !== true) this.checkRange(offset, length)
+    if (options.persistent === false && options.global !== true) {
+      throw new ArgumentError('a flush is persistent, global, or both')
+    }
+    const what = `flush ${length} bytes at ${offset} of ${this.what()}`
+    return pending(
+      what,
+      (done) => flushJob(this.address(offset), length, options, done),
+      (completion) => completion,
+    )
+  }
+
+  /** Puts verbs on the wire together; resolves as the last of them does. */
+  protected post<T>(
+    chain: readonly [...Pending<unknown>[], Pending<T>],
+    check: (queuePair: QueuePair) => void = () => {},
+  ): Promise<T> {
+    this.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check })
+    return chain.at(-1)!.result as Promise<T>
+  }
+
+  protected checkRange(offset: number, length: number): void {
+    const end = Number(this.where().length)
+    const sane = Number.isSafeInteger(offset) && Number.isSafeInteger(length)
+    if (sane && offset >= 0 && length >= 0 && offset <= end - length) return
+    throw new ArgumentError(`${length} bytes at ${offset} of ${this.what()}: it has ${end} bytes`)
+  }
+
+  private checkWord(offset: number): void {
+    this.checkRange(offset, 8)
+    if (offset % 8 !== 0) throw new ArgumentError(`offset ${offset}: a multiple of 8 for an atomic`)
+  }
+
+  private address(offset: number): RemoteAddress {
+    const { rkey, va } = this.where()
+    return { rkey, va: va + BigInt(offset) }
+  }
+}
+
+export function checkImmediate(immediate: number | undefined): void {
+  if (immediate === undefined) return
+  if (Number.isInteger(immediate) && immediate >= 0 && immediate < 2 ** 32) return
+  throw new ArgumentError(`immediate data ${immediate}: 0 to 2^32 - 1`)
+}
+
+function checkUint64(name: string, value: bigint): void {
+  if (typeof value === 'bigint' && value >= 0n && value < UINT64_END) return
+  throw new ArgumentError(`${name} ${value}: a bigint from 0 to 2^64 - 1`)
+}

@@ -1,0 +1,232 @@
+/** `perdure emulate` as a user runs it: where it serves, what it publishes, its signals. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { connect as plug, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface, type Interface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { ipAddress, publishRequest, udpAddress } from '../host-driver/commands/emulate-options.ts'
+import { connect } from '../host-driver/index.ts'
+import { readPcap } from '../host-driver/pcap.ts'
+
+const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
+const folder = mkdtempSync(join(tmpdir(), 'perdure-emulate-'))
+
+const MACHINE = '525400000001'
+const CARD = '020000000002'
+
+/** Started by the test that runs. */
+const started: ChildProcess[] = []
+
+class Emulate {
+  readonly child: ChildProcess
+  private readonly lines: Interface
+  private readonly told: string[] = []
+  private wake: () => void = () => {}
+
+  constructor(...args: string[]) {
+    this.child = spawn(process.execPath, [COMMAND, 'emulate', '--size', '1M', ...args], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    started.push(this.child)
+    this.child.stderr!.resume()
+    this.lines = createInterface({ input: this.child.stdout! })
+    this.lines.on('line', (line) => {
+      this.told.push(line)
+      this.wake()
+    })
+    this.lines.on('close', () => this.wake())
+  }
+
+  async line(): Promise<string> {
+    while (this.told.length === 0 && this.child.exitCode === null) {
+      await new Promise<void>((resolve) => {
+        this.wake = resolve
+      })
+    }
+    return this.told.shift() ?? ''
+  }
+
+  async json(): Promise<Record<string, unknown>> {
+    return JSON.parse(await this.line()) as Record<string, unknown>
+  }
+
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    this.child.kill(signal)
+    const [code] = (await once(this.child, 'exit')) as [number | null]
+    return code
+  }
+}
+
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill('SIGKILL')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Sends frames as a virtual machine does, and returns the first that comes back. */
+async function exchange(path: string, frame: Buffer): Promise<Buffer> {
+  const socket: Socket = plug(path)
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(frame.length)
+  socket.write(Buffer.concat([length, frame]))
+  let bytes = Buffer.alloc(0)
+  for await (const some of socket) {
+    bytes = Buffer.concat([bytes, some as Buffer])
+    if (bytes.length >= 4 && bytes.length >= 4 + bytes.readUInt32BE(0)) break
+  }
+  socket.destroy()
+  return bytes.subarray(4)
+}
+
+/** Who has `ip`? Asked by 10.0.0.1. */
+function arpRequest(ip: string): Buffer {
+  const target = Buffer.from(ip.split('.').map(Number)).toString('hex')
+  return Buffer.from(
+    [
+      `ffffffffffff ${MACHINE} 0806`,
+      '0001 0800 06 04 0001', // Ethernet, IPv4, request
+      `${MACHINE} 0a000001`,
+      `000000000000 ${target}`,
+    ]
+      .join('')
+      .replaceAll(' ', ''),
+    'hex',
+  )
+}
+
+describe('where it serves', () => {
+  test('a virtual machine and the host driver reach the same card at the same time', async () => {
+    const path = join(folder, 'both')
+    const emulate = new Emulate('--netdev', `unix:${path}`, '--udp', '127.0.0.1:0')
+    const address = await emulate.line()
+    expect(address).toMatch(/^perdure:\/\/127\.0\.0\.1:\d+$/)
+    expect(await emulate.line()).toBe(`unix:${path}`)
+    const dpu = await connect(address)
+    expect(await dpu.status()).toMatchObject({ state: 'serving' })
+    const reply = await exchange(path, arpRequest('10.0.0.2'))
+    expect(reply.toString('hex', 0, 14)).toBe(`${MACHINE}${CARD}0806`)
+    expect(reply.toString('hex', 20, 32)).toBe(`0002${CARD}0a000002`)
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    expect(existsSync(path)).toBe(false)
+  })
+
+  test('without a word it serves UDP, and with --netdev alone nothing but that', async () => {
+    const path = join(folder, 'alone')
+    const emulate = new Emulate('--netdev', `unix:${path}`, '--json')
+    expect(await emulate.json()).toMatchObject({ addresses: [`unix:${path}`] })
+    expect(await emulate.stop('SIGINT')).toBe(0)
+  })
+
+  test('a card with an address of its own is found by the address that it prints', async () => {
+    const ip = ['--ip', '10.9.8.7', '--ip', 'fd00:9::7']
+    const path = join(folder, 'own')
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--netdev', `unix:${path}`, ...ip)
+    const address = await emulate.line()
+    expect(address).toMatch(/:\d+\/10\.9\.8\.7$/)
+    const dpu = await connect(address)
+    const region = await dpu.provision({ name: 'orders', slots: 4, capacity: 100 })
+    await region.persist(1, Buffer.from('kept')).persisted
+    await dpu.close()
+    const reply = await exchange(path, arpRequest('10.9.8.7'))
+    expect(reply.toString('hex', 28, 32)).toBe('0a090807')
+  })
+
+  test('what passes the card is captured, both ways', async () => {
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--capture', 'all.pcap')
+    const dpu = await connect(await emulate.line())
+    await dpu.status()
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    const frames = [...readPcap(readFileSync(join(folder, 'all.pcap')))].map(({ frame }) => frame)
+    const from = (mac: string): number =>
+      frames.filter((frame) => Buffer.from(frame).toString('hex', 6, 12) === mac).length
+    expect(from(CARD)).toBeGreaterThan(0)
+    expect(frames.length - from(CARD)).toBeGreaterThan(0)
+  })
+})
+
+describe('published regions', () => {
+  test('are there before anybody connects, and again after every power cut', async () => {
+    const publish = ['--publish', '64K@7204', '--publish', '1@7205']
+    const image = ['cut.img', '--create']
+    const emulate = new Emulate(...image, '--udp', '127.0.0.1:0', '--json', ...publish)
+    const first = await emulate.json()
+    const published = [7204, 7205].map((port) => ({ port, region: `port-${port}` }))
+    expect(first).toMatchObject({ published, part: { incarnation: 1 } })
+    const dpu = await connect(first.address as string)
+    const bytes = await dpu.openBytes('port-7204')
+    await bytes.write(100, Buffer.from('flushed'))
+    await bytes.flush(100, 7)
+    for (let cut = 1; cut <= 2; cut++) {
+      emulate.child.kill('SIGUSR2')
+      expect(await emulate.json()).toMatchObject({ powerCut: { strategy: 'none' } })
+      expect(await emulate.json()).toMatchObject({
+        powerOn: { state: 'serving', incarnation: 1 + cut },
+      })
+    }
+    await dpu.close()
+    const again = await connect(first.address as string)
+    const after = await again.openBytes('port-7204')
+    expect(Buffer.from(await after.read(100, 7)).toString()).toBe('flushed')
+    await again.close()
+  })
+})
+
+describe('the command line', () => {
+  const wrong: readonly (readonly [string, string])[] = [
+    ['--udp', 'nowhere'],
+    ['--udp', '127.0.0.1'],
+    ['--udp', '127.0.0.1:65536'],
+    ['--udp', '::1:4791'],
+    ['--netdev', 'tcp:9'],
+    ['--netdev', 'unix:'],
+    ['--ip', '10.0.0'],
+    ['--ip', '10.0.0.256'],
+    ['--ip', 'fe80::1%eth0'],
+    ['--publish', '64K'],
+    ['--publish', '64K@0'],
+    ['--publish', '64K@65536'],
+    ['--publish', 'much@1'],
+    ['--publish', '1@2@3'],
+  ]
+
+  test.each(wrong)('%s %s is told to be wrong, with exit code 64', async (option, value) => {
+    const child = spawn(process.execPath, [COMMAND, 'emulate', option, value])
+    let said = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    const [code] = (await once(child, 'close')) as [number]
+    expect(said).toContain(`option '${option} <`)
+    expect(code).toBe(64)
+  })
+
+  test('addresses of every form are read', () => {
+    expect(udpAddress('127.0.0.1:0')).toEqual({ host: '127.0.0.1', port: 0 })
+    expect(udpAddress('[::1]:4791')).toEqual({ host: '::1', port: 4791 })
+    expect(udpAddress('localhost:65535')).toEqual({ host: 'localhost', port: 65535 })
+    const groups = (text: string): string =>
+      Buffer.from(ipAddress(text).ipv6 as number[]).toString('hex')
+    expect(groups('::')).toBe('0'.repeat(32))
+    expect(groups('::1')).toBe(`${'0'.repeat(31)}1`)
+    expect(groups('fd00:1::2')).toBe('fd000001000000000000000000000002')
+    expect(groups('fd00::')).toBe('fd000000000000000000000000000000')
+    expect(groups('1:2:3:4:5:6:7:8')).toBe('00010002000300040005000600070008')
+    expect(groups('::ffff:10.0.0.2')).toBe('00000000000000000000ffff0a000002')
+    const one = ipAddress('10.0.0.9', ipAddress('fd00::9'))
+    expect(one.ipv4).toEqual([10, 0, 0, 9])
+    expect(() => ipAddress('10.0.0.8', one)).toThrow(/one of each/)
+    expect(() => ipAddress('fd00::8', one)).toThrow(/one of each/)
+  })
+
+  test('a port has one region', () => {
+    expect(publishRequest('64K@7204')).toEqual([{ bytes: 65536, port: 7204 }])
+    expect(() => publishRequest('1@7204', publishRequest('64K@7204'))).toThrow(/already/)
+  })
+})

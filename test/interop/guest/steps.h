@@ -1,0 +1,45 @@
+/*
+ * Steps: what a client tries, one line of output each.
+ *
+ *   ok NAME                  it went as it must
+ *   FAIL NAME: WHY           it did not
+ *   durable AT LENGTH TAG    these bytes of the region hold the pattern, and must survive a cut
+ */
+
+#ifndef STEPS_H
+#define STEPS_H
+
+#include "endpoint.h"
+
+/* Fills in the pattern of a tag: what the test's own program computes as well. */
+void pattern(uint8_t *bytes, uint32_t length, uint32_t tag);
+bool has_pattern(const uint8_t *bytes, uint32_t length, uint32_t tag);
+
+/* Reports a step; `why` is NULL where it went well. Returns whether it did. */
+bool step(const char *why, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reports a step by a status that is wanted and one that is there. */
+bool step_status(int wanted, int status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+void say_durable(uint64_t at, uint32_t length, uint32_t tag);
+
+/* Steps that failed so far. */
+extern int failures;
+
+/* Opens a connection; a failure is a step that failed. */
+bool open_for(struct endpoint *endpoint, const char *address, const char *port, const char *what);
+
+/* Every operation, in the 32 KiB of the region from `from`. */
+void try_operations(const char *address, const char *port, uint64_t from);
+
+/* The ports that refusals are tried at, by what they publish. */
+enum port { ALL_RIGHTS, READ_ONLY, WRITE_ONLY, NOTHING };
+
+/* Every refusal, at these four ports. */
+void try_refusals(const char *address, const char *const *ports);
+
+/* Writes and flushes all of the region, piece by piece; it is to be cut off meanwhile. */
+void try_stream(const char *address, const char *port);
+
+#endif

@@ -1,0 +1,43 @@
+/**
+ * Other programs, run to their end, and the words for what went wrong.
+ *
+ * What always holds: a program that fails is a `Trouble` that names it and what it said; nothing is
+ * asked of a person at a terminal.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** What keeps the test from running, for people. */
+export class Trouble extends Error {}
+
+/** What one program may print, bytes: a kernel goes through here. */
+const OUTPUT_BYTES_MAX = 512 << 20
+
+export interface RunOptions {
+  readonly cwd?: string
+  readonly input?: Uint8Array
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Runs a program and returns what it printed. Throws a Trouble where it fails. */
+export function run(program: string, args: readonly string[], options: RunOptions = {}): Buffer {
+  const { cwd, input, env } = options
+  const done = spawnSync(program, args, {
+    maxBuffer: OUTPUT_BYTES_MAX,
+    input: input ?? new Uint8Array(0),
+    env: { ...process.env, LC_ALL: 'C', ...env },
+    ...(cwd === undefined ? {} : { cwd }),
+  })
+  if (done.error !== undefined) throw new Trouble(`${program}: ${done.error.message}`)
+  if (done.status === 0) return done.stdout
+  const said = done.stderr.toString().trim().split('\n').slice(-8).join('\n')
+  throw new Trouble(`${program} ${args.join(' ')} failed:\n${said}`)
+}
+
+/** Whether a program is on the path, or in the folders of the administrator. */
+export function isThere(program: string): boolean {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
+  return folders.some((folder) => existsSync(join(folder, program)))
+}

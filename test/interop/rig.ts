@@ -1,0 +1,126 @@
+/**
+ * `npm run test:interop`: unmodified Linux clients against the firmware bundle in QuickJS.
+ *
+ * What always holds:
+ * - The guest's kernel, its soft-RoCE module and the RDMA libraries are Debian's, unchanged; the
+ *   firmware is `dist/firmware.js`, the emulated card is `perdure emulate` in a process of its own.
+ * - Every client's time is limited. Whatever happens, the processes that were started are ended.
+ * - Exit code 0 says that everything passed; 1 that something failed; 2 that it could not be run.
+ */
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { Cases, PORTS } from './cases.ts'
+import { needPrograms } from './debian.ts'
+import { DpuProcess } from './dpu-process.ts'
+import { Guest } from './guest.ts'
+import { type GuestImage, guestImage, isCached } from './image.ts'
+import { Trouble } from './programs.ts'
+import { type Outcome, tableOf } from './table.ts'
+
+const DIST = dirname(fileURLToPath(import.meta.url))
+const HERE = join(DIST, '../test/interop')
+const COMMAND = join(DIST, 'perdure.js')
+
+const USAGE = `npm run test:interop -- [--keep FOLDER] [--verbose]
+  --keep FOLDER   leave there: the NVDIMM image, and captures of both cards (pcap, for Wireshark)
+  --verbose       every line that a client says`
+
+const FAILED = 1
+const NOT_RUN = 2
+const INTERRUPTED = 130
+
+function say(line: string): void {
+  process.stderr.write(`${(performance.now() / 1000).toFixed(1).padStart(6)} s  ${line}\n`)
+}
+
+/** The card under test, or with `strict` the one that refuses the FLUSH of Linux. */
+function startDpu(work: string, strict: boolean): DpuProcess {
+  const name = strict ? 'strict' : 'dpu'
+  const network = strict ? ['--ip', '10.0.1.2', '--ip', 'fd00:1::2', '--strict-icrc'] : []
+  const ports = strict ? [PORTS.librpmaFlush] : PORTS.published
+  // What an earlier run left there may be of another firmware.
+  for (const suffix of ['', '.condition']) {
+    rmSync(join(work, `${name}.nvdimm${suffix}`), { force: true })
+  }
+  return new DpuProcess(COMMAND, [
+    ...[join(work, `${name}.nvdimm`), '--create', '--size', '16M', ...network],
+    ...['--netdev', `unix:${join(work, name)}`, '--udp', '127.0.0.1:0'],
+    ...['--capture', join(work, `${name}.pcap`)],
+    ...ports.flatMap((port) => ['--publish', `${PORTS.bytes}@${port}`]),
+    ...['--publish', `${PORTS.streamBytes}@${PORTS.stream}`],
+  ])
+}
+
+async function runCases(
+  image: GuestImage,
+  work: string,
+  verbose: boolean,
+): Promise<readonly Outcome[]> {
+  const dpus = [startDpu(work, false), startDpu(work, true)] as const
+  let guest: Guest | null = null
+  try {
+    const addresses: string[] = []
+    for (const dpu of dpus) addresses.push((await dpu.next('address')).address as string)
+    say('starting the guest')
+    guest = new Guest(image, [join(work, 'dpu'), join(work, 'strict')])
+    const { kernel, seconds } = await guest.ready()
+    say(`the guest is up after ${seconds} s of its time: Linux ${kernel}`)
+    const [address, strictAddress] = addresses as [string, string]
+    const nvdimm = join(work, 'dpu.nvdimm')
+    const talk = verbose ? say : (): void => {}
+    const cases = new Cases({ image, guest, dpu: dpus[0], address, strictAddress, nvdimm, talk })
+    return await cases.run()
+  } finally {
+    await guest?.stop()
+    for (const dpu of dpus) await dpu.stop()
+  }
+}
+
+function report(image: GuestImage, outcomes: readonly Outcome[]): number {
+  for (const line of tableOf(outcomes)) process.stdout.write(`${line}\n`)
+  const { versions, examples } = image
+  const told = /^(linux-image|libibverbs1|librdmacm1|librpma0)/
+  process.stdout.write(`\nguest: ${versions.filter((one) => told.test(one)).join(', ')}\n`)
+  if (examples !== true) process.stdout.write(`librpma's own examples were not run: ${examples}\n`)
+  const failed = outcomes.filter(({ failures }) => failures.length > 0).length
+  const of = image.cached ? 'guest from the cache' : 'guest made anew'
+  process.stdout.write(
+    `${outcomes.length - failed} passed, ${failed} failed; ` +
+      `${(performance.now() / 1000).toFixed(0)} s, ${of}\n`,
+  )
+  return failed === 0 ? 0 : FAILED
+}
+
+async function main(): Promise<number> {
+  const options = { keep: { type: 'string' }, verbose: { type: 'boolean' } } as const
+  const { values } = parseArgs({ options })
+  needPrograms(!isCached(HERE), say)
+  const image = guestImage(HERE, say)
+  const keep = values.keep === undefined ? null : resolve(values.keep)
+  if (keep !== null) mkdirSync(keep, { recursive: true })
+  // A socket's path has room for some hundred bytes: short, wherever the repository is.
+  const work = keep ?? mkdtempSync(join(tmpdir(), 'perdure-interop-'))
+  process.once('exit', () => {
+    if (keep === null) rmSync(work, { recursive: true, force: true })
+  })
+  const code = report(image, await runCases(image, work, values.verbose === true))
+  if (keep !== null) say(`kept in ${keep}: dpu.pcap, strict.pcap, dpu.nvdimm`)
+  return code
+}
+
+// An exit ends the processes that were started, and clears up; a signal alone would not.
+process.once('SIGINT', () => process.exit(INTERRUPTED))
+process.once('SIGTERM', () => process.exit(INTERRUPTED))
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+  if (!(error instanceof Trouble) && !isUsage) throw error
+  process.stderr.write(`test:interop: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
+  process.exitCode = NOT_RUN
+}

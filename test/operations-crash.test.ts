@@ -1,0 +1,164 @@
+/**
+ * The operation table at every crash: an operation that was acknowledged is known afterwards, one
+ * that is known is durable (D-6, G2-2, G2-5, X-3; crash-model 3.7, "client resend after reboot").
+ *
+ * What always holds: at each point every subset of the pending chunks is left, those of the table
+ * among them; the oracle reads the table by itself, the card is asked by PERSIST_QUERY, and both
+ * must say of every write exactly whether its record is that version or a later one. Each rule of
+ * the table is then taken away, and the same exploration finds what it was for.
+ */
+
+import { expect, test, vi } from 'vitest'
+import { dataOf } from './support/card.ts'
+import {
+  explore,
+  type Level,
+  type Scenario,
+  SEED,
+  summary,
+  TABLE_DAMAGES,
+  type TableDamage,
+} from './support/explorer.ts'
+
+// Thousands of starts in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 600_000 })
+
+const LEVELS: readonly Level[] = [
+  { wait: 1, copies: 2 },
+  { wait: 2, copies: 2 },
+  { wait: 2, copies: 3 },
+]
+
+function nameOf({ wait, copies }: Level): string {
+  return `${wait}of${copies}`
+}
+
+/** A record of which only what must change changes: sequence, operation, check code, 8 bytes. */
+function similar(seed: number): readonly Uint8Array[] {
+  const first = dataOf(64, 1)
+  return [0, 1, 2].map((version) => {
+    const data = first.slice()
+    data.set(dataOf(8, seed + version), 24)
+    return data
+  })
+}
+
+/** Two groups of one client, with the lazy clearing of the lanes between, over a third one. */
+function twoGroups({ wait, copies }: Level): Scenario {
+  const [one, two, three] = similar(10)
+  return {
+    name: `${wait}of${copies}, two groups`,
+    shape: { copies },
+    before: (actor) => {
+      actor.write({ slot: 0, data: one!, wait: 2 })
+      actor.idle()
+    },
+    during: (actor) => {
+      actor.write({ slot: 0, data: two!, wait })
+      actor.idle()
+      actor.write({ slot: 0, data: three!, wait })
+      actor.idle()
+    },
+  }
+}
+
+for (const level of LEVELS) {
+  const name = nameOf(level)
+  test(`D-6, X-3: ${name}: acknowledged is known, and known is durable, at every crash`, () => {
+    const found = explore({ ...twoGroups(level), fineTable: true, sample: 2 ** 12 })
+    console.log(summary(found))
+    expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+    expect(found.images).toBeGreaterThan(2 ** 12)
+  })
+}
+
+test('D-6: a first operation, every subset of its line: known wholly or not at all', () => {
+  const [one, two] = similar(20)
+  const found = explore({
+    name: 'a first line, fine',
+    before: (actor) => {
+      actor.write({ slot: 0, data: one!, wait: 2, client: 1 })
+      actor.idle()
+    },
+    during: (actor) => actor.write({ slot: 0, data: two!, wait: 2 }),
+    fineTable: true,
+  })
+  console.log(summary(found))
+  expect(found.witnesses).toEqual([])
+  expect(found.images).toBeGreaterThan(2 ** 14)
+})
+
+test('G2-5: a recovery cut at every command adds each operation all the same', () => {
+  const level = { wait: 1, copies: 2 }
+  const found = explore({ ...twoGroups(level), nested: 2, sample: 2 ** 9 })
+  console.log(summary(found))
+  expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+  expect(found.nested).toBeGreaterThan(1000)
+})
+
+test('D-6: two clients in one group have a line each, and both are right at every crash', () => {
+  const [one, two] = similar(30)
+  const [other, another] = similar(40)
+  for (const wait of [1, 2]) {
+    const found = explore({
+      name: `${wait}of2, two clients in one group`,
+      before: (actor) => {
+        actor.write({ slot: 0, data: one!, wait: 2 }, { slot: 2, data: other!, wait: 2, client: 1 })
+        actor.idle()
+      },
+      during: (actor) => {
+        actor.write({ slot: 0, data: two!, wait }, { slot: 2, data: another!, wait, client: 1 })
+        actor.idle()
+      },
+      sample: 2 ** 11,
+    })
+    console.log(summary(found))
+    expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+  }
+})
+
+test('G2-2: an operation outlives the record: another client has written over it since', () => {
+  const [one, two] = similar(50)
+  const found = explore({
+    name: 'written over by another client',
+    during: (actor) => {
+      actor.write({ slot: 0, data: one!, wait: 2 })
+      actor.idle()
+      actor.write({ slot: 0, data: two!, wait: 2, client: 1 })
+      actor.idle()
+    },
+    sample: 2 ** 11,
+  })
+  console.log(summary(found))
+  expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+})
+
+/** What shows that a rule is missing. */
+function damaged(table: TableDamage): Scenario {
+  const level = { wait: table.startsWith('recovery') ? 1 : 2, copies: 2 }
+  const scenario = twoGroups(level)
+  const nested = table === 'recoveryNotCleaned' ? 1 : 0
+  const fineTable = table === 'oneLine'
+  return { ...scenario, name: table, damage: { table }, sample: 2 ** 10, nested, fineTable }
+}
+
+for (const [table, meaning] of Object.entries(TABLE_DAMAGES)) {
+  test(`D-6: ${meaning}: an operation is known and not durable, or durable and not known`, () => {
+    const found = explore(damaged(table as TableDamage))
+    console.log(summary(found))
+    console.log(`  ${found.witnesses[0]}`)
+    expect(found.violations).toBeGreaterThan(0)
+    expect(found.witnesses.some((witness) => / known as durable$/.test(witness))).toBe(true)
+  })
+}
+
+test('X-1: without F4 the table is not durable when 2of2 is acknowledged', () => {
+  const found = explore({
+    ...twoGroups({ wait: 2, copies: 2 }),
+    name: 'no F4',
+    damage: { dropFence: 4 },
+    sample: 2 ** 10,
+  })
+  console.log(summary(found))
+  expect(found.witnesses.some((witness) => / not known as durable$/.test(witness))).toBe(true)
+})

@@ -1,0 +1,390 @@
+/**
+ * Placement bypass: records in the host's memory, past its caches, durable by a DMA read of one byte
+ * behind the writes (source 2, flow 1; S901 to S909).
+ */
+
+import { describe, expect, test, vi } from 'vitest'
+import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
+import type { Watch } from '../boards/emulator/machine.ts'
+import { Random } from '../boards/emulator/random.ts'
+import { TRUNCATED } from '../firmware/fault.ts'
+import {
+  COMMAND_WORDS,
+  COPY,
+  COPY_CLEAN,
+  FENCE,
+  FROM,
+  HOST_SPACE,
+  LENGTH,
+  SKIP,
+  TO,
+  TRANSMIT,
+} from '../firmware/hal.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS, PLACEMENT_LOCAL } from '../firmware/memory/region.ts'
+import { VIEW_DATA } from '../firmware/serve/view.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { MECHANISM_LOCAL_FLUSH, MECHANISM_LSB_READ } from '../firmware/wire/persist-ack.ts'
+import { Card, dataOf, persistFrames, type Sent } from './support/card.ts'
+import {
+  believe,
+  type Crash,
+  cutPower,
+  explorePlaced,
+  type Placed,
+  placed,
+  restarted,
+  type Scenario,
+  SEED,
+} from './support/placed.ts'
+
+// Thousands of starts in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
+const isHost = (address: number): boolean => address >= HOST_SPACE
+
+/** Two versions of a record that differ in two chunks of data. */
+function pair(seed: number): readonly [Uint8Array, Uint8Array] {
+  const first = dataOf(64, seed)
+  const second = first.slice()
+  second.set(dataOf(16, seed + 1), 24)
+  return [first, second]
+}
+
+function acks(sent: readonly Sent[]): NonNullable<Sent['paeth']>[] {
+  return sent.flatMap(({ paeth }) => (paeth === null ? [] : [paeth]))
+}
+
+/** What a list did, a letter each: stores, fences, reads of one byte, frames. */
+function script(card: Card, work: () => void): string {
+  let text = ''
+  card.machine.observe({
+    onCommand: (_, op, words, at) => {
+      const to = words[at + TO]!
+      const from = words[at + FROM]!
+      if ((op === COPY || op === COPY_CLEAN) && isHost(to)) text += 'W'
+      else if (op === COPY && isHost(from) && words[at + LENGTH] === 1) text += 'r'
+      else if (op === COPY_CLEAN) text += 'l'
+      else if (op === FENCE) text += 'F'
+      else if (op === TRANSMIT) text += 'T'
+    },
+  })
+  work()
+  card.machine.observe({})
+  return text
+}
+
+describe('a record in the host’s memory', () => {
+  test('is written, read, and read again after a restart', () => {
+    const made = placed()
+    const { card, region, qp } = made
+    const data = dataOf(64, 1)
+    const sent = card.serve(...persistFrames(qp, region, 1, data))
+    expect(acks(sent).map(({ status, copies }) => [status, copies])).toEqual([[0, 2]])
+    expect(card.read(qp, region, 1, VIEW_DATA, 64)).toEqual(data)
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const next = restarted(made)
+    expect(next.read(next.connect(), next.open(), 1, VIEW_DATA, 64)).toEqual(data)
+  })
+
+  test('lies there, and its lanes in the card’s own NVDIMM', () => {
+    const { card, host, region, qp } = placed()
+    const before = host.part.durable.slice()
+    const lanes = card.nvdimm.durable.slice(8192, 12288)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(host.part.durable.slice(0, HOST_DATA_AT)).toEqual(before.slice(0, HOST_DATA_AT))
+    expect(host.part.durable.slice(HOST_DATA_AT)).not.toEqual(before.slice(HOST_DATA_AT))
+    expect(card.nvdimm.durable.slice(8192, 12288)).not.toEqual(lanes)
+  })
+
+  test('P2-13, P2-14: one byte is read behind the writes of each stage, and behind its fence', () => {
+    for (const copies of [2, 3, 4]) {
+      const { card, region, qp } = placed(DDIO_OFF, { copies })
+      const frames = persistFrames(qp, region, 0, dataOf(64, 1), { wait: copies })
+      const done = script(card, () => card.serve(...frames))
+      // Lanes, first copy, phase, then copy by copy, the operations beside the second of them; the
+      // answer behind the last.
+      expect(done.replace(/T/, '')).toBe(`lFWFrlFWlFr${'WFr'.repeat(copies - 2)}T`)
+    }
+  })
+
+  test('P2-14: each group has its own reads, whether one came just before or not', () => {
+    const { card, region, qp } = placed()
+    const reads = [0, 1, 0].map((slot) => {
+      const frames = persistFrames(qp, region, slot, dataOf(64, slot))
+      return script(card, () => card.serve(...frames)).replaceAll(/[^r]/g, '').length
+    })
+    expect(reads).toEqual([2, 2, 2])
+  })
+
+  test('P2-14: no acknowledgement leaves before the read that earns it', () => {
+    for (const wait of [1, 2]) {
+      const { card, region, qp } = placed()
+      const frames = persistFrames(qp, region, 0, dataOf(64, 1), { wait, ackRequest: false })
+      const done = script(card, () => card.serve(...frames))
+      const answer = done.lastIndexOf('T')
+      const earned = done.slice(0, answer).replaceAll(/[^r]/g, '').length
+      expect(earned, done).toBe(wait)
+    }
+  })
+
+  test('P2-15: the PERSIST_ACK says that a read made it durable; a local record says otherwise', () => {
+    const { card, region, qp } = placed()
+    const local = card.provision({ name: 'local' })
+    const frames = [
+      ...persistFrames(qp, region, 0, dataOf(64, 1)),
+      ...persistFrames(qp, local, 0, dataOf(64, 2)),
+      ...persistFrames(qp, region, 1, dataOf(64, 3)),
+    ]
+    const ranges = acks(card.serve(...frames))
+    expect(ranges.map(({ mechanism, records }) => [mechanism, records])).toEqual([
+      [MECHANISM_LSB_READ, 1],
+      [MECHANISM_LOCAL_FLUSH, 1],
+      [MECHANISM_LSB_READ, 1],
+    ])
+    const again = acks(card.serve(...frames))
+    expect(again.map(({ mechanism }) => mechanism)).toEqual([
+      MECHANISM_LSB_READ,
+      MECHANISM_LOCAL_FLUSH,
+      MECHANISM_LSB_READ,
+    ])
+  })
+})
+
+/** The first record of a part is overwritten by one that is like it. */
+function overwrite(shape: Partial<Scenario> & { wait?: number; copies?: number } = {}): {
+  scenario: Scenario
+  judge: (crash: Crash) => void
+  complaints: string[]
+} {
+  const { wait = 2, copies = 2, ...rest } = shape
+  const [old, next] = pair(1)
+  const complaints: string[] = []
+  const scenario: Scenario = {
+    begin: () => {
+      const made = placed(DDIO_OFF, { copies })
+      made.card.serve(...persistFrames(made.qp, made.region, 0, old))
+      made.card.idle()
+      return made
+    },
+    during: ({ region, qp }, card) => {
+      card.serve(...persistFrames(qp, region, 0, next, { wait }))
+      card.idle()
+    },
+    ...rest,
+  }
+  const judge = ({ image, sent, card }: Crash): void => {
+    const acknowledged = acks(sent).some(({ status }) => status === 0)
+    const found = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)
+    const is =
+      found === null ? 'lost' : same(found, next) ? 'new' : same(found, old) ? 'old' : 'torn'
+    if (is === 'new' || (is === 'old' && !acknowledged)) return
+    complaints.push(`${image}: ${is}${acknowledged ? ', acknowledged' : ''}`)
+  }
+  return { scenario, judge, complaints }
+}
+
+function same(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}
+
+describe('X-2: a cut at every command', () => {
+  for (const [wait, copies] of [
+    [1, 2],
+    [2, 2],
+    [2, 3],
+  ] as const) {
+    test(`leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`, () => {
+      const { scenario, judge, complaints } = overwrite({ wait, copies })
+      const images = explorePlaced(scenario, judge)
+      expect(complaints.slice(0, 5)).toEqual([])
+      expect(images).toBeGreaterThan(1000)
+    })
+  }
+
+  test('of the recovery, too: the next one finds the same record', () => {
+    const { scenario, complaints } = overwrite()
+    const [old, next] = pair(1)
+    let recoveries = 0
+    for (const command of [9, 10, 14, 16]) {
+      for (let at = 0; ; at += 1) {
+        const made = scenario.begin()
+        made.card.machine.armCut(command)
+        scenario.during(made, made.card)
+        const random = new Random(SEED + 100 * command + at)
+        cutPower(made, { random })
+        const half = cutInStart(made, at)
+        if (!half) break
+        recoveries += 1
+        cutPower(made, { random })
+        const card = restarted(made)
+        const found = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)
+        expect(found !== null && (same(found, old) || same(found, next)), `${at}`).toBe(true)
+      }
+    }
+    expect(complaints).toEqual([])
+    expect(recoveries).toBeGreaterThan(40)
+  })
+})
+
+/** Starts the part and takes the power away at a command of the start; false if it was done. */
+function cutInStart(made: Placed, at: number): boolean {
+  const stop = new Error('no power')
+  const watch: Watch = {
+    onCommand: (number) => {
+      if (number === at) throw stop
+    },
+  }
+  try {
+    restarted(made, watch)
+    return false
+  } catch (error) {
+    if (error !== stop) throw error
+    return true
+  }
+}
+
+describe('what goes wrong without it', () => {
+  const NONE = -1
+
+  /** Leaves out the `which`-th read of one byte, counted from 0. */
+  function without(which: number): Watch {
+    let reads = 0
+    let isRead = false
+    return {
+      onCommand: (_, op, words, at) => {
+        isRead = op === COPY && isHost(words[at + FROM]!) && words[at + LENGTH] === 1
+      },
+      replace: (_, op) => {
+        if (!isRead) return op
+        reads += 1
+        return reads - 1 === which ? SKIP : op
+      },
+    }
+  }
+
+  test('P2-14: the last read left out: what is acknowledged as two copies is one', () => {
+    for (const [which, wrong] of [
+      [NONE, false],
+      [1, true],
+    ] as const) {
+      const { scenario } = overwrite()
+      const complaints: string[] = []
+      explorePlaced({ ...scenario, begin: () => begun(scenario, without(which)) }, (crash) => {
+        const [one, other] = crash.copies
+        if (acks(crash.sent).length > 0 && !same(one!, other!)) complaints.push(crash.image)
+      })
+      expect(complaints.length > 0).toBe(wrong)
+    }
+  })
+
+  test('P2-14: the first read left out: what is acknowledged behind one copy may be gone', () => {
+    const { scenario, judge, complaints } = overwrite({ wait: 1 })
+    explorePlaced({ ...scenario, begin: () => begun(scenario, without(0)) }, judge)
+    expect(complaints[0]).toMatch(/lost|torn|old, acknowledged/)
+  })
+
+  test('P2-14: the read in front of the writes instead of behind them loses data', () => {
+    const { scenario, judge, complaints } = overwrite({ wait: 1 })
+    explorePlaced({ ...scenario, begin: () => begun(scenario, readingFirst()) }, judge)
+    expect(complaints[0]).toMatch(/lost|torn|old, acknowledged/)
+  })
+
+  /** Moves the read of one byte in front of the first write of its stage. */
+  function readingFirst(): Watch {
+    let moved = false
+    return {
+      onCommand: (_, op, words, at) => {
+        if (op !== COPY_CLEAN || !isHost(words[at + TO]!)) {
+          if (op === FENCE) moved = false
+          return
+        }
+        if (moved) return
+        moved = true
+        let read = at
+        while (words[read + LENGTH] !== 1 || !isHost(words[read + FROM]!)) read += COMMAND_WORDS
+        const command = words.slice(read, read + COMMAND_WORDS)
+        words.copyWithin(at + COMMAND_WORDS, at, read)
+        words.set(command, at)
+      },
+    }
+  }
+
+  test('P2-12: with the writes going into the cache, the read makes nothing durable', () => {
+    const { scenario, judge, complaints } = overwrite({ wait: 1 })
+    const begin = (): Placed => {
+      const made = scenario.begin()
+      made.host.platform = DDIO_ON
+      return made
+    }
+    explorePlaced({ ...scenario, begin }, judge)
+    expect(complaints.length).toBeGreaterThan(0)
+  })
+
+  function begun(scenario: Scenario, watch: Watch): Placed {
+    const made = scenario.begin()
+    made.card.machine.observe(watch)
+    return made
+  }
+})
+
+describe('P2-12: nothing is written that is not proven', () => {
+  test('after a restart records are read, and refused until the placement is proven again', () => {
+    const made = placed()
+    made.card.serve(...persistFrames(made.qp, made.region, 0, dataOf(64, 1)))
+    cutPower(made, { random: new Random(SEED) })
+    const card = restarted(made)
+    const region = card.open()
+    const qp = card.connect()
+    const status = (): number | undefined =>
+      acks(card.serve(...persistFrames(qp, region, 0, dataOf(64, 2))))[0]?.status
+    expect(status()).toBe(0x90)
+    expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
+    expect(card.counter('PLACEMENT_UNKNOWN')).toBe(1)
+    believe(card, PLACEMENT_BYPASS)
+    expect(status()).toBe(0)
+  })
+
+  test('a region of another placement than was proven is not made', () => {
+    const { card } = placed()
+    expect(card.tryProvision({ name: 'other', placement: 2 }).fault).toBe('PLACEMENT_WRONG')
+    expect(card.tryProvision({ name: 'other', placement: 3 }).fault).toBe('PLACEMENT_WRONG')
+    expect(card.tryProvision({ name: 'other', placement: PLACEMENT_BYPASS }).fault).toBe('PASS')
+    expect(card.tryProvision({ name: 'third', placement: PLACEMENT_LOCAL }).fault).toBe('PASS')
+  })
+
+  test('regions of both memories lie one behind the other, and end with their memory', () => {
+    const { card, host } = placed()
+    const names: string[] = []
+    for (let i = 0; ; i++) {
+      const { fault } = card.tryProvision({ name: `r${i}`, slots: 8, placement: PLACEMENT_BYPASS })
+      if (fault !== 'PASS') {
+        expect(fault).toBe('NO_SPACE')
+        break
+      }
+      names.push(`r${i}`)
+    }
+    expect(names.length).toBe((host.bytes - HOST_DATA_AT) / 8192 - 1)
+    expect(card.tryProvision({ name: 'local' }).fault).toBe('PASS')
+    const again = restarted({ card, host })
+    for (const name of [...names, 'local', 'records']) expect(again.open(name).name).toBe(name)
+  })
+
+  test('a part whose host’s memory is gone is refused, and says so', () => {
+    const { card, host } = placed()
+    const lonely = new Card(card.nvdimm)
+    expect(lonely.status()[mad.PART_STATE]).toBe(mad.STATE_REFUSED)
+    expect(lonely.status()[mad.PART_FAULT]).toBe(TRUNCATED)
+    expect(restarted({ card, host }).status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
+  })
+
+  test('no-snoop past the cache serves as well: every write of a record asks for it', () => {
+    const { scenario, judge, complaints } = overwrite()
+    const begin = (): Placed => {
+      const made = scenario.begin()
+      made.host.platform = NO_SNOOP_HONOURED
+      return made
+    }
+    expect(explorePlaced({ ...scenario, begin }, judge)).toBeGreaterThan(1000)
+    expect(complaints).toEqual([])
+  })
+})

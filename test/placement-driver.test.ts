@@ -1,0 +1,158 @@
+/**
+ * The host driver on both sides of a card whose records lie in the target machine's memory: client,
+ * registrar and flush agent, in one process and in virtual time (source 2).
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import {
+  DDIO_OFF,
+  DDIO_ON,
+  HostMemory,
+  NO_SNOOP_HONOURED,
+  Nvdimm,
+  type Platform,
+} from '../boards/emulator/index.ts'
+import {
+  connect,
+  type Dpu,
+  FlushAgent,
+  OutcomeUnknown,
+  probePlacement,
+  RefusedError,
+  type Region,
+} from '../host-driver/index.ts'
+import { type LocalDpu, openLocal } from '../host-driver/local.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-placement-'))
+const open: LocalDpu[] = []
+let images = 0
+
+afterEach(() => {
+  for (const local of open.splice(0)) local.close()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface Bench {
+  readonly local: LocalDpu
+  readonly dpu: Dpu
+  readonly region: Region
+}
+
+const NAMES = new Map<Platform, 'bypass' | 'through'>([
+  [DDIO_OFF, 'bypass'],
+  [NO_SNOOP_HONOURED, 'bypass'],
+  [DDIO_ON, 'through'],
+])
+
+/** Probes, and has the flush agent serve where there is to be one. */
+async function register({ hostSide }: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
+  const { placement } = await probePlacement(hostSide!, dpu.host)
+  if (placement !== 'through') return null
+  const agent = new FlushAgent(hostSide!, dpu.host)
+  hostSide!.onRequest = () => agent.poll()
+  await agent.attach()
+  return agent
+}
+
+async function bench(platform: Platform): Promise<Bench & { readonly agent: FlushAgent | null }> {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform })
+  const path = join(folder, `${images++}.nvdimm`)
+  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, host })
+  open.push(local)
+  const dpu = await connect(local.wire, { seed: 3 })
+  await dpu.format()
+  const agent = await register(local, dpu)
+  const placement = NAMES.get(platform)!
+  const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000, placement })
+  return { local, dpu, region, agent }
+}
+
+function record(length: number, seed: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, i) => (i * 31 + seed * 17) & 0xff)
+}
+
+async function restart({ dpu, clock }: LocalDpu): Promise<void> {
+  if (dpu.isOn) dpu.powerCut({ strategy: 'none' })
+  await new Promise<void>((resolve) => {
+    clock.schedule(clock.nowUs + 1000, resolve)
+  })
+  await dpu.powerOn()
+}
+
+for (const [platform, mechanism] of [
+  [DDIO_OFF, 'lsbRead'],
+  [NO_SNOOP_HONOURED, 'lsbRead'],
+  [DDIO_ON, 'cpuFlush'],
+] as const) {
+  const name = `${NAMES.get(platform)}${platform === NO_SNOOP_HONOURED ? ' by no-snoop' : ''}`
+
+  test(`P2-12, P2-15, P2-24: ${name}: records are received, durable, and there after a cut`, async () => {
+    const { local, dpu, region } = await bench(platform)
+    expect((await dpu.regions())[0]).toMatchObject({ placement: NAMES.get(platform) })
+    const writes = [0, 1, 2, 3, 0].map((slot, i) => region.persist(slot, record(1000, i)))
+    await Promise.all(writes.map((write) => write.received))
+    const receipts = await Promise.all(writes.map((write) => write.persisted))
+    expect(receipts.map((receipt) => [receipt.mechanism, receipt.copies])).toEqual(
+      new Array(5).fill([mechanism, 2]),
+    )
+    await restart(local)
+    for (const [slot, seed] of [
+      [0, 4],
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ] as const) {
+      expect((await region.read(slot)).data).toEqual(record(1000, seed))
+    }
+  })
+
+  test(`P2-12: ${name}: after a restart writes are refused until the registrar has probed`, async () => {
+    const { local, dpu, region } = await bench(platform)
+    await region.persist(0, record(100, 1)).persisted
+    await restart(local)
+    await dpu.reconnect()
+    const refused = await region.persist(0, record(100, 2)).persisted.catch((error) => error)
+    expect(refused).toBeInstanceOf(RefusedError)
+    expect(refused).toMatchObject({ fault: 'PLACEMENT_UNKNOWN' })
+    await register(local, dpu)
+    await region.persist(0, record(100, 3)).persisted
+    expect((await region.read(0)).data).toEqual(record(100, 3))
+  })
+}
+
+test('P2-27: through: many records are under way at once, and each is acknowledged', async () => {
+  const { region, agent } = await bench(DDIO_ON)
+  const before = agent!.finished
+  const writes = Array.from({ length: 64 }, (_, i) => async () => {
+    await region.persist(i % 16, record(1000, i)).persisted
+  })
+  // As many as the card has jobs for, at a time.
+  for (let i = 0; i < writes.length; i += 16) {
+    await Promise.all(writes.slice(i, i + 16).map((write) => write()))
+  }
+  expect(agent!.finished - before).toBe(2 * 64)
+  for (let slot = 0; slot < 16; slot++) {
+    expect((await region.read(slot)).data).toEqual(record(1000, 48 + slot))
+  }
+})
+
+test('G2-5: through: with the agent gone, the driver says that the outcome is unknown', async () => {
+  const { local, dpu, region } = await bench(DDIO_ON)
+  await region.persist(0, record(100, 1)).persisted
+  local.hostSide!.onRequest = null
+  const outcome = await region.persist(0, record(100, 2)).persisted.catch((error) => error)
+  expect(outcome).toBeInstanceOf(OutcomeUnknown)
+  const next = await region.persist(1, record(100, 3)).persisted.catch((error) => error)
+  expect(next).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'NO_AGENT' })
+  const agent = new FlushAgent(local.hostSide!, dpu.host)
+  local.hostSide!.onRequest = () => agent.poll()
+  await agent.attach()
+  await region.persist(0, record(100, 4)).persisted
+  expect((await region.read(0)).data).toEqual(record(100, 4))
+  await agent.detach()
+  const last = await region.persist(1, record(100, 5)).persisted.catch((error) => error)
+  expect(last).toMatchObject({ fault: 'NO_AGENT' })
+})

@@ -1,0 +1,494 @@
+/**
+ * Placement through: records in the host's memory, through its caches, durable when its CPU has
+ * written them back (source 2, flow 2; S1001 to S1019).
+ */
+
+import { describe, expect, test, vi } from 'vitest'
+import { DDIO_ON } from '../boards/emulator/host-memory.ts'
+import { Random } from '../boards/emulator/random.ts'
+import { COPY, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
+import { FLUSH_TIMEOUT_US, THROUGH_JOBS } from '../firmware/limits.ts'
+import { HOST_DATA_AT, HOST_RING_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { u32 } from '../firmware/wire/bytes.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../firmware/wire/opcode.ts'
+import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
+import { FlushAgent } from '../host-driver/flush-agent.ts'
+import { dataOf, persistFrames, type Sent } from './support/card.ts'
+import {
+  attachedAgent,
+  believe,
+  type Crash,
+  cutPower,
+  explorePlaced,
+  hostSideOf,
+  type Placed,
+  placed,
+  restarted,
+  type Scenario,
+  SEED,
+  tellAgent,
+  work,
+} from './support/placed.ts'
+
+// Thousands of starts in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
+const DURABLE = 0
+const STATUS_IN_DOUBT = 0x8f
+const STATUS_NO_AGENT = 0x91
+
+type Paeth = NonNullable<Sent['paeth']>
+
+function acks(sent: readonly Sent[]): Paeth[] {
+  return sent.flatMap(({ paeth }) => (paeth === null ? [] : [paeth]))
+}
+
+function same(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}
+
+/** Everything that the card sends while it and the agent work. */
+function sentWhileWorking(made: Placed, agent: FlushAgent = made.agent!): Sent[] {
+  const all: Sent[] = []
+  const { card } = made
+  for (let i = 0; i < 12; i++) {
+    agent.poll()
+    card.sent = []
+    card.idle()
+    all.push(...card.sent)
+  }
+  return all
+}
+
+/** Lets time go by until the card has given an agent up that does nothing. */
+function waitForTimeout({ card }: Placed): Sent[] {
+  const all: Sent[] = []
+  for (let i = 0; i < 3; i++) {
+    card.sent = []
+    card.now += FLUSH_TIMEOUT_US
+    card.idle()
+    all.push(...card.sent)
+  }
+  return all
+}
+
+describe('a record through the host’s caches', () => {
+  test('is written, acknowledged, read, and read again after a restart', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const data = dataOf(64, 1)
+    card.serve(...persistFrames(qp, region, 1, data))
+    const ranges = acks(sentWhileWorking(made))
+    expect(ranges.map(({ status, copies }) => [status, copies])).toEqual([[DURABLE, 2]])
+    expect(card.read(qp, region, 1, VIEW_DATA, 64)).toEqual(data)
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const next = restarted(made)
+    expect(next.read(next.connect(), next.open(), 1, VIEW_DATA, 64)).toEqual(data)
+  })
+
+  test('P2-21, P2-28: the receive-ACK leaves at once, the persist-ACK behind the last bell', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const { psn } = qp
+    const first = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(first.map(({ opcode, psn: said }) => [opcode, said])).toEqual([[RC_ACKNOWLEDGE, psn]])
+    const later = sentWhileWorking(made)
+    expect(later.map(({ opcode }) => opcode)).toEqual([PERSIST_ACK])
+    expect(acks(later)[0]).toMatchObject({ firstPsn: psn, lastPsn: psn })
+  })
+
+  test('P2-24: the persist-ACK says that the CPU made it durable, and says so again', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const frames = persistFrames(qp, region, 0, dataOf(64, 1))
+    card.serve(...frames)
+    expect(acks(sentWhileWorking(made)).map((ack) => ack.mechanism)).toEqual([MECHANISM_CPU_FLUSH])
+    expect(acks(card.serve(...frames)).map((ack) => ack.mechanism)).toEqual([MECHANISM_CPU_FLUSH])
+  })
+
+  test('P2-17, P2-18, P2-19, P2-20: the agent is told PSN, operation and place, copy by copy', () => {
+    const made = placed(DDIO_ON, { copies: 3 })
+    const { card, host, region, qp, agent } = made
+    const told: unknown[] = []
+    agent!.onFlushed = ({ psn, operationId, address, length }) => {
+      const bytes = host.part.live.slice(address + 64, address + length)
+      told.push([psn, operationId, same(bytes, dataOf(64, 1)), length])
+    }
+    const { psn } = qp
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { operation: 77 }))
+    work(card, agent!)
+    expect(told).toEqual(new Array(3).fill([psn, 77n, true, 128]))
+  })
+
+  test('P2-27: the next request is taken before the first is durable, and answers come as they may', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const psns: number[] = []
+    for (const [slot, wait] of [
+      [0, 2],
+      [1, 1],
+    ] as const) {
+      psns.push(qp.psn)
+      const sent = card.serve(...persistFrames(qp, region, slot, dataOf(64, slot), { wait }))
+      expect(sent.map(({ opcode }) => opcode)).toEqual([RC_ACKNOWLEDGE])
+    }
+    const order = acks(sentWhileWorking(made)).map(({ firstPsn }) => firstPsn)
+    expect(order).toEqual([psns[1], psns[0]])
+  })
+
+  test('P1-12: one record twice: the second begins when the first is durable in every copy', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    const frames = [1, 2, 3].flatMap((seed) =>
+      persistFrames(qp, region, 0, dataOf(64, seed), { operation: seed }),
+    )
+    card.serve(...frames)
+    const operations: number[] = []
+    agent!.onFlushed = ({ operationId }) => operations.push(Number(operationId))
+    const ranges = acks(sentWhileWorking(made))
+    expect(ranges.map(({ operationLow }) => operationLow)).toEqual([1, 2, 3])
+    expect(operations).toEqual([1, 1, 2, 2, 3, 3])
+    expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 3))
+  })
+
+  test('I6: a reader sees the old record until the first copy is durable', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    work(card, agent!)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+    expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
+    agent!.poll()
+    card.idle()
+    expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 2))
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const next = restarted(made)
+    expect(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)).toEqual(dataOf(64, 2))
+  })
+
+  test('X-3: an operation that comes again by another connection is not written again', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp, agent } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { operation: 5 }))
+    // On its way, and durable.
+    for (const flushed of [4, 2]) {
+      const other = card.connect()
+      card.serve(...persistFrames(other, region, 0, dataOf(64, 1), { operation: 5 }))
+      const before = agent!.finished
+      work(card, agent!)
+      expect(agent!.finished - before).toBeLessThan(flushed)
+    }
+    expect(agent!.finished).toBe(1 + 2)
+  })
+})
+
+describe('P2-17, P2-25: receives', () => {
+  test('without a receive nothing is asked, and the record waits until there is one', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    // An agent that is there, and has posted none.
+    const answer = tellAgent(card, mad.AGENT_ATTACH)
+    let asked = 0
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const to = words[at + TO]!
+        if (op === COPY && to >= HOST_SPACE + HOST_RING_AT && to < HOST_SPACE + 8192) asked += 1
+      },
+    })
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(sent.map(({ opcode }) => opcode)).toEqual([RC_ACKNOWLEDGE])
+    for (let i = 0; i < 10; i++) card.idle()
+    expect(asked).toBe(0)
+    const { agent } = made
+    agent!.begin(u32(answer, mad.AGENT_FIRST_REQUEST), u32(answer, mad.AGENT_TOKEN))
+    expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
+    expect(asked).toBe(2)
+  })
+
+  test('a record that waits for a receive for too long is refused, and has changed nothing', () => {
+    const made = placed(DDIO_ON)
+    const { card, host, region, qp } = made
+    tellAgent(card, mad.AGENT_ATTACH)
+    const before = host.part.live.slice(HOST_DATA_AT)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(waitForTimeout(made)).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
+    expect(same(host.part.live.slice(HOST_DATA_AT), before)).toBe(true)
+  })
+
+  test('more records than jobs are refused by a status, and the connection lives', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const frames = Array.from({ length: THROUGH_JOBS + 3 }, (_, i) =>
+      persistFrames(qp, region, i % 2, dataOf(64, i)),
+    )
+    const sent = card.serve(...frames.flat())
+    expect(acks(sent).map(({ status }) => status)).toEqual([0x8d, 0x8d, 0x8d])
+    const ranges = acks([...sentWhileWorking(made), ...sentWhileWorking(made)])
+    const all = [...ranges, ...acks([...sentWhileWorking(made), ...sentWhileWorking(made)])]
+    expect(all.filter(({ status }) => status === DURABLE).length).toBe(THROUGH_JOBS)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 99)))
+    expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
+  })
+})
+
+describe('G2-5: without an agent there is no persist-ACK', () => {
+  test('a region through the caches is not made, and not written, without one', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    const number = { name: 'other', placement: PLACEMENT_THROUGH }
+    expect(card.tryProvision(number).fault).toBe('PASS')
+    work(card, made.agent!)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    waitForTimeout(made)
+    expect(card.tryProvision({ ...number, name: 'third' }).fault).toBe('NO_AGENT')
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+    expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
+  })
+
+  /** The agent dies at its `step`-th action: load, clean, fence, bell. */
+  function mortal(made: Placed, step: string): FlushAgent {
+    const side = hostSideOf(made.card)
+    let dead = false
+    const dying =
+      <T extends unknown[]>(name: string, act: (...args: T) => void) =>
+      (...args: T): void => {
+        if (name === step) dead = true
+        if (!dead) act(...args)
+      }
+    const agent = new FlushAgent(
+      {
+        load: (at, length) => (dead || step === 'load' ? { bytes: null } : side.load(at, length)),
+        store: (at, bytes) => {
+          if (!dead) side.store(at, bytes)
+        },
+        clean: dying('clean', side.clean),
+        fence: dying('fence', side.fence),
+        ring: dying('ring', side.ring),
+      },
+      made.agent as never,
+    )
+    Object.assign(agent, { next: (made.agent as never as { next: number }).next, isAttached: true })
+    return agent
+  }
+
+  for (const step of ['load', 'clean', 'fence', 'ring']) {
+    test(`the agent dies at its ${step}: in doubt after a bounded time, never acknowledged`, () => {
+      const made = placed(DDIO_ON)
+      const { card, region, qp } = made
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+      work(card, made.agent!)
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, 2), { wait: 1 }))
+      const agent = mortal(made, step)
+      const quiet = sentWhileWorking(made, agent)
+      expect(acks(quiet)).toEqual([])
+      const told = acks(waitForTimeout(made))
+      expect(told.map(({ status, copies }) => [status, copies])).toEqual([[STATUS_IN_DOUBT, 0]])
+      // The host lives on, or loses power: the record is one of the two.
+      cutPower(made, { random: new Random(SEED) })
+      const next = restarted(made)
+      const found = next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)!
+      expect(same(found, dataOf(64, 1)) || same(found, dataOf(64, 2))).toBe(true)
+    })
+  }
+
+  test('an agent that comes after it finishes what was begun, and new records are taken', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    expect(acks(waitForTimeout(made)).map(({ status }) => status)).toEqual([STATUS_IN_DOUBT])
+    const agent = attachedAgent(card)
+    expect(acks(sentWhileWorking(made, agent))).toEqual([])
+    expect(agent.finished).toBe(2)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+    expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
+    expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 2))
+  })
+
+  test('H1: a bell for what was not asked, or that goes back, is passed over and counted', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    for (const bell of [1000, 2 ** 32 - 1, 0x8000_0000]) {
+      card.machine.ringFlushed(bell)
+      card.sent = []
+      card.idle()
+      expect(card.sent).toEqual([])
+    }
+    expect(card.counter('BELL')).toBe(3)
+    expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
+  })
+
+  test('the bell of an agent that was replaced earns nothing', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait: 1 }))
+    const old = made.agent!
+    const agent = attachedAgent(card)
+    // The old one flushes nothing any more, and still rings for what it was asked.
+    Object.assign(old, { memory: { ...hostSideOf(card), clean: () => {}, fence: () => {} } })
+    old.poll()
+    card.sent = []
+    card.idle()
+    expect(acks(card.sent)).toEqual([])
+    expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
+  })
+})
+
+/** The record of a part is overwritten by one that is like it. */
+function overwrite(
+  shape: {
+    readonly wait?: number
+    readonly copies?: number
+    /** What becomes of the agent's side before the second write. */
+    readonly change?: (made: Placed) => FlushAgent
+  } = {},
+): { scenario: Scenario; judge: (crash: Crash) => void; complaints: string[] } {
+  const { wait = 2, copies = 2, change } = shape
+  const old = dataOf(64, 1)
+  const next = old.slice()
+  next.set(dataOf(16, 2), 24)
+  const complaints: string[] = []
+  let agent: FlushAgent
+  const scenario: Scenario = {
+    begin: () => {
+      const made = placed(DDIO_ON, { copies })
+      made.card.serve(...persistFrames(made.qp, made.region, 0, old))
+      work(made.card, made.agent!)
+      agent = change?.(made) ?? made.agent!
+      return made
+    },
+    during: ({ region, qp }, card) => {
+      card.serve(...persistFrames(qp, region, 0, next, { wait }))
+      if (!card.machine.dead) work(card, agent)
+    },
+  }
+  const judge = ({ image, sent, card }: Crash): void => {
+    const acknowledged = acks(sent).some(({ status }) => status === DURABLE)
+    const found = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)
+    const is =
+      found === null ? 'lost' : same(found, next) ? 'new' : same(found, old) ? 'old' : 'torn'
+    if (is === 'new' || (is === 'old' && !acknowledged)) return
+    complaints.push(`${image}: ${is}${acknowledged ? ', acknowledged' : ''}`)
+  }
+  return { scenario, judge, complaints }
+}
+
+describe('X-2: a cut at every command', () => {
+  for (const [wait, copies] of [
+    [1, 2],
+    [2, 2],
+    [2, 3],
+  ] as const) {
+    test(`leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`, () => {
+      const { scenario, judge, complaints } = overwrite({ wait, copies })
+      const images = explorePlaced(scenario, judge)
+      expect(complaints.slice(0, 5)).toEqual([])
+      expect(images).toBeGreaterThan(500)
+    })
+  }
+
+  test('P2-20: without the CPU’s write-back what is acknowledged may be gone', () => {
+    for (const missing of ['clean', 'fence'] as const) {
+      const change = (made: Placed): FlushAgent => {
+        Object.assign(made.agent!, { memory: { ...hostSideOf(made.card), [missing]: () => {} } })
+        return made.agent!
+      }
+      const { scenario, judge, complaints } = overwrite({ wait: 1, change })
+      explorePlaced(scenario, judge)
+      expect(complaints[0], missing).toMatch(/lost|torn|old, acknowledged/)
+    }
+  })
+
+  test('of the start, too: a lane stays until the agent has written back what was repaired', () => {
+    const { scenario } = overwrite()
+    const random = new Random(SEED)
+    let repaired = 0
+    for (let command = 0; command < 24; command++) {
+      for (let round = 0; round < 12; round++) {
+        const made = scenario.begin()
+        made.card.machine.armCut(command)
+        scenario.during(made, made.card)
+        if (!made.card.machine.dead) continue
+        cutPower(made, { random })
+        const first = restarted(made)
+        if (first.host!.part.pendingStores.count > 0) repaired += 1
+        const read = (card: typeof first): Uint8Array =>
+          card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!
+        const found = read(first)
+        // Nobody has written it back: a cut may take any part of the repair away again.
+        cutPower({ card: first, host: first.host! }, { random })
+        const second = restarted(made)
+        expect(read(second), `command ${command}, SEED=${SEED}`).toEqual(found)
+        believe(second, PLACEMENT_THROUGH)
+        const agent = attachedAgent(second)
+        work(second, agent)
+        cutPower({ card: second, host: second.host! }, { random, strategy: 'none' })
+        const lanes = second.nvdimm.durable.slice(8192 + 32 * 64, 12288)
+        expect(lanes.every((byte) => byte === 0) || round < 12).toBe(true)
+        expect(read(restarted(made))).toEqual(found)
+      }
+    }
+    expect(repaired).toBeGreaterThan(10)
+  })
+
+  test('of the making of a region: it is absent, or whole once records are taken', () => {
+    for (let command = 0; ; command++) {
+      const made = placed(DDIO_ON)
+      const { card } = made
+      card.machine.armCut(command)
+      const asked = (): void => {
+        card.tryProvision({ name: 'second', slots: 2, placement: PLACEMENT_THROUGH })
+        if (!card.machine.dead) work(card, made.agent!)
+      }
+      try {
+        asked()
+      } catch {
+        // The control call was not answered: the power is gone.
+      }
+      const ended = !card.machine.dead
+      cutPower(made, { random: new Random(SEED + command) })
+      const next = restarted(made)
+      believe(next, PLACEMENT_THROUGH)
+      const agent = attachedAgent(next)
+      work(next, agent)
+      const shape = { name: 'second', slots: 2, placement: PLACEMENT_THROUGH }
+      const region = next.provision(shape)
+      work(next, agent)
+      const qp = next.connect()
+      next.serve(...persistFrames(qp, region, 1, dataOf(64, 1)))
+      work(next, agent)
+      expect(next.read(qp, region, 1, VIEW_DATA, 64), `command ${command}`).toEqual(dataOf(64, 1))
+      expect(next.read(qp, region, 0, VIEW_DATA, 64)).toEqual(new Uint8Array(64))
+      if (ended) return
+    }
+  })
+})
+
+test('P2-21: no persist-ACK stands in a list before the bell, whatever the level', () => {
+  for (const wait of [1, 2]) {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    let bells = 0
+    const seen: number[] = []
+    const side = hostSideOf(card)
+    Object.assign(made.agent!, {
+      memory: {
+        ...side,
+        ring: (number: number) => {
+          bells += 1
+          side.ring(number)
+        },
+      },
+    })
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait }))
+    card.machine.observe({
+      onCommand: (_, op) => {
+        if (op === TRANSMIT) seen.push(bells)
+      },
+    })
+    work(card, made.agent!)
+    expect(seen).toEqual([wait])
+  }
+})

@@ -1,0 +1,262 @@
+/**
+ * A card with a region in the host's memory: its probe, its crashes, and what they leave.
+ *
+ * What always holds: host and card lose power together; every image that is judged is one that both
+ * memories may hold after the same cut.
+ */
+
+import { DDIO_OFF, DDIO_ON, HostMemory, type Platform } from '../../boards/emulator/host-memory.ts'
+import { imageCount, images } from '../../boards/emulator/images.ts'
+import type { Watch } from '../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { CUT_STRATEGIES, type CutChoice, cut } from '../../boards/emulator/power-cut.ts'
+import { Random } from '../../boards/emulator/random.ts'
+import {
+  HOST_DATA_AT,
+  HOST_PROBE_AT,
+  PLACEMENT_BYPASS,
+  PLACEMENT_THROUGH,
+} from '../../firmware/memory/region.ts'
+import { u32 } from '../../firmware/wire/bytes.ts'
+import * as mad from '../../firmware/wire/management.ts'
+import { type HostMemory as AgentMemory, FlushAgent } from '../../host-driver/flush-agent.ts'
+import type { HostCpu, PlacementControl } from '../../host-driver/registrar.ts'
+import { Card, type RegionShape, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
+
+export const PART_BYTES: number = 1 << 16
+export const HOST_BYTES: number = 1 << 15
+export const SEED: number = Number(process.env.SEED ?? 20261121)
+
+/** More images at one command than this are sampled. */
+const IMAGES_MAX = 1024
+
+/** The host's CPU as the registrar wants it. */
+export function cpuOf(host: HostMemory): HostCpu {
+  return {
+    statesAdr: host.platform.statesAdr,
+    load: (at, length) => host.load(at, length),
+    evict: (at, length) => host.evict(at, length),
+  }
+}
+
+/** The control calls of a card as the registrar wants them. */
+export function controlOf(card: Card): PlacementControl {
+  return {
+    probe: async () => {
+      card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
+    },
+    place: async (seen, statesAdr, number) => {
+      place(card, seen, statesAdr, number)
+    },
+  }
+}
+
+/** Tells the card what the CPU has seen; what it refuses is an error. */
+export function place(card: Card, seen: number, adr: boolean, number: Uint8Array): void {
+  card.must(mad.METHOD_SET, mad.ATTRIBUTE_PLACE, (body) => {
+    body[mad.PLACE_PLACEMENT] = seen
+    body[mad.PLACE_ADR] = adr ? 1 : 0
+    body.set(number, mad.PLACE_NUMBER_HIGH)
+  })
+}
+
+/** Says that the probe has shown `seen`, whatever the platform is like. */
+export function believe(card: Card, seen: number): void {
+  card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
+  place(card, seen, true, card.host!.load(HOST_PROBE_AT, 8).bytes!)
+}
+
+/** The flush agent of a card whose placement is proven, attached at once. */
+export function attachedAgent(card: Card): FlushAgent {
+  const agent = new FlushAgent(hostSideOf(card), {
+    attachAgent: () => Promise.reject(new Error('attached already')),
+    detachAgent: async () => {
+      tellAgent(card, mad.AGENT_DETACH)
+    },
+  })
+  const body = tellAgent(card, mad.AGENT_ATTACH)
+  agent.begin(u32(body, mad.AGENT_FIRST_REQUEST), u32(body, mad.AGENT_TOKEN))
+  return agent
+}
+
+/** The AGENT call with the number that the probe has left. */
+export function tellAgent(card: Card, action: number): Uint8Array {
+  return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
+    body[mad.AGENT_ACTION] = action
+    body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
+  })
+}
+
+/** The host's memory as the agent wants it. */
+export function hostSideOf(card: Card): AgentMemory {
+  const host = card.host!
+  return {
+    load: (at, length) => host.load(at, length),
+    store: (at, bytes) => host.store(at, bytes),
+    clean: (at, length) => host.clean(at, length),
+    fence: () => host.fence(),
+    ring: (number) => card.machine.ringFlushed(number),
+  }
+}
+
+/** Lets card and agent work until neither has anything to do. */
+export function work(card: Card, agent: FlushAgent): void {
+  for (let quiet = 0; quiet < 2 && !card.machine.dead; ) {
+    quiet = agent.poll() === 0 ? quiet + 1 : 0
+    card.idle()
+  }
+}
+
+/** A card on two memories, with what a client has of it. */
+export interface Placed {
+  readonly card: Card
+  readonly host: HostMemory
+  readonly region: TestRegion
+  readonly qp: TestQueuePair
+  /** The flush agent, where the placement needs one. */
+  readonly agent: FlushAgent | null
+}
+
+/** Makes a card whose region of that shape lies in the host's memory. */
+export function placed(
+  platform: Platform = DDIO_OFF,
+  shape: RegionShape = {},
+  placement: number = platform === DDIO_ON ? PLACEMENT_THROUGH : PLACEMENT_BYPASS,
+): Placed {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform })
+  const card = new Card(PART_BYTES, {}, undefined, host).format()
+  believe(card, placement)
+  const agent = placement === PLACEMENT_THROUGH ? attachedAgent(card) : null
+  const region = card.provision({ slots: 2, ...shape, placement })
+  if (agent !== null) work(card, agent)
+  return { card, host, region, qp: card.connect(), agent }
+}
+
+/** Cuts the power of card and host. */
+export function cutPower({ card, host }: Pick<Placed, 'card' | 'host'>, choice: CutChoice): void {
+  card.machine.die()
+  host.powerCut(choice)
+  cut(card.nvdimm, choice)
+}
+
+/** A card that is started on what a cut has left. */
+export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): Card {
+  const { part, platform } = from.host
+  return new Card(from.card.nvdimm, {}, watch, new HostMemory({ part, platform }))
+}
+
+/** What was found at one command. */
+export interface Crash {
+  readonly command: number
+  readonly image: string
+  /** What the card had sent up to there. */
+  readonly sent: readonly Sent[]
+  /** The copies of record 0 as the cut left them, before the start. */
+  readonly copies: readonly Uint8Array[]
+  readonly card: Card
+}
+
+export interface Scenario {
+  /** Makes everything up to the first command at which power may go. */
+  readonly begin: () => Placed
+  /** What goes on then: frames served, idle time. */
+  readonly during: (placed: Placed, card: Card) => void
+  /** Changes the machine that is cut: a mutation. */
+  readonly watch?: Watch
+}
+
+/**
+ * Cuts the power at every command of the scenario, in every image that both memories may then hold,
+ * or in a sample of them, starts a card on it and hands it to `judge`. Returns how many images.
+ */
+export function explorePlaced(scenario: Scenario, judge: (crash: Crash) => void): number {
+  let count = 0
+  for (let command = 0; ; command++) {
+    const from = scenario.begin()
+    const { card, host } = from
+    const { machine } = card
+    const sent: Sent[] = []
+    collectSent(card, sent)
+    if (scenario.watch !== undefined) machine.observe(scenario.watch)
+    machine.armCut(command)
+    scenario.during(from, card)
+    const ended = !machine.dead
+    if (ended) machine.die()
+    host.loseCaches()
+    const visit = (image: string): void => {
+      count += 1
+      const copies = copiesOf(from)
+      judge({ command, image, sent, copies, card: restarted(from) })
+    }
+    visitImages(from, command, visit)
+    if (ended) return count
+  }
+}
+
+/** The copies of record 0; its region is the first in the host's memory. */
+function copiesOf({ host, region }: Placed): Uint8Array[] {
+  const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
+  return Array.from({ length: region.copies }, (_, c) => {
+    const at = HOST_DATA_AT + c * area
+    return host.part.durable.slice(at, at + region.stride)
+  })
+}
+
+/** Notes what the card sends from now on. */
+function collectSent(card: Card, into: Sent[]): void {
+  const serve = card.serve.bind(card)
+  card.serve = (...frames: Uint8Array[]): Sent[] => {
+    const sent = serve(...frames)
+    into.push(...sent)
+    return sent
+  }
+  const idle = card.idle.bind(card)
+  card.idle = (): void => {
+    card.sent = []
+    idle()
+    into.push(...card.sent)
+  }
+}
+
+function visitImages(
+  { card, host }: Placed,
+  command: number,
+  visit: (image: string) => void,
+): void {
+  const total = imageCount(card.nvdimm) * imageCount(host.part)
+  if (total <= IMAGES_MAX) {
+    images(card.nvdimm, 'chunk', (one) => {
+      images(host.part, 'chunk', (other) => visit(`command ${command}, image ${one}/${other}`))
+    })
+    return
+  }
+  // Too many: every strategy instead, on both memories, several times over.
+  CUT_STRATEGIES.forEach((strategy, s) => {
+    for (let round = 0; round < 4; round++) {
+      const seed = SEED + 1000 * command + 10 * s + round
+      const name = `command ${command}, ${strategy}, round ${round}, SEED=${SEED}`
+      sample(card.nvdimm, strategy, seed, () => {
+        sample(host.part, strategy, seed + 7, () => visit(name))
+      })
+    }
+  })
+}
+
+/** One image of a cut by that strategy; afterwards everything is as it was. */
+function sample(
+  part: Nvdimm,
+  strategy: (typeof CUT_STRATEGIES)[number],
+  seed: number,
+  visit: () => void,
+): void {
+  const { live, durable } = part
+  const before = [live.slice(), durable.slice()] as const
+  const stores = part.pendingStores.suspend()
+  part.pendingStores.resume(stores)
+  cut(part, { random: new Random(seed), strategy })
+  visit()
+  part.pendingStores.clear()
+  live.set(before[0])
+  durable.set(before[1])
+  part.pendingStores.resume(stores)
+}
