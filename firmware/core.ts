@@ -69,12 +69,13 @@ import {
   CNP,
   FLUSH,
   has,
+  type OpcodeMask,
   type OpcodeRow,
   PERSIST,
-  QUERY,
   RC_FLUSH,
   READ,
   RESPONSE,
+  SEND,
   WRITE,
 } from './wire/opcode.ts'
 import { checkPacket, type Packet } from './wire/packet.ts'
@@ -189,6 +190,9 @@ function request(
   return fault
 }
 
+/** What is acknowledged by a plain ACK. */
+const MESSAGE = (PERSIST | WRITE | SEND) as OpcodeMask
+
 function execute(
   state: State,
   qp: QueuePair,
@@ -198,15 +202,24 @@ function execute(
 ): Fault {
   if (row === null) return OPCODE
   const is = row.properties
+  if (has(is, MESSAGE)) return executeMessage(state, qp, packet, row, now)
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)
   if (has(is, FLUSH)) return receiveFlush(state, qp, packet, row)
   if (has(is, ATOMIC_WRITE)) return receiveAtomicWrite(state, qp, packet, row)
-  if (has(is, QUERY)) {
-    // What stands in front of it is durable, or refused, before it is answered.
-    settleBurst(state, qp)
-    return qp.state === STATE_OPEN ? receiveQuery(state, qp, packet, row) : QP_ERROR_STATE
-  }
+  // What stands in front of a query is durable, or refused, before it is answered.
+  settleBurst(state, qp)
+  return qp.state === STATE_OPEN ? receiveQuery(state, qp, packet, row) : QP_ERROR_STATE
+}
+
+function executeMessage(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const is = row.properties
   // Nothing is stored before what stands in front of it: an atomic, a FLUSH and its fence.
   if (qp.unanswered > 0) settleBurst(state, null)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
@@ -263,8 +276,8 @@ export function settle(state: State): number {
 
 /**
  * Lazy work, when no frame waits: clears lanes, gives up messages that stopped half-way (fault N8),
- * goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns as `settle`
- * does.
+ * goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns as
+ * `settle` does.
  */
 export function idle(state: State, now: number): number {
   clearLanes(state.commit)

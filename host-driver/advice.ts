@@ -33,6 +33,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   REGIONS_FULL: 'Use a region that is there.',
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
   QUEUE_PAIRS_FULL: 'Close connections that are not needed any more.',
+  SERVICES_FULL: 'Withdraw a port that nobody needs any more.',
+  // connecting to a port
+  UNSERVED_CONNECTION: 'See the reason; a region is offered on a port by dpu.publish().',
+  STALE_CONNECTION: 'Try again: the connection of before is over now.',
   // transport
   REM_INV_REQ_ERR: 'The DPU does not serve such a request; are driver and firmware of one version?',
   REM_ACCESS_ERR: 'The key, the rights or the range were refused; open the region anew.',

@@ -242,7 +242,9 @@ export class PortConnection {
     const what = `connect to port ${this.options.port}: reason ${reason}`
     const said = `${what} (${REASONS[reason] ?? 'unknown'})`
     const code = reason === cm.REJECT_CONSUMER ? rejection.privateData[0]! : 0
-    return new RefusedError(code === 0 ? 'UNSERVED_CONNECTION' : faultOfNumber(code), reason, said)
+    if (code !== 0) return new RefusedError(faultOfNumber(code), reason, said)
+    const fault = reason === cm.REJECT_STALE ? 'STALE_CONNECTION' : 'UNSERVED_CONNECTION'
+    return new RefusedError(fault, reason, said)
   }
 
   private schedule(): void {

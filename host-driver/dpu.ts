@@ -142,8 +142,8 @@ export class Dpu {
 
   /**
    * Asks whether an operation of this client is durable, whatever connection it came over (D-6,
-   * G2-3). `upTo` is set where the DPU knows that every operation up to it is. That it knows nothing
-   * of an operation is no proof of the contrary.
+   * G2-3). `upTo` is set where the DPU knows that every operation up to it is. That it knows
+   * nothing of an operation is no proof of the contrary.
    */
   query(operationId: bigint): Promise<{ durable: boolean; upTo: bigint | null }> {
     this.check()

@@ -32,6 +32,8 @@ export interface PartStatus {
   readonly lanesActive: number
   readonly recordsScanned: number
   readonly recordsRepaired: number
+  /** Operations of which the last recovery found that they are durable (D-6). */
+  readonly operationsRecovered: number
 }
 
 export interface RegionInfo {
@@ -108,6 +110,7 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     lanesActive: u32(body, mad.PART_LANES_ACTIVE),
     recordsScanned: u32(body, mad.PART_SCANNED),
     recordsRepaired: u32(body, mad.PART_REPAIRED),
+    operationsRecovered: u32(body, mad.PART_OPERATIONS),
   }
 }
 

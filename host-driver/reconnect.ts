@@ -253,5 +253,7 @@ function isPassing(error: unknown): boolean {
   if (error instanceof TransportError) {
     return error.status !== 'REM_ACCESS_ERR' && error.status !== 'REM_INV_REQ_ERR'
   }
+  // The DPU behind the DPU may be on its way up, too.
+  if (error instanceof RefusedError) return error.fault === 'ATTACH_FAILED'
   return error instanceof PerdureError && error.code === 'PERDURE_UNREACHABLE'
 }

@@ -141,9 +141,9 @@ export class Region {
 
   /**
    * Stores `bytes` as record `slot` by a plain WRITE, as a client would that knows nothing of this
-   * driver (source 2's form B, P2-5): crash-atomic and in every copy alike, but without an operation
-   * id. It resolves when every copy is durable; after a broken connection nobody knows whether it
-   * is (EffectUnknown), and nothing is sent again.
+   * driver (source 2's form B, P2-5): crash-atomic, in every copy alike, without an operation id. It
+   * resolves when every copy is durable. After a broken connection nobody knows whether it is
+   * (EffectUnknown), and nothing is sent again.
    */
   async write(slot: number, bytes: Uint8Array): Promise<Completion> {
     this.checkOpen()

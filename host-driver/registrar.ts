@@ -6,9 +6,9 @@
  *   CPU    loads each of them and takes the time: it was in the cache, or it was not
  *
  * What always holds:
- * - Nothing is believed that was not measured in this power-on. Each line is measured several times,
- *   its median counts, and all lines of a kind must agree: what does not is `unknown`, and the card
- *   refuses to write there.
+ * - Nothing is believed that was not measured in this power-on. Each line is measured several
+ *   times, its median counts, and all lines of a kind must agree: what does not is `unknown`, and
+ *   the card refuses to write there.
  * - The measure itself is checked first: unless hits and misses can be told apart, nothing can.
  * - An operator may ask for a placement; the probe decides. Asked for another one, it is refused.
  */
@@ -136,8 +136,8 @@ function decide(
 
 /**
  * Probes, and tells the card what was seen. Where it is nothing certain, the card is told so, and
- * PlacementRefused is thrown; likewise where `wish` is another placement. Also throws what `control`
- * throws: PLACEMENT_UNKNOWN, if the card does not believe it.
+ * PlacementRefused is thrown; likewise where `wish` is another placement. Also throws what
+ * `control` throws: PLACEMENT_UNKNOWN, if the card does not believe it.
  */
 export async function probePlacement(
   cpu: HostCpu,

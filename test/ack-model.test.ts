@@ -7,7 +7,7 @@
  * played against the same schedules, by the product's own requester, and by its own core.
  */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { type Findings, type Model, walk, walkUnbounded } from './support/ack-model.ts'
 import { CardResponder } from './support/ack-model-card.ts'
 import {
@@ -19,6 +19,9 @@ import {
   SourceClient,
 } from './support/ack-model-client.ts'
 import { LateResponder } from './support/ack-model-responder.ts'
+
+// Millions of states in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 600_000 })
 
 const PLAN: Plan = { firstPsn: 0x64, packets: [1, 1] }
 
@@ -60,7 +63,7 @@ function expectSound(name: string, found: Findings): void {
   expect(found).toMatchObject({ falseDurability: 0, stuck: 0, unsure: 0, disorder: 0 })
 }
 
-describe('the rule of source 2: the first ACK of a PSN says received, the second one durable', () => {
+describe('source 2: the first ACK of a PSN says received, the second one durable', () => {
   test('G2-1, P2-26: one doubled ACK is false durability', () => {
     const found = walk(source(PLAN), 4)
     tell('source 2, up to 4 faults', found)
@@ -136,7 +139,7 @@ describe('our rule: an ACK says what it is, and names the operation', () => {
     })
   }
 
-  test('P2-27, P2-28: received before durable; and the persistence of one overlaps the next', () => {
+  test('P2-27, P2-28: received before durable; persistence of one overlaps the next', () => {
     const found = walkUnbounded(ours(PLAN))
     expect(found.disorder).toBe(0)
     // Both received and none durable; the second durable before the first.

@@ -50,14 +50,14 @@ describe.each(SIZES)('a record of %i bytes, alone', (bytes) => {
     expect(dual.messageBytes).toBeGreaterThan(1.7 * costs.get(WRITE_PERSIST)!.messageBytes)
   })
 
-  test('P2-5: on a region registered write-persist a WRITE is durable when it is acknowledged', () => {
+  test('P2-5: registered write-persist, a WRITE is durable when it is acknowledged', () => {
     const cost = costs.get('WRITE, ACK withheld')!
     expect(cost).toMatchObject({ messages: 2, roundTrips: 1, hostRequests: 1, fences: 1 })
   })
 })
 
 describe.each(SIZES)('records of %i bytes, 32 in flight', (bytes) => {
-  test('write-persist shares fences and acknowledgements, and needs the fewest requests', async () => {
+  test('write-persist shares fences and answers, and needs the fewest requests', async () => {
     const costs = await costsOf(bytes, 32)
     const own = costs.get(WRITE_PERSIST)!
     expect(own.messages).toBeLessThan(1.5)

@@ -30,6 +30,7 @@ import { blankCapability, readCapability } from '../firmware/wire/capability.ts'
 import * as cm from '../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../firmware/wire/management.ts'
 import { FACTS } from './support/card.ts'
+import { CLIENT, idsFrame, reqFrame } from './support/cm.ts'
 import { isRoce } from './support/frames.ts'
 
 const PORT = 7471
@@ -93,7 +94,7 @@ type Fate = 'deliver' | 'lose' | 'double'
 
 /** Two cores on a wire that does to each frame what it is told. */
 class Network {
-  readonly a: Core = new Core(10)
+  readonly a: Core
   readonly b: Core = new Core(11)
   readonly events: (number | 'connected')[] = []
   /** What went over the wire, each frame once. */
@@ -101,8 +102,10 @@ class Network {
   nowUs = 100
   private readonly fate: (index: number) => Fate
 
-  constructor(fate: (index: number) => Fate = () => 'deliver') {
+  /** The address of core `a` ends in `last`. */
+  constructor(fate: (index: number) => Fate = () => 'deliver', last = 10) {
     this.fate = fate
+    this.a = new Core(last)
     this.b.serve()
   }
 
@@ -303,5 +306,38 @@ describe('a DPU that connects to a DPU', () => {
     expect(links.filter((link) => link !== null)).toHaveLength(8)
     expect(network.a.queuePairs()).toHaveLength(8)
     expect(network.a.queuePairs().length).toBeLessThan(QUEUE_PAIRS)
+  })
+
+  test('an address that was found frees its place: links follow one another without end', () => {
+    const network = new Network()
+    for (let i = 0; i < 12; i++) {
+      const link = network.connect()
+      network.pass(100_000)
+      network.close(link)
+      network.pass(100_000)
+    }
+    expect(network.events).toEqual(
+      Array.from({ length: 12 }, () => ['connected', EVENT_CLOSED]).flat(),
+    )
+  })
+
+  test('a link is not dismissed for its silence when clients fill all places', () => {
+    const network = new Network(() => 'deliver', 2)
+    network.a.serve()
+    const link = network.connect()
+    network.pass(100_000)
+    const { qp } = link.connection
+    for (let i = 1; i < QUEUE_PAIRS; i++) {
+      const client = { ...CLIENT, localId: i, qpn: 0x1000 + i }
+      network.a.take(reqFrame(client), network.nowUs)
+      const { localId } = network.a.state.connections.places.find((one) => one.remoteId === i)!
+      network.a.take(idsFrame(client, cm.CM_RTU, localId), network.nowUs)
+    }
+    network.nowUs += 100e6
+    network.a.out.length = 0
+    network.a.take(reqFrame(CLIENT), network.nowUs)
+    const said = network.a.out.map(nameOf)
+    expect(said).toEqual(['DREQ', 'REJ'])
+    expect(qp!.state).toBe(STATE_OPEN)
   })
 })

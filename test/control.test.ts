@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS, REGIONS } from '../firmware/limits.ts'
-import { FORMAT_VERSION } from '../firmware/memory/superblock.ts'
+import { DATA_AT, FORMAT_VERSION } from '../firmware/memory/superblock.ts'
 import { putU16, putU32, u16, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -150,7 +150,7 @@ describe('the datagram', () => {
   test('every attribute is refused with the wrong method, and every number that is none', () => {
     const card = formatted()
     const attributes = Object.entries(mad).filter(([name]) => name.startsWith('ATTRIBUTE_'))
-    expect(attributes.length).toBe(11)
+    expect(attributes.length).toBe(17)
     const numbers = attributes.map(([, value]) => value as number)
     for (const attribute of [...numbers, 0, 1, 0x15, 0x7fff, 0xffff]) {
       for (const method of [0, 1, 2, 3, 0x81, 0x82, 0xff]) {
@@ -321,13 +321,14 @@ describe('regions', () => {
   })
 
   test('more than there is room for is refused, to the byte', () => {
-    const room = (1 << 18) - 3 * 4096
+    const room = (1 << 18) - DATA_AT
+    const slots = 32 * Math.floor(room / 4096 / 2)
     for (const [shape, fits] of [
       [{ kind: mad.KIND_BYTES, length: room }, true],
       [{ kind: mad.KIND_BYTES, length: room + 1 }, false],
       [{ slots: 2 ** 31 - 1, capacity: 65536, copies: 4 }, false],
-      [{ slots: 30 * 32, capacity: 64 }, true],
-      [{ slots: 30 * 32 + 1, capacity: 64 }, false],
+      [{ slots, capacity: 64 }, true],
+      [{ slots: slots + 1, capacity: 64 }, false],
     ] as const) {
       const card = formatted()
       expect(card.tryProvision(shape).fault).toBe(fits ? 'PASS' : 'NO_SPACE')
@@ -380,10 +381,10 @@ describe('regions', () => {
   test('a region that the medium did not take is not there, and its room is free again', () => {
     const card = formatted()
     card.provision({ name: 'first' })
-    card.nvdimm.refuseWrites((5 * 4096) / 64)
+    card.nvdimm.refuseWrites((DATA_AT + 2 * 4096) / 64)
     expect(card.tryProvision({ name: 'second' }).fault).toBe('MEDIA')
     expect(card.manage(METHOD_GET, mad.ATTRIBUTE_OPEN, named('second')).fault).toBe('NO_REGION')
-    card.nvdimm.refuseWrites((5 * 4096) / 64, false)
+    card.nvdimm.refuseWrites((DATA_AT + 2 * 4096) / 64, false)
     expect(card.provision({ name: 'third' }).id).toBe(2)
   })
 })

@@ -96,7 +96,7 @@ describe('a dual write', () => {
     expect((await read(b)).record).toMatchObject({ data: data(3), sequence: 3n })
   })
 
-  test('P1-24: does not overwrite a pair of which no copy is valid, unless it is told how', async () => {
+  test('P1-24: does not overwrite a pair without a valid copy, unless told to', async () => {
     const b = bench()
     await write(b, 1)
     for (const at of [A, B]) flip(b, at + 100)

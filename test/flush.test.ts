@@ -140,7 +140,7 @@ describe('FLUSH', () => {
     expect(one.card.serve(flushFrame(qp, bytes.rkey))).toEqual([])
   })
 
-  test('at the end of the region, and of the whole region wherever the range lies, is served', () => {
+  test('at the end of the region, and of all of it wherever the range lies, is served', () => {
     for (const options of [
       { vaLow: BYTES_LENGTH - 8 },
       { vaLow: BYTES_LENGTH, length: 0 },
@@ -313,7 +313,7 @@ describe('chains in one burst', () => {
     }
   })
 
-  test('log, FLUSH, ATOMIC WRITE of the pointer, FLUSH: the pointer never points at nothing', () => {
+  test('log, FLUSH, ATOMIC WRITE of the pointer, FLUSH: it never points at nothing', () => {
     const one = bytesCard()
     const { qp, bytes } = one
     const frames = [

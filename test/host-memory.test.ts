@@ -99,7 +99,7 @@ describe('what a cut leaves of a DMA write', () => {
     }
   })
 
-  test('P2-12, P2-14: a read behind it makes it durable where it goes past the cache, only there', () => {
+  test('P2-12, P2-14: a read behind it makes it durable, if it goes past the cache', () => {
     for (const [platform, write, left] of [
       [DDIO_OFF, WRITE, 64],
       [DDIO_OFF, WRITE_NS, 64],

@@ -562,7 +562,7 @@ test('COMPARE_SWAP stores only over the word that it names, and tells the origin
   }
 })
 
-test('an atomic starts the write-back of its word: a fence makes it durable, and nothing less', () => {
+test('an atomic starts the write-back of its word, and a fence makes it durable', () => {
   for (const op of [FETCH_ADD, COMPARE_SWAP]) {
     const { c } = operate(op, 5n, 0n, 0n, N + 64)
     expect([c.nvdimm.live[64], c.nvdimm.durable[64]]).toEqual([5, 0])
@@ -572,7 +572,7 @@ test('an atomic starts the write-back of its word: a fence makes it durable, and
   }
 })
 
-test('an atomic on a line with a media error, or one that takes nothing, tells and changes nothing', () => {
+test('an atomic on a bad line tells and changes nothing', () => {
   for (const hurt of ['poison', 'refuseWrites'] as const) {
     const c = card()
     c.packets[P + 7] = 1

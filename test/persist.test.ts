@@ -19,6 +19,7 @@ import {
   TO,
   TRANSMIT,
 } from '../firmware/hal.ts'
+import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
@@ -35,7 +36,7 @@ import {
   type TestRegion,
 } from './support/card.ts'
 import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
-import { placed, restarted, tellAgent } from './support/placed.ts'
+import { believe, placed, restarted, tellAgent } from './support/placed.ts'
 import {
   carriedFrames,
   contentOf,
@@ -628,6 +629,11 @@ describe('refusals are typed (X-7)', () => {
       const one = { card, region: card.open(), qp: card.connect() }
       return served(one, only(one, {}))
     },
+    PLACEMENT_WRONG: () => {
+      const one = placed()
+      believe(one.card, PLACEMENT_THROUGH)
+      return served(one, only(one, {}))
+    },
     NO_AGENT: () => {
       const one = placed(DDIO_ON)
       tellAgent(one.card, mad.AGENT_DETACH)
@@ -880,7 +886,7 @@ describe('receipts', () => {
       const reads = Array.from({ length: packets }, (_, i) => `READ ${i + 1}`)
       if (packets === 1) reads[0] += ' only'
       const last = `PERSIST_ACK ${packets + 1}`
-      expect(said).toEqual(['ACK 0', 'PERSIST_ACK 0', ...reads, `ACK ${packets + 1}`, last])
+      expect(said).toEqual(['PERSIST_ACK 0', ...reads, `ACK ${packets + 1}`, last])
     },
   )
 })

@@ -1,6 +1,6 @@
 /**
- * Placement bypass: records in the host's memory, past its caches, durable by a DMA read of one byte
- * behind the writes (source 2, flow 1; S901 to S909).
+ * Placement bypass: records in the host's memory, past its caches, durable by a DMA read of one
+ * byte behind the writes (source 2, flow 1; S901 to S909).
  */
 
 import { describe, expect, test, vi } from 'vitest'
@@ -96,7 +96,7 @@ describe('a record in the host’s memory', () => {
     expect(card.nvdimm.durable.slice(8192, 12288)).not.toEqual(lanes)
   })
 
-  test('P2-13, P2-14: one byte is read behind the writes of each stage, and behind its fence', () => {
+  test('P2-13, P2-14: one byte is read behind the writes and the fence of each stage', () => {
     for (const copies of [2, 3, 4]) {
       const { card, region, qp } = placed(DDIO_OFF, { copies })
       const frames = persistFrames(qp, region, 0, dataOf(64, 1), { wait: copies })
@@ -127,7 +127,7 @@ describe('a record in the host’s memory', () => {
     }
   })
 
-  test('P2-15: the PERSIST_ACK says that a read made it durable; a local record says otherwise', () => {
+  test('P2-15: the PERSIST_ACK says that a read made it durable; of a local record, not', () => {
     const { card, region, qp } = placed()
     const local = card.provision({ name: 'local' })
     const frames = [

@@ -89,7 +89,7 @@ for (const [platform, mechanism] of [
 ] as const) {
   const name = `${NAMES.get(platform)}${platform === NO_SNOOP_HONOURED ? ' by no-snoop' : ''}`
 
-  test(`P2-12, P2-15, P2-24: ${name}: records are received, durable, and there after a cut`, async () => {
+  test(`P2-12, P2-15, P2-24: ${name}: records are durable, and there after a cut`, async () => {
     const { local, dpu, region } = await bench(platform)
     expect((await dpu.regions())[0]).toMatchObject({ placement: NAMES.get(platform) })
     const writes = [0, 1, 2, 3, 0].map((slot, i) => region.persist(slot, record(1000, i)))
@@ -109,7 +109,7 @@ for (const [platform, mechanism] of [
     }
   })
 
-  test(`P2-12: ${name}: after a restart writes are refused until the registrar has probed`, async () => {
+  test(`P2-12: ${name}: after a restart writes are refused until it is probed`, async () => {
     const { local, dpu, region } = await bench(platform)
     await region.persist(0, record(100, 1)).persisted
     await restart(local)
@@ -139,7 +139,7 @@ test('P2-27: through: many records are under way at once, and each is acknowledg
   }
 })
 
-test('G2-5: through: with the agent gone, the driver says that the outcome is unknown', async () => {
+test('G2-5: through: with the agent gone, the outcome of a write is unknown', async () => {
   const { local, dpu, region } = await bench(DDIO_ON)
   await region.persist(0, record(100, 1)).persisted
   local.hostSide!.onRequest = null

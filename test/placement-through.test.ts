@@ -108,7 +108,7 @@ describe('a record through the host’s caches', () => {
     expect(acks(card.serve(...frames)).map((ack) => ack.mechanism)).toEqual([MECHANISM_CPU_FLUSH])
   })
 
-  test('P2-17, P2-18, P2-19, P2-20: the agent is told PSN, operation and place, copy by copy', () => {
+  test('P2-17, P2-18, P2-19, P2-20: the agent is told PSN, operation and place', () => {
     const made = placed(DDIO_ON, { copies: 3 })
     const { card, host, region, qp, agent } = made
     const told: unknown[] = []
@@ -122,7 +122,7 @@ describe('a record through the host’s caches', () => {
     expect(told).toEqual(new Array(3).fill([psn, 77n, true, 128]))
   })
 
-  test('P2-27: the next request is taken before the first is durable, and answers come as they may', () => {
+  test('P2-27: the next request is taken before the first is durable', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     const psns: number[] = []

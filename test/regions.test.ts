@@ -251,7 +251,7 @@ describe('rights and domains on the wire (N15)', () => {
     ])
     expect(said).toEqual([
       ['done', 'RIGHTS'],
-      ['RIGHTS', 'done'],
+      ['done', 'done'],
       ['done', 'done'],
     ])
   })

@@ -133,7 +133,7 @@ describe('one-sided requests', () => {
     ])
   })
 
-  test('X-7: what the target refuses is a TransportError, and what was behind it had no effect', async () => {
+  test('X-7: a refusal is a TransportError, and what is behind it had no effect', async () => {
     const { memory, target, port } = bench()
     const beyond = new RemoteMemory(
       port,
@@ -410,6 +410,13 @@ describe('what the peer sends to us', () => {
     expect(said.map(({ syndrome }) => syndrome)).toEqual([0x61])
     for (const i of [0, 1, 5]) hear(FIRST + i, op.RC_SEND_ONLY)
     expect(said.length).toBe(1)
+  })
+
+  test('a congestion notification narrows the window, and is not answered', () => {
+    const { hear, said, queuePair } = receiver()
+    hear(0, op.CNP, { payload: new Uint8Array(16) }, false)
+    expect(queuePair.counts).toMatchObject({ congestions: 1, windowCuts: 1, ghosts: 0 })
+    expect(said).toEqual([])
   })
 
   test('half a message of a broken connection gives its entry back', async () => {

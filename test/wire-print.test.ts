@@ -17,6 +17,7 @@ import {
 import {
   OPCODES,
   PERSIST_ACK,
+  PERSIST_QUERY,
   RC_ACKNOWLEDGE,
   RC_COMPARE_SWAP,
   RC_FLUSH,
@@ -156,6 +157,23 @@ describe('a packet', () => {
     },
     'UD SEND Only qp 0x31 psn 0 from 0x1 256 B response OPEN modifier 2 refused: NO_REGION ' +
       'transaction 0x100000000',
+  )
+
+  printed(
+    'PERSIST_QUERY',
+    { bth: { opcode: PERSIST_QUERY, destQp: 0x11, psn: 3 }, pqeth: { operationLow: 7 } },
+    'PERSIST_QUERY qp 0x11 psn 3 op 7',
+  )
+
+  printed(
+    'a PERSIST_ACK that answers a query',
+    {
+      bth: { opcode: PERSIST_ACK, destQp: 0x21, psn: 3 },
+      aeth: { msn: 1 },
+      paeth: { ...{ firstPsn: 3, lastPsn: 3, operationLow: 7, status: 2 }, query: true },
+    },
+    'PERSIST_ACK qp 0x21 psn 3 ACK msn 1 not known to be durable 3-3 op 7 records 0 copies 0 ' +
+      'incarnation 0 answers a query',
   )
 
   printed('a reserved opcode', { bth: { opcode: 0x15 } }, 'reserved opcode 0x15 qp 0x0 psn 0')

@@ -72,6 +72,7 @@ import {
   readPaeth,
   writePaeth,
 } from '../firmware/wire/persist-ack.ts'
+import { blankPqeth, PQETH_BYTES, readPqeth, writePqeth } from '../firmware/wire/persist-query.ts'
 import { blankReth, RETH_BYTES, readReth, writeReth } from '../firmware/wire/reth.ts'
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../firmware/wire/udp.ts'
 import { hex, hexOf, unwritten } from './support/frames.ts'
@@ -524,6 +525,37 @@ describe('the headers of WRITE_PERSIST', () => {
     04 03 fffe          four copies, by the CPU, records
     `,
   )
+})
+
+describe('the header of PERSIST_QUERY', () => {
+  header(
+    'PQETH',
+    PQETH_BYTES,
+    blankPqeth,
+    readPqeth,
+    writePqeth,
+    { ...blankPqeth(), operationHigh: 0x80000001, operationLow: 0xfffffffe },
+    `
+    13 00 0000   version 1, 3 words; nothing else
+    80000001     operation id, high
+    fffffffe     operation id, low
+    `,
+  )
+
+  test('every reserved bit shows', () => {
+    const reserved = (at: number, bits: number): number => {
+      const bytes = new Uint8Array(PQETH_BYTES)
+      writePqeth(bytes, 0, blankPqeth())
+      bytes[at] = bits
+      const pqeth = blankPqeth()
+      readPqeth(pqeth, bytes, 0)
+      return pqeth.reserved
+    }
+    for (const at of [1, 2, 3]) {
+      for (let bit = 0; bit < 8; bit++) expect(reserved(at, 1 << bit)).not.toBe(0)
+    }
+    for (let at = 4; at < PQETH_BYTES; at++) expect(reserved(at, 0xff)).toBe(0)
+  })
 })
 
 describe('the control call', () => {

@@ -1,6 +1,6 @@
 /**
- * Regions registered write-persist, and records written by plain WRITE: source 2's form B beside its
- * form A (P2-4, P2-5, P2-9, P2-11, D-9, G2-4).
+ * Regions registered write-persist, and records written by plain WRITE: source 2's form B beside
+ * its form A (P2-4, P2-5, P2-9, P2-11, D-9, G2-4).
  */
 
 import { describe, expect, test } from 'vitest'
@@ -147,7 +147,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
     }
   })
 
-  test('a duplicate in the same burst earns nothing before, one in the next is acknowledged', () => {
+  test('a duplicate in the same burst earns nothing, one in the next an ACK', () => {
     const one = bytesCard()
     const base = one.qp.psn
     const data = dataOf(64, 5)
@@ -237,7 +237,7 @@ describe('P2-4, form A: WRITE_PERSIST into plain bytes', () => {
     expect(one.card.machine.statistics.fences - fences).toBe(1)
   })
 
-  test('P2-11: into a region that is not registered so it is refused by 0x62, nothing written', () => {
+  test('P2-11: into a region that is not registered so it draws 0x62, nothing written', () => {
     const one = bytesCard()
     const before = contentsOf(one)
     const sent = one.card.serve(...placedFrames(one.qp, one.bytes, 0, dataOf(64, 1)))
@@ -347,7 +347,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     expect(card.machine.statistics.fences - fences).toBe(4)
   })
 
-  test('is refused by 0x62 where there is no such slot or capacity, and by 0x61 where it is cut', () => {
+  test('is refused by 0x62 where it does not fit, and by 0x61 where it is cut', () => {
     const cases = [
       { vaHigh: RECORD_SLOTS, vaLow: 0, length: 8, code: NAK_ACCESS },
       { vaHigh: 0, vaLow: 0, length: RECORD_BYTES + 1, code: NAK_ACCESS },

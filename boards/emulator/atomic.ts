@@ -13,8 +13,8 @@ export const ATOMIC_BYTES = 8
 export const OPERAND_BYTES = 16
 
 /**
- * Puts the new word into `into`, low half first. `low` and `high` are the original, `operands` looks
- * at packet memory. False if the word stays what it is: the comparison failed.
+ * Puts the new word into `into`, low half first. `low` and `high` are the original, `operands`
+ * looks at packet memory. False if the word stays what it is: the comparison failed.
  */
 export function atomicResult(
   op: number,

@@ -121,7 +121,7 @@ export interface Commit {
   readonly retiredLanes: Uint8Array
   /** Per retired lane the intent that it holds against older copies of its record, or null. */
   readonly held: (Intent | null)[]
-  /** A group's lanes, the first BURST_FRAMES, that are not retired: no group may have more records. */
+  /** Lanes of groups, the first BURST_FRAMES, that are not retired: no group may have more. */
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault

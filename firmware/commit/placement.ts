@@ -6,11 +6,11 @@
  *   through   they go into the last-level cache: the host's CPU has to write it back
  *
  * What always holds:
- * - Until the host's CPU has shown, in this power-on, which way the writes of this card take, nothing
- *   is written to a region there. It shows it by the number that the probe left in its memory, so
- *   only who sees that memory can.
- * - A region whose placement is not the one that was shown is read, and not written: a platform that
- *   was set otherwise meanwhile loses no acknowledged record (fault H6).
+ * - Until the host's CPU has shown, in this power-on, which way the writes of this card take,
+ *   nothing is written to a region there. It shows it by the number that the probe left in its
+ *   memory, so only who sees that memory can.
+ * - A region whose placement is not the one that was shown is read, and not written: a platform
+ *   that was set otherwise meanwhile loses no acknowledged record (fault H6).
  */
 
 import { append, type CommandList, run } from '../command-list.ts'

@@ -124,7 +124,7 @@ export interface Recovery {
   lanesUnread: boolean
   /** Lanes that must not be cleared: 1. */
   readonly keptLanes: Uint8Array
-  /** Per lane the record that the host's CPU must write back before the lane is cleared, or null. */
+  /** Per lane the record that the host's CPU must write back before it is cleared, or null. */
   readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]

@@ -142,7 +142,9 @@ const ATTACHMENTS = {
   },
   ended(state: State, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
-    if (place >= 0) end(state, place, ATTACH_FAILED)
+    if (place < 0) return
+    const was = state.relays.relays[place]!.qp !== null
+    end(state, place, was ? PASS : ATTACH_FAILED)
   },
 }
 

@@ -51,7 +51,7 @@ import {
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
 import { markUnflushed, resumeLane } from '../serve/through.ts'
 import { isArmed, random32, type State } from '../state.ts'
-import { formatSlots } from './provision.ts'
+import { formatSlots } from './format-slots.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12

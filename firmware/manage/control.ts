@@ -235,6 +235,7 @@ function status(call: Call): Fault {
   putU32(bytes, to + mad.PART_LANES_ACTIVE, report.lanesActive)
   putU32(bytes, to + mad.PART_SCANNED, report.scanned)
   putU32(bytes, to + mad.PART_REPAIRED, report.repaired)
+  putU32(bytes, to + mad.PART_OPERATIONS, report.operations)
   return PASS
 }
 

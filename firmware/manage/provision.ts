@@ -4,14 +4,11 @@
  * What always holds:
  * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
  *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the
- *   part as it was.
- * - The initial record is empty, or, where records have a fixed length, all zeros.
+ *   part as it was. One through the host's caches joins it as forming, is formatted anew at every
+ *   start, and takes no record before the host's CPU has written it back.
  */
 
-import { checkCode, copyClean, fence, resultOf, run } from '../command-list.ts'
-import { listFault } from '../commit/closed.ts'
 import { placeFault } from '../commit/placement.ts'
-import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
 import {
   type Fault,
   FLUSH,
@@ -22,15 +19,7 @@ import {
   REGIONS_FULL,
   REQUEST,
 } from '../fault.ts'
-import {
-  BURST_FRAMES,
-  COMMANDS_MAX,
-  COPIES_MAX,
-  COPIES_MIN,
-  LINE_BYTES,
-  RECORD_BYTES_MAX,
-  REGIONS,
-} from '../limits.ts'
+import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS } from '../limits.ts'
 import {
   FIXED_LENGTH,
   findRegionByName,
@@ -39,7 +28,6 @@ import {
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
   type Region,
-  slotAddress,
   strideOf,
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
@@ -55,12 +43,13 @@ import {
   setForming,
   writeSuperblock,
 } from '../memory/superblock.ts'
-import { KEY_BYTES, LANE_LINES_AT, SUPERBLOCK_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
+import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
 import { agentFault } from '../serve/flush-ring.ts'
 import { markUnflushed } from '../serve/through.ts'
 import { random32, type State } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { installRegion, nameOf } from './boot.ts'
+import { formatSlots } from './format-slots.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
 
@@ -73,6 +62,8 @@ function shapeFault(entry: RegionEntry): Fault {
   if (entry.name[0] === 0) return REQUEST
   if (entry.kind === KIND_BYTES) {
     if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
+    // The acknowledgement of a WRITE cannot wait for a host.
+    if (entry.flags !== 0 && entry.placement === PLACEMENT_THROUGH) return REQUEST
     return entry.areaBytes > 0 && entry.areaBytes <= 2 ** 47 ? PASS : REQUEST
   }
   if (entry.kind !== KIND_RECORDS || (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
@@ -144,64 +135,6 @@ function forget(state: State, index: number, firstFree: number): void {
   state.regions.places[index] = null
   state.regions.count = index
   dropLastEntry(state.superblock, firstFree)
-}
-
-/** Writes the initial record into slots [first, last), every copy. MEDIA if the part refuses. */
-export function formatSlots(state: State, region: Region, first: number, last: number): Fault {
-  const list = state.list
-  const fixed = (region.flags & FIXED_LENGTH) !== 0
-  const length = fixed ? region.capacity : 0
-  const perSlot = region.copies + 4 + Math.ceil(length / ZEROS_BYTES)
-  let scratch = 0
-  for (let slot = first; slot < last; slot++) {
-    if (list.count + perSlot > COMMANDS_MAX || scratch === BURST_FRAMES) {
-      const fault = runFormat(state)
-      if (fault !== PASS) return fault
-      scratch = 0
-    }
-    formatSlot(state, region, slot, length, LANE_LINES_AT + scratch * LINE_BYTES)
-    scratch += 1
-  }
-  fence(list)
-  return runFormat(state)
-}
-
-function runFormat(state: State): Fault {
-  const failed = run(state.list)
-  return failed < 0 ? PASS : listFault(resultOf(state.list, failed))
-}
-
-function formatSlot(
-  state: State,
-  region: Region,
-  slot: number,
-  length: number,
-  line: number,
-): void {
-  const list = state.list
-  const blank = {
-    slot,
-    length,
-    sequenceLow: 0,
-    sequenceHigh: 0,
-    clientLow: 0,
-    clientHigh: 0,
-    operationLow: 0,
-    operationHigh: 0,
-  }
-  writeSlotHeader(state.words, line, region, blank)
-  const to = slotAddress(region, 0, slot)
-  copyClean(list, line, to, SLOT_HEADER_BYTES, 0)
-  const bytes = imageBytes(length)
-  for (let at = SLOT_HEADER_BYTES; at < bytes; at += ZEROS_BYTES) {
-    copyClean(list, ZEROS_AT, to + at, Math.min(ZEROS_BYTES, bytes - at), 0)
-  }
-  // The code covers the data where it now lies; the line then goes out a second time with it.
-  checkCode(list, to + CHECKED_AT, line, SLOT_HEADER_BYTES - CHECKED_AT + length, region.keyAt)
-  copyClean(list, line, to, SLOT_HEADER_BYTES, 0)
-  for (let c = 1; c < region.copies; c++) {
-    copyClean(list, to, slotAddress(region, c, slot), bytes, 0)
-  }
 }
 
 /** A part that did not fence takes nothing more (D-13); one that refused a store goes on. */

@@ -9,8 +9,8 @@
  *   acknowledged or answered that did not happen.
  * - A fence that fails closes the part, and refuses every queue pair with a command behind it
  *   (fail closed, D-13).
- * - A refusal acknowledges what came before it, so before it leaves, stores whose acknowledgement is
- *   withheld are fenced; where that fails, the first of them is what is refused.
+ * - A refusal acknowledges what came before it, so before it leaves, stores whose acknowledgement
+ *   is withheld are fenced; where that fails, the first of them is what is refused.
  */
 
 import { copyClean, fence, resultOf, run } from '../command-list.ts'

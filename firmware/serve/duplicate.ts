@@ -5,8 +5,8 @@
  * - A duplicate changes no memory. A message is acknowledged as received; a record is acknowledged
  *   as durable again only if its PSN *and* its operation id are those remembered.
  * - A READ is answered again from what is there now, and only if it lies inside one that was
- *   accepted; an atomic from the original that was kept; FLUSH and ATOMIC WRITE because a request of
- *   that kind had that PSN: Linux repeats them without their address (wire-format 9.4).
+ *   accepted; an atomic from the original that was kept; FLUSH and ATOMIC WRITE because a request
+ *   of that kind had that PSN: Linux repeats them without their address (wire-format 9.4).
  * - What is answered again stands in line with what was accepted in this burst, so answers leave in
  *   the order of the requests; what still waits for its first answer is not answered twice.
  */
@@ -47,7 +47,7 @@ import { repeatQuery } from './query.ts'
 import { receiveRead } from './read.ts'
 import { answerRecord } from './receipt.ts'
 
-/** Answers it, or does not. DUPLICATE, or DUPLICATE_FORGOTTEN if nothing is known to answer with. */
+/** Answers it. DUPLICATE, or DUPLICATE_FORGOTTEN if nothing is known to answer it with. */
 export function receiveDuplicate(
   state: State,
   qp: QueuePair,

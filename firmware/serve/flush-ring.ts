@@ -62,8 +62,8 @@ export interface FlushRequest {
 }
 
 /**
- * The agent is there. It shows the number of the last probe, as only who sees the host's memory can.
- * Faults: PLACEMENT_UNKNOWN, PLACEMENT_WRONG.
+ * The agent is there. It shows the number of the last probe, as only who sees the host's memory
+ * can. Faults: PLACEMENT_UNKNOWN, PLACEMENT_WRONG.
  */
 export function attachAgent(state: State, numberHigh: number, numberLow: number): Fault {
   const { placement } = state

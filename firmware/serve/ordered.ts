@@ -4,8 +4,8 @@
  * atomics, FLUSH, ATOMIC WRITE, confirmations, persists into plain bytes.
  *
  * What always holds: a burst has at most one for each of its frames; those of a queue pair stand in
- * the order of its requests; while one waits whose response is its acknowledgement, `ackLimit` of its
- * queue pair is the PSN before the first of them.
+ * the order of its requests; while one waits whose response is its acknowledgement, `ackLimit` of
+ * its queue pair is the PSN before the first of them.
  */
 
 import type { Region } from '../memory/region.ts'

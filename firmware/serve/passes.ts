@@ -6,8 +6,8 @@
  * - What has to be durable before an operation is answered stands before a fence, and the answer
  *   behind it: FLUSH and every READ after the stores of its queue pair, and the answer of a store
  *   into a region registered write-persist (wire-format 6.4, 9.1, 9.2).
- * - An operation that stores (an atomic, ATOMIC WRITE) stands behind the fence of every FLUSH of its
- *   queue pair before it: the chain WRITE, FLUSH, ATOMIC WRITE needs no round trip.
+ * - An operation that stores (an atomic, ATOMIC WRITE) stands behind the fence of every FLUSH of
+ *   its queue pair before it: the chain WRITE, FLUSH, ATOMIC WRITE needs no round trip.
  * - The operations of all queue pairs go in passes with one fence between two: in a pass, a queue
  *   pair goes as far as it can without a fence.
  * - Responses of one queue pair leave in the order of its requests, and no acknowledgement

@@ -358,7 +358,7 @@ function copiesFault(state: State, message: PersistMessage, dataAt: number): Fau
   return PASS
 }
 
-/** Refuses the record by a status, or a plain WRITE of it; what was acknowledged before stays so. */
+/** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
 function refuse(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
   if (message.plain) {
     refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)

@@ -4,8 +4,8 @@
  * back (IBTA 9.4.1, 9.4.3; source 2, P2-17, P2-25).
  *
  * What always holds:
- * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR NAK,
- *   and nothing of them has happened (P2-25).
+ * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR
+ *   NAK, and nothing of them has happened (P2-25).
  * - An entry is free again when its message is over, or, where the sender asked to be told
  *   (solicited event), when the confirmation has left.
  * - A confirmation leaves when everything that the queue pair stored before is durable: it is an

@@ -1,7 +1,7 @@
 // hot path
 /**
- * A plain WRITE into a region of records: source 2's form B (P2-5, P2-9). The virtual address is the
- * slot above 32 zero bits, the length that of the whole record.
+ * A plain WRITE into a region of records: source 2's form B (P2-5, P2-9). The virtual address is
+ * the slot above 32 zero bits, the length that of the whole record.
  *
  * What always holds:
  * - It is a persist with all copies of its region and without an operation id: gathered, committed

@@ -8,8 +8,8 @@
  *
  * What always holds:
  * - Nothing is acknowledged as durable here but what DPU B acknowledged so, for the same operation,
- *   with its copies and its mechanism (X-1). A link that breaks leaves its records in doubt, and
- *   says so.
+ *   with its copies and its mechanism (X-1). A link that breaks breaks the queue pairs of the hosts
+ *   whose records it had: nobody here knows what became of them, and the hosts ask again.
  * - An operation keeps its client and its id on the way: the link speaks in the name of the client,
  *   so what it sends again is known to DPU B as the same (D-6).
  * - A record has a buffer from its acceptance to its end; where there is none its packet draws an
@@ -18,13 +18,14 @@
 
 import { copy } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { FAULTS, type Fault, IN_DOUBT, NOT_READY, PASS, RELAY_BROKEN, STAGING } from '../fault.ts'
+import { type Fault, NOT_DURABLE, NOT_READY, PASS, RELAY_BROKEN, STAGING } from '../fault.ts'
 import { REGIONS, RELAYS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { STAGING_AT } from '../memory-map.ts'
-import { count, type PersistMessage, type State } from '../state.ts'
+import type { PersistMessage, State } from '../state.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { type Request, room, WRITE_PERSIST } from '../transport/requester.ts'
+import { refuseQueuePair } from './burst.ts'
 import { findInitiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
 import { answerRecord, packCopies } from './receipt.ts'
 import { takeStaging } from './staging.ts'
@@ -149,17 +150,14 @@ const PASSENGERS: WorkOwner = {
     const passenger = state.relays.passengers[work.item]!
     passenger.done = true
     state.relays.arrived += 1
-    if (request.status === 'SUCCESS') {
-      passenger.status = 0
-      passenger.copies = packCopies(request.copies, request.mechanism)
-    } else {
-      passenger.status = request.status === 'GENERAL_ERR' ? request.refusal : IN_DOUBT_CODE
-      passenger.copies = packCopies(request.copies, request.mechanism)
-    }
+    const answered = request.status === 'SUCCESS' || request.status === 'GENERAL_ERR'
+    passenger.status = answered ? request.refusal : UNKNOWN
+    passenger.copies = packCopies(request.copies, request.mechanism)
   },
 }
 
-const IN_DOUBT_CODE = FAULTS[IN_DOUBT]!.code
+/** Status of a record of which DPU B has said nothing. */
+const UNKNOWN = -1
 
 /** Tells the hosts what became of their records, and frees the buffers. */
 export function serveRelays(state: State): void {
@@ -177,7 +175,10 @@ export function serveRelays(state: State): void {
 function tell(state: State, passenger: Passenger, qp: QueuePair): void {
   if (qp.state !== STATE_OPEN || state.queuePairs.places[qp.index] !== qp) return
   const { psn, operationHigh, operationLow, status, copies } = passenger
-  if (status === IN_DOUBT_CODE) count(state, IN_DOUBT)
+  if (status === UNKNOWN) {
+    refuseQueuePair(state, qp, psn, NOT_DURABLE)
+    return
+  }
   remember(qp, psn, operationHigh, operationLow, status, copies)
   if (status === 0 && !passenger.wantsAck) return
   answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)

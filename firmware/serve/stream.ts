@@ -5,10 +5,10 @@
  * What always holds:
  * - In a turn one queue pair sends READ_PACKETS packets; the queue pairs take turns, so a long READ
  *   keeps nobody waiting for longer than that.
- * - Until it is answered, no further request of its queue pair is taken: they are dropped as if they
- *   were lost, and when the READ is done a NAK (0x60) asks for them.
- * - The key is looked at again in every turn, and the bytes are delivered once before they are sent:
- *   what cannot be is refused at the PSN of the first packet that is missing.
+ * - Until it is answered, no further request of its queue pair is taken: they are dropped as if
+ *   they were lost, and when the READ is done a NAK (0x60) asks for them.
+ * - The key is looked at again in every turn, and its bytes are delivered once before they are
+ *   sent: a turn that cannot be is refused at the PSN of its first packet.
  * - A duplicate of a part of it begins anew from there: the peer lost what came behind.
  */
 

@@ -7,16 +7,16 @@
  *   FIRST     intent, phase A ▸fence▸ `new` into copy A, and the agent is asked to write it back
  *   FURTHER   phase B ▸fence▸ level 1 is acknowledged; `new` into copy B, and the agent is asked;
  *             and so on; behind each bell the next level is acknowledged (P2-24)
- *   REPAIR    what recovery made of a record may be in the host's cache: the agent is asked, copy by
- *             copy, and only then the lane is cleared
+ *   REPAIR    what recovery made of a record may be in the host's cache: the agent is asked, copy
+ *             by copy, and only then the lane is cleared
  *   FORM      likewise for a whole region that was formatted or scanned
  *
  * What always holds:
  * - A PERSIST_ACK leaves behind the agent's bell for the copies that it speaks of, and behind the
- *   fence of the phase that speaks for them. Without an agent there is none: what has touched a slot
- *   is told to be in doubt after a bounded time, what has not is refused (G2-5).
- * - Nobody waits for it: the next request is taken meanwhile, and answers come in the order in which
- *   records become durable (P2-27).
+ *   fence of the phase that speaks for them. Without an agent there is none: what has touched a
+ *   slot is told to be in doubt after a bounded time, what has not is refused (G2-5).
+ * - Nobody waits for it: the next request is taken meanwhile, and answers come in the order in
+ *   which records become durable (P2-27).
  * - One record has one job at a time; each job has its lane, and keeps it until its last bell.
  * - A first copy whose bell has not rung is shown to no reader.
  */
@@ -223,7 +223,7 @@ export function isWriting(state: State, region: Region, slot: number): boolean {
   return false
 }
 
-/** Goes on with every job as far as it can. Returns the µs until it wants to be called; 0 never. */
+/** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
 export function serveThrough(state: State): number {
   const { through } = state
   readBell(state)
@@ -485,12 +485,12 @@ function formRegions(state: State): void {
   }
 }
 
-/** What was stored into the region may be in the host's cache: it takes no records until flushed. */
+/** What was stored there may be in the host's cache: the region takes no record until flushed. */
 export function markUnflushed(state: State, region: Region): void {
   if (region.placement === PLACEMENT_THROUGH) state.through.unflushed[region.index] = 1
 }
 
-/** At the start: the lane of the record stays until the agent has written back what was repaired. */
+/** At the start: the lane of the record stays until the agent has written back the repair. */
 export function resumeLane(state: State, lane: number, region: Region, slot: number): void {
   const job = state.through.jobs[lane - BURST_FRAMES]!
   job.item.region = region

@@ -8,8 +8,8 @@
  * - Into a region of bytes it is placed as it comes, packet by packet, and its write-back started.
  *   Nothing is promised of durability: the acknowledgement of a WRITE means received (wire-format
  *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
- * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it is
- *   acknowledged when all are durable, and refused where that cannot be.
+ * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it
+ *   is acknowledged when all are durable, and refused where that cannot be.
  */
 
 import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'

@@ -3,13 +3,14 @@
  * Answers: the frames that the responder sends, composed in the transmit places.
  *
  * What always holds: a frame is complete but for its ICRC before its TRANSMIT is in the list; an
- * acknowledged PSN is one that was accepted (wire-format 3.5, ghost ACKs) and never passes a request
- * whose own response is still to come (3.6), nor a store whose acknowledgement is withheld until it
- * is durable (D-9); the syndrome of an acknowledgement says "no credits" (31). Every command of an
- * answer bears the owner of the answer, so that it is left out where something before it failed.
+ * acknowledged PSN is one that was accepted (wire-format 3.5, ghost ACKs) and never passes a
+ * request whose own response is still to come (3.6), nor a store whose acknowledgement is withheld
+ * until it is durable (D-9); the syndrome of an acknowledgement says "no credits" (31). Every
+ * command of an answer bears the owner of the answer, so that it is left out where something before
+ * it failed.
  */
 
-import { type CommandList, run, transmit } from '../command-list.ts'
+import { type CommandList, transmit } from '../command-list.ts'
 import { TRANSMIT_AT } from '../hal.ts'
 import {
   FRAME_OFFSET_BYTES,
@@ -118,8 +119,10 @@ export interface Answers {
 
 export function createAnswers(list: CommandList): Answers {
   const bytes = new Uint8Array(list.machine.memory)
-  return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: () => run(list) }
+  return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: nobody }
 }
+
+function nobody(): void {}
 
 /** Transmit places that are free. */
 export function roomFor(answers: Answers): number {

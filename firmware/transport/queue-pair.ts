@@ -374,12 +374,13 @@ export function kindOf(qp: QueuePair, psn: number): number {
   return qp.kindPsn[place] === psn ? qp.kinds[place]! : 0
 }
 
-/**
- * Forgets requests of so long ago that their PSNs come round again. To be called before the expected
- * PSN has moved by more than this.
- */
+/** PSNs after which a request is forgotten: no peer has so many outstanding. */
 const FORGET_PSNS = 0x400000
 
+/**
+ * Forgets requests of so long ago that their PSNs come round again. To be called before the
+ * expected PSN has moved by more than that.
+ */
 export function forgetOld(qp: QueuePair): void {
   for (let i = 0; i < qp.saved.length; i++) {
     const one = qp.saved[i]!

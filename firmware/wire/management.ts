@@ -96,6 +96,7 @@ export const ATTRIBUTE_DETACH = 0x0042
  *   40 report entries u32            44 unsettled records u32
  *   48 lines read by recovery u32    52 lanes active at recovery u32
  *   56 records scanned u32           60 records repaired u32
+ *   64 operations that recovery added to the table u32
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1
@@ -113,6 +114,7 @@ export const PART_LINES_READ = 48
 export const PART_LANES_ACTIVE = 52
 export const PART_SCANNED = 56
 export const PART_REPAIRED = 60
+export const PART_OPERATIONS = 64
 
 /** States of a part. */
 export const STATE_BLANK = 0
@@ -278,8 +280,8 @@ export const FORM_LIBRPMA = 1
 export const FORM_CAPABILITY = 2
 
 /*
- * PROBE (SET): the card writes a number into lines at the begin of the host's memory, first as usual,
- * then asking for no-snoop.
+ * PROBE (SET): the card writes a number into lines at the begin of the host's memory, first as
+ * usual, then asking for no-snoop.
  *
  *    0 lines of each kind u32    4 host memory bytes u64
  *

@@ -239,6 +239,8 @@ export class Emulation {
       process.once('SIGINT', () => resolve())
       process.once('SIGTERM', () => resolve())
       let last: Promise<void> = Promise.resolve()
+      // Windows has no such signal, and Node refuses to listen to it there.
+      if (process.platform === 'win32') return
       process.on('SIGUSR2', () => {
         last = last.then(() => this.pullThePlug()).catch(reject)
       })

@@ -11,6 +11,9 @@ export interface Outcome {
   readonly note?: string
 }
 
+/** Of one case; where a firmware loses data, there are hundreds. */
+const FAILURES_SHOWN = 12
+
 /** The lines of the table, each failure below its case. */
 export function tableOf(outcomes: readonly Outcome[]): string[] {
   const width = Math.max(...outcomes.map(({ name }) => name.length))
@@ -20,7 +23,10 @@ export function tableOf(outcomes: readonly Outcome[]): string[] {
     const cells = [name.padEnd(width), result.padEnd(6), `${steps}`.padStart(5)]
     return [
       `${cells.join('  ')}  ${seconds.toFixed(1).padStart(7)}${note === undefined ? '' : `  ${note}`}`,
-      ...failures.map((failure) => `    ${failure}`),
+      ...failures.slice(0, FAILURES_SHOWN).map((failure) => `    ${failure}`),
+      ...(failures.length > FAILURES_SHOWN
+        ? [`    and ${failures.length - FAILURES_SHOWN} more`]
+        : []),
     ]
   })
   return [head, '-'.repeat(head.length), ...rows]

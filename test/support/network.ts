@@ -17,7 +17,7 @@ import type { Endpoint, Wire } from '../../host-driver/wire.ts'
 export interface NetworkOptions {
   readonly seed: number
   readonly faults?: LinkFaults
-  /** Decides about each frame of a link by its number, before chance does; see Link. */
+  /** From end to end of a cable, µs. */
   readonly latencyUs?: number
 }
 
@@ -48,7 +48,7 @@ export class Network {
   }
 
   /** A card with a new part, its last address byte `last`: 10.0.0.last. It is on. */
-  addDpu(last: number, options: Partial<DpuOptions> = {}): EmulatedDpu {
+  async addDpu(last: number, options: Partial<DpuOptions> = {}): Promise<EmulatedDpu> {
     const link = this.cable()
     const dpu = new EmulatedDpu({
       nvdimm: new Nvdimm({ bytes: 1 << 21 }),
@@ -60,7 +60,7 @@ export class Network {
       facts: { ...endpointOf(last), ...options.facts },
     })
     link.attach('a', (frame) => dpu.deliver(frame))
-    dpu.powerOnDirectly()
+    await dpu.powerOn()
     return dpu
   }
 
