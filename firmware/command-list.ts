@@ -66,6 +66,9 @@ export function createCommandList(machine: Machine): CommandList {
   }
 }
 
+/** Owners that are queue pairs are above every PSN; the marks of a commit are below. */
+export const OWNER_LEAST: number = 2 ** 24
+
 /** Appends one command; its number in the list is returned, to look at its result. */
 export function append(
   list: CommandList,
@@ -111,7 +114,9 @@ export function copyClean(
   if (tag !== 0) list.words[at + OWNER] = tag
   if (host) {
     list.posted = to
-    list.postedOwner = list.words[at + OWNER]!
+    // The read behind it is for everybody: it is no queue pair's, to be left out with it.
+    const owner = list.words[at + OWNER]!
+    list.postedOwner = owner < OWNER_LEAST ? owner : 0
   }
   return index
 }
@@ -147,6 +152,12 @@ export function compare(list: CommandList, from: number, to: number, length: num
 
 export function transmit(list: CommandList, at: number, length: number): number {
   return append(list, TRANSMIT, at, 0, length, 0)
+}
+
+/** Is the command of that number a fence, or the read that belongs to one? */
+export function isBarrier(list: CommandList, index: number): boolean {
+  const at = index * COMMAND_WORDS
+  return list.words[at + OP] === FENCE || list.words[at + TO] === LSB_AT
 }
 
 /** The result of the command of that number, still readable after the run. */

@@ -118,7 +118,7 @@ export const FAULTS: readonly FaultRow[] = [
     'nothing has shown how the memory of the host keeps what is written: probe it',
   ),
   row('RELAY_BROKEN', 'status', 0x92, 'no connection to the DPU that has the region: attach again'),
-  row('PLACEMENT_WRONG', 'status', 0x92, 'the probe has shown another placement than that'),
+  row('PLACEMENT_WRONG', 'status', 0x93, 'the probe has shown another placement than that'),
   row('NO_AGENT', 'status', 0x91, 'no agent of the host writes its caches back'),
   row('BLANK', 'management', 0, 'the part was never formatted'),
   row('FOREIGN', 'management', 0, 'the part holds something that is not ours'),

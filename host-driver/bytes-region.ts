@@ -15,7 +15,7 @@ import type { RegionInfo } from './part.ts'
 import type { QueuePair } from './queue-pair.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
-import type { Completion } from './verbs.ts'
+import { type Completion, quietly } from './verbs.ts'
 
 /** Bytes that were written and not flushed, and the oldest incarnation that has some of them. */
 interface Unflushed {
@@ -56,34 +56,40 @@ export class BytesRegion extends RemoteMemory {
     return this.open.info
   }
 
-  override async write(
+  override write(
     offset: number,
     bytes: Uint8Array,
     options: MessageOptions = {},
   ): Promise<Completion> {
-    const work = super.write(offset, bytes, options)
-    if (!this.info.writePersist) return await this.noting(offset, bytes.length, work)
-    // Its acknowledgement was withheld until it was durable.
-    const completion = await work
-    return completion.copies > 0 ? completion : { ...completion, copies: 1 }
+    return quietly(async () => {
+      const work = super.write(offset, bytes, options)
+      if (!this.info.writePersist) return await this.noting(offset, bytes.length, work)
+      // Its acknowledgement was withheld until it was durable.
+      const completion = await work
+      return completion.copies > 0 ? completion : { ...completion, copies: 1 }
+    })
   }
 
-  override async fetchAdd(offset: number, addend: bigint): Promise<bigint> {
-    return await this.noting(offset, 8, super.fetchAdd(offset, addend))
+  override fetchAdd(offset: number, addend: bigint): Promise<bigint> {
+    return quietly(() => this.noting(offset, 8, super.fetchAdd(offset, addend)))
   }
 
-  override async compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
-    return await this.noting(offset, 8, super.compareSwap(offset, compare, swap))
+  override compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
+    return quietly(() => this.noting(offset, 8, super.compareSwap(offset, compare, swap)))
   }
 
-  override async atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
-    return await this.noting(offset, 8, super.atomicWrite(offset, bytes))
+  override atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+    return quietly(() => this.noting(offset, 8, super.atomicWrite(offset, bytes)))
   }
 
-  override async flush(
+  override flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
+    return quietly(() => this.flushKnown(offset, length, options))
+  }
+
+  private async flushKnown(
     offset: number,
     length: number,
-    options: FlushOptions = {},
+    options: FlushOptions,
   ): Promise<Completion> {
     const to = options.wholeRegion === true ? Infinity : offset + length
     const from = options.wholeRegion === true ? 0 : offset

@@ -25,7 +25,7 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from './slot-image.ts'
-import type { Completion } from './verbs.ts'
+import { type Completion, quietly } from './verbs.ts'
 import { sleep, type Wire } from './wire.ts'
 
 /** One place of the pair: `imageBytes(capacity)` bytes from there are its own. */
@@ -94,9 +94,13 @@ const PAUSE_US = 1000
 /**
  * Writes `bytes` to both places, each durable before the next is touched. Resolves when both are;
  * rejects with the reason of the first request that failed: where that is WRITE A or FLUSH A, B is
- * what it was; where it is WRITE B or FLUSH B, A is new and durable. Throws PERDURE_ARGUMENT.
+ * what it was; where it is WRITE B or FLUSH B, A is new and durable.
  */
-export async function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
+export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
+  return quietly(() => write(request))
+}
+
+async function write(request: DualWriteRequest): Promise<DualReceipt> {
   const { a, b, bytes, capacity = bytes.length, clientId = 0n, operationId = 0n } = request
   checkPair(request, capacity)
   if (bytes.length > capacity) {
@@ -124,7 +128,11 @@ export async function dualWrite(request: DualWriteRequest): Promise<DualReceipt>
  * with the one to be used; nothing is repaired. Rejects with PERDURE_RECORD_LOST where no copy is
  * valid.
  */
-export async function dualRead(request: DualReadRequest): Promise<DualRead> {
+export function dualRead(request: DualReadRequest): Promise<DualRead> {
+  return quietly(() => read(request))
+}
+
+async function read(request: DualReadRequest): Promise<DualRead> {
   checkPair(request, request.capacity)
   for (let attempts = 1; ; attempts++) {
     const copies = await readCopies(request, request.capacity)

@@ -94,7 +94,8 @@ export interface RemoteAddress {
   readonly va: bigint
 }
 
-type Done = (end: JobEnd) => void
+/** Is told how a job ended. */
+export type Done = (end: JobEnd) => void
 
 function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
   return {

@@ -10,16 +10,26 @@ import { ArgumentError } from './errors.ts'
 import {
   atomicWriteJob,
   compareSwapJob,
+  type Done,
   type FlushOptions,
   fetchAddJob,
   flushJob,
+  type Job,
+  type JobEnd,
   type MessageOptions,
   type RemoteAddress,
   readBytesJob,
   writeJob,
 } from './jobs.ts'
 import type { QueuePair } from './queue-pair.ts'
-import { type ChainPort, type Completion, type Pending, pending, resultOf } from './verbs.ts'
+import {
+  type ChainPort,
+  type Completion,
+  type Pending,
+  pending,
+  quietly,
+  resultOf,
+} from './verbs.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
 const READ_PIECE_BYTES = 1 << 18
@@ -50,20 +60,22 @@ export class RemoteMemory {
    * `flush`. Immediate data consumes an entry of the target's receive queue.
    */
   write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Completion> {
-    return this.post([this.writing(offset, bytes, options)])
+    return quietly(() => this.post([this.writing(offset, bytes, options)]))
   }
 
   /** Reads `length` bytes at `offset`, behind everything that was written before. */
-  async read(offset: number, length: number): Promise<Uint8Array> {
-    this.checkRange(offset, length)
-    const into = new Uint8Array(length)
-    const pieces: Promise<unknown>[] = []
-    for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
-      const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
-      pieces.push(this.post([this.reading(offset + at, piece)]))
-    }
-    await Promise.all(pieces)
-    return into
+  read(offset: number, length: number): Promise<Uint8Array> {
+    return quietly(async () => {
+      this.checkRange(offset, length)
+      const into = new Uint8Array(length)
+      const pieces: Promise<unknown>[] = []
+      for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
+        const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
+        pieces.push(this.post([this.reading(offset + at, piece)]))
+      }
+      await Promise.all(pieces)
+      return into
+    })
   }
 
   /**
@@ -71,40 +83,40 @@ export class RemoteMemory {
    * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
    */
   flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
-    return this.post([this.flushing(offset, length, options)])
+    return quietly(() => this.post([this.flushing(offset, length, options)]))
   }
 
   /** Adds `addend` (modulo 2^64) to the number at `offset`; resolves to what stood there before. */
   fetchAdd(offset: number, addend: bigint): Promise<bigint> {
-    this.checkWord(offset)
-    checkUint64('addend', addend)
-    const what = `fetch-add at ${offset} of ${this.what()}`
-    const make = (done: Parameters<typeof fetchAddJob>[2]) =>
-      fetchAddJob(this.address(offset), addend, done)
-    return this.post([pending(what, make, (_, end) => resultOf(end))])
+    return quietly(() => {
+      this.checkWord(offset)
+      checkUint64('addend', addend)
+      const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
+      return this.post([pending(`fetch-add at ${offset} of ${this.what()}`, make, original)])
+    })
   }
 
   /** Stores `swap` at `offset` if `compare` stands there; resolves to what stood there before. */
   compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
-    this.checkWord(offset)
-    checkUint64('compare', compare)
-    checkUint64('swap', swap)
-    const what = `compare-swap at ${offset} of ${this.what()}`
-    const make = (done: Parameters<typeof compareSwapJob>[3]) =>
-      compareSwapJob(this.address(offset), compare, swap, done)
-    return this.post([pending(what, make, (_, end) => resultOf(end))])
+    return quietly(() => {
+      this.checkWord(offset)
+      checkUint64('compare', compare)
+      checkUint64('swap', swap)
+      const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
+      return this.post([pending(`compare-swap at ${offset} of ${this.what()}`, make, original)])
+    })
   }
 
   /** Stores eight bytes at once, behind every FLUSH before it. Not durable by itself. */
   atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
-    this.checkWord(offset)
-    if (bytes.length !== 8)
-      throw new ArgumentError(`an atomic write has 8 bytes, not ${bytes.length}`)
-    const what = `atomic write at ${offset} of ${this.what()}`
-    const copy = bytes.slice()
-    const make = (done: Parameters<typeof atomicWriteJob>[2]) =>
-      atomicWriteJob(this.address(offset), copy, done)
-    return this.post([pending(what, make, (completion) => completion)])
+    return quietly(() => {
+      this.checkWord(offset)
+      const { length } = bytes
+      if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
+      const copy = bytes.slice()
+      const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
+      return this.post([pending(`atomic write at ${offset} of ${this.what()}`, make, itself)])
+    })
   }
 
   // ---- for chains ------------------------------------------------------------------------------
@@ -116,11 +128,7 @@ export class RemoteMemory {
     checkImmediate(options.immediate)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
     const copy = bytes.slice()
-    return pending(
-      what,
-      (done) => writeJob(this.address(offset), copy, options, done),
-      (completion) => completion,
-    )
+    return pending(what, (done) => writeJob(this.address(offset), copy, options, done), itself)
   }
 
   /** A READ that waits to be put into a chain, and fills `into`. */
@@ -141,11 +149,7 @@ export class RemoteMemory {
       throw new ArgumentError('a flush is persistent, global, or both')
     }
     const what = `flush ${length} bytes at ${offset} of ${this.what()}`
-    return pending(
-      what,
-      (done) => flushJob(this.address(offset), length, options, done),
-      (completion) => completion,
-    )
+    return pending(what, (done) => flushJob(this.address(offset), length, options, done), itself)
   }
 
   /** Puts verbs on the wire together; resolves as the last of them does. */
@@ -173,6 +177,14 @@ export class RemoteMemory {
     const { rkey, va } = this.where()
     return { rkey, va: va + BigInt(offset) }
   }
+}
+
+function itself(completion: Completion): Completion {
+  return completion
+}
+
+function original(_: Completion, end: JobEnd): bigint {
+  return resultOf(end)
 }
 
 export function checkImmediate(immediate: number | undefined): void {

@@ -114,6 +114,16 @@ function errorOf(what: string, job: Job, end: JobEnd): Error {
   return harmless ? new TransportError(status, what) : new EffectUnknown(status, what)
 }
 
+/**
+ * Runs `work` at once. What it throws comes as a rejection, and a rejection that nobody looks at
+ * never ends the process.
+ */
+export function quietly<T>(work: () => Promise<T>): Promise<T> {
+  const promise = (async () => await work())()
+  promise.catch(() => {})
+  return promise
+}
+
 /** The 64-bit result: what an atomic found, or the operation id in the answer to a query. */
 export function resultOf(end: JobEnd): bigint {
   return (BigInt(end.resultHigh) << 32n) | BigInt(end.resultLow)

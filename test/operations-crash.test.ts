@@ -138,8 +138,9 @@ function damaged(table: TableDamage): Scenario {
   const level = { wait: table.startsWith('recovery') ? 1 : 2, copies: 2 }
   const scenario = twoGroups(level)
   const nested = table === 'recoveryNotCleaned' ? 1 : 0
+  const sample = nested > 0 ? 2 ** 6 : 2 ** 10
   const fineTable = table === 'oneLine'
-  return { ...scenario, name: table, damage: { table }, sample: 2 ** 10, nested, fineTable }
+  return { ...scenario, name: table, damage: { table }, sample, nested, fineTable }
 }
 
 for (const [table, meaning] of Object.entries(TABLE_DAMAGES)) {

@@ -19,6 +19,7 @@ import {
   TO,
   TRANSMIT,
 } from '../firmware/hal.ts'
+import { RECEIVE_BYTES, RECEIVES } from '../firmware/limits.ts'
 import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -40,10 +41,13 @@ import { believe, placed, restarted, tellAgent } from './support/placed.ts'
 import {
   carriedFrames,
   contentOf,
+  fetchAddFrame,
   firstDifference,
+  flushFrame,
   lines,
   PATH_MTUS,
   type Setting,
+  sendFrames,
   setting,
   slotOffset,
   writeFrames,
@@ -524,6 +528,13 @@ describe('refusals are typed (X-7)', () => {
         ...persistFrames(one.qp, one.region, 0, dataOf(8, 1), { psn: one.qp.psn + 1 }),
       )
     },
+    NOT_READY: () => {
+      const one = setting()
+      for (let i = 0; i < RECEIVES; i++) {
+        one.card.serve(sendFrames(one.card.connect(256), dataOf(300, i))[0]!)
+      }
+      return served(one, ...sendFrames({ ...one.qp }, dataOf(8, 1)))
+    },
     OPCODE: () => {
       const one = setting()
       return served(one, frameOf({ bth: { opcode: 0x18, destQp: one.qp.number, psn: one.qp.psn } }))
@@ -542,6 +553,19 @@ describe('refusals are typed (X-7)', () => {
     MESSAGE_LENGTH: () => {
       const one = setting()
       return served(one, only(one, {}, { length: 63 }))
+    },
+    RECEIVE_LENGTH: () => {
+      const one = setting({}, 256)
+      const frames = sendFrames({ ...one.qp }, dataOf(RECEIVE_BYTES + 512, 1))
+      return served(one, ...frames.slice(0, -1))
+    },
+    ALIGNMENT: () => {
+      const one = setting()
+      return served(one, fetchAddFrame({ ...one.qp }, bytesRegion(one).rkey, 4, 1n))
+    },
+    FLUSH_FORM: () => {
+      const one = setting()
+      return served(one, flushFrame({ ...one.qp }, bytesRegion(one).rkey, { placement: 4 }))
     },
     PERSIST_HEADER: () => {
       const one = setting()
@@ -572,6 +596,13 @@ describe('refusals are typed (X-7)', () => {
       const bytes = bytesRegion(one)
       one.card.nvdimm.poison(slotOffset(one.region, 2, 0) / 64)
       return served(one, readFrame(one.qp, bytes.rkey, 0, 0, 8))
+    },
+    NOT_DURABLE: () => {
+      const one = setting()
+      const { rkey } = bytesRegion(one)
+      one.card.nvdimm.armed = false
+      const sent = one.card.serve(flushFrame({ ...one.qp }, rkey))
+      return { one, sent }
     },
     MEDIA: () => {
       const one = setting()
@@ -651,7 +682,7 @@ describe('refusals are typed (X-7)', () => {
     const { one, sent } = PROVOKED[name]!()
     if (answer === 'nak') {
       expect(sent.map((frame) => frame.syndrome)).toEqual([code])
-      if (code !== 0x60) {
+      if (code > 0x60) {
         expect(one.card.serve(...persistFrames(one.qp, one.region, 0, dataOf(8, 1)))).toEqual([])
       }
     } else {

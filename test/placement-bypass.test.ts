@@ -20,11 +20,19 @@ import {
   TO,
   TRANSMIT,
 } from '../firmware/hal.ts'
-import { HOST_DATA_AT, PLACEMENT_BYPASS, PLACEMENT_LOCAL } from '../firmware/memory/region.ts'
+import {
+  HOST_DATA_AT,
+  PLACEMENT_BYPASS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+} from '../firmware/memory/region.ts'
+import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import * as mad from '../firmware/wire/management.ts'
+import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import { MECHANISM_LOCAL_FLUSH, MECHANISM_LSB_READ } from '../firmware/wire/persist-ack.ts'
 import { Card, dataOf, persistFrames, type Sent } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
 import {
   believe,
   type Crash,
@@ -36,6 +44,7 @@ import {
   type Scenario,
   SEED,
 } from './support/placed.ts'
+import { writeFrames } from './support/requests.ts'
 
 // Thousands of starts in one test: a busy machine takes its time.
 vi.setConfig({ testTimeout: 300_000 })
@@ -89,11 +98,11 @@ describe('a record in the host’s memory', () => {
   test('lies there, and its lanes in the card’s own NVDIMM', () => {
     const { card, host, region, qp } = placed()
     const before = host.part.durable.slice()
-    const lanes = card.nvdimm.durable.slice(8192, 12288)
+    const lanes = card.nvdimm.durable.slice(LANES_AT, LANES_AT + 2048)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     expect(host.part.durable.slice(0, HOST_DATA_AT)).toEqual(before.slice(0, HOST_DATA_AT))
     expect(host.part.durable.slice(HOST_DATA_AT)).not.toEqual(before.slice(HOST_DATA_AT))
-    expect(card.nvdimm.durable.slice(8192, 12288)).not.toEqual(lanes)
+    expect(card.nvdimm.durable.slice(LANES_AT, LANES_AT + 2048)).not.toEqual(lanes)
   })
 
   test('P2-13, P2-14: one byte is read behind the writes and the fence of each stage', () => {
@@ -387,4 +396,141 @@ describe('P2-12: nothing is written that is not proven', () => {
     expect(explorePlaced({ ...scenario, begin }, judge)).toBeGreaterThan(1000)
     expect(complaints).toEqual([])
   })
+})
+
+describe('a region of bytes in the host’s memory', () => {
+  const WRITE_PERSIST_REGION = 2
+
+  interface Bytes extends Placed {
+    readonly bytes: ReturnType<Card['provision']>
+  }
+
+  function withBytes(flags = WRITE_PERSIST_REGION): Bytes {
+    const made = placed()
+    const shape = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096, flags }
+    return { ...made, bytes: made.card.provision({ ...shape, placement: PLACEMENT_BYPASS }) }
+  }
+
+  /** What the host's memory has of the region, behind its caches. */
+  function contentOf({ host }: Placed): Uint8Array {
+    const at = HOST_DATA_AT + 2 * 4096
+    return host.part.durable.slice(at, at + 256)
+  }
+
+  test('P2-5, P2-14: registered write-persist: what is acknowledged is durable, at every cut', () => {
+    let acknowledged = 0
+    for (let command = 0; ; command++) {
+      const made = withBytes()
+      const { card, qp, bytes } = made
+      const data = dataOf(256, 1)
+      card.machine.armCut(command)
+      const sent = card.serve(...writeFrames(qp, bytes.rkey, 0, data))
+      const ended = !card.machine.dead
+      cutPower(made, { random: new Random(SEED), strategy: 'none' })
+      if (sent.some(({ syndrome }) => syndrome === 0x1f)) {
+        acknowledged += 1
+        expect(same(contentOf(made), data), `command ${command}`).toBe(true)
+      }
+      if (ended) break
+    }
+    expect(acknowledged).toBeGreaterThan(0)
+  })
+
+  test('P2-11, P2-15: a WRITE_PERSIST of bytes says that a read made it durable', () => {
+    const { card, qp, bytes } = withBytes()
+    const frame = frameOf({
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
+      reth: { rkey: bytes.rkey, length: 64 },
+      pweth: { wait: 1, wantsAck: true, operationLow: 1 },
+      payload: dataOf(64, 1),
+    })
+    const sent = acks(card.serve(frame))
+    expect(sent.map(({ status, mechanism }) => [status, mechanism])).toEqual([
+      [0, MECHANISM_LSB_READ],
+    ])
+  })
+
+  test('P2-14: another queue pair’s media error does not leave the read out', () => {
+    const made = withBytes()
+    const { card, qp, bytes } = made
+    const local = card.provision({ name: 'local', kind: mad.KIND_BYTES, length: 4096 })
+    const other = card.connect()
+    card.nvdimm.refuseWrites(DATA_AT / 64)
+    const data = dataOf(256, 1)
+    const sent = card.serve(
+      ...writeFrames(qp, bytes.rkey, 0, data),
+      ...writeFrames(other, local.rkey, 0, dataOf(64, 2)),
+      ...writeFrames(other, bytes.rkey, 1024, dataOf(64, 3)),
+    )
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const acknowledged = sent.filter(({ syndrome, psn }) => syndrome === 0x1f && psn === qp.psn - 1)
+    expect(acknowledged.length).toBe(1)
+    expect(same(contentOf(made), data)).toBe(true)
+  })
+
+  test('H5: where the read fails, nothing is acknowledged, and the part is closed', () => {
+    const made = withBytes()
+    const { card, host, qp, bytes } = made
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const from = words[at + FROM]!
+        if (op !== COPY || !isHost(from) || words[at + LENGTH] !== 1) return
+        host.arrive()
+        host.part.poison(Math.floor((from - HOST_SPACE) / 64))
+      },
+    })
+    const sent = card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(256, 1)))
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([0x63])
+    expect(card.status()[mad.PART_STATE]).toBe(mad.STATE_FAILED_CLOSED)
+  })
+
+  test('after a restart it is read, and not written, until the placement is proven again', () => {
+    const made = withBytes()
+    made.card.serve(...writeFrames(made.qp, made.bytes.rkey, 0, dataOf(256, 1)))
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const card = restarted(made)
+    const { rkey } = card.open('bytes')
+    const written = (): number[] =>
+      card.serve(...writeFrames(card.connect(), rkey, 0, dataOf(64, 2))).map((s) => s.syndrome)
+    expect(written()).toEqual([0x62])
+    expect(card.counter('RIGHTS')).toBe(1)
+    const region = card.open('bytes')
+    expect(card.read(card.connect(), region, 0, 0, 256)).toEqual(dataOf(256, 1))
+    believe(card, PLACEMENT_BYPASS)
+    expect(written()).toEqual([0x1f])
+  })
+
+  test('bytes through the caches are not to be had write-persist: no ACK waits for a host', () => {
+    const { card } = placed(DDIO_ON)
+    const shape = { kind: mad.KIND_BYTES, length: 4096, placement: PLACEMENT_THROUGH }
+    const flags = WRITE_PERSIST_REGION
+    expect(card.tryProvision({ ...shape, name: 'one', flags }).fault).toBe('REQUEST')
+    expect(card.tryProvision({ ...shape, name: 'one' }).fault).toBe('PASS')
+  })
+})
+
+test('H5: where the read of a stage fails, the record is refused, and the old one stays', () => {
+  for (const stage of [0, 1]) {
+    const made = placed()
+    const { card, host, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    let reads = 0
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const from = words[at + FROM]!
+        if (op !== COPY || !isHost(from) || words[at + LENGTH] !== 1) return
+        if (reads++ !== stage) return
+        host.arrive()
+        host.part.poison(Math.floor((from - HOST_SPACE) / 64))
+      },
+    })
+    const sent = acks(card.serve(...persistFrames(qp, region, 0, dataOf(64, 2))))
+    // Behind the first copy the record goes forward: repaired, it is durable, and says so.
+    expect(sent.map(({ status }) => status)).toEqual([stage === 0 ? 0x81 : 0])
+    card.machine.observe({})
+    cutPower(made, { random: new Random(SEED), strategy: 'none' })
+    const next = restarted(made)
+    const found = next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)
+    expect(found).toEqual(dataOf(64, 1 + stage))
+  }
 })

@@ -7,8 +7,9 @@ import { describe, expect, test, vi } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { COPY, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
-import { FLUSH_TIMEOUT_US, THROUGH_JOBS } from '../firmware/limits.ts'
+import { FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
 import { HOST_DATA_AT, HOST_RING_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -424,9 +425,10 @@ describe('X-2: a cut at every command', () => {
         believe(second, PLACEMENT_THROUGH)
         const agent = attachedAgent(second)
         work(second, agent)
+        second.idle()
+        const lanes = second.nvdimm.live.slice(LANES_AT, LANES_AT + LANES * 64)
+        expect(lanes.every((byte) => byte === 0)).toBe(true)
         cutPower({ card: second, host: second.host! }, { random, strategy: 'none' })
-        const lanes = second.nvdimm.durable.slice(8192 + 32 * 64, 12288)
-        expect(lanes.every((byte) => byte === 0) || round < 12).toBe(true)
         expect(read(restarted(made))).toEqual(found)
       }
     }

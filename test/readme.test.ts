@@ -65,6 +65,7 @@ function numbersOf(module: object): Record<string, number> {
 const MAPPED = [
   'firmware/commit/slot.ts',
   'firmware/commit/lane.ts',
+  'firmware/commit/operation-line.ts',
   'firmware/memory/superblock.ts',
   'firmware/wire/persist.ts',
   'firmware/wire/persist-ack.ts',

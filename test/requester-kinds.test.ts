@@ -297,6 +297,17 @@ describe('a record that is durable while something before it waits', () => {
     expect(unresolved(p.q)).toBe(0)
     expect(nextTimerUs(p.q)).toBe(Infinity)
   })
+
+  test('needs no acknowledgement besides: who made it durable has it', () => {
+    const p = peer()
+    ask(p, READ, 1)
+    ask(p, WRITE_PERSIST, 2, 600)
+    durable(p, { lastPsn: 103, operationLow: 2 }, 99)
+    readData(p, 0x10, 100, 8)
+    expect(ends(p)).toEqual(['SUCCESS 2', 'SUCCESS 1'])
+    expect(p.q.unackedPsn).toBe(104)
+    expect(nextTimerUs(p.q)).toBe(Infinity)
+  })
 })
 
 describe('what the responder refuses', () => {
@@ -654,7 +665,9 @@ function verdictOf({ p, responder }: Run, count: number): string {
     return kind === PERSIST_QUERY && tag % 2 === 1 ? `SUCCESS ${tag} 0x2` : `SUCCESS ${tag}`
   })
   if (done.join() !== expected.sort().join()) return `ended ${p.story.join('; ')}`
-  if (p.q.readsOut !== 0) return `${p.q.readsOut} still count as out`
+  const { head, tail, readsOut } = p.q
+  if (head !== tail || nextTimerUs(p.q) !== Infinity) return `${tail - head} places are not free`
+  if (readsOut !== 0) return `${readsOut} still count as out`
   let found = -1
   for (const tag of all) {
     const { kind, resultLow } = p.results.get(tag)!

@@ -168,6 +168,23 @@ describe('a region of bytes', () => {
     expect(await region.read(0, 8)).toEqual(pattern(8, 1))
   })
 
+  test('what nobody looks at never ends the process, however it ends', async () => {
+    const { region, dpu, local } = await bench({ reconnect: false })
+    const pair = { a: { memory: region, offset: 64 }, b: { memory: region, offset: 8192 } }
+    local.dpu.powerCut({ strategy: 'none' })
+    void region.write(0, pattern(5000, 1))
+    void region.read(0, 300_000)
+    void region.fetchAdd(0, 1n)
+    void region.atomicWrite(0, pattern(8, 1))
+    void region.flush(0, 8)
+    void dpu.send(pattern(8, 1))
+    void dpu.query(1n)
+    void dualWrite({ ...pair, key: pattern(16, 1), bytes: pattern(8, 1) })
+    await dpu.close()
+    // A rejection that nobody handles is noticed when the queue of promises is empty.
+    for (let i = 0; i < 3; i++) await turn()
+  })
+
   test('every refusal reaches the request that it is about', async () => {
     const { region, dpu } = await bench()
     const base = { rkey: region.info.rkey, va: 0n, length: 2n ** 40n }

@@ -8,7 +8,8 @@
  *
  * What always holds:
  * - A DMA write is posted: until it has arrived nobody sees it, and a cut may lose it. Writes
- *   arrive in the order in which they were sent; a DMA read pushes every write before it (PCIe ordering).
+ *   arrive in the order in which they were sent; a DMA read pushes every write before it (PCIe
+ *   ordering).
  * - What arrives in the cache stays pending until the CPU has cleaned its line and fenced after
  *   that; a cut may have evicted any part of it. What arrives at the memory controller is durable.
  * - Nobody but the CPU cleans a line. A clean covers what had arrived by then and nothing later: a

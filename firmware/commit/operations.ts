@@ -19,6 +19,9 @@
  *   group before, stands. What the torn one would have added is in the lanes of its group.
  * - Lanes are cleared, or written anew, behind F4 only, and by recovery only behind the fences that
  *   make its own lines durable.
+ * - A line that is ahead of its record all the same, as where a media error hit copy A at the instant
+ *   of the cut, is taken back by recovery: the lane names the operation, and the copy that is kept
+ *   is an older one. Before F1 no lane would tell.
  *
  * So: acknowledged, hence known after recovery; known, hence durable. test/operations-crash.test.ts
  * visits every crash, and takes each of these rules away in turn.

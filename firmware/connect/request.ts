@@ -123,6 +123,7 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
   const user = req.privateData
   const speaks = readCapability(block, user, cm.IP_CM_USER, cm.USER_BYTES_REQ)
   const client = speaks ? block : null
+  if (client !== null) endOlder(state, req, client.incarnation)
   const qp = openQueuePair(state.queuePairs, number, {
     peerNumber: req.qpn,
     // A plain peer names no operations.
@@ -141,6 +142,7 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
   connection.remoteId = req.localId
   connection.guidHigh = req.guidHigh
   connection.guidLow = req.guidLow
+  connection.incarnation = client?.incarnation ?? 0
   connection.triesLeft = req.cmRetries
   const periodUs = cm.codedUs(req.localTimeout)
   connection.periodUs = Math.min(Math.max(periodUs, PERIOD_US_MIN), PERIOD_US_MAX)
@@ -151,6 +153,19 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
   cm.writeCmHeader(connection.reply, 0, { ...call.header, status: 0, attribute: cm.CM_REP })
   cm.writeRep(connection.reply, cm.CM_BODY, rep)
   sendTo(state, qp, connection.reply)
+}
+
+/**
+ * A peer that has started again has no connection of before: what it sent over one and is still on
+ * its way must not be taken behind what it sends now (X-3).
+ */
+function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const connection = state.connections.places[i]!
+    if (connection.incarnation === 0 || connection.incarnation >= incarnation) continue
+    if (connection.guidHigh !== req.guidHigh || connection.guidLow !== req.guidLow) continue
+    if (isLive(state, connection)) putToRest(state, connection)
+  }
 }
 
 /** The REP, without its private data. */

@@ -59,6 +59,8 @@ export interface Connection {
   /** The peer's CA. */
   guidHigh: number
   guidLow: number
+  /** Of the peer's part, if its capability block named one; else 0. */
+  incarnation: number
   qp: QueuePair | null
   /** The REP as it was sent, to be sent again as it is. */
   readonly reply: Uint8Array
@@ -125,6 +127,7 @@ function blankConnection(place: number): Connection {
     remoteId: 0,
     guidHigh: 0,
     guidLow: 0,
+    incarnation: 0,
     qp: null,
     reply: new Uint8Array(CM_BYTES),
     triesLeft: 0,
@@ -145,6 +148,7 @@ export function isLive(state: State, connection: Connection): boolean {
 
 function free(connection: Connection): void {
   connection.phase = PHASE_FREE
+  connection.incarnation = 0
   connection.qp = null
   connection.link = null
   connection.timerUs = Infinity

@@ -27,7 +27,7 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { openInitiator } from '../serve/initiator.ts'
+import { openInitiator } from '../serve/open-initiator.ts'
 import { random32, type State } from '../state.ts'
 import { STATE_ERROR } from '../transport/queue-pair.ts'
 import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
@@ -43,12 +43,19 @@ export interface AttachRequest {
 export interface Attachment {
   name: string
   link: Link | null
+  /** The one before: what it sent must not arrive behind what the next one sends (X-3). */
+  before: Link | null
   /** What the last attempt ended with. */
   fault: Fault
 }
 
 export function createAttachments(): Attachment[] {
-  return Array.from({ length: RELAYS }, () => ({ name: '', link: null, fault: PASS }))
+  return Array.from({ length: RELAYS }, () => ({
+    name: '',
+    link: null,
+    before: null,
+    fault: PASS,
+  }))
 }
 
 /** The relay of that name, if it is connected, is then `state.accessed`. */
@@ -75,6 +82,10 @@ export function attach(state: State, request: AttachRequest): Fault {
     attachment.fault = PASS
     return fault
   }
+  const closing = attachments.some(
+    ({ before }) => before !== null && !before.ended && same(before.target, target),
+  )
+  if (closing) return CONNECTING
   attachment.name = name
   attachment.link = connectTo(state, target, ATTACHMENTS)
   if (attachment.link !== null) return CONNECTING
@@ -106,6 +117,7 @@ function isBroken(state: State, place: number, link: Link): boolean {
 
 function end(state: State, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
+  attachment.before = attachment.link
   attachment.link = null
   attachment.fault = fault
   if (fault === PASS) attachment.name = ''

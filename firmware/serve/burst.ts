@@ -13,28 +13,15 @@
  *   is withheld are fenced; where that fails, the first of them is what is refused.
  */
 
-import { copyClean, fence, resultOf, run } from '../command-list.ts'
+import { copyClean, fence, isBarrier, OWNER_LEAST, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
 import { FAULTS, type Fault, NOT_DURABLE, PASS, UNREADABLE } from '../fault.ts'
-import {
-  ARMED,
-  COMMAND_WORDS,
-  FENCE,
-  HEALTH_AT,
-  NO_POWER,
-  OP,
-  OWNER,
-  SAVE_FAILED,
-  SKIP,
-} from '../hal.ts'
+import { ARMED, COMMAND_WORDS, HEALTH_AT, NO_POWER, OP, OWNER, SAVE_FAILED, SKIP } from '../hal.ts'
 import { count, type State } from '../state.ts'
 import { answer, isWithheld, ownerOf } from '../transport/acknowledge.ts'
 import { type Psn, psnDistance } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { failQueuePair } from './staging.ts'
-
-/** Owners are above every PSN; the marks of a commit are below. */
-const OWNER_LEAST = 2 ** 24
 
 /**
  * Stores `length` bytes on behalf of that PSN of the queue pair; the next fence makes them durable.
@@ -124,7 +111,7 @@ function goOn(state: State, length: number, failed: number): void {
   for (;;) {
     const result = resultOf(list, at)
     if (result === NO_POWER) return
-    const first = list.words[at * COMMAND_WORDS + OP] === FENCE ? at : -1
+    const first = isBarrier(list, at) ? at : -1
     if (first >= 0) state.commit.closed = closedBy(result)
     const end = first >= 0 ? length : at + 1
     for (let i = at; i < end; i++) {

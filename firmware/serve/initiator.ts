@@ -14,31 +14,27 @@
 
 import { copy } from '../command-list.ts'
 import { type Fault, PASS, UNEXPECTED_RESPONSE } from '../fault.ts'
-import { INITIATORS, WORKS } from '../limits.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import type { State } from '../state.ts'
 import { beginFrame, endFrame } from '../transport/acknowledge.ts'
 import { takeResponse } from '../transport/completer.ts'
-import type { Psn } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { requestOpcode } from '../transport/request-opcode.ts'
 import {
-  createRequester,
   flush,
   hasRoom,
   post,
   type Request,
   type Requester,
   type RequestKind,
-  unresolved,
 } from '../transport/requester.ts'
 import { nextTimerUs, takeCongestion, tick } from '../transport/sender.ts'
 import { BTH_ACK_REQUEST, BTH_BYTES, BTH_FLAGS } from '../wire/bth.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { OPCODES } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { blankPweth, type Pweth, writePweth } from '../wire/persist.ts'
-import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
+import { type Pweth, writePweth } from '../wire/persist.ts'
+import { type Reth, writeReth } from '../wire/reth.ts'
 import { failQueuePair } from './staging.ts'
 
 /** Bits of BTH that `beginFrame` leaves 0. */
@@ -74,27 +70,6 @@ export interface Initiator {
   readonly works: readonly Work[]
 }
 
-/** What an initiator is opened with. */
-export interface InitiatorOptions {
-  /** Incarnation that the peer's PERSIST_ACKs must name; 0 where it sends none. */
-  readonly incarnation: number
-  /** Requests of ours that the peer keeps at once. */
-  readonly readDepth: number
-}
-
-function blankWork(): Work {
-  return {
-    owner: null,
-    item: 0,
-    from: 0,
-    length: 0,
-    immediate: 0,
-    solicited: false,
-    reth: blankReth(),
-    pweth: blankPweth(),
-  }
-}
-
 /** The initiator of the queue pair, or null. */
 export function findInitiator(state: State, qp: QueuePair): Initiator | null {
   for (let i = 0; i < state.initiators.length; i++) {
@@ -104,52 +79,8 @@ export function findInitiator(state: State, qp: QueuePair): Initiator | null {
   return null
 }
 
-/** Gives the queue pair an initiator, or finds the one that it has; null if all are in use. */
-export function openInitiator(
-  state: State,
-  qp: QueuePair,
-  options: InitiatorOptions,
-): Initiator | null {
-  const found = findInitiator(state, qp)
-  if (found !== null) return found
-  if (state.initiators.length === INITIATORS && !closeIdle(state)) return null
-  const works: Work[] = []
-  for (let i = 0; i < WORKS; i++) works.push(blankWork())
-  const requester = createRequester(
-    { firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, ...options },
-    {
-      emit: (request, index, psn, ackRequest) => {
-        emit(state, qp, works[request.tag]!, request, index, psn, ackRequest)
-      },
-      received: (request) => works[request.tag]!.owner!.received(state, works[request.tag]!),
-      data: () => {},
-      complete: (request) => {
-        const work = works[request.tag]!
-        const owner = work.owner!
-        owner.done(state, work, request)
-        work.owner = null
-      },
-    },
-  )
-  const initiator = { qp, requester, works }
-  state.initiators.push(initiator)
-  return initiator
-}
-
-/** Makes room: an initiator that has nothing to do is not needed before it has. */
-function closeIdle(state: State): boolean {
-  for (let i = 0; i < state.initiators.length; i++) {
-    const { qp, requester } = state.initiators[i]!
-    // One that is promised a confirmation in this burst is not idle.
-    if (unresolved(requester) > 0 || qp.unanswered > 0) continue
-    qp.requesterPsn = requester.nextPsn as Psn
-    removeInitiator(state, i)
-    return true
-  }
-  return false
-}
-
-function removeInitiator(state: State, index: number): void {
+/** Takes it out of the table. */
+export function removeInitiator(state: State, index: number): void {
   const last = state.initiators.pop()!
   if (index < state.initiators.length) state.initiators[index] = last
 }
@@ -218,7 +149,7 @@ function endInitiator(state: State, index: number, open: boolean): void {
 }
 
 /** Sends one packet of a request. */
-function emit(
+export function emit(
   state: State,
   qp: QueuePair,
   work: Work,

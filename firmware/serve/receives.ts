@@ -27,14 +27,8 @@ import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { invalidate } from './access.ts'
 import { isSafe } from './burst.ts'
-import {
-  findInitiator,
-  type InitiatorOptions,
-  openInitiator,
-  submit,
-  takeWork,
-  type WorkOwner,
-} from './initiator.ts'
+import { findInitiator, submit, takeWork, type WorkOwner } from './initiator.ts'
+import { type InitiatorOptions, openInitiator } from './open-initiator.ts'
 import { addOrdered, ORDERED_CONFIRM } from './ordered.ts'
 import { releaseReceive } from './staging.ts'
 

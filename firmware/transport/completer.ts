@@ -93,6 +93,15 @@ export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, no
   } else {
     q.counts.ghosts++
   }
+  if (!q.failed) passDone(q, nowUs)
+}
+
+/** A record that is durable is with the responder, whatever became of the acknowledgement. */
+function passDone(q: Requester, nowUs: number): void {
+  while (q.unacked !== q.tail && requestAt(q, q.unacked).done) {
+    advance(q, psnDistance(requestAt(q, q.unacked).lastPsn, q.unackedPsn) + 1, nowUs)
+  }
+  release(q)
 }
 
 /** Was the packet of that PSN sent, and is it unacknowledged? */

@@ -245,7 +245,8 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     incarnation: options.incarnation,
     window,
     depth,
-    readDepth: options.readDepth ?? 16,
+    // A responder that grants none says so itself, by a NAK; with none here nothing would ever go.
+    readDepth: Math.max(1, options.readDepth ?? 16),
     ackTimeoutUs: code === 0 ? Infinity : 4.096 * 2 ** code,
     retryCount: options.retryCount ?? 7,
     rnrRetryCount: options.rnrRetryCount ?? 7,

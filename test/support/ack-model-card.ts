@@ -23,7 +23,6 @@ import type { Psn } from '../../firmware/transport/psn.ts'
 import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
-import type { Choice, ResponderSide, Step } from './ack-model.ts'
 import {
   ackName,
   nakName,
@@ -32,6 +31,7 @@ import {
   persistAckName,
   requestName,
 } from './ack-model-client.ts'
+import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
 import { Card, dataOf, FACTS, persistFrames, type Sent, sentOf } from './card.ts'
 
 const PART_BYTES = 1 << 16

@@ -19,7 +19,7 @@ import { writeAeth } from '../../firmware/wire/aeth.ts'
 import { OPCODES, PERSIST_ACK, RC_ACKNOWLEDGE } from '../../firmware/wire/opcode.ts'
 import { blankPacket, type Packet } from '../../firmware/wire/packet.ts'
 import { blankPaeth, writePaeth } from '../../firmware/wire/persist-ack.ts'
-import type { Belief, ClientSide, Step } from './ack-model.ts'
+import type { Belief, ClientSide, Step } from './ack-model-sides.ts'
 
 export const PATH_MTU = 256
 export const INCARNATION = 7

@@ -14,7 +14,6 @@
  *   again for a duplicate of what is durable (G2-2).
  */
 
-import type { Choice, ResponderSide, Step } from './ack-model.ts'
 import {
   ackName,
   nakName,
@@ -23,6 +22,7 @@ import {
   persistAckName,
   requestName,
 } from './ack-model-client.ts'
+import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
 
 export type Rule = 'source' | 'ours'
 

@@ -97,7 +97,7 @@ export interface Damage {
 
 /** Each takes one rule of the operation table away. */
 export const TABLE_DAMAGES = {
-  beforeF3: 'the line is stored before F3: the table is ahead of the record',
+  beforeF1: 'the line is stored before F1: no lane tells that the table is ahead',
   oneLine: 'a client has one line, not two in turn',
   notCleaned: 'the line is stored, and its write-back not started',
   recoverySkipped: 'recovery does not store the operations of the lanes',
@@ -153,9 +153,11 @@ function writeWatches(damage: Damage): Watch[] {
 /** Moves check code and store of the one line of the group in front of the fence at `at`. */
 function moveLineForward(words: Float64Array, at: number): boolean {
   let end = at + COMMAND_WORDS
-  while (words[end + OP] !== FENCE) end += COMMAND_WORDS
+  for (let fences = 0; !isTableAddress(words[end - COMMAND_WORDS + TO]!); end += COMMAND_WORDS) {
+    if (words[end + OP] === FENCE) fences += 1
+    if (fences === 4) return false
+  }
   const pair = end - 2 * COMMAND_WORDS
-  if (pair <= at || !isTableAddress(words[pair + COMMAND_WORDS + TO]!)) return false
   const moved = words.slice(pair, end)
   words.copyWithin(at + 2 * COMMAND_WORDS, at, pair)
   words.set(moved, at)
@@ -744,11 +746,12 @@ class Explorer {
       onCommand: (number, op, words, at) => {
         actor.noteCommand(op, words, at)
         if (this.takeSent() && this.exploring) this.visitPoint('behind a frame')
+        if (number === fenceAt && lineAt >= 0) this.visitPoint('behind the line')
         if (number === fenceAt || op !== FENCE) return
         actor.fencesInBurst += 1
         if (!this.exploring) return
         this.visitPoint(`before F${actor.fencesInBurst}`)
-        if (damage.table === 'beforeF3' && actor.fencesInBurst === 3) {
+        if (damage.table === 'beforeF1' && actor.fencesInBurst === 1) {
           if (!moveLineForward(words, at)) return
           lineAt = number
           fenceAt = number + 2

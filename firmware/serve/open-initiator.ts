@@ -1,0 +1,85 @@
+/**
+ * Opening the initiating side of a queue pair (initiator.ts): memory is taken here, once.
+ *
+ * What always holds: there are at most INITIATORS at once; one that has nothing to do makes room,
+ * and its queue pair goes on with the PSN that it had come to.
+ */
+
+import { INITIATORS, WORKS } from '../limits.ts'
+import type { State } from '../state.ts'
+import type { Psn } from '../transport/psn.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+import { createRequester, unresolved } from '../transport/requester.ts'
+import { blankPweth } from '../wire/persist.ts'
+import { blankReth } from '../wire/reth.ts'
+import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
+
+/** What an initiator is opened with. */
+export interface InitiatorOptions {
+  /** Incarnation that the peer's PERSIST_ACKs must name; 0 where it sends none. */
+  readonly incarnation: number
+  /** Requests of ours that the peer keeps at once. */
+  readonly readDepth: number
+}
+
+/** Gives the queue pair an initiator, or finds the one that it has; null if all are in use. */
+export function openInitiator(
+  state: State,
+  qp: QueuePair,
+  options: InitiatorOptions,
+): Initiator | null {
+  const found = findInitiator(state, qp)
+  if (found !== null) return found
+  if (state.initiators.length === INITIATORS && !closeIdle(state)) return null
+  const initiator = createInitiator(state, qp, options)
+  state.initiators.push(initiator)
+  return initiator
+}
+
+function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions): Initiator {
+  const works: Work[] = []
+  for (let i = 0; i < WORKS; i++) works.push(blankWork())
+  const requester = createRequester(
+    { firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, ...options },
+    {
+      emit: (request, index, psn, ackRequest) => {
+        emit(state, qp, works[request.tag]!, request, index, psn, ackRequest)
+      },
+      received: (request) => works[request.tag]!.owner!.received(state, works[request.tag]!),
+      data: () => {},
+      complete: (request) => {
+        const work = works[request.tag]!
+        const owner = work.owner!
+        owner.done(state, work, request)
+        work.owner = null
+      },
+    },
+  )
+  return { qp, requester, works }
+}
+
+/** Makes room: an initiator that has nothing to do is not needed before it has. */
+function closeIdle(state: State): boolean {
+  for (let i = 0; i < state.initiators.length; i++) {
+    const { qp, requester } = state.initiators[i]!
+    // One that is promised a confirmation in this burst is not idle.
+    if (unresolved(requester) > 0 || qp.unanswered > 0) continue
+    qp.requesterPsn = requester.nextPsn as Psn
+    removeInitiator(state, i)
+    return true
+  }
+  return false
+}
+
+function blankWork(): Work {
+  return {
+    owner: null,
+    item: 0,
+    from: 0,
+    length: 0,
+    immediate: 0,
+    solicited: false,
+    reth: blankReth(),
+    pweth: blankPweth(),
+  }
+}

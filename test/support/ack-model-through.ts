@@ -1,0 +1,231 @@
+/**
+ * The shipped core as a responder that really commits later: a region in the host's memory, through
+ * its caches (source 2, flow 2). The card acknowledges what it has received; the flush agent of the
+ * host driver writes it back; then the card says that it is durable (P2-17 to P2-24).
+ *
+ * The card, the agent's next step and a power cut are events of their own, in any order with the
+ * messages. Two histories are the same state if core, agent and both memories are the same. What is
+ * on the medium is found out as after a real cut: nothing that was pending survives, a new card
+ * starts on the rest, and its records are read over the wire.
+ */
+
+import { createHash } from 'node:crypto'
+import { DDIO_ON, HostMemory } from '../../boards/emulator/host-memory.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { idle, receive, settle } from '../../firmware/core.ts'
+import { HEALTH_AT, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
+import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
+import { createState } from '../../firmware/main.ts'
+import { boot } from '../../firmware/manage/boot.ts'
+import { PLACEMENT_THROUGH } from '../../firmware/memory/region.ts'
+import type { State } from '../../firmware/state.ts'
+import { PERSIST_ACK } from '../../firmware/wire/opcode.ts'
+import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
+import type { FlushAgent } from '../../host-driver/flush-agent.ts'
+import {
+  ackName,
+  nakName,
+  PATH_MTU,
+  type Plan,
+  persistAckName,
+  requestName,
+} from './ack-model-client.ts'
+import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
+import { Card, dataOf, persistFrames, type Sent } from './card.ts'
+import { attachedAgent, believe, HOST_BYTES, PART_BYTES, work } from './placed.ts'
+
+const FLUSH = 'the host writes back'
+const WORK = 'the card looks up'
+const CUT = 'the power is cut'
+type Event = typeof FLUSH | typeof WORK | readonly string[]
+
+/** Bytes of data in a record of one packet, as the client counts them. */
+const DATA_BYTES = PATH_MTU - 64
+
+interface Bench {
+  readonly card: Card
+  readonly host: HostMemory
+  readonly agent: FlushAgent
+  readonly state: State
+  readonly frames: ReadonlyMap<string, Uint8Array>
+  readonly firstPsn: number
+}
+
+/** A card with its core in sight, a host, an agent, a region of two copies and a queue pair. */
+function openBench(): Bench {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_ON })
+  const card = new Card(PART_BYTES, {}, undefined, host)
+  const state = createState(card.machine)
+  boot(state)
+  card.firmware = {
+    ...card.firmware,
+    serve: (count, now) => {
+      for (let i = 0; i < count; i++) {
+        const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
+        const word = (RECEIVED_AT >> 2) + 2 * i
+        receive(state, at, state.words[word]!, state.words[word + 1]!, now)
+      }
+      return settle(state, now)
+    },
+    idle: (now) => idle(state, now),
+  }
+  card.format()
+  believe(card, PLACEMENT_THROUGH)
+  const agent = attachedAgent(card)
+  const region = card.provision({ slots: 2, capacity: PATH_MTU, placement: PLACEMENT_THROUGH })
+  work(card, agent)
+  const qp = card.connect(PATH_MTU)
+  const firstPsn = qp.psn
+  const frames = new Map<string, Uint8Array>()
+  for (let i = 0; i < 2; i++) {
+    const [frame] = persistFrames(qp, region, i, dataOf(DATA_BYTES, i + 1))
+    frames.set(requestName((firstPsn + i) & 0xffffff, i + 1), frame!)
+  }
+  return { card, host, agent, state, frames, firstPsn }
+}
+
+interface Outcome {
+  readonly history: readonly Event[]
+  readonly durable: number
+  readonly dead: boolean
+}
+
+export class ThroughResponder implements ResponderSide {
+  readonly start: number
+  readonly plan: Plan
+  readonly incarnation: number
+  private readonly outcomes: Outcome[] = []
+  private readonly numbers = new Map<string, number>()
+  private readonly steps = new Map<string, Step>()
+  private readonly answers = new Map<string, Uint8Array>()
+  private readonly onMedium = new Map<string, number>()
+
+  constructor() {
+    const bench = openBench()
+    this.plan = { firstPsn: bench.firstPsn, packets: [1, 1] }
+    this.incarnation = bench.state.incarnation
+    this.start = this.replay([]).to
+  }
+
+  durable(place: number): number {
+    return this.outcomes[place]!.durable
+  }
+
+  take(place: number, burst: readonly string[]): Step {
+    return this.step(place, burst)
+  }
+
+  choices(place: number): readonly Choice[] {
+    const { dead, durable } = this.outcomes[place]!
+    if (dead) return []
+    const fair = [FLUSH, WORK].flatMap((label) => {
+      const step = this.step(place, label as Event)
+      return step.to === place && step.sends.length === 0 ? [] : [{ label, step, fair: true }]
+    })
+    const to = this.enter(`dead ${durable}`, { history: [], durable, dead: true })
+    return [...fair, { label: CUT, step: { to, sends: [], says: [] }, fair: false }]
+  }
+
+  private step(place: number, event: Event): Step {
+    const { dead, history } = this.outcomes[place]!
+    if (dead) return { to: place, sends: [], says: [] }
+    const key = `${place} ${typeof event === 'string' ? event : event.join('+')}`
+    let step = this.steps.get(key)
+    if (step === undefined) {
+      step = this.replay([...history, event])
+      this.steps.set(key, step)
+    }
+    return step
+  }
+
+  private enter(key: string, outcome: Outcome): number {
+    let to = this.numbers.get(key)
+    if (to === undefined) {
+      to = this.outcomes.length
+      this.numbers.set(key, to)
+      this.outcomes.push(outcome)
+    }
+    return to
+  }
+
+  private replay(history: readonly Event[]): Step {
+    const bench = openBench()
+    const { card } = bench
+    for (const event of history) {
+      card.sent = []
+      if (event === FLUSH) bench.agent.poll()
+      else if (event === WORK) card.idle()
+      else card.serve(...(event as readonly string[]).map((name) => bench.frames.get(name)!))
+    }
+    const sends = history.length === 0 ? [] : card.sent.map((frame) => this.nameOf(frame))
+    const outcome = { history, durable: this.found(bench), dead: false }
+    return { to: this.enter(fingerprintOf(bench), outcome), sends, says: [] }
+  }
+
+  private nameOf({ bytes, opcode, psn, syndrome, paeth }: Sent): string {
+    let name = syndrome >= 0x60 ? nakName(psn, syndrome) : ackName(psn)
+    if (opcode === PERSIST_ACK) {
+      name = persistAckName(paeth!.firstPsn, paeth!.lastPsn, paeth!.operationLow)
+      if (paeth!.status !== 0) name += ` refused 0x${paeth!.status.toString(16)}`
+    }
+    for (;;) {
+      const known = this.answers.get(name)
+      if (known === undefined) this.answers.set(name, bytes)
+      if (known === undefined || Buffer.compare(known, bytes) === 0) return name
+      name += "'"
+    }
+  }
+
+  /** The frame of an answer, for the client. */
+  readonly decode = (name: string): readonly [Uint8Array, Packet] => {
+    const bytes = this.answers.get(name)!
+    const packet = blankPacket()
+    if (checkPacket(packet, bytes, 0, bytes.length) !== 0) throw new Error(`not a packet: ${name}`)
+    return [bytes, packet]
+  }
+
+  /** Which operations a card finds that starts on what a cut would leave now. */
+  private found({ card, host }: Bench): number {
+    const content = card.nvdimm.durable.slice()
+    const hostContent = host.part.durable.slice()
+    const key = createHash('sha1').update(content).update(hostContent).digest('hex')
+    let found = this.onMedium.get(key)
+    if (found === undefined) {
+      const part = new Nvdimm({ bytes: hostContent.length, content: hostContent })
+      const after = new HostMemory({ part, platform: DDIO_ON })
+      const nvdimm = new Nvdimm({ bytes: content.length, content })
+      const next = new Card(nvdimm, {}, undefined, after)
+      const region = next.open()
+      const qp = next.connect()
+      found = 0
+      for (let i = 0; i < 2; i++) {
+        const read = next.read(qp, region, i, 0, DATA_BYTES)
+        if (read !== null && Buffer.compare(read, dataOf(DATA_BYTES, i + 1)) === 0) found |= 1 << i
+      }
+      this.onMedium.set(key, found)
+    }
+    return found
+  }
+}
+
+/** What is scratch, only counted, or of no consequence: where the scrub stands. */
+const NO_STATE = new Set([
+  ...['machine', 'bytes', 'words', 'list', 'answers', 'counters', 'facts', 'random'],
+  ...['packet', 'reth', 'extension', 'pweth', 'aeth', 'deth', 'scrubRegion', 'scrubSlot'],
+])
+
+function fingerprintOf({ state, agent, card, host }: Bench): string {
+  const hash = createHash('sha1')
+  for (const part of [card.nvdimm, host.part]) hash.update(part.durable).update(part.live)
+  hash.update(state.words.slice(HEALTH_AT >> 2, (HEALTH_AT >> 2) + 2))
+  const seen = new Map<object, number>()
+  const text = JSON.stringify([state, agent, host], (name, value: unknown) => {
+    if (NO_STATE.has(name) || name === 'part' || name === 'card' || name.endsWith('Us')) return 0
+    if (typeof value !== 'object' || value === null) return value
+    const before = seen.get(value)
+    if (before !== undefined) return `@${before}`
+    seen.set(value, seen.size)
+    return ArrayBuffer.isView(value) ? String(value) : value
+  })
+  return hash.update(text).digest('hex')
+}
