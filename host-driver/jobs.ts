@@ -29,6 +29,7 @@ import {
   SELECT_REGION,
 } from '../firmware/wire/feth.ts'
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
+import type { Reth } from '../firmware/wire/reth.ts'
 import type { RegionInfo } from './part.ts'
 import type { PendingWrite } from './write.ts'
 
@@ -61,6 +62,8 @@ export interface Job {
   /** What a message sends; what a READ fills; the eight bytes of an ATOMIC WRITE. */
   readonly payload: Uint8Array
   readonly pweth: Pweth | null
+  /** Where the further copies of a carried record go; empty where the slot says it. */
+  readonly extensions: readonly Reth[]
   readonly feth: Feth | null
   /** For WRITE_IMM and SEND_IMM, 32 bits; for SEND_INV the key to be invalidated. */
   readonly immediate: number
@@ -106,6 +109,7 @@ function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
     length: 0,
     payload: NO_PAYLOAD,
     pweth: null,
+    extensions: [],
     feth: null,
     immediate: 0,
     solicited: false,
@@ -126,11 +130,20 @@ const NOWHERE: RemoteAddress = { rkey: 0, va: 0n }
 /** Writes the record of `write`; `done` is told how it ended. */
 export function persistJob(write: PendingWrite, done: Done): Job {
   const { info } = write.region
+  const { rkey, copies } = info
+  const { slot, length, addressed } = write
+  const vaOf = (view: number): number => view * VIEW_UNIT
+  const first = addressed ? vaOf(VIEW_FIRST_COPY) : 0
+  const extensions: Reth[] = []
+  for (let copy = 1; addressed && copy < copies; copy++) {
+    extensions.push({ vaHigh: slot, vaLow: vaOf(VIEW_FIRST_COPY + copy), rkey, length })
+  }
   return {
-    ...blankJob(WRITE_PERSIST, { rkey: info.rkey, va: BigInt(write.slot) << 32n }, done),
-    length: write.length,
+    ...blankJob(WRITE_PERSIST, { rkey, va: (BigInt(slot) << 32n) + BigInt(first) }, done),
+    length,
     payload: write.payload,
-    pweth: persistHeader(write, info.copies),
+    pweth: persistHeader(write, copies),
+    extensions,
     operationId: write.operationId,
     get sent() {
       return write.sent
@@ -146,7 +159,7 @@ function persistHeader(write: PendingWrite, copies: number): Pweth {
   return {
     ...blankPweth(),
     wait: write.wait,
-    slotAddressed: true,
+    slotAddressed: !write.addressed,
     carried: write.carried,
     furtherCopies: write.carried ? copies - 1 : 0,
     wantsAck: true,

@@ -87,10 +87,10 @@ export interface Publication {
   /** 1 to 65535. */
   readonly port: number
   /**
-   * What a plain RoCEv2 client is told of the region: librpma's descriptor (default), or our
-   * capability block. A client that shows a capability block gets ours.
+   * What a plain RoCEv2 client is told of the region: librpma's descriptor (default) or our
+   * capability block in the private data of REP, or an announcement by a SEND (P2-2). A client that shows a capability block gets ours.
    */
-  readonly form?: 'librpma' | 'capability'
+  readonly form?: 'librpma' | 'capability' | 'announced'
   /** Access flags (wire-format 4) that connections get; all that the region has by default. */
   readonly rights?: number
 }
@@ -104,7 +104,11 @@ export interface Attachment {
   readonly port: number
 }
 
-const FORMS = { librpma: mad.FORM_LIBRPMA, capability: mad.FORM_CAPABILITY }
+const FORMS = {
+  librpma: mad.FORM_LIBRPMA,
+  capability: mad.FORM_CAPABILITY,
+  announced: mad.FORM_ANNOUNCED,
+}
 
 /** The connection that the DPU granted. */
 export interface Granted {
@@ -197,7 +201,8 @@ export class Management {
   async publish(publication: Publication): Promise<RegionInfo> {
     const { name, port, form = 'librpma', rights = 0 } = publication
     const body = publishBody(name, port)
-    if (!(form in FORMS)) throw new ArgumentError(`form '${form}': librpma or capability`)
+    if (!(form in FORMS))
+      throw new ArgumentError(`form '${form}': librpma, capability or announced`)
     body[mad.PUBLISH_FORM] = FORMS[form]
     putU32(body, mad.PUBLISH_RIGHTS, rights)
     return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))

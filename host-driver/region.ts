@@ -22,9 +22,10 @@ export interface PersistOptions {
   readonly durability?: Durability
   /**
    * 'replicated' (default): one copy on the wire, the DPU makes the others. 'carried': every copy
-   * on the wire; the DPU refuses copies that differ (D-8).
+   * on the wire; the DPU refuses copies that differ (D-8). 'addressed': carried, with the address
+   * and the key of every copy, as in source 1, claim 5 (P1-6).
    */
-  readonly form?: 'replicated' | 'carried'
+  readonly form?: 'replicated' | 'carried' | 'addressed'
   /** Gives up waiting: before anything is sent as aborted, later as OutcomeUnknown. */
   readonly signal?: AbortSignal
   /** Gives up waiting after this time, ms. */
@@ -55,6 +56,8 @@ const COPY_PAUSE_US = 1000
 
 /** Reads of a settled image before a wrong check code is reported. */
 const READ_ATTEMPTS = 3
+
+const FORMS: readonly string[] = ['replicated', 'carried', 'addressed']
 
 export class Region {
   private readonly connection: Connection
@@ -113,8 +116,8 @@ export class Region {
     this.checkLength(bytes)
     const { connection } = this
     const form = options.form ?? 'replicated'
-    if (form !== 'replicated' && form !== 'carried') {
-      throw new ArgumentError(`form '${String(form)}': say 'replicated' or 'carried'`)
+    if (!FORMS.includes(form)) {
+      throw new ArgumentError(`form '${String(form)}': say ${FORMS.join(', ')}`)
     }
     const durability = options.durability ?? connection.options.durability
     const wait = waitFor(durability, this.copies)
@@ -122,7 +125,7 @@ export class Region {
     if (deadlineMs !== undefined && !(deadlineMs > 0)) {
       throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
     }
-    const carried = form === 'carried'
+    const carried = form !== 'replicated'
     const write = new PendingWrite({
       region: this.open,
       slot,
@@ -131,6 +134,7 @@ export class Region {
       length: bytes.length,
       wait,
       carried,
+      addressed: form === 'addressed',
       startedUs: connection.session.wire.now(),
     })
     connection.nextOperation++

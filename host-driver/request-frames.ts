@@ -13,7 +13,7 @@ import { writeFeth } from '../firmware/wire/feth.ts'
 import { writeIeth } from '../firmware/wire/ieth.ts'
 import { writeImmdt } from '../firmware/wire/immdt.ts'
 import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../firmware/wire/opcode.ts'
-import { writePweth } from '../firmware/wire/persist.ts'
+import { ADDRESS_EXTENSION_BYTES, writePweth } from '../firmware/wire/persist.ts'
 import { blankPqeth, writePqeth } from '../firmware/wire/persist-query.ts'
 import { writeReth } from '../firmware/wire/reth.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
@@ -46,6 +46,7 @@ export function requestFrame(
   const isRead = request.kind === READ
   const offset = index * flow.pathMtu
   const left = row.payload === PAYLOAD_NONE ? 0 : job.payload.length - offset
+  const extensions = row.pwethAt > 0 ? job.extensions : []
   const frame = beginFrame(flow.own, flow.peer, {
     opcode,
     destQp: flow.destQp,
@@ -53,13 +54,16 @@ export function requestFrame(
     ackRequest,
     solicited: job.solicited && index === request.packetCount - 1,
     flow: flow.number,
-    headerBytes: row.headerBytes - BTH_BYTES,
+    headerBytes: row.headerBytes - BTH_BYTES + extensions.length * ADDRESS_EXTENSION_BYTES,
     payload: job.payload,
     payloadAt: offset,
     payloadLength: Math.min(flow.pathMtu, left),
   })
   if (request.escape) writeNowhere(frame, row)
   else writeHeaders(frame, row, job, isRead ? offset : 0)
+  for (const [i, extension] of extensions.entries()) {
+    writeReth(frame, FRAME_BTH_AT + row.headerBytes + i * ADDRESS_EXTENSION_BYTES, extension)
+  }
   return seal(frame, request.kind === FLUSH && flow.linuxPeer)
 }
 

@@ -60,6 +60,8 @@ export class PendingWrite implements Write {
   readonly length: number
   readonly wait: number
   readonly carried: boolean
+  /** Carried, and every copy is named by its address and key. */
+  readonly addressed: boolean
   readonly startedUs: number
   readonly received: Promise<void>
   readonly persisted: Promise<Receipt>
@@ -85,6 +87,7 @@ export class PendingWrite implements Write {
     length: number
     wait: number
     carried: boolean
+    addressed?: boolean
     startedUs: number
   }) {
     this.region = fields.region
@@ -94,6 +97,7 @@ export class PendingWrite implements Write {
     this.length = fields.length
     this.wait = fields.wait
     this.carried = fields.carried
+    this.addressed = fields.addressed ?? false
     this.startedUs = fields.startedUs
     this.received = new Promise((resolve, reject) => {
       this.resolveReceived = resolve

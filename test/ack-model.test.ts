@@ -19,6 +19,7 @@ import {
   SourceClient,
 } from './support/ack-model-client.ts'
 import { LateResponder } from './support/ack-model-responder.ts'
+import { ThroughResponder } from './support/ack-model-through.ts'
 
 // Millions of states in one test: a busy machine takes its time.
 vi.setConfig({ testTimeout: 600_000 })
@@ -44,8 +45,17 @@ function ours(plan: Plan, options: ShippedOptions = {}): Model {
 /** The shipped requester and the shipped core. */
 function shipped(plan: Plan, fences = true): Model & { readonly responder: CardResponder } {
   const responder = new CardResponder(plan, fences)
-  const { decode, incarnation } = responder
-  return { client: new ShippedClient(plan, { decode, incarnation }), responder, bursts: true }
+  const { names, incarnation } = responder
+  const client = new ShippedClient(plan, { decode: names.decode, incarnation })
+  return { client, responder, bursts: true }
+}
+
+/** The same with a region in the host's memory, which the host's CPU writes back. */
+function through(writesBack = true): Model {
+  const responder = new ThroughResponder(writesBack)
+  const { names, incarnation, plan } = responder
+  const client = new ShippedClient(plan, { decode: names.decode, incarnation })
+  return { client, responder }
 }
 
 function tell(name: string, found: Findings): void {
@@ -139,6 +149,14 @@ describe('our rule: an ACK says what it is, and names the operation', () => {
     })
   }
 
+  test('P2-21, P2-24, G2-2: nor with core and flush agent, which commit after the answer', () => {
+    const model = through()
+    const found = walkUnbounded(model)
+    expectSound('requester, core and flush agent, any number of faults', found)
+    expectSound('requester, core and flush agent, up to 2 faults', walk(model, 2))
+    expect(found.beliefs).toContain('3/2/0')
+  })
+
   test('P2-27, P2-28: received before durable; persistence of one overlaps the next', () => {
     const found = walkUnbounded(ours(PLAN))
     expect(found.disorder).toBe(0)
@@ -172,6 +190,10 @@ describe('the model notices', () => {
     const found = walkUnbounded(shipped(PLAN, false))
     console.log(found.falseStory)
     expect(found.falseDurability).toBeGreaterThan(0)
+  })
+
+  test('a host that says it has written back, and has not', () => {
+    expect(walkUnbounded(through(false)).falseDurability).toBeGreaterThan(0)
   })
 
   test('a client that never asks again for a PERSIST_ACK', () => {

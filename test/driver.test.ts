@@ -144,7 +144,7 @@ describe('a record', () => {
       const { region, dpu } = await bench({ pathMtu }, { capacity: 9000 })
       expect(dpu.pathMtu).toBe(pathMtu)
       const lengths = [0, 1, 63, pathMtu - 1, pathMtu, pathMtu + 1, 3 * pathMtu, 4097, 9000]
-      for (const form of ['replicated', 'carried'] as const) {
+      for (const form of ['replicated', 'carried', 'addressed'] as const) {
         const writes = lengths.map((n, slot) => region.persist(slot, record(n % 9001, n), { form }))
         await Promise.all(writes.map((write) => write.persisted))
         for (const [slot, n] of lengths.entries()) {

@@ -27,6 +27,7 @@ import type { Psn } from '../transport/psn.ts'
 import { freeNumber, openQueuePair, type QueuePair } from '../transport/queue-pair.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
+import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
 import { judge, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
@@ -143,6 +144,7 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
   connection.guidHigh = req.guidHigh
   connection.guidLow = req.guidLow
   connection.incarnation = client?.incarnation ?? 0
+  connection.announced = service.form === FORM_ANNOUNCED ? region.rkey : 0
   connection.triesLeft = req.cmRetries
   const periodUs = cm.codedUs(req.localTimeout)
   connection.periodUs = Math.min(Math.max(periodUs, PERIOD_US_MIN), PERIOD_US_MAX)

@@ -40,7 +40,7 @@ import {
   USAGE_WRITE_DESTINATION,
   writeLibrpma,
 } from '../wire/librpma.ts'
-import { FORM_CAPABILITY, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
+import { FORM_ANNOUNCED, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
 
 /** One port. */
 export interface Service {
@@ -73,7 +73,7 @@ export function publish(
   rights: number,
 ): Fault {
   const { services } = state.connections
-  if (port === 0 || form > FORM_CAPABILITY) return REQUEST
+  if (port === 0 || form > FORM_ANNOUNCED) return REQUEST
   const taken = services.find((service) => service.port === port)
   if (form === FORM_NONE) {
     if (taken !== undefined) taken.port = 0
@@ -122,6 +122,7 @@ export function describeService(
   who: Answerer,
   into: Uint8Array,
 ): void {
+  if (who.client === null && service.form === FORM_ANNOUNCED) return
   if (who.client === null && service.form === FORM_LIBRPMA) describeLibrpma(service, region, into)
   else describeCapability(state, region, who, into)
 }

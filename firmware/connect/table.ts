@@ -13,6 +13,7 @@
  */
 
 import { QUEUE_PAIRS, RESOLUTIONS } from '../limits.ts'
+import { findRegion } from '../memory/region.ts'
 import { failQueuePair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
 import type { Psn } from '../transport/psn.ts'
@@ -29,6 +30,7 @@ import { ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import type { Packet } from '../wire/packet.ts'
+import { announce } from './announce.ts'
 import type { Link } from './initiate.ts'
 import { blankResolution, type Resolution } from './resolve.ts'
 import { createServices, type Service } from './services.ts'
@@ -61,6 +63,8 @@ export interface Connection {
   guidLow: number
   /** Of the peer's part, if its capability block named one; else 0. */
   incarnation: number
+  /** Key of the region that the peer is to be told by a SEND, or 0. */
+  announced: number
   qp: QueuePair | null
   /** The REP as it was sent, to be sent again as it is. */
   readonly reply: Uint8Array
@@ -128,6 +132,7 @@ function blankConnection(place: number): Connection {
     guidHigh: 0,
     guidLow: 0,
     incarnation: 0,
+    announced: 0,
     qp: null,
     reply: new Uint8Array(CM_BYTES),
     triesLeft: 0,
@@ -149,6 +154,7 @@ export function isLive(state: State, connection: Connection): boolean {
 function free(connection: Connection): void {
   connection.phase = PHASE_FREE
   connection.incarnation = 0
+  connection.announced = 0
   connection.qp = null
   connection.link = null
   connection.timerUs = Infinity
@@ -206,6 +212,8 @@ export function confirm(state: State, connection: Connection): void {
   connection.timerUs = Infinity
   connection.connectedUs = state.connections.nowUs
   connection.qp!.hold = HOLD_CONNECTED
+  const region = connection.announced === 0 ? null : findRegion(state.regions, connection.announced)
+  if (region !== null && !announce(state, connection.qp!, region)) putToRest(state, connection)
 }
 
 /** Ends the connection: its queue pair is silent at once, its number rests. */

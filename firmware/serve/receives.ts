@@ -37,15 +37,20 @@ export function receiveAt(entry: number): number {
   return RECEIVES_AT + entry * RECEIVE_BYTES
 }
 
-/** Takes a free entry for the queue pair. NOT_READY if there is none. */
-export function takeReceive(state: State, qp: QueuePair): Fault {
+/** Takes a free entry for the queue pair; -1 if there is none. */
+export function takeEntry(state: State, qp: QueuePair): number {
   for (let i = 0; i < RECEIVES; i++) {
     if (state.receiveOwner[i] !== -1) continue
     state.receiveOwner[i] = qp.index
-    qp.receive = i
-    return PASS
+    return i
   }
-  return NOT_READY
+  return -1
+}
+
+/** Takes a free entry for the message that begins. NOT_READY if there is none. */
+export function takeReceive(state: State, qp: QueuePair): Fault {
+  qp.receive = takeEntry(state, qp)
+  return qp.receive < 0 ? NOT_READY : PASS
 }
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */

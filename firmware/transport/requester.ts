@@ -418,7 +418,8 @@ export function fail(q: Requester, place: number, status: WcStatus): void {
   // Nobody hears of an escape READ: its FLUSH says why, or what comes next.
   let about = place
   if (place >= 0 && requestAt(q, place).escape) {
-    about = requestAt(q, place - 1).done ? place + 1 : place - 1
+    const isOver = place === q.head || requestAt(q, place - 1).done
+    about = isOver ? place + 1 : place - 1
   }
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)

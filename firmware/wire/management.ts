@@ -278,6 +278,7 @@ export const PUBLISH_RIGHTS = 36
 export const FORM_NONE = 0
 export const FORM_LIBRPMA = 1
 export const FORM_CAPABILITY = 2
+export const FORM_ANNOUNCED = 3
 
 /*
  * PROBE (SET): the card writes a number into lines at the begin of the host's memory, first as

@@ -88,8 +88,20 @@ export function needPrograms(making: boolean, say: (line: string) => void): void
     const [program, ...rest] = [...asRoot, 'apt-get', ...args]
     run(program!, rest, { env })
   }
-  apt('update', '-qq')
+  // A source that cannot be reached need not be the one that matters: installing will tell.
+  attempt(() => apt('update', '-qq'))
   apt('install', '-y', '-qq', '--no-install-recommends', ...packages)
+}
+
+/** Does what may fail, and returns what it said then. */
+function attempt(work: () => void): string | null {
+  try {
+    work()
+    return null
+  } catch (error) {
+    if (!(error instanceof Trouble)) throw error
+    return error.message
+  }
 }
 
 /** What stands before a command that only root may run, or null where that cannot be. */
@@ -155,7 +167,11 @@ function mirror(): string {
   if (named !== undefined && named !== '') return named
   const format = '$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(CREATED_BY)|$(REPO_URI)'
   for (const again of [false, true]) {
-    if (again) run('apt-get', ['update', '-qq'])
+    const asRoot = rootPrefix()
+    if (again && asRoot !== null) {
+      const [program, ...rest] = [...asRoot, 'apt-get', 'update', '-qq']
+      attempt(() => void run(program!, rest))
+    }
     const lines = run('apt-get', ['indextargets', '--format', format]).toString().split('\n')
     const fields = lines.map((line) => line.split('|'))
     const found = fields.find(
@@ -188,18 +204,14 @@ function fetchLibrpma(apt: Apt, folder: string): GuestFiles['librpma'] {
   const packed = join(folder, 'librpma')
   const source = join(folder, 'librpma/source')
   mkdirSync(source, { recursive: true })
-  let why = 'its source package has no upstream archive'
-  try {
-    apt('apt-get', ['source', '-qq', '--download-only', 'rpma'], packed)
-  } catch (error) {
-    if (!(error instanceof Trouble)) throw error
-    const said = error.message.split('\n').find((line) => line.startsWith('E:')) ?? 'apt-get failed'
-    const short = said.replace(/^E: /, '').replaceAll(/\S+:\/\/\S*\/| +\[IP: .*\]/g, '')
-    why = `the Debian mirror does not have the source package rpma: ${short}`
-  }
+  const failed = attempt(() => apt('apt-get', ['source', '-qq', '--download-only', 'rpma'], packed))
   // apt checks file by file, and leaves those that it could get.
   const archived = readdirSync(packed).find((file) => /\.orig\.tar\.\w+$/.test(file))
-  if (archived === undefined) return { why }
+  if (archived === undefined) {
+    const said = failed?.split('\n').find((line) => line.startsWith('E:')) ?? 'no upstream archive'
+    const short = said.replace(/^E: /, '').replaceAll(/\S+:\/\/\S*\/| +\[IP: .*\]/g, '')
+    return { why: `the Debian mirror does not have the source package rpma: ${short}` }
+  }
   run('tar', ['-xf', join(packed, archived), '-C', source, '--strip-components=1'])
   return { source }
 }

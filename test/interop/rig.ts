@@ -98,6 +98,9 @@ function report(image: GuestImage, outcomes: readonly Outcome[]): number {
 async function main(): Promise<number> {
   const options = { keep: { type: 'string' }, verbose: { type: 'boolean' } } as const
   const { values } = parseArgs({ options })
+  if (process.arch !== 'x64') {
+    throw new Trouble(`the guest's programs are compiled for amd64, and this is ${process.arch}`)
+  }
   needPrograms(!isCached(HERE), say)
   const image = guestImage(HERE, say)
   const keep = values.keep === undefined ? null : resolve(values.keep)

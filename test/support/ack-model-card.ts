@@ -21,16 +21,9 @@ import type { State } from '../../firmware/state.ts'
 import { prepareTemplate } from '../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../firmware/transport/psn.ts'
 import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
-import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../firmware/wire/opcode.ts'
-import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
-import {
-  ackName,
-  nakName,
-  PATH_MTU,
-  type Plan,
-  persistAckName,
-  requestName,
-} from './ack-model-client.ts'
+import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
+import { AnswerNames } from './ack-model-answers.ts'
+import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
 import { Card, dataOf, FACTS, persistFrames, type Sent, sentOf } from './card.ts'
 
@@ -56,13 +49,14 @@ type Event = typeof IDLE | readonly string[]
 export class CardResponder implements ResponderSide {
   readonly start: number
   readonly incarnation: number
+  /** The answers that were sent so far. */
+  readonly names: AnswerNames = new AnswerNames()
   /** Bursts of nothing but duplicates, and those that stored something all the same. */
   duplicates = 0
   rewrites = 0
   private readonly plan: Plan
   private readonly fences: boolean
   private readonly requests = new Map<string, Uint8Array>()
-  private readonly answers = new Map<string, Uint8Array>()
   private readonly content: Uint8Array
   private readonly histories: (readonly Event[])[] = []
   private readonly outcomes: Outcome[] = []
@@ -164,7 +158,7 @@ export class CardResponder implements ResponderSide {
       if (stored > 0) this.rewrites += 1
     }
     const durable = this.found(core.nvdimm.durable)
-    const sends = history.length === 0 ? [] : core.sent.map((frame) => this.nameOf(frame))
+    const sends = history.length === 0 ? [] : core.sent.map((frame) => this.names.of(frame))
     const fingerprint = dead ? `dead ${durable}` : fingerprintOf(core)
     return { fingerprint, durable, dead, sends, stored }
   }
@@ -192,31 +186,6 @@ export class CardResponder implements ResponderSide {
         psn = (psn + 1) & 0xffffff
       }
     })
-  }
-
-  /** The name of an answer; one that has other bytes than that of the same name gets its own. */
-  private nameOf({ bytes, opcode, psn, syndrome, paeth }: Sent): string {
-    let name = syndrome >= 0x60 ? nakName(psn, syndrome) : ackName(psn)
-    if (opcode === PERSIST_ACK) {
-      name = persistAckName(paeth!.firstPsn, paeth!.lastPsn, paeth!.operationLow)
-      if (paeth!.status !== 0) name += ` refused 0x${paeth!.status.toString(16)}`
-    } else if (opcode !== RC_ACKNOWLEDGE) {
-      throw new Error(`an answer of opcode ${opcode}`)
-    }
-    for (;;) {
-      const known = this.answers.get(name)
-      if (known === undefined) this.answers.set(name, bytes)
-      if (known === undefined || Buffer.compare(known, bytes) === 0) return name
-      name += "'"
-    }
-  }
-
-  /** The frame of an answer, for the client. */
-  readonly decode = (name: string): readonly [Uint8Array, Packet] => {
-    const bytes = this.answers.get(name)!
-    const packet = blankPacket()
-    if (checkPacket(packet, bytes, 0, bytes.length) !== 0) throw new Error(`not a packet: ${name}`)
-    return [bytes, packet]
   }
 
   /** Which operations a card finds that boots on that content. */

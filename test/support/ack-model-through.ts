@@ -19,17 +19,9 @@ import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
 import { PLACEMENT_THROUGH } from '../../firmware/memory/region.ts'
 import type { State } from '../../firmware/state.ts'
-import { PERSIST_ACK } from '../../firmware/wire/opcode.ts'
-import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
 import type { FlushAgent } from '../../host-driver/flush-agent.ts'
-import {
-  ackName,
-  nakName,
-  PATH_MTU,
-  type Plan,
-  persistAckName,
-  requestName,
-} from './ack-model-client.ts'
+import { AnswerNames } from './ack-model-answers.ts'
+import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
 import { Card, dataOf, persistFrames, type Sent } from './card.ts'
 import { attachedAgent, believe, HOST_BYTES, PART_BYTES, work } from './placed.ts'
@@ -51,10 +43,14 @@ interface Bench {
   readonly firstPsn: number
 }
 
-/** A card with its core in sight, a host, an agent, a region of two copies and a queue pair. */
-function openBench(): Bench {
+/**
+ * A card with its core in sight, a host, an agent, a region of two copies and a queue pair. Without
+ * `writesBack` the host's CPU only says that it has written back: damage on purpose.
+ */
+function openBench(writesBack: boolean): Bench {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_ON })
   const card = new Card(PART_BYTES, {}, undefined, host)
+  if (!writesBack) host.clean = () => {}
   const state = createState(card.machine)
   boot(state)
   card.firmware = {
@@ -65,7 +61,7 @@ function openBench(): Bench {
         const word = (RECEIVED_AT >> 2) + 2 * i
         receive(state, at, state.words[word]!, state.words[word + 1]!, now)
       }
-      return settle(state, now)
+      return settle(state)
     },
     idle: (now) => idle(state, now),
   }
@@ -78,7 +74,8 @@ function openBench(): Bench {
   const firstPsn = qp.psn
   const frames = new Map<string, Uint8Array>()
   for (let i = 0; i < 2; i++) {
-    const [frame] = persistFrames(qp, region, i, dataOf(DATA_BYTES, i + 1))
+    const operation = i + 1
+    const [frame] = persistFrames(qp, region, i, dataOf(DATA_BYTES, i + 1), { operation })
     frames.set(requestName((firstPsn + i) & 0xffffff, i + 1), frame!)
   }
   return { card, host, agent, state, frames, firstPsn }
@@ -94,14 +91,17 @@ export class ThroughResponder implements ResponderSide {
   readonly start: number
   readonly plan: Plan
   readonly incarnation: number
+  /** The answers that were sent so far. */
+  readonly names: AnswerNames = new AnswerNames()
+  private readonly writesBack: boolean
   private readonly outcomes: Outcome[] = []
   private readonly numbers = new Map<string, number>()
   private readonly steps = new Map<string, Step>()
-  private readonly answers = new Map<string, Uint8Array>()
   private readonly onMedium = new Map<string, number>()
 
-  constructor() {
-    const bench = openBench()
+  constructor(writesBack = true) {
+    this.writesBack = writesBack
+    const bench = openBench(writesBack)
     this.plan = { firstPsn: bench.firstPsn, packets: [1, 1] }
     this.incarnation = bench.state.incarnation
     this.start = this.replay([]).to
@@ -149,7 +149,7 @@ export class ThroughResponder implements ResponderSide {
   }
 
   private replay(history: readonly Event[]): Step {
-    const bench = openBench()
+    const bench = openBench(this.writesBack)
     const { card } = bench
     for (const event of history) {
       card.sent = []
@@ -157,31 +157,9 @@ export class ThroughResponder implements ResponderSide {
       else if (event === WORK) card.idle()
       else card.serve(...(event as readonly string[]).map((name) => bench.frames.get(name)!))
     }
-    const sends = history.length === 0 ? [] : card.sent.map((frame) => this.nameOf(frame))
+    const sends = history.length === 0 ? [] : card.sent.map((frame) => this.names.of(frame))
     const outcome = { history, durable: this.found(bench), dead: false }
     return { to: this.enter(fingerprintOf(bench), outcome), sends, says: [] }
-  }
-
-  private nameOf({ bytes, opcode, psn, syndrome, paeth }: Sent): string {
-    let name = syndrome >= 0x60 ? nakName(psn, syndrome) : ackName(psn)
-    if (opcode === PERSIST_ACK) {
-      name = persistAckName(paeth!.firstPsn, paeth!.lastPsn, paeth!.operationLow)
-      if (paeth!.status !== 0) name += ` refused 0x${paeth!.status.toString(16)}`
-    }
-    for (;;) {
-      const known = this.answers.get(name)
-      if (known === undefined) this.answers.set(name, bytes)
-      if (known === undefined || Buffer.compare(known, bytes) === 0) return name
-      name += "'"
-    }
-  }
-
-  /** The frame of an answer, for the client. */
-  readonly decode = (name: string): readonly [Uint8Array, Packet] => {
-    const bytes = this.answers.get(name)!
-    const packet = blankPacket()
-    if (checkPacket(packet, bytes, 0, bytes.length) !== 0) throw new Error(`not a packet: ${name}`)
-    return [bytes, packet]
   }
 
   /** Which operations a card finds that starts on what a cut would leave now. */
@@ -210,7 +188,18 @@ export class ThroughResponder implements ResponderSide {
 
 /** What is scratch, only counted, or of no consequence: where the scrub stands. */
 const NO_STATE = new Set([
-  ...['machine', 'bytes', 'words', 'list', 'answers', 'counters', 'facts', 'random'],
+  ...[
+    'machine',
+    'card',
+    'part',
+    'bytes',
+    'words',
+    'list',
+    'answers',
+    'counters',
+    'facts',
+    'random',
+  ],
   ...['packet', 'reth', 'extension', 'pweth', 'aeth', 'deth', 'scrubRegion', 'scrubSlot'],
 ])
 
@@ -220,12 +209,16 @@ function fingerprintOf({ state, agent, card, host }: Bench): string {
   hash.update(state.words.slice(HEALTH_AT >> 2, (HEALTH_AT >> 2) + 2))
   const seen = new Map<object, number>()
   const text = JSON.stringify([state, agent, host], (name, value: unknown) => {
-    if (NO_STATE.has(name) || name === 'part' || name === 'card' || name.endsWith('Us')) return 0
+    if (NO_STATE.has(name) || /[UN]s$/.test(name)) return 0
     if (typeof value !== 'object' || value === null) return value
+    if (ArrayBuffer.isView(value)) {
+      hash.update(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+      return value.byteLength
+    }
     const before = seen.get(value)
     if (before !== undefined) return `@${before}`
     seen.set(value, seen.size)
-    return ArrayBuffer.isView(value) ? String(value) : value
+    return value
   })
   return hash.update(text).digest('hex')
 }

@@ -167,9 +167,14 @@ export interface Scenario {
 
 /**
  * Cuts the power at every command of the scenario, in every image that both memories may then hold,
- * or in a sample of them, starts a card on it and hands it to `judge`. Returns how many images.
+ * or in a sample of them, starts a card on it and hands it to `judge`. Returns how many images. It
+ * ends early, behind a command, when it `isEnough`.
  */
-export function explorePlaced(scenario: Scenario, judge: (crash: Crash) => void): number {
+export function explorePlaced(
+  scenario: Scenario,
+  judge: (crash: Crash) => void,
+  isEnough: () => boolean = () => false,
+): number {
   let count = 0
   for (let command = 0; ; command++) {
     const from = scenario.begin()
@@ -189,7 +194,7 @@ export function explorePlaced(scenario: Scenario, judge: (crash: Crash) => void)
       judge({ command, image, sent, copies, card: restarted(from) })
     }
     visitImages(from, command, visit)
-    if (ended) return count
+    if (ended || isEnough()) return count
   }
 }
 
