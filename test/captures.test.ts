@@ -202,7 +202,7 @@ test('both kinds of FLUSH were recorded, with the standard ICRC and with that of
   for (const [capture, count] of flushes) expect(count > 0).toBe(capture.includes('stock'))
 })
 
-test('under strictIcrc the FLUSH of Linux is dropped and counted, not the standard one', async () => {
+test('under strictIcrc the FLUSH of Linux is dropped and counted, no other one', async () => {
   for (const conversation of CONVERSATIONS) {
     const { linuxFlushes, frames } = conversation
     const flush = frames.find((frame) => frame.opcode === 0x1c)

@@ -6,7 +6,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { COPY, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
+import { COPY, FENCE, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
 import { FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
 import { HOST_DATA_AT, HOST_RING_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
@@ -493,4 +493,85 @@ test('P2-21: no persist-ACK stands in a list before the bell, whatever the level
     work(card, made.agent!)
     expect(seen).toEqual([wait])
   }
+})
+
+describe('D-13: a part that does not fence', () => {
+  for (const reason of ['flush', 'energy'] as const) {
+    test(`${reason}: no record is acknowledged behind a fence that failed, at any of them`, () => {
+      const seen: string[] = []
+      for (let fence = 0; fence < 4; fence++) {
+        const made = placed(DDIO_ON)
+        const { card, region, qp, agent } = made
+        card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+        work(card, agent!)
+        let fences = 0
+        card.machine.observe({
+          onCommand: (_, op) => {
+            if (op !== FENCE || fences++ !== fence) return
+            if (reason === 'flush') card.nvdimm.fencesToFail = 1
+            else card.nvdimm.armed = false
+          },
+        })
+        const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+        sent.push(...sentWhileWorking(made))
+        card.machine.observe({})
+        seen.push(
+          acks(sent)
+            .map(({ status }) => status.toString(16))
+            .join(),
+        )
+        cutPower(made, { random: new Random(SEED + fence) })
+        card.nvdimm.armed = true
+        const next = restarted(made)
+        const found = next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)!
+        const isNew = same(found, dataOf(64, 2))
+        expect(isNew || same(found, dataOf(64, 1)), `fence ${fence}`).toBe(true)
+        if (seen.at(-1) === '0') expect(isNew).toBe(true)
+      }
+      // Nothing was touched; then nobody knows; the last of them is not of this record.
+      expect(seen).toEqual([reason === 'flush' ? '8e' : '85', '8f', '8f', '0'])
+    })
+  }
+})
+
+test('P1-11: a lane that takes nothing refuses its record, and the next one has another', () => {
+  const made = placed(DDIO_ON)
+  const { card, region, qp } = made
+  card.nvdimm.refuseWrites((LANES_AT + 32 * 64) / 64)
+  const statuses: number[] = []
+  for (let seed = 1; seed <= 2; seed++) {
+    const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, seed)))
+    statuses.push(...acks([...sent, ...sentWhileWorking(made)]).map(({ status }) => status))
+  }
+  expect(statuses).toEqual([0x81, DURABLE])
+  expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 2))
+})
+
+test('P1-24: after a save that failed all is scanned, and again until it was written back', () => {
+  const made = placed(DDIO_ON)
+  const { card, host, region, qp, agent } = made
+  card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+  work(card, agent!)
+  cutPower(made, { random: new Random(SEED), strategy: 'none' })
+  card.nvdimm.dirtyShutdowns += 1
+  // The second copy of the record is gone.
+  host.part.live.fill(7, HOST_DATA_AT + 4096, HOST_DATA_AT + 4096 + 128)
+  host.part.durable.set(host.part.live)
+  for (let start = 0; start < 3; start++) {
+    const next = restarted(made)
+    const status = next.status()
+    expect(u32(status, mad.PART_SCANNED)).toBe(2)
+    expect(u32(status, mad.PART_REPAIRED)).toBe(1)
+    expect(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
+    cutPower({ card: next, host: next.host! }, { random: new Random(SEED), strategy: 'none' })
+  }
+  const last = restarted(made)
+  believe(last, PLACEMENT_THROUGH)
+  const served = attachedAgent(last)
+  work(last, served)
+  last.serve(...persistFrames(last.connect(), last.open(), 1, dataOf(64, 3)))
+  work(last, served)
+  cutPower({ card: last, host: last.host! }, { random: new Random(SEED), strategy: 'none' })
+  const status = restarted(made).status()
+  expect([u32(status, mad.PART_SCANNED), u32(status, mad.PART_REPAIRED)]).toEqual([0, 0])
 })

@@ -149,6 +149,8 @@ describe('one-sided requests', () => {
     const reason = (ends[1] as PromiseRejectedResult).reason as TransportError
     expect(reason).toBeInstanceOf(TransportError)
     expect(reason).toMatchObject({ code: 'PERDURE_TRANSPORT', status: 'REM_ACCESS_ERR' })
+    const behind = (ends[2] as PromiseRejectedResult).reason as TransportError
+    expect(behind).toMatchObject({ code: 'PERDURE_TRANSPORT', status: 'WR_FLUSH_ERR' })
     expect(target.executed).toEqual(['WRITE'])
     await expect(memory.read(0, 1)).rejects.toMatchObject({ code: 'PERDURE_TRANSPORT' })
   })

@@ -28,6 +28,7 @@ import {
   findRegionById,
   HOST_DATA_AT,
   KIND_RECORDS,
+  PLACEMENT_THROUGH,
   placedAt,
   type Region,
   strideOf,
@@ -40,16 +41,18 @@ import {
   incarnationOf,
   installPartKey,
   isForming,
+  isScanned,
   lostOf,
   readEntry,
   readSuperblock,
   regionCountOf,
+  setScanned,
   setVoidOperations,
   voidOperationsOf,
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
-import { markUnflushed, resumeLane } from '../serve/through.ts'
+import { markUnflushed, resetThrough, resumeLane } from '../serve/through.ts'
 import { isArmed, random32, type State } from '../state.ts'
 import { formatSlots } from './format-slots.ts'
 
@@ -100,7 +103,9 @@ function bringUp(state: State): Fault {
   // A save that failed may have taken back a phase word and not the slots, or the reverse.
   const blind = recoverLanes(recovery, !unsafe)
   recovery.lanesUnread = blind && !unsafe
+  state.through.unflushed.fill(0)
   if (blind || unsafe) scanEverything(state)
+  else scanAgain(state)
   recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
@@ -122,6 +127,7 @@ function bringUp(state: State): Fault {
 /** What recovery left to the host's CPU, and regions there whose making was interrupted. */
 function resumeThrough(state: State): Fault {
   const { unflushed } = state.recovery
+  resetThrough(state)
   for (let lane = BURST_FRAMES; lane < LANES; lane++) {
     const intent = unflushed[lane]!
     const region = intent === null ? null : findRegionById(state.regions, intent.regionId)
@@ -141,9 +147,24 @@ function scanEverything(state: State): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
     if (region !== null && region.kind === KIND_RECORDS) {
-      scanRegion(state.recovery, region, 0, region.slots)
-      markUnflushed(state, region)
+      scanWhole(state, region)
     }
+  }
+}
+
+/** Scans a region; one through the host's caches again at every start until it was written back. */
+function scanWhole(state: State, region: Region): void {
+  scanRegion(state.recovery, region, 0, region.slots)
+  if (region.placement !== PLACEMENT_THROUGH) return
+  setScanned(state.superblock, region.index)
+  markUnflushed(state, region)
+}
+
+/** Scans the regions that were scanned at an earlier start, and never written back. */
+function scanAgain(state: State): void {
+  for (let i = 0; i < REGIONS; i++) {
+    const region = state.regions.places[i]!
+    if (region !== null && isScanned(state.superblock, i)) scanWhole(state, region)
   }
 }
 

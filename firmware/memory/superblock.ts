@@ -16,7 +16,7 @@
  *
  *    region entry: 0 name (32) | 32 id | 36 kind | 40 slots | 44 capacity | 48 copies | 52 flags
  *                | 56 protection domain | 60 0 | 64 at (64) | 72 area bytes (64) | 80 key (16)
- *                | 96 placement, forming | 100 0 …
+ *                | 96 placement, forming, scanned | 100 0 …
  *
  * Little-endian. It stands twice, at bytes 0 and 4096 of the part.
  *
@@ -93,6 +93,8 @@ export const DATA_AT: number = OPERATIONS_AT + OPERATIONS_BYTES
 /* The word of an entry that says where its region lies: PLACEMENT_*, and whether it is forming. */
 const PLACEMENT_MASK = 3
 const FORMING = 4
+/** It was scanned, and what was repaired may have been in the host's cache. */
+const SCANNED = 8
 
 /** Bytes of a host's memory that a region may lie in, at the most. */
 const HOST_BYTES_MAX: number = 2 ** 47
@@ -231,8 +233,23 @@ export function setForming(sb: Superblock, index: number): void {
   sb.words[placementAt(index)]! |= FORMING
 }
 
+/** Is it to be scanned at every start until the host's CPU has written it back? */
+export function isScanned(sb: Superblock, index: number): boolean {
+  return (sb.words[placementAt(index)]! & SCANNED) !== 0
+}
+
+export function setScanned(sb: Superblock, index: number): void {
+  sb.words[placementAt(index)]! |= SCANNED
+}
+
+/** Is the region forming, or scanned? */
+export function isUnsure(sb: Superblock, index: number): boolean {
+  return (sb.words[placementAt(index)]! & (FORMING | SCANNED)) !== 0
+}
+
+/** All of the region is durable. */
 export function setFormed(sb: Superblock, index: number): void {
-  sb.words[placementAt(index)]! &= ~FORMING
+  sb.words[placementAt(index)]! &= PLACEMENT_MASK
 }
 
 function placementAt(index: number): number {
@@ -460,7 +477,7 @@ function isSane(words: Int32Array, partBytes: number): boolean {
     const w = (ENTRIES_AT + i * ENTRY_BYTES) >> 2
     const placement = words[w + 24]! & PLACEMENT_MASK
     const local = placement === PLACEMENT_LOCAL
-    if ((words[w + 24]! & ~(PLACEMENT_MASK | FORMING)) !== 0) return false
+    if ((words[w + 24]! & ~(PLACEMENT_MASK | FORMING | SCANNED)) !== 0) return false
     if (placement > PLACEMENT_THROUGH) return false
     if (get64(words, w + 16) !== (local ? end : hostEnd)) return false
     if (!isEntrySane(words, w, local ? bytes : HOST_BYTES_MAX)) return false

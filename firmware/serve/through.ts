@@ -57,7 +57,7 @@ import {
   THROUGH_JOBS,
 } from '../limits.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../memory/region.ts'
-import { isForming, setFormed, writeSuperblock } from '../memory/superblock.ts'
+import { isUnsure, setFormed, writeSuperblock } from '../memory/superblock.ts'
 import {
   KEYS_AT,
   LANE_LINES_AT,
@@ -216,8 +216,9 @@ export function firstShown(state: State, region: Region, slot: number): number {
 /** Is a job writing the record? Then nobody else may look after its copies. */
 export function isWriting(state: State, region: Region, slot: number): boolean {
   for (let i = 0; i < THROUGH_JOBS; i++) {
-    const { state: stands, item } = state.through.jobs[i]!
-    if (stands === FREE || stands === WAITING || stands === FORM) continue
+    const job = state.through.jobs[i]!
+    const { item } = job
+    if (!isOnRecord(job) || job.state === WAITING) continue
     if (item.slot === slot && item.region === region) return true
   }
   return false
@@ -259,12 +260,18 @@ function goOn(state: State, job: Job): void {
   }
 }
 
+/** Has the job to do with a record, now or until the next start? */
+function isOnRecord(job: Job): boolean {
+  if (job.state === ENDED) return job.hidden
+  return job.state !== FREE && job.state !== FORM
+}
+
 /** Is it the turn of this job: is no other one on the same record before it? */
 function isNext(through: Through, job: Job): boolean {
   const { slot, region } = job.item
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const other = through.jobs[i]!
-    if (other.state === FREE || other.state === FORM || other === job) continue
+    if (!isOnRecord(other) || other === job) continue
     if (other.item.slot !== slot || other.item.region !== region) continue
     if (other.state !== WAITING || other.order < job.order) return false
   }
@@ -458,7 +465,7 @@ function formDone(state: State, job: Job): void {
   const { region } = job.item
   const { superblock } = state
   job.state = FREE
-  if (isForming(superblock, region.index)) {
+  if (isUnsure(superblock, region.index)) {
     setFormed(superblock, region.index)
     const fault = writeSuperblock(state.list, superblock)
     if (fault !== PASS) {
@@ -488,6 +495,15 @@ function formRegions(state: State): void {
 /** What was stored there may be in the host's cache: the region takes no record until flushed. */
 export function markUnflushed(state: State, region: Region): void {
   if (region.placement === PLACEMENT_THROUGH) state.through.unflushed[region.index] = 1
+}
+
+/** At the start: nothing is under way, and a lane that must stay as it is serves no job. */
+export function resetThrough(state: State): void {
+  const { through, commit } = state
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    through.jobs[i]!.state = commit.retiredLanes[BURST_FRAMES + i] === 0 ? FREE : ENDED
+  }
+  through.ring.attached = false
 }
 
 /** At the start: the lane of the record stays until the agent has written back the repair. */

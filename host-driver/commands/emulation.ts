@@ -2,8 +2,8 @@
  * An emulated card between its power supply and the network: what `perdure emulate` runs.
  *
  * What always holds:
- * - Every frame to and from the card, whoever its peer is, goes over one link, which does to it what
- *   the options say; a capture has what the link carries.
+ * - Every frame to and from the card, whoever its peer is, goes over one link, which does to it
+ *   what the options say; a capture has what the link carries.
  * - What is published is published again after every power-on: the card itself forgets it.
  */
 
@@ -232,7 +232,7 @@ export class Emulation {
     for (const address of addresses) output.print(address)
   }
 
-  /** Resolves at a signal that stops; rejects where the firmware stops. SIGUSR2 comes in between. */
+  /** Resolves at a signal that stops it; rejects where the firmware stops. */
   private stopped(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.fail = reject

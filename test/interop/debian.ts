@@ -76,8 +76,8 @@ export function needPrograms(making: boolean, say: (line: string) => void): void
     throw new Trouble(
       `${what}: not on this machine, and there is no apt to install it with.\n` +
         `On Debian or Ubuntu: ${command}\n` +
-        'Elsewhere: QEMU 7.2 or later, with qemu-system-x86_64; the guest itself is made of Debian ' +
-        'packages, so a first run needs apt (a Debian container will do).',
+        'Elsewhere: QEMU 7.2 or later, with qemu-system-x86_64; the guest itself is made of ' +
+        'Debian packages, so a first run needs apt (a Debian container will do).',
     )
   }
   const asRoot = rootPrefix()

@@ -21,8 +21,9 @@ export function tableOf(outcomes: readonly Outcome[]): string[] {
   const rows = outcomes.flatMap(({ name, steps, failures, seconds, note }) => {
     const result = failures.length === 0 ? 'ok' : 'FAIL'
     const cells = [name.padEnd(width), result.padEnd(6), `${steps}`.padStart(5)]
+    const more = note === undefined ? '' : `  ${note}`
     return [
-      `${cells.join('  ')}  ${seconds.toFixed(1).padStart(7)}${note === undefined ? '' : `  ${note}`}`,
+      `${cells.join('  ')}  ${seconds.toFixed(1).padStart(7)}${more}`,
       ...failures.slice(0, FAILURES_SHOWN).map((failure) => `    ${failure}`),
       ...(failures.length > FAILURES_SHOWN
         ? [`    and ${failures.length - FAILURES_SHOWN} more`]

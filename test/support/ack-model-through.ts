@@ -23,7 +23,7 @@ import type { FlushAgent } from '../../host-driver/flush-agent.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
-import { Card, dataOf, persistFrames, type Sent } from './card.ts'
+import { Card, dataOf, persistFrames } from './card.ts'
 import { attachedAgent, believe, HOST_BYTES, PART_BYTES, work } from './placed.ts'
 
 const FLUSH = 'the host writes back'
