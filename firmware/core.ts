@@ -202,6 +202,8 @@ function execute(
 ): Fault {
   if (row === null) return OPCODE
   const is = row.properties
+  // Nearly every request, and nothing in front of it to wait for.
+  if (has(is, PERSIST) && qp.unanswered === 0) return receivePersist(state, qp, packet, row, now)
   if (has(is, MESSAGE)) return executeMessage(state, qp, packet, row, now)
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)

@@ -118,9 +118,9 @@ export const SCRUB_RECORDS = 16
 if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
 if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
 if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
-// A burst: per frame a gathering copy, three comparisons of carried copies and three answers. Its
-// group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a check
-// code and a line of the operation table; the lanes of the last group and the fences on top.
-const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 3)
+// A burst: per frame a gathering copy, three comparisons of carried copies and four answers. Its
+// group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a
+// check code and a line of the operation table; the lanes of the last group and the fences on top.
+const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 4)
 const GROUP_COMMANDS = BURST_FRAMES * (8 + COPIES_MAX) + LANES + 2 + COPIES_MAX
 if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')

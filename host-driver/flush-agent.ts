@@ -87,6 +87,10 @@ export class FlushAgent {
     this.next = firstRequest
     this.token = token
     this.isAttached = true
+    // What an earlier life left in the ring is nobody's request; the card asks for none before it
+    // has a receive.
+    const clear = new Uint8Array(REQUESTS * LINE_BYTES)
+    this.memory.store(HOST_RING_AT + LINE_BYTES, clear)
     this.postReceives()
   }
 

@@ -138,7 +138,7 @@ test.each(PATH_MTUS)('over IPv6 a chain is answered as over IPv4, at path MTU %i
 })
 
 describe('each of the 256 opcodes, as the first of its connection', () => {
-  /** What the specification says: a reserved one of RC is 0x61, a stranger to RC is not answered. */
+  /** A reserved opcode of RC is 0x61, a stranger to RC is not answered (wire-format 3.4). */
   function expectedOf(opcode: number): string {
     const row = OPCODES[opcode]
     if (row === undefined) return opcode < 0x20 ? 'NAK 0x61 0' : ''

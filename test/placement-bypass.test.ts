@@ -425,7 +425,7 @@ describe('a region of bytes in the host’s memory', () => {
     return host.part.durable.slice(at, at + 256)
   }
 
-  test('P2-5, P2-14: registered write-persist: what is acknowledged is durable, at every cut', () => {
+  test('P2-5, P2-14: registered write-persist: what is acknowledged is durable', () => {
     let acknowledged = 0
     for (let command = 0; ; command++) {
       const made = withBytes()

@@ -128,6 +128,10 @@ export function createOperations(words: Int32Array): Operations {
   }
 }
 
+/** The image of the first client, and from one to the next, in 32-bit words. */
+const FIRST_IMAGE: number = OPERATION_LINES_AT >> 2
+const PLACE_WORDS: number = 2 * OPERATION_LINE_WORDS
+
 /** Where the image of a client lies, and behind it the line that a group composes, in bytes. */
 function imageAt(client: number): number {
   return OPERATION_LINES_AT + 2 * client * LINE_BYTES
@@ -154,8 +158,8 @@ export function operationLineAddress(client: number, which: number): number {
 
 /** The place of a client, or NO_CLIENT. `hint` is where it was last, and saves the search. */
 export function findClient(o: Operations, hint: number, high: number, low: number): number {
-  if (hint >= 0 && lineIsOf(o.words, imageOf(hint), high, low)) return hint
   if ((high | low) === 0) return NO_CLIENT
+  if (hint >= 0 && lineIsOf(o.words, FIRST_IMAGE + hint * PLACE_WORDS, high, low)) return hint
   for (let c = 0; c < CLIENTS; c++) if (lineIsOf(o.words, imageOf(c), high, low)) return c
   return NO_CLIENT
 }
@@ -198,9 +202,33 @@ export function isNewOperation(o: Operations, client: number, high: number, low:
   return low >>> 0 > o.latestLow[client]!
 }
 
+/**
+ * Nearly every record: a client whose place is known, and a new operation. Then both are noted as by
+ * `takeClient` and `beginOperation`; else nothing is.
+ */
+export function enterOperation(
+  o: Operations,
+  hint: number,
+  cHigh: number,
+  cLow: number,
+  high: number,
+  low: number,
+): boolean {
+  if (hint < 0 || !lineIsOf(o.words, FIRST_IMAGE + hint * PLACE_WORDS, cHigh, cLow)) return false
+  const latestHigh = o.latestHigh[hint]!
+  if (high !== latestHigh ? high < latestHigh : low <= o.latestLow[hint]!) return false
+  o.latestHigh[hint] = high
+  o.latestLow[hint] = low
+  o.uses += 1
+  o.used[hint] = o.uses
+  return true
+}
+
 /** A record of that operation joins the group. */
 export function beginOperation(o: Operations, client: number, high: number, low: number): void {
-  if (client === NO_CLIENT || !isNewOperation(o, client, high, low)) return
+  if (client === NO_CLIENT) return
+  const latestHigh = o.latestHigh[client]!
+  if (high < latestHigh || (high === latestHigh && low <= o.latestLow[client]!)) return
   o.latestLow[client] = low
   o.latestHigh[client] = high
 }
@@ -242,8 +270,10 @@ export function beginLines(o: Operations): void {
 export function addToLine(o: Operations, client: number, high: number, low: number): void {
   const { words } = o
   if (client === NO_CLIENT || (high | low) === 0) return
-  const composed = composedOf(client)
-  if (!isMember(o, client)) {
+  const composed = FIRST_IMAGE + client * PLACE_WORDS + OPERATION_LINE_WORDS
+  const { memberCount } = o
+  const last = memberCount > 0 && o.members[memberCount - 1] === client
+  if (!last && !isMember(o, client)) {
     o.members[o.memberCount] = client
     o.memberCount += 1
     o.sequence += 1
@@ -254,8 +284,7 @@ export function addToLine(o: Operations, client: number, high: number, low: numb
 }
 
 function isMember(o: Operations, client: number): boolean {
-  // Nearly always the client of the record before.
-  for (let i = o.memberCount - 1; i >= 0; i--) if (o.members[i] === client) return true
+  for (let i = 0; i < o.memberCount; i++) if (o.members[i] === client) return true
   return false
 }
 

@@ -4,8 +4,9 @@
  * What always holds:
  * - A request is written behind the data that it speaks of, in the same list: who sees the request
  *   sees the data (PCIe ordering).
- * - `finished` moves forward only, and never past what was asked: a bell that says otherwise, from
- *   an agent that is gone or a broken one, is passed over and counted (fault H1).
+ * - `finished` moves forward only, and never past what was asked. A bell that says otherwise is
+ *   counted; one of an agent that is gone is passed over, one that says too much ends the agent
+ *   (fault H1), and is never believed later.
  * - A new agent has finished nothing: whatever was asked before it is asked again.
  */
 
@@ -34,6 +35,8 @@ import { HOST_RING_AT, PLACEMENT_THROUGH } from '../memory/region.ts'
 import { FLUSH_LINES_AT, FLUSH_RING_AT } from '../memory-map.ts'
 import { count, random32, type State } from '../state.ts'
 
+const NO_BELL = -1
+
 export interface FlushRing {
   attached: boolean
   token: number
@@ -41,12 +44,12 @@ export interface FlushRing {
   asked: number
   finished: number
   receives: number
-  /** The bell that was counted as wrong. */
+  /** The bell that was counted as wrong, or NO_BELL: it says nothing until it changes. */
   wrongBell: number
 }
 
 export function createFlushRing(): FlushRing {
-  return { attached: false, token: 0, asked: 0, finished: 0, receives: 0, wrongBell: 0 }
+  return { attached: false, token: 0, asked: 0, finished: 0, receives: 0, wrongBell: NO_BELL }
 }
 
 /** What a request asks to be written back, and of which record it speaks. */
@@ -85,17 +88,22 @@ export function agentFault(state: State): Fault {
   return state.through.ring.attached ? PASS : NO_AGENT
 }
 
-/** Reads the bell. */
-export function readBell(state: State): void {
+/**
+ * Reads the bell. False if it speaks of what was not asked: then the agent is not to be believed. A
+ * bell that goes back is that of an agent that was replaced.
+ */
+export function readBell(state: State): boolean {
   const { ring } = state.through
   const bell = state.words[HOST_FLUSHED_AT >> 2]! >>> 0
-  if (bell === ring.finished || !ring.attached) return
+  if (!ring.attached || bell === ring.finished || bell === ring.wrongBell) return true
   if (numberReached(bell, ring.finished) && numberReached(ring.asked, bell)) {
     ring.finished = bell
-    return
+    ring.wrongBell = NO_BELL
+    return true
   }
-  if (bell !== ring.wrongBell) count(state, BELL)
+  count(state, BELL)
   ring.wrongBell = bell
+  return numberReached(ring.asked, bell)
 }
 
 /** Is there a receive for one more request? If not, the agent's line is read again. */

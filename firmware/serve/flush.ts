@@ -17,6 +17,7 @@ import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
   KIND_BYTES,
+  PLACEMENT_LOCAL,
   type Region,
 } from '../memory/region.ts'
 import type { State } from '../state.ts'
@@ -58,8 +59,10 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_FLUSH, packet, region)
   item.form = feth.placement
-  // What other queue pairs stored and are done with is covered, too.
-  if (persistent && state.unfenced > 0) item.since = state.list.fences
+  // What other queue pairs stored and are done with is covered, too. A host sees what was written
+  // to its memory when a read has pushed the writes, which stands behind every fence.
+  const far = region.placement !== PLACEMENT_LOCAL && feth.placement !== 0
+  if ((persistent || far) && state.unfenced > 0) item.since = state.list.fences
   return PASS
 }
 

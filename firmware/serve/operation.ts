@@ -10,9 +10,9 @@
 import { compare, copy, resultOf, runAll } from '../command-list.ts'
 import {
   beginOperation,
+  enterOperation,
   findClient,
   isDurable,
-  isNewOperation,
   NO_CLIENT,
   takeClient,
 } from '../commit/operations.ts'
@@ -40,12 +40,19 @@ export function isRepetition(
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return false
-  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  const { clientHigh, clientLow } = qp
+  if (enterOperation(operations, qp.client, clientHigh, clientLow, operationHigh, operationLow)) {
+    return false
+  }
+  qp.client = findClient(operations, qp.client, clientHigh, clientLow)
   if (qp.client === NO_CLIENT) return false
-  if (isNewOperation(operations, qp.client, operationHigh, operationLow)) return false
   // It may be in the group, on its way.
   if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
-  if (!isDurable(operations, qp.client, operationHigh, operationLow)) return false
+  qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
+  if (!isDurable(operations, qp.client, operationHigh, operationLow)) {
+    beginOperation(operations, qp.client, operationHigh, operationLow)
+    return false
+  }
   repeat(state, qp, message, dataAt)
   return true
 }
@@ -106,6 +113,8 @@ export function clientOf(state: State, qp: QueuePair, message: PersistMessage): 
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit
+  // `isRepetition` has just noted it, unless it is the first of its client, or the place has gone.
+  if (qp.client >= 0 && operations.retired[qp.client] === 0) return qp.client
   qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
   beginOperation(operations, qp.client, operationHigh, operationLow)
   return qp.client

@@ -103,8 +103,8 @@ function needsFence(state: State, item: Ordered): boolean {
   if (before && isWithheld(state.answers, qp)) return true
   if (item.again && kind !== ORDERED_READ) return false
   if (kind === ORDERED_FLUSH) {
-    if ((item.form & PLACEMENT_PERSISTENT) === 0) return false
-    return item.since === fences || qp.dirtyAt === fences
+    if (item.since === fences) return true
+    return (item.form & PLACEMENT_PERSISTENT) !== 0 && qp.dirtyAt === fences
   }
   if (kind === ORDERED_ATOMIC || kind === ORDERED_ATOMIC_WRITE) {
     return item.stored && qp.dirtyAt === fences

@@ -101,16 +101,16 @@ export function acknowledgeCopies(state: State, copies: number): void {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     const due = item.fault === PASS && item.wait === copies && item.wantsAck
-    const open = state.queuePairs.places[item.owner]!.state === STATE_OPEN
     if (item.plain) plain = true
-    if (due && open) addToRange(state, item, copies)
+    if (due) addToRange(state, item, copies)
     else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
   }
   if (plain) releaseRecords(state, copies)
   for (let r = 0; r < state.rangeCount; r++) {
     const qp = state.rangeOwner[r]!
     state.openRange[qp.index] = NO_RANGE
-    answerPersist(state.answers, qp, state.ranges[r]!, state.incarnation)
+    if (qp.state === STATE_OPEN)
+      answerPersist(state.answers, qp, state.ranges[r]!, state.incarnation)
   }
 }
 

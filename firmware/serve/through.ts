@@ -227,7 +227,7 @@ export function isWriting(state: State, region: Region, slot: number): boolean {
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
 export function serveThrough(state: State): number {
   const { through } = state
-  readBell(state)
+  if (!readBell(state)) detachAgent(state)
   formRegions(state)
   let wanted = 0
   for (let i = 0; i < THROUGH_JOBS; i++) {

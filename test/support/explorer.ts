@@ -428,6 +428,8 @@ export interface Scenario {
   readonly mediaErrors?: readonly MediaError[]
   /** Cuts the recovery of the first image of each class, and of those recoveries again: depth. */
   readonly nested?: number
+  /** Visits so many images of a point of a cut recovery, at the most. */
+  readonly nestedSample?: number
   /** Visits so many images of a point at the most, chosen by the seed. */
   readonly sample?: number
   /** What the adversary may choose between; 'chunk' if absent. */
@@ -1005,7 +1007,7 @@ class Explorer {
 
   private cutRecoveryAt(depth: number, name: string, decided: string, seen: Set<string>): void {
     const { part, findings, judged } = this
-    const share = NESTED_MAX / imageCount(part)
+    const share = (this.scenario.nestedSample ?? NESTED_MAX) / imageCount(part)
     images(part, 'chunk', () => {
       if (share < 1 && !this.random.chance(share)) return
       const mark = this.hashOfPart()
