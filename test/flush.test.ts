@@ -179,6 +179,23 @@ describe('FLUSH', () => {
     }
   })
 
+  test('D-13: behind a record whose commit closed the part it is refused', () => {
+    for (const fence of [1, 2, 3, 4]) {
+      const one = bytesCard()
+      const { card, qp, bytes, records } = one
+      const base = qp.psn
+      let seen = 0
+      card.machine.observe({
+        onCommand: (_, op) => {
+          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
+        },
+      })
+      const frames = [...persistFrames(qp, records, 1, dataOf(8, 1)), flushFrame(qp, bytes.rkey)]
+      expect(lines(card.serve(...frames), base).at(-1), `fence ${fence}`).toBe('NAK 0x63 1')
+      card.machine.observe({})
+    }
+  })
+
   test('D-13: a fence that fails refuses whoever waits for it, and the part takes no more', () => {
     const one = bytesCard()
     const { qp, bytes, kept, card } = one

@@ -153,9 +153,14 @@ describe('P2-12: what cannot be told is refused', () => {
     refused(first)
     place(card, PLACEMENT_BYPASS, true, numberNow())
     expect(made({ card, host })[0]).toBe('PASS')
-    // A verdict that is not believed takes the last one back.
+    // Who does not know the number takes nothing back; who knows it does.
     refused(first)
-    expect(card.tryProvision({ name: 'later', placement: PLACEMENT_BYPASS }).fault).toBe(UNKNOWN[0])
+    const later = (): string => {
+      return card.tryProvision({ name: 'later', slots: 2, placement: PLACEMENT_BYPASS }).fault
+    }
+    expect(later()).toBe('PASS')
+    expect(() => place(card, 0, true, numberNow())).toThrow('PLACEMENT_UNKNOWN')
+    expect(later()).toBe('PLACEMENT_UNKNOWN')
   })
 
   test('an operator’s wish that the probe contradicts', async () => {

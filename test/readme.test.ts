@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import * as hostMemory from '../boards/emulator/host-memory.ts'
 import { OP_NAMES } from '../boards/emulator/machine.ts'
 import { CASES } from '../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B, PHASE_NONE } from '../firmware/commit/lane.ts'
@@ -16,6 +17,8 @@ import { FAULTS } from '../firmware/fault.ts'
 import * as hal from '../firmware/hal.ts'
 import * as limits from '../firmware/limits.ts'
 import * as map from '../firmware/memory-map.ts'
+import * as management from '../firmware/wire/management.ts'
+import { OPCODES } from '../firmware/wire/opcode.ts'
 import { Card, dataOf, persistFrames } from './support/card.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
 
@@ -130,6 +133,27 @@ describe('tables of the firmware', () => {
     expect(shown.sort()).toEqual(want.sort())
   })
 
+  test('the attributes of the control call are all there', () => {
+    const rows = rowsUnder(page, '| attribute | method | does |').map(([first]) =>
+      first!.split(' '),
+    )
+    const shown = rows.map(([code, name]) => [`ATTRIBUTE_${name}`, Number(code)])
+    const attributes = Object.entries(numbersOf(management)).filter(([name]) => {
+      return name.startsWith('ATTRIBUTE_')
+    })
+    expect(shown.sort()).toEqual(attributes.sort())
+  })
+
+  test('our own opcodes are all there, under their names', () => {
+    const shown = rowsUnder(page, '| opcode | name | headers behind BTH |').map(([code, name]) => {
+      return [Number(code), `Perdure ${name}`]
+    })
+    const own = OPCODES.flatMap((row) => {
+      return row?.name.startsWith('Perdure ') === true ? [[row.opcode, row.name]] : []
+    })
+    expect(shown).toEqual(own)
+  })
+
   test('packet memory is laid out as the table says', () => {
     const places = { ...numbersOf(hal), ...numbersOf(map) }
     const shown = rowsUnder(page, '| name | at |').map(([name, at]) => [name, at])
@@ -137,6 +161,13 @@ describe('tables of the firmware', () => {
     const want = names.map((name) => [name, String(places[name])])
     expect(shown.sort()).toEqual(want.sort())
   })
+})
+
+test('the times of the host model are those of the emulator', () => {
+  const page = read('boards/emulator/README.md')
+  const shown = rowsUnder(page, '| what | ns |').map(([name, ns]) => [name, Number(ns)])
+  const want = Object.entries(numbersOf(hostMemory)).filter(([name]) => name.endsWith('_NS'))
+  expect(shown.sort()).toEqual(want.sort())
 })
 
 interface Run {
@@ -226,6 +257,12 @@ function perdureComplaint(words: readonly string[]): string | null {
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }
 
+/** The anchor of a heading, as the usual viewers make it. */
+function slugOf(heading: string): string {
+  const text = heading.toLowerCase().replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+  return text.replaceAll(' ', '-')
+}
+
 const SCRIPTS = (JSON.parse(read('package.json')) as { scripts: Record<string, string> }).scripts
 
 /** What is wrong with `npm WORDS`, or null. */
@@ -288,6 +325,16 @@ describe('commands', () => {
 })
 
 describe('links and lines', () => {
+  test('every link to a heading leads to one', () => {
+    const broken = READMES.flatMap((path) => {
+      const page = read(path).replaceAll(/^```[\s\S]*?^```$/gm, '')
+      const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, text]) => slugOf(text!))
+      const links = [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, to]) => to!)
+      return links.filter((to) => !headings.includes(to)).map((to) => `${path}: #${to}`)
+    })
+    expect(broken).toEqual([])
+  })
+
   test('every link to a file leads to one', () => {
     const broken = READMES.flatMap((path) => {
       const links = [...read(path).matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)].map(([, to]) => to!)

@@ -13,6 +13,7 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../firmware/wire/opcode.ts'
 import {
+  BYTES_AT,
   BYTES_LENGTH,
   type BytesCard,
   bytesCard,
@@ -192,6 +193,49 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
       expect(lines(card.serve(...frames), base), how).toEqual(['NAK 0x63 0'])
       card.machine.observe({})
       expect(card.serve(...frames)).toEqual([])
+    }
+  })
+
+  test('D-13: a refusal behind it names it, where it did not become durable', () => {
+    for (const fenceFails of [false, true]) {
+      const one = bytesCard()
+      const { card, qp, kept, bytes } = one
+      const base = qp.psn
+      const data = dataOf(64, 1)
+      const frames = [
+        ...writeFrames(qp, kept.rkey, 0, data),
+        ...writeFrames(qp, bytes.rkey, 0, dataOf(64, 2)),
+        ...writeFrames(qp, bytes.rkey, 64, dataOf(64, 3)),
+      ]
+      card.nvdimm.refuseWrites(BYTES_AT / 64)
+      if (fenceFails) card.nvdimm.fencesToFail = 1
+      // A NAK says that all before it is acknowledged (wire-format 3.8).
+      const expected = fenceFails ? 'NAK 0x63 0' : 'NAK 0x63 1'
+      expect(lines(card.serve(...frames), base)).toEqual([expected])
+      if (!fenceFails) expect(durableAt(one, KEPT_AT, 64)).toBe(hexOf(data))
+    }
+  })
+
+  test('D-13: a record behind it whose first fence fails takes its acknowledgement along', () => {
+    for (const fence of [1, 2, 3, 4]) {
+      const one = bytesCard()
+      const { card, qp, kept, records } = one
+      const base = qp.psn
+      let seen = 0
+      card.machine.observe({
+        onCommand: (_, op) => {
+          if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
+        },
+      })
+      const frames = [
+        ...writeFrames(qp, kept.rkey, 0, dataOf(64, 1)),
+        ...persistFrames(qp, records, 1, dataOf(8, 1)),
+      ]
+      const sent = card.serve(...frames)
+      card.machine.observe({})
+      // The part is closed: nobody asks what the first fence may have covered.
+      expect(lines(sent, base).at(-1), `fence ${fence}`).toBe('NAK 0x63 0')
+      expect(sent.filter(({ syndrome, psn }) => syndrome === 0x1f && psn >= base)).toEqual([])
     }
   })
 

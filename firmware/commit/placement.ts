@@ -86,8 +86,8 @@ export function writeProbe(
 }
 
 /**
- * What the host's CPU has seen of the probe. Faults: PLACEMENT_UNKNOWN, if it cannot tell, or has
- * not seen the number of the last probe; then nothing is proven.
+ * What the host's CPU has seen of the probe. Faults: PLACEMENT_UNKNOWN, if it cannot tell, and then
+ * nothing is proven any more; or if it has not seen the number of the last probe.
  */
 export function prove(
   placement: Placement,
@@ -98,8 +98,10 @@ export function prove(
 ): Fault {
   const probed = placement.numberHigh !== 0 || placement.numberLow !== 0
   const same = numberHigh === placement.numberHigh && numberLow === placement.numberLow
+  // Who does not know the number says nothing about this memory, and takes nothing back either.
+  if (!probed || !same) return PLACEMENT_UNKNOWN
   const known = seen === PLACEMENT_BYPASS || seen === PLACEMENT_THROUGH
-  placement.proven = probed && same && known ? seen : PLACEMENT_UNPROVEN
+  placement.proven = known ? seen : PLACEMENT_UNPROVEN
   for (let i = 0; i < REGIONS; i++) {
     const region = regions.places[i]!
     if (region !== null) region.rights = rightsOf(placement, region)

@@ -122,6 +122,8 @@ export interface Through {
   /** Regions that may lie in the host's cache in part: 1. */
   readonly unflushed: Uint8Array
   order: number
+  /** There may be jobs: without any, and without an agent, nothing is looked at. */
+  live: boolean
 }
 
 export function createThrough(anyRegion: Region): Through {
@@ -144,6 +146,7 @@ export function createThrough(anyRegion: Region): Through {
     },
     unflushed: new Uint8Array(REGIONS),
     order: 0,
+    live: false,
   }
 }
 
@@ -193,6 +196,7 @@ function freeJob(through: Through): Job | null {
 }
 
 function begin(through: Through, job: Job, state: number): void {
+  through.live = true
   through.order += 1
   job.order = through.order
   job.state = state
@@ -227,12 +231,15 @@ export function isWriting(state: State, region: Region, slot: number): boolean {
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
 export function serveThrough(state: State): number {
   const { through } = state
+  if (!through.live && !through.ring.attached) return 0
   if (!readBell(state)) detachAgent(state)
   formRegions(state)
   let wanted = 0
+  through.live = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = through.jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
+    through.live = true
     if (state.commit.closed !== PASS) giveUp(state, job, state.commit.closed)
     else goOn(state, job)
     const live = job.state === WAITING || (job.state !== FREE && through.ring.attached)
@@ -517,7 +524,8 @@ export function resumeLane(state: State, lane: number, region: Region, slot: num
 
 /** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
 export function timeThrough(state: State, now: number): void {
-  const { jobs, ring } = state.through
+  const { jobs, ring, live } = state.through
+  if (!live) return
   let silent = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
