@@ -67,7 +67,7 @@ export interface Connection {
   announced: number
   qp: QueuePair | null
   /** The REP as it was sent, to be sent again as it is. */
-  readonly reply: Uint8Array
+  reply: Uint8Array
   /** Of the REP: how often it may be sent again, and how long is waited before. */
   triesLeft: number
   periodUs: number
@@ -123,6 +123,9 @@ export function createConnectionTable(): ConnectionTable {
   }
 }
 
+/** Stands in a place that was never used. */
+const NO_REPLY = new Uint8Array(0)
+
 function blankConnection(place: number): Connection {
   return {
     place,
@@ -134,7 +137,7 @@ function blankConnection(place: number): Connection {
     incarnation: 0,
     announced: 0,
     qp: null,
-    reply: new Uint8Array(CM_BYTES),
+    reply: NO_REPLY,
     triesLeft: 0,
     periodUs: 0,
     timerUs: Infinity,
@@ -181,6 +184,7 @@ export function connectionsWaitUs(table: ConnectionTable): number {
 export function beginConnection(state: State, qp: QueuePair): Connection {
   const connection = state.connections.places[qp.index]!
   free(connection)
+  if (connection.reply === NO_REPLY) connection.reply = new Uint8Array(CM_BYTES)
   connection.qp = qp
   connection.localId = (((random32(state) | 1) << 8) | qp.index) >>> 0
   return connection

@@ -133,16 +133,29 @@ export function createThrough(anyRegion: Region): Through {
     item.imageAt = THROUGH_AT + i * THROUGH_BYTES
     item.lane = BURST_FRAMES + i
     jobs.push({
-      ...{ state: FREE, item, queuePair: 0, copy: 0, request: 0, asked: false, sinceUs: -1 },
-      ...{ told: false, hidden: false, order: 0 },
+      state: FREE,
+      item,
+      queuePair: 0,
+      copy: 0,
+      request: 0,
+      asked: false,
+      sinceUs: -1,
+      told: false,
+      hidden: false,
+      order: 0,
     })
   }
   return {
     jobs,
     ring: createFlushRing(),
     request: {
-      ...{ address: 0, length: 0, psn: 0, queuePair: 0, slot: 0 },
-      ...{ operationHigh: 0, operationLow: 0 },
+      address: 0,
+      length: 0,
+      psn: 0,
+      queuePair: 0,
+      slot: 0,
+      operationHigh: 0,
+      operationLow: 0,
     },
     unflushed: new Uint8Array(REGIONS),
     order: 0,
