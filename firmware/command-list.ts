@@ -108,16 +108,26 @@ export function copyClean(
   length: number,
   tag: number,
 ): number {
+  const owner = tag === 0 ? list.owner : tag
   const host = to >= HOST_SPACE
-  const index = append(list, COPY_CLEAN, from, to, length, host ? NO_SNOOP : 0)
-  const at = index * COMMAND_WORDS
-  if (tag !== 0) list.words[at + OWNER] = tag
   if (host) {
     list.posted = to
     // The read behind it is for everybody: it is no queue pair's, to be left out with it.
-    const owner = list.words[at + OWNER]!
     list.postedOwner = owner < OWNER_LEAST ? owner : 0
   }
+  // As `append` does: it is what a record has most of, and a call costs more than what it does.
+  const index = list.count
+  if (index === COMMANDS_MAX) assert(false, 'a list holds at most COMMANDS_MAX commands')
+  const words = list.words
+  const at = index * COMMAND_WORDS
+  words[at + OP] = COPY_CLEAN
+  words[at + FROM] = from
+  words[at + TO] = to
+  words[at + LENGTH] = length
+  words[at + AUX] = host ? NO_SNOOP : 0
+  words[at + RESULT] = 0
+  words[at + OWNER] = owner
+  list.count = index + 1
   return index
 }
 

@@ -144,13 +144,15 @@ function dispatch(state: State, packet: Packet, standard: boolean, now: number):
   const fault = checkPeer(qp, packet, state.bytes, state.words)
   if (fault !== PASS) return fault
   qp.heardUs = now
-  if (isMarked(state, packet)) tellCongestion(state, qp, now)
+  if (state.bytes[packet.ipAt + 1] !== 0 && isMarked(state, packet)) tellCongestion(state, qp, now)
   if (packet.opcode === CNP) {
     receiveCongestion(state, qp, now)
     return CONGESTION
   }
   if (packet.opcode === RC_FLUSH) qp.linuxFlush = !standard
-  if (row !== null && has(row.properties, RESPONSE)) return receiveResponse(state, qp, packet, now)
+  if (row !== null && (row.properties & RESPONSE) !== 0) {
+    return receiveResponse(state, qp, packet, now)
+  }
   return request(state, qp, packet, row, now)
 }
 
@@ -203,7 +205,9 @@ function execute(
   if (row === null) return OPCODE
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
-  if (has(is, PERSIST) && qp.unanswered === 0) return receivePersist(state, qp, packet, row, now)
+  if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
+    return receivePersist(state, qp, packet, row, now)
+  }
   if (has(is, MESSAGE)) return executeMessage(state, qp, packet, row, now)
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)

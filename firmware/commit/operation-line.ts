@@ -32,6 +32,8 @@ export const OPERATION_LINE_WORDS = 16
 // Positions in 32-bit words.
 const SEQUENCE = 4
 const CLIENT = 6
+/** Where the client stands in a line, in 32-bit words: low, then high. */
+export const LINE_CLIENT: number = CLIENT
 const NEWEST = 8
 const BELOW = 10
 const BITS = 12

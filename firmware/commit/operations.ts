@@ -63,6 +63,7 @@ import {
   copyLine,
   dropOperation,
   knowsOperation,
+  LINE_CLIENT,
   lineIsFree,
   lineIsOf,
   lineSequence,
@@ -202,6 +203,12 @@ export function isNewOperation(o: Operations, client: number, high: number, low:
   return low >>> 0 > o.latestLow[client]!
 }
 
+/** A client's id, as queue pairs have it. */
+export interface ClientId {
+  readonly clientHigh: number
+  readonly clientLow: number
+}
+
 /**
  * Nearly every record: a client whose place is known, and a new operation. Then both are noted as by
  * `takeClient` and `beginOperation`; else nothing is.
@@ -209,12 +216,14 @@ export function isNewOperation(o: Operations, client: number, high: number, low:
 export function enterOperation(
   o: Operations,
   hint: number,
-  cHigh: number,
-  cLow: number,
+  whose: ClientId,
   high: number,
   low: number,
 ): boolean {
-  if (hint < 0 || !lineIsOf(o.words, FIRST_IMAGE + hint * PLACE_WORDS, cHigh, cLow)) return false
+  if (hint < 0 || (high | low) === 0) return false
+  const { words } = o
+  const w = FIRST_IMAGE + hint * PLACE_WORDS + LINE_CLIENT
+  if (words[w] !== (whose.clientLow | 0) || words[w + 1] !== (whose.clientHigh | 0)) return false
   const latestHigh = o.latestHigh[hint]!
   if (high !== latestHigh ? high < latestHigh : low <= o.latestLow[hint]!) return false
   o.latestHigh[hint] = high

@@ -10,7 +10,6 @@
 import { compare, copy, resultOf, runAll } from '../command-list.ts'
 import {
   beginOperation,
-  enterOperation,
   findClient,
   isDurable,
   NO_CLIENT,
@@ -29,7 +28,7 @@ import { answerRecord, copiesIn } from './receipt.ts'
 
 /**
  * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
- * do. Its data is at `dataAt`, or was never gathered (0).
+ * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
  */
 export function isRepetition(
   state: State,
@@ -41,9 +40,6 @@ export function isRepetition(
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return false
   const { clientHigh, clientLow } = qp
-  if (enterOperation(operations, qp.client, clientHigh, clientLow, operationHigh, operationLow)) {
-    return false
-  }
   qp.client = findClient(operations, qp.client, clientHigh, clientLow)
   if (qp.client === NO_CLIENT) return false
   // It may be in the group, on its way.

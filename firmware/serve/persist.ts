@@ -14,6 +14,7 @@
 
 import { compare, copy, resultOf, run } from '../command-list.ts'
 import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
+import { enterOperation } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BOUNDS,
@@ -277,13 +278,17 @@ export function endPersist(
   message: PersistMessage,
   dataAt: number,
 ): void {
-  if (isRepetition(state, qp, message, qp.messageFault === PASS ? dataAt : 0)) {
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = message
+  // Nearly every record is a new operation of a client whose place is known: asked first.
+  const isNew = enterOperation(operations, qp.client, qp, operationHigh, operationLow)
+  if (!isNew && isRepetition(state, qp, message, qp.messageFault === PASS ? dataAt : 0)) {
     releaseStaging(state, qp)
     return
   }
   let fault = qp.messageFault
-  // The health may have changed since the first packet.
-  if (fault === PASS) fault = healthFault(state, message.region!)
+  // Of a message of several packets: the health may have changed since the first.
+  if (fault === PASS && qp.staging >= 0) fault = healthFault(state, message.region!)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
   if (fault !== PASS) {
     releaseStaging(state, qp)
@@ -324,8 +329,8 @@ export function endPersist(
   item.wantsAck = message.wantsAck
   item.clientHigh = qp.clientHigh
   item.clientLow = qp.clientLow
-  item.operationHigh = message.operationHigh
-  item.operationLow = message.operationLow
+  item.operationHigh = operationHigh
+  item.operationLow = operationLow
   item.owner = qp.index
   item.psn = message.lastPsn
   // A plain WRITE has no operation that could end a range of several.
@@ -334,7 +339,8 @@ export function endPersist(
   if (message.plain) qp.segment += 1
   item.staging = qp.staging
   item.plain = message.plain
-  item.client = clientOf(state, qp, message)
+  item.client =
+    isNew && operations.retired[qp.client] === 0 ? qp.client : clientOf(state, qp, message)
   qp.staging = -1
   commit.count += 1
   sealItem(commit, item)

@@ -13,7 +13,12 @@
 import type { GroupItem } from '../commit/commit.ts'
 import { FAULTS, NOT_DURABLE, PASS } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
-import { PLACEMENT_BYPASS, PLACEMENT_LOCAL, type Region } from '../memory/region.ts'
+import {
+  PLACEMENT_BYPASS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  type Region,
+} from '../memory/region.ts'
 import { count, type State } from '../state.ts'
 import {
   answerPersist,
@@ -54,11 +59,11 @@ export function blankRange(): PersistRange {
   }
 }
 
-/** How a record that lies so became durable (P2-15, P2-24). */
-export function mechanismOf(placement: number): number {
-  if (placement === PLACEMENT_LOCAL) return MECHANISM_LOCAL_FLUSH
-  return placement === PLACEMENT_BYPASS ? MECHANISM_LSB_READ : MECHANISM_CPU_FLUSH
-}
+/**
+ * How a record became durable follows from where it lies (P2-15, P2-24): the mechanism's number is
+ * the placement's plus this.
+ */
+const MECHANISM_OF_PLACEMENT: number = MECHANISM_LOCAL_FLUSH - PLACEMENT_LOCAL
 
 /** Durable copies with their mechanism, as they are remembered in one byte. */
 export function packCopies(copies: number, mechanism: number): number {
@@ -67,7 +72,7 @@ export function packCopies(copies: number, mechanism: number): number {
 
 /** Likewise, for a region's record. */
 export function copiesIn(region: Region, copies: number): number {
-  return packCopies(copies, mechanismOf(region.placement))
+  return copies | ((region.placement + MECHANISM_OF_PLACEMENT) << MECHANISM_SHIFT)
 }
 
 /** Answers for one record alone, `copies` as remembered: a refusal, a late success, again. */
@@ -130,7 +135,7 @@ function releaseRecords(state: State, copies: number): void {
 
 function addToRange(state: State, item: GroupItem, copies: number): void {
   const open = state.openRange[item.owner]!
-  const mechanism = mechanismOf(item.region.placement)
+  const mechanism = item.region.placement + MECHANISM_OF_PLACEMENT
   let range = state.ranges[open === NO_RANGE ? state.rangeCount : open]!
   const apart =
     open === NO_RANGE ||
@@ -164,7 +169,9 @@ export function rememberGroup(state: State): void {
     const qp = state.queuePairs.places[item.owner]!
     const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code
-    const copies = copiesIn(item.region, taken ? item.wait : item.durable)
+    // As `copiesIn` does.
+    const mechanism = item.region.placement + MECHANISM_OF_PLACEMENT
+    const copies = (taken ? item.wait : item.durable) | (mechanism << MECHANISM_SHIFT)
     if (!taken) count(state, item.fault)
     remember(qp, item.psn, item.operationHigh, item.operationLow, status, copies)
     const inRange = item.failedStage < 0 && item.fault === PASS
@@ -176,4 +183,11 @@ export function rememberGroup(state: State): void {
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
   }
+}
+
+if (
+  MECHANISM_LSB_READ !== PLACEMENT_BYPASS + MECHANISM_OF_PLACEMENT ||
+  MECHANISM_CPU_FLUSH !== PLACEMENT_THROUGH + MECHANISM_OF_PLACEMENT
+) {
+  throw new Error('mechanisms are numbered as placements are')
 }

@@ -67,11 +67,6 @@ export function checkSequence(qp: QueuePair, packet: Packet): Fault {
   return qp.nakSent ? SEQUENCE_AGAIN : SEQUENCE
 }
 
-/** Step 7: a request that is served here. */
-export function checkOperation(row: OpcodeRow | null): Fault {
-  return row === null || !has(row.properties, REQUEST) ? OPCODE : PASS
-}
-
 /** Step 6: First, Middle, Last and Only in order. */
 export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
   const message = qp.message
@@ -86,11 +81,10 @@ export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
 /** Steps 6, 7 and 9, of a packet with the expected PSN. */
 export function judgeRequest(qp: QueuePair, packet: Packet): Fault {
   const row = packet.row
-  let fault = checkOperation(row)
+  if (row === null || (row.properties & REQUEST) === 0) return OPCODE
+  const fault = checkOrder(qp, row)
   if (fault !== PASS) return fault
-  fault = checkOrder(qp, row!)
-  if (fault !== PASS) return fault
-  return payloadFault(row!, packet.payloadLength, packet.padBytes, qp.pathMtu)
+  return payloadFault(row, packet.payloadLength, packet.padBytes, qp.pathMtu)
 }
 
 /** Accepts the packet: its PSNs are consumed, and a finished message is counted. */
