@@ -5,7 +5,8 @@
  * peer's DREQ is answered as long as the session lives; nothing keeps a process alive by itself.
  *
  * The REQ carries our capability block. A target that knows it answers with its own, and then
- * speaks WRITE_PERSIST; any other target leaves it alone, and its private data is handed on as it came.
+ * speaks WRITE_PERSIST; any other target leaves it alone, and its private data is handed on as it
+ * came.
  */
 
 import {

@@ -88,7 +88,8 @@ export interface Publication {
   readonly port: number
   /**
    * What a plain RoCEv2 client is told of the region: librpma's descriptor (default) or our
-   * capability block in the private data of REP, or an announcement by a SEND (P2-2). A client that shows a capability block gets ours.
+   * capability block in the private data of REP, or an announcement by a SEND (P2-2). A client that
+   * shows a capability block gets ours.
    */
   readonly form?: 'librpma' | 'capability' | 'announced'
   /** Access flags (wire-format 4) that connections get; all that the region has by default. */

@@ -4,11 +4,11 @@
  * What always holds:
  * - The old queue pair is closed at the DPU before anything is asked, unless the part has restarted
  *   and knows it no more: a delayed packet of it can then never overtake what follows.
- * - For every unresolved record the part is asked first, by its operation (PERSIST_QUERY; D-6, G2-3).
- *   One that the part knows as durable is not sent again, whoever has written over it since.
+ * - For every unresolved record the part is asked first, by its operation (PERSIST_QUERY; D-6,
+ *   G2-3). One that the part knows as durable is not sent again, whoever has written over it since.
  * - What the part does not know it may have forgotten: then the slot is read. If it carries this
- *   client and this operation, or a later one of this client, the record was made durable and is not
- *   sent again; otherwise it is, under the same operation id, and the part executes it once.
+ *   client and this operation, or a later one of this client, the record was made durable and is
+ *   not sent again; otherwise it is, under the same operation id, and the part executes it once.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.

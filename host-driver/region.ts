@@ -145,8 +145,8 @@ export class Region {
 
   /**
    * Stores `bytes` as record `slot` by a plain WRITE, as a client would that knows nothing of this
-   * driver (source 2's form B, P2-5): crash-atomic, in every copy alike, without an operation id. It
-   * resolves when every copy is durable. After a broken connection nobody knows whether it is
+   * driver (source 2's form B, P2-5): crash-atomic, in every copy alike, without an operation id.
+   * It resolves when every copy is durable. After a broken connection nobody knows whether it is
    * (EffectUnknown), and nothing is sent again.
    */
   async write(slot: number, bytes: Uint8Array): Promise<Completion> {

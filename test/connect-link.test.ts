@@ -191,7 +191,7 @@ describe('a DPU that connects to a DPU', () => {
     [4, [10, 0, 0, 11], HERE.slice(0, 2)],
     [6, [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11], ['a ND 135', 'b ND 136']],
   ] as const) {
-    test(`over IPv${ipVersion}: the neighbour is found, then REQ, REP, RTU, and the ends agree`, () => {
+    test(`over IPv${ipVersion}: neighbour, REQ, REP, RTU, and the ends agree`, () => {
       const network = new Network()
       const link = network.connect({ ipVersion, address })
       network.pass(100_000)

@@ -1,6 +1,6 @@
 /**
- * Two hosts and two DPUs: host A persists through DPU A to DPU B, over a network that loses, repeats
- * and reorders frames everywhere. Host B looks at what DPU B has.
+ * Two hosts and two DPUs: host A persists through DPU A to DPU B, over a network that loses,
+ * repeats and reorders frames everywhere. Host B looks at what DPU B has.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -46,7 +46,7 @@ function record(slot: number, round: number): Uint8Array {
 }
 
 describe('a region of another DPU', () => {
-  test('has the shape that the other DPU says, and takes a record that is durable there', async () => {
+  test('has the shape that the other DPU says; a record in it is durable there', async () => {
     const { relay, region, dpuA, dpuB } = await pair()
     expect(relay.info).toMatchObject({ slots: 64, capacity: 1000, copies: 2, name: 'orders' })
     const receipt = await relay.persist(5, record(5, 1)).persisted

@@ -11,8 +11,8 @@
  * What always holds: strict is contained in prefix, prefix in chunk (crash-model 2.1). But for
  * strict, a mode divides the pieces into units that choose independently; a unit has a list of
  * states, the first being that nothing of it survived, the last that everything did. A line may be
- * said to be coarse: whatever the mode, it is one unit, and survives wholly or not at all. States that
- * are equal to the byte are one. After an ADR failure the pieces of the last fences count as
+ * said to be coarse: whatever the mode, it is one unit, and survives wholly or not at all. States
+ * that are equal to the byte are one. After an ADR failure the pieces of the last fences count as
  * pending, too.
  */
 

@@ -187,7 +187,9 @@ function computeLinuxFlush(bytes: Uint8Array): number {
   return ~advance(~compute(bytes), bytes, bthAt, icrcAt)
 }
 
-/** Whether the frame is a FLUSH request with the ICRC that Linux computes. Any bytes may be there. */
+/**
+ * Whether the frame is a FLUSH request with the ICRC that Linux computes. Any bytes may be there.
+ */
 export function icrcGoodLinuxFlush(bytes: Uint8Array, at: number, length: number): boolean {
   if (!locate(bytes, at, length)) return false
   const bthAt = ipAt + (isIpv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES

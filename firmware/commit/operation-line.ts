@@ -15,10 +15,10 @@
  * are durable, too, and nothing is known of what lies under them.
  *
  * What always holds:
- * - A line says "durable" only of operations that were recorded with `addOperation`. Ids from 0 down
- *   do not exist and count as durable, so that a client that begins with 1 leaves no gap.
- * - An id that was passed over is a gap: not durable. When it leaves the bitmap, `below` begins anew
- *   behind it, so a gap is forgotten as "not known", never as "durable".
+ * - A line says "durable" only of operations that were recorded with `addOperation`. Ids from 0
+ *   down do not exist and count as durable, so that a client that begins with 1 leaves no gap.
+ * - An id that was passed over is a gap: not durable. When it leaves the bitmap, `below` begins
+ *   anew behind it, so a gap is forgotten as "not known", never as "durable".
  * - A line is never read by pieces: one that is torn fails its check code, and counts as absent.
  */
 

@@ -5,7 +5,8 @@
  * A retry may come from another connection or after a restart, where PSNs mean nothing. Then the
  * table knows whether the operation is durable: if so it is acknowledged again and not executed,
  * as the record may have been overwritten by somebody else since. Each client has two lines on the
- * medium (operation-line.ts), written in turn; the one of the greater sequence that is whole counts.
+ * medium (operation-line.ts), written in turn; the one of the greater sequence that is whole
+ * counts.
  *
  * The rule: an operation is in the table no later than its acknowledgement can be relied on after a
  * restart, and never before its record is durable. The argument, by the fences of commit.ts:
@@ -19,9 +20,9 @@
  *   group before, stands. What the torn one would have added is in the lanes of its group.
  * - Lanes are cleared, or written anew, behind F4 only, and by recovery only behind the fences that
  *   make its own lines durable.
- * - A line that is ahead of its record all the same, as where a media error hit copy A at the instant
- *   of the cut, is taken back by recovery: the lane names the operation, and the copy that is kept
- *   is an older one. Before F1 no lane would tell.
+ * - A line that is ahead of its record all the same, as where a media error hit copy A at the
+ *   instant of the cut, is taken back by recovery: the lane names the operation, and the copy that
+ *   is kept is an older one. Before F1 no lane would tell.
  *
  * So: acknowledged, hence known after recovery; known, hence durable. test/operations-crash.test.ts
  * visits every crash, and takes each of these rules away in turn.
@@ -86,7 +87,9 @@ const SEQUENCES = 2 ** 53 - 1
 /** Sequences that lines may have which could not be read, beyond those that could. */
 const UNREAD_SEQUENCES = 2 ** 32
 
-/** Owner of a command that stores the line of client `c`: behind the lanes' own, which are below. */
+/**
+ * Owner of a command that stores the line of client `c`: behind the lanes' own, which are below.
+ */
 const FIRST_OWNER: number = -1 - LANES
 
 export interface Operations {
@@ -210,8 +213,8 @@ export interface ClientId {
 }
 
 /**
- * Nearly every record: a client whose place is known, and a new operation. Then both are noted as by
- * `takeClient` and `beginOperation`; else nothing is.
+ * Nearly every record: a client whose place is known, and a new operation. Then both are noted as
+ * by `takeClient` and `beginOperation`; else nothing is.
  */
 export function enterOperation(
   o: Operations,
@@ -297,7 +300,9 @@ function isMember(o: Operations, client: number): boolean {
   return false
 }
 
-/** Appends the stores of the lines: one for each client of the group. The next fence covers them. */
+/**
+ * Appends the stores of the lines: one for each client of the group. The next fence covers them.
+ */
 export function storeLines(o: Operations, list: CommandList): void {
   for (let i = 0; i < o.memberCount; i++) {
     const client = o.members[i]!
@@ -454,7 +459,9 @@ function resetOperations(o: Operations): void {
   o.recovered = 0
 }
 
-/** Reads all at once, or line by line where the medium has an error. What is unreadable is zeros. */
+/**
+ * Reads all at once, or line by line where the medium has an error. What is unreadable is zeros.
+ */
 function fetchLines(list: CommandList): void {
   copy(list, operationLineAddress(0, 0), OPERATION_LINES_AT, 2 * CLIENTS * LINE_BYTES)
   runAll(list)

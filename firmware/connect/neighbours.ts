@@ -2,8 +2,8 @@
  * Neighbour answers: who asks for the Ethernet address of our IPv4 or IPv6 address gets it.
  *
  * What always holds: nothing is answered that was not checked whole (wire/arp.ts,
- * wire/neighbour.ts) and is not for this port; an answer goes to the station that asked; a station that claims our
- * own address gets none. Answers carry no ICRC: they are not RoCEv2.
+ * wire/neighbour.ts) and is not for this port; an answer goes to the station that asked; a station
+ * that claims our own address gets none. Answers carry no ICRC: they are not RoCEv2.
  *
  * Linux asks once by broadcast before its first connection message, and now and then by unicast
  * while it talks to us; without an answer it stops talking.
@@ -88,7 +88,7 @@ function answerArp(state: State, from: number): void {
   append(state.list, TRANSMIT, at, 0, FRAME_BYTES_MIN, ICRC_NONE)
 }
 
-/** Is it the group of those addresses that end like ours: ff02::1:ffXX:XXXX (RFC 4291, 2.7.1)? */
+/** Is it the group of those addresses that end like ours: ff02::1:ff00:0/104 (RFC 4291, 2.7.1)? */
 function isSolicitedGroup(bytes: Uint8Array, at: number, ipv6: readonly number[]): boolean {
   if (bytes[at] !== 0xff || bytes[at + 1] !== 2) return false
   for (let i = 2; i < 11; i++) if (bytes[at + i] !== 0) return false

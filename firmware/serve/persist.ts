@@ -65,7 +65,7 @@ import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
 import { acceptRelay, relayReady } from './relay.ts'
 import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
-import { acceptThrough, hostFault } from './through.ts'
+import { acceptThrough, hostFault, throughReady } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -146,8 +146,9 @@ function beginPersist(
     ? placeBytes(state, qp, region!)
     : addressFault(state, qp, region!, packet, row)
   if (form !== PASS) return form
-  if (region!.placement === PLACEMENT_RELAY) {
-    const ready = relayReady(state, region!)
+  if (region!.placement >= PLACEMENT_THROUGH) {
+    const relayed = region!.placement === PLACEMENT_RELAY
+    const ready = relayed ? relayReady(state, region!) : throughReady(state)
     if (ready !== PASS) return ready
   }
   message.plain = false
@@ -287,8 +288,8 @@ export function endPersist(
     return
   }
   let fault = qp.messageFault
-  // Of a message of several packets: the health may have changed since the first.
-  if (fault === PASS && qp.staging >= 0) fault = healthFault(state, message.region!)
+  // The health may have changed since the first of several packets, or by a commit just now.
+  if (fault === PASS && (!isNew || qp.staging >= 0)) fault = healthFault(state, message.region!)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
   if (fault !== PASS) {
     releaseStaging(state, qp)
@@ -297,16 +298,8 @@ export function endPersist(
   }
   const commit = state.commit
   const region = message.region!
-  if (region.placement === PLACEMENT_RELAY) {
-    fault = acceptRelay(state, qp, message, dataAt)
-    releaseStaging(state, qp)
-    if (fault !== PASS) refuse(state, qp, message, fault)
-    return
-  }
-  if (region.placement === PLACEMENT_THROUGH) {
-    fault = acceptThrough(state, qp, message, dataAt)
-    releaseStaging(state, qp)
-    if (fault !== PASS) refuse(state, qp, message, fault)
+  if (region.placement >= PLACEMENT_THROUGH) {
+    hand(state, qp, message, dataAt)
     return
   }
   const full = commit.count === commit.usableLanes
@@ -346,6 +339,15 @@ export function endPersist(
   sealItem(commit, item)
   groupAdd(state.group, commit)
   if (message.plain) withholdRecord(state, qp, message.lastPsn)
+}
+
+/** The record is made durable by others: the host's CPU, or another DPU. */
+function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  const relayed = message.region!.placement === PLACEMENT_RELAY
+  const accept = relayed ? acceptRelay : acceptThrough
+  const fault = accept(state, qp, message, dataAt)
+  releaseStaging(state, qp)
+  if (fault !== PASS) refuse(state, qp, message, fault)
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */

@@ -46,7 +46,16 @@ import {
 } from '../commit/operations.ts'
 import { placeFault } from '../commit/placement.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { FAULTS, type Fault, IN_DOUBT, MEDIA, NO_AGENT, PASS, STAGING } from '../fault.ts'
+import {
+  FAULTS,
+  type Fault,
+  IN_DOUBT,
+  MEDIA,
+  NO_AGENT,
+  NOT_READY,
+  PASS,
+  STAGING,
+} from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
 import {
   BURST_FRAMES,
@@ -169,6 +178,21 @@ export function hostFault(state: State, region: Region): Fault {
   if (fault !== PASS || region.placement !== PLACEMENT_THROUGH) return fault
   const { ring, unflushed } = state.through
   return ring.attached && unflushed[region.index] === 0 ? PASS : NO_AGENT
+}
+
+/**
+ * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
+ * before its first packet is. NOT_READY while every job has a record (P2-25).
+ */
+export function throughReady(state: State): Fault {
+  const { jobs } = state.through
+  let busy = false
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    const job = jobs[i]!
+    if (job.state === FREE) return PASS
+    if (job.state !== ENDED) busy = true
+  }
+  return busy ? NOT_READY : PASS
 }
 
 /** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS, STAGING or NO_AGENT. */

@@ -1,7 +1,7 @@
 /**
  * The capability block: how two peers of ours find each other in the private data of REQ and REP
- * (wire-format 7.8). 48 bytes, 8 more that name the client, and in a REP 12 more that tell the shape
- * of a region of records; big-endian.
+ * (wire-format 7.8). 48 bytes, 8 more that name the client, and in a REP 12 more that tell the
+ * shape of a region of records; big-endian.
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
