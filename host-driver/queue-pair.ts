@@ -204,7 +204,8 @@ export class QueuePair {
       cumulative: request.cumulative,
       behindRefusal: this.refused,
     })
-    // Completions come in order, and a peer that refused is silent from then on (3.4).
+    // Completions come in order, and a peer that refused is silent from then on (3.4). One that had
+    // trouble of its own may have executed what came behind it before it found out.
     if (isNak(request.status)) this.refused = true
   }
 
@@ -230,12 +231,12 @@ const FLUSHED: JobEnd = {
 
 const ESCAPE: Job = readBytesJob({ rkey: 0, va: 0n }, new Uint8Array(0), () => {})
 
-/** Whether the peer refused the request, and broke the connection with that. */
-export function isNak(status: WcStatus): boolean {
-  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR' || status === 'REM_OP_ERR'
+/** Whether the peer refused the request, and broke the connection before it executed any of it. */
+function isNak(status: WcStatus): boolean {
+  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR'
 }
 
 /** Whether the DPU itself said no. */
 export function isRefusal(status: WcStatus): boolean {
-  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR' || status === 'GENERAL_ERR'
+  return isNak(status) || status === 'GENERAL_ERR'
 }

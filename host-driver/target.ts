@@ -86,7 +86,7 @@ export class Target {
   readonly granted: PortGranted
   private readonly session: Session
   private readonly connection: PortConnection
-  private readonly queuePair: QueuePair
+  private readonly port: QueuePairPort
   private readonly region: RemoteMemory | null
 
   /** For `connectTarget`. */
@@ -101,17 +101,18 @@ export class Target {
     this.connection = connection
     this.granted = connection.granted
     this.messages = new Inbox(options.receives ?? RECEIVES, MESSAGE_BYTES_MAX)
-    this.queuePair = new QueuePair(session, number, this.granted, {
+    const queuePair = new QueuePair(session, number, this.granted, {
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       readDepth: Math.max(1, this.granted.readDepth),
       linuxPeer: options.linuxPeer ?? false,
       receive: { inbox: this.messages, firstPsn },
     })
     const place = placeOf(this.granted)
-    const port = new QueuePairPort(this.queuePair)
+    const port = new QueuePairPort(queuePair)
+    this.port = port
     const what = (): string => `port ${options.port}`
     this.region = place === null ? null : new RemoteMemory(port, what, () => place)
-    connection.onClosed = () => this.queuePair.close()
+    connection.onClosed = () => port.close()
   }
 
   /** The memory that the target offers. Throws PERDURE_TARGET where it said nothing of any. */
@@ -122,7 +123,7 @@ export class Target {
 
   /** Ends the queue pair and says goodbye; what was on its way ends as flushed. */
   async close(): Promise<void> {
-    this.queuePair.close()
+    this.port.close()
     await this.connection.close()
     this.session.wire.close()
   }

@@ -145,6 +145,12 @@ export class QueuePairPort implements ChainPort {
     this.pump()
   }
 
+  /** Ends the queue pair; what it has and what still waits ends with an error. */
+  close(): void {
+    this.queuePair.close()
+    this.pump()
+  }
+
   private pump(): void {
     for (let next = this.waiting[0]; next !== undefined; next = this.waiting[0]) {
       if (this.queuePair.broken) {

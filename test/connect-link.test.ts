@@ -12,15 +12,18 @@ import { sendTo } from '../firmware/connect/send.ts'
 import { publish } from '../firmware/connect/services.ts'
 import { TIME_WAIT_US } from '../firmware/connect/table.ts'
 import { idle, receive, settle } from '../firmware/core.ts'
+import { FAULTS } from '../firmware/fault.ts'
 import { RECEIVE_AT, RECEIVED_AT } from '../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, QUEUE_PAIRS } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
+import { attach, detach } from '../firmware/manage/attach.ts'
 import { boot } from '../firmware/manage/boot.ts'
 import { provision } from '../firmware/manage/provision.ts'
 import { KIND_RECORDS } from '../firmware/memory/region.ts'
 import { formatPart } from '../firmware/memory/superblock.ts'
 import type { State } from '../firmware/state.ts'
 import {
+  closeQueuePair,
   HOLD_CONNECTED,
   type QueuePair,
   STATE_ERROR,
@@ -293,6 +296,65 @@ describe('a DPU that connects to a DPU', () => {
       network.exchange()
     }
     expect(network.events).toEqual(['connected', EVENT_CLOSED])
+  })
+
+  test('a link whose queue pair was closed is over, once, whoever sees it first', () => {
+    for (const first of ['clock', 'REQ', 'owner']) {
+      const network = new Network(() => 'deliver', 2)
+      network.a.serve()
+      const link = network.connect()
+      network.pass(100_000)
+      const [own] = ends(network)
+      closeQueuePair(network.a.state.queuePairs, own)
+      if (first === 'REQ') network.a.take(reqFrame(CLIENT), network.nowUs)
+      if (first === 'clock') network.pass(2_000_000)
+      network.close(link)
+      expect(network.events, first).toEqual(['connected', EVENT_CLOSED])
+    }
+  })
+
+  test('when its failed queue pair gave its place to a client, the client stays connected', () => {
+    const network = new Network(() => 'deliver', 2)
+    network.a.serve()
+    const link = network.connect()
+    network.pass(100_000)
+    const [own] = ends(network)
+    own.state = STATE_ERROR
+    for (let i = 1; i <= QUEUE_PAIRS; i++) {
+      const client = { ...CLIENT, localId: i, qpn: 0x1000 + i }
+      network.a.take(reqFrame(client), network.nowUs)
+    }
+    const heir = network.a.state.queuePairs.places[own.index]!
+    expect(heir).not.toBe(own)
+    network.a.out.length = 0
+    network.close(link)
+    expect(heir.state).toBe(STATE_OPEN)
+    expect(network.a.out).toEqual([])
+    expect(network.events).toEqual(['connected', EVENT_CLOSED])
+  })
+
+  test('X-3: a relay is not connected anew before its connection of before is over', () => {
+    let lost = false
+    const network = new Network(() => (lost ? 'lose' : 'deliver'))
+    const { state } = network.a
+    const target: Target = {
+      ...{ ipVersion: 4, address: [10, 0, 0, 11], port: PORT, pathMtu: 1024 },
+      ...{ protectionDomain: 0, clientHigh: 0, clientLow: 2 },
+    }
+    const begun = (): number => state.attachments.filter(({ link }) => link !== null).length
+    expect(FAULTS[attach(state, { name: 'x', target })]!.name).toBe('CONNECTING')
+    network.pass(100_000)
+    expect(attach(state, { name: 'x', target })).toBe(0)
+    lost = true
+    detach(state, 'x')
+    // Another one comes and goes in its place.
+    attach(state, { name: 'z', target: { ...target, port: 1 } })
+    detach(state, 'z')
+    expect(FAULTS[attach(state, { name: 'x', target })]!.name).toBe('CONNECTING')
+    expect(begun()).toBe(0)
+    network.pass(6_000_000)
+    attach(state, { name: 'x', target })
+    expect(begun()).toBe(1)
   })
 
   test('no more links are begun than places, and addresses to ask for, are there', () => {

@@ -224,6 +224,15 @@ describe('a target behind a port', () => {
     expect(refused).toMatchObject({ code: 'PERDURE_REFUSED', status: 8 })
   })
 
+  test('goodbye ends what is on its way, and what waits for room behind it', async () => {
+    const { wire } = await published()
+    const target = await connectTarget(wire, { port: PORT, seed: 5 })
+    const writes = Array.from({ length: 300 }, () => target.memory.write(0, new Uint8Array(8)))
+    await target.close()
+    const ends = await Promise.allSettled(writes)
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']))
+  })
+
   test('what the region does not grant is refused, and ends the queue pair', async () => {
     const { dpu, wire } = await published()
     await dpu.publish({ name: 'bytes', port: PORT, rights: 1 << 2 })

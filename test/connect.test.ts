@@ -619,7 +619,7 @@ describe('publishing', () => {
     card.provision({ name: 'orders', slots: 8, capacity: 64 })
     expect(publish(card, { name: 'nothing' }).fault).toBe('NO_REGION')
     expect(publish(card, { port: 0 }).fault).toBe('REQUEST')
-    expect(publish(card, { form: 3 }).fault).toBe('REQUEST')
+    expect(publish(card, { form: mad.FORM_ANNOUNCED + 1 }).fault).toBe('REQUEST')
     expect(publish(card, { rights: 1 << 20 }).fault).toBe('REQUEST')
     expect(publish(card, { name: 'orders', form: mad.FORM_LIBRPMA }).fault).toBe('REQUEST')
     const faults = Array.from({ length: 64 }, (_, i) => publish(card, { port: 100 + i }).fault)

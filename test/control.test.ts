@@ -68,6 +68,24 @@ function cardWithLoss(): { card: Card; id: number } {
   return { card, id: region.id }
 }
 
+test('clients that died without a word do not keep others out for ever', () => {
+  const card = formatted()
+  const region = card.provision()
+  const pairs = Array.from({ length: QUEUE_PAIRS }, () => card.connect())
+  for (const qp of pairs) card.serve(...persistFrames(qp, region, 0, dataOf(8, 1)))
+  expect(() => card.connect()).toThrow('QUEUE_PAIRS_FULL')
+  card.now += 50e6
+  const [silent, ...others] = pairs
+  for (const qp of others) card.serve(...persistFrames(qp, region, 0, dataOf(8, 2)))
+  card.now += 11e6
+  const fresh = card.connect()
+  expect(fresh.number & 0xff).toBe(silent!.number & 0xff)
+  for (const qp of [fresh, ...others]) {
+    expect(persistAcks(card.serve(...persistFrames(qp, region, 0, dataOf(8, 3)))).length).toBe(1)
+  }
+  expect(() => card.connect()).toThrow('QUEUE_PAIRS_FULL')
+})
+
 describe('the datagram', () => {
   test('an answer has transaction, attribute and modifier of its request', () => {
     const card = formatted()

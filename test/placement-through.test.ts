@@ -13,7 +13,7 @@ import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../firmware/wire/opcode.ts'
+import { PERSIST_ACK, RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
 import { FlushAgent } from '../host-driver/flush-agent.ts'
 import { dataOf, persistFrames, type Sent } from './support/card.ts'
@@ -32,7 +32,7 @@ import {
   tellAgent,
   work,
 } from './support/placed.ts'
-import { ACK } from './support/requests.ts'
+import { ACK, flushFrame, sendFrames } from './support/requests.ts'
 
 // Thousands of starts in one test: a busy machine takes its time.
 vi.setConfig({ testTimeout: 300_000 })
@@ -101,6 +101,18 @@ describe('a record through the host’s caches', () => {
     const later = sentWhileWorking(made)
     expect(later.map(({ opcode }) => opcode)).toEqual([PERSIST_ACK])
     expect(acks(later)[0]).toMatchObject({ firstPsn: psn, lastPsn: psn })
+  })
+
+  test('X-1: a confirmation waits for the CPU, and FLUSH, which cannot, is refused', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    const [send] = sendFrames(qp, dataOf(8, 1), { solicited: true })
+    expect(card.serve(send!).map(({ syndrome }) => syndrome)).toEqual([0x2c])
+    expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
+    expect(card.serve(send!).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+    expect(card.serve(flushFrame(qp, region.rkey))[0]!.syndrome).toBe(0x62)
   })
 
   test('P2-24: the persist-ACK says that the CPU made it durable, and says so again', () => {

@@ -4,8 +4,17 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import type { EmulatedDpu, Engine } from '../boards/emulator/index.ts'
+import { type EmulatedDpu, type Engine, Nvdimm } from '../boards/emulator/index.ts'
+import { EmulatedMachine } from '../boards/emulator/machine.ts'
+import { RELAYS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { createState } from '../firmware/main.ts'
+import { takeStaging } from '../firmware/serve/staging.ts'
+import type { Psn } from '../firmware/transport/psn.ts'
+import { MESSAGE_PERSIST, openQueuePair } from '../firmware/transport/queue-pair.ts'
+import { putU16 } from '../firmware/wire/bytes.ts'
+import * as mad from '../firmware/wire/management.ts'
 import { connect, type Dpu, type Region } from '../host-driver/index.ts'
+import { Card, FACTS } from './support/card.ts'
 import { endpointOf, Network } from './support/network.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
@@ -25,8 +34,13 @@ interface Pair {
 }
 
 /** DPU B has a region and publishes it; DPU A offers it to host A. */
-async function pair(faults = {}, engine: Engine = 'node', seed = SEED): Promise<Pair> {
-  const network = new Network({ seed, faults })
+async function pair(
+  faults = {},
+  engine: Engine = 'node',
+  seed = SEED,
+  latencyUs = 2,
+): Promise<Pair> {
+  const network = new Network({ seed, faults, latencyUs })
   const cardA = await network.addDpu(2, { engine })
   const cardB = await network.addDpu(3, { engine })
   network.clock.start()
@@ -110,6 +124,81 @@ describe('a region of another DPU', () => {
     })
   }
 
+  test('X-1: takes no record of another client: it would pass for a repetition', async () => {
+    const { network, relay, region } = await pair()
+    await relay.persist(1, record(1, 1)).persisted
+    const other = await connect(network.addHost(), { seed: 77, peer: endpointOf(2) })
+    const same = await other.openRegion('orders')
+    await expect(same.persist(2, record(2, 1)).persisted).rejects.toMatchObject({
+      status: 'REM_ACCESS_ERR',
+    })
+    expect((await region.read(2)).written).toBe(false)
+    await relay.persist(2, record(2, 2)).persisted
+    expect((await region.read(2)).data).toEqual(record(2, 2))
+  })
+
+  test('keeps its way to the other DPU, however many clients are confirmed', async () => {
+    const { network, relay, dpuA } = await pair()
+    await dpuA.provision({ name: 'own', slots: 2, capacity: 8 })
+    await relay.persist(1, record(1, 1)).persisted
+    for (let i = 0; i < 20; i++) {
+      const other = await connect(network.addHost(), { seed: 100 + i, peer: endpointOf(2) })
+      await other.send(Uint8Array.of(i), { solicited: true })
+      expect((await other.messages.next()).bytes).toEqual(Uint8Array.of(i))
+    }
+    await relay.persist(2, record(2, 1)).persisted
+  })
+
+  test('X-1: a confirmation waits for records that become durable elsewhere', async () => {
+    const { relay, dpuA } = await pair({}, 'node', SEED, 5000)
+    const told: string[] = []
+    void relay.persist(1, record(1, 1)).persisted.then(() => told.push('durable'))
+    void dpuA.send(Uint8Array.of(1), { solicited: true })
+    await dpuA.messages.next()
+    told.push('confirmed')
+    expect(told).toEqual(['durable', 'confirmed'])
+  })
+
+  test("a buffer whose record is on its way is nobody else's, also when its sender stalls", () => {
+    const card = new EmulatedMachine({
+      facts: { ...FACTS, nvdimmBytes: 1 << 18 },
+      nvdimm: new Nvdimm({ bytes: 1 << 18 }),
+      transmit: () => {},
+    })
+    const state = createState(card)
+    const [sender, other] = [0, 1].map((place) =>
+      openQueuePair(state.queuePairs, place, {
+        ...{ peerNumber: 2 + place, clientHigh: 0, clientLow: 1, pathMtu: 1024 },
+        ...{ protectionDomain: 0, expectedPsn: 0 as Psn },
+      }),
+    )
+    expect(takeStaging(state, sender!, 0)).toBe(true)
+    const passenger = sender!.staging
+    sender!.staging = -1
+    expect(takeStaging(state, sender!, 0)).toBe(true)
+    sender!.message = MESSAGE_PERSIST
+    expect(takeStaging(state, other!, 2 * STAGING_TIMEOUT_US)).toBe(true)
+    expect(other!.staging).not.toBe(passenger)
+    expect(state.stagingOwner[passenger]).toBe(sender!.index)
+  })
+
+  test('attempts that failed, and that nobody asks about again, keep no place', () => {
+    const card = new Card(1 << 18).format()
+    const attach = (name: string): string =>
+      card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
+        body.set(new TextEncoder().encode(name), mad.REGION_NAME)
+        body[mad.ATTACH_IP_VERSION] = 4
+        body.set([10, 0, 0, 99], mad.ATTACH_ADDRESS)
+        putU16(body, mad.ATTACH_PORT, PORT)
+      }).fault
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < RELAYS; i++) expect(attach(`${round} ${i}`)).toBe('CONNECTING')
+      expect(attach('one more')).toBe('REGIONS_FULL')
+      for (let s = 0; s < 12; s++) card.pass(1_000_000)
+    }
+    expect(attach('2 1')).toBe('ATTACH_FAILED')
+  })
+
   test('X-7: refusals of the other DPU arrive as they are', async () => {
     const { relay, cardB } = await pair()
     await relay.persist(0, new Uint8Array(8)).persisted
@@ -140,6 +229,9 @@ describe('a region of another DPU', () => {
     await expect(
       dpuA.attach({ name: 'orders', address: '10.0.0.3', port: PORT + 1 }),
     ).rejects.toMatchObject({ fault: 'REGION_EXISTS' })
+    await expect(
+      dpuA.publish({ name: 'orders', port: PORT, form: 'capability' }),
+    ).rejects.toMatchObject({ fault: 'REQUEST' })
     await dpuB.provision({ name: 'own', slots: 4, capacity: 64 })
     await expect(dpuB.attach({ name: 'own', address: '10.0.0.2', port })).rejects.toMatchObject({
       fault: 'REGION_EXISTS',

@@ -268,6 +268,49 @@ describe('go back N', () => {
     expect(psns(p)).toEqual([100, 100, 101])
   })
 
+  test('who takes another copy while we wait ends the wait, and nothing times out', () => {
+    for (const [code, more] of [
+      [12, false],
+      [0, true],
+    ] as const) {
+      const p = peer()
+      persist(p, 1)
+      if (more) persist(p, 2)
+      answer(p, 100, 0x20 | code)
+      answer(p, 100, ACK, 10)
+      durable(p, { lastPsn: 100, operationLow: 1 }, 100, 20)
+      expect(p.story).toEqual(['received 1', 'SUCCESS 1'])
+      expect(nextTimerUs(p.q) < 100_000).toBe(more)
+      if (!more) continue
+      expect(psns(p).slice(-1)).toEqual([101])
+      expect(p.sent.length).toBe(3)
+    }
+  })
+
+  test('a fatal NAK of a record that was acknowledged ends the wait for its durability', () => {
+    const p = peer()
+    for (const tag of [1, 2, 3]) persist(p, tag)
+    answer(p, 101)
+    answer(p, 99, 0x63)
+    expect(p.q.counts.ghosts).toBe(1)
+    answer(p, 101, 0x63)
+    const [one, two, three] = ['WR_FLUSH_ERR 1', 'REM_OP_ERR 2', 'WR_FLUSH_ERR 3']
+    expect(p.story).toEqual(['received 1', 'received 2', one, two, three])
+  })
+
+  test('an RNR without end is borne for as long as the owner says, counted from progress', () => {
+    const p = peer({ rnrPatienceUs: 1_000_000 })
+    persist(p, 1)
+    persist(p, 2)
+    answer(p, 100, 0x2c, 0)
+    answer(p, 100, ACK, 900_000)
+    answer(p, 101, 0x2c, 1_000_000)
+    answer(p, 101, 0x2c, 1_999_999)
+    expect(p.story).toEqual(['received 1'])
+    answer(p, 101, 0x2c, 2_000_000)
+    expect(p.story).toEqual(['received 1', 'WR_FLUSH_ERR 1', 'RNR_RETRY_EXC_ERR 2'])
+  })
+
   test('an endless RNR ends after the tries that were granted', () => {
     const p = peer({ rnrRetryCount: 2 })
     persist(p, 1)

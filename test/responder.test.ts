@@ -7,6 +7,13 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import type { Psn } from '../firmware/transport/psn.ts'
+import {
+  createQueuePairTable,
+  freeNumber,
+  openQueuePair,
+} from '../firmware/transport/queue-pair.ts'
+import { advance } from '../firmware/transport/responder.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
@@ -23,6 +30,7 @@ import {
   WRITE_PERSIST_MIDDLE,
   WRITE_PERSIST_ONLY,
 } from '../firmware/wire/opcode.ts'
+import { blankPacket } from '../firmware/wire/packet.ts'
 import {
   Card,
   dataOf,
@@ -184,6 +192,18 @@ describe('a packet with several faults is answered for the first (wire-format 3.
 })
 
 describe('sequence numbers', () => {
+  test('that came round to the first one are those of a queue pair in use', () => {
+    const table = createQueuePairTable()
+    const options = {
+      ...{ peerNumber: 2, clientHigh: 0, clientLow: 1, pathMtu: 1024, protectionDomain: 0 },
+      expectedPsn: 0xfffff0 as Psn,
+    }
+    for (let i = 0; i < QUEUE_PAIRS; i++) openQueuePair(table, i, options)
+    for (let half = 0; half < 2; half++) advance(table.places[0]!, blankPacket(), 2 ** 23, true)
+    expect(table.places[0]!.expectedPsn).toBe(0xfffff0)
+    expect(freeNumber(table)).toBe(1)
+  })
+
   const write = (dialogue: Dialogue, psn: number): Uint8Array[] =>
     writeFrames(asTestQueuePair(dialogue.queuePair), USUAL.rkey, 0, dataOf(8, psn), {
       vaHigh: USUAL.vaHigh,

@@ -5,10 +5,15 @@
 
 import { describe, expect, test } from 'vitest'
 import { RECEIVE_BYTES, RECEIVES, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
-import { RC_SEND_LAST_IMM, RC_SEND_ONLY, RC_SEND_ONLY_IMM } from '../firmware/wire/opcode.ts'
+import {
+  RC_ACKNOWLEDGE,
+  RC_SEND_LAST_IMM,
+  RC_SEND_ONLY,
+  RC_SEND_ONLY_IMM,
+} from '../firmware/wire/opcode.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from './support/bytes-card.ts'
 import { dataOf, persistFrames, readFrame, type Sent, type TestQueuePair } from './support/card.ts'
-import { hexOf } from './support/frames.ts'
+import { frameOf, hexOf } from './support/frames.ts'
 import {
   compareSwapFrame,
   disconnect,
@@ -218,6 +223,23 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
     expect(told!.payload).toHaveLength(0)
     expect(hexOf(card.nvdimm.durable.slice(BYTES_AT, BYTES_AT + 300))).toBe(hexOf(dataOf(300, 1)))
     expect(RC_SEND_LAST_IMM).toBe(3)
+  })
+
+  test('who is never ready to be told is given up, and its entries are free again', () => {
+    const one = bytesCard(256)
+    const { card, qp } = one
+    const other = card.connect(256)
+    for (let i = 0; i < RECEIVES; i++) {
+      card.serve(...sendFrames(qp, dataOf(1, i), { solicited: true }))
+    }
+    expect(syndromes(card.serve(...sendFrames({ ...other }, dataOf(1, 1))))).toEqual([RNR])
+    for (const endUs = card.now + 20e6; card.now < endUs; ) {
+      const [told] = confirmations(card.pass(50_000))
+      if (told === undefined) continue
+      const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn: told.psn }
+      card.serve(frameOf({ bth, aeth: { syndrome: RNR, msn: 0 }, payload: new Uint8Array(0) }))
+    }
+    expect(syndromes(card.serve(...sendFrames(other, dataOf(1, 1))))).toEqual([0x1f])
   })
 
   test('D-13: by a part that cannot keep anything it is refused, and nobody is told', () => {

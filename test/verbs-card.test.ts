@@ -235,6 +235,20 @@ describe('a region registered write-persist', () => {
   })
 })
 
+describe('a refusal', () => {
+  test('for trouble of the part says nothing of what came behind it', async () => {
+    const { local, dpu, region } = await bench()
+    const kept = await dpu.provisionBytes({ name: 'kept', length: 4096, writePersist: true })
+    local.nvdimm.fencesToFail = 1
+    const first = failure(kept.write(0, pattern(64, 1)))
+    const behind = failure(region.write(0, pattern(64, 2)))
+    expect(await first).toMatchObject({ code: expect.any(String) })
+    const stored = Buffer.from(local.nvdimm.live).includes(Buffer.from(pattern(64, 2)))
+    expect(stored).toBe(true)
+    expect((await behind).code).toBe('PERDURE_OUTCOME_UNKNOWN')
+  })
+})
+
 describe('messages', () => {
   test('P2-21: the DPU has them when they are done', async () => {
     const { dpu } = await bench()

@@ -111,14 +111,17 @@ export function prove(
 
 /**
  * What a region grants now. Records are refused one by one, by a status. Bytes in the host's memory
- * are only read until their placement is proven; those that go through the caches have no flush
- * that a requester could ask for.
+ * are only read until their placement is proven. What goes through the caches has no flush that a
+ * requester could ask for.
  */
 export function rightsOf(
   placement: Placement,
   region: Pick<Region, 'kind' | 'flags' | 'placement'>,
 ): number {
-  if (region.kind === KIND_RECORDS) return RECORDS_RIGHTS
+  if (region.kind === KIND_RECORDS) {
+    const through = region.placement === PLACEMENT_THROUGH
+    return through ? RECORDS_RIGHTS & ~FLUSH_PERSISTENT : RECORDS_RIGHTS
+  }
   if (placeFault(placement, region.placement) !== PASS) return REMOTE_READ
   const persist = (region.flags & WRITE_PERSIST_REGION) !== 0 ? WRITE_PERSIST : 0
   if (region.placement === PLACEMENT_LOCAL) return BYTES_RIGHTS | persist

@@ -18,7 +18,7 @@ import { ANNOUNCEMENT_BYTES, writeAnnouncement } from '../wire/announcement.ts'
 
 /** Announces the region on the queue pair. False if there is no room for it. */
 export function announce(state: State, qp: QueuePair, region: Region): boolean {
-  const initiator = openInitiator(state, qp, { incarnation: 0, readDepth: 1 })
+  const initiator = openInitiator(state, qp, { incarnation: 0, readDepth: 1, kept: false })
   const work = initiator === null ? null : takeWork(initiator)
   const entry = work === null ? -1 : takeEntry(state, qp)
   if (initiator === null || work === null || entry < 0) return false

@@ -8,7 +8,7 @@
 import { QUEUE_PAIRS } from '../limits.ts'
 import type { State } from '../state.ts'
 import * as cm from '../wire/cm.ts'
-import { dropLink, tickLink } from './initiate.ts'
+import { tickLink } from './initiate.ts'
 import { sendTo } from './send.ts'
 import {
   arm,
@@ -29,10 +29,8 @@ export function tickConnections(state: State, nowUs: number): void {
   table.timerUs = Infinity
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = table.places[i]!
-    const { link } = connection
     if (connection.timerUs === Infinity) continue
     if (isLive(state, connection)) tick(state, connection)
-    else if (link !== null) dropLink(state, link)
     if (connection.timerUs < table.timerUs) table.timerUs = connection.timerUs
   }
 }
@@ -49,7 +47,7 @@ function tick(state: State, connection: Connection): void {
 /** No RTU came. A first request is as good; else the REP may have been lost. */
 function replyAgain(state: State, connection: Connection): void {
   const qp = connection.qp!
-  if (qp.expectedPsn !== qp.firstPsn) {
+  if (qp.used) {
     confirm(state, connection)
   } else if (connection.triesLeft > 0) {
     connection.triesLeft -= 1

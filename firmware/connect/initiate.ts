@@ -150,9 +150,9 @@ function openOver(
 
 /** Ends the link; its owner hears of it when the peer has answered, or did not in time. */
 export function closeLink(state: State, link: Link): void {
-  if (link.ended || link.closing) return
-  link.closing = true
   const { active, connection } = link
+  if (link.ended || link.closing || !isLive(state, connection)) return
+  link.closing = true
   if (active === null) {
     endLink(state, link, EVENT_CLOSED)
     return
@@ -252,11 +252,6 @@ export function tickLink(state: State, link: Link): void {
   if (resolution.phase === RESOLUTION_KNOWN) request(state, link)
   else if (resolution.phase === RESOLUTION_FAILED) endLink(state, link, EVENT_TIMED_OUT)
   else armAt(state, connection, resolution.timerUs)
-}
-
-/** The place of the link's queue pair was given to another. */
-export function dropLink(state: State, link: Link): void {
-  endLink(state, link, EVENT_CLOSED)
 }
 
 function after(state: State, link: Link, event: number): void {

@@ -88,7 +88,8 @@ function findRequest(call: Call, req: cm.CmReq): Connection | null {
   const { state, packet } = call
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = state.connections.places[i]!
-    if (!isLive(state, connection)) continue
+    // A link of ours is none that a REQ has made.
+    if (!isLive(state, connection) || connection.link !== null) continue
     if (connection.guidHigh !== req.guidHigh || connection.guidLow !== req.guidLow) continue
     const sameId = connection.remoteId === req.localId
     const sameQp = connection.qp!.peerNumber === req.qpn && connection.phase !== PHASE_RESTING
@@ -101,8 +102,7 @@ function receiveAgain(call: Call, req: cm.CmReq, known: Connection): Fault {
   const { state } = call
   const qp = known.qp!
   if (known.remoteId === req.localId && qp.peerNumber === req.qpn) {
-    const used = qp.expectedPsn !== qp.firstPsn
-    if (known.phase === PHASE_REPLIED || (known.phase === PHASE_CONNECTED && !used)) {
+    if (known.phase === PHASE_REPLIED || (known.phase === PHASE_CONNECTED && !qp.used)) {
       sendTo(state, qp, known.reply)
       return DUPLICATE
     }

@@ -6,7 +6,9 @@
  */
 
 import { QUEUE_PAIRS } from '../limits.ts'
+import { failQueuePair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
+import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import * as cm from '../wire/cm.ts'
 import { sendTo } from './send.ts'
 import { type Connection, isLive, PHASE_CONNECTED, putToRest } from './table.ts'
@@ -19,21 +21,25 @@ const SILENCE_US = 60_000_000
  * is told that its connection is over. Who died without a word does not keep others out for ever.
  */
 export function dismissSilent(state: State): void {
-  const { places, nowUs } = state.connections
-  let silent: Connection | null = null
-  let heardUs = nowUs - SILENCE_US
+  const { queuePairs, connections } = state
+  let silent: QueuePair | null = null
+  let heardUs = connections.nowUs - SILENCE_US
   for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const connection = places[i]!
-    if (connection.phase !== PHASE_CONNECTED || connection.link !== null) continue
-    if (!isLive(state, connection) || heardOf(connection) > heardUs) continue
-    silent = connection
-    heardUs = heardOf(connection)
+    const qp = queuePairs.places[i]!
+    if (qp === null || qp.state !== STATE_OPEN) continue
+    const connection = connections.places[i]!
+    const live = isLive(state, connection)
+    if (live && (connection.phase !== PHASE_CONNECTED || connection.link !== null)) continue
+    const sinceUs = live ? Math.max(connection.connectedUs, qp.heardUs) : qp.heardUs
+    if (sinceUs > heardUs) continue
+    silent = qp
+    heardUs = sinceUs
   }
-  if (silent !== null) dismiss(state, silent)
-}
-
-function heardOf(connection: Connection): number {
-  return Math.max(connection.connectedUs, connection.qp!.heardUs)
+  if (silent === null) return
+  const connection = connections.places[silent.index]!
+  // One that a control call has opened is not told: its client asks again.
+  if (isLive(state, connection)) dismiss(state, connection)
+  else failQueuePair(state, silent)
 }
 
 /** Says goodbye once; the answer, if there is one, finds a connection that rests. */

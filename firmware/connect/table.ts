@@ -30,9 +30,10 @@ import { ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import type { Packet } from '../wire/packet.ts'
+import { EVENT_CLOSED } from './active.ts'
 import { announce } from './announce.ts'
 import type { Link } from './initiate.ts'
-import { blankResolution, type Resolution } from './resolve.ts'
+import { blankResolution, RESOLUTION_FREE, type Resolution } from './resolve.ts'
 import { createServices, type Service } from './services.ts'
 
 /** Free. */
@@ -150,17 +151,23 @@ function blankConnection(place: number): Connection {
 export function isLive(state: State, connection: Connection): boolean {
   if (connection.phase === PHASE_FREE) return false
   if (state.queuePairs.places[connection.place] === connection.qp) return true
-  free(connection)
+  free(state, connection)
   return false
 }
 
-function free(connection: Connection): void {
+/** A link whose queue pair was taken from it is over, and its owner hears of it. */
+function free(state: State, connection: Connection): void {
+  const { link } = connection
   connection.phase = PHASE_FREE
   connection.incarnation = 0
   connection.announced = 0
   connection.qp = null
   connection.link = null
   connection.timerUs = Infinity
+  if (link === null || link.ended) return
+  link.ended = true
+  if (link.active === null) link.resolution.phase = RESOLUTION_FREE
+  link.owner.ended(state, link, EVENT_CLOSED)
 }
 
 /** Sets the connection's timer to so many µs from now. */
@@ -183,7 +190,7 @@ export function connectionsWaitUs(table: ConnectionTable): number {
 /** Takes the queue pair's place for a new connection, under a new id. */
 export function beginConnection(state: State, qp: QueuePair): Connection {
   const connection = state.connections.places[qp.index]!
-  free(connection)
+  free(state, connection)
   if (connection.reply === NO_REPLY) connection.reply = new Uint8Array(CM_BYTES)
   connection.qp = qp
   connection.localId = (((random32(state) | 1) << 8) | qp.index) >>> 0
@@ -232,5 +239,5 @@ export function putToRest(state: State, connection: Connection): void {
 /** The rest is over: the place is free. */
 export function endRest(state: State, connection: Connection): void {
   closeQueuePair(state.queuePairs, connection.qp!)
-  free(connection)
+  free(state, connection)
 }

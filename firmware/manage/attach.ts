@@ -43,8 +43,6 @@ export interface AttachRequest {
 export interface Attachment {
   name: string
   link: Link | null
-  /** The one before: what it sent must not arrive behind what the next one sends. */
-  before: Link | null
   /** What the last attempt ended with. */
   fault: Fault
 }
@@ -53,7 +51,6 @@ export function createAttachments(): Attachment[] {
   return Array.from({ length: RELAYS }, () => ({
     name: '',
     link: null,
-    before: null,
     fault: PASS,
   }))
 }
@@ -66,7 +63,10 @@ export function attach(state: State, request: AttachRequest): Fault {
   if (there !== null && there.placement !== PLACEMENT_RELAY) return REGION_EXISTS
   const { attachments } = state
   let place = attachments.findIndex((one) => one.name === name)
+  const known = place >= 0
   if (place < 0) place = attachments.findIndex((one) => one.name === '')
+  // An attempt that failed, and that nobody has asked about again.
+  if (place < 0) place = attachments.findIndex((one) => one.link === null)
   if (place < 0) return REGIONS_FULL
   const attachment = attachments[place]!
   const { link } = attachment
@@ -76,17 +76,15 @@ export function attach(state: State, request: AttachRequest): Fault {
     return state.accessed === null ? CONNECTING : PASS
   }
   const { fault } = attachment
-  if (link === null && fault !== PASS) {
+  if (known && link === null && fault !== PASS) {
     // Said once; whoever asks again wants another attempt.
     attachment.name = ''
     attachment.fault = PASS
     return fault
   }
-  const closing = attachments.some(
-    ({ before }) => before !== null && !before.ended && same(before.target, target),
-  )
-  if (closing) return CONNECTING
+  if (isClosing(state, target)) return CONNECTING
   attachment.name = name
+  attachment.fault = PASS
   attachment.link = connectTo(state, target, ATTACHMENTS)
   if (attachment.link !== null) return CONNECTING
   attachment.name = ''
@@ -100,6 +98,16 @@ export function detach(state: State, name: string): void {
   if (link === null) return
   end(state, place, PASS)
   closeLink(state, link)
+}
+
+/**
+ * Is a connection of before to that target not over yet? What it sent must not arrive behind what
+ * the next one sends (X-3).
+ */
+function isClosing(state: State, target: Target): boolean {
+  return state.connections.places.some(
+    ({ link }) => link?.closing && !link.ended && same(link.target, target),
+  )
 }
 
 function same(one: Target, other: Target): boolean {
@@ -117,7 +125,6 @@ function isBroken(state: State, place: number, link: Link): boolean {
 
 function end(state: State, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
-  attachment.before = attachment.link
   attachment.link = null
   attachment.fault = fault
   if (fault === PASS) attachment.name = ''
@@ -139,6 +146,7 @@ const ATTACHMENTS = {
       ? openInitiator(state, link.connection.qp!, {
           incarnation: block.incarnation,
           readDepth: RESPONDER_RESOURCES,
+          kept: true,
         })
       : null
     if (initiator === null || geometry.copies === 0) {
@@ -149,6 +157,8 @@ const ATTACHMENTS = {
     const relay = state.relays.relays[place]!
     relay.qp = initiator.qp
     relay.rkey = block.rkey
+    relay.clientHigh = link.target.clientHigh
+    relay.clientLow = link.target.clientLow
     const { name } = state.attachments[place]!
     state.regions.places[REGIONS + place] = regionOf(state, REGIONS + place, name, geometry)
   },

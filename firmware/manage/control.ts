@@ -11,6 +11,7 @@ import { run } from '../command-list.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
 import { serveConnection } from '../connect/passive.ts'
+import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
 import {
   BLANK,
@@ -374,7 +375,11 @@ function connect(call: Call): Fault {
   }
   let qp = existingPair(state, options.peerNumber, options.clientHigh, options.clientLow)
   if (qp === null) {
-    const number = freeNumber(state.queuePairs)
+    let number = freeNumber(state.queuePairs)
+    if (number < 0) {
+      dismissSilent(state)
+      number = freeNumber(state.queuePairs)
+    }
     if (number < 0) return QUEUE_PAIRS_FULL
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
     if (ended !== null) failQueuePair(state, ended)

@@ -68,6 +68,8 @@ export interface Initiator {
   readonly qp: QueuePair
   readonly requester: Requester
   readonly works: readonly Work[]
+  /** It is not taken from its queue pair to make room. */
+  readonly kept: boolean
 }
 
 /** The initiator of the queue pair, or null. */

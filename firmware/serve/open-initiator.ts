@@ -2,7 +2,8 @@
  * Opening the initiating side of a queue pair (initiator.ts): memory is taken here, once.
  *
  * What always holds: there are at most INITIATORS at once; one that has nothing to do makes room,
- * and its queue pair goes on with the PSN that it had come to.
+ * unless it is kept for a link, and its queue pair goes on with the PSN that it had come to. A peer
+ * that stays not ready is given up in time: what is sent to it keeps memory that others need.
  */
 
 import { INITIATORS, WORKS } from '../limits.ts'
@@ -14,12 +15,17 @@ import { blankPweth } from '../wire/persist.ts'
 import { blankReth } from '../wire/reth.ts'
 import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
 
+/** How long a peer may stay not ready, µs. */
+const RNR_PATIENCE_US = 10_000_000
+
 /** What an initiator is opened with. */
 export interface InitiatorOptions {
   /** Incarnation that the peer's PERSIST_ACKs must name; 0 where it sends none. */
   readonly incarnation: number
   /** Requests of ours that the peer keeps at once. */
   readonly readDepth: number
+  /** It stays for as long as its queue pair does, also when it has nothing to do. */
+  readonly kept: boolean
 }
 
 /** Gives the queue pair an initiator, or finds the one that it has; null if all are in use. */
@@ -37,10 +43,14 @@ export function openInitiator(
 }
 
 function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions): Initiator {
+  const { incarnation, readDepth, kept } = options
   const works: Work[] = []
   for (let i = 0; i < WORKS; i++) works.push(blankWork())
   const requester = createRequester(
-    { firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, ...options },
+    {
+      ...{ firstPsn: qp.requesterPsn, pathMtu: qp.pathMtu, depth: WORKS, incarnation, readDepth },
+      rnrPatienceUs: RNR_PATIENCE_US,
+    },
     {
       emit: (request, index, psn, ackRequest) => {
         emit(state, qp, works[request.tag]!, request, index, psn, ackRequest)
@@ -55,15 +65,15 @@ function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions)
       },
     },
   )
-  return { qp, requester, works }
+  return { qp, requester, works, kept }
 }
 
 /** Makes room: an initiator that has nothing to do is not needed before it has. */
 function closeIdle(state: State): boolean {
   for (let i = 0; i < state.initiators.length; i++) {
-    const { qp, requester } = state.initiators[i]!
+    const { qp, requester, kept } = state.initiators[i]!
     // One that is promised a confirmation in this burst is not idle.
-    if (unresolved(requester) > 0 || qp.unanswered > 0) continue
+    if (kept || unresolved(requester) > 0 || qp.unanswered > 0) continue
     qp.requesterPsn = requester.nextPsn as Psn
     removeInitiator(state, i)
     return true

@@ -148,7 +148,7 @@ function beginPersist(
   if (form !== PASS) return form
   if (region!.placement >= PLACEMENT_THROUGH) {
     const relayed = region!.placement === PLACEMENT_RELAY
-    const ready = relayed ? relayReady(state, region!) : throughReady(state)
+    const ready = relayed ? relayReady(state, qp, region!) : throughReady(state)
     if (ready !== PASS) return ready
   }
   message.plain = false

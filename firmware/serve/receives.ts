@@ -30,7 +30,9 @@ import { isSafe } from './burst.ts'
 import { findInitiator, submit, takeWork, type WorkOwner } from './initiator.ts'
 import { type InitiatorOptions, openInitiator } from './open-initiator.ts'
 import { addOrdered, ORDERED_CONFIRM } from './ordered.ts'
+import { isRelaying } from './relay.ts'
 import { releaseReceive } from './staging.ts'
+import { isPassing } from './through.ts'
 
 /** Where the message lies that this entry has. */
 export function receiveAt(entry: number): number {
@@ -85,6 +87,8 @@ export function receiveSend(
 /** What the last packet may still have against it; the key that it takes back is then gone. */
 export function endFault(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
   if (packet.solicited && !isSafe(state)) return NOT_DURABLE
+  // What it wrote before becomes durable elsewhere: it asks again until that is so.
+  if (packet.solicited && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   if (packet.solicited && !canConfirm(state, qp)) return NOT_READY
   if (row.iethAt === 0) return PASS
   readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
@@ -149,4 +153,4 @@ function canConfirm(state: State, qp: QueuePair): boolean {
 }
 
 /** A peer that is only told something sends no PERSIST_ACK and keeps no READ of ours. */
-const PEER: InitiatorOptions = { incarnation: 0, readDepth: 1 }
+const PEER: InitiatorOptions = { incarnation: 0, readDepth: 1, kept: false }

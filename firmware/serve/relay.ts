@@ -11,14 +11,23 @@
  *   with its copies and its mechanism (X-1). A link that breaks breaks the queue pairs of the hosts
  *   whose records it had: nobody here knows what became of them, and the hosts ask again.
  * - An operation keeps its client and its id on the way: the link speaks in the name of the client,
- *   so what it sends again is known to DPU B as the same (D-6).
+ *   so what it sends again is known to DPU B as the same (D-6). So it takes records of that client
+ *   alone: under its name those of another would be taken for repetitions.
  * - A record has a buffer from its acceptance to its end; where there is none its packet draws an
  *   RNR NAK and nothing of it has happened (P2-25).
  */
 
 import { copy } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { type Fault, NOT_DURABLE, NOT_READY, PASS, RELAY_BROKEN, STAGING } from '../fault.ts'
+import {
+  type Fault,
+  NOT_DURABLE,
+  NOT_READY,
+  PASS,
+  RELAY_BROKEN,
+  RIGHTS,
+  STAGING,
+} from '../fault.ts'
 import { REGIONS, RELAYS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { STAGING_AT } from '../memory-map.ts'
@@ -36,6 +45,9 @@ export interface Relay {
   qp: QueuePair | null
   /** The region's key there. */
   rkey: number
+  /** Whose records it takes, and in whose name the link speaks. */
+  clientHigh: number
+  clientLow: number
 }
 
 /** A record on its way; its number is that of the staging buffer that holds it. */
@@ -61,7 +73,7 @@ export interface Relays {
 
 export function createRelays(): Relays {
   const relays: Relay[] = []
-  for (let i = 0; i < RELAYS; i++) relays.push({ qp: null, rkey: 0 })
+  for (let i = 0; i < RELAYS; i++) relays.push({ qp: null, rkey: 0, clientHigh: 0, clientLow: 0 })
   const passengers: Passenger[] = []
   for (let i = 0; i < STAGING_BUFFERS; i++) passengers.push(blankPassenger())
   return { relays, passengers, arrived: 0 }
@@ -85,9 +97,10 @@ export function relayOf(state: State, region: Region): Relay {
   return state.relays.relays[region.index - REGIONS]!
 }
 
-/** Whether a record for the relay could be taken now; asked before its first packet is. */
-export function relayReady(state: State, region: Region): Fault {
-  const { qp } = relayOf(state, region)
+/** Whether a record of `host` could be taken now; asked before its first packet is. */
+export function relayReady(state: State, host: QueuePair, region: Region): Fault {
+  const { qp, clientHigh, clientLow } = relayOf(state, region)
+  if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
   const initiator = qp === null ? null : findInitiator(state, qp)
   // Without a link the record is refused by a status, when all of it is here.
   if (initiator === null) return PASS
@@ -138,6 +151,13 @@ export function acceptRelay(
   work.pweth.operationLow = message.operationLow
   submit(initiator, work, WRITE_PERSIST, PASSENGERS, buffer)
   return PASS
+}
+
+/** Has the queue pair a record on its way to another DPU? */
+export function isRelaying(state: State, qp: QueuePair): boolean {
+  const { passengers } = state.relays
+  for (let i = 0; i < STAGING_BUFFERS; i++) if (passengers[i]!.qp === qp) return true
+  return false
 }
 
 function bufferAt(buffer: number): number {

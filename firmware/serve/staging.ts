@@ -26,8 +26,7 @@ export function stagedAt(qp: QueuePair): number {
 /** Takes a buffer for the queue pair; false if there is none. */
 export function takeStaging(state: State, qp: QueuePair, now: number): boolean {
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = state.stagingOwner[i]!
-    if (owner !== -1 && !giveUp(state, owner, now)) continue
+    if (state.stagingOwner[i] !== -1 && !giveUp(state, i, now)) continue
     state.stagingOwner[i] = qp.index
     qp.staging = i
     return true
@@ -65,10 +64,13 @@ export function isStalled(qp: QueuePair, now: number): boolean {
   return qp.message !== MESSAGE_NONE && now - qp.lastPacketUs > STAGING_TIMEOUT_US
 }
 
-/** Ends the owner's message if it has stalled; true if its buffer is free now. */
-function giveUp(state: State, owner: number, now: number): boolean {
-  const qp = state.queuePairs.places[owner]!
-  if (qp === null || qp.staging < 0 || !isStalled(qp, now)) return false
+/**
+ * Ends the message that the buffer gathers if it has stalled; true if the buffer is free now. One
+ * whose record is on its way to another DPU (relay.ts) gathers nothing.
+ */
+function giveUp(state: State, buffer: number, now: number): boolean {
+  const qp = state.queuePairs.places[state.stagingOwner[buffer]!]!
+  if (qp === null || qp.staging !== buffer || !isStalled(qp, now)) return false
   failQueuePair(state, qp)
   return true
 }

@@ -226,6 +226,16 @@ export function acceptThrough(
   return PASS
 }
 
+/** Has the queue pair a record of which it has not been told that it is durable? */
+export function isPassing(state: State, qp: QueuePair): boolean {
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    const { state: stands, item, queuePair, told } = state.through.jobs[i]!
+    if (stands === FREE || stands === ENDED || told) continue
+    if (item.owner === qp.index && queuePair === qp.number) return true
+  }
+  return false
+}
+
 function freeJob(through: Through): Job | null {
   for (let i = 0; i < THROUGH_JOBS; i++)
     if (through.jobs[i]!.state === FREE) return through.jobs[i]!

@@ -307,7 +307,7 @@ export function answerAck(answers: Answers, qp: QueuePair): void {
  */
 export function answerDuplicate(answers: Answers, qp: QueuePair, psn: number): void {
   // Before the first request there is nothing to acknowledge.
-  if (qp.expectedPsn === qp.firstPsn) return
+  if (!qp.used) return
   let newest = psnDistance(qp.expectedPsn, psn) - 1
   for (let i = 0; i < REMEMBERED_KINDS; i++) {
     const other = qp.kindPsn[i]!

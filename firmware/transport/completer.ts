@@ -120,11 +120,11 @@ function placeOf(q: Requester, psn: number): number {
 // ---- acknowledgements --------------------------------------------------------------------------
 
 function takeAeth(q: Requester, psn: number, nowUs: number): void {
+  const { syndrome } = q.aeth
   if (!onItsWay(q, psn)) {
-    q.counts.ghosts++
+    takeLateRefusal(q, psn, syndrome)
     return
   }
-  const syndrome = q.aeth.syndrome
   switch (syndrome & SYNDROME_BITS) {
     case KIND_ACK:
       q.counts.acks++
@@ -139,6 +139,22 @@ function takeAeth(q: Requester, psn: number, nowUs: number): void {
     default:
       q.counts.ghosts++
   }
+}
+
+/**
+ * A fatal NAK of a record that was acknowledged, and is not durable: it never will be over this
+ * connection, on which the responder says nothing more. Anything else of such a PSN is a ghost.
+ */
+function takeLateRefusal(q: Requester, psn: number, syndrome: number): void {
+  if (syndrome >= NAK_INVALID && syndrome <= NAK_OPERATIONAL) {
+    for (let i = q.head; i < q.unacked; i++) {
+      const { done, lastPsn } = requestAt(q, i)
+      if (done || lastPsn !== psn) continue
+      fail(q, i, NAK_STATUS[syndrome - NAK_INVALID]!)
+      return
+    }
+  }
+  q.counts.ghosts++
 }
 
 /** Everything up to and with `psn` is with the responder, unless an ordered request waits there. */
@@ -189,6 +205,8 @@ function advance(q: Requester, count: number, nowUs: number): void {
   }
   q.tries = 0
   q.rnrTries = 0
+  // Whoever was not ready has taken it, from another copy of the packet perhaps.
+  q.rnrUntilUs = 0
   q.rewoundPsn = -1
   q.ackTimerUs = q.unackedPsn === q.highPsn ? Infinity : nowUs + q.ackTimeoutUs
   regain(q, count)
@@ -216,7 +234,9 @@ function acknowledgeBelow(q: Requester, psn: number, nowUs: number): boolean {
 function takeRnrNak(q: Requester, psn: number, code: number, nowUs: number): void {
   q.counts.rnrNaks++
   if (!acknowledgeBelow(q, psn, nowUs)) return
-  if (q.rnrRetryCount < 7 && q.rnrTries >= q.rnrRetryCount) {
+  if (q.rnrTries === 0) q.rnrSinceUs = nowUs
+  const over = nowUs - q.rnrSinceUs >= q.rnrPatienceUs
+  if (over || (q.rnrRetryCount < 7 && q.rnrTries >= q.rnrRetryCount)) {
     fail(q, q.unacked, 'RNR_RETRY_EXC_ERR')
     return
   }

@@ -79,6 +79,8 @@ export interface QueuePair {
   /** When its peer was heard last, µs. */
   heardUs: number
   state: number
+  /** It has taken a request: `expectedPsn` comes round to `firstPsn` again. */
+  used: boolean
   expectedPsn: Psn
   messageSequence: number
   /** The gap was already reported; silence until there is progress (wire-format 3.4). */
@@ -278,7 +280,7 @@ function mayTake(qp: QueuePair | null, pass: number): boolean {
   if (qp.hold === HOLD_RESTING) return false
   if (qp.state === STATE_ERROR || pass === 1) return qp.state === STATE_ERROR
   if (qp.hold === HOLD_CONNECTED) return false
-  return qp.expectedPsn === qp.firstPsn && qp.message === MESSAGE_NONE
+  return !qp.used
 }
 
 /** Opens the queue pair of that number; its place must be free. */
@@ -314,6 +316,7 @@ export function createQueuePair(
     hold: HOLD_NONE,
     heardUs: 0,
     state: STATE_OPEN,
+    used: false,
     expectedPsn: options.expectedPsn,
     messageSequence: 0,
     nakSent: false,

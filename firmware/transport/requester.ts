@@ -154,6 +154,8 @@ export interface RequesterOptions {
   readonly retryCount?: number
   /** Tries after an RNR NAK; 7 is without end. */
   readonly rnrRetryCount?: number
+  /** How long RNR NAKs are borne without any progress between them, µs; for ever if absent. */
+  readonly rnrPatienceUs?: number
   /** How long a received record may go without a PERSIST_ACK before it is asked for again, µs. */
   readonly persistTimeoutUs?: number
   readonly persistRetryCount?: number
@@ -196,6 +198,7 @@ export interface Requester {
   readonly ackTimeoutUs: number
   readonly retryCount: number
   readonly rnrRetryCount: number
+  readonly rnrPatienceUs: number
   readonly persistTimeoutUs: number
   readonly persistRetryCount: number
   readonly linuxPeer: boolean
@@ -229,6 +232,8 @@ export interface Requester {
   rnrUntilUs: number
   tries: number
   rnrTries: number
+  /** When the first RNR NAK came since there was progress, µs. */
+  rnrSinceUs: number
   /** The PSN that a NAK made us go back to since there was progress, or -1. */
   rewoundPsn: number
 }
@@ -250,6 +255,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     ackTimeoutUs: code === 0 ? Infinity : 4.096 * 2 ** code,
     retryCount: options.retryCount ?? 7,
     rnrRetryCount: options.rnrRetryCount ?? 7,
+    rnrPatienceUs: options.rnrPatienceUs ?? Infinity,
     persistTimeoutUs: options.persistTimeoutUs ?? 200_000,
     persistRetryCount: options.persistRetryCount ?? 7,
     linuxPeer: options.linuxPeer ?? false,
@@ -276,6 +282,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     rnrUntilUs: 0,
     tries: 0,
     rnrTries: 0,
+    rnrSinceUs: 0,
     rewoundPsn: -1,
   }
 }

@@ -92,6 +92,7 @@ export function advance(qp: QueuePair, packet: Packet, psns: number, finished: b
   const next = psnAdd(qp.expectedPsn, psns)
   const quarters = (next ^ qp.expectedPsn) & 0xc00000
   qp.expectedPsn = next
+  qp.used = true
   if (quarters !== 0) forgetOld(qp)
   qp.nakSent = false
   if (finished) qp.messageSequence = (qp.messageSequence + 1) & 0xffffff
