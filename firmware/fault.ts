@@ -117,7 +117,6 @@ export const FAULTS: readonly FaultRow[] = [
     0x90,
     'nothing has shown how the memory of the host keeps what is written: probe it',
   ),
-  row('RELAY_BROKEN', 'status', 0x92, 'no connection to the DPU that has the region: attach again'),
   row('PLACEMENT_WRONG', 'status', 0x93, 'the probe has shown another placement than that'),
   row('NO_AGENT', 'status', 0x91, 'no agent of the host writes its caches back'),
   row('BLANK', 'management', 0, 'the part was never formatted'),
@@ -203,7 +202,6 @@ export const STAGING: Fault = numberOf('STAGING')
 export const FLUSH: Fault = numberOf('FLUSH')
 export const IN_DOUBT: Fault = numberOf('IN_DOUBT')
 export const PLACEMENT_UNKNOWN: Fault = numberOf('PLACEMENT_UNKNOWN')
-export const RELAY_BROKEN: Fault = numberOf('RELAY_BROKEN')
 export const NO_AGENT: Fault = numberOf('NO_AGENT')
 export const BLANK: Fault = numberOf('BLANK')
 export const FOREIGN: Fault = numberOf('FOREIGN')

@@ -199,6 +199,25 @@ describe('a region of another DPU', () => {
     expect(attach('2 1')).toBe('ATTACH_FAILED')
   })
 
+  test('goes on by itself after the other DPU was away, though nothing was on its way', async () => {
+    const { relay, network, cardB, dpuB } = await pair()
+    await relay.persist(1, record(1, 1)).persisted
+    const { clock } = network
+    const later = (us: number): Promise<void> =>
+      new Promise((resolve) => clock.schedule(clock.nowUs + us, resolve))
+    cardB.powerCut({ strategy: 'none' })
+    // Long enough for DPU A to find out, as something is asked of it in between.
+    const write = relay.persist(1, record(1, 2))
+    await later(8_000_000)
+    await cardB.powerOn()
+    await dpuB.publish({ name: 'orders', port: PORT, form: 'capability' })
+    await write.persisted
+    await relay.persist(2, record(2, 1)).persisted
+    const region = await dpuB.openRegion('orders')
+    expect((await region.read(1)).data).toEqual(record(1, 2))
+    expect((await region.read(2)).data).toEqual(record(2, 1))
+  })
+
   test('X-7: refusals of the other DPU arrive as they are', async () => {
     const { relay, cardB } = await pair()
     await relay.persist(0, new Uint8Array(8)).persisted

@@ -73,31 +73,38 @@ export function attach(state: State, request: AttachRequest): Fault {
   if (link !== null && !same(link.target, target)) return REGION_EXISTS
   if (link !== null && !isBroken(state, place, link)) {
     state.accessed = state.regions.places[REGIONS + place]!
-    return state.accessed === null ? CONNECTING : PASS
+    return state.relays.relays[place]!.qp === null ? CONNECTING : PASS
   }
   const { fault } = attachment
   if (known && link === null && fault !== PASS) {
     // Said once; whoever asks again wants another attempt.
-    attachment.name = ''
     attachment.fault = PASS
     return fault
   }
   if (isClosing(state, target)) return CONNECTING
+  if (!known) forget(state, place)
   attachment.name = name
   attachment.fault = PASS
   attachment.link = connectTo(state, target, ATTACHMENTS)
   if (attachment.link !== null) return CONNECTING
-  attachment.name = ''
+  forget(state, place)
   return REGIONS_FULL
 }
 
 /** Ends the relay of that name, if there is one. */
 export function detach(state: State, name: string): void {
   const place = state.attachments.findIndex((one) => one.name === name)
-  const link = place < 0 ? null : state.attachments[place]!.link
-  if (link === null) return
+  if (place < 0) return
+  const { link } = state.attachments[place]!
   end(state, place, PASS)
-  closeLink(state, link)
+  forget(state, place)
+  if (link !== null) closeLink(state, link)
+}
+
+/** The place is free. */
+function forget(state: State, place: number): void {
+  state.attachments[place]!.name = ''
+  state.regions.places[REGIONS + place] = null
 }
 
 /**
@@ -123,13 +130,12 @@ function isBroken(state: State, place: number, link: Link): boolean {
   return true
 }
 
+/** The connection is over. The region stays, and takes nothing until it is connected anew. */
 function end(state: State, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
   attachment.link = null
   attachment.fault = fault
-  if (fault === PASS) attachment.name = ''
   state.relays.relays[place]!.qp = null
-  state.regions.places[REGIONS + place] = null
 }
 
 const ATTACHMENTS = {

@@ -19,15 +19,7 @@
 
 import { copy } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import {
-  type Fault,
-  NOT_DURABLE,
-  NOT_READY,
-  PASS,
-  RELAY_BROKEN,
-  RIGHTS,
-  STAGING,
-} from '../fault.ts'
+import { type Fault, NOT_DURABLE, NOT_READY, PASS, RIGHTS, STAGING } from '../fault.ts'
 import { REGIONS, RELAYS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { STAGING_AT } from '../memory-map.ts'
@@ -102,8 +94,8 @@ export function relayReady(state: State, host: QueuePair, region: Region): Fault
   const { qp, clientHigh, clientLow } = relayOf(state, region)
   if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
   const initiator = qp === null ? null : findInitiator(state, qp)
-  // Without a link the record is refused by a status, when all of it is here.
-  if (initiator === null) return PASS
+  // Without a link the host's connection ends: the host makes both anew, and sends it again.
+  if (initiator === null) return NOT_DURABLE
   let buffers = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) buffers += 1
   return buffers > 0 && room(initiator.requester) > 0 ? PASS : NOT_READY
@@ -120,8 +112,7 @@ export function acceptRelay(
   const initiator = relay.qp === null ? null : findInitiator(state, relay.qp)
   const work = initiator === null ? null : takeWork(initiator)
   // Nothing has been sent: the next attempt is as good as the first.
-  if (initiator === null) return RELAY_BROKEN
-  if (work === null) return STAGING
+  if (initiator === null || work === null) return STAGING
   const total = message.length * message.carried
   if (qp.staging < 0) {
     if (!takeStaging(state, qp, state.connections.nowUs)) return STAGING
