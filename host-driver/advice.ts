@@ -34,6 +34,9 @@ const ADVICE: Readonly<Record<string, string>> = {
   NO_SPACE: 'Ask for fewer slots, a smaller capacity or fewer copies.',
   QUEUE_PAIRS_FULL: 'Close connections that are not needed any more.',
   SERVICES_FULL: 'Withdraw a port that nobody needs any more.',
+  // another DPU
+  CONNECTING: 'Ask again in a moment; dpu.attach() does.',
+  ATTACH_FAILED: 'See that the other DPU is on and publishes the region on that port.',
   // connecting to a port
   UNSERVED_CONNECTION: 'See the reason; a region is offered on a port by dpu.publish().',
   STALE_CONNECTION: 'Try again: the connection of before is over now.',

@@ -4,7 +4,15 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { type EmulatedDpu, type Engine, Nvdimm } from '../boards/emulator/index.ts'
+import {
+  DDIO_OFF,
+  DDIO_ON,
+  type EmulatedDpu,
+  type Engine,
+  HostMemory,
+  HostSide,
+  Nvdimm,
+} from '../boards/emulator/index.ts'
 import { EmulatedMachine } from '../boards/emulator/machine.ts'
 import { RELAYS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
@@ -13,7 +21,7 @@ import type { Psn } from '../firmware/transport/psn.ts'
 import { MESSAGE_PERSIST, openQueuePair } from '../firmware/transport/queue-pair.ts'
 import { putU16 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { connect, type Dpu, type Region } from '../host-driver/index.ts'
+import { connect, type Dpu, FlushAgent, probePlacement, type Region } from '../host-driver/index.ts'
 import { Card, FACTS } from './support/card.ts'
 import { endpointOf, Network } from './support/network.ts'
 
@@ -33,25 +41,46 @@ interface Pair {
   region: Region
 }
 
+/** Where the region of DPU B lies, on what platform, and what makes it durable there. */
+const PLACES = {
+  local: { platform: null, mechanism: 'localFlush' },
+  bypass: { platform: DDIO_OFF, mechanism: 'lsbRead' },
+  through: { platform: DDIO_ON, mechanism: 'cpuFlush' },
+} as const
+type Place = keyof typeof PLACES
+
 /** DPU B has a region and publishes it; DPU A offers it to host A. */
 async function pair(
   faults = {},
   engine: Engine = 'node',
-  seed = SEED,
+  placement: Place = 'local',
   latencyUs = 2,
 ): Promise<Pair> {
-  const network = new Network({ seed, faults, latencyUs })
+  const network = new Network({ seed: SEED, faults, latencyUs })
   const cardA = await network.addDpu(2, { engine })
-  const cardB = await network.addDpu(3, { engine })
+  const { platform } = PLACES[placement]
+  const part = new Nvdimm({ bytes: 1 << 18 })
+  const host = platform === null ? null : new HostMemory({ part, platform })
+  const cardB = await network.addDpu(3, { engine, ...(host === null ? {} : { host }) })
   network.clock.start()
-  const dpuB = await connect(network.addHost(), { seed: seed + 1, peer: endpointOf(3) })
+  const dpuB = await connect(network.addHost(), { seed: SEED + 1, peer: endpointOf(3) })
   await dpuB.format()
-  const region = await dpuB.provision({ name: 'orders', slots: 64, capacity: 1000 })
+  if (host !== null) await register(new HostSide(cardB, host, network.clock), dpuB)
+  const region = await dpuB.provision({ name: 'orders', slots: 64, capacity: 1000, placement })
   await dpuB.publish({ name: 'orders', port: PORT, form: 'capability' })
-  const dpuA = await connect(network.addHost(), { seed: seed + 2, peer: endpointOf(2) })
+  const dpuA = await connect(network.addHost(), { seed: SEED + 2, peer: endpointOf(2) })
   await dpuA.format()
   const relay = await dpuA.attach({ name: 'orders', address: '10.0.0.3', port: PORT })
   return { network, cardA, cardB, dpuA, relay, dpuB, region }
+}
+
+/** Host B probes, and serves as flush agent where its caches are in between. */
+async function register(side: HostSide, dpu: Dpu): Promise<void> {
+  const { placement } = await probePlacement(side, dpu.host)
+  if (placement !== 'through') return
+  const agent = new FlushAgent(side, dpu.host)
+  side.onRequest = () => agent.poll()
+  await agent.attach()
 }
 
 function record(slot: number, round: number): Uint8Array {
@@ -71,10 +100,14 @@ describe('a region of another DPU', () => {
     expect(dpuB.clientId).not.toBe(dpuA.clientId)
   })
 
-  test.each(['node', 'quickjs'] as const)(
-    `keeps every acknowledged record over a bad network: %s (seed ${SEED})`,
-    async (engine) => {
-      const { relay, region, dpuA } = await pair(BAD, engine)
+  const ways = (['local', 'bypass', 'through'] as const).flatMap((placement) =>
+    (['node', 'quickjs'] as const).map((engine) => [placement, engine] as const),
+  )
+
+  test.each(ways)(
+    `keeps every record over a bad network: %s, %s (seed ${SEED})`,
+    async (placement, engine) => {
+      const { relay, region, dpuA } = await pair(BAD, engine, placement)
       const last = new Map<number, Uint8Array>()
       for (let round = 0; round < 4; round++) {
         const writes = []
@@ -83,7 +116,9 @@ describe('a region of another DPU', () => {
           last.set(slot, bytes)
           writes.push(relay.persist(slot, bytes).persisted)
         }
-        for (const receipt of await Promise.all(writes)) expect(receipt.copies).toBe(2)
+        for (const receipt of await Promise.all(writes)) {
+          expect(receipt).toMatchObject({ copies: 2, mechanism: PLACES[placement].mechanism })
+        }
       }
       for (const [slot, bytes] of last) expect((await region.read(slot)).data).toEqual(bytes)
       expect(dpuA.statistics().retransmissions).toBeGreaterThan(0)
@@ -150,7 +185,7 @@ describe('a region of another DPU', () => {
   })
 
   test('X-1: a confirmation waits for records that become durable elsewhere', async () => {
-    const { relay, dpuA } = await pair({}, 'node', SEED, 5000)
+    const { relay, dpuA } = await pair({}, 'node', 'local', 5000)
     const told: string[] = []
     void relay.persist(1, record(1, 1)).persisted.then(() => told.push('durable'))
     void dpuA.send(Uint8Array.of(1), { solicited: true })
