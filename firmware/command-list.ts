@@ -43,6 +43,9 @@ export interface CommandList {
   /** Where the last write into the host's memory went that no read has pushed yet, or 0. */
   posted: number
   postedOwner: number
+  /** The read behind the last fence of the list, or -1; and where the write went that it pushes. */
+  pushAt: number
+  pushed: number
   /** Fences that were done: what was stored at an earlier count is durable. */
   fences: number
   /** Lists run so far: what lay in the transmit places before the last run has left them. */
@@ -60,6 +63,8 @@ export function createCommandList(machine: Machine): CommandList {
     owner: 0,
     posted: 0,
     postedOwner: 0,
+    pushAt: -1,
+    pushed: 0,
     fences: 0,
     runs: 0,
     kept: new Uint8Array(COMMANDS_MAX),
@@ -140,6 +145,8 @@ export function fence(list: CommandList): number {
   if (list.posted !== 0) {
     const read = append(list, COPY, list.posted, LSB_AT, 1, NO_SNOOP)
     list.words[read * COMMAND_WORDS + OWNER] = list.postedOwner
+    list.pushAt = read
+    list.pushed = list.posted
     list.posted = 0
   }
   return index
@@ -189,12 +196,19 @@ export function tagOf(list: CommandList, index: number): number {
  * that failed: nothing behind it has happened.
  */
 export function run(list: CommandList): number {
-  const count = list.count
+  const { count, pushAt } = list
   list.count = 0
+  list.pushAt = -1
   list.runs += 1
   if (count === 0) return -1
   const done = list.machine.run(count)
-  return done === count ? -1 : done
+  if (done === count) return -1
+  // The read was not reached: what it was to push waits for the next one.
+  if (done < pushAt && list.posted === 0) {
+    list.posted = list.pushed
+    list.postedOwner = 0
+  }
+  return done
 }
 
 /**
@@ -204,6 +218,7 @@ export function run(list: CommandList): number {
 export function runAll(list: CommandList): void {
   const count = list.count
   list.count = 0
+  list.pushAt = -1
   list.runs += 1
   const { words, kept } = list
   let from = 0

@@ -6,6 +6,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { cut } from '../boards/emulator/power-cut.ts'
+import { Random } from '../boards/emulator/random.ts'
 import { FENCE, TRANSMIT } from '../firmware/hal.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -448,4 +450,41 @@ describe('plain WRITE', () => {
     expect(one.card.serve(readFrame(bad, bytes.rkey, 0, 0, 8))).toEqual([])
     expect(one.card.counter('UNREADABLE')).toBe(1)
   })
+})
+
+test('D-4: a lane that could not be cleared brings no older record back for a newer one', () => {
+  const { card, region, qp } = setting(2)
+  // The lane of the last group says B, for record 0, and takes nothing any more.
+  card.serve(...persistFrames(qp, region, 0, newer(0), { wait: 1 }))
+  card.nvdimm.refuseWrites(LANES_AT / 64)
+  card.idle()
+  card.serve(...persistFrames(qp, region, 1, newer(1), { wait: 1 }))
+  let fences = 0
+  card.machine.observe({
+    onCommand: (_, op) => {
+      // Behind the acknowledgement of level 1, before the second copy.
+      if (op === FENCE && ++fences === 3) card.machine.armCut(2)
+    },
+  })
+  const latest = dataOf(CAPACITY_BYTES, 300)
+  const sent = card.serve(...persistFrames(qp, region, 0, latest, { wait: 1 }))
+  expect(persistAcks(sent).map(({ status }) => status)).toEqual([0])
+  cut(card.nvdimm, { random: new Random(SEED), strategy: 'none' })
+  card.nvdimm.poison(slotOffset(region, 0, 0) / 64 + 1)
+  const next = new Card(card.nvdimm)
+  expect(read(next, 0)).toBeNull()
+  expect(next.open().unsettled).toBe(1)
+})
+
+test('D-13: a repetition that comes in the burst that closes the part is refused, too', () => {
+  const { card, region, qp } = setting(2)
+  const other = card.connect()
+  const operation = qp.operation + 1
+  card.nvdimm.fencesToFail = 1
+  // The second one has the first one committed, to see what becomes of it.
+  const sent = card.serve(
+    ...persistFrames(qp, region, 0, newer(0), { operation }),
+    ...persistFrames(other, region, 0, newer(0), { operation }),
+  )
+  expect(persistAcks(sent).map(({ status }) => status)).toEqual([0x8e, 0x8e])
 })

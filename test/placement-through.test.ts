@@ -4,19 +4,25 @@
  */
 
 import { describe, expect, test, vi } from 'vitest'
-import { DDIO_ON } from '../boards/emulator/host-memory.ts'
+import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { COPY, FENCE, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
-import { FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
+import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
 import { HOST_DATA_AT, HOST_RING_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { PERSIST_ACK, RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import {
+  PERSIST_ACK,
+  RC_ACKNOWLEDGE,
+  RC_READ_RESPONSE_ONLY,
+  RC_SEND_ONLY,
+} from '../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
 import { FlushAgent } from '../host-driver/flush-agent.ts'
-import { dataOf, persistFrames, type Sent } from './support/card.ts'
+import { Card, dataOf, persistFrames, type Sent } from './support/card.ts'
 import {
   attachedAgent,
   believe,
@@ -32,7 +38,15 @@ import {
   tellAgent,
   work,
 } from './support/placed.ts'
-import { ACK, flushFrame, sendFrames } from './support/requests.ts'
+import {
+  ACK,
+  atomicWriteFrame,
+  disconnect,
+  flushFrame,
+  lines,
+  sendFrames,
+  writeFrames,
+} from './support/requests.ts'
 
 // Thousands of starts in one test: a busy machine takes its time.
 vi.setConfig({ testTimeout: 300_000 })
@@ -41,6 +55,7 @@ const DURABLE = 0
 /** RNR NAK with timer code 12, 0.64 ms. */
 const RNR_NAK = 0x2c
 const STATUS_IN_DOUBT = 0x8f
+const STATUS_PLACEMENT_UNKNOWN = 0x90
 const STATUS_NO_AGENT = 0x91
 
 type Paeth = NonNullable<Sent['paeth']>
@@ -625,4 +640,136 @@ test('P1-24: after a save that failed all is scanned, and again until it was wri
   cutPower({ card: last, host: last.host! }, { random: new Random(SEED), strategy: 'none' })
   const status = restarted(made).status()
   expect([u32(status, mad.PART_SCANNED), u32(status, mad.PART_REPAIRED)]).toEqual([0, 0])
+})
+
+describe('what the host’s CPU has not made durable yet', () => {
+  /** A card that has the region, one of its own, and bytes of its own. */
+  function mixed() {
+    const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_ON })
+    const card = new Card(1 << 17, {}, undefined, host).format()
+    believe(card, PLACEMENT_THROUGH)
+    const agent = attachedAgent(card)
+    const through = card.provision({ name: 'through', slots: 2, placement: PLACEMENT_THROUGH })
+    const local = card.provision({ name: 'local' })
+    const shape = { kind: mad.KIND_BYTES, length: 4096 }
+    const bytes = card.provision({ name: 'bytes', ...shape })
+    const cached = card.provision({ name: 'cached', ...shape, placement: PLACEMENT_THROUGH })
+    work(card, agent)
+    const made: Placed = { card, host, region: through, qp: card.connect(), agent }
+    return { ...made, made, through, local, bytes, cached }
+  }
+
+  test('X-1: no range of acknowledged local records spans one that waits for the host', () => {
+    const { card, made, qp, local, through } = mixed()
+    const { psn } = qp
+    const sent = card.serve(
+      ...persistFrames(qp, local, 0, dataOf(64, 1)),
+      ...persistFrames(qp, through, 0, dataOf(64, 2)),
+      ...persistFrames(qp, local, 1, dataOf(64, 3)),
+    )
+    const ranges = [...acks(sent), ...acks(sentWhileWorking(made))]
+    expect(ranges.map((ack) => [ack.firstPsn - psn, ack.lastPsn - psn])).toEqual([
+      [0, 0],
+      [2, 2],
+      [1, 1],
+    ])
+  })
+
+  test('a persistent FLUSH draws RNR NAKs until the records of its connection are durable', () => {
+    const { card, qp, through, bytes, agent } = mixed()
+    card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
+    const { psn } = qp
+    const flush = flushFrame(qp, bytes.rkey, { selectivity: 1 })
+    expect(lines(card.serve(flush), psn)).toEqual(['NAK 0x2c 0'])
+    work(card, agent!)
+    expect(card.serve(flush).map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
+  })
+
+  test('nor is a solicited message confirmed before', () => {
+    const { card, qp, through, agent } = mixed()
+    card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
+    const { psn } = qp
+    const frames = sendFrames(qp, dataOf(8, 1), { solicited: true })
+    expect(lines(card.serve(...frames), psn)).toEqual(['NAK 0x2c 0'])
+    work(card, agent!)
+    expect(card.serve(...frames).map(({ opcode }) => opcode)).toContain(RC_SEND_ONLY)
+  })
+
+  test('bytes that lie in the host’s cache are never confirmed: NAK 0x63', () => {
+    for (const atomic of [false, true]) {
+      const { card, qp, cached } = mixed()
+      const { psn } = qp
+      const stored = atomic
+        ? [atomicWriteFrame(qp, cached.rkey, 0, dataOf(8, 1))]
+        : writeFrames(qp, cached.rkey, 0, dataOf(8, 1))
+      const sent = card.serve(...stored, ...sendFrames(qp, dataOf(8, 1), { solicited: true }))
+      expect(lines(sent, psn).at(-1)).toBe('NAK 0x63 1')
+    }
+  })
+
+  test('X-1: a repetition is not acknowledged for copies that are not durable yet', () => {
+    for (const copies of [2, 3]) {
+      const made = placed(DDIO_ON, { copies })
+      const { card, region, qp, agent } = made
+      const options = { operation: 5, wait: copies }
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), options))
+      // The agent writes back all copies but the last, and then the power goes.
+      for (let copy = 1; copy < copies; copy++) {
+        agent!.poll()
+        card.idle()
+      }
+      const again = persistFrames(card.connect(), region, 0, dataOf(64, 1), options)
+      expect(acks(card.serve(...again))).toEqual([])
+      cutPower(made, { random: new Random(SEED), strategy: 'none' })
+      const next = restarted(made)
+      const later = next.connect()
+      const refused = next.serve(...persistFrames(later, next.open(), 0, dataOf(64, 1), options))
+      expect(acks(refused).map(({ status }) => status)).toEqual([STATUS_PLACEMENT_UNKNOWN])
+      believe(next, PLACEMENT_THROUGH)
+      const served = attachedAgent(next)
+      next.serve(...persistFrames(later, next.open(), 0, dataOf(64, 1), options))
+      const told = acks(sentWhileWorking({ ...made, card: next, agent: served }))
+      expect(told.map((ack) => [ack.status, ack.copies])).toEqual([[DURABLE, copies]])
+    }
+  })
+
+  test.each(['not armed', 'not saved'])('D-13: a part that is %s acknowledges no record', (how) => {
+    for (const wait of [1, 2, 3]) {
+      const made = placed(DDIO_ON, { copies: 3 })
+      const { card, region, qp, agent } = made
+      const other = card.connect()
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait }))
+      for (let copy = 1; copy < wait; copy++) {
+        agent!.poll()
+        card.idle()
+      }
+      if (how === 'not armed') card.nvdimm.armed = false
+      else card.nvdimm.failSave()
+      agent!.poll()
+      const said = acks(card.serve(flushFrame(other, region.rkey)))
+      const later = acks(sentWhileWorking(made))
+      expect([...said, ...later].map(({ status }) => status)).toEqual([STATUS_IN_DOUBT])
+    }
+  })
+
+  test('X-1: a connection is not told of the record of one whose number it has', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    let other = qp
+    do {
+      disconnect(card, other)
+      other = card.connect(4096, 0, 8)
+    } while (other.number !== qp.number)
+    expect(sentWhileWorking(made)).toEqual([])
+  })
+
+  test('a lane that takes no intent leaves the lanes of others to be cleared later', () => {
+    const { card, qp, local, through } = mixed()
+    card.serve(...persistFrames(qp, local, 0, dataOf(64, 1)))
+    card.nvdimm.refuseWrites((LANES_AT + BURST_FRAMES * 64) / 64)
+    card.serve(...persistFrames(qp, through, 0, dataOf(64, 1)))
+    card.idle()
+    expect(card.nvdimm.live.slice(LANES_AT, LANES_AT + 64)).toEqual(new Uint8Array(64))
+  })
 })

@@ -29,6 +29,7 @@ import { LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
 import {
   findRegionById,
   KIND_RECORDS,
+  PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
   type Region,
   type RegionTable,
@@ -47,6 +48,7 @@ import {
   LANE_CODE_AT,
   laneClear,
   lanePhase,
+  PHASE_A,
   PHASE_B,
   PHASE_NONE,
   readIntent,
@@ -124,7 +126,10 @@ export interface Recovery {
   lanesUnread: boolean
   /** Lanes that must not be cleared: 1. */
   readonly keptLanes: Uint8Array
-  /** Per lane the record that the host's CPU must write back before it is cleared, or null. */
+  /**
+   * Per lane the record that the host's CPU must write back before it is cleared, or, past its
+   * caches, that is durable if they are still passed by; or null.
+   */
   readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]
@@ -236,29 +241,55 @@ export function recoverLanes(recovery: Recovery, trusted: boolean): boolean {
     else if (!laneClear(words, lineAt(lane))) active.push(lane)
   }
   recovery.report.linesRead += LANES
-  for (let i = 0; i < active.length; i++) recoverLane(recovery, active[i]!, trusted)
+  const intents = active.map((lane) => intentOf(recovery, lane))
+  for (let i = 0; i < active.length; i++) {
+    const intent = intents[i]!
+    if (intent === null) recovery.report.lanesTorn += 1
+    else if (!isOvertaken(intent, intents)) recoverLane(recovery, active[i]!, intent, trusted)
+  }
   return unreadable
 }
 
-function recoverLane(recovery: Recovery, lane: number, trusted: boolean): void {
+/** What the lane says, or null if it is torn or names no record. */
+function intentOf(recovery: Recovery, lane: number): Intent | null {
   const { list, words, regions } = recovery
   checkCode(list, lineAt(lane) + LANE_CHECKED_AT, codeAt(lane), LANE_CHECKED_BYTES, KEYS_AT)
   compare(list, codeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
   runAll(list)
-  const whole = resultOf(list, 1) === EQUAL
-  const phase = lanePhase(words, lineAt(lane))
+  if (resultOf(list, 1) !== EQUAL) return null
   const intent = blankIntent()
   readIntent(intent, words, lineAt(lane))
-  const region = whole ? findRegionById(regions, intent.regionId) : null
-  if (region === null || region.kind !== KIND_RECORDS || intent.record >= region.slots) {
-    recovery.report.lanesTorn += 1
-    return
-  }
+  const region = findRegionById(regions, intent.regionId)
+  const named = region !== null && region.kind === KIND_RECORDS && intent.record < region.slots
+  return named ? intent : null
+}
+
+/**
+ * Does another lane speak of a later write of the record? It began when this one had ended: the
+ * medium did not let us clear the lane, and what it says is void.
+ */
+function isOvertaken(intent: Intent, intents: readonly (Intent | null)[]): boolean {
+  return intents.some(
+    (other) =>
+      other !== null &&
+      other.regionId === intent.regionId &&
+      other.record === intent.record &&
+      sequenceAfter(other, intent),
+  )
+}
+
+function recoverLane(recovery: Recovery, lane: number, intent: Intent, trusted: boolean): void {
+  const { words, regions } = recovery
+  const region = findRegionById(regions, intent.regionId)!
+  const phase = lanePhase(words, lineAt(lane))
   recovery.report.lanesActive += 1
-  // Without a phase to trust, the check codes decide.
-  const spoken = trusted && phase >= 0
+  // Without a phase to trust, the check codes decide. So they do where the repair may lie in a
+  // cache: if it is lost, the next start scans, and has to find the same.
+  const bypass = region.placement === PLACEMENT_BYPASS
+  const spoken = trusted && phase >= 0 && !(bypass && phase === PHASE_A)
   const [as, by] = spoken ? ([phase, intent] as const) : ([PHASE_NONE, null] as const)
   const outcome = settleRecord(recovery, region, intent.record, lane, as, by)
+  if (bypass) recovery.unflushed[lane] = intent
   if (region.placement === PLACEMENT_THROUGH && recovery.keptLanes[lane] === 0) {
     recovery.keptLanes[lane] = 1
     recovery.unflushed[lane] = intent

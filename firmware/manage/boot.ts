@@ -28,7 +28,7 @@ import {
   findRegionById,
   HOST_DATA_AT,
   KIND_RECORDS,
-  PLACEMENT_THROUGH,
+  PLACEMENT_LOCAL,
   placedAt,
   type Region,
   strideOf,
@@ -106,6 +106,7 @@ function bringUp(state: State): Fault {
   state.through.unflushed.fill(0)
   if (blind || unsafe) scanEverything(state)
   else scanAgain(state)
+  noteUnproven(state)
   recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
@@ -152,12 +153,28 @@ function scanEverything(state: State): void {
   }
 }
 
-/** Scans a region; one through the host's caches again at every start until it was written back. */
+/**
+ * Scans a region; one in the host's memory again at every start until it was written back, or its
+ * placement is shown.
+ */
 function scanWhole(state: State, region: Region): void {
   scanRegion(state.recovery, region, 0, region.slots)
-  if (region.placement !== PLACEMENT_THROUGH) return
+  if (region.placement === PLACEMENT_LOCAL) return
   setScanned(state.superblock, region.index)
   markUnflushed(state, region)
+}
+
+/**
+ * What was repaired past the host's caches is durable only if they are passed by as ever, which
+ * nobody has shown yet (fault H6). Until somebody does, the region is scanned at every start.
+ */
+function noteUnproven(state: State): void {
+  const { unflushed } = state.recovery
+  for (let lane = 0; lane < BURST_FRAMES; lane++) {
+    const intent = unflushed[lane]!
+    const region = intent === null ? null : findRegionById(state.regions, intent.regionId)
+    if (region !== null) setScanned(state.superblock, region.index)
+  }
 }
 
 /** Scans the regions that were scanned at an earlier start, and never written back. */

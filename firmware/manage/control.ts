@@ -75,7 +75,7 @@ import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, nameOf } from './boot.ts'
-import { discardRecord, provision } from './provision.ts'
+import { discardRecord, provision, settleProven } from './provision.ts'
 
 /** Records that one SCAN request looks at. */
 const SCAN_RECORDS = 256
@@ -511,8 +511,9 @@ function place(call: Call): Fault {
   const high = u32(bytes, at + mad.PLACE_NUMBER_HIGH)
   const low = u32(bytes, at + mad.PLACE_NUMBER_LOW)
   const fault = prove(state.placement, state.regions, seen, high, low)
-  if (fault === PASS) bytes[to + mad.PLACE_PLACEMENT] = state.placement.proven
-  return fault
+  if (fault !== PASS) return fault
+  bytes[to + mad.PLACE_PLACEMENT] = state.placement.proven
+  return settleProven(state)
 }
 
 /** The flush agent of the host comes, or goes in peace. */

@@ -25,6 +25,7 @@ import {
   findRegionByName,
   KIND_BYTES,
   KIND_RECORDS,
+  PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
   type Region,
@@ -37,9 +38,11 @@ import {
   entryKeyAt,
   freeAt,
   hostFreeAt,
+  isScanned,
   type RegionEntry,
   regionCountOf,
   removeLost,
+  setFormed,
   setForming,
   writeSuperblock,
 } from '../memory/superblock.ts'
@@ -141,6 +144,20 @@ function forget(state: State, index: number, firstFree: number): void {
 function closeBy(state: State, fault: Fault): Fault {
   if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
   return fault
+}
+
+/** What the start has repaired past the host's caches is durable, now that this is shown. */
+export function settleProven(state: State): Fault {
+  const { superblock, regions, placement } = state
+  let settled = false
+  for (let i = 0; i < REGIONS; i++) {
+    const region = regions.places[i]!
+    if (region === null || region.placement !== PLACEMENT_BYPASS) continue
+    if (placement.proven !== PLACEMENT_BYPASS || !isScanned(superblock, i)) continue
+    setFormed(superblock, i)
+    settled = true
+  }
+  return settled ? closeBy(state, writeSuperblock(state.list, superblock)) : PASS
 }
 
 /** The operator's decision about a lost record: it becomes blank. */

@@ -16,6 +16,7 @@ import { COMPARE_SWAP, FETCH_ADD, HOST_SPACE } from '../hal.ts'
 import {
   byteOffset,
   KIND_BYTES,
+  PLACEMENT_THROUGH,
   REMOTE_ATOMIC,
   REMOTE_WRITE,
   type Region,
@@ -95,6 +96,7 @@ export function receiveAtomicWrite(
   const item = addResponse(state, qp, KIND_ATOMIC_WRITE, packet, region)
   item.at = packet.payloadAt
   item.to = region.base + byteOffset(region, reth.vaHigh, reth.vaLow, WORD_BYTES)
+  if (region.placement === PLACEMENT_THROUGH) qp.cached = true
   if ((region.flags & WRITE_PERSIST_REGION) !== 0) item.since = 0
   return PASS
 }

@@ -5,13 +5,14 @@
  *
  * What always holds:
  * - It is answered behind a fence that stands behind every store of its queue pair, and behind the
- *   commit of its records: it covers the whole part, whichever range it names.
+ *   commit of its records: it covers the whole part, whichever range it names. While one of its
+ *   records waits for the host's CPU or for another DPU, the answer is an RNR NAK.
  * - A part that cannot make anything durable refuses it (0x63), a region that does not grant it, or
  *   whose bounds it leaves, does so by 0x62; reserved placement types and selectivities are 0x61.
  *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
  */
 
-import { BOUNDS, type Fault, FLUSH_FORM, NOT_DURABLE, PASS } from '../fault.ts'
+import { BOUNDS, type Fault, FLUSH_FORM, NOT_DURABLE, NOT_READY, PASS } from '../fault.ts'
 import {
   byteOffset,
   FLUSH_GLOBAL,
@@ -36,6 +37,8 @@ import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { isSafe } from './burst.ts'
 import { addResponse } from './ordered.ts'
+import { isRelaying } from './relay.ts'
+import { isPassing } from './through.ts'
 import { offsetOf, VIEW_DATA, viewOf } from './view.ts'
 
 const PLACEMENTS: number = PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT
@@ -56,6 +59,8 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
   const region = state.accessed!
   if (feth.selectivity === SELECT_RANGE && !isInside(state, region)) return BOUNDS
   if (persistent && !isSafe(state)) return NOT_DURABLE
+  // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
+  if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_FLUSH, packet, region)
   item.form = feth.placement

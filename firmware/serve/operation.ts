@@ -29,12 +29,15 @@ import { answerRecord, copiesIn } from './receipt.ts'
 /**
  * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
  * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
+ * While its slot is `writing` nothing is said of it: a job of its own will find it durable, in as
+ * many copies as it asks for.
  */
 export function isRepetition(
   state: State,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
+  writing: boolean,
 ): boolean {
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
@@ -45,7 +48,7 @@ export function isRepetition(
   // It may be in the group, on its way.
   if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
   qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
-  if (!isDurable(operations, qp.client, operationHigh, operationLow)) {
+  if (writing || !isDurable(operations, qp.client, operationHigh, operationLow)) {
     beginOperation(operations, qp.client, operationHigh, operationLow)
     return false
   }

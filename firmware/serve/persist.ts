@@ -65,7 +65,7 @@ import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
 import { acceptRelay, relayReady } from './relay.ts'
 import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
-import { acceptThrough, hostFault, throughReady } from './through.ts'
+import { acceptThrough, hostFault, isWriting, throughReady } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -283,13 +283,15 @@ export function endPersist(
   const { operationHigh, operationLow } = message
   // Nearly every record is a new operation of a client whose place is known: asked first.
   const isNew = enterOperation(operations, qp.client, qp, operationHigh, operationLow)
-  if (!isNew && isRepetition(state, qp, message, qp.messageFault === PASS ? dataAt : 0)) {
+  const region = message.region!
+  const data = qp.messageFault === PASS ? dataAt : 0
+  if (!isNew && isRepetition(state, qp, message, data, isUnderWay(state, message))) {
     releaseStaging(state, qp)
     return
   }
   let fault = qp.messageFault
-  // The health may have changed since the first of several packets, or by a commit just now.
-  if (fault === PASS && (!isNew || qp.staging >= 0)) fault = healthFault(state, message.region!)
+  // The health may have changed since the first packet, or by what was committed just now.
+  if (fault === PASS && (!isNew || qp.staging >= 0)) fault = healthFault(state, region)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
   if (fault !== PASS) {
     releaseStaging(state, qp)
@@ -297,7 +299,6 @@ export function endPersist(
     return
   }
   const commit = state.commit
-  const region = message.region!
   if (region.placement >= PLACEMENT_THROUGH) {
     hand(state, qp, message, dataAt)
     return
@@ -341,8 +342,15 @@ export function endPersist(
   if (message.plain) withholdRecord(state, qp, message.lastPsn)
 }
 
-/** The record is made durable by others: the host's CPU, or another DPU. */
+/** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
+function isUnderWay(state: State, message: PersistMessage): boolean {
+  const region = message.region!
+  return region.placement === PLACEMENT_THROUGH && isWriting(state, region, message.slot)
+}
+
+/** The record is made durable by others, later than the group: no range of the group spans it. */
 function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  qp.segment += 1
   const relayed = message.region!.placement === PLACEMENT_RELAY
   const accept = relayed ? acceptRelay : acceptThrough
   const fault = accept(state, qp, message, dataAt)

@@ -86,7 +86,7 @@ export function receiveSend(
 
 /** What the last packet may still have against it; the key that it takes back is then gone. */
 export function endFault(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
-  if (packet.solicited && !isSafe(state)) return NOT_DURABLE
+  if (packet.solicited && (qp.cached || !isSafe(state))) return NOT_DURABLE
   // What it wrote before becomes durable elsewhere: it asks again until that is so.
   if (packet.solicited && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
   if (packet.solicited && !canConfirm(state, qp)) return NOT_READY

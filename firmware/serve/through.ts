@@ -52,6 +52,7 @@ import {
   IN_DOUBT,
   MEDIA,
   NO_AGENT,
+  NOT_ARMED,
   NOT_READY,
   PASS,
   STAGING,
@@ -77,6 +78,7 @@ import {
 } from '../memory-map.ts'
 import { count, type PersistMessage, type State } from '../state.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
+import { isSafe } from './burst.ts'
 import {
   askFlush,
   createFlushRing,
@@ -107,8 +109,8 @@ const OWN_LANE = 1
 interface Job {
   state: number
   readonly item: GroupItem
-  /** Number of the queue pair at the place `item.owner`: the place may have changed hands. */
-  queuePair: number
+  /** The requester's queue pair: another one may have its place, and its number, by now. */
+  qp: QueuePair | null
   /** The copy that is being written back. */
   copy: number
   /** The request that was made for it; valid while `asked`. */
@@ -144,7 +146,7 @@ export function createThrough(anyRegion: Region): Through {
     jobs.push({
       state: FREE,
       item,
-      queuePair: 0,
+      qp: null,
       copy: 0,
       request: 0,
       asked: false,
@@ -220,7 +222,7 @@ export function acceptThrough(
   item.owner = qp.index
   item.psn = message.lastPsn
   item.client = clientOf(state, qp, message)
-  job.queuePair = qp.number
+  job.qp = qp
   job.told = false
   begin(state.through, job, WAITING)
   return PASS
@@ -229,9 +231,9 @@ export function acceptThrough(
 /** Has the queue pair a record of which it has not been told that it is durable? */
 export function isPassing(state: State, qp: QueuePair): boolean {
   for (let i = 0; i < THROUGH_JOBS; i++) {
-    const { state: stands, item, queuePair, told } = state.through.jobs[i]!
+    const { state: stands, qp: whose, told } = state.through.jobs[i]!
     if (stands === FREE || stands === ENDED || told) continue
-    if (item.owner === qp.index && queuePair === qp.number) return true
+    if (whose === qp) return true
   }
   return false
 }
@@ -287,7 +289,8 @@ export function serveThrough(state: State): number {
     const job = through.jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
     through.live = true
-    if (state.commit.closed !== PASS) giveUp(state, job, state.commit.closed)
+    const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
+    if (closed !== PASS) giveUp(state, job, closed)
     else goOn(state, job)
     const live = job.state === WAITING || (job.state !== FREE && through.ring.attached)
     if (live && state.commit.closed === PASS) wanted = BELL_US
@@ -357,13 +360,13 @@ function start(state: State, job: Job): void {
   for (let lane = 0; lane < LANES; lane++) {
     if (commit.dirtyLanes[lane] === 0) continue
     copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
-    commit.dirtyLanes[lane] = 0
   }
   fence(list)
   const { asked } = through.ring
   writeCopy(state, job, 0)
   const failed = run(list)
   if (failed < 0) {
+    commit.dirtyLanes.fill(0)
     job.state = FIRST
     return
   }
@@ -416,7 +419,7 @@ function ask(state: State, job: Job): void {
     request.length = job.state === REPAIR ? region.stride : imageBytes(item.length)
   }
   request.psn = item.psn
-  request.queuePair = job.queuePair
+  request.queuePair = job.qp === null ? 0 : job.qp.number
   request.slot = item.slot
   request.operationHigh = item.operationHigh
   request.operationLow = item.operationLow
@@ -540,6 +543,7 @@ function formRegions(state: State): void {
     if (job === null) return
     job.item.region = regions.places[i]!
     job.item.slot = 0
+    job.qp = null
     job.told = true
     begin(through, job, FORM)
     through.unflushed[i] = 2
@@ -565,6 +569,7 @@ export function resumeLane(state: State, lane: number, region: Region, slot: num
   const job = state.through.jobs[lane - BURST_FRAMES]!
   job.item.region = region
   job.item.slot = slot
+  job.qp = null
   job.told = true
   begin(state.through, job, REPAIR)
 }
@@ -619,9 +624,9 @@ function giveUp(state: State, job: Job, fault: Fault): void {
 
 /** The requester's queue pair, if it is still the same one. */
 function requester(state: State, job: Job): QueuePair | null {
-  const qp = state.queuePairs.places[job.item.owner]!
-  if (qp === null || qp.number !== job.queuePair || qp.state !== STATE_OPEN) return null
-  return qp
+  const { qp } = job
+  if (qp === null || qp.state !== STATE_OPEN) return null
+  return state.queuePairs.places[qp.index] === qp ? qp : null
 }
 
 function answerDurable(state: State, job: Job): void {

@@ -99,6 +99,7 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
   if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE
   qp.placing = durable
+  if (region.placement === PLACEMENT_THROUGH) qp.cached = true
   qp.messageTo = region.base + offset
   return PASS
 }

@@ -103,6 +103,8 @@ export interface QueuePair {
 
   /** Its message in progress is stored at once, into a region registered write-persist. */
   placing: boolean
+  /** It has stored bytes that only the host's CPU can make durable: nothing is confirmed to it. */
+  cached: boolean
   /** Receive entry in use by the message in progress, or -1. */
   receive: number
 
@@ -329,6 +331,7 @@ export function createQueuePair(
     staging: -1,
     lastPacketUs: 0,
     placing: false,
+    cached: false,
     receive: -1,
     unanswered: 0,
     ackLimit: options.expectedPsn,
