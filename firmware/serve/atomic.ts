@@ -12,7 +12,7 @@
 
 import { append, copy } from '../command-list.ts'
 import { ALIGNMENT, BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'
-import { COMPARE_SWAP, FETCH_ADD, HOST_SPACE } from '../hal.ts'
+import { COMPARE_SWAP, FETCH_ADD } from '../hal.ts'
 import {
   byteOffset,
   KIND_BYTES,
@@ -105,14 +105,9 @@ export function receiveAtomicWrite(
 export function executeAtomic(state: State, item: Ordered): void {
   const list = state.list
   const op = item.form === RC_COMPARE_SWAP ? COMPARE_SWAP : FETCH_ADD
-  const owner = ownerOf(item.qp, item.psn)
-  list.owner = owner
+  list.owner = ownerOf(item.qp, item.psn)
   append(list, op, item.at, item.to, WORD_BYTES, item.originalAt)
   list.owner = 0
-  if (item.to >= HOST_SPACE) {
-    list.posted = item.to
-    list.postedOwner = owner
-  }
   noteStore(state, item.qp)
 }
 

@@ -13,6 +13,7 @@
 
 import { DUPLICATE, DUPLICATE_FORGED, DUPLICATE_FORGOTTEN, type Fault, PASS } from '../fault.ts'
 import { READ_PACKETS } from '../limits.ts'
+import { findRegion, PLACEMENT_THROUGH } from '../memory/region.ts'
 import { count, type State, touch } from '../state.ts'
 import { answerDuplicate, isWithheld } from '../transport/acknowledge.ts'
 import { packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
@@ -45,7 +46,7 @@ import { isKnown } from './operation.ts'
 import { addOrdered } from './ordered.ts'
 import { repeatQuery } from './query.ts'
 import { receiveRead } from './read.ts'
-import { answerRecord } from './receipt.ts'
+import { answerRecord, copiesIn } from './receipt.ts'
 
 /** Answers it. DUPLICATE, or DUPLICATE_FORGOTTEN if nothing is known to answer it with. */
 export function receiveDuplicate(
@@ -158,7 +159,10 @@ function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
     count(state, DUPLICATE_FORGED)
   } else if (isKnown(state, qp, pweth.operationHigh, pweth.operationLow)) {
     // Too long ago for the queue pair, but not for the table.
-    answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, 0, pweth.wait)
+    const region = findRegion(state.regions, reth.rkey)
+    if (region === null || region.placement >= PLACEMENT_THROUGH) return
+    const copies = copiesIn(region, Math.min(pweth.wait, region.copies))
+    answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, 0, copies)
   }
 }
 

@@ -371,7 +371,8 @@ function copiesFault(state: State, message: PersistMessage, dataAt: number): Fau
   for (let c = 1; c < message.carried; c++) {
     if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
   }
-  return PASS
+  // A fence that failed on the way has closed the part.
+  return state.commit.closed
 }
 
 /** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
