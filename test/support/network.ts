@@ -12,6 +12,7 @@ import {
   Nvdimm,
   VirtualClock,
 } from '../../boards/emulator/index.ts'
+import { linkWire } from '../../host-driver/local.ts'
 import type { Endpoint, Wire } from '../../host-driver/wire.ts'
 
 export interface NetworkOptions {
@@ -66,18 +67,7 @@ export class Network {
 
   /** A host's wire. */
   addHost(): Wire {
-    const link = this.cable()
-    const { clock } = this
-    return {
-      send: (frame) => link.send('a', frame),
-      onFrame: (callback) => link.attach('a', callback),
-      now: () => clock.nowUs,
-      setTimer: (atUs, callback) => {
-        const timer = clock.schedule(atUs, callback)
-        return () => clock.cancel(timer)
-      },
-      close: () => link.attach('a', () => {}),
-    }
+    return linkWire(this.cable(), this.clock)
   }
 }
 
