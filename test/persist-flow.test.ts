@@ -68,7 +68,7 @@ function parsed(frame: Uint8Array): Packet {
   return packet
 }
 
-test('P2-3, P2-6: one request becomes one packet: operation, destination, data, PSN, queue pair', async () => {
+test('P2-3, P2-6: one request is one packet: operation, destination, data, PSN', async () => {
   const { dpu, region, sent } = await flow()
   const write = region.persist(7, PAYLOAD)
   const receipt = await write.persisted
@@ -100,7 +100,7 @@ test('P2-7: the carrier is RoCEv2: UDP port 4791, and the invariant CRC', async 
   expect(icrcGood(frame!, 0, frame!.length)).toBe(true)
 })
 
-test('P2-8: the responder takes the opcode, or the address, for the flag: both are durable', async () => {
+test('P2-8: the flag is the opcode or the address: both are durable', async () => {
   const { region, cut } = await flow()
   await region.persist(1, PAYLOAD).persisted
   await region.write(2, PAYLOAD)
@@ -108,7 +108,7 @@ test('P2-8: the responder takes the opcode, or the address, for the flag: both a
   for (const slot of [1, 2]) expect((await region.read(slot)).data).toEqual(PAYLOAD)
 })
 
-test('P2-10: the card sees to durability by itself: nothing more comes from the client', async () => {
+test('P2-10: the card makes it durable by itself: the client sends nothing more', async () => {
   const { region, sent, network } = await flow()
   const write = region.persist(3, PAYLOAD)
   await write.received
