@@ -219,6 +219,7 @@ function blankStream(): Stream {
 
 function savedRing(index: number): SavedRequest[] {
   const ring: SavedRequest[] = []
+  if (index === QUEUE_PAIRS) return ring
   const at = ORIGINALS_AT + (index % QUEUE_PAIRS) * RESPONDER_RESOURCES * ORIGINAL_BYTES
   for (let i = 0; i < RESPONDER_RESOURCES; i++) ring.push(blankSaved(at + i * ORIGINAL_BYTES))
   return ring
@@ -296,12 +297,18 @@ export function openQueuePair(
   return qp
 }
 
-/** A queue pair in no table: for management, which has no connection but answers like one. */
+/**
+ * Makes a queue pair. QUEUE_PAIRS as its place makes one in no table: for management, which has no
+ * connection but answers like one.
+ */
 export function createQueuePair(
   index: number,
   number: number,
   options: QueuePairOptions,
 ): QueuePair {
+  // One in no table takes no requests, and has none to remember.
+  const kinds = index === QUEUE_PAIRS ? 0 : REMEMBERED_KINDS
+  const records = index === QUEUE_PAIRS ? 0 : REMEMBERED_RECORDS
   return {
     index,
     number,
@@ -342,19 +349,19 @@ export function createQueuePair(
     recordAt: -1,
     repeatDue: -1,
     stream: blankStream(),
-    kindPsn: new Int32Array(REMEMBERED_KINDS).fill(-1),
-    kinds: new Uint8Array(REMEMBERED_KINDS),
+    kindPsn: new Int32Array(kinds).fill(-1),
+    kinds: new Uint8Array(kinds),
     saved: savedRing(index),
     savedCount: 0,
     linuxFlush: false,
     invalidated: 0,
     notifiedUs: -Infinity,
     segment: 0,
-    rememberedPsn: new Int32Array(REMEMBERED_RECORDS).fill(-1),
-    rememberedHigh: new Int32Array(REMEMBERED_RECORDS),
-    rememberedLow: new Int32Array(REMEMBERED_RECORDS),
-    rememberedStatus: new Uint8Array(REMEMBERED_RECORDS),
-    rememberedCopies: new Uint8Array(REMEMBERED_RECORDS),
+    rememberedPsn: new Int32Array(records).fill(-1),
+    rememberedHigh: new Int32Array(records),
+    rememberedLow: new Int32Array(records),
+    rememberedStatus: new Uint8Array(records),
+    rememberedCopies: new Uint8Array(records),
     templateAt: TEMPLATES_AT + index * TEMPLATE_BYTES,
     templateBytes: 0,
     ipVersion: 4,
