@@ -187,10 +187,6 @@ export function ownerOf(list: CommandList, index: number): number {
   return list.words[index * COMMAND_WORDS + OWNER]!
 }
 
-export function tagOf(list: CommandList, index: number): number {
-  return list.words[index * COMMAND_WORDS + AUX]!
-}
-
 /**
  * Runs the list and empties it. Returns -1 when every command was done, else the number of the one
  * that failed: nothing behind it has happened.

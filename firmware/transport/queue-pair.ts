@@ -55,7 +55,6 @@ export const KIND_READ = 1
 export const KIND_ATOMIC = 2
 export const KIND_FLUSH = 3
 export const KIND_ATOMIC_WRITE = 4
-export const KIND_QUERY = 5
 
 export interface QueuePair {
   readonly index: number
