@@ -88,6 +88,7 @@ export function createState(machine: Machine): State {
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
+    answered: [],
     scrubRegion: 0,
     scrubSlot: 0,
   }

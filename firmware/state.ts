@@ -13,6 +13,7 @@ import type { ConnectionTable } from './connect/table.ts'
 import { FAULTS, type Fault } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
 import type { Attachment } from './manage/attach.ts'
+import type { Answer } from './manage/once.ts'
 import type { Region, RegionTable } from './memory/region.ts'
 import type { Superblock } from './memory/superblock.ts'
 import type { Initiator } from './serve/initiator.ts'
@@ -173,6 +174,8 @@ export interface State {
   /** Regions of other DPUs that are offered here. */
   readonly relays: Relays
   readonly attachments: Attachment[]
+  /** Answers to control calls that must not be executed again. */
+  readonly answered: Answer[]
 
   /** Where the idle scrub stands. */
   scrubRegion: number

@@ -9,20 +9,28 @@ import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { COPY, FENCE, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
 import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
-import { HOST_DATA_AT, HOST_RING_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import {
+  HOST_DATA_AT,
+  HOST_PROBE_AT,
+  HOST_RING_AT,
+  PLACEMENT_THROUGH,
+} from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
+import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
   PERSIST_ACK,
   RC_ACKNOWLEDGE,
   RC_READ_RESPONSE_ONLY,
   RC_SEND_ONLY,
+  UD_SEND_ONLY,
 } from '../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
 import { FlushAgent } from '../host-driver/flush-agent.ts'
 import { Card, dataOf, persistFrames, type Sent } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
 import {
   attachedAgent,
   believe,
@@ -266,6 +274,29 @@ describe('P2-17, P2-25: receives', () => {
     const again = card.serve(...frames.slice(THROUGH_JOBS).flat())
     expect(durable([...again, ...sentWhileWorking(made)])).toBe(3)
   })
+})
+
+test('a call to attach that comes again, late, does not replace the agent that it attached', () => {
+  const { card } = placed(DDIO_ON)
+  const attach = (transactionLow: number): Uint8Array => {
+    const payload = new Uint8Array(mad.MAD_BYTES)
+    const method = mad.METHOD_SET
+    const attribute = mad.ATTRIBUTE_AGENT
+    mad.writeMad(payload, 0, { ...mad.blankMad(), method, attribute, transactionLow })
+    payload[mad.MAD_BODY + mad.AGENT_ACTION] = mad.AGENT_ATTACH
+    const number = card.host!.load(HOST_PROBE_AT, 8).bytes!
+    payload.set(number, mad.MAD_BODY + mad.AGENT_NUMBER_HIGH)
+    const bth = { opcode: UD_SEND_ONLY, destQp: 1 }
+    return frameOf({ bth, deth: { qkey: Q_KEY_GSI, sourceQp: 1 }, payload })
+  }
+  const token = (frame: Uint8Array): number => {
+    const [answer] = card.serve(frame)
+    return u32(answer!.payload, mad.MAD_BODY + mad.AGENT_TOKEN)
+  }
+  const first = token(attach(70_001))
+  expect([token(attach(70_001)), token(attach(70_001))]).toEqual([first, first])
+  expect(token(attach(70_002))).not.toBe(first)
+  expect(token(attach(70_001))).toBe(first)
 })
 
 describe('G2-5: without an agent there is no persist-ACK', () => {

@@ -75,6 +75,7 @@ import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, nameOf } from './boot.ts'
+import { answeredBefore, keepAnswer } from './once.ts'
 import { discardRecord, provision, settleProven } from './provision.ts'
 
 /** Records that one SCAN request looks at. */
@@ -147,6 +148,9 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
 /** Attributes that a part which was refused answers too. */
 const ALWAYS = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS]
 
+/** Attributes that are executed once, however often the datagram comes. */
+const ONCE = [mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT]
+
 function serveOne(state: State, waiting: WaitingManagement): void {
   const { bytes, answers } = state
   if (isCm(bytes, waiting.madAt, CM_BYTES)) {
@@ -189,7 +193,16 @@ function handle(call: Call, header: mad.Mad): Fault {
   if (entry === undefined || entry[0] !== header.method) return REQUEST
   const serving = call.state.refused === PASS
   if (!serving && !ALWAYS.includes(header.attribute)) return NOT_SERVING
-  return entry[1](call)
+  if (!ONCE.includes(header.attribute)) return entry[1](call)
+  const { state, bytes, to } = call
+  const before = answeredBefore(state.answered, header)
+  if (before !== undefined) {
+    bytes.set(before.body, to)
+    return before.fault
+  }
+  const fault = entry[1](call)
+  keepAnswer(state.answered, header, fault, bytes, to)
+  return fault
 }
 
 /** Management has no connection, but is answered with the same headers as one. */
