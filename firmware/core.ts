@@ -46,6 +46,7 @@ import { receiveCongestion, receiveResponse, serveInitiators } from './serve/ini
 import { serveOrdered } from './serve/passes.ts'
 import { receivePersist } from './serve/persist.ts'
 import { receiveQuery } from './serve/query.ts'
+import { serveQueues } from './serve/queues.ts'
 import { receiveRead } from './serve/read.ts'
 import { receiveSend } from './serve/receives.ts'
 import { serveRelays } from './serve/relay.ts'
@@ -272,7 +273,8 @@ export function settle(state: State): number {
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
-  const ownUs = serveInitiators(state, state.connections.nowUs)
+  const queuesUs = serveQueues(state, state.connections.nowUs)
+  const ownUs = sooner(queuesUs, serveInitiators(state, state.connections.nowUs))
   serveRelays(state)
   drain(state)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
@@ -293,7 +295,8 @@ export function idle(state: State, now: number): number {
   }
   tickConnections(state, now)
   serveStreams(state)
-  const ownUs = serveInitiators(state, now)
+  const queuesUs = serveQueues(state, now)
+  const ownUs = sooner(queuesUs, serveInitiators(state, now))
   serveRelays(state)
   drain(state)
   timeThrough(state, now)

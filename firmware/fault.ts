@@ -16,6 +16,7 @@ export type Answer =
   | 'status' // a PERSIST_ACK with the status; the queue pair lives
   | 'reject' // a REJ of RDMA-CM: no connection is made
   | 'management' // the management answer carries the number
+  | 'queue' // a completion with an error, or an event; that queue goes to the error state
 
 export interface FaultRow {
   readonly name: string
@@ -136,6 +137,22 @@ export const FAULTS: readonly FaultRow[] = [
   row('NO_SPACE', 'management', 0, 'the part has not that much room left'),
   row('QUEUE_PAIRS_FULL', 'management', 0, 'all queue pairs are taken'),
   row('SERVICES_FULL', 'management', 0, 'no port more can be published'),
+  row('HOST_ONLY', 'management', 0, 'only the host itself may ask that, through its own queue'),
+  row('QUEUE_UNKNOWN', 'management', 0, 'the host has no queue of that number and kind'),
+  row('QUEUES_FULL', 'management', 0, 'every queue of the host is in use, or no context is free'),
+  row('QUEUE_LOCKED', 'management', 0, 'the queue is locked by another, or not by that token'),
+  row('QUEUE_BUSY', 'management', 0, 'something still uses it: a queue pair, work under way'),
+  row('REGIONS_OF_HOST_FULL', 'management', 0, 'no memory region more can be registered'),
+  row('HEADER_PAGE', 'drop', 0, 'the page that describes the queues of the host is malformed'),
+  row('DOORBELL', 'drop', 0, 'a doorbell of no queue, or ahead of its queue: nothing is believed'),
+  row('QUEUE_POINTER', 'queue', 0, 'the write pointer is further ahead than the queue is deep'),
+  row('QUEUE_CONTEXT', 'queue', 0, 'the queue information contradicts itself'),
+  row('ELEMENT_FORM', 'queue', 0, 'a work-queue element that is not whole, or not served here'),
+  row('ELEMENT_LENGTH', 'queue', 0, 'lengths in a work-queue element that do not add up'),
+  row('MEMORY_KEY', 'queue', 0, 'no memory region of that L_Key and domain covers the range'),
+  row('DMA', 'queue', 0, 'the memory of the host did not answer'),
+  row('COMPLETION_OVERRUN', 'queue', 0, 'the completion queue is full'),
+  row('CONNECTION_LOST', 'queue', 0, 'the connection of the queue pair is over'),
 ]
 
 function numberOf(name: string): Fault {
@@ -221,3 +238,19 @@ export const REGIONS_FULL: Fault = numberOf('REGIONS_FULL')
 export const NO_SPACE: Fault = numberOf('NO_SPACE')
 export const QUEUE_PAIRS_FULL: Fault = numberOf('QUEUE_PAIRS_FULL')
 export const SERVICES_FULL: Fault = numberOf('SERVICES_FULL')
+export const HOST_ONLY: Fault = numberOf('HOST_ONLY')
+export const QUEUE_UNKNOWN: Fault = numberOf('QUEUE_UNKNOWN')
+export const QUEUES_FULL: Fault = numberOf('QUEUES_FULL')
+export const QUEUE_LOCKED: Fault = numberOf('QUEUE_LOCKED')
+export const QUEUE_BUSY: Fault = numberOf('QUEUE_BUSY')
+export const REGIONS_OF_HOST_FULL: Fault = numberOf('REGIONS_OF_HOST_FULL')
+export const HEADER_PAGE: Fault = numberOf('HEADER_PAGE')
+export const DOORBELL: Fault = numberOf('DOORBELL')
+export const QUEUE_POINTER: Fault = numberOf('QUEUE_POINTER')
+export const QUEUE_CONTEXT: Fault = numberOf('QUEUE_CONTEXT')
+export const ELEMENT_FORM: Fault = numberOf('ELEMENT_FORM')
+export const ELEMENT_LENGTH: Fault = numberOf('ELEMENT_LENGTH')
+export const MEMORY_KEY: Fault = numberOf('MEMORY_KEY')
+export const DMA: Fault = numberOf('DMA')
+export const COMPLETION_OVERRUN: Fault = numberOf('COMPLETION_OVERRUN')
+export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')

@@ -17,6 +17,7 @@
 import {
   BURST_FRAMES,
   COMMANDS_MAX,
+  DOORBELLS,
   FRAME_STRIDE_BYTES,
   LINE_BYTES,
   TRANSMIT_FRAMES,
@@ -37,6 +38,14 @@ export const NVDIMM_SPACE: number = SPACE_BYTES
  * every posted write before it (source 2, S905). No command writes back the caches of a host.
  */
 export const HOST_SPACE: number = 2 * SPACE_BYTES
+
+/**
+ * The host's ordinary memory, as its IOMMU shows it to the card: where its queues and buffers lie.
+ * The offset is the address that the host gave. A copy to it is a posted DMA write, whose failure
+ * nobody is told; one from it is a DMA read, which pushes every posted write before it, those to
+ * HOST_SPACE too, and which fails as DMA_FAILED. Nothing in it outlives the host's power.
+ */
+export const DMA_SPACE: number = 3 * SPACE_BYTES
 
 /*
  * The command ring: COMMANDS_MAX descriptors of eight Float64 words, one line each.
@@ -114,12 +123,18 @@ export const FLUSH_FAILED = 4
 export const BAD_COMMAND = 5
 /** The machine lost power inside the list. */
 export const NO_POWER = 6
+/**
+ * The host's memory did not answer a read: unsupported request, completer abort (IOMMU), poisoned
+ * or timed-out completion, or no host any more (PCIe Base 2.3.2, 6.2).
+ */
+export const DMA_FAILED = 7
 
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.
  *
  *   HEALTH_AT     one line, the board's to write at any time: Int32 word 0 the health bits, word 1
  *                 the flush requests that the host has finished
+ *   PORT_AT       the registers that the host sees of the card, and its doorbells
  *   RECEIVED_AT   BURST_FRAMES pairs of Int32: length of frame i, and its flags
  *   COMMANDS_AT   the command ring
  *   RECEIVE_AT    BURST_FRAMES places of FRAME_STRIDE_BYTES; frames start at FRAME_OFFSET_BYTES
@@ -129,7 +144,37 @@ export const NO_POWER = 6
 export const HEALTH_AT = 0
 /** How many flush requests the host's agent has finished, modulo 2^32 (source 2, S1014). */
 export const HOST_FLUSHED_AT: number = HEALTH_AT + 4
-export const RECEIVED_AT: number = HEALTH_AT + LINE_BYTES
+export const PORT_AT: number = HEALTH_AT + LINE_BYTES
+
+/*
+ * The port: registers of 32 bits, little-endian, offsets from PORT_AT. The host writes by posted
+ * PCIe writes, which the board carries out in their order; the board never lets the host write what
+ * is the board's or the firmware's.
+ *
+ *    0 epoch      host      not 0, and another one than before: take the queues of the header page
+ *    4 header     host      number of that page: its address / 4096
+ *    8 register   host      doorbell, register form: ring count << 16 | queue; 0 is deleted
+ *   12 pointer    host      its write pointer; written together with the word before
+ *   16 produced   board     doorbells appended to the ring so far (first in, first out)
+ *   20 consumed   firmware  doorbells taken from it so far
+ *   24 dropped    board     doorbells that found the ring full, or came while nobody served
+ *   28 link       board     1 while there is a host behind the port
+ *   64 ring       board     DOORBELLS entries of two words: queue | CARRIES_POINTER, write pointer
+ */
+export const PORT_EPOCH: number = PORT_AT
+export const PORT_HEADER: number = PORT_AT + 4
+export const PORT_REGISTER: number = PORT_AT + 8
+export const PORT_POINTER: number = PORT_AT + 12
+export const PORT_PRODUCED: number = PORT_AT + 16
+export const PORT_CONSUMED: number = PORT_AT + 20
+export const PORT_DROPPED: number = PORT_AT + 24
+export const PORT_LINK: number = PORT_AT + 28
+export const PORT_RING: number = PORT_AT + LINE_BYTES
+export const DOORBELL_BYTES = 8
+/** Bit of a doorbell's first word: the second is the write pointer of that queue. */
+export const CARRIES_POINTER: number = 1 << 16
+
+export const RECEIVED_AT: number = PORT_RING + DOORBELLS * DOORBELL_BYTES
 export const COMMANDS_AT: number = RECEIVED_AT + BURST_FRAMES * 8
 export const RECEIVE_AT: number = COMMANDS_AT + COMMANDS_MAX * COMMAND_WORDS * 8
 export const TRANSMIT_AT: number = RECEIVE_AT + BURST_FRAMES * FRAME_STRIDE_BYTES
@@ -153,6 +198,8 @@ export interface Facts {
   readonly nvdimmBytes: number
   /** Bytes of the host's persistent memory that the window shows from HOST_SPACE on; 0 if none. */
   readonly hostBytes: number
+  /** Bytes of DMA_SPACE: the addresses that a host behind PCIe may give; 0 if there is no host. */
+  readonly dmaBytes: number
   /** Refuse the FLUSH requests of Linux, whose ICRC is not the standard one (wire-format 9). */
   readonly strictIcrc: boolean
   /** Unsafe shutdowns that the part has counted (NFIT/SMART); it grows when a save failed. */

@@ -106,6 +106,42 @@ export const INITIATORS = 16
 /** Requests of the firmware's own that one queue pair may have under way. */
 export const WORKS: number = RECEIVES
 
+/** Doorbells that may wait in the ring of the port; a power of two. */
+export const DOORBELLS = 256
+
+/** Queues of the host: send, receive and completion queues together. */
+export const HOST_QUEUES = 65536
+
+/** Units of one queue of the host, a power of two; entries, of a completion queue. */
+export const QUEUE_DEPTH_MAX = 32768
+
+/** A unit of a work queue, and an entry of a completion queue, bytes. */
+export const UNIT_BYTES: number = LINE_BYTES
+
+/** Bytes that a work-queue element carries inline, at the most, and the units that it then has. */
+export const INLINE_BYTES_MAX = 1024
+export const WQE_UNITS_MAX: number = 1 + INLINE_BYTES_MAX / UNIT_BYTES
+
+/** Scatter/gather entries of one work-queue element. */
+export const SGES_MAX = 16
+
+/** Contexts of the host's queues that the card keeps at once. */
+export const CONTEXTS = 256
+
+/** Queues served in one pass, and units fetched of each: more than the longest element has. */
+export const FETCHES = 16
+export const FETCH_UNITS = 32
+
+/** Memory regions of the host that may be registered at once. */
+export const MEMORY_REGIONS = 256
+
+/** Payloads of the host under way at once that fit into a page; longer ones take staging. */
+export const HOST_BUFFERS = 128
+export const HOST_BUFFER_BYTES: number = LINE_BYTES + PATH_MTU_BYTES_MAX
+
+/** Completions composed in one list. */
+export const COMPLETIONS = 256
+
 /** Memory commands that one list may hold. */
 export const COMMANDS_MAX = 1024
 
@@ -117,6 +153,7 @@ export const SCRUB_RECORDS = 16
 
 if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
 if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
+if (FETCH_UNITS < WQE_UNITS_MAX) throw new Error('an element must fit into what is fetched')
 if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
 // A burst: per frame a gathering copy, three comparisons of carried copies and four answers. Its
 // group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a

@@ -11,6 +11,7 @@ import { createConnectionTable } from './connect/table.ts'
 import { idle, receive, settle } from './core.ts'
 import { FAULTS, PASS } from './fault.ts'
 import { type Machine, RECEIVE_AT, RECEIVED_AT } from './hal.ts'
+import { createHostQueues } from './host/host.ts'
 import {
   BURST_FRAMES,
   FRAME_OFFSET_BYTES,
@@ -88,6 +89,7 @@ export function createState(machine: Machine): State {
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
+    host: createHostQueues(machine.memory),
     answered: [],
     scrubRegion: 0,
     scrubSlot: 0,

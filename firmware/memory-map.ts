@@ -7,7 +7,13 @@
 import { PRIVATE_AT } from './hal.ts'
 import {
   CLIENTS,
+  COMPLETIONS,
+  CONTEXTS,
   COPIES_MAX,
+  FETCH_UNITS,
+  FETCHES,
+  HOST_BUFFER_BYTES,
+  HOST_BUFFERS,
   LANES,
   LINE_BYTES,
   QUEUE_PAIRS,
@@ -19,6 +25,7 @@ import {
   STAGING_BUFFERS,
   STAGING_BYTES,
   THROUGH_JOBS,
+  UNIT_BYTES,
 } from './limits.ts'
 
 /** A page of zeros, never written: the source for padding and clearing. */
@@ -78,7 +85,25 @@ export const FLUSH_RING_AT: number = THROUGH_AT + THROUGH_JOBS * THROUGH_BYTES
 export const FLUSH_LINES_AT: number = FLUSH_RING_AT + LINE_BYTES
 const FLUSH_LINES = 32
 
+/** The host's header page, as it was read; then the words that we write into it. */
+export const HEADER_PAGE_AT: number = FLUSH_LINES_AT + FLUSH_LINES * LINE_BYTES
+export const HEADER_PAGE_BYTES = 4096
+
+/** The cached contexts of the host's queues: zones 1, 2 and 3 of each, one behind the other. */
+export const CONTEXTS_AT: number = HEADER_PAGE_AT + HEADER_PAGE_BYTES
+export const CONTEXT_BYTES = 128
+
+/** Work-queue elements as they were fetched, once; a line of room in front. */
+export const FETCH_AT: number = CONTEXTS_AT + CONTEXTS * CONTEXT_BYTES + LINE_BYTES
+export const FETCH_BYTES: number = FETCH_UNITS * UNIT_BYTES
+
+/** Payloads of the host, each behind a line of room for a slot header. */
+export const HOST_BUFFERS_AT: number = FETCH_AT + FETCHES * FETCH_BYTES
+
+/** Completions as they are composed. */
+export const COMPLETIONS_AT: number = HOST_BUFFERS_AT + HOST_BUFFERS * HOST_BUFFER_BYTES
+
 /** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = FLUSH_LINES_AT + FLUSH_LINES * LINE_BYTES
+export const MEMORY_BYTES: number = COMPLETIONS_AT + COMPLETIONS * UNIT_BYTES
 
 if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

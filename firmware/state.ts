@@ -12,6 +12,7 @@ import type { Recovery } from './commit/recovery.ts'
 import type { ConnectionTable } from './connect/table.ts'
 import { FAULTS, type Fault } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
+import type { HostQueues } from './host/host.ts'
 import type { Attachment } from './manage/attach.ts'
 import type { Answer } from './manage/once.ts'
 import type { Region, RegionTable } from './memory/region.ts'
@@ -174,6 +175,8 @@ export interface State {
   /** Regions of other DPUs that are offered here. */
   readonly relays: Relays
   readonly attachments: Attachment[]
+  /** The queues of our own host. */
+  readonly host: HostQueues
   /** Answers to control calls that must not be executed again. */
   readonly answered: Answer[]
 

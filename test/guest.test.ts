@@ -16,6 +16,7 @@ const FACTS: Facts = {
   board: 'emulator',
   nvdimmBytes: 4096,
   hostBytes: 0,
+  dmaBytes: 0,
   strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],

@@ -56,6 +56,7 @@ const FACTS: Facts = {
   board: 'emulator',
   nvdimmBytes: PART_BYTES,
   hostBytes: 0,
+  dmaBytes: 0,
   strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],

@@ -92,10 +92,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   transport: ['wire', ...LEAVES],
   memory: LEAVES,
   commit: ['memory', ...LEAVES],
+  host: ['wire', ...LEAVES],
   state: ['types', ...LEAVES],
-  serve: ['wire', 'transport', 'memory', 'commit', 'state', ...LEAVES],
-  connect: ['wire', 'transport', 'memory', 'commit', 'state', 'serve', ...LEAVES],
-  manage: ['wire', 'transport', 'memory', 'commit', 'state', 'serve', 'connect', ...LEAVES],
+  serve: ['wire', 'transport', 'memory', 'commit', 'host', 'state', ...LEAVES],
+  connect: ['wire', 'transport', 'memory', 'commit', 'host', 'state', 'serve', ...LEAVES],
+  manage: ['wire', 'transport', 'memory', 'commit', 'host', 'state', 'serve', 'connect', ...LEAVES],
 }
 
 /** The part of the firmware that a file belongs to: its folder, or its own name at the top. */

@@ -18,6 +18,7 @@ import { bootDirect } from './direct.ts'
 import { type FirmwareEngine, FirmwareStopped } from './engine.ts'
 import { bootGuest } from './guest.ts'
 import type { HostMemory } from './host-memory.ts'
+import type { HostRam } from './host-ram.ts'
 import { EmulatedMachine, type MachineStatistics } from './machine.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import { type CutChoice, type CutReport, cut } from './power-cut.ts'
@@ -52,6 +53,8 @@ export interface DpuOptions {
   readonly nvdimm: Nvdimm
   /** The host's persistent memory behind PCIe; it loses power together with the card. */
   readonly host?: HostMemory
+  /** The host's ordinary memory behind PCIe: where its queues lie. */
+  readonly ram?: HostRam
   readonly clock: Clock
   /** Takes every frame that is sent. */
   readonly transmit: (frame: Uint8Array) => void
@@ -166,6 +169,7 @@ export class EmulatedDpu {
       board: 'emulator',
       nvdimmBytes: nvdimm.bytes,
       hostBytes: this.options.host?.bytes ?? 0,
+      dmaBytes: this.options.ram?.bytes ?? 0,
       strictIcrc: false,
       dirtyShutdowns: nvdimm.dirtyShutdowns,
       mac: DEFAULT_PORT.mac,
@@ -180,6 +184,7 @@ export class EmulatedDpu {
       facts,
       nvdimm,
       host: this.options.host ?? null,
+      ram: this.options.ram ?? null,
       transmit: (frame) => this.options.transmit(frame),
       onCut: () => this.strike(this.plan?.choice ?? {}),
       ...(packets === undefined ? {} : { packets }),

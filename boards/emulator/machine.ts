@@ -23,6 +23,8 @@ import {
   COPY,
   COPY_CLEAN,
   DIFFERENT,
+  DMA_FAILED,
+  DMA_SPACE,
   DONE,
   EQUAL,
   type Facts,
@@ -66,6 +68,7 @@ import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../software/icrc.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
 import type { HostMemory } from './host-memory.ts'
+import type { HostRam } from './host-ram.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import type { Random } from './random.ts'
 
@@ -74,6 +77,7 @@ const NOWHERE = 0
 const PACKETS = 1
 const PART = 2
 const HOST = 3
+const DMA = 4
 
 /** Up to this length a loop over words beats the engine's own copy and compare, bytes. */
 const LOOP_BYTES_MAX = 512
@@ -101,6 +105,8 @@ export interface MachineOptions {
   readonly nvdimm: Nvdimm
   /** The host's persistent memory behind PCIe, if the card sees one: `facts.hostBytes` of it. */
   readonly host?: HostMemory | null
+  /** The host's ordinary memory: `facts.dmaBytes` of it. */
+  readonly ram?: HostRam | null
   /** Takes every frame that is sent; the frame is the taker's to keep. */
   readonly transmit: (frame: Uint8Array) => void
   /** Packet memory, zeroed, at least MEMORY_BYTES and aligned to eight; made here if absent. */
@@ -143,6 +149,7 @@ export class EmulatedMachine implements Machine {
   readonly packets: Uint8Array
   readonly nvdimm: Nvdimm
   readonly host: HostMemory | null
+  readonly ram: HostRam | null
   dead = false
   /** Commands executed since power-on. */
   commandCount = 0
@@ -178,6 +185,10 @@ export class EmulatedMachine implements Machine {
     this.host = options.host ?? null
     if ((this.host?.bytes ?? 0) !== options.facts.hostBytes) {
       throw new RangeError('the facts state another host memory than there is')
+    }
+    this.ram = options.ram ?? null
+    if ((this.ram?.bytes ?? 0) !== options.facts.dmaBytes) {
+      throw new RangeError('the facts state another memory behind PCIe than there is')
     }
     this.packets = packets
     this.memory = packets.buffer as ArrayBuffer
@@ -280,21 +291,29 @@ export class EmulatedMachine implements Machine {
     let offset = address - NVDIMM_SPACE
     at = offset | 0
     if (at === offset) return at >= 0 && at <= this.nvdimm.bytes - length ? PART : NOWHERE
-    const { host } = this
+    const { host, ram } = this
     offset = address - HOST_SPACE
     at = offset | 0
-    if (host === null || at !== offset) return NOWHERE
-    return at >= 0 && at <= host.bytes - length ? HOST : NOWHERE
+    if (at === offset) {
+      if (host === null) return NOWHERE
+      return at >= 0 && at <= host.bytes - length ? HOST : NOWHERE
+    }
+    offset = address - DMA_SPACE
+    at = offset | 0
+    if (ram === null || at !== offset) return NOWHERE
+    return at >= 0 && at <= ram.bytes - length ? DMA : NOWHERE
   }
 
   /** The memory that an address of that space lies in. */
   private memoryOf(space: number): Uint8Array {
     if (space === PACKETS) return this.packets
+    if (space === DMA) return this.ram!.live
     return space === PART ? this.nvdimm.live : this.host!.part.live
   }
 
   private wordsOf(space: number): Int32Array {
     if (space === PACKETS) return this.halves
+    if (space === DMA) return this.ram!.liveWords
     return space === PART ? this.nvdimm.liveWords : this.host!.part.liveWords
   }
 
@@ -302,12 +321,13 @@ export class EmulatedMachine implements Machine {
     return address - (space - PACKETS) * SPACE_BYTES
   }
 
-  /** Whether the bytes can be read; a DMA read pushes what was written before it. */
-  private readable(space: number, at: number, length: number): boolean {
-    if (space === PACKETS) return true
-    if (space === PART) return this.nvdimm.readable(at, length)
+  /** What a read of the bytes comes to; a DMA read pushes what was written before it. */
+  private readFault(space: number, at: number, length: number): number {
+    if (space === PACKETS) return DONE
+    if (space === PART) return this.nvdimm.readable(at, length) ? DONE : MEDIA_ERROR
+    if (space === DMA) return this.ram!.dmaRead(at, length) ? DONE : DMA_FAILED
     this.host!.dmaRead()
-    return this.host!.part.readable(at, length)
+    return this.host!.part.readable(at, length) ? DONE : MEDIA_ERROR
   }
 
   private copy(words: number, from: number, to: number, length: number, clean: boolean): number {
@@ -316,7 +336,12 @@ export class EmulatedMachine implements Machine {
     if (fromSpace === NOWHERE || toSpace === NOWHERE) return BAD_COMMAND
     const fromAt = this.offsetIn(fromSpace, from)
     const toAt = this.offsetIn(toSpace, to)
-    if (!this.readable(fromSpace, fromAt, length)) return MEDIA_ERROR
+    const fault = this.readFault(fromSpace, fromAt, length)
+    if (fault !== DONE) return fault
+    if (toSpace === DMA) {
+      this.ram!.dmaWrite(toAt, this.memoryOf(fromSpace), fromAt, length)
+      return DONE
+    }
     if (toSpace === HOST) {
       const noSnoop = (this.words[words + AUX]! & NO_SNOOP) !== 0
       this.host!.dmaWrite(toAt, this.memoryOf(fromSpace), fromAt, length, noSnoop)
@@ -372,8 +397,9 @@ export class EmulatedMachine implements Machine {
     const fromAt = this.offsetIn(fromSpace, from)
     const toAt = this.offsetIn(toSpace, to)
     const keyAt = this.offsetIn(keySpace, key)
-    if (!this.readable(fromSpace, fromAt, length)) return MEDIA_ERROR
-    if (!this.readable(keySpace, keyAt, CHECK_KEY_BYTES)) return MEDIA_ERROR
+    const fault =
+      this.readFault(fromSpace, fromAt, length) || this.readFault(keySpace, keyAt, CHECK_KEY_BYTES)
+    if (fault !== DONE) return fault
     const source = this.memoryOf(fromSpace)
     const keyBytes = this.memoryOf(keySpace)
     if (toSpace === PACKETS) {
@@ -382,6 +408,10 @@ export class EmulatedMachine implements Machine {
     }
     checkCode(this.code, 0, source, fromAt, length, keyBytes, keyAt)
     if (toSpace === PART) return this.nvdimm.store(toAt, this.code, 0, CHECK_CODE_BYTES)
+    if (toSpace === DMA) {
+      this.ram!.dmaWrite(toAt, this.code, 0, CHECK_CODE_BYTES)
+      return DONE
+    }
     this.host!.dmaWrite(toAt, this.code, 0, CHECK_CODE_BYTES, false)
     return DONE
   }
@@ -392,8 +422,9 @@ export class EmulatedMachine implements Machine {
     if (leftSpace === NOWHERE || rightSpace === NOWHERE) return BAD_COMMAND
     const leftAt = this.offsetIn(leftSpace, left)
     const rightAt = this.offsetIn(rightSpace, right)
-    if (!this.readable(leftSpace, leftAt, length)) return MEDIA_ERROR
-    if (!this.readable(rightSpace, rightAt, length)) return MEDIA_ERROR
+    const fault =
+      this.readFault(leftSpace, leftAt, length) || this.readFault(rightSpace, rightAt, length)
+    if (fault !== DONE) return fault
     if (length <= LOOP_BYTES_MAX && ((leftAt | rightAt | length) & 3) === 0) {
       const a = this.wordsOf(leftSpace)
       const b = this.wordsOf(rightSpace)
@@ -411,12 +442,14 @@ export class EmulatedMachine implements Machine {
   /** A word that compared unequal is not stored. The original is told of a command done. */
   private atomic(op: number, from: number, to: number, length: number, original: number): number {
     const space = this.space(to, ATOMIC_BYTES)
-    if (length !== ATOMIC_BYTES || space === NOWHERE || to % ATOMIC_BYTES !== 0) return BAD_COMMAND
+    if (length !== ATOMIC_BYTES || to % ATOMIC_BYTES !== 0) return BAD_COMMAND
+    if (space === NOWHERE || space === DMA) return BAD_COMMAND
     if (this.space(from, OPERAND_BYTES) !== PACKETS) return BAD_COMMAND
     if (this.space(original, ATOMIC_BYTES) !== PACKETS) return BAD_COMMAND
     const { nvdimm, halves, word, operands } = this
     const at = this.offsetIn(space, to)
-    if (!this.readable(space, at, ATOMIC_BYTES)) return MEDIA_ERROR
+    const fault = this.readFault(space, at, ATOMIC_BYTES)
+    if (fault !== DONE) return fault
     const words = this.wordsOf(space)
     const low = words[at >> 2]!
     const high = words[(at >> 2) + 1]!

@@ -86,6 +86,19 @@ export const ATTRIBUTE_AGENT = 0x0052
 export const ATTRIBUTE_PUBLISH = 0x0040
 export const ATTRIBUTE_ATTACH = 0x0041
 export const ATTRIBUTE_DETACH = 0x0042
+export const ATTRIBUTE_QUEUES = 0x0060
+export const ATTRIBUTE_QUEUE = 0x0061
+export const ATTRIBUTE_CACHE = 0x0062
+export const ATTRIBUTE_CREATE_CQ = 0x0063
+export const ATTRIBUTE_CREATE_QP = 0x0064
+export const ATTRIBUTE_MODIFY_QP = 0x0065
+export const ATTRIBUTE_DESTROY = 0x0066
+export const ATTRIBUTE_REGISTER = 0x0067
+export const ATTRIBUTE_DEREGISTER = 0x0068
+export const ATTRIBUTE_QUEUE_WRITE = 0x0069
+export const ATTRIBUTE_QUEUE_LOCK = 0x006a
+export const ATTRIBUTE_QUEUE_RELEASE = 0x006b
+export const ATTRIBUTE_RING = 0x006c
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.
@@ -376,3 +389,115 @@ export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
   bytes[at + MAD_FAULT] = from.fault
   putU16(bytes, at + MAD_FAULT + 1, 0)
 }
+
+/*
+ * QUEUES (GET, the modifier is the first counter): what the card has done for its host's queues.
+ * Anybody may ask.
+ *
+ *    0 epoch u32, 0 if there is no host    4 queues K u32       8 queues in use u32
+ *   12 contexts cached u32                16 capacity u32      20 policy u8   21 pointer order u8
+ *   22 n u16                              24 age, µs u32
+ *   32 counters in all u32                36 counters here u32, at most 23   40 counters, u64 each
+ *
+ * QUEUE (GET, the modifier is the queue): its queue information, as the card has it now; 0 zone 1,
+ * 64 zone 2, 96 zone 3, and 112 1 if it is in the cache. Anybody may ask.
+ *
+ * CACHE (SET): how contexts are evicted. 0 policy u8   2 n u16   4 age, µs u32   8 capacity u32
+ */
+export const QUEUES_EPOCH = 0
+export const QUEUES_COUNT = 4
+export const QUEUES_USED = 8
+export const QUEUES_CACHED = 12
+export const QUEUES_CAPACITY = 16
+export const QUEUES_POLICY = 20
+export const QUEUES_ORDER = 21
+export const QUEUES_N = 22
+export const QUEUES_AGE = 24
+export const QUEUES_COUNTERS_TOTAL = 32
+export const QUEUES_COUNTERS_HERE = 36
+export const QUEUES_COUNTERS = 40
+export const QUEUES_COUNTERS_PER_MAD = 23
+export const QUEUE_ZONE2 = 64
+export const QUEUE_ZONE3 = 96
+export const QUEUE_CACHED = 112
+export const CACHE_POLICY = 0
+export const CACHE_N = 2
+export const CACHE_AGE = 4
+export const CACHE_CAPACITY = 8
+
+/*
+ * What follows only the host itself may ask, through its own queue (HOST_ONLY). Addresses are those
+ * of DMA_SPACE.
+ *
+ * CREATE_CQ (SET)   0 ring u64   8 entries u32, a power of two   12 count u16   14 period, µs u16
+ *                  16 its number u32, in the answer
+ *
+ * CREATE_QP (SET)   0 type u8    2 protection domain u16    4 send completion queue u32
+ *                   8 receive completion queue u32          12 units of the send ring u32
+ *                  16 send ring u64    24 receive ring u64  32 units of the receive ring u32
+ *                  40 client id u64    48 send queue u32, 52 receive queue u32, 56 QPN u32: answer
+ *
+ * MODIFY_QP (SET): ready to receive and to send, or error.
+ *                   0 send queue u32    4 state u8    6 path MTU u16    8 peer's QPN u32
+ *                  12 PSN of the peer's first request u32   16 PSN of ours u32
+ *                  20 incarnation u32, 0 where the peer sends no PERSIST_ACK   24 READ depth u8
+ *                  28 MAC, six bytes   36 IPv4, four bytes
+ *
+ * DESTROY (SET): a queue pair with both queues, or a completion queue.   0 queue u32
+ */
+export const CREATE_CQ_RING = 0
+export const CREATE_CQ_ENTRIES = 8
+export const CREATE_CQ_COUNT = 12
+export const CREATE_CQ_PERIOD = 14
+export const CREATE_CQ_QUEUE = 16
+export const CREATE_QP_TYPE = 0
+export const CREATE_QP_DOMAIN = 2
+export const CREATE_QP_SEND_CQ = 4
+export const CREATE_QP_RECEIVE_CQ = 8
+export const CREATE_QP_SEND_UNITS = 12
+export const CREATE_QP_SEND_RING = 16
+export const CREATE_QP_RECEIVE_RING = 24
+export const CREATE_QP_RECEIVE_UNITS = 32
+export const CREATE_QP_CLIENT = 40
+export const CREATE_QP_SEND = 48
+export const CREATE_QP_RECEIVE = 52
+export const CREATE_QP_NUMBER = 56
+export const MODIFY_QP_SEND = 0
+export const MODIFY_QP_STATE = 4
+export const MODIFY_QP_MTU = 6
+export const MODIFY_QP_PEER = 8
+export const MODIFY_QP_PEER_PSN = 12
+export const MODIFY_QP_PSN = 16
+export const MODIFY_QP_INCARNATION = 20
+export const MODIFY_QP_DEPTH = 24
+export const MODIFY_QP_MAC = 28
+export const MODIFY_QP_IPV4 = 36
+export const DESTROY_QUEUE = 0
+
+/*
+ * REGISTER (SET): memory of the host that elements may name.
+ *                   0 address u64   8 length u64   16 protection domain u16   20 L_Key u32: answer
+ * DEREGISTER (SET)  0 L_Key u32
+ *
+ * QUEUE_WRITE (SET): zone 2 by message (P3-8); no element is taken from the queue meanwhile.
+ *                   0 queue u32    8 zone 2, 32 bytes    40 pointer of zone 1 u32: answer
+ * QUEUE_LOCK (SET)  0 queue u32    4 token u32, 8 pointer of zone 1 u32: answer (P3-9)
+ * QUEUE_RELEASE (SET)  0 queue u32   4 token u32
+ *
+ * RING (SET): doorbells, message form.   0 how many u32, at most 16   8 of 8 bytes each: queue u32,
+ *                   write pointer u32
+ */
+export const REGISTER_ADDRESS = 0
+export const REGISTER_LENGTH = 8
+export const REGISTER_DOMAIN = 16
+export const REGISTER_LKEY = 20
+export const DEREGISTER_LKEY = 0
+export const QUEUE_WRITE_QUEUE = 0
+export const QUEUE_WRITE_ZONE2 = 8
+export const QUEUE_WRITE_POINTER = 40
+export const QUEUE_LOCK_QUEUE = 0
+export const QUEUE_LOCK_TOKEN = 4
+export const QUEUE_LOCK_POINTER = 8
+export const RING_COUNT = 0
+export const RING_FIRST = 8
+export const RING_MAX = 16

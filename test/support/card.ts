@@ -18,6 +18,7 @@ export const FACTS: Facts = {
   board: 'test',
   nvdimmBytes: 0,
   hostBytes: 0,
+  dmaBytes: 0,
   strictIcrc: false,
   dirtyShutdowns: 0,
   mac: [2, 0, 0, 0, 0, 2],

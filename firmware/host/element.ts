@@ -1,0 +1,141 @@
+/**
+ * Work-queue elements and completions: how they lie in the rings of the host (source 3; P3-2, P3-3).
+ *
+ * A work-queue element (WQE) is one unit of 64 bytes or several. Little-endian.
+ *
+ *    0 stamp u32            number of this unit, + 1
+ *    4 opcode u8            a RequestKind (transport/requester.ts), or one of WQE_*
+ *    5 units u8             1 to WQE_UNITS_MAX
+ *    6 flags u16
+ *    8 length u32           bytes that it sends, or asks for
+ *   12 R_Key u32
+ *   16 address (64)         where in the peer's region; AH_* of a datagram
+ *   24 operation (64)       of a record or a query; what an atomic adds or swaps in
+ *   32 compare (64)         of an atomic; of FLUSH: placement u8, selectivity u8
+ *   40 local address (64)   of the bytes, unless they are inline or scattered
+ *   48 L_Key u32
+ *   52 immediate u32        or the key to be invalidated
+ *   56 wait u8             57 entries u8, scattered     58 further copies u8      59 0
+ *   60 stamp u32            again
+ *
+ * Behind that the bytes (INLINE), or the scatter/gather entries of 16 bytes: address (64), length
+ * u32, L_Key u32; behind these, of a record that names the address of every copy (ADDRESSED), the
+ * RETHs of the further copies as they are on the wire, 16 bytes each.
+ *
+ * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
+ * L_Key, or no buffer (length 0).
+ *
+ * What always holds: the stamps of an element are those of its place and lap, and the second is
+ * stored last: one that is old, or half stored, is seen to be (fault H2).
+ */
+
+import { UNIT_BYTES } from '../limits.ts'
+
+export const WQE_STAMP = 0
+export const WQE_OPCODE = 4
+export const WQE_UNITS = 5
+export const WQE_FLAGS = 6
+export const WQE_LENGTH = 8
+export const WQE_RKEY = 12
+export const WQE_ADDRESS = 16
+export const WQE_OPERATION = 24
+export const WQE_COMPARE = 32
+export const WQE_PLACEMENT = 32
+export const WQE_SELECTIVITY = 33
+export const WQE_LOCAL = 40
+export const WQE_LKEY = 48
+export const WQE_IMMEDIATE = 52
+export const WQE_WAIT = 56
+export const WQE_ENTRIES = 57
+export const WQE_FURTHER_COPIES = 58
+export const WQE_STAMP_AGAIN = 60
+
+/** In the address of a datagram: MAC, six bytes, then IPv4, four bytes at 24; zeros: own card. */
+export const AH_MAC: number = WQE_ADDRESS
+export const AH_IPV4: number = WQE_ADDRESS + 8
+
+/** Opcodes besides the kinds of requests. */
+export const WQE_NOP = 32
+export const WQE_RECEIVE = 33
+
+/** Wants a completion also when it succeeds. */
+export const SIGNALED = 1
+export const SOLICITED = 2
+/** Waits until every READ, atomic and FLUSH before it is answered. */
+export const FENCE = 4
+export const INLINE = 8
+/** Every copy is carried; and every copy's address is named. */
+export const CARRIED = 16
+export const ADDRESSED = 32
+/**
+ * Two completions: that of the send says that the peer has the record, that of a receive that it is
+ * durable (source 2, flow 2; P2-21, P2-24).
+ */
+export const TWO_STEPS = 64
+
+export const SGE_BYTES = 16
+export const SGE_LENGTH = 8
+export const SGE_LKEY = 12
+
+/*
+ * A completion (CQE), one unit:
+ *
+ *    0 stamp u32       number of the entry, + 1        4 queue u32, of the element
+ *    8 unit u32        number of its first unit       12 status u8 (ibv_wc_status)
+ *   13 opcode u8, of the element                      14 flags u16
+ *   16 length u32      20 immediate u32               24 operation (64), or what an atomic found
+ *   32 PSN u32         36 copies u8  37 mechanism u8  38 refusal u8 (status of the PERSIST_ACK)
+ *   40 address (64), of the record or the bytes at the peer
+ *   48 incarnation u32, of the part that answered     52 source queue pair u32
+ *   56 pointer u32     units taken of that queue      60 stamp u32, again
+ */
+export const CQE_STAMP = 0
+export const CQE_QUEUE = 4
+export const CQE_UNIT = 8
+export const CQE_STATUS = 12
+export const CQE_OPCODE = 13
+export const CQE_FLAGS = 14
+export const CQE_LENGTH = 16
+export const CQE_IMMEDIATE = 20
+export const CQE_OPERATION = 24
+export const CQE_PSN = 32
+export const CQE_COPIES = 36
+export const CQE_MECHANISM = 37
+export const CQE_REFUSAL = 38
+export const CQE_ADDRESS = 40
+export const CQE_INCARNATION = 48
+export const CQE_SOURCE = 52
+export const CQE_POINTER = 56
+export const CQE_STAMP_AGAIN = 60
+
+/** Flags of a completion. */
+export const WITH_IMMEDIATE = 1
+export const WITH_INVALIDATE = 2
+/** The record is durable in `copies`. */
+export const DURABLE = 4
+/** The sender asked for the receiver to be woken. */
+export const WAS_SOLICITED = 8
+/** The peer has the record; that it is durable another completion says. */
+export const RECEIVED = 16
+/** The answer to a query: every operation up to this one is durable. */
+export const UP_TO = 32
+/** What the card asks the flush agent for: write back `length` bytes at `address` (P2-18, P2-19). */
+export const WRITE_BACK = 64
+
+/** Numbers of `ibv_wc_status`, as libibverbs has them. */
+export const WC_SUCCESS = 0
+export const WC_LOC_LEN_ERR = 1
+export const WC_LOC_QP_OP_ERR = 2
+export const WC_LOC_PROT_ERR = 4
+export const WC_WR_FLUSH_ERR = 5
+export const WC_LOC_ACCESS_ERR = 8
+export const WC_REM_INV_REQ_ERR = 9
+export const WC_REM_ACCESS_ERR = 10
+export const WC_REM_OP_ERR = 11
+export const WC_RETRY_EXC_ERR = 12
+export const WC_RNR_RETRY_EXC_ERR = 13
+export const WC_FATAL_ERR = 18
+export const WC_RESP_TIMEOUT_ERR = 20
+export const WC_GENERAL_ERR = 21
+
+if (CQE_STAMP_AGAIN + 4 !== UNIT_BYTES) throw new Error('a completion is one unit')
