@@ -36,7 +36,7 @@ import {
 import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
-import { receiveManagement, serveManagement } from './manage/control.ts'
+import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
 import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
 import { drain, runBurst } from './serve/burst.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
@@ -46,7 +46,8 @@ import { receiveCongestion, receiveResponse, serveInitiators } from './serve/ini
 import { serveOrdered } from './serve/passes.ts'
 import { receivePersist } from './serve/persist.ts'
 import { receiveQuery } from './serve/query.ts'
-import { serveQueues } from './serve/queues.ts'
+import { serveHostPairs } from './serve/queue-pairs.ts'
+import { endQueues, serveQueues } from './serve/queues.ts'
 import { receiveRead } from './serve/read.ts'
 import { receiveSend } from './serve/receives.ts'
 import { serveRelays } from './serve/relay.ts'
@@ -268,14 +269,18 @@ function settleBurst(state: State, urgent: QueuePair | null): void {
 
 /** Ends the burst. Returns the µs after which `idle` is wanted; 0 if it is not. */
 export function settle(state: State): number {
+  // First, so that records of the host and of the network share a group and its fences.
+  serveQueues(state, state.connections.nowUs)
   settleBurst(state, null)
   serveStreams(state)
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
-  const queuesUs = serveQueues(state, state.connections.nowUs)
-  const ownUs = sooner(queuesUs, serveInitiators(state, state.connections.nowUs))
+  serveHostCalls(state)
+  const sendUs = serveInitiators(state, state.connections.nowUs)
+  const initiatorsUs = sooner(sendUs, serveHostPairs(state))
   serveRelays(state)
+  const ownUs = sooner(initiatorsUs, endQueues(state))
   drain(state)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
@@ -295,9 +300,12 @@ export function idle(state: State, now: number): number {
   }
   tickConnections(state, now)
   serveStreams(state)
-  const queuesUs = serveQueues(state, now)
-  const ownUs = sooner(queuesUs, serveInitiators(state, now))
+  serveQueues(state, now)
+  serveHostCalls(state)
+  const sendUs = serveInitiators(state, now)
+  const initiatorsUs = sooner(sendUs, serveHostPairs(state))
   serveRelays(state)
+  const ownUs = sooner(initiatorsUs, endQueues(state))
   drain(state)
   timeThrough(state, now)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))

@@ -132,8 +132,7 @@ export const DMA_FAILED = 7
 /*
  * Packet memory, first the part that the board knows. Offsets are bytes.
  *
- *   HEALTH_AT     one line, the board's to write at any time: Int32 word 0 the health bits, word 1
- *                 the flush requests that the host has finished
+ *   HEALTH_AT     one line, the board's to write at any time: Int32 word 0 the health bits
  *   PORT_AT       the registers that the host sees of the card, and its doorbells
  *   RECEIVED_AT   BURST_FRAMES pairs of Int32: length of frame i, and its flags
  *   COMMANDS_AT   the command ring
@@ -142,8 +141,6 @@ export const DMA_FAILED = 7
  *   PRIVATE_AT    the firmware's own
  */
 export const HEALTH_AT = 0
-/** How many flush requests the host's agent has finished, modulo 2^32 (source 2, S1014). */
-export const HOST_FLUSHED_AT: number = HEALTH_AT + 4
 export const PORT_AT: number = HEALTH_AT + LINE_BYTES
 
 /*

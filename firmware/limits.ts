@@ -91,6 +91,9 @@ export const THROUGH_JOBS = 16
 /** A flush agent that is silent for so long is gone. */
 export const FLUSH_TIMEOUT_US = 500_000
 
+/** Bytes that the flush agent is asked to write back at once: far less than it is given time for. */
+export const FLUSH_BYTES_MAX: number = 1 << 22
+
 /** Intent lanes: one for each record of a group, and one for each through the host's caches. */
 export const LANES: number = BURST_FRAMES + THROUGH_JOBS
 
@@ -101,7 +104,7 @@ export const CLIENTS = 128
 export const REMEMBERED_RECORDS = 256
 
 /** Queue pairs on which the firmware may make requests of its own at once. */
-export const INITIATORS = 16
+export const INITIATORS = 32
 
 /** Requests of the firmware's own that one queue pair may have under way. */
 export const WORKS: number = RECEIVES
@@ -139,11 +142,23 @@ export const MEMORY_REGIONS = 256
 export const HOST_BUFFERS = 128
 export const HOST_BUFFER_BYTES: number = LINE_BYTES + PATH_MTU_BYTES_MAX
 
+/** Elements of send queues that may be on their way over the wire at once. */
+export const HOST_POSTINGS = 256
+
+/** Elements that are fetched ahead of a connected receive queue; a power of two. */
+export const POSTED_RECEIVES = 8
+
+/** Bytes that a local queue reads or writes by one element; a longer one is to be split. */
+export const LOCAL_BYTES_MAX: number = 1 << 20
+
 /** Completions composed in one list. */
 export const COMPLETIONS = 256
 
+/** Control calls of the host that may wait to be executed. */
+export const HOST_CALLS = 16
+
 /** Memory commands that one list may hold. */
-export const COMMANDS_MAX = 1024
+export const COMMANDS_MAX = 2048
 
 /** Lines of the recovery report that are kept; more are counted. */
 export const REPORT_ENTRIES = 256
@@ -160,4 +175,7 @@ if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
 // check code and a line of the operation table; the lanes of the last group and the fences on top.
 const BURST_COMMANDS = BURST_FRAMES * (1 + 3 + 4)
 const GROUP_COMMANDS = BURST_FRAMES * (8 + COPIES_MAX) + LANES + 2 + COPIES_MAX
-if (COMMANDS_MAX < BURST_COMMANDS + GROUP_COMMANDS) throw new Error('a burst must fit')
+// Responses to READs of the host go to its scattered memory, as they come.
+const HOST_COMMANDS = BURST_FRAMES * (SGES_MAX + 1)
+const LIST_COMMANDS = BURST_COMMANDS + GROUP_COMMANDS + HOST_COMMANDS
+if (COMMANDS_MAX < LIST_COMMANDS) throw new Error('a burst must fit')

@@ -27,6 +27,7 @@ import { createSuperblock } from './memory/superblock.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
 import { runBurst } from './serve/burst.ts'
 import { blankOrdered } from './serve/ordered.ts'
+import { createHostWork, NO_HOST_WORK } from './serve/queue-state.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
 import { createRelays } from './serve/relay.ts'
 import { createThrough } from './serve/through.ts'
@@ -89,14 +90,18 @@ export function createState(machine: Machine): State {
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
-    host: createHostQueues(machine.memory),
+    host: createHostQueues(machine.memory, machine.facts.dmaBytes > 0),
+    hostWork: machine.facts.dmaBytes > 0 ? createHostWork() : NO_HOST_WORK,
     answered: [],
+    answeredHost: [],
     scrubRegion: 0,
     scrubSlot: 0,
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }
   state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
   state.answers.makeRoom = () => runBurst(state)
+  state.host.makeRoom = () => runBurst(state)
+  state.host.contexts.draw = () => nextRandom(state.random)
   return state
 }
 
@@ -218,6 +223,7 @@ export function start(machine: Machine): Firmware {
   const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
   return {
     serve(count: number, now: number): number {
+      state.connections.nowUs = now
       for (let i = 0; i < count; i++) {
         const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
         receive(state, at, received[2 * i]!, received[2 * i + 1]!, now)

@@ -14,6 +14,7 @@ import {
   FETCHES,
   HOST_BUFFER_BYTES,
   HOST_BUFFERS,
+  HOST_CALLS,
   LANES,
   LINE_BYTES,
   QUEUE_PAIRS,
@@ -81,12 +82,10 @@ export const THROUGH_AT: number = RECEIVES_AT + RECEIVES * RECEIVE_BYTES
 export const THROUGH_BYTES: number = LINE_BYTES + RECORD_BYTES_MAX
 
 /** The ring of flush requests: the agent's line as it was read, and the requests as composed. */
-export const FLUSH_RING_AT: number = THROUGH_AT + THROUGH_JOBS * THROUGH_BYTES
-export const FLUSH_LINES_AT: number = FLUSH_RING_AT + LINE_BYTES
-const FLUSH_LINES = 32
+export const FLUSH_ELEMENT_AT: number = THROUGH_AT + THROUGH_JOBS * THROUGH_BYTES
 
 /** The host's header page, as it was read; then the words that we write into it. */
-export const HEADER_PAGE_AT: number = FLUSH_LINES_AT + FLUSH_LINES * LINE_BYTES
+export const HEADER_PAGE_AT: number = FLUSH_ELEMENT_AT + LINE_BYTES
 export const HEADER_PAGE_BYTES = 4096
 
 /** The cached contexts of the host's queues: zones 1, 2 and 3 of each, one behind the other. */
@@ -103,7 +102,15 @@ export const HOST_BUFFERS_AT: number = FETCH_AT + FETCHES * FETCH_BYTES
 /** Completions as they are composed. */
 export const COMPLETIONS_AT: number = HOST_BUFFERS_AT + HOST_BUFFERS * HOST_BUFFER_BYTES
 
+/** Control calls of the host as they came, and the answer to one. */
+export const HOST_CALLS_AT: number = COMPLETIONS_AT + COMPLETIONS * UNIT_BYTES
+export const HOST_CALL_BYTES = 256
+
+/** Queue information as a control call reads and changes it. */
+export const QUEUE_INFO_AT: number = HOST_CALLS_AT + (HOST_CALLS + 1) * HOST_CALL_BYTES
+const QUEUE_INFOS = 4
+
 /** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = COMPLETIONS_AT + COMPLETIONS * UNIT_BYTES
+export const MEMORY_BYTES: number = QUEUE_INFO_AT + QUEUE_INFOS * CONTEXT_BYTES
 
 if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

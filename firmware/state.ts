@@ -18,6 +18,7 @@ import type { Answer } from './manage/once.ts'
 import type { Region, RegionTable } from './memory/region.ts'
 import type { Superblock } from './memory/superblock.ts'
 import type { Initiator } from './serve/initiator.ts'
+import type { HostWork } from './serve/queue-state.ts'
 import type { Relays } from './serve/relay.ts'
 import type { Through } from './serve/through.ts'
 import type { Answers, PersistRange } from './transport/acknowledge.ts'
@@ -177,8 +178,12 @@ export interface State {
   readonly attachments: Attachment[]
   /** The queues of our own host. */
   readonly host: HostQueues
+  /** Its elements under way. */
+  readonly hostWork: HostWork
   /** Answers to control calls that must not be executed again. */
   readonly answered: Answer[]
+  /** Likewise, to those of our own host. */
+  readonly answeredHost: Answer[]
 
   /** Where the idle scrub stands. */
   scrubRegion: number

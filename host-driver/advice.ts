@@ -47,6 +47,11 @@ const ADVICE: Readonly<Record<string, string>> = {
   RETRY_EXC_ERR: 'The DPU does not answer; is it up and reachable?',
   RNR_RETRY_EXC_ERR: 'The DPU stayed busy; retry later.',
   RESP_TIMEOUT_ERR: 'The DPU has the record but does not say that it is durable; look at it.',
+  LOC_LEN_ERR: 'Offer a longer buffer for what is received.',
+  LOC_QP_OP_ERR: 'This card does not serve that over this queue; reach the DPU over the network.',
+  LOC_PROT_ERR: 'The card found no memory region for the bytes; register the memory again.',
+  LOC_ACCESS_ERR: 'The memory of the host did not answer; see the IOMMU, then reconnect.',
+  FATAL_ERR: 'The card has ended the queue; see its events, then reconnect.',
   WR_FLUSH_ERR: 'Another request broke the connection; reconnect.',
   GENERAL_ERR: 'Look at the status.',
 }

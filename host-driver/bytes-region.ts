@@ -8,14 +8,14 @@
  * - On a region that was registered write-persist every write that is done is durable (P2-5, D-9).
  */
 
+import { type Completion, quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
 import { PerdureError } from './errors.ts'
 import type { FlushOptions, MessageOptions } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
-import type { QueuePair } from './queue-pair.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
-import { type Completion, quietly } from './verbs.ts'
+import type { JobQueue } from './way.ts'
 
 /** Bytes that were written and not flushed, and the oldest incarnation that has some of them. */
 interface Unflushed {
@@ -116,7 +116,7 @@ export class BytesRegion extends RemoteMemory {
     return result
   }
 
-  private checkMemory({ granted }: QueuePair, from: number, to: number): void {
+  private checkMemory({ granted }: JobQueue, from: number, to: number): void {
     const { unflushed } = this
     if (unflushed === null || unflushed.incarnation === granted.incarnation) return
     if (to <= unflushed.from || unflushed.to <= from) return

@@ -1,4 +1,4 @@
-/** Connecting: from a target, or a wire, to a DPU that serves. */
+/** Connecting: from a target, a wire, or an open device, to a DPU that serves. */
 
 import { DPU_ENDPOINT, neighbour } from './addresses.ts'
 import { Connection } from './connection.ts'
@@ -7,32 +7,39 @@ import { parseDurability } from './durability.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import { Management } from './management.ts'
 import { type ConnectOptions, randomSource } from './options.ts'
+import { PcieDevice } from './pcie/device.ts'
+import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
+import { PcieWay } from './pcie/way.ts'
 import { Session } from './session.ts'
 import { openTunnel, parseTarget } from './udp.ts'
+import type { Way } from './way.ts'
 import type { Wire } from './wire.ts'
 
 const PATH_MTUS = [256, 512, 1024, 2048, 4096]
 
 /**
- * Connects to a DPU: 'perdure://host[:port][/ipv4]', or a wire of your own. Rejects with
- * PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE or PERDURE_ABORTED. A part that does not
- * serve (blank, or refused at its start) is connected too, for `status` and `format`; its regions
- * say what is wrong.
+ * Connects to a DPU:
+ *
+ *   'perdure://host[:port][/ipv4]'   through a UDP tunnel, or over a wire of your own: by frames
+ *   'pcie:FILE[/ipv4]'               the card behind the port in that file, or another DPU that the
+ *                                    card leads to: by the queues of the card
+ *   an open PcieDevice               that card, or with `options.peer` another DPU behind it; the
+ *                                    device stays open when the connection is closed
+ *
+ * Rejects with PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE, PERDURE_CARD_REMOVED or
+ * PERDURE_ABORTED. A part that does not serve (blank, or refused at its start) is connected too,
+ * for `status` and `format`; its regions say what is wrong.
  */
-export async function connect(target: string | Wire, options: ConnectOptions = {}): Promise<Dpu> {
+export async function connect(
+  target: string | Wire | PcieDevice,
+  options: ConnectOptions = {},
+): Promise<Dpu> {
   checkOptions(options)
-  const at = typeof target === 'string' ? parseTarget(target) : null
-  const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)
-  const session = new Session(
-    wire,
-    options.own ?? neighbour(random),
-    options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },
-    options.capture,
-  )
-  const management = new Management(session, (options.timeoutMs ?? 5000) * 1000, random)
+  const way = await openWay(target, options, random)
+  const management = new Management(way, (options.timeoutMs ?? 5000) * 1000, random)
   const clientId = options.clientId ?? (BigInt(random()) << 32n) | BigInt(random())
-  const connection = new Connection(session, management, options, clientId, random)
+  const connection = new Connection(way, management, options, clientId, random)
   obeySignal(connection, options.signal)
   try {
     const part = await management.status()
@@ -41,6 +48,46 @@ export async function connect(target: string | Wire, options: ConnectOptions = {
   } catch (error) {
     const failed = new PerdureError('PERDURE_CLOSED', 'the connection was never made')
     connection.close(failed)
+    throw error
+  }
+}
+
+async function openWay(
+  target: string | Wire | PcieDevice,
+  options: ConnectOptions,
+  random: () => number,
+): Promise<Way> {
+  if (target instanceof PcieDevice || (typeof target === 'string' && isPcieTarget(target))) {
+    return await openPcieWay(target, options)
+  }
+  const at = typeof target === 'string' ? parseTarget(target) : null
+  const wire = at === null ? (target as Wire) : await openTunnel(at)
+  return new Session(
+    wire,
+    options.own ?? neighbour(random),
+    options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },
+    options.capture,
+  )
+}
+
+async function openPcieWay(
+  target: string | PcieDevice,
+  { peer, own, capture, seed, timeoutMs }: ConnectOptions,
+): Promise<Way> {
+  for (const [name, value] of Object.entries({ own, capture })) {
+    if (value !== undefined) throw new ArgumentError(`${name}: the own card makes the frames`)
+  }
+  if (target instanceof PcieDevice) return new PcieWay(target, peer ?? null, false)
+  const at = parsePcieTarget(target)
+  const port = await openPort(at)
+  try {
+    const device = await PcieDevice.open(port, {
+      ...(seed !== undefined && { seed }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    })
+    return new PcieWay(device, at.peer ?? peer ?? null, true)
+  } catch (error) {
+    port.close()
     throw error
   }
 }

@@ -9,17 +9,18 @@
  */
 
 import { blankCounts, type RequesterCounts } from '../firmware/transport/requester.ts'
+import { type Chain, type ChainPort, postChain, rejectChain } from './chain.ts'
 import { faultOfStatus, type PerdureError, RefusedError, TransportError } from './errors.ts'
 import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
 import type { ConnectOptions } from './options.ts'
-import { isRefusal, type JobEnd, QueuePair } from './queue-pair.ts'
+import { isRefusal, type JobEnd } from './queue-pair.ts'
 import { Reconnection } from './reconnect.ts'
 import type { OpenRegion } from './region-handle.ts'
-import type { Session } from './session.ts'
 import { addCounts, type Statistics } from './statistics.ts'
-import { type Chain, type ChainPort, postChain, rejectChain } from './verbs.ts'
+import type { VerbsContext } from './verbs/types.ts'
+import type { JobQueue, VerbsOptions, Way } from './way.ts'
 import { mechanismOf, type PendingWrite } from './write.ts'
 
 /** A READ that somebody waits for. */
@@ -44,7 +45,7 @@ const RECEIVES = 64
 const MESSAGE_BYTES_MAX = 1 << 20
 
 export class Connection implements ChainPort {
-  readonly session: Session
+  readonly way: Way
   readonly management: Management
   readonly options: ConnectOptions
   readonly random: () => number
@@ -67,9 +68,10 @@ export class Connection implements ChainPort {
     recovered: 0,
     sentAgain: 0,
   }
-  private queuePair: QueuePair | null = null
+  private queuePair: JobQueue | null = null
   /** Made, and not yet in use. */
-  private candidate: QueuePair | null = null
+  private candidate: JobQueue | null = null
+  private context: VerbsContext | null = null
   private waiting: Waiting[] = []
   private persistsOut = 0
   private pumping = false
@@ -79,13 +81,13 @@ export class Connection implements ChainPort {
   private reconnection: Promise<void> | null = null
 
   constructor(
-    session: Session,
+    way: Way,
     management: Management,
     options: ConnectOptions,
     clientId: bigint,
     random: () => number,
   ) {
-    this.session = session
+    this.way = way
     this.management = management
     this.options = options
     this.clientId = clientId
@@ -96,7 +98,7 @@ export class Connection implements ChainPort {
   }
 
   /** The open queue pair, or null while there is none. */
-  get current(): QueuePair | null {
+  get current(): JobQueue | null {
     return this.queuePair
   }
 
@@ -125,30 +127,34 @@ export class Connection implements ChainPort {
     })
   }
 
-  /** Makes a queue pair at both ends and takes it into use. */
-  async open(): Promise<QueuePair> {
-    const { options } = this
-    const number = 0x10 + (this.random() % 0xffff00)
-    const psn = this.random() & 0xffffff
-    const granted = await this.management.connect(
-      number,
-      psn,
-      options.pathMtu ?? 4096,
-      options.protectionDomain ?? 0,
-      this.clientId,
-    )
-    this.totals.connections++
+  /** The verbs of the way, in the name of this client; they end with the connection. */
+  get verbs(): VerbsContext {
+    this.context ??= this.way.openVerbs(this.management, this.queueOptions)
+    return this.context
+  }
+
+  private get queueOptions(): VerbsOptions {
+    const { options, clientId, random } = this
     const persistTimeoutMs = options.persistTimeoutMs ?? 200
-    this.candidate = new QueuePair(this.session, number, granted, {
+    return {
+      ...{ clientId, random },
+      protectionDomain: options.protectionDomain ?? 0,
+      pathMtu: options.pathMtu ?? 4096,
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       persistTimeoutUs: persistTimeoutMs * 1000,
-      receive: { inbox: this.inbox, firstPsn: psn },
-    })
+    }
+  }
+
+  /** Makes a queue at both ends; `use` takes it into use. */
+  async open(): Promise<JobQueue> {
+    const { management, inbox } = this
+    this.candidate = await this.way.openQueue(management, { ...this.queueOptions, inbox })
+    this.totals.connections++
     return this.candidate
   }
 
   /** From now on requests leave over this queue pair. */
-  use(queuePair: QueuePair): void {
+  use(queuePair: JobQueue): void {
     this.endReconnection()
     this.queuePair = queuePair
     this.persistsOut = 0
@@ -162,7 +168,7 @@ export class Connection implements ChainPort {
    * Asks a part that is silent whether it was started again. If so, this queue pair is void, and
    * waiting for its retries would only take time.
    */
-  private async probe(queuePair: QueuePair): Promise<void> {
+  private async probe(queuePair: JobQueue): Promise<void> {
     if (this.probing || this.options.reconnect === false) return
     this.probing = true
     try {
@@ -177,7 +183,7 @@ export class Connection implements ChainPort {
   }
 
   /** Takes the queue pair out of use, keeps its counts, and returns it. */
-  retire(): QueuePair | null {
+  retire(): JobQueue | null {
     const { queuePair } = this
     if (queuePair === null) return null
     this.queuePair = null
@@ -231,17 +237,18 @@ export class Connection implements ChainPort {
     this.release()
     this.retire()
     this.candidate?.close()
+    this.context?.close()
     this.drop(error)
     this.inbox.close(error)
     this.management.close(error)
-    this.session.wire.close()
+    this.way.close()
   }
 
   /** The counts over all connections. */
   statistics(): Statistics {
     const { past, queuePair } = this
     const counts = queuePair === null ? past : addCounts(past, queuePair.counts)
-    return { ...counts, ...this.session.counts, ...this.totals }
+    return { ...counts, ...this.way.counts, ...this.totals }
   }
 
   private pump(): void {
@@ -267,7 +274,7 @@ export class Connection implements ChainPort {
     }
   }
 
-  private postWrite(queuePair: QueuePair, write: PendingWrite): void {
+  private postWrite(queuePair: JobQueue, write: PendingWrite): void {
     this.unresolved.set(write.operationId, write)
     this.persistsOut++
     write.posted = true
@@ -279,7 +286,7 @@ export class Connection implements ChainPort {
     )
   }
 
-  private writeEnded(write: PendingWrite, end: JobEnd, queuePair: QueuePair): void {
+  private writeEnded(write: PendingWrite, end: JobEnd, queuePair: JobQueue): void {
     const { status } = end
     write.posted = false
     if (status === 'SUCCESS') {
@@ -294,7 +301,7 @@ export class Connection implements ChainPort {
         of: write.region.info.copies,
         mechanism: mechanismOf(end.mechanism),
         incarnation: queuePair.granted.incarnation,
-        latencyUs: this.session.wire.now() - write.startedUs,
+        latencyUs: this.way.now() - write.startedUs,
       })
     } else if (isRefusal(status)) {
       this.unresolved.delete(write.operationId)
@@ -312,7 +319,7 @@ export class Connection implements ChainPort {
     }
   }
 
-  private postRead(queuePair: QueuePair, read: PendingRead): void {
+  private postRead(queuePair: JobQueue, read: PendingRead): void {
     const image = new Uint8Array(read.region.info.stride)
     queuePair.post(
       readJob(read.region.info, read.slot, read.view, image, ({ status }) => {
@@ -327,7 +334,7 @@ export class Connection implements ChainPort {
     )
   }
 
-  private broken(queuePair: QueuePair): void {
+  private broken(queuePair: JobQueue): void {
     if (this.queuePair !== queuePair) return
     this.retire()
     if (this.options.reconnect !== false) this.reconnect().catch(() => {})

@@ -6,6 +6,7 @@
  */
 
 import { BytesRegion } from './bytes-region.ts'
+import { type Completion, pending, resultOf } from './chain.ts'
 import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
 import type { AgentControl } from './flush-agent.ts'
@@ -19,13 +20,14 @@ import type {
   ScanStep,
 } from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
+import type { CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 import { Region } from './region.ts'
 import type { OpenRegion } from './region-handle.ts'
 import type { PlacementControl } from './registrar.ts'
 import { checkImmediate } from './remote-memory.ts'
 import type { Statistics } from './statistics.ts'
-import { type Completion, pending, resultOf } from './verbs.ts'
-import { sleep, waitAtMost } from './wire.ts'
+import type { VerbsContext } from './verbs/types.ts'
+import { sleep, waitAtMost } from './way.ts'
 
 /** How long `close` waits for what is on its way, µs. */
 const DRAIN_US = 1_000_000
@@ -35,6 +37,9 @@ const GOODBYE_US = 100_000
 
 /** Pause between two questions whether the other DPU is connected, µs. */
 const ATTACH_PAUSE_US = 2000
+
+/** Queues that are asked about at once. */
+const QUEUES_AT_ONCE = 16
 
 /** What a scan of a whole region found. */
 export type ScanResult = Omit<ScanStep, 'next'>
@@ -73,6 +78,16 @@ export class Dpu {
    */
   get host(): PlacementControl & AgentControl {
     return this.connection.management
+  }
+
+  /**
+   * The verbs: protection domains, memory regions, completion queues and queue pairs of your own
+   * beside the one that this connection has, to the same DPU and in the name of the same client.
+   * They are not made anew by themselves.
+   */
+  get verbs(): VerbsContext {
+    this.check()
+    return this.connection.verbs
   }
 
   /** Lays out an empty part, under an id of 16 bytes; without one it is drawn. */
@@ -190,7 +205,7 @@ export class Dpu {
    */
   async attach(attachment: Attachment): Promise<Region> {
     this.check()
-    const { management, clientId, session } = this.connection
+    const { management, clientId, way } = this.connection
     const learn = async (): Promise<RegionInfo> => {
       for (;;) {
         try {
@@ -198,7 +213,7 @@ export class Dpu {
         } catch (error) {
           if (!(error instanceof RefusedError) || error.fault !== 'CONNECTING') throw error
         }
-        await sleep(session.wire, ATTACH_PAUSE_US)
+        await sleep(way, ATTACH_PAUSE_US)
       }
     }
     const open = await this.use(await learn())
@@ -234,6 +249,39 @@ export class Dpu {
   counters(): Promise<Record<string, bigint>> {
     this.check()
     return this.connection.management.counters()
+  }
+
+  /** What the card has done for the queues of its own host: counters, and its context cache. */
+  queues(): Promise<QueuesStatus> {
+    this.check()
+    return this.connection.management.queues()
+  }
+
+  /** One queue of the card's host. Rejects with QUEUE_UNKNOWN where it has no such number. */
+  queue(number: number): Promise<QueueInfo> {
+    this.check()
+    return this.connection.management.queue(number)
+  }
+
+  /** The queues of the card's host that are in use, up to `most`, by their numbers. */
+  async queuesInUse(most: number = Infinity): Promise<QueueInfo[]> {
+    this.check()
+    const { management } = this.connection
+    const { queues, used } = await management.queues()
+    const wanted = Math.min(used, most)
+    const found: QueueInfo[] = []
+    for (let first = 0; first < queues && found.length < wanted; first += QUEUES_AT_ONCE) {
+      const count = Math.min(QUEUES_AT_ONCE, queues - first)
+      const asked = Array.from({ length: count }, (_, i) => management.queue(first + i))
+      found.push(...(await Promise.all(asked)).filter(({ valid }) => valid))
+    }
+    return found.slice(0, wanted)
+  }
+
+  /** Says how contexts leave the card's cache, from now until its power goes (P3-18). */
+  setCache(request: CacheRequest): Promise<void> {
+    this.check()
+    return this.connection.management.setCache(request)
   }
 
   /** Checks every record of a region with its check code, and repairs what can be repaired. */
@@ -288,14 +336,12 @@ export class Dpu {
   async close(): Promise<void> {
     const { connection } = this
     if (connection.closed !== null) return
-    const { wire } = connection.session
+    const { way } = connection
     const writes = connection.openWrites().map((write) => write.persisted)
-    if (writes.length > 0) await waitAtMost(wire, DRAIN_US, Promise.allSettled(writes))
+    if (writes.length > 0) await waitAtMost(way, DRAIN_US, Promise.allSettled(writes))
     const queuePair = connection.retire()
     if (queuePair !== null && connection.closed === null) {
-      const { management } = connection
-      const { granted, number } = queuePair
-      await management.disconnect(granted.queuePair, number, GOODBYE_US).catch(() => {})
+      await queuePair.disconnect(GOODBYE_US).catch(() => {})
     }
     connection.close(new PerdureError('PERDURE_CLOSED', 'the connection was closed'))
   }

@@ -16,6 +16,7 @@
  */
 
 import { imageBytes } from '../firmware/commit/slot.ts'
+import { type Completion, quietly } from './chain.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import type { RemoteMemory } from './remote-memory.ts'
 import {
@@ -25,8 +26,8 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from './slot-image.ts'
-import { type Completion, quietly } from './verbs.ts'
-import { sleep, type Wire } from './wire.ts'
+import { sleep } from './way.ts'
+import type { Wire } from './wire.ts'
 
 /** One place of the pair: `imageBytes(capacity)` bytes from there are its own. */
 export interface DualPlace {

@@ -9,8 +9,8 @@
  */
 
 import { FAULTS } from '../firmware/fault.ts'
-import type { WcStatus } from '../firmware/transport/requester.ts'
 import { adviceFor } from './advice.ts'
+import type { EndStatus } from './jobs.ts'
 
 export type ErrorCode =
   | 'PERDURE_ARGUMENT' // an argument is out of its range; nothing was sent
@@ -26,6 +26,10 @@ export type ErrorCode =
   | 'PERDURE_CLOSED' // the connection was closed before anything was sent
   | 'PERDURE_RESTARTED' // the part was started again, and may have forgotten what was not flushed
   | 'PERDURE_IMAGE' // the NVDIMM image cannot be used
+  | 'PERDURE_QUEUE_FULL' // too few free units in a queue; nothing was stored
+  | 'PERDURE_MEMORY_FULL' // no piece of that size is left of the memory that the card reaches
+  | 'PERDURE_QUEUE_ENDED' // the queue is closed, or in the error state
+  | 'PERDURE_CARD_REMOVED' // the card behind PCIe is gone
 
 export class PerdureError extends Error {
   readonly code: ErrorCode
@@ -66,9 +70,9 @@ export class RefusedError extends PerdureError {
 /** The connection broke under the request, which had no effect. */
 export class TransportError extends PerdureError {
   /** In the words of `ibv_wc_status`. */
-  readonly status: WcStatus
+  readonly status: EndStatus
 
-  constructor(status: WcStatus, what: string) {
+  constructor(status: EndStatus, what: string) {
     super('PERDURE_TRANSPORT', `${what}: ${status}. ${adviceFor(status)}`)
     this.status = status
   }
@@ -96,9 +100,9 @@ export class OutcomeUnknown extends PerdureError {
 /** A request was sent and never answered: it may have had its effect, or not. */
 export class EffectUnknown extends PerdureError {
   /** In the words of `ibv_wc_status`. */
-  readonly status: WcStatus
+  readonly status: EndStatus
 
-  constructor(status: WcStatus, what: string) {
+  constructor(status: EndStatus, what: string) {
     super('PERDURE_OUTCOME_UNKNOWN', `${what}: sent, and not answered: ${status}`)
     this.status = status
   }

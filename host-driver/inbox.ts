@@ -17,11 +17,27 @@ export interface Message {
   readonly solicited: boolean
 }
 
-export class Inbox implements AsyncIterable<Message> {
+/** What takes the messages of one peer. */
+export interface Receives {
+  /** Bytes that the next message may have. */
+  readonly messageBytesMax: number
+  /** Takes an entry for a message that begins; false if there is none. */
+  claim(): boolean
+  /** Gives back the entry of a message that will not be finished. */
+  release(): void
+  /** A message is whole; it has an entry. */
+  deliver(message: Message): void
+  /** The peer asked for what is not served here, or sent too much; nothing comes any more. */
+  refused(tooLong: boolean): void
+}
+
+export class Inbox implements Receives, AsyncIterable<Message> {
   /** Entries of the receive queue. */
   readonly entries: number
   /** Bytes that one message may have. */
   readonly messageBytesMax: number
+  /** Called when an entry became free. */
+  onFree: () => void = () => {}
   private taken = 0
   private readonly messages: Message[] = []
   private readonly readers: ((message: Message | null) => void)[] = []
@@ -32,19 +48,16 @@ export class Inbox implements AsyncIterable<Message> {
     this.messageBytesMax = messageBytesMax
   }
 
-  /** Takes an entry for a message that begins; false if there is none. */
   claim(): boolean {
     if (this.ended !== null || this.taken >= this.entries) return false
     this.taken++
     return true
   }
 
-  /** Gives back the entry of a message that will not be finished. */
   release(): void {
     this.taken--
   }
 
-  /** A message is whole; it has an entry. */
   deliver(message: Message): void {
     const reader = this.readers.shift()
     if (reader === undefined) {
@@ -53,7 +66,11 @@ export class Inbox implements AsyncIterable<Message> {
     }
     this.taken--
     reader(message)
+    this.onFree()
   }
+
+  /** The connection breaks by itself, and is made anew. */
+  refused(): void {}
 
   /** The next message. Rejects with the reason when the connection is closed for good. */
   async next(): Promise<Message> {
@@ -79,6 +96,7 @@ export class Inbox implements AsyncIterable<Message> {
     const message = this.messages.shift()
     if (message !== undefined) {
       this.taken--
+      this.onFree()
       return Promise.resolve(message)
     }
     if (this.ended !== null) return Promise.resolve(null)

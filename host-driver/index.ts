@@ -9,6 +9,7 @@
  */
 
 export type { BytesRegion } from './bytes-region.ts'
+export type { Completion } from './chain.ts'
 export { connect } from './connect.ts'
 export type { Dpu, ScanResult } from './dpu.ts'
 export {
@@ -40,6 +41,8 @@ export type { Attachment, BytesRequest, Publication, RegionRequest } from './man
 export type { ConnectOptions } from './options.ts'
 export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
+export { PcieDevice, type PcieOptions } from './pcie/device.ts'
+export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
 export {
   type HostCpu,
@@ -52,6 +55,27 @@ export { RemoteMemory } from './remote-memory.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
 export type { Statistics } from './statistics.ts'
 export { connectTarget, type Target, type TargetOptions } from './target.ts'
-export type { Completion } from './verbs.ts'
+export {
+  type AsyncEvent,
+  type CompletionQueue,
+  type CreateQp,
+  FENCE,
+  INLINE,
+  type MemoryRegion,
+  type ModifyQp,
+  type PeerAttributes,
+  type ProtectionDomain,
+  type QueuePair,
+  type QueuePairState,
+  type RecvRequest,
+  type SendRequest,
+  type Sge,
+  SIGNALED,
+  SOLICITED,
+  type VerbsContext,
+  type WorkCompletion,
+  type WorkOpcode,
+  type WorkStatus,
+} from './verbs/types.ts'
 export type { Endpoint, Wire } from './wire.ts'
 export type { Mechanism, Receipt, Write } from './write.ts'

@@ -33,9 +33,18 @@ import type { Reth } from '../firmware/wire/reth.ts'
 import type { RegionInfo } from './part.ts'
 import type { PendingWrite } from './write.ts'
 
+/** How a job can end; the LOC_ ones only where our own card has looked at it. */
+export type EndStatus =
+  | WcStatus
+  | 'LOC_LEN_ERR'
+  | 'LOC_QP_OP_ERR'
+  | 'LOC_PROT_ERR'
+  | 'LOC_ACCESS_ERR'
+  | 'FATAL_ERR'
+
 /** How a job ended. */
 export interface JobEnd {
-  readonly status: WcStatus
+  readonly status: EndStatus
   /** Status of the PERSIST_ACK that refused it, or that answered a query; else 0. */
   readonly refusal: number
   readonly copies: number
@@ -71,6 +80,8 @@ export interface Job {
   readonly solicited: boolean
   /** Waits until every READ, atomic and FLUSH before it is answered. */
   readonly fenced: boolean
+  /** Is told twice, over the queues of a card: received, and durable (source 2, flow 2). */
+  readonly twoSteps: boolean
   /** Of atomics: what is added or swapped in, and what it is compared with; unsigned 64 bits. */
   readonly operand: bigint
   readonly compare: bigint
@@ -114,6 +125,7 @@ function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
     immediate: 0,
     solicited: false,
     fenced: false,
+    twoSteps: false,
     operand: 0n,
     compare: 0n,
     operationId: 0n,
@@ -143,6 +155,7 @@ export function persistJob(write: PendingWrite, done: Done): Job {
     length,
     payload: write.payload,
     pweth: persistHeader(write, copies),
+    twoSteps: write.region.info.placement === 'through',
     extensions,
     operationId: write.operationId,
     get sent() {
@@ -165,6 +178,30 @@ function persistHeader(write: PendingWrite, copies: number): Pweth {
     wantsAck: true,
     operationHigh: Number(write.operationId >> 32n),
     operationLow: Number(write.operationId & 0xffffffffn),
+  }
+}
+
+/** Stores `bytes` in the slot at that address; it waits for so many durable copies. */
+export function recordJob(
+  to: RemoteAddress,
+  bytes: Uint8Array,
+  operationId: bigint,
+  wait: number,
+  done: Done,
+): Job {
+  return {
+    ...blankJob(WRITE_PERSIST, to, done),
+    length: bytes.length,
+    payload: bytes,
+    pweth: {
+      ...blankPweth(),
+      wait,
+      slotAddressed: true,
+      wantsAck: true,
+      operationHigh: Number(operationId >> 32n),
+      operationLow: Number(operationId & 0xffffffffn),
+    },
+    operationId,
   }
 }
 

@@ -7,8 +7,10 @@
 
 import {
   EmulatedDpu,
+  EmulatedPort,
   type Engine,
   type HostMemory,
+  HostRam,
   HostSide,
   Link,
   type LinkFaults,
@@ -20,6 +22,8 @@ import type { Wire } from './wire.ts'
 
 /** Time given to a card before its power goes, so that it can do its lazy work, µs. */
 const FAREWELL_US = 2000
+
+const RAM_BYTES = 1 << 20
 
 export interface LocalOptions {
   /** The image; it is made, of `bytes`, if it does not exist and `bytes` is given. */
@@ -33,6 +37,8 @@ export interface LocalOptions {
   readonly faults?: LinkFaults
   /** The target machine's persistent memory, as the card sees it. */
   readonly host?: HostMemory
+  /** Its ordinary memory, where queues lie; 1 MiB where it has persistent memory, else none. */
+  readonly ramBytes?: number
 }
 
 export interface LocalDpu {
@@ -42,6 +48,8 @@ export interface LocalDpu {
   readonly clock: VirtualClock
   /** The target machine's CPU, where the card sees its memory. */
   readonly hostSide: HostSide | null
+  /** The target machine's end of the card's port, where it has ordinary memory. */
+  readonly port: EmulatedPort | null
   /** The host's end of the link, for `connect`. Closing it leaves the card on. */
   readonly wire: Wire
   /** Holds time, takes the power away and closes the image. */
@@ -51,6 +59,7 @@ export interface LocalDpu {
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
   const { path, bytes, copyOnWrite = false, engine, seed = 0, faults, host } = options
+  const ramBytes = options.ramBytes ?? (host === undefined ? 0 : RAM_BYTES)
   const nvdimm = openNvdimm({
     path,
     readOnly: copyOnWrite,
@@ -58,6 +67,8 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
   })
   const clock = new VirtualClock()
   const link = new Link({ clock, seed, ...(faults === undefined ? {} : { faults }) })
+  const ram = ramBytes === 0 ? null : new HostRam(ramBytes, host?.link)
+  const port = ram === null ? null : new EmulatedPort({ ram, clock })
   const dpu = new EmulatedDpu({
     nvdimm,
     clock,
@@ -65,8 +76,9 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     transmit: (frame) => link.send('b', frame),
     ...(engine === undefined ? {} : { engine }),
     ...(host === undefined ? {} : { host }),
+    ...(port === null ? {} : { port }),
   })
-  const hostSide = host === undefined ? null : new HostSide(dpu, host, clock)
+  const hostSide = host === undefined ? null : new HostSide(dpu, host)
   link.attach('b', (frame) => dpu.deliver(frame))
   const close = (): void => {
     clock.stop()
@@ -85,7 +97,7 @@ export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
     throw error
   }
   clock.start()
-  return { dpu, nvdimm, link, clock, hostSide, wire: linkWire(link, clock), close }
+  return { dpu, nvdimm, link, clock, hostSide, port, wire: linkWire(link, clock), close }
 }
 
 /** The host's end of a link as a wire. */

@@ -8,16 +8,11 @@
 
 import { isIP } from 'node:net'
 import { FAULTS, PASS } from '../firmware/fault.ts'
-import { REGION_NAME_BYTES } from '../firmware/limits.ts'
-import { BTH_BYTES } from '../firmware/wire/bth.ts'
+import { HOST_QUEUES, REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
-import { blankDeth, DETH_BYTES, writeDeth } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
-import type { Packet } from '../firmware/wire/packet.ts'
 import { addressBytes } from './addresses.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
-import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import {
   type PartStatus,
   type RegionInfo,
@@ -26,10 +21,17 @@ import {
   readRegionInfo,
   readReportEntry,
 } from './part.ts'
-import type { Session } from './session.ts'
-
-/** The queue pair of management, at both ends. */
-const QP_GSI = 1
+import {
+  type CacheRequest,
+  cacheBody,
+  countersHere,
+  countersInAll,
+  type QueueInfo,
+  type QueuesStatus,
+  readQueueInfo,
+  readQueuesStatus,
+} from './queues.ts'
+import type { DatagramWay } from './way.ts'
 
 /** First wait for an answer; each further one is twice as long, up to a second. */
 const RETRY_US = 50_000
@@ -129,21 +131,20 @@ export interface ScanStep {
 }
 
 export class Management {
-  private readonly session: Session
+  private readonly way: DatagramWay
   private readonly timeoutUs: number
   private readonly transactionHigh: number
   private transactionLow = 0
-  private psn = 0
   private closed: Error | null = null
   private readonly calls: Map<number, Call> = new Map()
   private readonly header: mad.Mad = mad.blankMad()
 
   /** `random` gives 32 bits; they tell our transactions from those of others. */
-  constructor(session: Session, timeoutUs: number, random: () => number) {
-    this.session = session
+  constructor(way: DatagramWay, timeoutUs: number, random: () => number) {
+    this.way = way
     this.timeoutUs = timeoutUs
     this.transactionHigh = random()
-    session.onDatagram = (bytes, packet) => this.take(bytes, packet)
+    way.onDatagram = (bytes, at, length) => this.take(bytes, at, length)
   }
 
   async status(timeoutUs?: number): Promise<PartStatus> {
@@ -356,15 +357,14 @@ export class Management {
   /** The host's flush agent comes (flush-agent.ts). */
   async attachAgent(
     number: Uint8Array,
-  ): Promise<{ readonly firstRequest: number; readonly token: number }> {
+    sendQueue: number,
+  ): Promise<{ readonly firstRequest: number }> {
     const body = blank()
     body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
     body.set(number, mad.AGENT_NUMBER_HIGH)
+    putU32(body, mad.AGENT_QUEUE, sendQueue)
     const answer = await this.set('agent', mad.ATTRIBUTE_AGENT, body)
-    return {
-      firstRequest: u32(answer, mad.AGENT_FIRST_REQUEST),
-      token: u32(answer, mad.AGENT_TOKEN),
-    }
+    return { firstRequest: u32(answer, mad.AGENT_FIRST_REQUEST) }
   }
 
   /** The host's flush agent goes. */
@@ -373,6 +373,33 @@ export class Management {
     body[mad.AGENT_ACTION] = mad.AGENT_DETACH
     body.set(number, mad.AGENT_NUMBER_HIGH)
     await this.set('agent', mad.ATTRIBUTE_AGENT, body)
+  }
+
+  /** What the card has done for the queues of its own host. */
+  async queues(): Promise<QueuesStatus> {
+    const bodies: Uint8Array[] = []
+    for (let first = 0, total = 1; first < total; ) {
+      const body = await this.get('queues', mad.ATTRIBUTE_QUEUES, first, blank())
+      bodies.push(body)
+      total = countersInAll(body)
+      if (countersHere(body) === 0) break
+      first += countersHere(body)
+    }
+    return readQueuesStatus(bodies)
+  }
+
+  /** One queue of the card's host, as the card has it. */
+  async queue(queue: number): Promise<QueueInfo> {
+    if (!Number.isInteger(queue) || queue < 0 || queue >= HOST_QUEUES) {
+      throw new ArgumentError(`queue ${queue}: 0 to ${HOST_QUEUES - 1}`)
+    }
+    const body = await this.get(`queue ${queue}`, mad.ATTRIBUTE_QUEUE, queue, blank())
+    return readQueueInfo(queue, body)
+  }
+
+  /** Says how contexts of queues leave the card's cache. */
+  async setCache(request: CacheRequest): Promise<void> {
+    await this.set('cache', mad.ATTRIBUTE_CACHE, cacheBody(request))
   }
 
   /** Ends every call that still waits, and all later ones. */
@@ -401,7 +428,11 @@ export class Management {
     return this.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
   }
 
-  private call(
+  /**
+   * One call; resolves to the body of the answer. `what` names it in errors. For the calls that
+   * have no method of their own here.
+   */
+  call(
     what: string,
     method: number,
     attribute: number,
@@ -410,7 +441,7 @@ export class Management {
     limitUs: number = this.timeoutUs,
   ): Promise<Uint8Array> {
     if (this.closed !== null) return Promise.reject(this.closed)
-    const { wire } = this.session
+    const { way } = this
     const isSlow = SLOW_ATTRIBUTES.includes(attribute)
     const timeoutUs = isSlow ? Math.max(limitUs, SLOW_TIMEOUT_US) : limitUs
     const id = ++this.transactionLow
@@ -424,7 +455,7 @@ export class Management {
       modifier,
     })
     datagram.set(body, mad.MAD_BODY)
-    const endUs = wire.now() + timeoutUs
+    const endUs = way.now() + timeoutUs
     return new Promise((resolve, reject) => {
       let cancel = (): void => {}
       let waitUs = isSlow ? RETRY_US_MAX : RETRY_US
@@ -445,41 +476,23 @@ export class Management {
         },
       }
       const attempt = (): void => {
-        if (wire.now() >= endUs) {
+        if (way.now() >= endUs) {
           call.reject(unreachable(what, timeoutUs))
           return
         }
-        cancel = wire.setTimer(Math.min(wire.now() + waitUs, endUs), attempt)
+        cancel = way.setTimer(Math.min(way.now() + waitUs, endUs), attempt)
         waitUs = Math.min(2 * waitUs, RETRY_US_MAX)
-        this.sendDatagram(datagram)
+        way.sendDatagram(datagram)
       }
       this.calls.set(id, call)
       attempt()
     })
   }
 
-  private sendDatagram(datagram: Uint8Array): void {
-    const { session } = this
-    this.psn = (this.psn + 1) & 0xffffff
-    const frame = beginFrame(session.own, session.peer, {
-      opcode: UD_SEND_ONLY,
-      destQp: QP_GSI,
-      psn: this.psn,
-      ackRequest: false,
-      flow: QP_GSI,
-      headerBytes: DETH_BYTES,
-      payload: datagram,
-      payloadAt: 0,
-      payloadLength: mad.MAD_BYTES,
-    })
-    writeDeth(frame, FRAME_BTH_AT + BTH_BYTES, blankDeth())
-    session.send(seal(frame))
-  }
-
-  private take(bytes: Uint8Array, packet: Packet): void {
+  private take(bytes: Uint8Array, at: number, length: number): void {
     const { header } = this
-    if (mad.madFault(bytes, packet.payloadAt, packet.payloadLength) !== PASS) return
-    mad.readMad(header, bytes, packet.payloadAt)
+    if (mad.madFault(bytes, at, length) !== PASS) return
+    mad.readMad(header, bytes, at)
     const call = this.calls.get(header.transactionLow)
     if (call === undefined || header.transactionHigh !== this.transactionHigh) return
     if (header.method !== mad.METHOD_RESPONSE || header.attribute !== call.attribute) return
@@ -487,8 +500,8 @@ export class Management {
       call.reject(new RefusedError(faultOfNumber(header.fault), header.status, call.what))
       return
     }
-    const at = packet.payloadAt + mad.MAD_BODY
-    call.resolve(bytes.slice(at, at + mad.MAD_BODY_BYTES))
+    const body = at + mad.MAD_BODY
+    call.resolve(bytes.slice(body, body + mad.MAD_BODY_BYTES))
   }
 }
 

@@ -32,11 +32,14 @@ export interface ConnectOptions {
   readonly reconnectTimeoutMs?: number
   /** Ends the attempt to connect, and later everything that is open. */
   readonly signal?: AbortSignal
-  /** Gets every frame, both ways. */
+  /** Gets every frame, both ways; there are none where the own card makes them. */
   readonly capture?: PcapWriter
   /** Makes starting PSN, client id and addresses repeatable. Never use one seed twice at a time. */
   readonly seed?: number
-  /** Addresses in the frames; the emulator's and a random neighbour's by default. */
+  /**
+   * Addresses in the frames; the emulator's and a random neighbour's by default. Over the queues of
+   * the own card: the DPU that the card shall lead to, itself by default; `own` is the card's then.
+   */
   readonly peer?: Endpoint
   readonly own?: Endpoint
   /** Protection domain, 0 to 65535; 0 by default. */

@@ -16,17 +16,17 @@ import {
   type Requester,
   type RequesterCounts,
   room,
-  type WcStatus,
 } from '../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
 import { has, REQUEST } from '../firmware/wire/opcode.ts'
 import type { Packet } from '../firmware/wire/packet.ts'
-import type { Inbox } from './inbox.ts'
+import type { Receives } from './inbox.ts'
 import { type Job, type JobEnd, readBytesJob } from './jobs.ts'
-import type { Granted } from './management.ts'
+import type { Granted, Management } from './management.ts'
 import { Receiver } from './receiver.ts'
 import { type Flow, high, low, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
+import type { JobQueue } from './way.ts'
 
 export type { Job, JobEnd } from './jobs.ts'
 
@@ -41,10 +41,12 @@ export interface QueuePairOptions {
   /** The peer is Linux: its FLUSH has an ICRC of its own, and is not repeated (6.5). */
   readonly linuxPeer?: boolean
   /** Takes what the peer sends; `firstPsn` is the PSN that its first request has. */
-  readonly receive?: { readonly inbox: Inbox; readonly firstPsn: number }
+  readonly receive?: { readonly inbox: Receives; readonly firstPsn: number }
+  /** Closes the connection at the DPU that granted it. */
+  readonly management?: Management
 }
 
-export class QueuePair {
+export class QueuePair implements JobQueue {
   readonly number: number
   readonly granted: Granted
   onIdle: () => void = () => {}
@@ -54,6 +56,7 @@ export class QueuePair {
   private readonly session: Session
   private readonly requester: Requester
   private readonly receiver: Receiver | null
+  private readonly management: Management | null
   private readonly flow: Flow
   private readonly jobs: Map<number, Job> = new Map()
   private nextTag = 0
@@ -68,7 +71,8 @@ export class QueuePair {
     this.granted = granted
     const { firstPsn, pathMtu, incarnation, queuePair: destQp } = granted
     const { own, peer } = session
-    const { receive, linuxPeer = false } = options
+    const { receive, linuxPeer = false, management = null } = options
+    this.management = management
     this.flow = { own, peer, number, destQp, pathMtu, linuxPeer }
     this.receiver = receive
       ? new Receiver(session, this.flow, receive.firstPsn, receive.inbox)
@@ -145,6 +149,10 @@ export class QueuePair {
     flush(this.requester)
   }
 
+  async disconnect(timeoutUs: number): Promise<void> {
+    await this.management?.disconnect(this.granted.queuePair, this.number, timeoutUs)
+  }
+
   /** Responses and congestion notifications are the requester's, requests the receiver's. */
   private take(bytes: Uint8Array, packet: Packet): void {
     const { row } = packet
@@ -159,7 +167,7 @@ export class QueuePair {
   private run(work: (nowUs: number) => void): void {
     if (this.closed) return
     this.session.exclusively(() => {
-      const nowUs = this.session.wire.now()
+      const nowUs = this.session.now()
       work(nowUs)
       pump(this.requester, nowUs)
     })
@@ -182,7 +190,7 @@ export class QueuePair {
     if (this.closed || atUs >= this.timerUs) return
     this.cancelTimer()
     this.timerUs = atUs
-    this.cancelTimer = this.session.wire.setTimer(atUs, () => {
+    this.cancelTimer = this.session.setTimer(atUs, () => {
       this.timerUs = Infinity
       const repeatsBefore = this.repeats
       this.run((nowUs) => tick(this.requester, nowUs))
@@ -217,7 +225,8 @@ export class QueuePair {
   }
 }
 
-const FLUSHED: JobEnd = {
+/** The end of a job that was never sent, or of which nothing was heard. */
+export const FLUSHED: JobEnd = {
   status: 'WR_FLUSH_ERR',
   refusal: 0,
   copies: 0,
@@ -232,11 +241,11 @@ const FLUSHED: JobEnd = {
 const ESCAPE: Job = readBytesJob({ rkey: 0, va: 0n }, new Uint8Array(0), () => {})
 
 /** Whether the peer refused the request, and broke the connection before it executed any of it. */
-function isNak(status: WcStatus): boolean {
+export function isNak(status: JobEnd['status']): boolean {
   return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR'
 }
 
 /** Whether the DPU itself said no. */
-export function isRefusal(status: WcStatus): boolean {
+export function isRefusal(status: JobEnd['status']): boolean {
   return isNak(status) || status === 'GENERAL_ERR'
 }

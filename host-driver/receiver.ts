@@ -22,7 +22,7 @@ import { u32 } from '../firmware/wire/bytes.ts'
 import { has, type OpcodeRow, RC_ACKNOWLEDGE, SEND } from '../firmware/wire/opcode.ts'
 import { type Packet, payloadFault } from '../firmware/wire/packet.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
-import type { Inbox } from './inbox.ts'
+import type { Receives } from './inbox.ts'
 import type { Flow } from './request-frames.ts'
 import type { Session } from './session.ts'
 
@@ -34,7 +34,7 @@ const NO_PAYLOAD = new Uint8Array(0)
 export class Receiver {
   private readonly session: Session
   private readonly flow: Flow
-  private readonly inbox: Inbox
+  private readonly inbox: Receives
   private readonly firstPsn: number
   private expectedPsn: number
   private messageSequence = 0
@@ -44,7 +44,7 @@ export class Receiver {
   private pieces: Uint8Array[] | null = null
   private bytes = 0
 
-  constructor(session: Session, flow: Flow, firstPsn: number, inbox: Inbox) {
+  constructor(session: Session, flow: Flow, firstPsn: number, inbox: Receives) {
     this.session = session
     this.flow = flow
     this.firstPsn = firstPsn
@@ -61,7 +61,12 @@ export class Receiver {
       return
     }
     if (row === null || !this.isServed(row, packet)) {
-      this.fail(psn)
+      this.fail(psn, false)
+      return
+    }
+    const before = row.begins ? 0 : this.bytes
+    if (before + packet.payloadLength > this.inbox.messageBytesMax) {
+      this.fail(psn, true)
       return
     }
     if (row.begins && !this.inbox.claim()) {
@@ -89,13 +94,11 @@ export class Receiver {
     }
   }
 
-  /** In order, of an operation that we serve, and of a length that it may have. */
+  /** In order, of an operation that we serve, and of a length that the packet may have. */
   private isServed(row: OpcodeRow, packet: Packet): boolean {
     if (!has(row.properties, SEND) || row.begins !== (this.pieces === null)) return false
     const { payloadLength, padBytes } = packet
-    if (payloadFault(row, payloadLength, padBytes, this.flow.pathMtu) !== PASS) return false
-    const before = row.begins ? 0 : this.bytes
-    return before + payloadLength <= this.inbox.messageBytesMax
+    return payloadFault(row, payloadLength, padBytes, this.flow.pathMtu) === PASS
   }
 
   private append(frame: Uint8Array, packet: Packet, row: OpcodeRow): void {
@@ -124,9 +127,10 @@ export class Receiver {
     })
   }
 
-  private fail(psn: number): void {
+  private fail(psn: number, tooLong: boolean): void {
     this.answer(psn, NAK_INVALID)
     this.close()
+    this.inbox.refused(tooLong)
   }
 
   private answer(psn: number, syndrome: number): void {

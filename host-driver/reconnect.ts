@@ -18,10 +18,9 @@ import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import type { Connection } from './connection.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
 import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
-import type { QueuePair } from './queue-pair.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { readSlotImage, type SlotRecord } from './slot-image.ts'
-import { sleep } from './wire.ts'
+import { type JobQueue, sleep } from './way.ts'
 import type { PendingWrite } from './write.ts'
 
 /** How long one attempt waits for a sign of life, and between two attempts, µs. */
@@ -50,22 +49,22 @@ export class Reconnection {
   /** Resolves when the connection works again. Rejects, and gives everything up, when it cannot. */
   async run(): Promise<void> {
     const { connection } = this
-    const { wire } = connection.session
-    const endUs = wire.now() + (connection.options.reconnectTimeoutMs ?? 30_000) * 1000
+    const { way } = connection
+    const endUs = way.now() + (connection.options.reconnectTimeoutMs ?? 30_000) * 1000
     const old = connection.retire()
     for (;;) {
       try {
         await this.attempt(old)
         return
       } catch (error) {
-        const again = isPassing(error) && wire.now() < endUs && connection.closed === null
+        const again = isPassing(error) && way.now() < endUs && connection.closed === null
         if (!again) throw this.giveUp(error)
-        await sleep(wire, PAUSE_US)
+        await sleep(way, PAUSE_US)
       }
     }
   }
 
-  private async attempt(old: QueuePair | null): Promise<void> {
+  private async attempt(old: JobQueue | null): Promise<void> {
     const { connection } = this
     const { management } = connection
     const part = await management.status(ATTEMPT_US)
@@ -89,17 +88,16 @@ export class Reconnection {
   }
 
   /** An unknown queue pair is as good as a closed one. */
-  private async disconnect(queuePair: QueuePair): Promise<void> {
-    const { management } = this.connection
+  private async disconnect(queuePair: JobQueue): Promise<void> {
     try {
-      await management.disconnect(queuePair.granted.queuePair, queuePair.number, ATTEMPT_US)
+      await queuePair.disconnect(ATTEMPT_US)
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
     }
   }
 
   /** Settles what the part knows to be durable; the rest is queued to be sent again, in order. */
-  private async ask(queuePair: QueuePair, serving: boolean): Promise<void> {
+  private async ask(queuePair: JobQueue, serving: boolean): Promise<void> {
     const { unresolved } = this.connection
     const open = [...unresolved.values()].filter((write) => !write.settled)
     unresolved.clear()
@@ -134,7 +132,7 @@ export class Reconnection {
 
   /** The operations that the part knows as durable. */
   private async askOperations(
-    queuePair: QueuePair,
+    queuePair: JobQueue,
     writes: readonly PendingWrite[],
   ): Promise<Set<bigint>> {
     const known = new Set<bigint>()
@@ -154,7 +152,7 @@ export class Reconnection {
   }
 
   private async readSlots(
-    queuePair: QueuePair,
+    queuePair: JobQueue,
     writes: readonly PendingWrite[],
   ): Promise<Map<string, Found>> {
     const found = new Map<string, Found>()
@@ -183,7 +181,7 @@ export class Reconnection {
     return record.operationId === write.operationId && copies >= write.wait
   }
 
-  private recovered(write: PendingWrite, copies: number, queuePair: QueuePair): void {
+  private recovered(write: PendingWrite, copies: number, queuePair: JobQueue): void {
     const { connection } = this
     const { info } = write.region
     connection.totals.recovered++
@@ -197,7 +195,7 @@ export class Reconnection {
       of: info.copies,
       mechanism: 'unknown',
       incarnation: queuePair.granted.incarnation,
-      latencyUs: connection.session.wire.now() - write.startedUs,
+      latencyUs: connection.way.now() - write.startedUs,
       recovered: true,
     })
   }
@@ -216,7 +214,7 @@ export class Reconnection {
 }
 
 /** One query over a queue pair that is not yet in use. */
-function queryOver(queuePair: QueuePair, operationId: bigint): Promise<JobEnd> {
+function queryOver(queuePair: JobQueue, operationId: bigint): Promise<JobEnd> {
   return new Promise((resolve, reject) => {
     const job = queryJob(operationId, (end) => {
       if (end.status === 'SUCCESS') resolve(end)
@@ -228,7 +226,7 @@ function queryOver(queuePair: QueuePair, operationId: bigint): Promise<JobEnd> {
 
 /** One read over a queue pair that is not yet in use. */
 function readOver(
-  queuePair: QueuePair,
+  queuePair: JobQueue,
   region: OpenRegion,
   slot: number,
   view: number,

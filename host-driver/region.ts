@@ -5,6 +5,7 @@
  * are copied at the call; what `read` returns was proved by the record's own check code.
  */
 
+import type { Completion } from './chain.ts'
 import type { Connection } from './connection.ts'
 import { type Durability, waitFor } from './durability.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
@@ -13,8 +14,7 @@ import type { RegionInfo } from './part.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
-import type { Completion } from './verbs.ts'
-import { sleep } from './wire.ts'
+import { sleep } from './way.ts'
 import { PendingWrite, type Write } from './write.ts'
 
 export interface PersistOptions {
@@ -135,7 +135,7 @@ export class Region {
       wait,
       carried,
       addressed: form === 'addressed',
-      startedUs: connection.session.wire.now(),
+      startedUs: connection.way.now(),
     })
     connection.nextOperation++
     this.watch(write, deadlineMs, options.signal)
@@ -204,7 +204,7 @@ export class Region {
         if (record === null) throw new RecordLost(this.name, slot)
         return { copies, chosen, record: asRead(record), settled, attempts }
       }
-      await sleep(this.connection.session.wire, COPY_PAUSE_US)
+      await sleep(this.connection.way, COPY_PAUSE_US)
     }
   }
 
@@ -233,10 +233,10 @@ export class Region {
     deadlineMs: number | undefined,
     signal: AbortSignal | undefined,
   ): void {
-    const { wire } = this.connection.session
+    const { way } = this.connection
     let cancel = (): void => {}
     if (deadlineMs !== undefined && deadlineMs !== Infinity) {
-      cancel = wire.setTimer(wire.now() + deadlineMs * 1000, () => {
+      cancel = way.setTimer(way.now() + deadlineMs * 1000, () => {
         const message = `${write.what}: not sent within ${deadlineMs} ms`
         const nothingSent = new PerdureError('PERDURE_DEADLINE', message)
         write.giveUp(`no answer within ${deadlineMs} ms`, nothingSent)

@@ -6,6 +6,14 @@
  * the target, and is durable only when a FLUSH behind it is, or where the region itself says so.
  */
 
+import {
+  type ChainPort,
+  type Completion,
+  type Pending,
+  pending,
+  quietly,
+  resultOf,
+} from './chain.ts'
 import { ArgumentError } from './errors.ts'
 import {
   atomicWriteJob,
@@ -21,15 +29,7 @@ import {
   readBytesJob,
   writeJob,
 } from './jobs.ts'
-import type { QueuePair } from './queue-pair.ts'
-import {
-  type ChainPort,
-  type Completion,
-  type Pending,
-  pending,
-  quietly,
-  resultOf,
-} from './verbs.ts'
+import type { JobQueue } from './way.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
 const READ_PIECE_BYTES = 1 << 18
@@ -155,7 +155,7 @@ export class RemoteMemory {
   /** Puts verbs on the wire together; resolves as the last of them does. */
   protected post<T>(
     chain: readonly [...Pending<unknown>[], Pending<T>],
-    check: (queuePair: QueuePair) => void = () => {},
+    check: (queuePair: JobQueue) => void = () => {},
   ): Promise<T> {
     this.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check })
     return chain.at(-1)!.result as Promise<T>

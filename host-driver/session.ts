@@ -1,5 +1,5 @@
 /**
- * The driver's end of the wire: frames in and out, judged, counted and captured.
+ * The way over a wire: frames in and out, judged, counted and captured.
  *
  * What always holds: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
  * and reaches nobody; frames are handed on one at a time, also when handling one brings the next.
@@ -7,27 +7,26 @@
 
 import { icrcGood } from '../boards/software/icrc.ts'
 import { PASS } from '../firmware/fault.ts'
+import { BTH_BYTES } from '../firmware/wire/bth.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../firmware/wire/cm.ts'
+import { blankDeth, DETH_BYTES, writeDeth } from '../firmware/wire/deth.ts'
 import { IPV4_DESTINATION } from '../firmware/wire/ipv4.ts'
+import { MAD_BYTES, MANAGEMENT_QP } from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
+import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+import type { Management } from './management.ts'
 import type { PcapWriter } from './pcap.ts'
+import { QueuePair } from './queue-pair.ts'
+import type { VerbsContext } from './verbs/types.ts'
+import { WireVerbs } from './verbs/wire-verbs.ts'
+import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from './way.ts'
 import type { Endpoint, Wire } from './wire.ts'
 
 type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
 
-/** What went over the wire, in frames and bytes of Ethernet. */
-export interface WireCounts {
-  framesSent: number
-  framesReceived: number
-  bytesSent: number
-  bytesReceived: number
-  /** Received, and not taken: damaged, foreign or of another connection. */
-  framesDropped: number
-}
-
-export class Session {
+export class Session implements Way {
   readonly wire: Wire
   readonly own: Endpoint
   readonly peer: Endpoint
@@ -38,8 +37,7 @@ export class Session {
     bytesReceived: 0,
     framesDropped: 0,
   }
-  /** Takes management datagrams. */
-  onDatagram: PacketHandler | null = null
+  onDatagram: Way['onDatagram'] = null
   /** Takes messages of RDMA-CM, by our communication id. */
   readonly connections: Map<number, PacketHandler> = new Map()
   /** Takes packets of the reliable connection, by the number of our queue pair. */
@@ -48,6 +46,7 @@ export class Session {
   private readonly packet: Packet = blankPacket()
   private readonly waiting: Uint8Array[] = []
   private busy = false
+  private psn = 0
   private readonly address: number
 
   constructor(wire: Wire, own: Endpoint, peer: Endpoint, capture?: PcapWriter) {
@@ -57,6 +56,51 @@ export class Session {
     this.capture = capture
     this.address = u32(Uint8Array.from(own.ipv4), 0)
     wire.onFrame((frame) => this.receive(frame))
+  }
+
+  now(): number {
+    return this.wire.now()
+  }
+
+  setTimer(atUs: number, callback: () => void): () => void {
+    return this.wire.setTimer(atUs, callback)
+  }
+
+  sendDatagram(datagram: Uint8Array): void {
+    this.psn = (this.psn + 1) & 0xffffff
+    const frame = beginFrame(this.own, this.peer, {
+      opcode: UD_SEND_ONLY,
+      destQp: MANAGEMENT_QP,
+      psn: this.psn,
+      ackRequest: false,
+      flow: MANAGEMENT_QP,
+      headerBytes: DETH_BYTES,
+      payload: datagram,
+      payloadAt: 0,
+      payloadLength: MAD_BYTES,
+    })
+    writeDeth(frame, FRAME_BTH_AT + BTH_BYTES, blankDeth())
+    this.send(seal(frame))
+  }
+
+  async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
+    const { random, pathMtu, protectionDomain, clientId } = options
+    const { ackTimeoutCode, persistTimeoutUs, inbox } = options
+    const number = 0x10 + (random() % 0xffff00)
+    const firstPsn = random() & 0xffffff
+    const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
+    const receive = { inbox, firstPsn }
+    return new QueuePair(this, number, granted, {
+      ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
+    })
+  }
+
+  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
+    return new WireVerbs(this, management, options)
+  }
+
+  close(): void {
+    this.wire.close()
   }
 
   send(frame: Uint8Array): void {
@@ -101,9 +145,15 @@ export class Session {
   /** Who takes the datagram: a connection in the making, or management. */
   private takerOf(frame: Uint8Array): PacketHandler | null {
     const { payloadAt, payloadLength } = this.packet
-    if (!isCm(frame, payloadAt, payloadLength)) return this.onDatagram
+    if (!isCm(frame, payloadAt, payloadLength)) {
+      return this.onDatagram === null ? null : this.takeDatagram
+    }
     if (cmFault(frame, payloadAt, payloadLength) !== PASS) return null
     return this.connections.get(u32(frame, payloadAt + CM_BODY + CM_REMOTE_ID)) ?? null
+  }
+
+  private readonly takeDatagram: PacketHandler = (frame, { payloadAt, payloadLength }) => {
+    this.onDatagram?.(frame, payloadAt, payloadLength)
   }
 
   private handlerOf(packet: Packet): PacketHandler | null {

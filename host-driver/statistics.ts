@@ -1,7 +1,7 @@
 /** What a client has done so far, over all its connections. */
 
 import type { RequesterCounts } from '../firmware/transport/requester.ts'
-import type { WireCounts } from './session.ts'
+import type { WireCounts } from './way.ts'
 
 /** The counts of the requester and of the wire, and what the records amount to. */
 export interface Statistics extends RequesterCounts, WireCounts {

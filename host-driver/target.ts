@@ -12,6 +12,7 @@
 
 import { blankLibrpma, readLibrpma } from '../firmware/wire/librpma.ts'
 import { DPU_ENDPOINT, neighbour } from './addresses.ts'
+import { QueuePairPort } from './chain.ts'
 import { connectPort, type PortConnection, type PortGranted } from './connect-cm.ts'
 import { PerdureError } from './errors.ts'
 import { Inbox } from './inbox.ts'
@@ -21,7 +22,6 @@ import { QueuePair } from './queue-pair.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import { Session } from './session.ts'
 import { openTunnel, parseTarget } from './udp.ts'
-import { QueuePairPort } from './verbs.ts'
 import type { Endpoint, Wire } from './wire.ts'
 
 export interface TargetOptions {

@@ -17,7 +17,7 @@ import {
   dualWrite,
   type Region,
 } from '../host-driver/index.ts'
-import { sleep } from '../host-driver/wire.ts'
+import { sleep } from '../host-driver/way.ts'
 import { MODEL, openTimedCard, type TimedCard } from './bench-card.ts'
 
 const RECORDS = 256

@@ -2,6 +2,7 @@
  * `npm run bench [-- --json] [--seconds N]`: what a durable record costs by write-persist and by
  * the ways without it (bench-persist.ts); then persisted records per second through the whole
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
+ * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -13,8 +14,10 @@ import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
 import { MODEL } from './bench-card.ts'
 import { costs, tableOf } from './bench-persist.ts'
+import { benchQueues } from './bench-queues.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
+import { median, text } from './support/table.ts'
 
 const SLOTS = 1024
 const BURSTS = 64
@@ -58,10 +61,6 @@ function runOnce(bench: Bench, frames: readonly Uint8Array[], burst: number): nu
     engine.serve(burst, i)
   }
   return Number(process.hrtime.bigint() - begun) / 1e3
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1]!
 }
 
 async function measure(
@@ -169,19 +168,6 @@ function speedTable(rows: readonly Row[]): string[][] {
   return [head, ...cells]
 }
 
-/** The lines of a table, as text: the first column to the left, the others to the right. */
-function text(lines: readonly (readonly string[])[]): string {
-  const widths = lines[0]!.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)))
-  return lines
-    .map((line) =>
-      line
-        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!)))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
-
 async function main(): Promise<void> {
   const args = process.argv.slice(2)
   const json = args.includes('--json')
@@ -214,4 +200,5 @@ async function main(): Promise<void> {
   process.stdout.write(`${out}\n`)
 }
 
-await main()
+if (process.argv[2] === 'queues') await benchQueues(process.argv.slice(3))
+else await main()

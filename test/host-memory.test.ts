@@ -31,7 +31,6 @@ import {
   FENCE,
   FETCH_ADD,
   FLUSH,
-  HOST_FLUSHED_AT,
   HOST_SPACE,
   MEDIA_ERROR,
   NO_SNOOP,
@@ -259,12 +258,6 @@ describe('the machine', () => {
     const s = setting(DDIO_OFF)
     s.host.part.refuseWrites(0)
     expect(run(s, WRITE, [COPY, H, P + 2048, 1, 0])).toEqual([DONE, MEDIA_ERROR])
-  })
-
-  test('the agent of the host rings by a word of the card', () => {
-    const { machine } = setting(DDIO_ON)
-    machine.ringFlushed(2 ** 32 - 1)
-    expect(new Uint32Array(machine.memory)[HOST_FLUSHED_AT / 4]).toBe(2 ** 32 - 1)
   })
 
   test('facts that state another memory than there is are refused', () => {

@@ -667,7 +667,7 @@ describe('refusals are typed (X-7)', () => {
     },
     NO_AGENT: () => {
       const one = placed(DDIO_ON)
-      tellAgent(one.card, mad.AGENT_DETACH)
+      tellAgent(one.card, mad.AGENT_DETACH, 0)
       return served(one, only(one, {}))
     },
   }

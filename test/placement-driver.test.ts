@@ -18,13 +18,15 @@ import {
 import {
   connect,
   type Dpu,
-  FlushAgent,
+  type FlushAgent,
   OutcomeUnknown,
   probePlacement,
   RefusedError,
   type Region,
 } from '../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../host-driver/local.ts'
+import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'
+import { PcieDevice } from '../host-driver/pcie/device.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-placement-'))
 const open: LocalDpu[] = []
@@ -48,13 +50,14 @@ const NAMES = new Map<Platform, 'bypass' | 'through'>([
 ])
 
 /** Probes, and has the flush agent serve where there is to be one. */
-async function register({ hostSide }: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
-  const { placement } = await probePlacement(hostSide!, dpu.host)
-  if (placement !== 'through') return null
-  const agent = new FlushAgent(hostSide!, dpu.host)
-  hostSide!.onRequest = () => agent.poll()
-  await agent.attach()
-  return agent
+async function register(local: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
+  const { placement } = await probePlacement(local.hostSide!, dpu.host)
+  return placement === 'through' ? serve(local, dpu) : null
+}
+
+/** A flush agent on the host, which has just started. */
+async function serve({ hostSide, port }: LocalDpu, dpu: Dpu): Promise<FlushAgent> {
+  return startFlushAgent(hostSide!, dpu.host, await PcieDevice.open(port!, { seed: 5 }))
 }
 
 async function bench(platform: Platform): Promise<Bench & { readonly agent: FlushAgent | null }> {
@@ -140,19 +143,17 @@ test('P2-27: through: many records are under way at once, and each is acknowledg
 })
 
 test('G2-5: through: with the agent gone, the outcome of a write is unknown', async () => {
-  const { local, dpu, region } = await bench(DDIO_ON)
+  const { local, dpu, region, agent } = await bench(DDIO_ON)
   await region.persist(0, record(100, 1)).persisted
-  local.hostSide!.onRequest = null
+  agent!.poll = () => 0
   const outcome = await region.persist(0, record(100, 2)).persisted.catch((error) => error)
   expect(outcome).toBeInstanceOf(OutcomeUnknown)
   const next = await region.persist(1, record(100, 3)).persisted.catch((error) => error)
   expect(next).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'NO_AGENT' })
-  const agent = new FlushAgent(local.hostSide!, dpu.host)
-  local.hostSide!.onRequest = () => agent.poll()
-  await agent.attach()
+  const second = await serve(local, dpu)
   await region.persist(0, record(100, 4)).persisted
   expect((await region.read(0)).data).toEqual(record(100, 4))
-  await agent.detach()
+  await second.detach()
   const last = await region.persist(1, record(100, 5)).persisted.catch((error) => error)
   expect(last).toMatchObject({ fault: 'NO_AGENT' })
 })

@@ -10,9 +10,16 @@ import { Random } from '../boards/emulator/random.ts'
 import { FLUSH_TIMEOUT_US } from '../firmware/limits.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
-import type { FlushAgent } from '../host-driver/flush-agent.ts'
 import { type Card, dataOf, persistFrames, type Sent, type TestQueuePair } from './support/card.ts'
-import { attachedAgent, believe, cutPower, placed, restarted, SEED } from './support/placed.ts'
+import {
+  type Agent,
+  attachedAgent,
+  believe,
+  cutPower,
+  placed,
+  restarted,
+  SEED,
+} from './support/placed.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
 vi.setConfig({ testTimeout: 300_000 })
@@ -91,7 +98,7 @@ function resetCard({ machine, host, nvdimm }: Card, random: Random): void {
 /** A life: random writes, with the agent now and then asleep or replaced, until the power goes. */
 function live(card: Card, client: Client, random: Random, seeds: { next: number }): void {
   const through = card.host!.platform === DDIO_ON
-  let agent: FlushAgent | null = through ? attachedAgent(card) : null
+  let agent: Agent | null = through ? attachedAgent(card) : null
   const region = card.open()
   const qp = card.connect()
   card.machine.armCut(random.below(260))

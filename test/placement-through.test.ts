@@ -7,17 +7,13 @@ import { describe, expect, test, vi } from 'vitest'
 import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { COPY, FENCE, HOST_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
+import { FENCE, TRANSMIT } from '../firmware/hal.ts'
+import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
 import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
-import {
-  HOST_DATA_AT,
-  HOST_PROBE_AT,
-  HOST_RING_AT,
-  PLACEMENT_THROUGH,
-} from '../firmware/memory/region.ts'
+import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
-import { u32 } from '../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
@@ -28,18 +24,22 @@ import {
   UD_SEND_ONLY,
 } from '../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
-import { FlushAgent } from '../host-driver/flush-agent.ts'
-import { Card, dataOf, persistFrames, type Sent } from './support/card.ts'
+import type { AgentQueues, FlushAgent } from '../host-driver/flush-agent.ts'
+import { RawAgentQueues } from './support/agent-host.ts'
+import { type Card, dataOf, persistFrames, type Sent } from './support/card.ts'
 import { frameOf } from './support/frames.ts'
 import {
+  Agent,
   attachedAgent,
   believe,
   type Crash,
+  cardOf,
   cutPower,
   explorePlaced,
   hostSideOf,
   type Placed,
   placed,
+  queueHostOf,
   restarted,
   type Scenario,
   SEED,
@@ -223,33 +223,49 @@ describe('a record through the host’s caches', () => {
   })
 })
 
+/** An agent that is attached, and has posted no RECEIVE. */
+function silentAgent(card: Card): Agent {
+  const queues = new RawAgentQueues(queueHostOf(card))
+  const agent = new Agent(card, queues, hostSideOf(card), over(queues, { postReceives: () => {} }))
+  const answer = tellAgent(card, mad.AGENT_ATTACH, queues.sendQueue)
+  agent.begin(u32(answer, mad.AGENT_FIRST_REQUEST))
+  return agent
+}
+
+/** The queues, but for what is given. */
+function over(queues: RawAgentQueues, instead: Partial<AgentQueues>): AgentQueues {
+  return {
+    sendQueue: queues.sendQueue,
+    postReceives: () => queues.postReceives(),
+    takeRequests: () => queues.takeRequests(),
+    postFinished: (number) => queues.postFinished(number),
+    ...instead,
+  }
+}
+
 describe('P2-17, P2-25: receives', () => {
   test('without a receive nothing is asked, and the record waits until there is one', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     // An agent that is there, and has posted none.
-    const answer = tellAgent(card, mad.AGENT_ATTACH)
+    const agent = silentAgent(card)
     let asked = 0
-    card.machine.observe({
-      onCommand: (_, op, words, at) => {
-        const to = words[at + TO]!
-        if (op === COPY && to >= HOST_SPACE + HOST_RING_AT && to < HOST_SPACE + 8192) asked += 1
-      },
-    })
+    agent.onFlushed = () => {
+      asked += 1
+    }
     const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     expect(sent.map(({ opcode }) => opcode)).toEqual([RC_ACKNOWLEDGE])
     for (let i = 0; i < 10; i++) card.idle()
-    expect(asked).toBe(0)
-    const { agent } = made
-    agent!.begin(u32(answer, mad.AGENT_FIRST_REQUEST), u32(answer, mad.AGENT_TOKEN))
-    expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
+    expect(agent.queues.takeRequests()).toEqual([])
+    agent.queues.postReceives()
+    expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
     expect(asked).toBe(2)
   })
 
   test('a record that waits for a receive for too long is refused, and has changed nothing', () => {
     const made = placed(DDIO_ON)
     const { card, host, region, qp } = made
-    tellAgent(card, mad.AGENT_ATTACH)
+    silentAgent(card)
     const before = host.part.live.slice(HOST_DATA_AT)
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     expect(acks(waitForTimeout(made)).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
@@ -276,8 +292,10 @@ describe('P2-17, P2-25: receives', () => {
   })
 })
 
-test('a call to attach that comes again, late, does not replace the agent that it attached', () => {
-  const { card } = placed(DDIO_ON)
+test('a call to attach that comes again, late, does not replace the agent that came since', () => {
+  const made = placed(DDIO_ON)
+  const { card, region, qp } = made
+  const { sendQueue } = new RawAgentQueues(queueHostOf(card))
   const attach = (transactionLow: number): Uint8Array => {
     const payload = new Uint8Array(mad.MAD_BYTES)
     const method = mad.METHOD_SET
@@ -286,17 +304,20 @@ test('a call to attach that comes again, late, does not replace the agent that i
     payload[mad.MAD_BODY + mad.AGENT_ACTION] = mad.AGENT_ATTACH
     const number = card.host!.load(HOST_PROBE_AT, 8).bytes!
     payload.set(number, mad.MAD_BODY + mad.AGENT_NUMBER_HIGH)
+    putU32(payload, mad.MAD_BODY + mad.AGENT_QUEUE, sendQueue)
     const bth = { opcode: UD_SEND_ONLY, destQp: 1 }
     return frameOf({ bth, deth: { qkey: Q_KEY_GSI, sourceQp: 1 }, payload })
   }
-  const token = (frame: Uint8Array): number => {
+  const first = (frame: Uint8Array): number => {
     const [answer] = card.serve(frame)
-    return u32(answer!.payload, mad.MAD_BODY + mad.AGENT_TOKEN)
+    return u32(answer!.payload, mad.MAD_BODY + mad.AGENT_FIRST_REQUEST)
   }
-  const first = token(attach(70_001))
-  expect([token(attach(70_001)), token(attach(70_001))]).toEqual([first, first])
-  expect(token(attach(70_002))).not.toBe(first)
-  expect(token(attach(70_001))).toBe(first)
+  expect([first(attach(70_001)), first(attach(70_001))]).toEqual([2, 2])
+  // What was asked meanwhile is behind it; a call that attached anew would say so.
+  const agent = attachedAgent(card)
+  card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+  expect(first(attach(70_001))).toBe(2)
+  expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
 })
 
 describe('G2-5: without an agent there is no persist-ACK', () => {
@@ -313,8 +334,8 @@ describe('G2-5: without an agent there is no persist-ACK', () => {
     expect(acks(sent).map(({ status }) => status)).toEqual([STATUS_NO_AGENT])
   })
 
-  /** The agent dies at its `step`-th action: load, clean, fence, bell. */
-  function mortal(made: Placed, step: string): FlushAgent {
+  /** The agent dies at its `step`: it takes its completions, cleans, fences, posts its SEND. */
+  function mortal(made: Placed, step: string): Agent {
     const side = hostSideOf(made.card)
     let dead = false
     const dying =
@@ -323,23 +344,21 @@ describe('G2-5: without an agent there is no persist-ACK', () => {
         if (name === step) dead = true
         if (!dead) act(...args)
       }
-    const agent = new FlushAgent(
-      {
-        load: (at, length) => (dead || step === 'load' ? { bytes: null } : side.load(at, length)),
-        store: (at, bytes) => {
-          if (!dead) side.store(at, bytes)
-        },
-        clean: dying('clean', side.clean),
-        fence: dying('fence', side.fence),
-        ring: dying('ring', side.ring),
+    const { queues } = made.agent!
+    const memory = { ...side, clean: dying('clean', side.clean), fence: dying('fence', side.fence) }
+    const mortalQueues = over(queues, {
+      takeRequests: () => (step === 'take' ? [] : queues.takeRequests()),
+      postFinished: (number) => {
+        dying('send', () => queues.postFinished(number))()
+        return true
       },
-      made.agent as never,
-    )
+    })
+    const agent = new Agent(made.card, queues, memory, mortalQueues)
     Object.assign(agent, { next: (made.agent as never as { next: number }).next, isAttached: true })
     return agent
   }
 
-  for (const step of ['load', 'clean', 'fence', 'ring']) {
+  for (const step of ['take', 'clean', 'fence', 'send']) {
     test(`the agent dies at its ${step}: in doubt after a bounded time, never acknowledged`, () => {
       const made = placed(DDIO_ON)
       const { card, region, qp } = made
@@ -372,31 +391,33 @@ describe('G2-5: without an agent there is no persist-ACK', () => {
     expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 2))
   })
 
-  test('H1: a bell that goes back is passed over and counted', () => {
+  test('H1: a SEND that goes back is passed over and counted', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
-    for (const bell of [2 ** 32 - 1, 2 ** 32 - 100]) {
-      card.machine.ringFlushed(bell)
+    for (const number of [2 ** 32 - 1, 2 ** 32 - 100]) {
+      made.agent!.queues.postFinished(number)
       card.sent = []
-      card.idle()
+      for (let i = 0; i < 5; i++) card.idle()
       expect(card.sent).toEqual([])
     }
     expect(card.counter('BELL')).toBe(2)
     expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
   })
 
-  test('H1: a bell for what was not asked ends the agent, and is never believed later', () => {
+  test('H1: a SEND for what was not asked ends the agent and its queue, and is not believed later', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     const asked = made.agent!.finished + 1
-    card.machine.ringFlushed(asked + 2)
+    const { queues } = made.agent!
+    queues.postFinished(asked + 2)
     card.sent = []
-    card.idle()
+    for (let i = 0; i < 5; i++) card.idle()
     expect(acks(card.sent).map(({ status }) => status)).toEqual([STATUS_IN_DOUBT])
     expect(card.counter('BELL')).toBe(1)
-    // The next agent is asked with the number that the bell still shows.
+    expect(queues.zone1()).toMatchObject({ state: QUEUE_ERROR, fault: 'BELL' })
+    // The next agent is asked with the number that this one has named.
     const agent = attachedAgent(card)
     card.sent = []
     for (let i = 0; i < 5; i++) card.idle()
@@ -405,31 +426,32 @@ describe('G2-5: without an agent there is no persist-ACK', () => {
     expect(card.read(qp, region, 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
   })
 
-  test('what an earlier life left in the ring is no request', () => {
+  test('what was asked of an earlier agent, over the same queues, is asked again', () => {
     const made = placed(DDIO_ON)
-    const { card, region, qp, agent } = made
-    for (let i = 0; i < 8; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
-    work(card, agent!)
-    cutPower(made, { random: new Random(SEED), strategy: 'all' })
-    // The same entropy again, hence the same token and the same numbers.
-    const next = restarted(made)
-    believe(next, PLACEMENT_THROUGH)
-    const later = attachedAgent(next)
-    for (let i = 0; i < 5; i++) expect(later.poll()).toBe(0)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    const { queues } = made.agent!
+    // The first request waits in the completion queue when the second agent attaches.
+    const agent = attachedAgent(card, queues)
+    const told: number[] = []
+    agent.onFlushed = ({ number }) => told.push(number)
+    expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
+    expect(told).toEqual([3, 4])
   })
 
-  test('the bell of an agent that was replaced earns nothing', () => {
+  test('the SEND of an agent that was replaced earns nothing, and ends its queue', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait: 1 }))
     const old = made.agent!
     const agent = attachedAgent(card)
-    // The old one flushes nothing any more, and still rings for what it was asked.
+    // The old one flushes nothing any more, and still says that it has.
     Object.assign(old, { memory: { ...hostSideOf(card), clean: () => {}, fence: () => {} } })
     old.poll()
     card.sent = []
-    card.idle()
+    for (let i = 0; i < 5; i++) card.idle()
     expect(acks(card.sent)).toEqual([])
+    expect(old.queues.zone1()).toMatchObject({ state: QUEUE_ERROR, fault: 'NO_AGENT' })
     expect(acks(sentWhileWorking(made, agent)).map(({ status }) => status)).toEqual([DURABLE])
   })
 })
@@ -440,7 +462,7 @@ function overwrite(
     readonly wait?: number
     readonly copies?: number
     /** What becomes of the agent's side before the second write. */
-    readonly change?: (made: Placed) => FlushAgent
+    readonly change?: (made: Placed) => Agent
   } = {},
 ): { scenario: Scenario; judge: (crash: Crash) => void; complaints: string[] } {
   const { wait = 2, copies = 2, change } = shape
@@ -448,7 +470,7 @@ function overwrite(
   const next = old.slice()
   next.set(dataOf(16, 2), 24)
   const complaints: string[] = []
-  let agent: FlushAgent
+  let agent: Agent
   const scenario: Scenario = {
     begin: () => {
       const made = placed(DDIO_ON, { copies })
@@ -489,7 +511,7 @@ describe('X-2: a cut at every command', () => {
 
   test('P2-20: without the CPU’s write-back what is acknowledged may be gone', () => {
     for (const missing of ['clean', 'fence'] as const) {
-      const change = (made: Placed): FlushAgent => {
+      const change = (made: Placed): Agent => {
         Object.assign(made.agent!, { memory: { ...hostSideOf(made.card), [missing]: () => {} } })
         return made.agent!
       }
@@ -565,21 +587,20 @@ describe('X-2: a cut at every command', () => {
   })
 })
 
-test('P2-21: no persist-ACK stands in a list before the bell, whatever the level', () => {
+test('P2-21: no persist-ACK stands in a list before the SEND, whatever the level', () => {
   for (const wait of [1, 2]) {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     let bells = 0
     const seen: number[] = []
-    const side = hostSideOf(card)
+    const { queues } = made.agent!
     Object.assign(made.agent!, {
-      memory: {
-        ...side,
-        ring: (number: number) => {
+      pair: over(queues, {
+        postFinished: (number) => {
           bells += 1
-          side.ring(number)
+          return queues.postFinished(number)
         },
-      },
+      }),
     })
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait }))
     card.machine.observe({
@@ -677,7 +698,7 @@ describe('what the host’s CPU has not made durable yet', () => {
   /** A card that has the region, one of its own, and bytes of its own. */
   function mixed() {
     const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 15 }), platform: DDIO_ON })
-    const card = new Card(1 << 17, {}, undefined, host).format()
+    const card = cardOf(1 << 17, host).format()
     believe(card, PLACEMENT_THROUGH)
     const agent = attachedAgent(card)
     const through = card.provision({ name: 'through', slots: 2, placement: PLACEMENT_THROUGH })

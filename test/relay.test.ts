@@ -8,8 +8,10 @@ import {
   DDIO_OFF,
   DDIO_ON,
   type EmulatedDpu,
+  EmulatedPort,
   type Engine,
   HostMemory,
+  HostRam,
   HostSide,
   Nvdimm,
 } from '../boards/emulator/index.ts'
@@ -21,7 +23,9 @@ import type { Psn } from '../firmware/transport/psn.ts'
 import { MESSAGE_PERSIST, openQueuePair } from '../firmware/transport/queue-pair.ts'
 import { putU16 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { connect, type Dpu, FlushAgent, probePlacement, type Region } from '../host-driver/index.ts'
+import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
+import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'
+import { PcieDevice } from '../host-driver/pcie/device.ts'
 import { Card, FACTS } from './support/card.ts'
 import { endpointOf, Network } from './support/network.ts'
 
@@ -61,11 +65,13 @@ async function pair(
   const { platform } = PLACES[placement]
   const part = new Nvdimm({ bytes: 1 << 18 })
   const host = platform === null ? null : new HostMemory({ part, platform })
-  const cardB = await network.addDpu(3, { engine, ...(host === null ? {} : { host }) })
+  const ram = new HostRam(1 << 20, host?.link)
+  const port = new EmulatedPort({ ram, clock: network.clock })
+  const cardB = await network.addDpu(3, { engine, port, ...(host === null ? {} : { host }) })
   network.clock.start()
   const dpuB = await connect(network.addHost(), { seed: SEED + 1, peer: endpointOf(3) })
   await dpuB.format()
-  if (host !== null) await register(new HostSide(cardB, host, network.clock), dpuB)
+  if (host !== null) await register(new HostSide(cardB, host), port, dpuB)
   const region = await dpuB.provision({ name: 'orders', slots: 64, capacity: 1000, placement })
   await dpuB.publish({ name: 'orders', port: PORT, form: 'capability' })
   const dpuA = await connect(network.addHost(), { seed: SEED + 2, peer: endpointOf(2) })
@@ -75,12 +81,10 @@ async function pair(
 }
 
 /** Host B probes, and serves as flush agent where its caches are in between. */
-async function register(side: HostSide, dpu: Dpu): Promise<void> {
+async function register(side: HostSide, port: EmulatedPort, dpu: Dpu): Promise<void> {
   const { placement } = await probePlacement(side, dpu.host)
   if (placement !== 'through') return
-  const agent = new FlushAgent(side, dpu.host)
-  side.onRequest = () => agent.poll()
-  await agent.attach()
+  await startFlushAgent(side, dpu.host, await PcieDevice.open(port, { seed: SEED }))
 }
 
 function record(slot: number, round: number): Uint8Array {

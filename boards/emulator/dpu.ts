@@ -5,7 +5,9 @@
  * - Frames are collected for a moment after the first arrives and served as a burst of up to 32,
  *   as a NIC that is polled does. Between bursts the firmware gets idle calls if it asks for them.
  * - A power-on makes a new machine and a new guest: nothing but the NVDIMM, and the host's memory
- *   where there is one, outlives a cut.
+ *   where there is one, outlives a cut. Host and card may lose power together or apart.
+ * - The card does one thing at a time: what it waits for, reading from its host, it waits for in
+ *   virtual time, and serves nothing meanwhile.
  * - From a cut to the next power-on every frame is dropped and counted, and none is sent.
  * - The same seed, clock and frames give the same run, command by command.
  */
@@ -13,6 +15,7 @@
 import type { Facts } from '../../firmware/hal.ts'
 import { BURST_FRAMES } from '../../firmware/limits.ts'
 import { type Bundle, findBundle } from './bundle.ts'
+import type { CardPort } from './card-port.ts'
 import type { Clock, Timer } from './clock.ts'
 import { bootDirect } from './direct.ts'
 import { type FirmwareEngine, FirmwareStopped } from './engine.ts'
@@ -51,10 +54,12 @@ const OPCODE_WRITE_PERSIST_ONLY = 0xca
 
 export interface DpuOptions {
   readonly nvdimm: Nvdimm
-  /** The host's persistent memory behind PCIe; it loses power together with the card. */
+  /** The host's persistent memory behind PCIe. */
   readonly host?: HostMemory
-  /** The host's ordinary memory behind PCIe: where its queues lie. */
+  /** The host's ordinary memory behind PCIe; that of the port if there is one. */
   readonly ram?: HostRam
+  /** The host's end of the port, whose memory the queues lie in. */
+  readonly port?: CardPort
   readonly clock: Clock
   /** Takes every frame that is sent. */
   readonly transmit: (frame: Uint8Array) => void
@@ -80,6 +85,8 @@ export interface CutPlan {
    */
   readonly record: number
   readonly choice?: Partial<CutChoice>
+  /** Whether the host keeps its power; see `powerCut`. */
+  readonly hostStays?: boolean
 }
 
 /** Sums over all power-ons. */
@@ -108,6 +115,7 @@ export class EmulatedDpu {
   private pollTimer: Timer | null = null
   private idleTimer: Timer | null = null
   private idleAtUs = 0
+  private busyUntilUs = 0
   private plan: CutPlan | null = null
   private powerOns = 0
   private bursts = 0
@@ -169,7 +177,7 @@ export class EmulatedDpu {
       board: 'emulator',
       nvdimmBytes: nvdimm.bytes,
       hostBytes: this.options.host?.bytes ?? 0,
-      dmaBytes: this.options.ram?.bytes ?? 0,
+      dmaBytes: this.ram?.bytes ?? 0,
       strictIcrc: false,
       dirtyShutdowns: nvdimm.dirtyShutdowns,
       mac: DEFAULT_PORT.mac,
@@ -184,19 +192,38 @@ export class EmulatedDpu {
       facts,
       nvdimm,
       host: this.options.host ?? null,
-      ram: this.options.ram ?? null,
+      ram: this.ram,
       transmit: (frame) => this.options.transmit(frame),
-      onCut: () => this.strike(this.plan?.choice ?? {}),
+      onCut: () => this.strike(this.plan?.choice ?? {}, this.plan?.hostStays),
       ...(packets === undefined ? {} : { packets }),
     })
+    this.options.port?.cardStarts(this.machine.packets)
+    this.busyUntilUs = 0
     return this.machine
+  }
+
+  private get ram(): HostRam | null {
+    return this.options.port?.memory ?? this.options.ram ?? null
   }
 
   private booted(engine: FirmwareEngine): void {
     this.powerOns++
     this.engine = engine
-    if (this.machine!.dead) this.turnOff()
-    else this.scheduleIdle(1)
+    if (this.machine!.dead) {
+      this.turnOff()
+      return
+    }
+    this.waitForReads()
+    this.scheduleIdle(1)
+    this.options.port?.cardServes(() => {
+      this.pollTimer ??= this.schedulePoll()
+    })
+  }
+
+  /** The card has read from its host: it does nothing else until the last answer is there. */
+  private waitForReads(): void {
+    const { ram } = this
+    if (ram !== null) this.busyUntilUs = this.clock.nowUs + ram.link.takeBusyNs() / 1000
   }
 
   /** A frame arrives at the port. */
@@ -210,8 +237,13 @@ export class EmulatedDpu {
     this.pollTimer ??= this.schedulePoll()
   }
 
+  /** Whether it is still reading; then what was due has to wait until it is done. */
+  private get isBusy(): boolean {
+    return this.clock.nowUs < this.busyUntilUs
+  }
+
   private schedulePoll(): Timer {
-    const atUs = this.clock.nowUs + (this.options.pollUs ?? POLL_US)
+    const atUs = Math.max(this.clock.nowUs + (this.options.pollUs ?? POLL_US), this.busyUntilUs)
     return this.clock.schedule(atUs, () => this.poll())
   }
 
@@ -220,6 +252,10 @@ export class EmulatedDpu {
     this.pollTimer = null
     const { engine, machine } = this
     if (engine === null || machine === null) return
+    if (this.isBusy) {
+      this.pollTimer = this.clock.schedule(this.busyUntilUs, () => this.poll())
+      return
+    }
     const burst = this.waiting.splice(0, BURST_FRAMES)
     const recordsBefore = this.records
     burst.forEach((frame, i) => {
@@ -232,12 +268,12 @@ export class EmulatedDpu {
     if (isDue) machine.armCutInGroup((plan.choice?.random ?? this.random).fork())
     this.bursts++
     this.call(() => engine.serve(burst.length, this.clock.nowUs))
-    if (this.engine !== null && this.waiting.length > 0) this.pollTimer = this.schedulePoll()
+    if (this.engine !== null && this.waiting.length > 0) this.pollTimer ??= this.schedulePoll()
   }
 
   /** Sees to it that there is an idle call within so many microseconds. */
   private scheduleIdle(withinUs: number): void {
-    const atUs = this.clock.nowUs + Math.max(IDLE_US, withinUs)
+    const atUs = Math.max(this.clock.nowUs + Math.max(IDLE_US, withinUs), this.busyUntilUs)
     if (this.idleTimer !== null) {
       if (this.idleAtUs <= atUs) return
       this.clock.cancel(this.idleTimer)
@@ -246,7 +282,8 @@ export class EmulatedDpu {
     this.idleTimer = this.clock.schedule(atUs, () => {
       this.idleTimer = null
       const { engine } = this
-      if (engine !== null) this.call(() => engine.idle(this.clock.nowUs))
+      if (this.isBusy) this.scheduleIdle(1)
+      else if (engine !== null) this.call(() => engine.idle(this.clock.nowUs))
     })
   }
 
@@ -254,6 +291,7 @@ export class EmulatedDpu {
   private call(run: () => number): void {
     try {
       const idleWithinUs = run()
+      this.waitForReads()
       if (this.machine!.dead) this.turnOff()
       else if (idleWithinUs > 0) this.scheduleIdle(idleWithinUs)
     } catch (error) {
@@ -264,29 +302,40 @@ export class EmulatedDpu {
     }
   }
 
-  /** The host's agent rings: it has finished the flush requests up to that number. */
-  bell(number: number): void {
-    this.machine?.ringFlushed(number)
-    if (this.engine !== null) this.scheduleIdle(1)
-  }
-
   /** Plans a cut inside the commit of a record; null forgets the plan. */
   armCut(plan: CutPlan | null): void {
     this.plan = plan
   }
 
-  /** Cuts the power now, between two command lists. */
-  powerCut(choice: Partial<CutChoice> = {}): CutReport {
+  /**
+   * Cuts the power now, between two command lists. A host with persistent memory loses its power
+   * with the card, any other keeps it, unless `hostStays` says otherwise.
+   */
+  powerCut(choice: Partial<CutChoice> = {}, hostStays: boolean = this.hostStays): CutReport {
     this.machine?.die()
-    const report = this.strike(choice)
+    const report = this.strike(choice, hostStays)
     this.turnOff()
     return report
   }
 
-  private strike(choice: Partial<CutChoice>): CutReport {
+  private get hostStays(): boolean {
+    return this.options.host === undefined
+  }
+
+  private strike(choice: Partial<CutChoice>, hostStays = this.hostStays): CutReport {
     const whole = { ...choice, random: choice.random ?? this.random }
     const report = cut(this.nvdimm, whole)
-    this.options.host?.powerCut(whole)
+    const { host } = this.options
+    const { ram } = this
+    if (hostStays) {
+      // What has left the card may arrive, in its order, or not.
+      const link = ram?.link ?? host?.link
+      link?.drop(whole.random.below(link.postedWrites + 1))
+    } else {
+      host?.powerCut(whole)
+      ram?.lose()
+      this.options.port?.hostStops()
+    }
     this.plan = null
     this.lastCut = report
     this.options.onPowerCut?.(report)
@@ -296,6 +345,7 @@ export class EmulatedDpu {
   private turnOff(): void {
     this.engine?.dispose()
     this.engine = null
+    this.options.port?.cardStops()
     this.framesDropped += this.waiting.length
     this.waiting = []
     for (const timer of [this.pollTimer, this.idleTimer]) {

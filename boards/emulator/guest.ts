@@ -37,6 +37,8 @@ const HEAP_BYTES_MAX = 24 * 2 ** 20
 
 const STACK_BYTES_MAX = 256 * 1024
 
+if (2 * MEMORY_BYTES > HEAP_BYTES_MAX) throw new Error('packet memory must leave room for the heap')
+
 /**
  * The engine asks once in about ten thousand loops whether to go on. A call that is asked so often
  * has hung: the longest honest one, recovery with a full scan of a gigabyte, is asked far less.

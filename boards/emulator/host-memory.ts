@@ -23,17 +23,16 @@
 import { DONE } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { Nvdimm } from './nvdimm.ts'
+import { type FarMemory, PcieLink, Windows } from './pcie.ts'
 import { type CutChoice, type CutReport, cut } from './power-cut.ts'
 import type { Random } from './random.ts'
+
+export { CPU_WAKE_NS, DMA_READ_NS, DMA_WRITE_NS, DOORBELL_NS } from './pcie.ts'
 
 /*
  * What things take, nanoseconds of virtual time. Nothing is measured: these are the orders of
  * magnitude that a server with memory of this kind shows.
  */
-/** From the DPU's write to the cache or the memory controller of the host. */
-export const DMA_WRITE_NS = 400
-/** From the DPU's read to its completion, which is behind every write before it. */
-export const DMA_READ_NS = 900
 /** A CPU load that finds its line in the last-level cache. */
 export const CPU_HIT_NS = 25
 /** A CPU load that goes to persistent memory. */
@@ -42,10 +41,6 @@ export const CPU_MISS_NS = 300
 export const CPU_CLEAN_NS = 60
 /** Waiting until the lines cleaned before have reached the memory controller. */
 export const CPU_FENCE_NS = 150
-/** From an interrupt of the DPU to the first instruction of the flush agent. */
-export const CPU_WAKE_NS = 3000
-/** From the CPU's write to a word of the DPU until the DPU sees it. */
-export const DOORBELL_NS = 300
 
 /** What the host's platform is like. */
 export interface Platform {
@@ -67,24 +62,21 @@ export interface HostMemoryOptions {
   readonly platform?: Platform
   /** Disturbs the times of CPU loads, as other work on the machine does; none without it. */
   readonly noise?: Random
+  /** The link to the card, if the host's ordinary memory has it, too; one that holds, otherwise. */
+  readonly link?: PcieLink
 }
 
-interface Posted {
-  readonly at: number
-  readonly bytes: Uint8Array
-  readonly past: boolean
-}
-
-export class HostMemory {
+export class HostMemory implements FarMemory {
+  readonly kind = 'persistent'
+  /** What is on its way from the card; without a clock it waits there until it is pushed. */
+  readonly link: PcieLink
+  readonly windows: Windows
   /** What the memory holds: `live` as the CPU and DMA reads see it, `durable` behind the cache. */
   readonly part: Nvdimm
   platform: Platform
-  /** Time that the commands and CPU instructions so far have taken, nanoseconds. */
+  /** Time that the CPU instructions so far have taken, nanoseconds. */
   busyNs = 0
-  /** Told after a DMA write: where, and how many bytes. */
-  onWrite: ((at: number, length: number) => void) | null = null
 
-  private posted: Posted[] = []
   private readonly noise: Random | null
   private readonly cached: Uint8Array
   /** Lines that the CPU cleaned since its last fence, and that nobody has written since. */
@@ -94,6 +86,8 @@ export class HostMemory {
     this.part = options.part
     this.platform = options.platform ?? DDIO_OFF
     this.noise = options.noise ?? null
+    this.link = options.link ?? new PcieLink(true)
+    this.windows = new Windows(this.part.bytes)
     this.cached = new Uint8Array(this.part.bytes / LINE_BYTES)
   }
 
@@ -103,31 +97,27 @@ export class HostMemory {
 
   /** DMA writes that have not arrived. */
   get postedWrites(): number {
-    return this.posted.length
+    return this.link.postedWrites
   }
 
   /** A posted write: it has left when this returns, and `source` may change. */
   dmaWrite(at: number, source: Uint8Array, from: number, length: number, noSnoop: boolean): void {
     const { ddio, honoursNoSnoop } = this.platform
     const past = !ddio || (noSnoop && honoursNoSnoop)
-    this.busyNs += DMA_WRITE_NS
-    if (length === 0) return
-    this.posted.push({ at, bytes: source.slice(from, from + length), past })
-    this.onWrite?.(at, length)
+    this.link.write(this, at, source, from, length, past)
   }
 
-  /** What a DMA read does before its data: every write that was posted arrives. */
-  dmaRead(): void {
-    this.busyNs += DMA_READ_NS
-    this.arrive()
+  /** A DMA read: if it is answered, every write that was posted before it has arrived. */
+  dmaRead(at = 0, length = 1): boolean {
+    return this.link.read(this, at, length)
   }
 
   /** The next `count` posted writes arrive, or all of them. */
-  arrive(count: number = this.posted.length): void {
-    for (const { at, bytes, past } of this.posted.splice(0, count)) this.land(at, bytes, past)
+  arrive(count: number = this.postedWrites): void {
+    this.link.arrive(count)
   }
 
-  private land(at: number, bytes: Uint8Array, past: boolean): void {
+  land(at: number, bytes: Uint8Array, past: boolean): void {
     const { length } = bytes
     const { part } = this
     this.touch(at, length, !past)
@@ -218,8 +208,9 @@ export class HostMemory {
 
   /** Nothing is in a buffer or cache any more; the stores of it stay pending in the part. */
   loseCaches(): void {
-    for (const { at, bytes } of this.posted) this.land(at, bytes, false)
-    this.posted = []
+    for (const { memory, at, bytes } of this.link.take()) {
+      if (memory === this) this.land(at, bytes, false)
+    }
     this.cleaned.clear()
     this.cached.fill(0)
   }

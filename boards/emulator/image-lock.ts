@@ -8,15 +8,15 @@
 
 import { linkSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 
-/** Ends the name of the lock beside the image. */
+/** Ends the name of the lock beside the image, unless there are several for one file. */
 const LOCK_SUFFIX = '.lock'
 
 /** The locks that this process has: its number in another one is that of a process that is gone. */
 const held = new Set<string>()
 
 /** Takes the lock. Returns what gives it back, or the process that has it. */
-export function lockImage(path: string): (() => void) | number {
-  const lock = realpathSync(path) + LOCK_SUFFIX
+export function lockImage(path: string, suffix: string = LOCK_SUFFIX): (() => void) | number {
+  const lock = realpathSync(path) + suffix
   for (let attempt = 0; attempt < 2; attempt++) {
     const ours = `${lock}.${process.pid}`
     try {

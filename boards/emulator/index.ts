@@ -1,6 +1,7 @@
 /** The emulator: a card, its NVDIMM, the link to it and the time in which all that happens. */
 
 export { type Bundle, BundleMissing, findBundle } from './bundle.ts'
+export type { CardPort } from './card-port.ts'
 export { type Clock, RealClock, type Timer, VirtualClock } from './clock.ts'
 export {
   type CutPlan,
@@ -12,6 +13,7 @@ export {
   type Engine,
 } from './dpu.ts'
 export { type FirmwareEngine, FirmwareStopped, type StopReason } from './engine.ts'
+export { FileCard, type FileCardOptions } from './file-card.ts'
 export {
   DDIO_OFF,
   DDIO_ON,
@@ -20,6 +22,14 @@ export {
   NO_SNOOP_HONOURED,
   type Platform,
 } from './host-memory.ts'
+export {
+  type DoorbellChances,
+  EmulatedPort,
+  type PortOptions,
+  type RegisterFate,
+  type RegisterWrite,
+} from './host-port.ts'
+export { HostRam } from './host-ram.ts'
 export { HostSide } from './host-side.ts'
 export { imageCount, images } from './images.ts'
 export {
@@ -46,7 +56,15 @@ export {
   type NvdimmFileOptions,
   openNvdimm,
 } from './nvdimm-file.ts'
+export {
+  type Access,
+  type AccessFault,
+  type LinkChances,
+  type LinkCounters,
+  PcieLink,
+} from './pcie.ts'
 export { CUT_MODES, type CutMode } from './pieces.ts'
+export { type PortFileCode, PortFileError } from './port-file.ts'
 export {
   CUT_STRATEGIES,
   type CutChoice,
@@ -59,3 +77,4 @@ export {
 export { Random } from './random.ts'
 export { EthernetSwitch, type SwitchPort } from './switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './tunnel.ts'
+export { CardViolation } from './zone-guard.ts'

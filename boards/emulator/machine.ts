@@ -5,7 +5,8 @@
  * What always holds:
  * - Commands happen in the order of the list; what stands behind a command that failed has not
  *   happened. An address that is not wholly inside one space is refused, whatever number it is.
- * - Nothing that the firmware puts into the ring makes `run` throw.
+ * - Nothing that the firmware puts into the ring makes `run` throw, but a write into what is the
+ *   host's alone: that is CardViolation (zone-guard.ts).
  * - Once the power is cut the machine is dead: no command has an effect, no frame leaves. Only a
  *   new machine on the same part ends that.
  * - What it writes to the host's memory has left when the command is done, and not arrived.
@@ -33,7 +34,6 @@ import {
   FLUSH,
   FROM,
   HEALTH_AT,
-  HOST_FLUSHED_AT,
   HOST_SPACE,
   ICRC_GOOD,
   ICRC_GOOD_LINUX_FLUSH,
@@ -70,6 +70,7 @@ import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic
 import type { HostMemory } from './host-memory.ts'
 import type { HostRam } from './host-ram.ts'
 import type { Nvdimm } from './nvdimm.ts'
+import type { PcieLink } from './pcie.ts'
 import type { Random } from './random.ts'
 
 /* Where an address leads. */
@@ -155,6 +156,7 @@ export class EmulatedMachine implements Machine {
   commandCount = 0
 
   private readonly options: MachineOptions
+  private readonly link: PcieLink | null
   private readonly words: Float64Array
   private readonly halves: Int32Array
   private readonly counts: Float64Array = new Float64Array(OP_NAMES.length)
@@ -190,6 +192,11 @@ export class EmulatedMachine implements Machine {
     if ((this.ram?.bytes ?? 0) !== options.facts.dmaBytes) {
       throw new RangeError('the facts state another memory behind PCIe than there is')
     }
+    this.link = this.ram?.link ?? this.host?.link ?? null
+    if (this.host !== null && this.host.link !== this.link) {
+      throw new RangeError('both memories of a host are behind one link')
+    }
+    this.link?.cardOn()
     this.packets = packets
     this.memory = packets.buffer as ArrayBuffer
     const { buffer, byteOffset } = packets
@@ -210,6 +217,14 @@ export class EmulatedMachine implements Machine {
     }
     this.runs++
     this.tellHealth()
+    if (this.link === null) return this.runList(count)
+    this.link.beginList()
+    const done = this.runList(count)
+    this.link.endList()
+    return done
+  }
+
+  private runList(count: number): number {
     if (this.watched) return this.runWatched(count)
     const words = this.words
     const end = count * COMMAND_WORDS
@@ -326,7 +341,7 @@ export class EmulatedMachine implements Machine {
     if (space === PACKETS) return DONE
     if (space === PART) return this.nvdimm.readable(at, length) ? DONE : MEDIA_ERROR
     if (space === DMA) return this.ram!.dmaRead(at, length) ? DONE : DMA_FAILED
-    this.host!.dmaRead()
+    if (!this.host!.dmaRead(at, length)) return DMA_FAILED
     return this.host!.part.readable(at, length) ? DONE : MEDIA_ERROR
   }
 
@@ -512,11 +527,6 @@ export class EmulatedMachine implements Machine {
 
   private tellHealth(): void {
     this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
-  }
-
-  /** The host's agent rings: it has finished the flush requests up to number `count`. */
-  ringFlushed(count: number): void {
-    this.halves[HOST_FLUSHED_AT >> 2] = count | 0
   }
 
   /** Sets what is watched from now on; an empty object ends it. */

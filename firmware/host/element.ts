@@ -1,5 +1,6 @@
 /**
- * Work-queue elements and completions: how they lie in the rings of the host (source 3; P3-2, P3-3).
+ * Work-queue elements and completions: how they lie in the rings of the host (source 3; P3-2,
+ * P3-3).
  *
  * A work-queue element (WQE) is one unit of 64 bytes or several. Little-endian.
  *
@@ -19,8 +20,9 @@
  *   60 stamp u32            again
  *
  * Behind that the bytes (INLINE), or the scatter/gather entries of 16 bytes: address (64), length
- * u32, L_Key u32; behind these, of a record that names the address of every copy (ADDRESSED), the
- * RETHs of the further copies as they are on the wire, 16 bytes each.
+ * u32, L_Key u32. Behind these, from the next multiple of 16 on, of a record that names the address
+ * of every copy (ADDRESSED): the RETHs of the further copies as they are on the wire, 16 bytes
+ * each. An element has as many units as that needs, and no more.
  *
  * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
  * L_Key, or no buffer (length 0).
@@ -54,6 +56,15 @@ export const WQE_STAMP_AGAIN = 60
 export const AH_MAC: number = WQE_ADDRESS
 export const AH_IPV4: number = WQE_ADDRESS + 8
 
+/** Kinds of requests, as the requester numbers them. */
+export const WQE_WRITE_PERSIST = 1
+export const WQE_SEND = 4
+export const WQE_SEND_IMM = 5
+export const WQE_SEND_INV = 6
+export const WQE_READ = 7
+export const WQE_FETCH_ADD = 8
+export const WQE_PERSIST_QUERY = 12
+
 /** Opcodes besides the kinds of requests. */
 export const WQE_NOP = 32
 export const WQE_RECEIVE = 33
@@ -72,6 +83,11 @@ export const ADDRESSED = 32
  * durable (source 2, flow 2; P2-21, P2-24).
  */
 export const TWO_STEPS = 64
+
+export const FLAGS_ALL = 127
+
+/** A RETH of a further copy, bytes. */
+export const COPY_BYTES = 16
 
 export const SGE_BYTES = 16
 export const SGE_LENGTH = 8
@@ -119,7 +135,7 @@ export const WAS_SOLICITED = 8
 export const RECEIVED = 16
 /** The answer to a query: every operation up to this one is durable. */
 export const UP_TO = 32
-/** What the card asks the flush agent for: write back `length` bytes at `address` (P2-18, P2-19). */
+/** The flush agent is asked to write back `length` bytes at `address` (P2-18, P2-19). */
 export const WRITE_BACK = 64
 
 /** Numbers of `ibv_wc_status`, as libibverbs has them. */
@@ -134,7 +150,7 @@ export const WC_REM_ACCESS_ERR = 10
 export const WC_REM_OP_ERR = 11
 export const WC_RETRY_EXC_ERR = 12
 export const WC_RNR_RETRY_EXC_ERR = 13
-export const WC_FATAL_ERR = 18
+export const WC_FATAL_ERR = 19
 export const WC_RESP_TIMEOUT_ERR = 20
 export const WC_GENERAL_ERR = 21
 

@@ -6,11 +6,14 @@
  *      0 state u8       1 kind u8      2 valid u8      3 type u8
  *      4 pointer        SQ, RQ: the read pointer, units taken so far; CQ: entries written so far
  *      8 address (64)   of the unit, or the entry, that is next
- *     16 completion queue of an SQ or RQ                     20 the other queue of its pair
+ *     16 completion queue of an SQ or RQ
+ *     20 the other queue of its pair; of a CQ, how many queues name it
  *     24 queue pair: number on the wire, 0 of a local one    28 protection domain
  *     32 client id (64)                                      40 fault that ended it
  *     44 generation     grows when the number is given to another queue
  *     48 lock           token of who may write zone 2, 0 if nobody
+ *     52 armed          of a CQ: the arm of zone 3 that the last interrupt answered
+ *     56 state u8       before the lock
  *
  *   zone 2 (R2 = 32)   changed through the card, or under its lock
  *      0 ring (64)      address of the first unit or entry
@@ -41,12 +44,15 @@ export const Z1_POINTER = 4
 export const Z1_ADDRESS = 8
 export const Z1_COMPLETIONS = 16
 export const Z1_OTHER = 20
+export const Z1_USERS = 20
 export const Z1_QUEUE_PAIR = 24
 export const Z1_DOMAIN = 28
 export const Z1_CLIENT = 32
 export const Z1_FAULT = 40
 export const Z1_GENERATION = 44
 export const Z1_LOCK = 48
+export const Z1_ARMED = 52
+export const Z1_BEFORE = 56
 
 export const Z2_RING = 0
 export const Z2_DEPTH = 8
@@ -61,6 +67,8 @@ export const Z3_ARM = 8
 export const CONTEXT_ZONE1 = 0
 export const CONTEXT_ZONE2: number = ZONE1_BYTES
 export const CONTEXT_ZONE3: number = ZONE1_BYTES + ZONE2_BYTES
+/** Zone 3 as it was just read, until it is compared with what was known. */
+export const CONTEXT_FRESH: number = CONTEXT_ZONE3 + ZONE3_BYTES
 
 /** States, as of a queue pair: made, ready, paused by a lock, in error. */
 export const QUEUE_RESET = 0

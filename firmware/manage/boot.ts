@@ -82,6 +82,9 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
 /** Brings the part up; afterwards `state.refused` says why it does not serve, or PASS. */
 export function boot(state: State): void {
   state.refused = bringUp(state)
+  const { queuePairs } = state
+  // Its host has queue pairs to other cards also where there is no part, and so no incarnation.
+  if (queuePairs.salt === 0) queuePairs.salt = (random32(state) % 0xffff) + 1
 }
 
 function bringUp(state: State): Fault {

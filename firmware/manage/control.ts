@@ -18,6 +18,7 @@ import {
   FAULTS,
   type Fault,
   FORMATTED,
+  HOST_ONLY,
   MANAGEMENT_FORM,
   NO_REGION,
   NOT_SERVING,
@@ -28,13 +29,8 @@ import {
   UNREADABLE,
 } from '../fault.ts'
 import { HEALTH_AT } from '../hal.ts'
-import {
-  PATH_MTU_BYTES_MAX,
-  PATH_MTU_BYTES_MIN,
-  QUEUE_PAIRS,
-  REGION_NAME_BYTES,
-  REGIONS,
-} from '../limits.ts'
+import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
+import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
 import {
   findRegionById,
   findRegionByName,
@@ -50,7 +46,9 @@ import {
   type RegionEntry,
 } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
-import { attachAgent } from '../serve/flush-ring.ts'
+import { runBurst } from '../serve/burst.ts'
+import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
+import { deliverDatagram } from '../serve/queue-gsi.ts'
 import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
 import { failQueuePair } from '../serve/staging.ts'
@@ -75,8 +73,10 @@ import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, nameOf } from './boot.ts'
+import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { discardRecord, provision, settleProven } from './provision.ts'
+import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS } from './queues.ts'
 
 /** Records that one SCAN request looks at. */
 const SCAN_RECORDS = 256
@@ -111,20 +111,6 @@ export function serveManagement(state: State): void {
   state.managementsCount = 0
 }
 
-/** One request: where its fields lie, and where those of the answer go. */
-interface Call {
-  readonly state: State
-  readonly bytes: Uint8Array
-  /** Position of the request's body. */
-  readonly at: number
-  /** Position of the answer's body. */
-  readonly to: number
-  readonly modifier: number
-  readonly packet: Packet
-}
-
-type Handler = (call: Call) => Fault
-
 const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_STATUS]: [mad.METHOD_GET, status],
   [mad.ATTRIBUTE_FORMAT]: [mad.METHOD_SET, format],
@@ -143,13 +129,18 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_PUBLISH]: [mad.METHOD_SET, publishRegion],
   [mad.ATTRIBUTE_ATTACH]: [mad.METHOD_SET, attachRegion],
   [mad.ATTRIBUTE_DETACH]: [mad.METHOD_SET, detachRegion],
+  ...QUEUE_HANDLERS,
 }
 
 /** Attributes that a part which was refused answers too. */
-const ALWAYS = [mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS]
+const ALWAYS = [
+  ...[mad.ATTRIBUTE_STATUS, mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_COUNTERS],
+  ...FOR_ANYBODY,
+  ...FOR_THE_HOST,
+]
 
 /** Attributes that are executed once, however often the datagram comes. */
-const ONCE = [mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT]
+const ONCE = [...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT], ...FOR_THE_HOST]
 
 function serveOne(state: State, waiting: WaitingManagement): void {
   const { bytes, answers } = state
@@ -161,47 +152,66 @@ function serveOne(state: State, waiting: WaitingManagement): void {
   }
   const header = mad.blankMad()
   mad.readMad(header, bytes, waiting.madAt)
+  if (header.method === mad.METHOD_RESPONSE) {
+    deliverDatagram(state, waiting.madAt, waiting.peerNumber)
+    return
+  }
   const qp = managementPair(waiting.peerNumber)
   prepareTemplate(qp, bytes, waiting.packet)
   const behind = DETH_BYTES + mad.MAD_BYTES
   const end = beginFrame(answers, qp, UD_SEND_ONLY, 0, behind, 0)
   writeDeth(bytes, end, { qkey: Q_KEY_GSI, sourceQp: mad.MANAGEMENT_QP })
   const to = end + DETH_BYTES
-  bytes.copyWithin(to, waiting.madAt, waiting.madAt + mad.MAD_BYTES)
-  const fault = handle(
-    {
-      state,
-      bytes,
-      at: waiting.madAt + mad.MAD_BODY,
-      to: to + mad.MAD_BODY,
-      modifier: header.modifier,
-      packet: waiting.packet,
-    },
-    header,
-  )
-  if (fault !== PASS) state.counters[fault]! += 1
+  answerCall(state, waiting.madAt, to, waiting.packet)
+  endFrame(answers, qp, end, behind)
+  run(state.list)
+}
+
+/** Executes and answers the control calls of our own host; it may repeat what was not answered. */
+export function serveHostCalls(state: State): void {
+  const { calls, epoch } = state.host
+  if (calls.count === 0) return
+  if (calls.epoch !== epoch) state.answeredHost.length = 0
+  calls.epoch = epoch
+  const waiting = calls.count
+  calls.count = 0
+  for (let i = 0; i < waiting; i++) {
+    answerCall(state, callAt(i), HOST_ANSWER_AT, null)
+    deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP)
+    runBurst(state)
+  }
+}
+
+/** Executes the call at `at`, and makes the answer at `to`. */
+function answerCall(state: State, at: number, to: number, packet: Packet | null): void {
+  const { bytes } = state
+  const header = mad.blankMad()
+  mad.readMad(header, bytes, at)
+  bytes.copyWithin(to, at, at + mad.MAD_BYTES)
+  const body = { at: at + mad.MAD_BODY, to: to + mad.MAD_BODY }
+  const fault = handle({ state, bytes, ...body, modifier: header.modifier, packet }, header)
+  if (fault !== PASS) count(state, fault)
   header.method = mad.METHOD_RESPONSE
   header.status = fault === PASS ? mad.STATUS_OK : mad.STATUS_REFUSED
   header.fault = fault
   mad.writeMad(bytes, to, header)
-  endFrame(answers, qp, end, behind)
-  run(state.list)
 }
 
 function handle(call: Call, header: mad.Mad): Fault {
   const entry = HANDLERS[header.attribute]
   if (entry === undefined || entry[0] !== header.method) return REQUEST
-  const serving = call.state.refused === PASS
-  if (!serving && !ALWAYS.includes(header.attribute)) return NOT_SERVING
+  const { state, bytes, to, packet } = call
+  if (packet !== null && FOR_THE_HOST.includes(header.attribute)) return HOST_ONLY
+  if (state.refused !== PASS && !ALWAYS.includes(header.attribute)) return NOT_SERVING
   if (!ONCE.includes(header.attribute)) return entry[1](call)
-  const { state, bytes, to } = call
-  const before = answeredBefore(state.answered, header)
+  const answered = packet === null ? state.answeredHost : state.answered
+  const before = answeredBefore(answered, header)
   if (before !== undefined) {
     bytes.set(before.body, to)
     return before.fault
   }
   const fault = entry[1](call)
-  keepAnswer(state.answered, header, fault, bytes, to)
+  keepAnswer(answered, header, fault, bytes, to)
   return fault
 }
 
@@ -215,11 +225,6 @@ function managementPair(peerNumber: number): QueuePair {
     protectionDomain: 0,
     expectedPsn: 0 as Psn,
   })
-}
-
-function put64(bytes: Uint8Array, at: number, value: number): void {
-  putU32(bytes, at, Math.floor(value / 2 ** 32))
-  putU32(bytes, at + 4, value % 2 ** 32)
 }
 
 function partState(state: State): number {
@@ -366,17 +371,13 @@ function describe(call: Call, region: Region): void {
   bytes[to + mad.REGION_PLACEMENT] = region.placement
 }
 
-function mtuFault(mtu: number): Fault {
-  const power = (mtu & (mtu - 1)) === 0
-  return power && mtu >= PATH_MTU_BYTES_MIN && mtu <= PATH_MTU_BYTES_MAX ? PASS : REQUEST
-}
-
 /** Opens a queue pair, or answers with the one that this client's queue pair has already. */
 function connect(call: Call): Fault {
   const { state, bytes, at, to } = call
   const peerNumber = u32(bytes, at + mad.CONNECT_CLIENT_QP)
   const mtu = u16(bytes, at + mad.CONNECT_PATH_MTU)
-  if (mtuFault(mtu) !== PASS || peerNumber < 2 || peerNumber >= 2 ** 24) return REQUEST
+  // Our own host has local queue pairs, and needs no wire to itself.
+  if (call.packet === null || !isMtu(mtu) || !isPeer(peerNumber)) return REQUEST
   const options = {
     peerNumber,
     clientHigh: u32(bytes, at + mad.CONNECT_CLIENT_ID_HIGH),
@@ -534,15 +535,15 @@ function agent(call: Call): Fault {
   const { state, bytes, at, to } = call
   const high = u32(bytes, at + mad.AGENT_NUMBER_HIGH)
   const low = u32(bytes, at + mad.AGENT_NUMBER_LOW)
-  const fault = attachAgent(state, high, low)
+  let fault = proveAgent(state, high, low)
   if (fault !== PASS) return fault
   if (bytes[at + mad.AGENT_ACTION] !== mad.AGENT_ATTACH) {
     detachAgent(state)
     return PASS
   }
+  fault = attachAgent(state, u32(bytes, at + mad.AGENT_QUEUE))
+  if (fault !== PASS) return fault
   repeatRequests(state)
-  const { ring } = state.through
-  putU32(bytes, to + mad.AGENT_FIRST_REQUEST, (ring.asked + 1) >>> 0)
-  putU32(bytes, to + mad.AGENT_TOKEN, ring.token)
+  putU32(bytes, to + mad.AGENT_FIRST_REQUEST, (state.through.agent.asked + 1) >>> 0)
   return PASS
 }

@@ -47,7 +47,7 @@ import {
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
-import { agentFault } from '../serve/flush-ring.ts'
+import { agentFault } from '../serve/flush-agent.ts'
 import { markUnflushed } from '../serve/through.ts'
 import { random32, type State } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'

@@ -48,12 +48,11 @@ export const PLACEMENT_THROUGH = 2
 export const PLACEMENT_RELAY = 3
 
 /*
- * The host's memory: a page for the probe, one for the requests to the flush agent, then regions,
- * one behind the other. Offsets in HOST_SPACE, bytes.
+ * The host's memory: a page for the probe, then regions, one behind the other. Offsets in
+ * HOST_SPACE, bytes.
  */
 export const HOST_PROBE_AT = 0
-export const HOST_RING_AT = 4096
-export const HOST_DATA_AT = 8192
+export const HOST_DATA_AT = 4096
 
 export interface Region {
   readonly index: number

@@ -45,7 +45,7 @@ import { addResponse } from './ordered.ts'
 const WORD_BYTES = 8
 
 /** May that word of the region be changed? */
-function wordFault(state: State, region: Region, vaHigh: number, vaLow: number): Fault {
+export function wordFault(state: State, region: Region, vaHigh: number, vaLow: number): Fault {
   if (region.kind !== KIND_BYTES) return BOUNDS
   const offset = byteOffset(region, vaHigh, vaLow, WORD_BYTES)
   if (offset < 0) return BOUNDS

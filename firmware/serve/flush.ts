@@ -71,8 +71,8 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
   return PASS
 }
 
-/** Does the range of RETH lie inside the region, or inside one record of it? */
-function isInside(state: State, region: Region): boolean {
+/** Does the range of `state.reth` lie inside the region, or inside one record of it? */
+export function isInside(state: State, region: Region): boolean {
   const { vaHigh, vaLow, length } = state.reth
   if (region.kind === KIND_BYTES) return byteOffset(region, vaHigh, vaLow, length) >= 0
   if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false

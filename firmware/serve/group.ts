@@ -4,18 +4,21 @@
  *
  * What always holds: the receive-ACKs of the burst so far stand in the list before the commit
  * (P2-28: received before persisted), the PERSIST_ACKs behind their fences; when this returns, the
- * group is empty and every record of it is either durable in all copies or accounted for.
+ * group is empty and every record of it is either durable in all copies or accounted for. Records
+ * of the host stand in the same group; their completions take the place of the PERSIST_ACKs.
  */
 
 import { run } from '../command-list.ts'
 import { commitGroup } from '../commit/commit.ts'
 import { repairGroup } from '../commit/repair.ts'
 import { PASS } from '../fault.ts'
+import { composeRoom } from '../host/compose.ts'
 import { BURST_FRAMES } from '../limits.ts'
 import type { State } from '../state.ts'
 import { answerAck, answerDuplicate, isWithheld, roomFor } from '../transport/acknowledge.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import { noteFence, runBurst } from './burst.ts'
+import { tellRecords } from './queue-record-end.ts'
 import { rememberGroup } from './receipt.ts'
 
 /**
@@ -33,6 +36,9 @@ export function sendAcks(state: State): void {
   }
 }
 
+/** Completions of a group, and again those that a refusal in between has held up. */
+const COMPLETION_LINES: number = 4 * BURST_FRAMES
+
 /** Commits the group as it stands. */
 export function commitNow(state: State): void {
   const commit = state.commit
@@ -40,6 +46,9 @@ export function commitNow(state: State): void {
   sendAcks(state)
   if (commit.count === 0) return
   if (roomFor(state.answers) < BURST_FRAMES) runBurst(state)
+  const ofHost = state.hostWork.recordCount > 0
+  // A line for each completion: none of them may run the list.
+  if (ofHost && composeRoom(state.host, state.list) < COMPLETION_LINES) runBurst(state)
   // Its first fence covers what was stored before, and every acknowledgement in it stands behind.
   const fences = state.list.fences
   noteFence(state)
@@ -50,6 +59,7 @@ export function commitNow(state: State): void {
   state.answers.groups += 1
   if (failed) repairGroup(commit, state.examination)
   rememberGroup(state)
+  if (ofHost) tellRecords(state, commit.count)
   for (let i = 0; i < commit.count; i++) {
     const staging = commit.items[i]!.staging
     if (staging >= 0) state.stagingOwner[staging] = -1

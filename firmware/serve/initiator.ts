@@ -24,27 +24,36 @@ import {
   flush,
   hasRoom,
   post,
+  READ,
   type Request,
   type Requester,
   type RequestKind,
 } from '../transport/requester.ts'
 import { nextTimerUs, takeCongestion, tick } from '../transport/sender.ts'
+import { type Atomic, writeAtomic } from '../wire/atomic.ts'
 import { BTH_ACK_REQUEST, BTH_BYTES, BTH_FLAGS } from '../wire/bth.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { OPCODES } from '../wire/opcode.ts'
+import { type Feth, writeFeth } from '../wire/feth.ts'
+import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { type Pweth, writePweth } from '../wire/persist.ts'
-import { type Reth, writeReth } from '../wire/reth.ts'
+import { ADDRESS_EXTENSION_BYTES, type Pweth, writePweth } from '../wire/persist.ts'
+import { blankPqeth, writePqeth } from '../wire/persist-query.ts'
+import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
 import { failQueuePair } from './staging.ts'
 
 /** Bits of BTH that `beginFrame` leaves 0. */
 const ACK_WANTED = 0x80
 const SOLICITED = 0x80
 
-/** Who hears what becomes of a piece of work. Neither may run the command list. */
+/** Who hears what becomes of a piece of work. None of these may run the command list. */
 export interface WorkOwner {
   /** The peer has all of it; of a record that is not durability. */
   received(state: State, work: Work): void
+  /**
+   * `length` bytes at `at` in packet memory, until the burst is settled, belong at `offset` of what
+   * a READ asked for.
+   */
+  data?(state: State, work: Work, offset: number, at: number, length: number): void
   done(state: State, work: Work, request: Request): void
 }
 
@@ -57,11 +66,20 @@ export interface Work {
   /** Address of the payload, in any space. */
   from: number
   length: number
+  /** Immediate data, or the key that is taken back. */
   immediate: number
   solicited: boolean
-  /** Of a record: where it goes, and how. */
+  /** Where it goes, or what it asks for. */
   readonly reth: Reth
+  /** Of a record: how. The id of its operation is also that of a query. */
   readonly pweth: Pweth
+  /** Of a record that names every copy: where the further ones go, COPIES_MAX - 1 of them. */
+  readonly extensions: readonly Reth[]
+  /** How many of them there are. */
+  extensionCount: number
+  /** Of an atomic, instead of `reth`; of a FLUSH, besides. */
+  readonly atomic: Atomic
+  readonly feth: Feth
 }
 
 export interface Initiator {
@@ -96,19 +114,21 @@ export function takeWork(initiator: Initiator): Work | null {
   return null
 }
 
-/** Posts it for that owner; it leaves when the burst is settled. */
+/** Posts it for that owner; it leaves when the burst is settled. Its request may be fenced. */
 export function submit(
   initiator: Initiator,
   work: Work,
   kind: RequestKind,
   owner: WorkOwner,
   item: number,
-): void {
+): Request {
   work.owner = owner
   work.item = item
   const { operationHigh, operationLow } = work.pweth
   const tag = initiator.works.indexOf(work)
-  post(initiator.requester, kind, tag, work.length, operationHigh, operationLow)
+  // A READ has as many PSNs as its responses; of other ordered requests each has one.
+  const length = kind === READ ? work.reth.length : kind > READ ? 0 : work.length
+  return post(initiator.requester, kind, tag, length, operationHigh, operationLow)!
 }
 
 /** A response on the queue pair: to one of our requests, or to none. */
@@ -150,7 +170,7 @@ function endInitiator(state: State, index: number, open: boolean): void {
   removeInitiator(state, index)
 }
 
-/** Sends one packet of a request. */
+/** Sends one packet of a request. Of a READ, `index` path MTUs are here already. */
 export function emit(
   state: State,
   qp: QueuePair,
@@ -165,19 +185,55 @@ export function emit(
   const opcode = requestOpcode(request.kind, index, request.packetCount)
   const row = OPCODES[opcode]!
   const offset = index * qp.pathMtu
-  const length = Math.min(qp.pathMtu, work.length - offset)
+  const left = row.payload === PAYLOAD_NONE ? 0 : work.length - offset
+  const length = left < qp.pathMtu ? left : qp.pathMtu
   const pad = -length & 3
-  const headers = row.headerBytes - BTH_BYTES
+  const extended = row.pwethAt > 0 ? work.extensionCount * ADDRESS_EXTENSION_BYTES : 0
+  const headers = row.headerBytes + extended - BTH_BYTES
   const behind = headers + length + pad
   const end = beginFrame(answers, qp, opcode, psn, behind, pad)
   const bth = end - BTH_BYTES
   if (ackRequest) bytes[bth + BTH_ACK_REQUEST] = ACK_WANTED
   if (work.solicited && row.ends) bytes[bth + BTH_FLAGS]! |= SOLICITED
-  if (row.rethAt > 0) writeReth(bytes, bth + row.rethAt, work.reth)
+  if (request.kind === READ) writeRest(bytes, bth + row.rethAt, work.reth, offset)
+  else if (row.rethAt > 0) writeReth(bytes, bth + row.rethAt, work.reth)
   if (row.pwethAt > 0) writePweth(bytes, bth + row.pwethAt, work.pweth)
   if (row.immAt > 0) putU32(bytes, bth + row.immAt, work.immediate)
+  if (extended > 0) writeExtensions(bytes, bth + row.headerBytes, work)
+  writeRareHeaders(bytes, bth, row, work)
   const at = end + headers
   if (length > 0) copy(state.list, work.from + offset, at, length)
   if (pad > 0) copy(state.list, ZEROS_AT, at + length, pad)
   endFrame(answers, qp, end, behind)
+}
+
+const rest = blankReth()
+
+/** A READ asks for what is not here yet. */
+function writeRest(bytes: Uint8Array, at: number, reth: Reth, skipped: number): void {
+  const low = reth.vaLow + skipped
+  rest.vaHigh = (reth.vaHigh + (low >= 2 ** 32 ? 1 : 0)) >>> 0
+  rest.vaLow = low >>> 0
+  rest.rkey = reth.rkey
+  rest.length = reth.length - skipped
+  writeReth(bytes, at, rest)
+}
+
+function writeExtensions(bytes: Uint8Array, at: number, work: Work): void {
+  for (let i = 0; i < work.extensionCount; i++) {
+    writeReth(bytes, at + i * ADDRESS_EXTENSION_BYTES, work.extensions[i]!)
+  }
+}
+
+const pqeth = blankPqeth()
+
+/** The headers of requests of which few are made. */
+function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: Work): void {
+  if (row.fethAt > 0) writeFeth(bytes, bth + row.fethAt, work.feth)
+  if (row.iethAt > 0) putU32(bytes, bth + row.iethAt, work.immediate)
+  if (row.atomicAt > 0) writeAtomic(bytes, bth + row.atomicAt, work.atomic)
+  if (row.pqethAt === 0) return
+  pqeth.operationHigh = work.pweth.operationHigh
+  pqeth.operationLow = work.pweth.operationLow
+  writePqeth(bytes, bth + row.pqethAt, pqeth)
 }

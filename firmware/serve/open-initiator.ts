@@ -6,13 +6,15 @@
  * that stays not ready is given up in time: what is sent to it keeps memory that others need.
  */
 
-import { INITIATORS, WORKS } from '../limits.ts'
+import { COPIES_MAX, INITIATORS, WORKS } from '../limits.ts'
 import type { State } from '../state.ts'
 import type { Psn } from '../transport/psn.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { createRequester, unresolved } from '../transport/requester.ts'
+import { blankAtomic } from '../wire/atomic.ts'
+import { blankFeth } from '../wire/feth.ts'
 import { blankPweth } from '../wire/persist.ts'
-import { blankReth } from '../wire/reth.ts'
+import { blankReth, type Reth } from '../wire/reth.ts'
 import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
 
 /** How long a peer may stay not ready, µs. */
@@ -56,7 +58,10 @@ function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions)
         emit(state, qp, works[request.tag]!, request, index, psn, ackRequest)
       },
       received: (request) => works[request.tag]!.owner!.received(state, works[request.tag]!),
-      data: () => {},
+      data: (request, offset, _bytes, at, length) => {
+        const work = works[request.tag]!
+        work.owner!.data?.(state, work, offset, at, length)
+      },
       complete: (request) => {
         const work = works[request.tag]!
         const owner = work.owner!
@@ -82,6 +87,8 @@ function closeIdle(state: State): boolean {
 }
 
 function blankWork(): Work {
+  const extensions: Reth[] = []
+  for (let i = 1; i < COPIES_MAX; i++) extensions.push(blankReth())
   return {
     owner: null,
     item: 0,
@@ -91,5 +98,9 @@ function blankWork(): Work {
     solicited: false,
     reth: blankReth(),
     pweth: blankPweth(),
+    extensions,
+    extensionCount: 0,
+    atomic: blankAtomic(),
+    feth: blankFeth(),
   }
 }

@@ -10,6 +10,7 @@
 import { compare, copy, resultOf, runAll } from '../command-list.ts'
 import {
   beginOperation,
+  type ClientId,
   findClient,
   isDurable,
   NO_CLIENT,
@@ -56,7 +57,12 @@ export function isRepetition(
   return true
 }
 
-function groupHoldsOperation(state: State, client: number, message: PersistMessage): boolean {
+/** Is the operation in the group, on its way? */
+export function groupHoldsOperation(
+  state: State,
+  client: number,
+  message: PersistMessage,
+): boolean {
   const { commit } = state
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
@@ -79,7 +85,12 @@ function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: nu
 const header = blankSlotHeader()
 
 /** Does the slot that it names hold that operation, and other data than it brings? */
-function isForged(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): boolean {
+export function isForged(
+  state: State,
+  whose: ClientId,
+  message: PersistMessage,
+  dataAt: number,
+): boolean {
   const region: Region = message.region!
   if (message.slot >= region.slots) return true
   const { list } = state
@@ -92,7 +103,7 @@ function isForged(state: State, qp: QueuePair, message: PersistMessage, dataAt: 
   if (resultOf(list, 0) !== 0) return false
   const differs = resultOf(list, 1) === DIFFERENT
   readSlotHeader(header, state.words, EXAMINE_AT)
-  if (header.clientLow !== qp.clientLow >>> 0 || header.clientHigh !== qp.clientHigh >>> 0) {
+  if (header.clientLow !== whose.clientLow >>> 0 || header.clientHigh !== whose.clientHigh >>> 0) {
     return false
   }
   const { operationHigh, operationLow } = message

@@ -226,7 +226,8 @@ function addressFault(
   return PASS
 }
 
-function namesCopy(vaLow: number, copy: number): boolean {
+/** Does that lower half of an address name that copy, from its begin? */
+export function namesCopy(vaLow: number, copy: number): boolean {
   return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
 }
 
@@ -359,7 +360,7 @@ function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: numb
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
-function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
+export function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
   const list = state.list
   // Alone in the list: what fails there is run around, and leaves no results.
   if (state.stores > 0) runBurst(state)

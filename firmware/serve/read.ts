@@ -53,7 +53,7 @@ interface Source {
   offset: number
 }
 
-const source: Source = { from: 0, end: 0, offset: 0 }
+export const source: Source = { from: 0, end: 0, offset: 0 }
 
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
 function rangeFault(state: State, qp: QueuePair): Fault {
@@ -63,14 +63,18 @@ function rangeFault(state: State, qp: QueuePair): Fault {
   if (reth.length === 0) return PASS
   const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
   if (fault !== PASS) return fault
-  const region = state.accessed as Region | null
-  if (region!.kind === KIND_BYTES) {
-    return byteOffset(region!, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
+  return boundsFault(state.accessed!, reth)
+}
+
+/** Does the range lie inside the region, or inside one view of a record? */
+export function boundsFault(region: Region, reth: Reth): Fault {
+  if (region.kind === KIND_BYTES) {
+    return byteOffset(region, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
   }
   const view = viewOf(reth.vaLow)
-  const bytes = view === VIEW_DATA ? region!.capacity : imageBytes(region!.capacity)
+  const bytes = view === VIEW_DATA ? region.capacity : imageBytes(region.capacity)
   const offset = offsetOf(reth.vaLow)
-  if (reth.vaHigh >= region!.slots || view >= VIEW_FIRST_COPY + region!.copies) return BOUNDS
+  if (reth.vaHigh >= region.slots || view >= VIEW_FIRST_COPY + region.copies) return BOUNDS
   return reth.length > bytes || offset > bytes - reth.length ? BOUNDS : PASS
 }
 
@@ -157,7 +161,8 @@ export function serveRead(state: State, item: Ordered): void {
   } else if (region !== null) {
     // What stands in the list is not to be mixed with what the examination runs.
     runBurst(state)
-    const fault = qp.state === STATE_OPEN ? findRecord(state, item, region) : PASS
+    const fault =
+      qp.state === STATE_OPEN ? findRecord(state, region, item.vaHigh, item.vaLow) : PASS
     if (fault !== PASS) {
       refuseQueuePair(state, qp, item.psn, fault)
       return
@@ -181,11 +186,15 @@ export function checkReadable(
   state.stores += 1
 }
 
-/** Finds where the bytes of a record are, and verifies the copy that is served. */
-function findRecord(state: State, read: Ordered, region: Region): Fault {
-  const view = viewOf(read.vaLow)
-  const slot = read.vaHigh
-  source.offset = offsetOf(read.vaLow)
+/**
+ * Finds where the bytes of a record are, and verifies the copy that is served: `source` says where.
+ * The list is empty when this is asked.
+ */
+export function findRecord(state: State, region: Region, slot: number, vaLow: number): Fault {
+  const view = viewOf(vaLow)
+  source.end = 0
+  source.from = -1
+  source.offset = offsetOf(vaLow)
   if (view >= VIEW_FIRST_COPY) {
     source.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
     source.end = imageBytes(region.capacity)

@@ -34,6 +34,8 @@ import {
   MECHANISM_LSB_READ,
 } from '../wire/persist-ack.ts'
 import { refuseQueuePair } from './burst.ts'
+import { completeRecord, endRecord } from './queue-record-end.ts'
+import { HOST_OWNER } from './queue-state.ts'
 
 /** A bitmap names at most 256 PSNs, and so does a range (wire-format 7.3). */
 const RANGE_PSNS = 256
@@ -75,6 +77,11 @@ export function copiesIn(region: Region, copies: number): number {
   return copies | ((region.placement + MECHANISM_OF_PLACEMENT) << MECHANISM_SHIFT)
 }
 
+/** How what lies in the region becomes durable. */
+export function mechanismOf(region: Region): number {
+  return region.placement + MECHANISM_OF_PLACEMENT
+}
+
 /** Answers for one record alone, `copies` as remembered: a refusal, a late success, again. */
 export function answerRecord(
   state: State,
@@ -106,6 +113,10 @@ export function acknowledgeCopies(state: State, copies: number): void {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     const due = item.fault === PASS && item.wait === copies && item.wantsAck
+    if (item.owner === HOST_OWNER) {
+      if (due) completeRecord(state, i)
+      continue
+    }
     if (item.plain) plain = true
     if (due) addToRange(state, item, copies)
     else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
@@ -166,6 +177,10 @@ export function rememberGroup(state: State): void {
   const commit = state.commit
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
+    if (item.owner === HOST_OWNER) {
+      endRecord(state, i)
+      continue
+    }
     const qp = state.queuePairs.places[item.owner]!
     const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code

@@ -8,6 +8,7 @@
  *   NAK, and nothing of them has happened (P2-25).
  * - An entry is free again when its message is over, or, where the sender asked to be told
  *   (solicited event), when the confirmation has left.
+ * - What belongs to the host goes into the elements of its own receive queue (queue-receive.ts).
  * - A confirmation leaves when everything that the queue pair stored before is durable: it is an
  *   ordered operation like FLUSH (wire-format 6.4).
  */
@@ -30,6 +31,13 @@ import { isSafe } from './burst.ts'
 import { findInitiator, submit, takeWork, type WorkOwner } from './initiator.ts'
 import { type InitiatorOptions, openInitiator } from './open-initiator.ts'
 import { addOrdered, ORDERED_CONFIRM } from './ordered.ts'
+import {
+  endHostReceive,
+  HOST_RECEIVE,
+  isHostPair,
+  receiveHostSend,
+  takeHostReceive,
+} from './queue-receive.ts'
 import { isRelaying } from './relay.ts'
 import { releaseReceive } from './staging.ts'
 import { isPassing } from './through.ts'
@@ -51,6 +59,7 @@ export function takeEntry(state: State, qp: QueuePair): number {
 
 /** Takes a free entry for the message that begins. NOT_READY if there is none. */
 export function takeReceive(state: State, qp: QueuePair): Fault {
+  if (isHostPair(state, qp)) return takeHostReceive(state, qp)
   qp.receive = takeEntry(state, qp)
   return qp.receive < 0 ? NOT_READY : PASS
 }
@@ -63,6 +72,7 @@ export function receiveSend(
   row: OpcodeRow,
   now: number,
 ): Fault {
+  if (isHostPair(state, qp)) return receiveHostSend(state, qp, packet, row, now)
   const length = packet.payloadLength
   const held = row.begins ? 0 : qp.messageTo - receiveAt(qp.receive)
   if (held + length > RECEIVE_BYTES) return RECEIVE_LENGTH
@@ -86,6 +96,8 @@ export function receiveSend(
 
 /** What the last packet may still have against it; the key that it takes back is then gone. */
 export function endFault(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  // Where the host receives, it is the host that is woken, and nothing is confirmed.
+  if (qp.receive === HOST_RECEIVE) return PASS
   if (packet.solicited && (qp.cached || !isSafe(state))) return NOT_DURABLE
   // What it wrote before becomes durable elsewhere: it asks again until that is so.
   if (packet.solicited && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
@@ -103,6 +115,10 @@ export function endReceive(
   row: OpcodeRow,
   length: number,
 ): void {
+  if (qp.receive === HOST_RECEIVE) {
+    endHostReceive(state, qp, packet, row, length)
+    return
+  }
   if (!packet.solicited) {
     releaseReceive(state, qp)
     return

@@ -10,7 +10,7 @@
  */
 
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
+import { RECEIVES, STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
 import { STAGING_AT } from '../memory-map.ts'
 import type { State } from '../state.ts'
 import { MESSAGE_NONE, type QueuePair, STATE_ERROR } from '../transport/queue-pair.ts'
@@ -37,7 +37,8 @@ export function takeStaging(state: State, qp: QueuePair, now: number): boolean {
 /** Gives the receive entry of the message in progress back, if there is one. */
 export function releaseReceive(state: State, qp: QueuePair): void {
   if (qp.receive < 0) return
-  state.receiveOwner[qp.receive] = -1
+  // An element of the host, behind the entries, is the next one's.
+  if (qp.receive < RECEIVES) state.receiveOwner[qp.receive] = -1
   qp.receive = -1
 }
 
@@ -55,6 +56,7 @@ export function failQueuePair(state: State, qp: QueuePair): void {
   qp.message = MESSAGE_NONE
   qp.stream.active = false
   qp.stream.accepted = false
+  state.hostWork.look = true
   releaseStaging(state, qp)
   releaseReceive(state, qp)
 }
@@ -69,7 +71,8 @@ export function isStalled(qp: QueuePair, now: number): boolean {
  * whose record is on its way to another DPU (relay.ts) gathers nothing.
  */
 function giveUp(state: State, buffer: number, now: number): boolean {
-  const qp = state.queuePairs.places[state.stagingOwner[buffer]!]!
+  // Nor does one of the host, whose owner has no place.
+  const qp = state.queuePairs.places[state.stagingOwner[buffer]!] ?? null
   if (qp === null || qp.staging !== buffer || !isStalled(qp, now)) return false
   failQueuePair(state, qp)
   return true

@@ -60,6 +60,7 @@ import {
 import { MEDIA_ERROR } from '../hal.ts'
 import {
   BURST_FRAMES,
+  FLUSH_BYTES_MAX,
   FLUSH_TIMEOUT_US,
   LANES,
   LINE_BYTES,
@@ -81,13 +82,15 @@ import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts
 import { isSafe } from './burst.ts'
 import {
   askFlush,
-  createFlushRing,
+  createFlushAgent,
+  type FlushAgent,
   type FlushRequest,
-  type FlushRing,
   hasReceive,
+  isAgentWell,
   isFinished,
-  readBell,
-} from './flush-ring.ts'
+  releaseSend,
+  tellHost,
+} from './flush-agent.ts'
 import { clientOf } from './operation.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 
@@ -111,7 +114,7 @@ interface Job {
   readonly item: GroupItem
   /** The requester's queue pair: another one may have its place, and its number, by now. */
   qp: QueuePair | null
-  /** The copy that is being written back. */
+  /** The copy that is being written back; of a region, the piece of FLUSH_BYTES_MAX. */
   copy: number
   /** The request that was made for it; valid while `asked`. */
   request: number
@@ -128,7 +131,7 @@ interface Job {
 
 export interface Through {
   readonly jobs: readonly Job[]
-  readonly ring: FlushRing
+  readonly agent: FlushAgent
   readonly request: FlushRequest
   /** Regions that may lie in the host's cache in part: 1. */
   readonly unflushed: Uint8Array
@@ -158,13 +161,12 @@ export function createThrough(anyRegion: Region): Through {
   }
   return {
     jobs,
-    ring: createFlushRing(),
+    agent: createFlushAgent(),
     request: {
       address: 0,
       length: 0,
       psn: 0,
       queuePair: 0,
-      slot: 0,
       operationHigh: 0,
       operationLow: 0,
     },
@@ -178,8 +180,8 @@ export function createThrough(anyRegion: Region): Through {
 export function hostFault(state: State, region: Region): Fault {
   const fault = placeFault(state.placement, region.placement)
   if (fault !== PASS || region.placement !== PLACEMENT_THROUGH) return fault
-  const { ring, unflushed } = state.through
-  return ring.attached && unflushed[region.index] === 0 ? PASS : NO_AGENT
+  const { agent, unflushed } = state.through
+  return agent.attached && unflushed[region.index] === 0 ? PASS : NO_AGENT
 }
 
 /**
@@ -280,8 +282,9 @@ export function isWriting(state: State, region: Region, slot: number): boolean {
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
 export function serveThrough(state: State): number {
   const { through } = state
-  if (!through.live && !through.ring.attached) return 0
-  if (!readBell(state)) detachAgent(state)
+  const { agent } = through
+  if (!through.live && !agent.attached) return 0
+  if (!isAgentWell(state)) detachAgent(state)
   formRegions(state)
   let wanted = 0
   through.live = false
@@ -292,24 +295,25 @@ export function serveThrough(state: State): number {
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
     if (closed !== PASS) giveUp(state, job, closed)
     else goOn(state, job)
-    const live = job.state === WAITING || (job.state !== FREE && through.ring.attached)
+    const live = job.state === WAITING || (job.state !== FREE && agent.attached)
     if (live && state.commit.closed === PASS) wanted = BELL_US
   }
+  if (!isAgentWell(state)) detachAgent(state)
+  releaseSend(state)
+  tellHost(state)
   if (state.list.count > 0) run(state.list)
   return wanted
 }
 
 function goOn(state: State, job: Job): void {
-  const { ring } = state.through
+  const { agent } = state.through
   if (job.state === WAITING) {
     start(state, job)
     return
   }
   if (!job.asked) {
-    if (!hasReceive(state)) return
-    ask(state, job)
-    run(state.list)
-  } else if (isFinished(ring, job.request)) {
+    if (hasReceive(state)) ask(state, job)
+  } else if (isFinished(agent, job.request)) {
     if (job.state === FIRST) firstDone(state, job)
     else if (job.state === FURTHER) furtherDone(state, job)
     else if (job.state === REPAIR) repairDone(state, job)
@@ -362,15 +366,14 @@ function start(state: State, job: Job): void {
     copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
   }
   fence(list)
-  const { asked } = through.ring
   writeCopy(state, job, 0)
   const failed = run(list)
   if (failed < 0) {
     commit.dirtyLanes.fill(0)
     job.state = FIRST
+    askFor(state, job, 0)
     return
   }
-  through.ring.asked = asked
   startFailed(state, job, failed)
 }
 
@@ -396,34 +399,38 @@ function end(state: State, job: Job): void {
   job.state = ENDED
 }
 
-/** Stores the image into copy `c`, and asks for its write-back if there is a receive. */
+/** Stores the image into copy `c`. */
 function writeCopy(state: State, job: Job, c: number): void {
   const { item } = job
-  job.copy = c
   copy(state.list, item.imageAt, slotAddress(item.region, c, item.slot), imageBytes(item.length))
-  const { ring } = state.through
-  if (ring.attached && ring.receives !== ring.asked) ask(state, job)
-  else job.asked = false
 }
 
-/** Asks the agent to write back what the job has stored. */
+/** Copy `c` is stored: its write-back is asked for as soon as there is a receive. */
+function askFor(state: State, job: Job, c: number): void {
+  job.copy = c
+  job.asked = false
+  if (hasReceive(state)) ask(state, job)
+}
+
+/** Asks the agent to write back what the job has stored; behind it, as that list has been run. */
 function ask(state: State, job: Job): void {
   const { item } = job
   const { request } = state.through
   const { region } = item
   if (job.state === FORM) {
-    request.address = region.base
-    request.length = region.copies * region.areaBytes
+    const from = job.copy * FLUSH_BYTES_MAX
+    request.address = region.base + from
+    request.length = Math.min(region.copies * region.areaBytes - from, FLUSH_BYTES_MAX)
   } else {
     request.address = slotAddress(region, job.copy, item.slot)
     request.length = job.state === REPAIR ? region.stride : imageBytes(item.length)
   }
   request.psn = item.psn
   request.queuePair = job.qp === null ? 0 : job.qp.number
-  request.slot = item.slot
   request.operationHigh = item.operationHigh
   request.operationLow = item.operationLow
-  job.request = askFlush(state, request)
+  if (!askFlush(state, request)) return
+  job.request = state.through.agent.asked
   job.asked = true
   job.sinceUs = -1
 }
@@ -438,15 +445,14 @@ function firstDone(state: State, job: Job): void {
   fence(list)
   const due = item.wait === 1
   if (due) answerDurable(state, job)
-  const { asked } = state.through.ring
   writeCopy(state, job, 1)
   const failed = run(list)
   if (failed < 0) {
     if (due) noteDurable(state, job)
     job.state = FURTHER
+    askFor(state, job, 1)
     return
   }
-  state.through.ring.asked = asked
   // The lane says A for ever: only the next start decides, and until then B is what is shown.
   job.hidden = true
   if (resultOf(list, failed) === MEDIA_ERROR) item.region.unsettled += 1
@@ -472,22 +478,18 @@ function furtherDone(state: State, job: Job): void {
   }
   const due = item.wait === durable
   if (due) answerDurable(state, job)
-  const { asked } = state.through.ring
-  const { request, copy: written } = job
   if (!last) writeCopy(state, job, durable)
   const failed = run(list)
   if (failed >= 0) {
-    // What was asked for behind the failure was not asked.
-    state.through.ring.asked = asked
-    job.copy = written
-    job.request = request
-    job.asked = true
     furtherFailed(state, job, failed)
     return
   }
   if (durable === 2) endLines(operations)
   if (due) noteDurable(state, job)
-  if (!last) return
+  if (!last) {
+    askFor(state, job, durable)
+    return
+  }
   commit.dirtyLanes[item.lane] = 1
   job.state = FREE
 }
@@ -517,10 +519,16 @@ function repairDone(state: State, job: Job): void {
   job.state = FREE
 }
 
-/** Every copy of the region is durable; if it was just formatted, it is now a region for good. */
+/**
+ * The next piece of the region; or every copy of it is durable: if it was just formatted, it is now
+ * a region for good.
+ */
 function formDone(state: State, job: Job): void {
   const { region } = job.item
   const { superblock } = state
+  job.copy += 1
+  job.asked = false
+  if (job.copy * FLUSH_BYTES_MAX < region.copies * region.areaBytes) return
   job.state = FREE
   if (isUnsure(superblock, region.index)) {
     setFormed(superblock, region.index)
@@ -536,7 +544,7 @@ function formDone(state: State, job: Job): void {
 /** Begins the write-back of regions that need it. */
 function formRegions(state: State): void {
   const { through, regions } = state
-  if (!through.ring.attached) return
+  if (!through.agent.attached) return
   for (let i = 0; i < REGIONS; i++) {
     if (through.unflushed[i] !== 1) continue
     const job = freeJob(through)
@@ -561,7 +569,7 @@ export function resetThrough(state: State): void {
   for (let i = 0; i < THROUGH_JOBS; i++) {
     through.jobs[i]!.state = commit.retiredLanes[BURST_FRAMES + i] === 0 ? FREE : ENDED
   }
-  through.ring.attached = false
+  through.agent.attached = false
 }
 
 /** At the start: the lane of the record stays until the agent has written back the repair. */
@@ -576,7 +584,7 @@ export function resumeLane(state: State, lane: number, region: Region, slot: num
 
 /** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
 export function timeThrough(state: State, now: number): void {
-  const { jobs, ring, live } = state.through
+  const { jobs, agent, live } = state.through
   if (!live) return
   let silent = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
@@ -587,14 +595,14 @@ export function timeThrough(state: State, now: number): void {
     if (job.asked) silent = true
     else if (job.state === WAITING) giveUp(state, job, NO_AGENT)
   }
-  if (silent && ring.attached) detachAgent(state)
+  if (silent && agent.attached) detachAgent(state)
   if (state.list.count > 0) run(state.list)
 }
 
 /** The agent is gone. What it was asked, the next one is asked again. */
 export function detachAgent(state: State): void {
-  const { jobs, ring } = state.through
-  ring.attached = false
+  const { jobs, agent } = state.through
+  agent.attached = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue

@@ -306,7 +306,7 @@ export const FORM_ANNOUNCED = 3
  * AGENT (SET): the host's flush agent comes or goes; the number is that of the probe.
  *
  *    0 action u8    4 the number u64
- *   12 number of the first request u32    16 token of the ring u32
+ *   12 number of the first request u32, in the answer    16 its send queue u32 (TYPE_AGENT)
  */
 export const PROBE_LINES = 0
 export const PROBE_HOST_BYTES_HIGH = 4
@@ -319,7 +319,7 @@ export const AGENT_ACTION = 0
 export const AGENT_NUMBER_HIGH = 4
 export const AGENT_NUMBER_LOW = 8
 export const AGENT_FIRST_REQUEST = 12
-export const AGENT_TOKEN = 16
+export const AGENT_QUEUE = 16
 
 /** Actions of AGENT. */
 export const AGENT_DETACH = 0
@@ -402,7 +402,8 @@ export function writeMad(bytes: Uint8Array, at: number, from: Mad): void {
  * QUEUE (GET, the modifier is the queue): its queue information, as the card has it now; 0 zone 1,
  * 64 zone 2, 96 zone 3, and 112 1 if it is in the cache. Anybody may ask.
  *
- * CACHE (SET): how contexts are evicted. 0 policy u8   2 n u16   4 age, µs u32   8 capacity u32
+ * CACHE (SET): how contexts are evicted. 0 policy u8   2 n u16   4 age, µs u32
+ *              8 capacity u32, 0 as it is
  */
 export const QUEUES_EPOCH = 0
 export const QUEUES_COUNT = 4
@@ -427,7 +428,7 @@ export const CACHE_CAPACITY = 8
 
 /*
  * What follows only the host itself may ask, through its own queue (HOST_ONLY). Addresses are those
- * of DMA_SPACE.
+ * of DMA_SPACE. A queue begins empty, at the pointer that the host has left in its zone 3.
  *
  * CREATE_CQ (SET)   0 ring u64   8 entries u32, a power of two   12 count u16   14 period, µs u16
  *                  16 its number u32, in the answer
@@ -479,7 +480,8 @@ export const DESTROY_QUEUE = 0
  *                   0 address u64   8 length u64   16 protection domain u16   20 L_Key u32: answer
  * DEREGISTER (SET)  0 L_Key u32
  *
- * QUEUE_WRITE (SET): zone 2 by message (P3-8); no element is taken from the queue meanwhile.
+ * QUEUE_WRITE (SET): zone 2 by message (P3-8); no element is taken from the queue meanwhile. What is
+ *                   in front of the pointer was taken from, or written to, the old ring.
  *                   0 queue u32    8 zone 2, 32 bytes    40 pointer of zone 1 u32: answer
  * QUEUE_LOCK (SET)  0 queue u32    4 token u32, 8 pointer of zone 1 u32: answer (P3-9)
  * QUEUE_RELEASE (SET)  0 queue u32   4 token u32

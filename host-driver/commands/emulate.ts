@@ -3,7 +3,7 @@
  *
  * What always holds:
  * - Where it is reached is all that goes to stdout, one line each: `perdure://…` for the host
- *   driver over UDP, `unix:PATH` for virtual machines.
+ *   driver over UDP, `pcie:FILE` for a host behind PCIe, `unix:PATH` for virtual machines.
  * - SIGINT and SIGTERM take the power away between two bursts, and everything that was
  *   acknowledged is in the image. SIGUSR2 pulls the plug, so that nothing survives that was not
  *   durable, and then switches it on again.
@@ -47,6 +47,8 @@ export function addEmulate(program: Command): void {
     .description('run an emulated DPU that serves until it is told to stop')
     .argument('[image]', 'NVDIMM image; without one the part lives in memory')
     .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress)
+    .option('--host <file>', 'serve a host of this machine over PCIe, through that file')
+    .option('--host-memory <bytes>', 'memory that this host shares with the card, as 64M', size)
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
@@ -73,9 +75,17 @@ function openPart(image: string | undefined, options: Options): Nvdimm {
   return openNvdimm({ path: image, ...(bytes === undefined ? {} : { bytes }) })
 }
 
+/** Whether it was said where it shall be reached. */
+function isReached({ udp, netdev, host }: Options): boolean {
+  return udp !== undefined || netdev !== undefined || host !== undefined
+}
+
 async function emulate(image: string | undefined, options: Options): Promise<void> {
   if (image !== undefined && !existsSync(image) && options.create !== true) {
     throw new ArgumentError(`${image} is not there: --create makes it`)
+  }
+  if (options.hostMemory !== undefined && options.host === undefined) {
+    throw new ArgumentError('--host-memory is of --host')
   }
   const output = new Output(options.json === true)
   const nvdimm = openPart(image, options)
@@ -83,7 +93,7 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
   const emulation = new Emulation(output, nvdimm, clock, {
     ...options,
     create: image === undefined || options.create === true,
-    ...(options.udp === undefined && options.netdev === undefined ? { udp: UDP } : {}),
+    ...(isReached(options) ? {} : { udp: UDP }),
   })
   try {
     await emulation.run()

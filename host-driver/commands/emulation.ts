@@ -13,6 +13,7 @@ import {
   EmulatedDpu,
   type Engine,
   EthernetSwitch,
+  FileCard,
   Link,
   type Netdev,
   type Nvdimm,
@@ -38,6 +39,9 @@ import { bytesText } from './table.ts'
 
 export interface EmulationOptions {
   readonly udp?: Address
+  /** Path of the file that a host behind PCIe shares with the card, and the bytes of its memory. */
+  readonly host?: string
+  readonly hostMemory?: number
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string
   readonly ip?: CardAddresses
@@ -71,6 +75,7 @@ export class Emulation {
   private readonly link: Link
   private readonly network = new EthernetSwitch()
   private readonly card: EmulatedDpu
+  private readonly host: FileCard | null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
@@ -84,7 +89,9 @@ export class Emulation {
     this.clock = clock
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
+    this.host = openHost(options, clock)
     this.card = new EmulatedDpu({
+      ...(this.host === null ? {} : { port: this.host }),
       nvdimm,
       clock,
       engine,
@@ -133,6 +140,7 @@ export class Emulation {
     await this.netdev?.close()
     await setTimeout(FAREWELL_MS)
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' })
+    this.host?.close()
     this.capture?.close()
   }
 
@@ -194,13 +202,14 @@ export class Emulation {
   }
 
   private addresses(): string[] {
-    const { udp, netdev, ip } = this.options
+    const { udp, netdev, host, ip } = this.options
     const inside = ip?.ipv4 === undefined ? '' : `/${ip.ipv4.join('.')}`
     const tunnel = this.tunnel
     return [
       ...(udp === undefined || tunnel === null
         ? []
         : [`perdure://${hostText(udp.host)}:${tunnel.port}${inside}`]),
+      ...(host === undefined ? [] : [`pcie:${host}`]),
       ...(netdev === undefined ? [] : [`unix:${netdev}`]),
     ]
   }
@@ -261,6 +270,14 @@ export class Emulation {
       else output.say(`power on: ${part.state}, incarnation ${part.incarnation}`)
     })
   }
+}
+
+/** Memory that a host shares with the card, unless it is said. */
+const HOST_MEMORY = 64 * 2 ** 20
+
+function openHost({ host, hostMemory }: EmulationOptions, clock: RealClock): FileCard | null {
+  if (host === undefined) return null
+  return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
 }
 
 function nameOf(port: number): string {

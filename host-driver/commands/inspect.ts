@@ -1,29 +1,37 @@
-/** `perdure inspect TARGET`: what a part is, what it holds, how it is. Changes nothing. */
+/**
+ * `perdure inspect TARGET`: what a part is, what it holds, how it is; with `--queues` what the card
+ * does for the queues of its own host. Changes nothing.
+ */
 
 import type { Command } from 'commander'
 import { RefusedError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
-import { engineOption } from './arguments.ts'
+import { engineOption, wholeNumber } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
+import { inspectQueues } from './inspect-queues.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { bytesText, facts, table } from './table.ts'
-import { openTarget } from './target.ts'
+import { openTarget, TARGETS } from './target.ts'
 
 interface Options {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
+  readonly queues?: boolean
+  readonly most: number
 }
 
 export function addInspect(program: Command): void {
   program
     .command('inspect')
     .description('show what a part is and holds, its health, counters and recovery report')
-    .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
+    .argument('<target>', TARGETS)
+    .option('--queues', "show the queues of the card's own host, and its context cache, instead")
+    .option('--most <n>', 'with --queues: list at most so many', wholeNumber(0), 64)
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (target: string, options: Options) => {
-      process.exitCode = await inspect(target, options)
+      process.exitCode = await (options.queues === true ? inspectQueues : inspect)(target, options)
     })
 }
 

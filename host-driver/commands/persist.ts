@@ -34,7 +34,7 @@ export function addPersist(program: Command): void {
   program
     .command('persist')
     .description('make a file durable, record by record')
-    .argument('<target>', 'perdure://host[:port], or an NVDIMM image')
+    .argument('<target>', 'perdure://host[:port], pcie:FILE[/address], or an NVDIMM image')
     .argument('<region>', 'name of the region')
     .argument('<file>', "the file, '-' for standard input")
     .option('--slot <slot>', 'slot of the first record', wholeNumber(0), 0)

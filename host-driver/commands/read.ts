@@ -10,7 +10,7 @@ import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
 import { engineOption, type SlotRange, slotRange } from './arguments.ts'
 import { Output } from './output.ts'
-import { openTarget } from './target.ts'
+import { openTarget, TARGETS } from './target.ts'
 
 interface Options {
   readonly slots?: SlotRange
@@ -26,7 +26,7 @@ export function addRead(program: Command): void {
   program
     .command('read')
     .description('write the records of a region, verified, to standard output or a file')
-    .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
+    .argument('<target>', TARGETS)
     .argument('<region>', 'name of the region')
     .option('--slots <a..b>', 'the slots to read; all by default', slotRange)
     .option('--out <file>', 'write the data to this file')

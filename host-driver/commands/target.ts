@@ -1,6 +1,6 @@
 /**
- * What a command works on: a DPU at the end of a tunnel, or an NVDIMM image that is booted in this
- * process on an emulated card.
+ * What a command works on: a DPU at the end of a tunnel, the card of this machine or one behind it,
+ * or an NVDIMM image that is booted in this process on an emulated card.
  *
  * What always holds: an image opened to look at is copied on write and never changed; a part that
  * cannot serve is an error of its own fault, unless the command wants to look at it.
@@ -12,10 +12,11 @@ import { RefusedError } from '../errors.ts'
 import type { LocalDpu } from '../local.ts'
 import type { ConnectOptions } from '../options.ts'
 import { PcapWriter } from '../pcap.ts'
+import { isPcieTarget } from '../pcie/target.ts'
 
 export interface OpenTarget {
   readonly dpu: Dpu
-  /** The card in this process, or null for one at the end of a tunnel. */
+  /** The card in this process, or null for one that runs elsewhere. */
   readonly local: LocalDpu | null
   close(): Promise<void>
 }
@@ -31,8 +32,12 @@ export interface TargetOptions {
   readonly connect?: ConnectOptions
 }
 
+/** What a command may be pointed at, for its help. */
+export const TARGETS =
+  'perdure://host[:port], pcie:FILE[/address], or an NVDIMM image (which is not changed)'
+
 export function isAddress(target: string): boolean {
-  return target.startsWith('perdure:')
+  return target.startsWith('perdure:') || isPcieTarget(target)
 }
 
 /** Opens a target. The caller closes it. */

@@ -9,7 +9,7 @@ import { engineOption } from './arguments.ts'
 import { LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { table } from './table.ts'
-import { openTarget } from './target.ts'
+import { openTarget, TARGETS } from './target.ts'
 
 interface Options {
   readonly json?: boolean
@@ -20,7 +20,7 @@ export function addVerify(program: Command): void {
   program
     .command('verify')
     .description('check every copy of every record with its check code')
-    .argument('<target>', 'perdure://host[:port], or an NVDIMM image (which is not changed)')
+    .argument('<target>', TARGETS)
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (target: string, options: Options) => {

@@ -19,12 +19,19 @@ import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
 import { PLACEMENT_THROUGH } from '../../firmware/memory/region.ts'
 import type { State } from '../../firmware/state.ts'
-import type { FlushAgent } from '../../host-driver/flush-agent.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
 import type { Choice, ResponderSide, Step } from './ack-model-sides.ts'
-import { Card, dataOf, persistFrames } from './card.ts'
-import { attachedAgent, believe, HOST_BYTES, PART_BYTES, work } from './placed.ts'
+import { type Card, dataOf, persistFrames } from './card.ts'
+import {
+  type Agent,
+  attachedAgent,
+  believe,
+  cardOf,
+  HOST_BYTES,
+  PART_BYTES,
+  work,
+} from './placed.ts'
 
 const FLUSH = 'the host writes back'
 const WORK = 'the card looks up'
@@ -37,7 +44,7 @@ const DATA_BYTES = PATH_MTU - 64
 interface Bench {
   readonly card: Card
   readonly host: HostMemory
-  readonly agent: FlushAgent
+  readonly agent: Agent
   readonly state: State
   readonly frames: ReadonlyMap<string, Uint8Array>
   readonly firstPsn: number
@@ -49,7 +56,7 @@ interface Bench {
  */
 function openBench(writesBack: boolean): Bench {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_ON })
-  const card = new Card(PART_BYTES, {}, undefined, host)
+  const card = cardOf(PART_BYTES, host)
   if (!writesBack) host.clean = () => {}
   const state = createState(card.machine)
   boot(state)
@@ -172,7 +179,7 @@ export class ThroughResponder implements ResponderSide {
       const part = new Nvdimm({ bytes: hostContent.length, content: hostContent })
       const after = new HostMemory({ part, platform: DDIO_ON })
       const nvdimm = new Nvdimm({ bytes: content.length, content })
-      const next = new Card(nvdimm, {}, undefined, after)
+      const next = cardOf(nvdimm, after)
       const region = next.open()
       const qp = next.connect()
       found = 0

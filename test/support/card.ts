@@ -6,6 +6,7 @@
 import { bootDirect } from '../../boards/emulator/direct.ts'
 import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
 import type { HostMemory } from '../../boards/emulator/host-memory.ts'
+import type { HostRam } from '../../boards/emulator/host-ram.ts'
 import { EmulatedMachine, type Watch } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
 import type { Facts } from '../../firmware/hal.ts'
@@ -31,6 +32,8 @@ export const FACTS: Facts = {
 export class Card extends Conversation {
   readonly nvdimm: Nvdimm
   readonly host: HostMemory | null
+  /** The ordinary memory of a host behind PCIe (queue-host.ts). */
+  readonly ram: HostRam | null
   readonly facts: Facts
   machine: EmulatedMachine
   firmware: FirmwareEngine
@@ -46,13 +49,16 @@ export class Card extends Conversation {
     facts: Partial<Facts> = {},
     watch: Watch | undefined = undefined,
     host: HostMemory | null = null,
+    ram: HostRam | null = null,
   ) {
     super((...frames) => this.serve(...frames))
     this.nvdimm = typeof part === 'number' ? new Nvdimm({ bytes: part }) : part
     this.host = host
+    this.ram = ram
     const { dirtyShutdowns, bytes } = this.nvdimm
     const hostBytes = host?.bytes ?? 0
-    this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, ...facts }
+    const dmaBytes = ram?.bytes ?? 0
+    this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, dmaBytes, ...facts }
     this.machine = this.makeMachine(watch)
     this.firmware = bootDirect(this.machine)
   }
@@ -62,6 +68,7 @@ export class Card extends Conversation {
       facts: this.facts,
       nvdimm: this.nvdimm,
       host: this.host,
+      ram: this.ram,
       transmit: (frame) => {
         if (isRoce(frame)) this.sent.push(sentOf(frame))
         else this.plain.push(frame)

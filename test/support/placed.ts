@@ -6,6 +6,7 @@
  */
 
 import { DDIO_OFF, DDIO_ON, HostMemory, type Platform } from '../../boards/emulator/host-memory.ts'
+import { HostRam } from '../../boards/emulator/host-ram.ts'
 import { imageCount, images } from '../../boards/emulator/images.ts'
 import type { Watch } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
@@ -17,14 +18,21 @@ import {
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
 } from '../../firmware/memory/region.ts'
-import { u32 } from '../../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { type HostMemory as AgentMemory, FlushAgent } from '../../host-driver/flush-agent.ts'
+import {
+  type HostMemory as AgentMemory,
+  type AgentQueues,
+  FlushAgent,
+} from '../../host-driver/flush-agent.ts'
 import type { HostCpu, PlacementControl } from '../../host-driver/registrar.ts'
+import { RawAgentQueues } from './agent-host.ts'
 import { Card, type RegionShape, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
+import { QueueHost } from './queue-host.ts'
 
 export const PART_BYTES: number = 1 << 16
 export const HOST_BYTES: number = 1 << 15
+const RAM_BYTES = 1 << 17
 export const SEED: number = Number(process.env.SEED ?? 20261121)
 
 /** More images at one command than this are sampled. */
@@ -67,24 +75,64 @@ export function believe(card: Card, seen: number): void {
 }
 
 /** The flush agent of a card whose placement is proven, attached at once. */
-export function attachedAgent(card: Card): FlushAgent {
-  const agent = new FlushAgent(hostSideOf(card), {
-    attachAgent: () => Promise.reject(new Error('attached already')),
-    detachAgent: async () => {
-      tellAgent(card, mad.AGENT_DETACH)
-    },
-  })
-  const body = tellAgent(card, mad.AGENT_ATTACH)
-  agent.begin(u32(body, mad.AGENT_FIRST_REQUEST), u32(body, mad.AGENT_TOKEN))
+export function attachedAgent(
+  card: Card,
+  queues: RawAgentQueues = new RawAgentQueues(queueHostOf(card)),
+): Agent {
+  const agent = new Agent(card, queues)
+  agent.begin(u32(tellAgent(card, mad.AGENT_ATTACH, queues.sendQueue), mad.AGENT_FIRST_REQUEST))
   return agent
 }
 
+/** A flush agent whose parts a test may take hold of, or replace. */
+export class Agent extends FlushAgent {
+  readonly queues: RawAgentQueues
+
+  constructor(
+    card: Card,
+    queues: RawAgentQueues,
+    memory: AgentMemory = hostSideOf(card),
+    over: AgentQueues = queues,
+  ) {
+    const control = {
+      attachAgent: () => Promise.reject(new Error('attached already')),
+      detachAgent: async () => {
+        tellAgent(card, mad.AGENT_DETACH, queues.sendQueue)
+      },
+    }
+    super(memory, control, over)
+    this.queues = queues
+  }
+}
+
 /** The AGENT call with the number that the probe has left. */
-export function tellAgent(card: Card, action: number): Uint8Array {
+export function tellAgent(card: Card, action: number, sendQueue: number): Uint8Array {
   return card.must(mad.METHOD_SET, mad.ATTRIBUTE_AGENT, (body) => {
     body[mad.AGENT_ACTION] = action
     body.set(card.host!.load(HOST_PROBE_AT, 8).bytes!, mad.AGENT_NUMBER_HIGH)
+    putU32(body, mad.AGENT_QUEUE, sendQueue)
   })
+}
+
+const hosts = new WeakMap<Card, QueueHost>()
+
+/** The queues of the card's host; they are laid out when somebody asks for them. */
+export function queueHostOf(card: Card): QueueHost {
+  let host = hosts.get(card)
+  if (host === undefined) {
+    host = new PushedHost(card)
+    host.init()
+    hosts.set(card, host)
+  }
+  return host
+}
+
+/** A host whose memory has everything that the card has written when the card has run. */
+class PushedHost extends QueueHost {
+  override run(): void {
+    super.run()
+    this.ram.link.arrive()
+  }
 }
 
 /** The host's memory as the agent wants it. */
@@ -92,11 +140,15 @@ export function hostSideOf(card: Card): AgentMemory {
   const host = card.host!
   return {
     load: (at, length) => host.load(at, length),
-    store: (at, bytes) => host.store(at, bytes),
     clean: (at, length) => host.clean(at, length),
     fence: () => host.fence(),
-    ring: (number) => card.machine.ringFlushed(number),
   }
+}
+
+/** A card whose host has both memories, behind one link. */
+export function cardOf(part: Nvdimm | number, host: HostMemory, watch?: Watch): Card {
+  const ram = host.platform.ddio ? new HostRam(RAM_BYTES, host.link) : null
+  return new Card(part, {}, watch, host, ram)
 }
 
 /** Lets card and agent work until neither has anything to do. */
@@ -114,7 +166,7 @@ export interface Placed {
   readonly region: TestRegion
   readonly qp: TestQueuePair
   /** The flush agent, where the placement needs one. */
-  readonly agent: FlushAgent | null
+  readonly agent: Agent | null
 }
 
 /** Makes a card whose region of that shape lies in the host's memory. */
@@ -124,7 +176,7 @@ export function placed(
   placement: number = platform === DDIO_ON ? PLACEMENT_THROUGH : PLACEMENT_BYPASS,
 ): Placed {
   const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform })
-  const card = new Card(PART_BYTES, {}, undefined, host).format()
+  const card = cardOf(PART_BYTES, host).format()
   believe(card, placement)
   const agent = placement === PLACEMENT_THROUGH ? attachedAgent(card) : null
   const region = card.provision({ slots: 2, ...shape, placement })
@@ -142,7 +194,7 @@ export function cutPower({ card, host }: Pick<Placed, 'card' | 'host'>, choice: 
 /** A card that is started on what a cut has left. */
 export function restarted(from: Pick<Placed, 'card' | 'host'>, watch?: Watch): Card {
   const { part, platform } = from.host
-  return new Card(from.card.nvdimm, {}, watch, new HostMemory({ part, platform }))
+  return cardOf(from.card.nvdimm, new HostMemory({ part, platform }), watch)
 }
 
 /** What was found at one command. */

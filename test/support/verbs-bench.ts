@@ -3,11 +3,11 @@
  */
 
 import { Link, type LinkFaults, VirtualClock } from '../../boards/emulator/index.ts'
+import { QueuePairPort } from '../../host-driver/chain.ts'
 import { linkWire } from '../../host-driver/local.ts'
 import { QueuePair, type QueuePairOptions } from '../../host-driver/queue-pair.ts'
 import { RemoteMemory } from '../../host-driver/remote-memory.ts'
 import { Session } from '../../host-driver/session.ts'
-import { QueuePairPort } from '../../host-driver/verbs.ts'
 import type { Endpoint, Wire } from '../../host-driver/wire.ts'
 import { RdmaTarget } from './rdma-target.ts'
 

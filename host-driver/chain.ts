@@ -1,5 +1,5 @@
 /**
- * Verbs: one-sided and two-sided requests as promises, and chains of them.
+ * Requests as promises, and chains of them.
  *
  * What always holds:
  * - A chain goes out whole, on one queue pair, its requests one behind the other: the peer executes
@@ -13,7 +13,8 @@
 
 import { FLUSH, READ, WC_OPCODES } from '../firmware/transport/requester.ts'
 import { EffectUnknown, faultOfStatus, RefusedError, TransportError } from './errors.ts'
-import { isRefusal, type Job, type JobEnd, type QueuePair } from './queue-pair.ts'
+import { isRefusal, type Job, type JobEnd } from './queue-pair.ts'
+import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
 
 /** How a request ended that succeeded. */
@@ -32,7 +33,7 @@ export interface Completion {
 /** One request that waits to be made. */
 export interface Verb {
   /** Makes the job: only now are the key and the address known for sure. */
-  start(queuePair: QueuePair): Job
+  start(queuePair: JobQueue): Job
   reject(error: Error): void
 }
 
@@ -40,7 +41,7 @@ export interface Verb {
 export interface Chain {
   readonly verbs: readonly Verb[]
   /** Called right before the chain goes out; what it throws ends the chain unsent. */
-  check(queuePair: QueuePair): void
+  check(queuePair: JobQueue): void
 }
 
 /** What takes chains: a connection that is made anew when it breaks, or one queue pair. */
@@ -49,7 +50,7 @@ export interface ChainPort {
 }
 
 /** Posts a chain that there is room for. */
-export function postChain(queuePair: QueuePair, chain: Chain): void {
+export function postChain(queuePair: JobQueue, chain: Chain): void {
   try {
     chain.check(queuePair)
   } catch (error) {
@@ -85,7 +86,7 @@ export function pending<T>(
     reject = no
   })
   result.catch(() => {})
-  const start = ({ granted }: QueuePair): Job => {
+  const start = ({ granted }: JobQueue): Job => {
     const job = make((end) => {
       if (end.status === 'SUCCESS') resolve(bring(completionOf(job, end, granted.incarnation), end))
       else reject(errorOf(what, job, end))
@@ -131,10 +132,10 @@ export function resultOf(end: JobEnd): bigint {
 
 /** One queue pair as a port: for a target that is no DPU of ours, and is not connected to again. */
 export class QueuePairPort implements ChainPort {
-  private readonly queuePair: QueuePair
+  private readonly queuePair: JobQueue
   private readonly waiting: Chain[] = []
 
-  constructor(queuePair: QueuePair) {
+  constructor(queuePair: JobQueue) {
     this.queuePair = queuePair
     queuePair.onIdle = () => this.pump()
     queuePair.onBroken = () => this.pump()

@@ -1,0 +1,146 @@
+// hot path
+/**
+ * Judges the copy of a work-queue element, once (fault H2): what is executed is what was judged.
+ *
+ * What always holds: only the copy in packet memory is read, never the host's memory again; no
+ * number of it is used before it was held against its limit; every range of the host's memory that
+ * the element names is covered by a memory region of its key and its queue's domain (P3-28).
+ */
+
+import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, PASS } from '../fault.ts'
+import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
+import { kindOf, typeOf } from './context.ts'
+import * as wqe from './element.ts'
+import type { Element, HostQueues } from './host.ts'
+import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL } from './queue-info.ts'
+import { keyFault } from './ranges.ts'
+
+/** Opcodes of a send queue, by the type of the queue: a bit for each. */
+const REQUESTS = 2 ** (wqe.WQE_PERSIST_QUERY + 1) - 2
+const SENDS = 2 ** wqe.WQE_SEND + 2 ** wqe.WQE_SEND_IMM + 2 ** wqe.WQE_SEND_INV
+
+/** Whose bytes are here, or come here: up to READ. A NOP may have some, which nobody looks at. */
+function hasBytes(opcode: number): boolean {
+  return opcode <= wqe.WQE_READ || opcode >= wqe.WQE_NOP
+}
+
+function mayInline(opcode: number): boolean {
+  return opcode < wqe.WQE_READ || opcode === wqe.WQE_NOP
+}
+
+/**
+ * Reads the element at `at`, whose first unit has number `unit`, into `host.element`. The host has
+ * stored `stored` units from there on; all units that the element says it has were fetched, unless
+ * they are more than that, or than any element has.
+ */
+export function checkElement(
+  host: HostQueues,
+  place: number,
+  at: number,
+  unit: number,
+  stored: number,
+): Fault {
+  const { words, bytes, element } = host
+  const w = at >> 2
+  const stamp = (unit + 1) | 0
+  if (words[w] !== stamp || words[w + (wqe.WQE_STAMP_AGAIN >> 2)] !== stamp) return ELEMENT_FORM
+  element.queue = host.contexts.queueOf[place]!
+  element.place = place
+  element.at = at
+  element.unit = unit
+  element.opcode = bytes[at + wqe.WQE_OPCODE]!
+  element.units = bytes[at + wqe.WQE_UNITS]!
+  element.flags = words[w + (wqe.WQE_FLAGS >> 2)]! >>> 16
+  element.length = words[w + (wqe.WQE_LENGTH >> 2)]! >>> 0
+  element.entries = bytes[at + wqe.WQE_ENTRIES]!
+  element.furtherCopies = bytes[at + wqe.WQE_FURTHER_COPIES]!
+  if (element.units < 1 || element.units > WQE_UNITS_MAX) return ELEMENT_FORM
+  // It would reach beyond the write pointer: it was never stored as a whole (X-4).
+  if (element.units > stored) return ELEMENT_FORM
+  if (!isServed(host, place, element.opcode)) return ELEMENT_FORM
+  const fault = shapeFault(element)
+  if (fault !== PASS) return fault
+  readFields(host, element, w)
+  return rangeFault(host, place, element)
+}
+
+/** Units of the element at `at`, as it says; 0 or too many of one that is malformed. */
+export function unitsAt(host: HostQueues, at: number): number {
+  return host.bytes[at + wqe.WQE_UNITS]!
+}
+
+function isServed(host: HostQueues, place: number, opcode: number): boolean {
+  if (kindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
+  if (opcode === wqe.WQE_NOP) return true
+  if (opcode > wqe.WQE_PERSIST_QUERY) return false
+  const type = typeOf(host, place)
+  let served = REQUESTS
+  if (type === TYPE_GSI) served = 2 ** wqe.WQE_SEND
+  else if (type === TYPE_AGENT) served = SENDS
+  else if (type === TYPE_LOCAL) served = REQUESTS - SENDS
+  return (served & (1 << opcode)) !== 0
+}
+
+/** Flags, entries and what stands behind the first unit: do they fit together, and the units? */
+function shapeFault(element: Element): Fault {
+  const { flags, opcode, entries, length } = element
+  if (flags > wqe.FLAGS_ALL) return ELEMENT_FORM
+  const inline = (flags & wqe.INLINE) !== 0
+  if (inline && (entries > 0 || !mayInline(opcode))) return ELEMENT_FORM
+  if (entries > SGES_MAX || (entries > 0 && !hasBytes(opcode))) return ELEMENT_FORM
+  if (entries > 0 && opcode === wqe.WQE_RECEIVE) return ELEMENT_FORM
+  if (inline && length > INLINE_BYTES_MAX) return ELEMENT_LENGTH
+  const record = opcode === wqe.WQE_WRITE_PERSIST
+  if (!record && (flags & (wqe.CARRIED | wqe.ADDRESSED)) !== 0) return ELEMENT_FORM
+  const copies = (flags & wqe.ADDRESSED) === 0 ? 0 : element.furtherCopies
+  const first = inline ? (length + 15) & -16 : entries * wqe.SGE_BYTES
+  const behind = first + copies * wqe.COPY_BYTES
+  element.behindAt = inline || entries > 0 ? element.at + UNIT_BYTES : 0
+  element.copiesAt = copies > 0 ? element.at + UNIT_BYTES + first : 0
+  if (element.units !== 1 + Math.ceil(behind / UNIT_BYTES)) return ELEMENT_LENGTH
+  return PASS
+}
+
+function readFields(host: HostQueues, element: Element, w: number): void {
+  const { words, bytes } = host
+  const { at } = element
+  element.rkey = words[w + (wqe.WQE_RKEY >> 2)]! >>> 0
+  element.addressLow = words[w + (wqe.WQE_ADDRESS >> 2)]! >>> 0
+  element.addressHigh = words[w + (wqe.WQE_ADDRESS >> 2) + 1]! >>> 0
+  element.operationLow = words[w + (wqe.WQE_OPERATION >> 2)]! >>> 0
+  element.operationHigh = words[w + (wqe.WQE_OPERATION >> 2) + 1]! >>> 0
+  element.compareLow = words[w + (wqe.WQE_COMPARE >> 2)]! >>> 0
+  element.compareHigh = words[w + (wqe.WQE_COMPARE >> 2) + 1]! >>> 0
+  element.placement = bytes[at + wqe.WQE_PLACEMENT]!
+  element.selectivity = bytes[at + wqe.WQE_SELECTIVITY]!
+  element.local = addressIn(words, w + (wqe.WQE_LOCAL >> 2))
+  element.lkey = words[w + (wqe.WQE_LKEY >> 2)]! >>> 0
+  element.immediate = words[w + (wqe.WQE_IMMEDIATE >> 2)]! >>> 0
+  element.wait = bytes[at + wqe.WQE_WAIT]!
+}
+
+/** A 64-bit address; one beyond 2^53 is not exact, and beyond every memory. */
+function addressIn(words: Int32Array, word: number): number {
+  return (words[word]! >>> 0) + (words[word + 1]! >>> 0) * 2 ** 32
+}
+
+/** Is every range that the element names covered by a memory region, and is their sum right? */
+function rangeFault(host: HostQueues, place: number, element: Element): Fault {
+  const { flags, length, entries } = element
+  if ((flags & wqe.INLINE) !== 0 || !hasBytes(element.opcode)) return PASS
+  if (entries === 0) {
+    if (length === 0) return PASS
+    return keyFault(host, place, element.lkey, element.local, length)
+  }
+  let sum = 0
+  for (let i = 0; i < entries; i++) {
+    const w = (element.behindAt + i * wqe.SGE_BYTES) >> 2
+    const part = host.words[w + (wqe.SGE_LENGTH >> 2)]! >>> 0
+    const key = host.words[w + (wqe.SGE_LKEY >> 2)]! >>> 0
+    sum += part
+    if (part === 0) continue
+    const fault = keyFault(host, place, key, addressIn(host.words, w), part)
+    if (fault !== PASS) return fault
+  }
+  return sum === length ? PASS : ELEMENT_LENGTH
+}

@@ -1,0 +1,50 @@
+/**
+ * One control call on its way through its handler.
+ *
+ * What always holds: body and answer lie in packet memory and do not overlap; the answer begins as
+ * a copy of the request, so what a handler does not write is what was asked.
+ */
+
+import type { Fault } from '../fault.ts'
+import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../limits.ts'
+import type { State } from '../state.ts'
+import { putU32, u32 } from '../wire/bytes.ts'
+import type { Packet } from '../wire/packet.ts'
+
+/** One request: where its fields lie, and where those of the answer go. */
+export interface Call {
+  readonly state: State
+  readonly bytes: Uint8Array
+  /** Position of the request's body. */
+  readonly at: number
+  /** Position of the answer's body. */
+  readonly to: number
+  readonly modifier: number
+  /** Who asks; null: our own host, through its queue. */
+  readonly packet: Packet | null
+}
+
+export type Handler = (call: Call) => Fault
+
+export function put64(bytes: Uint8Array, at: number, value: number): void {
+  putU32(bytes, at, Math.floor(value / 2 ** 32))
+  putU32(bytes, at + 4, value % 2 ** 32)
+}
+
+/** A 64-bit field that must be exact: what is not is beyond every limit that it is held against. */
+export function get64(bytes: Uint8Array, at: number): number {
+  return u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
+}
+
+export function isPowerOfTwo(value: number): boolean {
+  return value > 0 && (value & (value - 1)) === 0
+}
+
+export function isMtu(mtu: number): boolean {
+  return isPowerOfTwo(mtu) && mtu >= PATH_MTU_BYTES_MIN && mtu <= PATH_MTU_BYTES_MAX
+}
+
+/** Whether a queue pair of a peer may have that number: 0 and 1 are of management. */
+export function isPeer(number: number): boolean {
+  return number >= 2 && number < 2 ** 24
+}

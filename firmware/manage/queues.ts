@@ -1,0 +1,150 @@
+/**
+ * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6c; source 3).
+ *
+ * What always holds: what the card has done for its host anybody may see, and an operator may say
+ * how contexts are evicted; all else only the host itself may ask, through its own queue.
+ */
+
+import {
+  DMA,
+  DOORBELL,
+  type Fault,
+  MEMORY_KEY,
+  PASS,
+  QUEUE_UNKNOWN,
+  REGIONS_OF_HOST_FULL,
+  REQUEST,
+} from '../fault.ts'
+import { CAPACITY_MIN, POLICIES, setPolicy } from '../host/context-cache.ts'
+import { takeMessage } from '../host/doorbell.ts'
+import { QUEUE_COUNTERS } from '../host/host.ts'
+import { deregisterMemory, registerMemory } from '../host/memory-regions.ts'
+import * as info from '../host/queue-info.ts'
+import { isOpen } from '../host/ranges.ts'
+import { CONTEXTS } from '../limits.ts'
+import * as seen from '../serve/queue-look.ts'
+import { count, random32 } from '../state.ts'
+import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
+import * as mad from '../wire/management.ts'
+import { type Call, get64, type Handler, put64 } from './call.ts'
+import { createCq, createQp, destroy, modifyQp } from './queue-pairs.ts'
+import { lockQueue, releaseQueue, writeQueue } from './zone2.ts'
+
+export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
+  [mad.ATTRIBUTE_QUEUES]: [mad.METHOD_GET, counters],
+  [mad.ATTRIBUTE_QUEUE]: [mad.METHOD_GET, zones],
+  [mad.ATTRIBUTE_CACHE]: [mad.METHOD_SET, cache],
+  [mad.ATTRIBUTE_CREATE_CQ]: [mad.METHOD_SET, createCq],
+  [mad.ATTRIBUTE_CREATE_QP]: [mad.METHOD_SET, createQp],
+  [mad.ATTRIBUTE_MODIFY_QP]: [mad.METHOD_SET, modifyQp],
+  [mad.ATTRIBUTE_DESTROY]: [mad.METHOD_SET, destroy],
+  [mad.ATTRIBUTE_REGISTER]: [mad.METHOD_SET, register],
+  [mad.ATTRIBUTE_DEREGISTER]: [mad.METHOD_SET, deregister],
+  [mad.ATTRIBUTE_QUEUE_WRITE]: [mad.METHOD_SET, writeQueue],
+  [mad.ATTRIBUTE_QUEUE_LOCK]: [mad.METHOD_SET, lockQueue],
+  [mad.ATTRIBUTE_QUEUE_RELEASE]: [mad.METHOD_SET, releaseQueue],
+  [mad.ATTRIBUTE_RING]: [mad.METHOD_SET, ring],
+}
+
+/** Attributes that whoever asks is answered. */
+export const FOR_ANYBODY: readonly number[] = [
+  mad.ATTRIBUTE_QUEUES,
+  mad.ATTRIBUTE_QUEUE,
+  mad.ATTRIBUTE_CACHE,
+]
+
+/** Those that only our own host may ask; each of them is executed once. */
+export const FOR_THE_HOST: readonly number[] = [
+  mad.ATTRIBUTE_CREATE_CQ,
+  mad.ATTRIBUTE_CREATE_QP,
+  mad.ATTRIBUTE_MODIFY_QP,
+  mad.ATTRIBUTE_DESTROY,
+  mad.ATTRIBUTE_REGISTER,
+  mad.ATTRIBUTE_DEREGISTER,
+  mad.ATTRIBUTE_QUEUE_WRITE,
+  mad.ATTRIBUTE_QUEUE_LOCK,
+  mad.ATTRIBUTE_QUEUE_RELEASE,
+  mad.ATTRIBUTE_RING,
+]
+
+function counters(call: Call): Fault {
+  const { bytes, to, modifier } = call
+  const { host } = call.state
+  const { contexts } = host
+  const total = QUEUE_COUNTERS.length
+  const here = Math.max(0, Math.min(mad.QUEUES_COUNTERS_PER_MAD, total - modifier))
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  putU32(bytes, to + mad.QUEUES_EPOCH, host.epoch)
+  putU32(bytes, to + mad.QUEUES_COUNT, host.queues)
+  putU32(bytes, to + mad.QUEUES_USED, host.epoch === 0 ? 0 : host.numbers.count)
+  putU32(bytes, to + mad.QUEUES_CACHED, contexts.used)
+  putU32(bytes, to + mad.QUEUES_CAPACITY, contexts.capacity)
+  bytes[to + mad.QUEUES_POLICY] = contexts.policy
+  bytes[to + mad.QUEUES_ORDER] = host.pointerOrder
+  putU16(bytes, to + mad.QUEUES_N, contexts.n)
+  putU32(bytes, to + mad.QUEUES_AGE, contexts.ageUs)
+  putU32(bytes, to + mad.QUEUES_COUNTERS_TOTAL, total)
+  putU32(bytes, to + mad.QUEUES_COUNTERS_HERE, here)
+  for (let i = 0; i < here; i++) {
+    put64(bytes, to + mad.QUEUES_COUNTERS + i * mad.COUNTER_BYTES, host.counters[modifier + i]!)
+  }
+  return PASS
+}
+
+/** The zones of a queue as the card has them; of one that it has not, as they are in memory. */
+function zones(call: Call): Fault {
+  const { state, bytes, to, modifier } = call
+  if (modifier >= state.host.queues) return QUEUE_UNKNOWN
+  const cached = seen.cachedAt(state, modifier)
+  const at = cached < 0 ? seen.look(state, modifier, seen.FIRST) : cached
+  if (at < 0) return DMA
+  bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
+  bytes.copyWithin(to, at, at + info.CONTEXT_FRESH)
+  bytes[to + mad.QUEUE_CACHED] = cached < 0 ? 0 : 1
+  return PASS
+}
+
+function cache(call: Call): Fault {
+  const { state, bytes, at } = call
+  const { contexts } = state.host
+  const policy = bytes[at + mad.CACHE_POLICY]!
+  const n = u16(bytes, at + mad.CACHE_N)
+  const ageUs = u32(bytes, at + mad.CACHE_AGE)
+  const capacity = u32(bytes, at + mad.CACHE_CAPACITY)
+  if (policy >= POLICIES.length || n < 1 || n > CONTEXTS) return REQUEST
+  if (capacity !== 0 && (capacity < CAPACITY_MIN || capacity > CONTEXTS)) return REQUEST
+  setPolicy(contexts, policy, n, ageUs, capacity === 0 ? contexts.capacity : capacity)
+  return PASS
+}
+
+function register(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const { host } = state
+  const from = get64(bytes, at + mad.REGISTER_ADDRESS)
+  const length = get64(bytes, at + mad.REGISTER_LENGTH)
+  const domain = u16(bytes, at + mad.REGISTER_DOMAIN)
+  if (length < 1 || !isOpen(host, from, length)) return REQUEST
+  const key = registerMemory(host.regions, from, length, domain, random32(state))
+  if (key === 0) return REGIONS_OF_HOST_FULL
+  putU32(bytes, to + mad.REGISTER_LKEY, key)
+  return PASS
+}
+
+function deregister(call: Call): Fault {
+  const { state, bytes, at } = call
+  const key = u32(bytes, at + mad.DEREGISTER_LKEY)
+  return deregisterMemory(state.host.regions, key) ? PASS : MEMORY_KEY
+}
+
+/** Doorbells by message. One of no queue is counted, and the others are rung all the same. */
+function ring(call: Call): Fault {
+  const { state, bytes, at } = call
+  const { host } = state
+  const many = u32(bytes, at + mad.RING_COUNT)
+  if (many < 1 || many > mad.RING_MAX) return REQUEST
+  for (let i = 0; i < many; i++) {
+    const one = at + mad.RING_FIRST + 8 * i
+    if (!takeMessage(host, u32(bytes, one), u32(bytes, one + 4))) count(state, DOORBELL)
+  }
+  return PASS
+}

@@ -1,0 +1,307 @@
+/**
+ * The card's side of the flush agent's queue pair (TYPE_AGENT): who may be asked, what was asked,
+ * what is finished (source 2, S1005 to S1017; P2-17 to P2-25).
+ *
+ *   its RECEIVE ──▶ taken for the data, cleared ──▶ completion: WRITE_BACK, where, PSN, operation
+ *   its SEND    ──▶ the number that it carries is finished ──▶ PERSIST_ACKs ──▶ its completion
+ *
+ * What always holds:
+ * - A request is written behind the data that it speaks of, over the same link: who sees the
+ *   completion sees the data (PCIe ordering). Without a RECEIVE nothing is asked (P2-25).
+ * - `finished` moves forward only, and never past what was asked. A SEND that goes back is counted
+ *   and passed over; one that says too much ends the agent (fault H1) and its queue, and is never
+ *   believed later. A SEND of another queue earns nothing.
+ * - A new agent has finished nothing: whatever was asked before it is asked again. One whose host
+ *   is gone, or has begun anew, is gone with it (H4).
+ * - A SEND completes behind the PERSIST_ACKs that it earned.
+ */
+
+import { copy, resultOf, run, runAll } from '../command-list.ts'
+import { PLACEMENT_UNPROVEN } from '../commit/placement.ts'
+import {
+  BELL,
+  COMPLETION_OVERRUN,
+  DMA,
+  ELEMENT_FORM,
+  type Fault,
+  NO_AGENT,
+  PASS,
+  PLACEMENT_UNKNOWN,
+  PLACEMENT_WRONG,
+  QUEUE_UNKNOWN,
+} from '../fault.ts'
+import { DMA_SPACE, DONE, HOST_SPACE } from '../hal.ts'
+import { blankOut, complete, overrun, reserveCompletion } from '../host/completion.ts'
+import {
+  farPointerOf,
+  kindOf,
+  movePointer,
+  pointerOf,
+  stateOf,
+  typeOf,
+  unitOffset,
+  writeContexts,
+  zone1Word,
+} from '../host/context.ts'
+import { ringQueue } from '../host/doorbell.ts'
+import { WC_SUCCESS, WQE_RECEIVE, WQE_SEND_IMM, WRITE_BACK } from '../host/element.ts'
+import { checkElement } from '../host/element-check.ts'
+import { writeInterrupt } from '../host/events.ts'
+import { HOST_SERVED } from '../host/host.ts'
+import {
+  ahead,
+  KIND_SEND,
+  QUEUE_ERROR,
+  QUEUE_READY,
+  TYPE_AGENT,
+  Z1_COMPLETIONS,
+  Z1_OTHER,
+} from '../host/queue-info.ts'
+import { UNIT_BYTES } from '../limits.ts'
+import { PLACEMENT_THROUGH } from '../memory/region.ts'
+import { FLUSH_ELEMENT_AT } from '../memory-map.ts'
+import { count, type State } from '../state.ts'
+import { describe, finish } from './queue-complete.ts'
+import { contextNow, failHostQueue, NO_QUEUE, refreshNow } from './queue-context.ts'
+import { EXECUTED, WAIT } from './queue-state.ts'
+
+const NONE = -1
+
+export interface FlushAgent {
+  attached: boolean
+  /** It is not to be believed any more, or cannot be reached: to be detached. */
+  broken: boolean
+  /** Its queues, and the epoch of the host that they belong to. */
+  send: number
+  receive: number
+  epoch: number
+  /** Number of the last request made, and of the last one finished. */
+  asked: number
+  finished: number
+  /** Unit of the SEND that waits for what it has finished to be acknowledged, or NONE. */
+  noted: number
+  /** It was: the jobs have been looked after since. */
+  served: boolean
+}
+
+export function createFlushAgent(): FlushAgent {
+  return {
+    attached: false,
+    broken: false,
+    send: NONE,
+    receive: NONE,
+    epoch: 0,
+    asked: 0,
+    finished: 0,
+    noted: NONE,
+    served: false,
+  }
+}
+
+/** What a request asks to be written back, and of which record it speaks. */
+export interface FlushRequest {
+  /** Address in HOST_SPACE, and bytes. */
+  address: number
+  length: number
+  psn: number
+  queuePair: number
+  operationHigh: number
+  operationLow: number
+}
+
+/** Is number `a` the same as `b` or later? Numbers are 32 bits and wrap. */
+function reached(a: number, b: number): boolean {
+  return ((a - b) | 0) >= 0
+}
+
+/** Whoever speaks for the agent shows the number of the last probe: only who sees it knows it. */
+export function proveAgent(state: State, numberHigh: number, numberLow: number): Fault {
+  const { placement } = state
+  if (placement.proven === PLACEMENT_UNPROVEN) return PLACEMENT_UNKNOWN
+  if (numberHigh !== placement.numberHigh || numberLow !== placement.numberLow) {
+    return PLACEMENT_UNKNOWN
+  }
+  return placement.proven === PLACEMENT_THROUGH ? PASS : PLACEMENT_WRONG
+}
+
+/** The agent is there, with that send queue. */
+export function attachAgent(state: State, send: number): Fault {
+  const { host } = state
+  if (host.phase !== HOST_SERVED) return QUEUE_UNKNOWN
+  const place = contextNow(state, send)
+  if (place < 0) return QUEUE_UNKNOWN
+  if (kindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT) return QUEUE_UNKNOWN
+  if (stateOf(host, place) !== QUEUE_READY) return QUEUE_UNKNOWN
+  const { agent } = state.through
+  agent.attached = true
+  agent.broken = false
+  agent.send = send
+  agent.receive = zone1Word(host, place, Z1_OTHER)
+  agent.epoch = host.epoch
+  agent.finished = agent.asked
+  agent.noted = NONE
+  return PASS
+}
+
+/** PASS while an agent is attached, as far as is known. */
+export function agentFault(state: State): Fault {
+  return state.through.agent.attached ? PASS : NO_AGENT
+}
+
+/** Is the agent still to be believed, and its host there? */
+export function isAgentWell(state: State): boolean {
+  const { agent } = state.through
+  const { host } = state
+  if (!agent.attached) return true
+  return !agent.broken && host.phase === HOST_SERVED && host.epoch === agent.epoch
+}
+
+/** Is there a RECEIVE for one more request? If not, zone 3 is read again. */
+export function hasReceive(state: State): boolean {
+  const { agent } = state.through
+  if (!agent.attached || agent.broken) return false
+  const place = receivePlace(state)
+  if (place < 0) return false
+  const { host } = state
+  if (pointerOf(host, place) !== farPointerOf(host, place)) return true
+  if (refreshNow(state, place)) return pointerOf(host, place) !== farPointerOf(host, place)
+  agent.broken = true
+  return false
+}
+
+/** Where the context of its receive queue is, or NONE; a queue that is over ends the agent. */
+function receivePlace(state: State): number {
+  const { agent } = state.through
+  const { host } = state
+  const place = contextNow(state, agent.receive)
+  if (place === NO_QUEUE) agent.broken = true
+  if (place < 0) return NONE
+  const stands = stateOf(host, place)
+  if (stands === QUEUE_ERROR || typeOf(host, place) !== TYPE_AGENT) agent.broken = true
+  return stands === QUEUE_READY ? place : NONE
+}
+
+/**
+ * Takes a RECEIVE for the request, and appends its completion; there is one. False if it could not
+ * be: then the agent is gone.
+ */
+export function askFlush(state: State, request: FlushRequest): boolean {
+  const { agent } = state.through
+  const { host, list } = state
+  const place = receivePlace(state)
+  if (place < 0) return false
+  host.contexts.pins[place]! += 1
+  const cq = contextNow(state, zone1Word(host, place, Z1_COMPLETIONS))
+  host.contexts.pins[place]! -= 1
+  if (cq < 0) return false
+  const fault = takeReceive(state, place, cq)
+  if (fault !== PASS) {
+    failHostQueue(state, agent.receive, fault)
+    agent.broken = true
+    return false
+  }
+  agent.asked = (agent.asked + 1) >>> 0
+  tellRequest(state, place, request)
+  complete(host, list, cq)
+  movePointer(host, place, host.completion.pointer)
+  return true
+}
+
+/** Fetches the RECEIVE that is next, once, and judges the copy; promises room for its completion. */
+function takeReceive(state: State, place: number, cq: number): Fault {
+  const { host, list } = state
+  const unit = pointerOf(host, place)
+  const stored = ahead(farPointerOf(host, place), unit)
+  if (list.count > 0) run(list)
+  const from = DMA_SPACE + unitOffset(host, place, unit)
+  const read = copy(list, from, FLUSH_ELEMENT_AT, UNIT_BYTES)
+  runAll(list)
+  if (resultOf(list, read) !== DONE) return DMA
+  const fault = checkElement(host, place, FLUSH_ELEMENT_AT, unit, stored)
+  if (fault !== PASS) return fault
+  if (stateOf(host, cq) === QUEUE_ERROR) return COMPLETION_OVERRUN
+  if (reserveCompletion(host, cq)) return PASS
+  if (!refreshNow(state, cq)) return COMPLETION_OVERRUN
+  if (reserveCompletion(host, cq)) return PASS
+  overrun(host, list, cq)
+  return COMPLETION_OVERRUN
+}
+
+/** The element is made from the data, and is at once its completion (P2-18, P2-19). */
+function tellRequest(state: State, place: number, request: FlushRequest): void {
+  const { host } = state
+  const { completion } = host
+  const { agent } = state.through
+  const offset = request.address - HOST_SPACE
+  const unit = pointerOf(host, place)
+  blankOut(completion)
+  completion.queue = agent.receive
+  completion.unit = unit
+  completion.status = WC_SUCCESS
+  completion.opcode = WQE_RECEIVE
+  completion.flags = WRITE_BACK
+  completion.length = request.length
+  completion.immediate = agent.asked
+  completion.operationHigh = request.operationHigh
+  completion.operationLow = request.operationLow
+  completion.psn = request.psn
+  completion.addressHigh = Math.floor(offset / 2 ** 32)
+  completion.addressLow = (offset % 2 ** 32) | 0
+  completion.source = request.queuePair
+  completion.pointer = (unit + 1) >>> 0
+}
+
+/**
+ * Executes a SEND of an agent: every request up to the number that it carries is finished. EXECUTED
+ * behind the PERSIST_ACKs that it earned; WAIT until then; or the fault that ends its queue.
+ */
+export function executeAgentSend(state: State): number {
+  const { agent } = state.through
+  const { queue, unit, opcode, length, immediate: number } = state.host.element
+  if (opcode !== WQE_SEND_IMM || length !== 0) return ELEMENT_FORM
+  if (!agent.attached || queue !== agent.send) return NO_AGENT
+  if (agent.noted === unit) {
+    if (!agent.served) return WAIT
+    agent.noted = NONE
+    return endSend(state)
+  }
+  if (number === agent.finished) return endSend(state)
+  if (reached(number, agent.finished) && reached(agent.asked, number)) {
+    agent.finished = number
+    agent.noted = unit
+    agent.served = false
+    return WAIT
+  }
+  if (!reached(agent.asked, number)) {
+    agent.broken = true
+    return BELL
+  }
+  count(state, BELL)
+  return endSend(state)
+}
+
+function endSend(state: State): number {
+  describe(state, WC_SUCCESS)
+  finish(state)
+  return EXECUTED
+}
+
+/** What was finished has been acknowledged: the SEND that said so may complete. */
+export function releaseSend(state: State): void {
+  const { agent } = state.through
+  if (agent.noted === NONE || agent.served) return
+  agent.served = true
+  ringQueue(state.host, agent.send)
+}
+
+/** Tells the host what was asked: zone 1 of its queues, and that there are events. */
+export function tellHost(state: State): void {
+  const { host, list } = state
+  if (host.phase !== HOST_SERVED) return
+  writeContexts(host, list)
+  writeInterrupt(host, list)
+}
+
+export function isFinished(agent: FlushAgent, number: number): boolean {
+  return agent.attached && reached(agent.finished, number)
+}

@@ -1,0 +1,390 @@
+// hot path
+/**
+ * Elements of a connected queue: requests over the wire, by the requester that the firmware's own
+ * requests go through (initiator.ts).
+ *
+ * What always holds:
+ * - The bytes of an element are in a buffer before its request is posted, and stay there until it
+ *   has ended: a repetition sends the same bytes, whatever the host has done to its own (H2).
+ * - An element under way has one `Posting`, which ends once, with its request, also when the
+ *   connection is over: then the first says why, and the others that they were flushed.
+ * - Completions of a send queue come in the order of its elements, whatever the order of the answers.
+ * - What a READ brings is stored into the host's memory as it comes, each byte in front of the
+ *   completion that speaks of it; posted writes keep that order.
+ * - Of a record in two steps (TWO_STEPS; source 2, flow 2) the completion of the send says that the
+ *   peer has it, and never that it is durable (P2-21); that one is of a receive (P2-24), and waits
+ *   for one where there is none (P2-25).
+ */
+
+import { copy } from '../command-list.ts'
+import { CONNECTION_LOST, ELEMENT_LENGTH, type Fault, PASS, PERSIST_HEADER } from '../fault.ts'
+import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
+import { zone1Word } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import type { Completion, Element } from '../host/host.ts'
+import { Z1_QUEUE_PAIR } from '../host/queue-info.ts'
+import { COPIES_MAX, QUEUE_PAIRS } from '../limits.ts'
+import type { State } from '../state.ts'
+import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
+import { STATE_OPEN } from '../transport/queue-pair.ts'
+import {
+  ATOMIC_WRITE,
+  COMPARE_SWAP,
+  FETCH_ADD,
+  FLUSH,
+  hasRoom,
+  PERSIST_QUERY,
+  READ,
+  type Request,
+  type RequestKind,
+  type WcStatus,
+  WRITE_PERSIST,
+} from '../transport/requester.ts'
+import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
+import { readReth } from '../wire/reth.ts'
+import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import { openInitiator } from './open-initiator.ts'
+import {
+  bufferAt,
+  findPieces,
+  freeBuffer,
+  gatherBytes,
+  takeBuffer,
+  writePieces,
+} from './queue-buffers.ts'
+import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
+
+const WORD_BYTES = 8
+
+/** Numbers of `ibv_wc_status` by what the requester calls them. */
+const STATUS: Readonly<Record<WcStatus, number>> = {
+  SUCCESS: el.WC_SUCCESS,
+  WR_FLUSH_ERR: el.WC_WR_FLUSH_ERR,
+  REM_INV_REQ_ERR: el.WC_REM_INV_REQ_ERR,
+  REM_ACCESS_ERR: el.WC_REM_ACCESS_ERR,
+  REM_OP_ERR: el.WC_REM_OP_ERR,
+  RETRY_EXC_ERR: el.WC_RETRY_EXC_ERR,
+  RNR_RETRY_EXC_ERR: el.WC_RNR_RETRY_EXC_ERR,
+  RESP_TIMEOUT_ERR: el.WC_RESP_TIMEOUT_ERR,
+  GENERAL_ERR: el.WC_GENERAL_ERR,
+}
+
+/** Executes `host.element`. */
+export function executeConnected(state: State): number {
+  const { host, hostWork } = state
+  const { element } = host
+  const number = zone1Word(host, element.place, Z1_QUEUE_PAIR)
+  const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
+  const { qp } = pair
+  if (qp === null || qp.number !== number || !pair.ready) return CONNECTION_LOST
+  const fault = formFault(element)
+  if (fault !== PASS) return fault
+  if (!isOpen(state, pair)) {
+    // It ends behind what was under way.
+    hostWork.look = true
+    return WAIT
+  }
+  const initiator = openInitiator(state, qp, pair)
+  if (initiator === null || hostWork.freePostingCount === 0) return WAIT
+  // What a fenced request sends may be what a READ before it brings: it is not fetched before.
+  const fenced = (element.flags & el.FENCE) !== 0 && pair.under > 0
+  if (fenced || !hasRoom(initiator.requester)) {
+    // The end of one that is under way makes room.
+    pair.sendWaits = true
+    return WAIT
+  }
+  const gathered = gather(state)
+  if (gathered !== PASS) return gathered
+  const work = isOpen(state, pair) ? takeWork(initiator) : null
+  if (work === null) {
+    freeBuffer(state, hostWork.buffer)
+    return WAIT
+  }
+  post(state, pair, initiator, work)
+  return EXECUTED
+}
+
+/** Is the queue pair still the one on the wire, and working? */
+export function isOpen(state: State, pair: HostPair): boolean {
+  const { qp } = pair
+  return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
+}
+
+/** What cannot be said on the wire. */
+function formFault(element: Element): Fault {
+  const { opcode, length, flags, wait, furtherCopies } = element
+  if (length > MESSAGE_BYTES_MAX) return ELEMENT_LENGTH
+  if (opcode !== WRITE_PERSIST) return PASS
+  if (wait < 1 || wait > COPIES_MAX || furtherCopies >= COPIES_MAX) return PERSIST_HEADER
+  const copies = (flags & el.CARRIED) === 0 ? 1 : furtherCopies + 1
+  return length % copies === 0 ? PASS : ELEMENT_LENGTH
+}
+
+/** Brings what the request sends into a buffer: `hostWork.buffer`, or -1 if it sends nothing. */
+function gather(state: State): number {
+  const { hostWork, list } = state
+  const { element } = state.host
+  const { opcode } = element
+  hostWork.buffer = -1
+  if (opcode >= READ && opcode !== ATOMIC_WRITE) return PASS
+  const length = opcode === ATOMIC_WRITE ? WORD_BYTES : element.length
+  if (length === 0) return PASS
+  const inline = (element.flags & el.INLINE) !== 0
+  if (opcode !== ATOMIC_WRITE && !inline) return gatherBytes(state)
+  const buffer = takeBuffer(state, length)
+  if (buffer < 0) return WAIT
+  const from = inline ? element.behindAt : element.at + el.WQE_OPERATION
+  // The copy of the element is not fetched over before the list has run.
+  copy(list, from, bufferAt(buffer), length)
+  hostWork.buffer = buffer
+  return PASS
+}
+
+function post(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
+  const { hostWork } = state
+  const { element } = state.host
+  hostWork.freePostingCount -= 1
+  const item = hostWork.freePostings[hostWork.freePostingCount]!
+  const posting = hostWork.postings[item]!
+  describePosting(state, pair, posting)
+  const { opcode } = element
+  work.from = hostWork.buffer < 0 ? 0 : bufferAt(hostWork.buffer)
+  work.length = opcode === ATOMIC_WRITE ? WORD_BYTES : opcode >= READ ? 0 : element.length
+  work.immediate = element.immediate
+  work.solicited = (element.flags & el.SOLICITED) !== 0
+  work.extensionCount = 0
+  aim(work, element)
+  if (opcode === READ) findPieces(state, posting.pieces)
+  if (opcode === WRITE_PERSIST) describeRecord(state, work, element)
+  pair.under += 1
+  expect(hostWork, pair, item)
+  const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
+  request.fenced = (element.flags & el.FENCE) !== 0
+}
+
+function describePosting(state: State, pair: HostPair, posting: Posting): void {
+  const { element } = state.host
+  posting.pair = pair
+  posting.queue = element.queue
+  posting.unit = element.unit
+  posting.pointer = (element.unit + element.units) >>> 0
+  posting.place = state.hostWork.place
+  posting.opcode = element.opcode
+  posting.flags = element.flags
+  posting.length = element.length
+  posting.operationHigh = element.operationHigh
+  posting.operationLow = element.operationLow
+  posting.addressHigh = element.addressHigh
+  posting.addressLow = element.addressLow
+  posting.buffer = state.hostWork.buffer
+  posting.pieces.count = 0
+  posting.received = false
+  posting.receivedTold = false
+  posting.ended = false
+  posting.listed = false
+  posting.next = -1
+}
+
+/** Where the request goes: RETH, AtomicETH and FETH; the operation of a record or a query. */
+function aim(work: Work, element: Element): void {
+  const { reth, atomic, pweth } = work
+  reth.vaHigh = element.addressHigh
+  reth.vaLow = element.addressLow
+  reth.rkey = element.rkey
+  reth.length = element.opcode === ATOMIC_WRITE ? WORD_BYTES : element.length
+  atomic.vaHigh = element.addressHigh
+  atomic.vaLow = element.addressLow
+  atomic.rkey = element.rkey
+  atomic.swapHigh = element.operationHigh
+  atomic.swapLow = element.operationLow
+  atomic.compareHigh = element.compareHigh
+  atomic.compareLow = element.compareLow
+  work.feth.placement = element.placement
+  work.feth.selectivity = element.selectivity
+  pweth.operationHigh = element.operationHigh
+  pweth.operationLow = element.operationLow
+}
+
+/**
+ * How a record is to be kept. Without an address for every copy it goes by slot; ADDRESSED alone
+ * names bytes of a region that is registered write-persist.
+ */
+function describeRecord(state: State, work: Work, element: Element): void {
+  const { pweth, reth } = work
+  const carried = (element.flags & el.CARRIED) !== 0
+  const addressed = (element.flags & el.ADDRESSED) !== 0
+  pweth.wait = element.wait
+  pweth.slotAddressed = !addressed
+  pweth.carried = carried
+  pweth.furtherCopies = carried ? element.furtherCopies : 0
+  pweth.wantsAck = true
+  reth.length = element.length / (pweth.furtherCopies + 1)
+  if (!carried || !addressed) return
+  work.extensionCount = element.furtherCopies
+  for (let i = 0; i < element.furtherCopies; i++) {
+    const at = element.copiesAt + i * ADDRESS_EXTENSION_BYTES
+    readReth(work.extensions[i]!, state.bytes, at)
+  }
+}
+
+/** What becomes of requests. Completions are made in `finishPostings`: here, no list may run. */
+const POSTINGS: WorkOwner = {
+  received(state, work) {
+    const posting = state.hostWork.postings[work.item]!
+    posting.received = true
+    if ((posting.flags & el.TWO_STEPS) !== 0) list(state.hostWork, work.item)
+  },
+  data(state, work, offset, at, length) {
+    const posting = state.hostWork.postings[work.item]!
+    writePieces(state, posting.pieces, offset, at, length)
+  },
+  done(state, work, request) {
+    const posting = state.hostWork.postings[work.item]!
+    freeBuffer(state, posting.buffer)
+    posting.buffer = -1
+    note(posting, request)
+    posting.ended = true
+    list(state.hostWork, work.item)
+  },
+}
+
+function list(work: HostWork, item: number): void {
+  const posting = work.postings[item]!
+  if (posting.listed) return
+  posting.listed = true
+  work.listed[work.listedCount] = item
+  work.listedCount += 1
+}
+
+function note(posting: Posting, request: Request): void {
+  posting.status = STATUS[request.status]
+  posting.refusal = request.refusal
+  posting.copies = request.copies
+  posting.mechanism = request.mechanism
+  posting.psn = request.lastPsn
+  posting.resultHigh = request.resultHigh
+  posting.resultLow = request.resultLow
+  posting.cumulative = request.cumulative
+}
+
+/** The element is under way; its completion comes behind those of the elements before it. */
+function expect(work: HostWork, pair: HostPair, item: number): void {
+  work.postings[item]!.behind = -1
+  if (pair.untoldFirst < 0) pair.untoldFirst = item
+  else work.postings[pair.untoldLast]!.behind = item
+  pair.untoldLast = item
+}
+
+/** Completes what has ended, or was received, since this was called last. */
+export function finishPostings(state: State): void {
+  const work = state.hostWork
+  let noted = 0
+  for (let i = 0; i < work.listedCount; i++) {
+    // To complete one may run the list, and more may end by that.
+    for (; noted < work.listedCount; noted++) noteEnd(work, work.listed[noted]!)
+    const { pair } = work.postings[work.listed[i]!]!
+    if (pair !== null) tellInOrder(state, pair)
+  }
+  work.listedCount = 0
+}
+
+function noteEnd(work: HostWork, item: number): void {
+  const posting = work.postings[item]!
+  const pair = posting.pair!
+  posting.listed = false
+  if (!posting.ended) return
+  pair.under -= 1
+  // Whatever waited for room may find it now.
+  work.look = true
+  if (posting.receivedTold) hold(work, pair, item)
+}
+
+/** The send completions of a pair, as far as nothing before them is awaited. */
+function tellInOrder(state: State, pair: HostPair): void {
+  const { postings } = state.hostWork
+  for (let item = pair.untoldFirst; item >= 0; item = pair.untoldFirst) {
+    const posting = postings[item]!
+    const twoSteps = posting.received && (posting.flags & el.TWO_STEPS) !== 0
+    if (!posting.ended && !twoSteps) return
+    pair.untoldFirst = posting.behind
+    if (twoSteps) tellReceived(state, pair, item)
+    else tellEnded(state, posting, item)
+  }
+}
+
+/** The peer has it; that it is durable, or how it failed, a receive says. */
+function tellReceived(state: State, pair: HostPair, item: number): void {
+  const { host, hostWork, list: commands } = state
+  const posting = hostWork.postings[item]!
+  posting.receivedTold = true
+  describe(host.completion, posting)
+  host.completion.flags = el.RECEIVED
+  complete(host, commands, posting.place)
+  // It has ended while it waited for those before it, and is not listed any more.
+  if (posting.ended && !posting.listed) hold(hostWork, pair, item)
+}
+
+function tellEnded(state: State, posting: Posting, item: number): void {
+  const { host, hostWork, list: commands } = state
+  const silent = (posting.flags & el.SIGNALED) === 0
+  if (silent && posting.status === el.WC_SUCCESS) {
+    releaseCompletion(host, posting.place)
+  } else {
+    describe(host.completion, posting)
+    describeOutcome(host.completion, posting)
+    complete(host, commands, posting.place)
+  }
+  freePosting(hostWork, item)
+}
+
+function describe(into: Completion, posting: Posting): void {
+  blankOut(into)
+  into.queue = posting.queue
+  into.unit = posting.unit
+  into.pointer = posting.pointer
+  into.opcode = posting.opcode
+  into.length = posting.length
+  into.addressHigh = posting.addressHigh
+  into.addressLow = posting.addressLow
+  into.operationHigh = posting.operationHigh
+  into.operationLow = posting.operationLow
+  into.psn = posting.psn
+  into.incarnation = posting.pair!.incarnation
+}
+
+/** What the peer said of it. */
+export function describeOutcome(into: Completion, posting: Posting): void {
+  const { opcode, status } = posting
+  into.status = status
+  into.refusal = posting.refusal
+  into.copies = posting.copies
+  into.mechanism = posting.mechanism
+  if (opcode >= FETCH_ADD && opcode !== FLUSH && opcode !== ATOMIC_WRITE) {
+    into.operationHigh = posting.resultHigh
+    into.operationLow = posting.resultLow
+  }
+  if (opcode === FETCH_ADD || opcode === COMPARE_SWAP || status !== el.WC_SUCCESS) return
+  if (posting.copies > 0 && posting.refusal === 0) into.flags |= el.DURABLE
+  if (opcode === PERSIST_QUERY && posting.cumulative) into.flags |= el.UP_TO
+}
+
+/** The result waits for a receive of its pair. */
+function hold(work: HostWork, pair: HostPair, item: number): void {
+  work.postings[item]!.next = -1
+  if (pair.heldFirst < 0) pair.heldFirst = item
+  else work.postings[pair.heldLast]!.next = item
+  pair.heldLast = item
+}
+
+/** Takes the first result that waits out of its pair, and forgets it. */
+export function dropHeld(work: HostWork, pair: HostPair): void {
+  const item = pair.heldFirst
+  pair.heldFirst = work.postings[item]!.next
+  freePosting(work, item)
+}
+
+function freePosting(work: HostWork, item: number): void {
+  work.postings[item]!.pair = null
+  work.freePostings[work.freePostingCount] = item
+  work.freePostingCount += 1
+}

@@ -1,0 +1,95 @@
+// hot path
+/**
+ * How records of the host end that were in a group: the completion stands in the list of the commit,
+ * right behind the fence that makes the record durable as far as it asks.
+ *
+ * What always holds:
+ * - A completion of success is behind that fence, so a host that sees it has a durable record,
+ *   whenever the power goes (D-7).
+ * - An entry of the completion queue is given to a record once. Where the list stopped before it,
+ *   because the medium refused another record, the same entry is written again, with what is true
+ *   then; so no entry is left out and none is written for nothing.
+ * - The host is told of completions (interrupts, events) behind the commit, never inside of it.
+ */
+
+import { FAULTS, PASS } from '../fault.ts'
+import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
+import * as el from '../host/element.ts'
+import { count, type State } from '../state.ts'
+import { freeBuffer } from './queue-buffers.ts'
+import { HOST_OWNER, type HostRecord } from './queue-state.ts'
+import { mechanismOf } from './receipt.ts'
+
+/** Appends the completion of item `i` of the group, which is durable when that is reached. */
+export function completeRecord(state: State, i: number): void {
+  const record = state.hostWork.records[i]!
+  if ((record.flags & el.SIGNALED) === 0) return
+  describeRecord(state, i, record, state.commit.items[i]!.wait)
+  append(state, record)
+}
+
+/** The group is committed: item `i` is durable, or was refused. */
+export function endRecord(state: State, i: number): void {
+  const { commit, host, hostWork } = state
+  const item = commit.items[i]!
+  const record = hostWork.records[i]!
+  const taken = item.acknowledged || item.fault === PASS
+  const told = item.acknowledged || (item.failedStage < 0 && item.fault === PASS)
+  hostWork.recordCount -= 1
+  if (!taken) count(state, item.fault)
+  if (taken && (record.flags & el.SIGNALED) === 0) {
+    releaseCompletion(host, record.place)
+  } else if (!told) {
+    describeRecord(state, i, record, taken ? item.wait : item.durable)
+    if (!taken) {
+      host.completion.status = el.WC_GENERAL_ERR
+      host.completion.refusal = FAULTS[item.fault]!.code
+      host.completion.flags = 0
+    }
+    append(state, record)
+  }
+  freeBuffer(state, record.buffer)
+}
+
+function describeRecord(state: State, i: number, record: HostRecord, copies: number): void {
+  const { completion } = state.host
+  const item = state.commit.items[i]!
+  blankOut(completion)
+  completion.queue = record.queue
+  completion.unit = record.unit
+  completion.pointer = record.pointer
+  completion.opcode = record.opcode
+  completion.length = record.length
+  completion.addressHigh = record.addressHigh
+  completion.addressLow = record.addressLow
+  completion.operationHigh = item.operationHigh
+  completion.operationLow = item.operationLow
+  completion.flags = el.DURABLE
+  completion.copies = copies
+  completion.mechanism = mechanismOf(item.region)
+  completion.incarnation = state.incarnation
+}
+
+function append(state: State, record: HostRecord): void {
+  const { host, list } = state
+  if (record.entry < 0) {
+    const number = enter(host, record.place)
+    // A completion queue in the error state says nothing any more.
+    if (number < 0) {
+      record.flags &= ~el.SIGNALED
+      return
+    }
+    record.entry = number
+  }
+  writeEntry(host, list, record.place, record.entry)
+}
+
+/** Behind the commit of `count` items: wakes the hosts whose records are done. */
+export function tellRecords(state: State, items: number): void {
+  const { commit, host, hostWork, list } = state
+  for (let i = 0; i < items; i++) {
+    if (commit.items[i]!.owner !== HOST_OWNER) continue
+    const record = hostWork.records[i]!
+    if (record.entry >= 0) tell(host, list, record.place)
+  }
+}

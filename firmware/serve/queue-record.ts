@@ -1,0 +1,237 @@
+// hot path
+/**
+ * Records of the host's own part: WRITE_PERSIST, and WRITE of a whole record, on a local queue
+ * (source 1; D-6, D-7, D-8, X-3).
+ *
+ * What always holds:
+ * - The whole record is in packet memory before it joins the group, inline in the copy of its
+ *   element, whose spent first unit becomes its slot header, or in a buffer.
+ * - Records of several queues and of the network are committed by one group and its fences; one
+ *   whose slot the group has already commits that first.
+ * - An operation that is durable already is acknowledged, whatever queue and payload it comes with,
+ *   and is never executed again.
+ */
+
+import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
+import {
+  beginOperation,
+  type ClientId,
+  enterOperation,
+  findClient,
+  isDurable,
+  NO_CLIENT,
+  takeClient,
+} from '../commit/operations.ts'
+import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import {
+  BOUNDS,
+  DUPLICATE,
+  DUPLICATE_FORGED,
+  ELEMENT_LENGTH,
+  type Fault,
+  PASS,
+  PERSIST_HEADER,
+  PLACEMENT_WRONG,
+  READ_ONLY,
+} from '../fault.ts'
+import { zone1Word } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
+import { COPIES_MAX } from '../limits.ts'
+import {
+  accessFault,
+  findRegion,
+  PLACEMENT_THROUGH,
+  type Region,
+  WRITE_PERSIST,
+} from '../memory/region.ts'
+import { count, type State } from '../state.ts'
+import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
+import { readReth } from '../wire/reth.ts'
+import { commitNow } from './group.ts'
+import { groupHoldsOperation, isForged } from './operation.ts'
+import { copiesFault, namesCopy, storageFault } from './persist.ts'
+import { freeBuffer, gatherBytes } from './queue-buffers.ts'
+import { describe, finish } from './queue-complete.ts'
+import { refuseElement } from './queue-local.ts'
+import { EXECUTED, HOST_OWNER, type HostWork } from './queue-state.ts'
+import { mechanismOf } from './receipt.ts'
+
+/** Who speaks: the client of the queue. */
+const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh: 0, clientLow: 0 }
+
+/**
+ * Executes `host.element`, a record into `region`, which grants it; `plain` has no operation.
+ * Returns EXECUTED, WAIT or a fault.
+ */
+export function executeRecord(state: State, region: Region, wait: number, plain: boolean): number {
+  const { host, hostWork } = state
+  const { element } = host
+  const { message } = hostWork
+  const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
+  const form = formFault(state, region, copies)
+  if (form !== PASS) return form
+  message.region = region
+  message.slot = element.addressHigh
+  message.length = element.length / copies
+  message.wait = wait
+  message.carried = copies
+  message.operationHigh = plain ? 0 : element.operationHigh
+  message.operationLow = plain ? 0 : element.operationLow
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, PLACEMENT_WRONG)
+  const storage = storageFault(state, message, region)
+  const gathered = storage === PASS ? gatherBytes(state) : PASS
+  if (gathered !== PASS) return gathered
+  const buffer = storage === PASS ? hostWork.buffer : -1
+  const fault = accept(state, region, storage, buffer)
+  if (fault === PASS) return EXECUTED
+  freeBuffer(state, buffer)
+  return fault === REPEATED ? EXECUTED : refuseElement(state, fault)
+}
+
+/** The operation was durable before, and is complete. */
+const REPEATED = -1 as Fault
+
+/** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
+function formFault(state: State, region: Region, copies: number): Fault {
+  const { host, bytes, extension } = state
+  const { element } = host
+  const addressed = (element.flags & el.ADDRESSED) !== 0
+  if (copies > 1 && copies !== region.copies) return PERSIST_HEADER
+  if (copies > COPIES_MAX || element.length % copies !== 0) return ELEMENT_LENGTH
+  if (!addressed) return element.addressLow === 0 ? PASS : BOUNDS
+  if (copies === 1 || copies !== region.copies) return PERSIST_HEADER
+  if (!namesCopy(element.addressLow, 0)) return BOUNDS
+  const domain = zone1Word(host, element.place, Z1_DOMAIN)
+  for (let c = 1; c < copies; c++) {
+    readReth(extension, bytes, element.copiesAt + (c - 1) * ADDRESS_EXTENSION_BYTES)
+    const named = findRegion(state.regions, extension.rkey)
+    const fault = accessFault(named, domain, WRITE_PERSIST)
+    if (fault !== PASS) return fault
+    if (named !== region || extension.vaHigh !== element.addressHigh) return BOUNDS
+    if (!namesCopy(extension.vaLow, c) || extension.length !== element.length / copies) {
+      return BOUNDS
+    }
+  }
+  return PASS
+}
+
+/** The record joins the group; REPEATED, or why it is refused. */
+function accept(state: State, region: Region, storage: Fault, buffer: number): Fault {
+  const { commit, host, hostWork } = state
+  const { message } = hostWork
+  const { operations } = commit
+  const { place } = host.element
+  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
+  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const { operationHigh, operationLow } = message
+  const hint = hostWork.clients[place]!
+  const isNew = enterOperation(operations, hint, whose, operationHigh, operationLow)
+  if (!isNew && isRepetition(state, storage)) return REPEATED
+  let fault = storage
+  // The health may have changed by what was committed just now.
+  if (fault === PASS && !isNew) fault = storageFault(state, message, region)
+  if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, hostWork.dataAt)
+  if (fault !== PASS) return fault
+  const full = commit.count === commit.usableLanes
+  if (full || groupHolds(state.group, commit, region, message.slot)) {
+    commitNow(state)
+    fault = storageFault(state, message, region)
+    if (fault === PASS && commit.usableLanes === 0) fault = READ_ONLY
+    if (fault !== PASS) return fault
+  }
+  join(state, region, buffer, isNew)
+  return PASS
+}
+
+function join(state: State, region: Region, buffer: number, isNew: boolean): void {
+  const { commit, hostWork } = state
+  const { message } = hostWork
+  const item = commit.items[commit.count]!
+  note(state, hostWork, commit.count, buffer)
+  item.imageAt = hostWork.dataAt - SLOT_HEADER_BYTES
+  item.region = region
+  item.slot = message.slot
+  item.length = message.length
+  item.wait = message.wait
+  item.wantsAck = true
+  item.clientHigh = whose.clientHigh
+  item.clientLow = whose.clientLow
+  item.operationHigh = message.operationHigh
+  item.operationLow = message.operationLow
+  item.owner = HOST_OWNER
+  item.psn = 0
+  item.segment = 0
+  item.staging = -1
+  item.plain = false
+  item.client = clientOf(state, isNew)
+  commit.count += 1
+  sealItem(commit, item)
+  groupAdd(state.group, commit)
+}
+
+/** What its completion says, beside item `i` of the group. */
+function note(state: State, work: HostWork, i: number, buffer: number): void {
+  const { element } = state.host
+  const record = work.records[i]!
+  record.queue = element.queue
+  record.unit = element.unit
+  record.pointer = (element.unit + element.units) >>> 0
+  record.place = work.place
+  record.opcode = element.opcode
+  record.flags = element.flags
+  record.length = element.length
+  record.addressHigh = element.addressHigh
+  record.addressLow = element.addressLow
+  record.buffer = buffer
+  record.entry = -1
+  work.recordCount += 1
+}
+
+/** As `clientOf` of operation.ts does for a queue pair. */
+function clientOf(state: State, isNew: boolean): number {
+  const { hostWork } = state
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = hostWork.message
+  const { place } = state.host.element
+  if ((operationHigh | operationLow) === 0) return NO_CLIENT
+  const hint = hostWork.clients[place]!
+  if (isNew && operations.retired[hint] === 0) return hint
+  const client = takeClient(operations, hint, whose.clientHigh, whose.clientLow)
+  beginOperation(operations, client, operationHigh, operationLow)
+  hostWork.clients[place] = client
+  return client
+}
+
+/** Was the operation durable before? Then its element is complete. */
+function isRepetition(state: State, storage: Fault): boolean {
+  const { host, hostWork } = state
+  const { operations } = state.commit
+  const { message } = hostWork
+  const { place } = host.element
+  const { operationHigh, operationLow } = message
+  if ((operationHigh | operationLow) === 0) return false
+  const { clientHigh, clientLow } = whose
+  let client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
+  hostWork.clients[place] = client
+  if (client === NO_CLIENT) return false
+  if (groupHoldsOperation(state, client, message)) commitNow(state)
+  client = takeClient(operations, client, clientHigh, clientLow)
+  hostWork.clients[place] = client
+  if (!isDurable(operations, client, operationHigh, operationLow)) {
+    beginOperation(operations, client, operationHigh, operationLow)
+    return false
+  }
+  const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
+  count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
+  const region = message.region!
+  describe(state, el.WC_SUCCESS)
+  const { completion } = host
+  completion.flags = el.DURABLE
+  completion.copies = Math.min(message.wait, region.copies)
+  completion.mechanism = mechanismOf(region)
+  completion.operationHigh = operationHigh
+  completion.operationLow = operationLow
+  finish(state)
+  return true
+}

@@ -1,0 +1,284 @@
+/**
+ * What the card keeps while it executes elements of its host's queues, beside the contexts: queue
+ * pairs that reach over the wire, elements under way, records of a group, buffers.
+ *
+ * What always holds: everything is made once, from the limits; an element under way has exactly one
+ * `Posting` from its acceptance to its completion, and the completion queue has room for it.
+ */
+
+import {
+  BURST_FRAMES,
+  CONTEXTS,
+  HOST_BUFFERS,
+  HOST_POSTINGS,
+  POSTED_RECEIVES,
+  QUEUE_PAIRS,
+  SGES_MAX,
+  STAGING_BUFFERS,
+} from '../limits.ts'
+import type { PersistMessage } from '../state.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+
+/** Owner of a record of the group, and of a staging buffer, that is the host's. */
+export const HOST_OWNER: number = QUEUE_PAIRS
+
+/** What becomes of an element: done, or under way; not begun, as there is no room; a fault else. */
+export const EXECUTED = 0
+export const WAIT = -1
+
+/** Ranges of the host's memory, one behind the other: offsets in DMA_SPACE, and bytes. */
+export interface Pieces {
+  count: number
+  readonly at: Float64Array
+  readonly length: Float64Array
+}
+
+/** A queue pair of the host that is connected over the wire. */
+export interface HostPair {
+  /** Its queues in the host's memory; -1 while the place is free. */
+  send: number
+  receive: number
+  /** The queue pair on the wire: silent until it is ready. */
+  qp: QueuePair | null
+  ready: boolean
+  /** What its initiator is opened with. */
+  incarnation: number
+  readDepth: number
+  readonly kept: boolean
+  /** Elements of its send queue under way; and results that wait for a receive, in their order. */
+  under: number
+  heldFirst: number
+  heldLast: number
+  /** Elements whose send completion was not made: in the order in which they were posted. */
+  untoldFirst: number
+  untoldLast: number
+  /** Elements of its receive queue that were fetched: a ring, free-running. */
+  readonly receiveAt: Float64Array
+  readonly receiveBytes: Float64Array
+  readonly receiveUnit: Float64Array
+  taken: number
+  fetched: number
+  /** Its receive queue, or its send queue, has more and found no room here. */
+  receiveWaits: boolean
+  sendWaits: boolean
+  /** Somebody was told that there is no receive, or no room for its completion. */
+  starved: boolean
+  /** Number of its receives' completion queue, once known; and where room was promised, or -1. */
+  completions: number
+  promised: number
+}
+
+/** An element of a send queue on its way over the wire. */
+export interface Posting {
+  /** Null while it is free. */
+  pair: HostPair | null
+  queue: number
+  unit: number
+  /** Units taken of the queue with it. */
+  pointer: number
+  /** Place of the completion queue's context, pinned by the promise of room. */
+  place: number
+  opcode: number
+  flags: number
+  length: number
+  operationHigh: number
+  operationLow: number
+  addressHigh: number
+  addressLow: number
+  buffer: number
+  /** Where a READ goes. */
+  readonly pieces: Pieces
+  /** The peer has it, and the completion that says so is due, or was made. */
+  received: boolean
+  receivedTold: boolean
+  ended: boolean
+  /** It stands among those that are to be told of. */
+  listed: boolean
+  status: number
+  refusal: number
+  copies: number
+  mechanism: number
+  psn: number
+  resultHigh: number
+  resultLow: number
+  cumulative: boolean
+  /** The next one that waits for a receive, or -1. */
+  next: number
+  /** The element of its pair that was posted behind it, or -1: while it is untold. */
+  behind: number
+}
+
+/** A record of the host in the group: what its completion says. Its place is that of the item. */
+export interface HostRecord {
+  queue: number
+  unit: number
+  pointer: number
+  place: number
+  opcode: number
+  flags: number
+  length: number
+  addressHigh: number
+  addressLow: number
+  buffer: number
+  /** Number of the entry of the completion queue, once it has one; else -1. */
+  entry: number
+}
+
+export interface HostWork {
+  readonly pairs: readonly HostPair[]
+  readonly postings: readonly Posting[]
+  readonly freePostings: Int16Array
+  freePostingCount: number
+  /** Postings to be told of, in order. */
+  readonly listed: Int16Array
+  listedCount: number
+  readonly records: readonly HostRecord[]
+  /** Records of the host in the group. */
+  recordCount: number
+  readonly freeBuffers: Int16Array
+  freeBufferCount: number
+  /** Place of the completion queue's context, where the element that is executed has its promise. */
+  place: number
+  /** Bytes of the element that is executed: where they lie, and in which buffer, or -1. */
+  dataAt: number
+  buffer: number
+  readonly pieces: Pieces
+  readonly message: PersistMessage
+  /** Where the operation table had the client of a context last: a hint that saves a search. */
+  readonly clients: Int16Array
+  /** A queue pair has failed, or one that waited has room: they are to be looked at. */
+  look: boolean
+}
+
+function blankPieces(): Pieces {
+  return { count: 0, at: new Float64Array(SGES_MAX), length: new Float64Array(SGES_MAX) }
+}
+
+function blankPair(): HostPair {
+  return {
+    send: -1,
+    receive: -1,
+    qp: null,
+    ready: false,
+    incarnation: 0,
+    readDepth: 0,
+    kept: false,
+    under: 0,
+    heldFirst: -1,
+    heldLast: -1,
+    untoldFirst: -1,
+    untoldLast: -1,
+    receiveAt: new Float64Array(POSTED_RECEIVES),
+    receiveBytes: new Float64Array(POSTED_RECEIVES),
+    receiveUnit: new Float64Array(POSTED_RECEIVES),
+    taken: 0,
+    fetched: 0,
+    receiveWaits: false,
+    sendWaits: false,
+    starved: false,
+    completions: -1,
+    promised: -1,
+  }
+}
+
+function blankPosting(): Posting {
+  return {
+    pair: null,
+    queue: 0,
+    unit: 0,
+    pointer: 0,
+    place: 0,
+    opcode: 0,
+    flags: 0,
+    length: 0,
+    operationHigh: 0,
+    operationLow: 0,
+    addressHigh: 0,
+    addressLow: 0,
+    buffer: -1,
+    pieces: blankPieces(),
+    received: false,
+    receivedTold: false,
+    ended: false,
+    listed: false,
+    status: 0,
+    refusal: 0,
+    copies: 0,
+    mechanism: 0,
+    psn: 0,
+    resultHigh: 0,
+    resultLow: 0,
+    cumulative: false,
+    next: -1,
+    behind: -1,
+  }
+}
+
+function blankRecord(): HostRecord {
+  return {
+    queue: 0,
+    unit: 0,
+    pointer: 0,
+    place: 0,
+    opcode: 0,
+    flags: 0,
+    length: 0,
+    addressHigh: 0,
+    addressLow: 0,
+    buffer: -1,
+    entry: -1,
+  }
+}
+
+function blankMessage(): PersistMessage {
+  return {
+    region: null,
+    slot: 0,
+    length: 0,
+    wait: 0,
+    wantsAck: true,
+    operationHigh: 0,
+    operationLow: 0,
+    carried: 1,
+    lastPsn: 0,
+    plain: false,
+    placed: false,
+  }
+}
+
+function each<T>(count: number, make: () => T): T[] {
+  return Array.from({ length: count }, make)
+}
+
+/** Numbers 0 to `count` - 1, the lowest on top. */
+function stack(count: number): Int16Array {
+  return Int16Array.from({ length: count }, (_, i) => count - 1 - i)
+}
+
+export function createHostWork(): HostWork {
+  return {
+    pairs: each(QUEUE_PAIRS, blankPair),
+    postings: each(HOST_POSTINGS, blankPosting),
+    freePostings: stack(HOST_POSTINGS),
+    freePostingCount: HOST_POSTINGS,
+    // Each of them twice: it was received, and it has ended.
+    listed: new Int16Array(2 * HOST_POSTINGS),
+    listedCount: 0,
+    records: each(BURST_FRAMES, blankRecord),
+    recordCount: 0,
+    freeBuffers: stack(HOST_BUFFERS),
+    freeBufferCount: HOST_BUFFERS,
+    place: 0,
+    dataAt: 0,
+    buffer: -1,
+    pieces: blankPieces(),
+    message: blankMessage(),
+    clients: new Int16Array(CONTEXTS).fill(-1),
+    look: false,
+  }
+}
+
+/** Of every card that has no host: nothing in it ever changes. */
+export const NO_HOST_WORK: HostWork = createHostWork()
+
+if (HOST_BUFFERS + STAGING_BUFFERS > 0x7fff) throw new Error('a buffer is a 16-bit number')

@@ -1,0 +1,82 @@
+// hot path
+/**
+ * Executes the elements of the host's queues, by the type of the queue: on the card's own part
+ * (queue-local.ts), over the wire (queue-connected.ts), as datagrams of management, for the flush
+ * agent.
+ *
+ * What always holds: an element is executed once, from the copy that was judged, and completes
+ * itself; where it returns WAIT nothing of it has happened; where it returns a fault its queue is
+ * over, and the caller says so. At the end of a pass every record that it brought is committed.
+ */
+
+import { ELEMENT_FORM } from '../fault.ts'
+import { typeOf } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import { TYPE_AGENT, TYPE_CONNECTED, TYPE_GSI, TYPE_LOCAL } from '../host/queue-info.ts'
+import { COMMANDS_MAX } from '../limits.ts'
+import type { State } from '../state.ts'
+import { runBurst } from './burst.ts'
+import { executeAgentSend } from './flush-agent.ts'
+import { commitNow } from './group.ts'
+import { freeBuffer, gatherBytes } from './queue-buffers.ts'
+import { describe, finish } from './queue-complete.ts'
+import { executeConnected } from './queue-connected.ts'
+import { sendDatagram } from './queue-gsi.ts'
+import { executeLocal } from './queue-local.ts'
+import { dropPairs, serveHostPairs } from './queue-pairs.ts'
+import { ringReceives } from './queue-receive.ts'
+import { EXECUTED } from './queue-state.ts'
+
+/** Commands that may stand in the list when an element begins: the rest is for it. */
+const LIST_ROOM: number = COMMANDS_MAX >> 1
+
+/**
+ * Executes `host.element`, which has its promise of room in the completion queue whose context is in
+ * that place: EXECUTED, WAIT, or the fault that ends its queue.
+ */
+export function executeElement(state: State, completions: number): number {
+  const { host } = state
+  state.hostWork.place = completions
+  const { element } = host
+  const type = typeOf(host, element.place)
+  if (state.list.count > LIST_ROOM) runBurst(state)
+  if (element.opcode === el.WQE_NOP) {
+    describe(state, el.WC_SUCCESS)
+    finish(state)
+    return EXECUTED
+  }
+  if (type === TYPE_LOCAL) return executeLocal(state)
+  if (type === TYPE_CONNECTED) return executeConnected(state)
+  if (type === TYPE_GSI) return executeDatagram(state)
+  if (type === TYPE_AGENT) return executeAgentSend(state)
+  return ELEMENT_FORM
+}
+
+function executeDatagram(state: State): number {
+  const { element } = state.host
+  const gathered = gatherBytes(state)
+  if (gathered !== EXECUTED) return gathered
+  const { buffer, dataAt } = state.hostWork
+  const sent = sendDatagram(state, element.at, dataAt, element.length)
+  freeBuffer(state, buffer)
+  if (sent !== EXECUTED) return sent
+  describe(state, el.WC_SUCCESS)
+  finish(state)
+  return EXECUTED
+}
+
+/** A receive queue was rung; its context is in that place. */
+export function receivesRung(state: State, place: number): void {
+  if (typeOf(state.host, place) === TYPE_CONNECTED) ringReceives(state, place)
+}
+
+/** The end of a pass: what was fetched is not needed any more. */
+export function endPass(state: State): void {
+  if (state.hostWork.recordCount > 0) commitNow(state)
+  serveHostPairs(state)
+}
+
+/** The host is gone, with everything that it had asked for. */
+export function dropHostWork(state: State): void {
+  dropPairs(state)
+}

@@ -1,0 +1,106 @@
+/**
+ * Pieces of the memory that the card reaches: for rings, and for the buffers of whoever asks.
+ *
+ * What always holds: pieces that are in use do not overlap; a piece begins on a line (64 bytes) and
+ * is whole lines long, so no line has two users; what is free is known as the fewest pieces that it
+ * can be, in order of address.
+ */
+
+import { LINE_BYTES } from '../../firmware/limits.ts'
+import { ArgumentError } from '../errors.ts'
+import { MemoryFull } from './errors.ts'
+
+interface Piece {
+  readonly at: number
+  readonly bytes: number
+}
+
+export class Arena {
+  /** Address of its first byte, and its length in bytes: whole lines. */
+  readonly at: number
+  readonly bytes: number
+  private readonly free: Piece[]
+  private readonly used: Map<number, number> = new Map()
+
+  constructor(at: number, bytes: number) {
+    this.at = at
+    this.bytes = bytes
+    this.free = [{ at, bytes }]
+  }
+
+  /** Bytes that are free, in all pieces together. */
+  get freeBytes(): number {
+    return this.free.reduce((sum, piece) => sum + piece.bytes, 0)
+  }
+
+  /**
+   * The address of a piece of `bytes` (1 or more), on a multiple of `align`, a power of two from 64
+   * on. Throws MemoryFull. What stood there before is still there.
+   */
+  alloc(bytes: number, align: number = LINE_BYTES): number {
+    if (!Number.isSafeInteger(bytes) || bytes < 1) {
+      throw new ArgumentError(`a piece of ${bytes} bytes: 1 or more`)
+    }
+    if (!isPowerOfTwo(align) || align < LINE_BYTES) {
+      throw new ArgumentError(`alignment ${align}: a power of two from ${LINE_BYTES} on`)
+    }
+    const wanted = Math.ceil(bytes / LINE_BYTES) * LINE_BYTES
+    for (let i = 0; i < this.free.length; i++) {
+      const piece = this.free[i]!
+      const start = Math.ceil(piece.at / align) * align
+      const end = piece.at + piece.bytes
+      if (start + wanted > end) continue
+      const rest: Piece[] = []
+      if (start > piece.at) rest.push({ at: piece.at, bytes: start - piece.at })
+      if (end > start + wanted) rest.push({ at: start + wanted, bytes: end - start - wanted })
+      this.free.splice(i, 1, ...rest)
+      this.used.set(start, wanted)
+      return start
+    }
+    throw new MemoryFull(bytes, this.freeBytes)
+  }
+
+  /** Gives back a piece that `alloc` gave; PERDURE_ARGUMENT for any other address. */
+  release(at: number): void {
+    const bytes = this.used.get(at)
+    if (bytes === undefined) throw new ArgumentError(`no piece in use begins at ${at}`)
+    this.used.delete(at)
+    let i = this.placeOf(at)
+    const before = this.free[i - 1]
+    const after = this.free[i]
+    let start = at
+    let end = at + bytes
+    let joined = 0
+    if (before !== undefined && before.at + before.bytes === at) {
+      start = before.at
+      joined++
+      i--
+    }
+    if (after !== undefined && after.at === end) {
+      end += after.bytes
+      joined++
+    }
+    this.free.splice(i, joined, { at: start, bytes: end - start })
+  }
+
+  /** Where in `free` the first piece behind `at` stands. */
+  private placeOf(at: number): number {
+    let low = 0
+    let high = this.free.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.free[middle]!.at < at) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+export function isPowerOfTwo(value: number): boolean {
+  return Number.isSafeInteger(value) && value > 0 && 2 ** Math.round(Math.log2(value)) === value
+}
+
+/** The least power of two that is no smaller. */
+export function powerOfTwo(least: number): number {
+  return 2 ** Math.ceil(Math.log2(least))
+}

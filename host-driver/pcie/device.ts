@@ -1,0 +1,599 @@
+/**
+ * The driver of a card behind PCIe: memory, management, queues, and what the card tells of itself
+ * (source 3).
+ *
+ *     const device = await PcieDevice.open(port)
+ *     const cq = await device.createCq({ entries: 256 })
+ *     const qp = await device.createQp({ type: 'local', sendCq: cq })
+ *     qp.post({ kind: 'nop', done: ({ status }) => … })
+ *
+ * What always holds:
+ * - The card hears of the header page only when everything that it names is in place; until it says
+ *   that it has taken it, nothing is posted.
+ * - What a queue has to say is said to it: completions to their elements, events to their queues;
+ *   a doorbell or an interrupt that got lost is made good by looking again (watchdog.ts).
+ * - When the card is gone every queue has ended, what was outstanding as WR_FLUSH_ERR, once, before
+ *   `onRemoved` is called. `reopen` starts anew with an empty card; buffers stay.
+ */
+
+import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/hal.ts'
+import * as page from '../../firmware/host/header-page.ts'
+import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
+import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../errors.ts'
+import { Management } from '../management.ts'
+import { randomSource } from '../options.ts'
+import type { Clock, DatagramWay } from '../way.ts'
+import { sleep } from '../way.ts'
+import type { Endpoint } from '../wire.ts'
+import { isPowerOfTwo } from './arena.ts'
+import { HostBuffer, PostedRanges } from './buffers.ts'
+import { CompletionQueue, type Moderation } from './completion-queue.ts'
+import { Control, RINGS_MAX } from './control.ts'
+import { type Doorbell, FifoDoorbell, MessageDoorbell, RegisterDoorbell } from './doorbell.ts'
+import { checkInlineRule } from './element.ts'
+import { CardRemoved } from './errors.ts'
+import { readEvent } from './events.ts'
+import type { HostPort, SharedMemory } from './host-port.ts'
+import { checkDepth, Layout, type LayoutOptions } from './layout.ts'
+import { ManagementQueue } from './management-queue.ts'
+import { PcieQueuePair, QUEUE_PAIR_TYPES, type QueuePairOptions } from './queue-pair.ts'
+import { Watchdog } from './watchdog.ts'
+import type { DoorbellForm, InlineRule, QueueEvent, Range } from './work.ts'
+import { type QueueGround, WorkQueue } from './work-queue.ts'
+import { Zones } from './zones.ts'
+
+export interface PcieOptions extends LayoutOptions, Partial<InlineRule> {
+  /** How the queues ring; 'fifo' by default. Management always rings by 'fifo'. */
+  readonly doorbell?: DoorbellForm
+  /** Whether a doorbell of the form 'fifo' carries the write pointer; true by default. */
+  readonly doorbellCarriesPointer?: boolean
+  /** Longest wait for the card, in opening it and in one control call, ms; 5000 by default. */
+  readonly timeoutMs?: number
+  /** How often whoever waits looks again, µs; 5000 by default. */
+  readonly watchdogUs?: number
+  /** Makes transaction ids repeatable. */
+  readonly seed?: number
+}
+
+/** A completion queue to be made. */
+export interface CompletionQueueOptions extends Moderation {
+  /** Entries, a power of two. */
+  readonly entries: number
+}
+
+/** Takes datagrams: `length` bytes at `at`. */
+export type DatagramHandler = (bytes: Uint8Array, at: number, length: number) => void
+
+/** Bytes up to which work has its bytes in the element, unless told otherwise. */
+const INLINE_MAX = 256
+
+/** Between two looks at the header page, µs: the first, and the longest. */
+const OPENING_US = 5
+const OPENING_US_MAX = 1000
+/** A card that had a host before lets go of its memory within this, µs. */
+const LETTING_GO_US = 1000
+
+/** What a register says when there is no card. */
+const NO_CARD = 0xffffffff
+
+const EVENTS_AT_ONCE = 4096
+
+type State = 'opening' | 'open' | 'removed' | 'closed'
+
+/** Memory that was registered, and may be named in elements. */
+export interface MemoryRegion extends Range {
+  /** Protection domain. */
+  readonly domain: number
+}
+
+export class PcieDevice implements Clock {
+  readonly port: HostPort
+  readonly memory: SharedMemory
+  readonly layout: Layout
+  readonly zones: Zones
+  /** Told of every event, behind what the device itself makes of it. */
+  onEvent: (event: QueueEvent) => void = () => {}
+  /** Told when the card is gone, and when it is there again: `reopen` then works. */
+  onRemoved: () => void = () => {}
+  onReturned: () => void = () => {}
+  /** Whoever wants to see the datagrams that come. */
+  readonly onDatagram: Set<DatagramHandler> = new Set()
+  private readonly options: PcieOptions
+  private readonly rule: InlineRule
+  private readonly random: () => number
+  private readonly watchdog: Watchdog
+  private readonly workQueues: Map<number, WorkQueue> = new Map()
+  private readonly pairs: Map<number, PcieQueuePair> = new Map()
+  private readonly completionQueues: Map<number, CompletionQueue> = new Map()
+  private readonly domains: Map<number, Promise<number>> = new Map()
+  private readonly posted: PostedRanges = new PostedRanges()
+  private state: State = 'opening'
+  private epoch = 0
+  private interrupts = 0
+  private eventsTaken = 0
+  private quietLooks = 0
+  private queue: ManagementQueue | null = null
+  private client: Management | null = null
+  private calls: Control | null = null
+  private ground: QueueGround | null = null
+
+  private constructor(port: HostPort, options: PcieOptions) {
+    const { inlineMax = INLINE_MAX, inlineKinds = null, watchdogUs = 5000 } = options
+    this.rule = { inlineMax, inlineKinds }
+    checkInlineRule(this.rule)
+    if (!(watchdogUs >= 1)) throw new ArgumentError(`watchdogUs ${watchdogUs}: 1 or more`)
+    this.port = port
+    this.memory = port.memory
+    this.options = options
+    this.random = randomSource(options.seed)
+    this.layout = new Layout(port.memory.bytes, options)
+    this.zones = new Zones(port.memory, this.layout, () => port.now())
+    this.watchdog = new Watchdog(this, watchdogUs, () => this.lookAfter())
+  }
+
+  /**
+   * Takes the card behind the port into use. Rejects with PERDURE_ARGUMENT, MemoryFull, CardRemoved,
+   * RefusedError if the card refuses the header page, and PERDURE_UNREACHABLE.
+   */
+  static async open(port: HostPort, options: PcieOptions = {}): Promise<PcieDevice> {
+    const device = new PcieDevice(port, options)
+    port.onInterrupt(() => device.interrupted())
+    await device.start()
+    return device
+  }
+
+  /** µs, on the port's clock. */
+  now(): number {
+    return this.port.now()
+  }
+
+  setTimer(atUs: number, callback: () => void): () => void {
+    return this.port.setTimer(atUs, callback)
+  }
+
+  get isOpen(): boolean {
+    return this.state === 'open'
+  }
+
+  /** Control calls to our own card. Throws CardRemoved without one. */
+  get management(): Management {
+    this.check()
+    return this.client!
+  }
+
+  /** The control calls that only the host may make. Throws CardRemoved without a card. */
+  get control(): Control {
+    this.check()
+    return this.calls!
+  }
+
+  /** The card's port on the network. */
+  get endpoint(): Endpoint {
+    const { header } = this.layout
+    return {
+      mac: [...this.memory.load(header + page.HEADER_MAC, 6)],
+      ipv4: [...this.memory.load(header + page.HEADER_IPV4, 4)],
+    }
+  }
+
+  /** Largest path MTU of the port, bytes. */
+  get pathMtu(): number {
+    return this.memory.loadWord(this.layout.header + page.HEADER_PATH_MTU) >>> 0
+  }
+
+  private check(): void {
+    if (this.state === 'closed') throw new PerdureError('PERDURE_CLOSED', 'the device was closed')
+    if (this.state !== 'open') throw new CardRemoved()
+  }
+
+  // ---- opening ---------------------------------------------------------------------------------
+
+  private async start(): Promise<void> {
+    const { port, layout } = this
+    this.state = 'opening'
+    const before = this.readEpoch()
+    if (before === NO_CARD) throw new CardRemoved()
+    if (before !== 0) {
+      port.writeRegister(PORT_EPOCH - PORT_AT, 0)
+      await sleep(this, LETTING_GO_US)
+    }
+    layout.write(this.memory)
+    this.epoch = (Math.max(this.epoch, before) % (NO_CARD - 1)) + 1
+    this.interrupts = 0
+    this.eventsTaken = 0
+    port.writeRegister(PORT_HEADER - PORT_AT, layout.header / HEADER_PAGE_BYTES)
+    port.writeRegister(PORT_EPOCH - PORT_AT, this.epoch)
+    await this.untilTaken()
+    this.serve()
+  }
+
+  private readEpoch(): number {
+    return this.port.readRegister(PORT_EPOCH - PORT_AT) >>> 0
+  }
+
+  private headerWord(at: number): number {
+    return this.memory.loadWord(this.layout.header + at) >>> 0
+  }
+
+  /** Waits until the card says that it has taken the header page. */
+  private async untilTaken(): Promise<void> {
+    const timeoutUs = this.timeoutUs
+    const endUs = this.now() + timeoutUs
+    for (let waitUs = OPENING_US; ; waitUs = Math.min(2 * waitUs, OPENING_US_MAX)) {
+      if (this.headerWord(page.HEADER_EPOCH) === this.epoch) return
+      const fault = this.headerWord(page.HEADER_FAULT)
+      if (fault !== 0) throw new RefusedError(faultOfNumber(fault), 0, 'the header page')
+      if (this.readEpoch() === NO_CARD) throw new CardRemoved()
+      if (this.now() >= endUs) {
+        const what = `the card did not take the header page within ${timeoutUs / 1000} ms`
+        throw new PerdureError('PERDURE_UNREACHABLE', what)
+      }
+      await sleep(this, waitUs)
+    }
+  }
+
+  private get timeoutUs(): number {
+    return (this.options.timeoutMs ?? 5000) * 1000
+  }
+
+  /** Makes the queues of management, and what stands on them. */
+  private serve(): void {
+    const { port, memory, zones, layout, options } = this
+    const fifo = new FifoDoorbell(port, options.doorbellCarriesPointer ?? true)
+    const datagrams: DatagramWay = {
+      now: () => this.now(),
+      setTimer: (atUs, callback) => this.setTimer(atUs, callback),
+      onDatagram: null,
+      sendDatagram: (datagram) => this.sendDatagram(datagram),
+    }
+    this.client = new Management(datagrams, this.timeoutUs, this.random)
+    const calls = new Control(this.client)
+    this.calls = calls
+    const { arena } = layout
+    const basis = { memory, arena, zones, calls, sleep: (us: number) => sleep(this, us) }
+    this.ground = { ...basis, doorbell: this.makeDoorbell(fifo, calls) }
+    this.state = 'open'
+    this.queue = new ManagementQueue({ ...basis, doorbell: fifo }, layout, (datagram) => {
+      datagrams.onDatagram?.(datagram, 0, datagram.length)
+      for (const handler of this.onDatagram) handler(datagram, 0, datagram.length)
+    })
+  }
+
+  private makeDoorbell(fifo: Doorbell, calls: Control): Doorbell {
+    const { doorbell = 'fifo' } = this.options
+    if (doorbell === 'register') return new RegisterDoorbell(this.port, this.layout.header)
+    if (doorbell === 'message') return new MessageDoorbell((rings) => calls.ring(rings), RINGS_MAX)
+    if (doorbell === 'fifo') return fifo
+    throw new ArgumentError(`doorbell '${doorbell}': fifo, register or message`)
+  }
+
+  /** Sends a datagram of 256 bytes to the card, or through it to another's QP 1. */
+  sendDatagram(datagram: Uint8Array, to?: Endpoint): void {
+    if (this.queue === null) return
+    this.queue.post(datagram, to)
+    this.watchdog.watch(this.queue)
+  }
+
+  // ---- memory ----------------------------------------------------------------------------------
+
+  /** A buffer of so many bytes that the card reaches. Throws MemoryFull. */
+  alloc(bytes: number): HostBuffer {
+    return new HostBuffer(this.memory, this.layout.arena, bytes)
+  }
+
+  /** L_Key of the whole arena in a protection domain: every buffer of `alloc` is in it. */
+  arenaKey(domain: number): Promise<number> {
+    let key = this.domains.get(domain)
+    if (key === undefined) {
+      const { at, bytes } = this.layout.arena
+      key = this.control.register(at, bytes, domain)
+      this.domains.set(domain, key)
+      key.catch(() => this.domains.delete(domain))
+    }
+    return key
+  }
+
+  /** Registers `length` bytes at `address` in a protection domain, 0 to 65535. */
+  async regMr(address: number, length: number, domain = 0): Promise<MemoryRegion> {
+    const inside = address >= this.layout.arena.at && address + length <= this.memory.bytes
+    if (!(Number.isSafeInteger(address) && Number.isSafeInteger(length) && inside && length > 0)) {
+      throw new ArgumentError(`${length} bytes at ${address} are not in the arena`)
+    }
+    checkDomain(domain)
+    const lkey = await this.control.register(address, length, domain)
+    return { address, length, lkey, domain }
+  }
+
+  /** No element that comes later can name the region. */
+  async deregMr(region: MemoryRegion): Promise<void> {
+    await this.control.deregister(region.lkey)
+  }
+
+  // ---- queues ----------------------------------------------------------------------------------
+
+  /** Makes a completion queue. Rejects with PERDURE_ARGUMENT, MemoryFull, RefusedError. */
+  async createCq(options: CompletionQueueOptions): Promise<CompletionQueue> {
+    const { entries, count = 0, periodUs = 0 } = options
+    checkDepth('entries', entries)
+    for (const [name, value] of Object.entries({ count, periodUs })) {
+      if (Number.isInteger(value) && value >= 0 && value <= 0xffff) continue
+      throw new ArgumentError(`${name} ${value}: 0 to 65535`)
+    }
+    const { arena } = this.layout
+    const { control } = this
+    const ring = arena.alloc(entries * UNIT_BYTES)
+    try {
+      this.memory.store(ring, new Uint8Array(entries * UNIT_BYTES))
+      const queue = await control.createCq({ ring, entries, count, periodUs })
+      const queueOf = (number: number): WorkQueue | undefined => this.workQueues.get(number)
+      const moderation = { count, periodUs }
+      const cq = new CompletionQueue(this.ground!, queue, ring, entries, moderation, queueOf)
+      this.completionQueues.set(queue, cq)
+      return cq
+    } catch (error) {
+      arena.release(ring)
+      throw error
+    }
+  }
+
+  /** Ends a completion queue; refused with QUEUE_BUSY while a queue pair names it. */
+  async destroyCq(cq: CompletionQueue): Promise<void> {
+    // After a card was gone its number may be another's.
+    if (this.completionQueues.get(cq.queue) !== cq) return
+    await this.control.destroy(cq.queue)
+    cq.finish('')
+    this.completionQueues.delete(cq.queue)
+    this.layout.arena.release(cq.ringAt)
+  }
+
+  /**
+   * Makes a queue pair; one that is connected has to be made `ready` then. Rejects with
+   * PERDURE_ARGUMENT, MemoryFull, RefusedError.
+   */
+  async createQp(options: QueuePairOptions): Promise<PcieQueuePair> {
+    const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128, clientId = 0n } = options
+    const { receiveUnits = sendUnits } = options
+    checkQueuePair(options, sendUnits, receiveUnits)
+    checkDomain(domain)
+    const rule = {
+      inlineMax: options.inlineMax ?? this.rule.inlineMax,
+      inlineKinds: options.inlineKinds === undefined ? this.rule.inlineKinds : options.inlineKinds,
+    }
+    checkInlineRule(rule)
+    const { arena } = this.layout
+    const { control } = this
+    const lkey = await this.arenaKey(domain)
+    const sendRing = arena.alloc(sendUnits * UNIT_BYTES)
+    let receiveRing = 0
+    try {
+      receiveRing = arena.alloc(receiveUnits * UNIT_BYTES)
+      this.memory.store(sendRing, new Uint8Array(sendUnits * UNIT_BYTES))
+      this.memory.store(receiveRing, new Uint8Array(receiveUnits * UNIT_BYTES))
+      const numbers = await control.createQp({
+        type: QUEUE_PAIR_TYPES[options.type],
+        domain,
+        sendCq: sendCq.queue,
+        receiveCq: receiveCq.queue,
+        sendRing,
+        sendUnits,
+        receiveRing,
+        receiveUnits,
+        clientId,
+      })
+      const ground = this.ground!
+      const send = new WorkQueue(ground, numbers.send, sendRing, sendUnits)
+      const receive = new WorkQueue(ground, numbers.receive, receiveRing, receiveUnits)
+      const { posted } = this
+      const forget = (): void => this.forget(send.queue, receive.queue)
+      const parts = { ground, control, send, receive, posted, rule, lkey, forget }
+      const pair = new PcieQueuePair(parts, numbers, options)
+      this.remember(pair)
+      return pair
+    } catch (error) {
+      arena.release(sendRing)
+      if (receiveRing !== 0) arena.release(receiveRing)
+      throw error
+    }
+  }
+
+  private remember(pair: PcieQueuePair): void {
+    for (const queue of [pair.send, pair.receive]) {
+      this.workQueues.set(queue.queue, queue)
+      this.pairs.set(queue.queue, pair)
+    }
+    pair.send.onPosted = () => this.watchdog.watch(pair)
+    pair.receive.onPosted = () => this.watchdog.watch(new LateRing(pair.receive))
+  }
+
+  private forget(...queues: number[]): void {
+    for (const queue of queues) {
+      this.workQueues.delete(queue)
+      this.pairs.delete(queue)
+    }
+  }
+
+  // ---- what the card says ----------------------------------------------------------------------
+
+  private interrupted(): void {
+    if (this.state === 'removed') {
+      if (this.readEpoch() !== NO_CARD) this.onReturned()
+      return
+    }
+    if (this.state !== 'open') return
+    const count = this.headerWord(page.HEADER_INTERRUPTS)
+    if (count === this.interrupts && !this.isThere()) return
+    this.interrupts = count
+    this.look()
+  }
+
+  /** Everything that the card may have written. */
+  private look(): void {
+    this.ground?.doorbell.look()
+    this.takeEvents()
+    this.queue?.completions.look()
+  }
+
+  /** At every turn of the watchdog: an interrupt may have got lost, or the card. */
+  private lookAfter(): void {
+    if (this.state !== 'open') return
+    const count = this.headerWord(page.HEADER_INTERRUPTS)
+    this.quietLooks = count === this.interrupts ? this.quietLooks + 1 : 0
+    this.interrupts = count
+    if (this.quietLooks > 0 && !this.isThere()) return
+    this.look()
+  }
+
+  /** Whether the card is there, and ours; if not, everything has ended when this returns. */
+  private isThere(): boolean {
+    if (this.readEpoch() === this.epoch) return true
+    this.lose()
+    return false
+  }
+
+  private takeEvents(): void {
+    const { layout, memory } = this
+    let lost = false
+    let taken = 0
+    for (; taken < EVENTS_AT_ONCE && this.state === 'open'; taken++) {
+      const slot = this.eventsTaken & (layout.events - 1)
+      const event = readEvent(memory, layout.eventRing + slot * page.EVENT_BYTES, this.eventsTaken)
+      if (event === null) break
+      this.eventsTaken = (this.eventsTaken + 1) >>> 0
+      if (event.type === 'lost') lost = true
+      this.happened(event)
+    }
+    if (taken > 0 && this.state === 'open') {
+      memory.storeWord(layout.header + page.HEADER_EVENTS_TAKEN, this.eventsTaken)
+    }
+    if (lost) this.lookAtEverything()
+  }
+
+  private happened(event: QueueEvent): void {
+    const { type, queue, fault } = event
+    const cq = this.completionQueues.get(queue)
+    if (type === 'completion') {
+      cq?.woken()
+    } else if (type === 'disconnected') {
+      this.pairs.get(queue)?.onDisconnected()
+    } else if (cq !== undefined && (type === 'error' || type === 'overrun')) {
+      this.endCq(cq, fault)
+    } else if (type === 'error') {
+      this.pairs.get(queue)?.fail(fault)
+      // Without management nothing can be asked of the card any more.
+      if (queue < page.FIRST_QUEUE) this.lose()
+    }
+    this.onEvent(event)
+  }
+
+  /** Completions were lost: whoever waits for one of that queue waits no more. */
+  private endCq(cq: CompletionQueue, fault: string): void {
+    const pairs = new Set(this.pairs.values())
+    for (const pair of pairs) {
+      if (pair.sendCq === cq || pair.receiveCq === cq) pair.fail(fault)
+    }
+    cq.finish(fault)
+  }
+
+  private lookAtEverything(): void {
+    for (const cq of this.completionQueues.values()) cq.look()
+    for (const pair of new Set(this.pairs.values())) {
+      const fault = pair.send.errorInMemory || pair.receive.errorInMemory
+      if (fault !== '') pair.fail(fault)
+    }
+  }
+
+  // ---- the end ---------------------------------------------------------------------------------
+
+  private lose(): void {
+    this.end('removed', new CardRemoved())
+    this.onRemoved()
+  }
+
+  /** Every queue ends; the rings are free, buffers stay. */
+  private end(state: State, error: PerdureError): void {
+    this.state = state
+    this.watchdog.stop()
+    this.ground?.doorbell.close()
+    const { arena } = this.layout
+    for (const pair of new Set(this.pairs.values())) {
+      pair.fail('CONNECTION_LOST')
+      arena.release(pair.send.ringAt)
+      arena.release(pair.receive.ringAt)
+    }
+    for (const cq of this.completionQueues.values()) {
+      cq.finish('')
+      arena.release(cq.ringAt)
+    }
+    this.workQueues.clear()
+    this.pairs.clear()
+    this.completionQueues.clear()
+    this.domains.clear()
+    this.queue?.close()
+    this.queue = null
+    this.client?.close(error)
+  }
+
+  /** Starts anew on a card that was gone. Rejects as `open` does. */
+  async reopen(): Promise<void> {
+    if (this.state === 'open') return
+    if (this.state !== 'removed') this.check()
+    try {
+      await this.start()
+    } catch (error) {
+      this.state = 'removed'
+      throw error
+    }
+  }
+
+  /** Lets the card go: it takes nothing more from the memory. */
+  close(): void {
+    if (this.state === 'closed') return
+    const wasOpen = this.state === 'open'
+    this.end('closed', new PerdureError('PERDURE_CLOSED', 'the device was closed'))
+    if (wasOpen) this.port.writeRegister(PORT_EPOCH - PORT_AT, 0)
+    this.port.close()
+  }
+}
+
+/** How often a receive queue rings again: it waits for messages, not for the card. */
+const LATE_RINGS = 2
+
+/** The doorbell of a receive queue may have got lost: it is rung again, and then no more. */
+class LateRing {
+  private readonly queue: WorkQueue
+  private left = LATE_RINGS
+
+  constructor(queue: WorkQueue) {
+    this.queue = queue
+  }
+
+  pushOn(): boolean {
+    if (this.queue.end !== null || this.queue.waiting === 0) return false
+    this.queue.ringAgain()
+    this.left--
+    return this.left > 0
+  }
+}
+
+function checkDomain(domain: number): void {
+  if (Number.isInteger(domain) && domain >= 0 && domain <= 0xffff) return
+  throw new ArgumentError(`protection domain ${domain}: 0 to 65535`)
+}
+
+function checkQueuePair(
+  { type, clientId = 0n }: QueuePairOptions,
+  sendUnits: number,
+  receiveUnits: number,
+): void {
+  if (!(type in QUEUE_PAIR_TYPES)) throw new ArgumentError(`type '${type}': ${TYPES}`)
+  checkDepth('sendUnits', sendUnits)
+  const deep = isPowerOfTwo(receiveUnits) && receiveUnits <= QUEUE_DEPTH_MAX
+  if (!deep || receiveUnits < sendUnits) {
+    const range = `${sendUnits} (the units of the send queue) to ${QUEUE_DEPTH_MAX}`
+    throw new ArgumentError(`receiveUnits ${receiveUnits}: a power of two, ${range} (P3-1)`)
+  }
+  if (clientId < 0n || clientId >= 2n ** 64n) throw new ArgumentError('clientId: 64 bits')
+}
+
+const TYPES = Object.keys(QUEUE_PAIR_TYPES).join(', ')

@@ -1,0 +1,224 @@
+/**
+ * From work to the units of an element (firmware/host/element.ts), and from the units of a completion
+ * to what they say.
+ *
+ * What always holds: an element is encoded whole, without its stamps, before a unit of a ring is
+ * touched; what cannot be said in one is PERDURE_ARGUMENT.
+ */
+
+import * as el from '../../firmware/host/element.ts'
+import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES, WQE_UNITS_MAX } from '../../firmware/limits.ts'
+import * as kind from '../../firmware/transport/requester.ts'
+import { RETH_BYTES, writeReth } from '../../firmware/wire/reth.ts'
+import { ArgumentError } from '../errors.ts'
+import type { InlineRule, Range, Receive, Work } from './work.ts'
+
+/** Bytes that the card reaches: addresses are 48 bits. */
+const ADDRESS_END = 2 ** 48
+const UINT64_END = 2n ** 64n
+const WORD_BYTES = 8
+
+/** Kinds whose bytes go to the peer; a READ's come from there. */
+const SENDING: ReadonlySet<Work['kind']> = new Set([
+  kind.WRITE_PERSIST,
+  kind.WRITE,
+  kind.WRITE_IMM,
+  kind.SEND,
+  kind.SEND_IMM,
+  kind.SEND_INV,
+])
+
+/** Whether work of that kind has bytes that go to the peer. */
+export function sends(what: Work['kind']): boolean {
+  return what !== 'nop' && SENDING.has(what)
+}
+
+/** Whether work of that kind with so many bytes has them in the element itself (P3-3). */
+export function goesInline(what: Work['kind'], bytes: number, rule: InlineRule): boolean {
+  if (what === 'nop' || !SENDING.has(what) || bytes > rule.inlineMax || bytes === 0) return false
+  return rule.inlineKinds === null || rule.inlineKinds.has(what)
+}
+
+/** Throws PERDURE_ARGUMENT unless the rule makes sense. */
+export function checkInlineRule({ inlineMax, inlineKinds }: InlineRule): void {
+  if (!Number.isInteger(inlineMax) || inlineMax < 0 || inlineMax > INLINE_BYTES_MAX) {
+    throw new ArgumentError(`inlineMax ${inlineMax}: 0 to ${INLINE_BYTES_MAX} bytes`)
+  }
+  for (const one of inlineKinds ?? []) {
+    if (!SENDING.has(one)) throw new ArgumentError(`kind ${one} sends no bytes`)
+  }
+}
+
+/** What an element carries behind its first unit, or names. */
+export type Carried =
+  | { readonly inline: Uint8Array }
+  | { readonly ranges: readonly Range[]; readonly inline?: undefined }
+
+/** The units of an element of a send queue. */
+export function encodeWork(work: Work, carried: Carried): Uint8Array {
+  checkWork(work)
+  const extensions = work.extensions ?? []
+  const isWord = work.kind === kind.ATOMIC_WRITE
+  const behind = isWord ? 0 : bytesBehind(carried)
+  const units = unitsOf(behind, extensions.length)
+  if (units > WQE_UNITS_MAX) {
+    throw new ArgumentError(`an element of ${units} units: at most ${WQE_UNITS_MAX}`)
+  }
+  const bytes = new Uint8Array(units * UNIT_BYTES)
+  const view = new DataView(bytes.buffer)
+  bytes[el.WQE_OPCODE] = work.kind === 'nop' ? el.WQE_NOP : work.kind
+  bytes[el.WQE_UNITS] = units
+  view.setUint16(el.WQE_FLAGS, flagsOf(work, !isWord && carried.inline !== undefined), true)
+  view.setUint32(el.WQE_RKEY, work.rkey ?? 0, true)
+  view.setBigUint64(el.WQE_ADDRESS, work.address ?? 0n, true)
+  view.setBigUint64(el.WQE_OPERATION, work.operation ?? 0n, true)
+  view.setBigUint64(el.WQE_COMPARE, work.compare ?? 0n, true)
+  view.setUint32(el.WQE_IMMEDIATE, work.immediate ?? 0, true)
+  bytes[el.WQE_WAIT] = work.wait ?? 0
+  bytes[el.WQE_FURTHER_COPIES] = work.furtherCopies ?? 0
+  if (work.kind === kind.FLUSH) {
+    bytes[el.WQE_PLACEMENT] = work.placement ?? 0
+    bytes[el.WQE_SELECTIVITY] = work.selectivity ?? 0
+  }
+  if (work.to !== undefined) {
+    bytes.set(work.to.mac, el.AH_MAC)
+    bytes.set(work.to.ipv4, el.AH_IPV4)
+  }
+  const sum = isWord ? putWord(bytes, carried) : encodeCarried(bytes, view, carried)
+  view.setUint32(el.WQE_LENGTH, work.kind === kind.FLUSH ? (work.length ?? 0) : sum, true)
+  extensions.forEach((reth, i) => {
+    writeReth(bytes, UNIT_BYTES + aligned(behind) + i * RETH_BYTES, reth)
+  })
+  return bytes
+}
+
+/** Units of an element with so many bytes, and addresses of further copies, behind its first. */
+export function unitsOf(behind: number, extensions: number): number {
+  const all = extensions === 0 ? behind : aligned(behind) + extensions * RETH_BYTES
+  return 1 + Math.ceil(all / UNIT_BYTES)
+}
+
+function aligned(bytes: number): number {
+  return Math.ceil(bytes / RETH_BYTES) * RETH_BYTES
+}
+
+/** The eight bytes of an ATOMIC WRITE, as they are. */
+function putWord(bytes: Uint8Array, carried: Carried): number {
+  if (carried.inline?.length !== WORD_BYTES) {
+    throw new ArgumentError('an atomic write has 8 bytes')
+  }
+  bytes.set(carried.inline, el.WQE_OPERATION)
+  return WORD_BYTES
+}
+
+/** Bytes behind the first unit; a single piece is named in the first unit itself. */
+function bytesBehind(carried: Carried): number {
+  if (carried.inline !== undefined) return carried.inline.length
+  return carried.ranges.length > 1 ? carried.ranges.length * el.SGE_BYTES : 0
+}
+
+/** Writes the bytes or where they are; returns how many. */
+function encodeCarried(bytes: Uint8Array, view: DataView, carried: Carried): number {
+  if (carried.inline !== undefined) {
+    if (carried.inline.length > INLINE_BYTES_MAX) {
+      throw new ArgumentError(`${carried.inline.length} bytes inline: at most ${INLINE_BYTES_MAX}`)
+    }
+    bytes.set(carried.inline, UNIT_BYTES)
+    return carried.inline.length
+  }
+  const { ranges } = carried
+  for (const range of ranges) checkRange(range)
+  if (ranges.length === 1) {
+    putLocal(view, ranges[0]!)
+    return ranges[0]!.length
+  }
+  if (ranges.length > SGES_MAX) {
+    throw new ArgumentError(`${ranges.length} pieces: at most ${SGES_MAX}`)
+  }
+  bytes[el.WQE_ENTRIES] = ranges.length
+  let sum = 0
+  ranges.forEach(({ address, length, lkey }, i) => {
+    const at = UNIT_BYTES + i * el.SGE_BYTES
+    view.setBigUint64(at, BigInt(address), true)
+    view.setUint32(at + el.SGE_LENGTH, length, true)
+    view.setUint32(at + el.SGE_LKEY, lkey, true)
+    sum += length
+  })
+  if (sum >= 2 ** 32) throw new ArgumentError(`${sum} bytes in one element: below 2^32`)
+  return sum
+}
+
+function putLocal(view: DataView, { address, lkey }: Range): void {
+  view.setBigUint64(el.WQE_LOCAL, BigInt(address), true)
+  view.setUint32(el.WQE_LKEY, lkey, true)
+}
+
+/** The unit of an element of a receive queue. */
+export function encodeReceive({ range }: Receive): Uint8Array {
+  const bytes = new Uint8Array(UNIT_BYTES)
+  const view = new DataView(bytes.buffer)
+  bytes[el.WQE_OPCODE] = el.WQE_RECEIVE
+  bytes[el.WQE_UNITS] = 1
+  if (range !== null) {
+    checkRange(range)
+    putLocal(view, range)
+    view.setUint32(el.WQE_LENGTH, range.length, true)
+  }
+  return bytes
+}
+
+/** Stamps the first unit as the one with that number. */
+export function stamp(element: Uint8Array, number: number): void {
+  const view = new DataView(element.buffer, element.byteOffset, element.byteLength)
+  view.setUint32(el.WQE_STAMP, number + 1, true)
+  view.setUint32(el.WQE_STAMP_AGAIN, number + 1, true)
+}
+
+function flagsOf(work: Work, inline: boolean): number {
+  return (
+    (work.signaled === false ? 0 : el.SIGNALED) |
+    (work.solicited === true ? el.SOLICITED : 0) |
+    (work.fenced === true ? el.FENCE : 0) |
+    (inline ? el.INLINE : 0) |
+    (work.carried === true ? el.CARRIED : 0) |
+    (work.addressed === true ? el.ADDRESSED : 0) |
+    (work.twoSteps === true ? el.TWO_STEPS : 0)
+  )
+}
+
+/** PERDURE_ARGUMENT for what is no piece of memory that could ever be the card's. */
+export function checkRange({ address, length, lkey }: Range): void {
+  checkNumber('length', length, 2 ** 32)
+  checkNumber('lkey', lkey, 2 ** 32)
+  checkNumber('address', address, ADDRESS_END - length + 1)
+}
+
+function checkWork(work: Work): void {
+  const isKind = Number.isInteger(work.kind) && work.kind !== 'nop' && work.kind >= 1
+  if (work.kind !== 'nop' && !(isKind && work.kind <= kind.PERSIST_QUERY)) {
+    throw new ArgumentError(`kind ${work.kind}: 1 to ${kind.PERSIST_QUERY}, or 'nop'`)
+  }
+  checkNumber('length', work.length ?? 0, 2 ** 32)
+  checkNumber('rkey', work.rkey ?? 0, 2 ** 32)
+  checkNumber('immediate', work.immediate ?? 0, 2 ** 32)
+  checkNumber('wait', work.wait ?? 0, 2 ** 8)
+  checkNumber('furtherCopies', work.furtherCopies ?? 0, 2 ** 8)
+  checkNumber('placement', work.placement ?? 0, 2 ** 8)
+  checkNumber('selectivity', work.selectivity ?? 0, 2 ** 8)
+  checkUint64('address', work.address ?? 0n)
+  checkUint64('operation', work.operation ?? 0n)
+  checkUint64('compare', work.compare ?? 0n)
+  if (work.to === undefined) return
+  const { mac, ipv4 } = work.to
+  if (mac.length !== 6 || ipv4.length !== 4) throw new ArgumentError('a datagram: MAC and IPv4')
+}
+
+function checkNumber(name: string, value: number, end: number): void {
+  if (Number.isSafeInteger(value) && value >= 0 && value < end) return
+  throw new ArgumentError(`${name} ${value}: an integer from 0 to ${end - 1}`)
+}
+
+function checkUint64(name: string, value: bigint): void {
+  if (typeof value === 'bigint' && value >= 0n && value < UINT64_END) return
+  throw new ArgumentError(`${name} ${value}: a bigint from 0 to 2^64 - 1`)
+}

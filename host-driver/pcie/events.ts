@@ -1,0 +1,24 @@
+/** Events of the card: what its ring of them says (firmware/host/header-page.ts). */
+
+import * as page from '../../firmware/host/header-page.ts'
+import { faultOfNumber } from '../errors.ts'
+import type { SharedMemory } from './host-port.ts'
+import type { QueueEvent } from './work.ts'
+
+const TYPES: Readonly<Record<number, QueueEvent['type']>> = {
+  [page.EVENT_QUEUE_ERROR]: 'error',
+  [page.EVENT_OVERRUN]: 'overrun',
+  [page.EVENT_COMPLETION]: 'completion',
+  [page.EVENT_DISCONNECTED]: 'disconnected',
+  [page.EVENT_EVENTS_LOST]: 'lost',
+}
+
+/** The event at `at`, if it is the one with that number; null if it is not there yet. */
+export function readEvent(memory: SharedMemory, at: number, number: number): QueueEvent | null {
+  if (memory.loadWord(at + page.EVENT_STAMP) >>> 0 !== (number + 1) >>> 0) return null
+  return {
+    type: TYPES[memory.loadWord(at + page.EVENT_TYPE) & 0xff] ?? 'unknown',
+    queue: memory.loadWord(at + page.EVENT_QUEUE) >>> 0,
+    fault: faultOfNumber(memory.loadWord(at + page.EVENT_FAULT) >>> 0),
+  }
+}

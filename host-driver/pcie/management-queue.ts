@@ -1,0 +1,123 @@
+/**
+ * The host's queues of management, 0, 1 and 2: datagrams to its own card, and through it to others.
+ *
+ * What always holds: every answer finds a buffer as long as there are receives; its buffer is posted
+ * again when the answer was copied out. A datagram that finds the send queue full waits here, in
+ * order; whoever sent it repeats it if it takes too long, so what waits is bounded.
+ */
+
+import {
+  QUEUE_GSI_COMPLETION,
+  QUEUE_GSI_RECEIVE,
+  QUEUE_GSI_SEND,
+} from '../../firmware/host/header-page.ts'
+import { UNIT_BYTES } from '../../firmware/limits.ts'
+import { SEND } from '../../firmware/transport/requester.ts'
+import { MAD_BYTES } from '../../firmware/wire/management.ts'
+import { ArgumentError } from '../errors.ts'
+import type { Endpoint } from '../wire.ts'
+import { CompletionQueue } from './completion-queue.ts'
+import { encodeReceive, encodeWork } from './element.ts'
+import type { Layout } from './layout.ts'
+import type { Completion, Receive, Work } from './work.ts'
+import { type Encoded, type QueueGround, WorkQueue } from './work-queue.ts'
+
+/** Datagrams that may wait; of more the oldest is dropped, as on a wire. */
+const WAITING_MAX = 1024
+
+export class ManagementQueue {
+  readonly send: WorkQueue
+  readonly receive: WorkQueue
+  readonly completions: CompletionQueue
+  private readonly ground: QueueGround
+  private readonly take: (datagram: Uint8Array) => void
+  private readonly buffers: number
+  private waiting: Work[] = []
+  private again: Encoded[] = []
+
+  /** `take` gets every datagram that comes. */
+  constructor(ground: QueueGround, layout: Layout, take: (datagram: Uint8Array) => void) {
+    this.ground = ground
+    this.take = take
+    const { sendRing, sendUnits, receiveRing, receiveUnits, completionRing, completions } = layout
+    this.send = new WorkQueue(ground, QUEUE_GSI_SEND, sendRing, sendUnits)
+    this.receive = new WorkQueue(ground, QUEUE_GSI_RECEIVE, receiveRing, receiveUnits)
+    this.completions = new CompletionQueue(
+      ground,
+      QUEUE_GSI_COMPLETION,
+      completionRing,
+      completions,
+      {},
+      (queue) => [this.send, this.receive][queue],
+    )
+    this.buffers = ground.arena.alloc(receiveUnits * MAD_BYTES)
+    const receives: Encoded[] = []
+    for (let i = 0; i < receiveUnits; i++) receives.push(this.entry(this.buffers + i * MAD_BYTES))
+    this.receive.post(receives)
+    this.completions.dispatch(() => this.dispatched())
+  }
+
+  /** Sends a datagram of 256 bytes: to our own card, or another's. */
+  post(datagram: Uint8Array, to?: Endpoint): void {
+    if (datagram.length !== MAD_BYTES) {
+      throw new ArgumentError(`a datagram of ${datagram.length} bytes: ${MAD_BYTES}`)
+    }
+    const work: Work = {
+      kind: SEND,
+      data: datagram.slice(),
+      signaled: false,
+      ...(to === undefined ? {} : { to }),
+    }
+    this.waiting.push(work)
+    if (this.waiting.length > WAITING_MAX) this.waiting.shift()
+    this.pump()
+  }
+
+  private pump(): void {
+    while (this.waiting.length > 0 && this.send.end === null) {
+      const work = this.waiting[0]!
+      const units = encodeWork(work, { inline: work.data as Uint8Array })
+      if (units.length / UNIT_BYTES > this.send.free) return
+      this.waiting.shift()
+      this.send.post([{ units, work, signaled: false, release: null }])
+    }
+  }
+
+  private entry(address: number): Encoded {
+    const work: Receive = {
+      range: { address, length: MAD_BYTES, lkey: 0 },
+      done: (completion) => this.received(address, completion),
+    }
+    return { units: encodeReceive(work), work, signaled: true, release: null }
+  }
+
+  private received(address: number, { status }: Completion): void {
+    if (status !== 'SUCCESS') return
+    const datagram = this.ground.memory.load(address, MAD_BYTES)
+    this.again.push(this.entry(address))
+    this.take(datagram)
+  }
+
+  private dispatched(): void {
+    const { again } = this
+    this.again = []
+    if (again.length > 0 && this.receive.end === null) this.receive.post(again)
+    this.pump()
+  }
+
+  /** For the watchdog. */
+  pushOn(): boolean {
+    this.completions.look()
+    this.pump()
+    return this.send.pushOn() || this.waiting.length > 0
+  }
+
+  /** There is no card any more. */
+  close(): void {
+    this.waiting = []
+    this.completions.finish('')
+    this.send.finish('')
+    this.receive.finish('')
+    this.ground.arena.release(this.buffers)
+  }
+}

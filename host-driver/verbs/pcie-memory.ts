@@ -1,0 +1,61 @@
+/**
+ * Memory of work requests on the own card: pieces of what host and card share, registered one by
+ * one.
+ *
+ * What always holds: the bytes are freed when the card has been told that they are no region any
+ * more, not before.
+ */
+
+import type { HostBuffer } from '../pcie/buffers.ts'
+import { checkRange, type DomainRegion, type RegionTable, sgeOf } from './regions.ts'
+import type { Sge } from './types.ts'
+
+export class PcieRegion implements DomainRegion {
+  readonly domain: number
+  readonly lkey: number
+  private readonly buffer: HostBuffer
+  private readonly table: RegionTable<PcieRegion>
+  private readonly deregister: (lkey: number) => Promise<void>
+
+  constructor(
+    buffer: HostBuffer,
+    key: { readonly domain: number; readonly lkey: number },
+    table: RegionTable<PcieRegion>,
+    deregister: (lkey: number) => Promise<void>,
+  ) {
+    this.buffer = buffer
+    this.domain = key.domain
+    this.lkey = key.lkey
+    this.table = table
+    this.deregister = deregister
+    table.add(this)
+  }
+
+  get addr(): number {
+    return this.buffer.address
+  }
+
+  get length(): number {
+    return this.buffer.length
+  }
+
+  fill(at: number, bytes: Uint8Array): void {
+    checkRange(this, at, bytes.length)
+    this.buffer.store(bytes, at)
+  }
+
+  read(at: number, length: number): Uint8Array {
+    checkRange(this, at, length)
+    return this.buffer.load(at, length)
+  }
+
+  sge(at: number = 0, length: number = this.length - at): Sge {
+    return sgeOf(this, at, length)
+  }
+
+  async dereg(): Promise<void> {
+    this.table.remove(this)
+    await this.deregister(this.lkey)
+    this.buffer.free()
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * A queue pair of the own card, in the words of the verbs.
+ *
+ * What always holds: what the verbs refuse, the rings never see; the number on the wire is the
+ * card's, and the PSN that the peer begins with is ours.
+ */
+
+import { ArgumentError } from '../errors.ts'
+import { QueueEnded } from '../pcie/errors.ts'
+import type { PcieQueuePair as CardPair } from '../pcie/queue-pair.ts'
+import type { PcieProtectionDomain, PcieVerbs } from './pcie-verbs.ts'
+import { receiveOf, workOf } from './pcie-work.ts'
+import type {
+  ModifyQp,
+  PeerAttributes,
+  QueuePair,
+  QueuePairState,
+  RecvRequest,
+  SendRequest,
+} from './types.ts'
+import { asList, checkRecv, checkSend } from './work.ts'
+
+/** READs and atomics that a peer takes at once, if it says nothing else. */
+const READ_DEPTH = 16
+
+export class PcieVerbsQueuePair implements QueuePair {
+  readonly pd: PcieProtectionDomain
+  readonly inlineMax: number
+  readonly card: CardPair
+  /** PSN of the peer's first request. */
+  readonly rqPsn: number
+  private readonly verbs: PcieVerbs
+  private ready = false
+  private told = false
+
+  constructor(
+    verbs: PcieVerbs,
+    pd: PcieProtectionDomain,
+    card: CardPair,
+    options: { readonly inlineMax: number; readonly rqPsn: number },
+  ) {
+    this.verbs = verbs
+    this.pd = pd
+    this.card = card
+    this.inlineMax = options.inlineMax
+    this.rqPsn = options.rqPsn
+    card.onEnded = (fault) => this.ended(fault)
+  }
+
+  get qpNum(): number {
+    return this.card.number === 0 ? this.card.send.queue : this.card.number
+  }
+
+  get state(): QueuePairState {
+    if (this.card.end !== null) return 'ERR'
+    return this.ready ? 'RTS' : 'INIT'
+  }
+
+  async modify(change: ModifyQp): Promise<void> {
+    if (change.state === 'ERR') {
+      this.told = true
+      await this.card.setError()
+      return
+    }
+    if (this.state !== 'INIT') {
+      throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: it is in ${this.state}`)
+    }
+    if (this.card.type === 'connected') await this.connect(change.peer)
+    this.ready = true
+  }
+
+  private async connect(peer: PeerAttributes | null): Promise<void> {
+    const at = peer?.at ?? this.verbs.peer
+    if (peer === null || at === null) {
+      throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: a connected one has a peer`)
+    }
+    await this.card.ready({
+      queuePair: peer.destQpNum,
+      peerPsn: peer.rqPsn,
+      psn: peer.sqPsn,
+      pathMtu: peer.pathMtu,
+      incarnation: peer.incarnation,
+      readDepth: READ_DEPTH,
+      mac: at.mac,
+      ipv4: at.ipv4,
+    })
+  }
+
+  postSend(requests: SendRequest | readonly SendRequest[]): void {
+    const list = asList(requests)
+    this.checkAlive()
+    if (!this.ready) throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
+    for (const request of list) {
+      checkSend(request, this.inlineMax, this.pd.checkSge)
+      if (this.card.type === 'local') checkLocal(request)
+    }
+    this.card.post(...list.map((request) => workOf(request, this.qpNum)))
+  }
+
+  postRecv(requests: RecvRequest | readonly RecvRequest[]): void {
+    const list = asList(requests)
+    this.checkAlive()
+    for (const request of list) checkRecv(request, this.pd.checkSge)
+    this.card.postReceive(...list.map((request) => receiveOf(request, this.qpNum)))
+  }
+
+  async destroy(): Promise<void> {
+    this.told = true
+    await this.card.destroy()
+    this.verbs.forget(this)
+  }
+
+  private checkAlive(): void {
+    const { end } = this.card
+    if (end !== null) throw new QueueEnded(this.qpNum, end)
+  }
+
+  /** Its owner is told, unless it was the owner who ended it. */
+  private ended(fault: string): void {
+    if (this.told) return
+    this.told = true
+    this.verbs.tell({ type: 'QP_FATAL', qp: this, fault: fault === '' ? null : fault })
+  }
+}
+
+/** Throws PERDURE_ARGUMENT for what is meant for a peer: nobody receives from the own card. */
+function checkLocal({ wrId, opcode }: SendRequest): void {
+  const isMessage = opcode.startsWith('SEND') || opcode === 'RDMA_WRITE_WITH_IMM'
+  if (isMessage) throw new ArgumentError(`request ${wrId}: ${opcode} to the own card`)
+}

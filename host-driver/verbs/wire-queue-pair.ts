@@ -1,0 +1,245 @@
+/**
+ * A queue pair of the verbs over a wire: the driver's own requester and receiver under it.
+ *
+ * What always holds:
+ * - Requests are started in their order, as the requester has room for them, and complete in that
+ *   order, whatever the order of the answers.
+ * - A place in either queue is taken by `post…` and free again when its request has completed.
+ * - Once it is in error, everything that is outstanding is flushed, sends first, each once.
+ */
+
+import { ArgumentError } from '../errors.ts'
+import type { Message, Receives } from '../inbox.ts'
+import type { JobEnd } from '../jobs.ts'
+import { QueueEnded, QueueFull } from '../pcie/errors.ts'
+import { FLUSHED, QueuePair as WireJobs } from '../queue-pair.ts'
+import type {
+  CreateQp,
+  ModifyQp,
+  PeerAttributes,
+  QueuePair,
+  QueuePairState,
+  RecvRequest,
+  SendRequest,
+  WorkCompletion,
+} from './types.ts'
+import { SIGNALED } from './types.ts'
+import type { WireCompletionQueue } from './wire-completions.ts'
+import type { WireProtectionDomain, WireVerbs } from './wire-verbs.ts'
+import { bytesOf, completionOf, jobOf, scatter } from './wire-work.ts'
+import {
+  asList,
+  checkRecv,
+  checkSend,
+  has,
+  INLINE_MAX,
+  plainCompletion,
+  SEND_DEPTH,
+  totalOf,
+} from './work.ts'
+
+/** A request that has not completed yet. */
+interface Outstanding {
+  readonly request: SendRequest
+  /** What it sends, or has filled. */
+  readonly bytes: Uint8Array
+  end: JobEnd | null
+}
+
+export class WireQueuePair implements QueuePair, Receives {
+  readonly qpNum: number
+  readonly pd: WireProtectionDomain
+  readonly inlineMax: number
+  /** PSN of the peer's first request. */
+  readonly rqPsn: number
+  state: QueuePairState = 'INIT'
+  private readonly verbs: WireVerbs
+  private readonly sendCq: WireCompletionQueue
+  private readonly recvCq: WireCompletionQueue
+  private readonly sendDepth: number
+  private readonly recvDepth: number
+  private jobs: WireJobs | null = null
+  /** In order; the first `started` of them are with `jobs`. */
+  private readonly sends: Outstanding[] = []
+  private started = 0
+  private pumping = false
+  private readonly receives: RecvRequest[] = []
+  /** A message is coming in for the first of them. */
+  private claimed = false
+
+  constructor(
+    verbs: WireVerbs,
+    pd: WireProtectionDomain,
+    numbers: { readonly qpNum: number; readonly rqPsn: number },
+    options: CreateQp,
+  ) {
+    this.verbs = verbs
+    this.pd = pd
+    this.qpNum = numbers.qpNum
+    this.rqPsn = numbers.rqPsn
+    this.sendCq = verbs.ownCq(options.sendCq)
+    this.recvCq = verbs.ownCq(options.recvCq)
+    this.sendDepth = options.sendDepth ?? SEND_DEPTH
+    this.recvDepth = options.recvDepth ?? SEND_DEPTH
+    this.inlineMax = options.inlineMax ?? INLINE_MAX
+    this.sendCq.users++
+    this.recvCq.users++
+  }
+
+  modify(change: ModifyQp): Promise<void> {
+    if (change.state === 'ERR') {
+      this.fail(null, false)
+      return Promise.resolve()
+    }
+    const { peer } = change
+    if (this.state !== 'INIT' || peer === null) {
+      const why = peer === null ? 'over a wire there is a peer' : `it is in ${this.state}`
+      return Promise.reject(new ArgumentError(`modify queue pair ${this.qpNum} to RTS: ${why}`))
+    }
+    this.connect(peer)
+    return Promise.resolve()
+  }
+
+  private connect(peer: PeerAttributes): void {
+    const { session, jobOptions } = this.verbs
+    const granted = {
+      queuePair: peer.destQpNum,
+      firstPsn: peer.sqPsn,
+      incarnation: peer.incarnation,
+      pathMtu: peer.pathMtu,
+    }
+    const receive = { inbox: this, firstPsn: peer.rqPsn }
+    const jobs = new WireJobs(session, this.qpNum, granted, { ...jobOptions, receive })
+    jobs.onIdle = () => this.pump()
+    jobs.onBroken = () => this.fail(null, true)
+    this.jobs = jobs
+    this.state = 'RTS'
+  }
+
+  postSend(requests: SendRequest | readonly SendRequest[]): void {
+    const list = asList(requests)
+    this.checkAlive()
+    if (this.state !== 'RTS') throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
+    for (const request of list) checkSend(request, this.inlineMax, this.pd.checkSge)
+    const free = this.sendDepth - this.sends.length
+    if (list.length > free) throw new QueueFull(this.qpNum, list.length, free)
+    for (const request of list) {
+      this.sends.push({ request, bytes: bytesOf(this.pd.memory, request), end: null })
+    }
+    this.pump()
+  }
+
+  postRecv(requests: RecvRequest | readonly RecvRequest[]): void {
+    const list = asList(requests)
+    this.checkAlive()
+    for (const request of list) checkRecv(request, this.pd.checkSge)
+    const free = this.recvDepth - this.receives.length
+    if (list.length > free) throw new QueueFull(this.qpNum, list.length, free)
+    this.receives.push(...list)
+  }
+
+  async destroy(): Promise<void> {
+    this.fail(null, false)
+    this.sendCq.users--
+    this.recvCq.users--
+    this.verbs.forget(this)
+    if (this.jobs !== null) await this.verbs.disconnect(this.jobs)
+  }
+
+  private checkAlive(): void {
+    if (this.state === 'ERR') throw new QueueEnded(this.qpNum, '')
+  }
+
+  /** Gives the requester as much as it has room for. */
+  private pump(): void {
+    if (this.pumping) return
+    this.pumping = true
+    while (this.jobs !== null && this.started < this.sends.length && this.jobs.room > 0) {
+      const one = this.sends[this.started++]!
+      this.jobs.post(
+        jobOf(one.request, one.bytes, (end) => {
+          one.end = end
+          this.complete()
+        }),
+      )
+    }
+    this.pumping = false
+  }
+
+  /** Says of every request at the front that has ended how it did. */
+  private complete(): void {
+    for (let one = this.sends[0]; one !== undefined && one.end !== null; one = this.sends[0]) {
+      this.sends.shift()
+      this.started--
+      const { request, bytes, end } = one
+      const ended = end!
+      const succeeded = ended.status === 'SUCCESS'
+      if (succeeded && request.opcode === 'RDMA_READ') {
+        scatter(this.pd.memory, request.sgList ?? [], bytes)
+      }
+      if (succeeded && !has(request.flags, SIGNALED)) continue
+      this.say(this.sendCq, completionOf(request, this.qpNum, ended))
+    }
+  }
+
+  /** A completion that is lost ends the queue pair: it had something to say and could not. */
+  private say(cq: WireCompletionQueue, completion: WorkCompletion): void {
+    if (cq.push(completion) || this.state === 'ERR') return
+    queueMicrotask(() => this.fail('COMPLETION_OVERRUN', true))
+  }
+
+  /** Ends it: what is outstanding is flushed. `unasked` tells the owner. */
+  private fail(fault: string | null, unasked: boolean): void {
+    if (this.state === 'ERR') return
+    this.state = 'ERR'
+    this.jobs?.close()
+    this.complete()
+    for (const { request } of this.sends.splice(0)) {
+      this.say(this.sendCq, completionOf(request, this.qpNum, FLUSHED))
+    }
+    this.started = 0
+    for (const { wrId } of this.receives.splice(0)) {
+      this.say(this.recvCq, plainCompletion(wrId, this.qpNum, 'RECV', 'WR_FLUSH_ERR'))
+    }
+    if (unasked) this.verbs.tell({ type: 'QP_FATAL', qp: this, fault })
+  }
+
+  // ---- what the receiver asks (inbox.ts) -------------------------------------------------------
+
+  /** Without a receive the peer is told to wait, whatever it sends. */
+  get messageBytesMax(): number {
+    const next = this.receives[0]
+    return next === undefined ? Infinity : totalOf(next.sgList)
+  }
+
+  claim(): boolean {
+    if (this.claimed || this.receives.length === 0) return false
+    this.claimed = true
+    return true
+  }
+
+  release(): void {
+    this.claimed = false
+  }
+
+  deliver({ bytes, immediate, invalidate }: Message): void {
+    const { wrId, sgList = [] } = this.receives.shift()!
+    this.claimed = false
+    scatter(this.pd.memory, sgList, bytes)
+    this.say(this.recvCq, {
+      ...plainCompletion(wrId, this.qpNum, 'RECV', 'SUCCESS'),
+      byteLen: bytes.length,
+      immData: immediate,
+      invalidatedRkey: invalidate,
+    })
+  }
+
+  refused(tooLong: boolean): void {
+    const next = tooLong ? this.receives.shift() : undefined
+    this.claimed = false
+    if (next !== undefined) {
+      this.say(this.recvCq, plainCompletion(next.wrId, this.qpNum, 'RECV', 'LOC_LEN_ERR'))
+    }
+    queueMicrotask(() => this.fail(tooLong ? 'RECEIVE_LENGTH' : 'OPCODE', true))
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * The verbs over a wire: protection domains, completion queues and queue pairs of one session.
+ *
+ * What always holds: an event is told once, and from outside of the call that brought it about;
+ * a queue pair has the numbers that its peer was told, and no other has them.
+ */
+
+import { ArgumentError } from '../errors.ts'
+import type { Management } from '../management.ts'
+import type { QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
+import type { Session } from '../session.ts'
+import type { VerbsOptions } from '../way.ts'
+import { checkRegionLength } from './regions.ts'
+import type {
+  AsyncEvent,
+  CompletionQueue,
+  CreateQp,
+  MemoryRegion,
+  ProtectionDomain,
+  QueuePair,
+  VerbsContext,
+} from './types.ts'
+import { WireCompletionQueue } from './wire-completions.ts'
+import { WireMemory } from './wire-memory.ts'
+import { WireQueuePair } from './wire-queue-pair.ts'
+import { type CheckSge, checkCreate, checkDepth, checkDomain } from './work.ts'
+
+/** How long the DPU may take to let a queue pair go, µs. */
+const GOODBYE_US = 500_000
+
+export class WireVerbs implements VerbsContext {
+  onEvent: (event: AsyncEvent) => void = () => {}
+  readonly session: Session
+  readonly memory: WireMemory = new WireMemory()
+  private readonly management: Management
+  private readonly options: VerbsOptions
+  private readonly queuePairs = new Set<WireQueuePair>()
+
+  constructor(session: Session, management: Management, options: VerbsOptions) {
+    this.session = session
+    this.management = management
+    this.options = options
+  }
+
+  get jobOptions(): QueuePairOptions {
+    const { ackTimeoutCode, persistTimeoutUs } = this.options
+    return { ackTimeoutCode, persistTimeoutUs, management: this.management }
+  }
+
+  allocPd(number: number = this.options.protectionDomain): ProtectionDomain {
+    checkDomain(number)
+    return new WireProtectionDomain(this, number)
+  }
+
+  async createCq(depth: number): Promise<CompletionQueue> {
+    checkDepth(depth)
+    const cq = new WireCompletionQueue(depth)
+    cq.onOverrun = () => this.tell({ type: 'CQ_ERR', cq })
+    return cq
+  }
+
+  async connect(qp: QueuePair): Promise<void> {
+    if (!(qp instanceof WireQueuePair)) throw new ArgumentError('a queue pair of another context')
+    const { management, options } = this
+    const { qpNum, rqPsn, pd } = qp
+    const { pathMtu, clientId } = options
+    const granted = await management.connect(qpNum, rqPsn, pathMtu, pd.number, clientId)
+    await qp.modify({
+      state: 'RTS',
+      peer: {
+        destQpNum: granted.queuePair,
+        sqPsn: granted.firstPsn,
+        rqPsn,
+        pathMtu: granted.pathMtu,
+        incarnation: granted.incarnation,
+      },
+    })
+  }
+
+  // ---- for its queue pairs ---------------------------------------------------------------------
+
+  makeQp(pd: WireProtectionDomain, options: CreateQp): WireQueuePair {
+    const { random } = this.options
+    const numbers = { qpNum: 0x10 + (random() % 0xffff00), rqPsn: random() & 0xffffff }
+    const qp = new WireQueuePair(this, pd, numbers, options)
+    this.queuePairs.add(qp)
+    return qp
+  }
+
+  /** The completion queue, if it is one of ours. */
+  ownCq(cq: CompletionQueue): WireCompletionQueue {
+    if (cq instanceof WireCompletionQueue) return cq
+    throw new ArgumentError('a completion queue of another context')
+  }
+
+  forget(qp: WireQueuePair): void {
+    this.queuePairs.delete(qp)
+  }
+
+  tell(event: AsyncEvent): void {
+    queueMicrotask(() => this.onEvent(event))
+  }
+
+  /** One that the DPU knows no more, or that does not answer, is as good as closed. */
+  async disconnect(jobs: WireJobs): Promise<void> {
+    await jobs.disconnect(GOODBYE_US).catch(() => {})
+  }
+
+  close(): void {
+    for (const qp of this.queuePairs) void qp.modify({ state: 'ERR' })
+  }
+}
+
+export class WireProtectionDomain implements ProtectionDomain {
+  readonly number: number
+  /** Throws PERDURE_ARGUMENT unless a region of this domain covers the piece. */
+  readonly checkSge: CheckSge
+  private readonly verbs: WireVerbs
+
+  constructor(verbs: WireVerbs, number: number) {
+    this.verbs = verbs
+    this.number = number
+    this.checkSge = (sge, what) => verbs.memory.regions.check(number, sge, what)
+  }
+
+  get memory(): WireMemory {
+    return this.verbs.memory
+  }
+
+  async regMr(length: number): Promise<MemoryRegion> {
+    checkRegionLength(length)
+    return this.memory.register(this.number, length)
+  }
+
+  async createQp(options: CreateQp): Promise<QueuePair> {
+    checkCreate(options)
+    return this.verbs.makeQp(this, options)
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * Work requests, checked: what makes no sense throws, before anything of its list is posted.
+ *
+ * What always holds: what has passed names memory of its own protection domain only, and has every
+ * field that its opcode needs, in range; what the peer thinks of it the peer says.
+ */
+
+import {
+  COPIES_MAX,
+  INLINE_BYTES_MAX,
+  QUEUE_DEPTH_MAX,
+  SGES_MAX,
+  UNIT_BYTES,
+} from '../../firmware/limits.ts'
+import {
+  ATOMIC_WRITE,
+  COMPARE_SWAP,
+  FETCH_ADD,
+  FLUSH,
+  isOrdered,
+  PERSIST_QUERY,
+  READ,
+  type RequestKind,
+  SEND,
+  SEND_IMM,
+  SEND_INV,
+  WRITE,
+  WRITE_IMM,
+  WRITE_PERSIST,
+} from '../../firmware/transport/requester.ts'
+import { ArgumentError } from '../errors.ts'
+import {
+  type CreateQp,
+  FENCE,
+  INLINE,
+  type RecvRequest,
+  type SendRequest,
+  type Sge,
+  SIGNALED,
+  SOLICITED,
+  type WorkCompletion,
+  type WorkOpcode,
+} from './types.ts'
+
+const KINDS: Readonly<Record<WorkOpcode, RequestKind>> = {
+  WRITE_PERSIST,
+  RDMA_WRITE: WRITE,
+  RDMA_WRITE_WITH_IMM: WRITE_IMM,
+  SEND,
+  SEND_WITH_IMM: SEND_IMM,
+  SEND_WITH_INV: SEND_INV,
+  RDMA_READ: READ,
+  ATOMIC_FETCH_AND_ADD: FETCH_ADD,
+  ATOMIC_CMP_AND_SWP: COMPARE_SWAP,
+  FLUSH,
+  ATOMIC_WRITE,
+  PERSIST_QUERY,
+}
+
+/** Bytes that one request may have: what RoCEv2 carries. */
+const MESSAGE_BYTES_MAX = 2 ** 31
+
+/** Work requests that a queue takes, and bytes INLINE, unless it is told otherwise. */
+export const SEND_DEPTH = 128
+export const INLINE_MAX = 256
+
+/** An element has up to WQE_UNITS_MAX units, and the ring must hold that many. */
+const DEPTH_MAX = QUEUE_DEPTH_MAX / 32
+
+/** Units of the longest element whose bytes are INLINE. */
+export function unitsFor(inlineMax: number): number {
+  return 1 + Math.ceil(inlineMax / UNIT_BYTES)
+}
+
+/** One, or several, as a list. */
+export function asList<T>(one: T | readonly T[]): readonly T[] {
+  return Array.isArray(one) ? (one as readonly T[]) : [one as T]
+}
+
+/** The kind of request that an opcode asks for. */
+export function kindOf(opcode: WorkOpcode): RequestKind {
+  return KINDS[opcode]
+}
+
+export function has(flags: number | undefined, flag: number): boolean {
+  return ((flags ?? 0) & flag) !== 0
+}
+
+/** Bytes of a list of pieces. */
+export function totalOf(sgList: readonly Sge[] | undefined): number {
+  let total = 0
+  for (const { length } of sgList ?? []) total += length
+  return total
+}
+
+/** What a queue pair knows of memory: throws PERDURE_ARGUMENT unless a region covers the piece. */
+export type CheckSge = (sge: Sge, what: string) => void
+
+/** Throws PERDURE_ARGUMENT for a request that makes no sense. */
+export function checkSend(request: SendRequest, inlineMax: number, checkSge: CheckSge): void {
+  const { wrId, opcode, flags = 0, sgList = [] } = request
+  const kind = KINDS[opcode] as RequestKind | undefined
+  const what = `request ${String(wrId)}`
+  checkWide(`${what}: wrId`, wrId, 0n)
+  if (kind === undefined) throw new ArgumentError(`${what}: no opcode '${String(opcode)}'`)
+  const known = SIGNALED | SOLICITED | FENCE | INLINE
+  if (!Number.isInteger(flags) || (flags & ~known) !== 0) {
+    throw new ArgumentError(`${what}: flags ${flags}: SIGNALED, SOLICITED, FENCE, INLINE`)
+  }
+  checkPieces(sgList, SGES_MAX, what, checkSge)
+  checkLengths(request, kind, totalOf(sgList), inlineMax, what)
+  if (needsPlace(kind)) {
+    checkWord(`${what}: rkey`, request.rkey)
+    checkWide(`${what}: remoteAddr`, request.remoteAddr, 0n)
+  }
+  checkFields(request, kind, what)
+}
+
+/** Throws PERDURE_ARGUMENT for a receive that makes no sense. */
+export function checkRecv(request: RecvRequest, checkSge: CheckSge): void {
+  const what = `receive ${String(request.wrId)}`
+  checkWide(`${what}: wrId`, request.wrId, 0n)
+  checkPieces(request.sgList ?? [], 1, what, checkSge)
+}
+
+function checkPieces(sgList: readonly Sge[], most: number, what: string, checkSge: CheckSge): void {
+  if (sgList.length > most) {
+    throw new ArgumentError(`${what}: ${sgList.length} pieces: at most ${most}`)
+  }
+  for (const sge of sgList) checkSge(sge, what)
+}
+
+function checkLengths(
+  request: SendRequest,
+  kind: RequestKind,
+  total: number,
+  inlineMax: number,
+  what: string,
+): void {
+  const refuse = (why: string): never => {
+    throw new ArgumentError(`${what}: ${why}`)
+  }
+  if (total >= MESSAGE_BYTES_MAX) refuse(`${total} bytes: below 2^31`)
+  if (kind === ATOMIC_WRITE && total !== 8) refuse(`an atomic write has 8 bytes, not ${total}`)
+  const bare = isOrdered(kind) && kind !== READ && kind !== ATOMIC_WRITE
+  if (bare && total > 0) refuse(`${request.opcode} has no bytes of its own`)
+  if (!has(request.flags, INLINE)) return
+  if (isOrdered(kind) && kind !== ATOMIC_WRITE) refuse(`${request.opcode} carries nothing INLINE`)
+  if (total > inlineMax) refuse(`${total} bytes INLINE: at most ${inlineMax}`)
+}
+
+/** Whether the request names an address at the peer. */
+function needsPlace(kind: RequestKind): boolean {
+  return kind !== SEND && kind !== SEND_IMM && kind !== SEND_INV && kind !== PERSIST_QUERY
+}
+
+function checkFields(request: SendRequest, kind: RequestKind, what: string): void {
+  const { operationId, wait = 2 } = request
+  if (kind === WRITE_IMM || kind === SEND_IMM) checkWord(`${what}: immData`, request.immData)
+  if (kind === SEND_INV) checkWord(`${what}: invalidateRkey`, request.invalidateRkey)
+  if (kind === FETCH_ADD || kind === COMPARE_SWAP) {
+    checkWide(`${what}: compareAdd`, request.compareAdd, 0n)
+    if (request.remoteAddr! % 8n !== 0n) {
+      throw new ArgumentError(`${what}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
+    }
+  }
+  if (kind === ATOMIC_WRITE && request.remoteAddr! % 8n !== 0n) {
+    throw new ArgumentError(`${what}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
+  }
+  if (kind === COMPARE_SWAP) checkWide(`${what}: swap`, request.swap, 0n)
+  if (kind === FLUSH) checkFlush(request, what)
+  if (kind !== WRITE_PERSIST && kind !== PERSIST_QUERY) return
+  checkWide(`${what}: operationId`, operationId, 1n)
+  if (kind === WRITE_PERSIST && !(Number.isInteger(wait) && wait >= 1 && wait <= COPIES_MAX)) {
+    throw new ArgumentError(`${what}: wait for ${wait} copies: 1 to ${COPIES_MAX}`)
+  }
+}
+
+function checkFlush(request: SendRequest, what: string): void {
+  const { persistent = true, global = false, wholeRegion = false, length } = request
+  if (!persistent && !global) throw new ArgumentError(`${what}: persistent, global, or both`)
+  if (!wholeRegion) checkWord(`${what}: length`, length)
+}
+
+function checkWord(what: string, value: number | undefined): void {
+  if (Number.isInteger(value) && value! >= 0 && value! < 2 ** 32) return
+  throw new ArgumentError(`${what} ${value}: 0 to 2^32 - 1`)
+}
+
+function checkWide(what: string, value: bigint | undefined, least: bigint): void {
+  if (typeof value === 'bigint' && value >= least && value < 2n ** 64n) return
+  throw new ArgumentError(`${what} ${value}: a bigint from ${least} to 2^64 - 1`)
+}
+
+/** Throws PERDURE_ARGUMENT unless such a queue pair can be. */
+export function checkCreate(options: CreateQp): void {
+  const { sendDepth = SEND_DEPTH, recvDepth = SEND_DEPTH, inlineMax = INLINE_MAX } = options
+  for (const [name, depth] of Object.entries({ sendDepth, recvDepth })) {
+    if (Number.isInteger(depth) && depth >= 1 && depth <= DEPTH_MAX) continue
+    throw new ArgumentError(`${name} ${depth}: 1 to ${DEPTH_MAX}`)
+  }
+  if (Number.isInteger(inlineMax) && inlineMax >= 0 && inlineMax <= INLINE_BYTES_MAX) return
+  throw new ArgumentError(`inlineMax ${inlineMax}: 0 to ${INLINE_BYTES_MAX}`)
+}
+
+/** Throws PERDURE_ARGUMENT unless a completion queue can be so deep. */
+export function checkDepth(depth: number): void {
+  if (Number.isInteger(depth) && depth >= 1 && depth <= DEPTH_MAX) return
+  throw new ArgumentError(`a completion queue of ${depth}: 1 to ${DEPTH_MAX}`)
+}
+
+/** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
+export function checkDomain(number: number): void {
+  if (Number.isInteger(number) && number >= 0 && number <= 0xffff) return
+  throw new ArgumentError(`protection domain ${number}: 0 to 65535`)
+}
+
+/** Bytes that a completion of the request counts. */
+export function byteLenOf(request: SendRequest): number {
+  const kind = kindOf(request.opcode)
+  if (kind === FETCH_ADD || kind === COMPARE_SWAP) return 8
+  return isOrdered(kind) && kind !== READ && kind !== ATOMIC_WRITE ? 0 : totalOf(request.sgList)
+}
+
+/** A completion in which nothing but its request and its status is said. */
+export function plainCompletion(
+  wrId: bigint,
+  qpNum: number,
+  opcode: string,
+  status: WorkCompletion['status'],
+): WorkCompletion {
+  return {
+    ...{ wrId, status, opcode, qpNum, byteLen: 0, immData: null, invalidatedRkey: null },
+    ...{ original: null, copies: 0, mechanism: 'unknown', durable: false, upTo: null },
+    fault: null,
+  }
+}

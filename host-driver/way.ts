@@ -1,0 +1,113 @@
+/**
+ * A way to a DPU: frames over a wire (session.ts), or the queues of our own card behind PCIe
+ * (pcie/device.ts). Everything above stands on these two interfaces and knows neither frame nor
+ * doorbell.
+ *
+ * What always holds:
+ * - A datagram may get lost or come twice; whoever sends one repeats it until it is answered.
+ * - Every job ends exactly once, by `done`; `onIdle` is called after whatever may have made room,
+ *   and `onBroken` once, after the last job of a broken queue has ended. Any of them may be called
+ *   from inside `post`.
+ * - Time is microseconds on any scale that only moves forward, real or virtual.
+ */
+
+import type { RequesterCounts } from '../firmware/transport/requester.ts'
+import type { Inbox } from './inbox.ts'
+import type { Job } from './jobs.ts'
+import type { Granted, Management } from './management.ts'
+import type { VerbsContext } from './verbs/types.ts'
+
+/** A clock, and what it wakes. */
+export interface Clock {
+  /** Now, µs. */
+  now(): number
+  /** Calls `callback` at `atUs` or soon after; returns what cancels it. */
+  setTimer(atUs: number, callback: () => void): () => void
+}
+
+/** What went over the wire, in frames and bytes of Ethernet; nothing where a card does that. */
+export interface WireCounts {
+  framesSent: number
+  framesReceived: number
+  bytesSent: number
+  bytesReceived: number
+  /** Received, and not taken: damaged, foreign or of another connection. */
+  framesDropped: number
+}
+
+/** Whose queues they are, and how they shall be. */
+export interface VerbsOptions {
+  /** Who writes, 64 bits. */
+  readonly clientId: bigint
+  readonly protectionDomain: number
+  /** Payload bytes of a packet that are asked for. */
+  readonly pathMtu: number
+  readonly ackTimeoutCode: number
+  readonly persistTimeoutUs: number
+  /** Gives 32 bits. */
+  readonly random: () => number
+}
+
+export interface QueueOptions extends VerbsOptions {
+  /** Takes what the peer sends. */
+  readonly inbox: Inbox
+}
+
+/** Requests to one DPU, in their order, over one connection. */
+export interface JobQueue {
+  /** What the DPU granted: its incarnation says for how long the queue is good. */
+  readonly granted: Granted
+  readonly counts: RequesterCounts
+  onIdle: () => void
+  onBroken: () => void
+  /** No answer came in time, and something was sent again. */
+  onSilence: () => void
+  readonly broken: boolean
+  /** Jobs that may be posted now. */
+  readonly room: number
+  /** Puts a job at the end of the queue; without room, or once broken, it ends as flushed. */
+  post(job: Job): void
+  /** Puts jobs at the end of the queue, one right behind the other: all of them, or none. */
+  postChain(jobs: readonly Job[]): void
+  /** Ends every job as flushed, and takes nothing more. `onBroken` is not called. */
+  close(): void
+  /**
+   * Closes it at the DPU, too: when this resolves, nothing of it takes effect any more. Rejects
+   * with RefusedError where the DPU knows it no more, and with PERDURE_UNREACHABLE.
+   */
+  disconnect(timeoutUs: number): Promise<void>
+}
+
+/** What carries management datagrams. */
+export interface DatagramWay extends Clock {
+  /** Takes the management datagrams that come: `length` bytes at `at`. */
+  onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
+  /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
+  sendDatagram(datagram: Uint8Array): void
+}
+
+export interface Way extends DatagramWay {
+  readonly counts: WireCounts
+  /** Makes a queue at both ends. `management` speaks to the DPU over this way. */
+  openQueue(management: Management, options: QueueOptions): Promise<JobQueue>
+  /** The verbs of this way. */
+  openVerbs(management: Management, options: VerbsOptions): VerbsContext
+  close(): void
+}
+
+/** Waits for so long on that clock. */
+export function sleep(clock: Clock, us: number): Promise<void> {
+  return new Promise((resolve) => clock.setTimer(clock.now() + us, resolve))
+}
+
+/** Waits until the promise is settled, however, but no longer than so long. */
+export function waitAtMost(clock: Clock, us: number, promise: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.setTimer(clock.now() + us, resolve)
+    const settled = (): void => {
+      cancel()
+      resolve()
+    }
+    promise.then(settled, settled)
+  })
+}

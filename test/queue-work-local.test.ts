@@ -1,0 +1,402 @@
+/**
+ * Elements of local queues: what the host does to its own card's part without a wire.
+ */
+
+import { describe, expect, test } from 'vitest'
+import * as el from '../firmware/host/element.ts'
+import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import * as kind from '../firmware/transport/requester.ts'
+import { u32 } from '../firmware/wire/bytes.ts'
+import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
+import { dataOf, type RegionShape } from './support/card.ts'
+import { at, localQueue, one, play, readBack, record } from './support/local-queue.ts'
+import type { CardHost } from './support/queue-calls.ts'
+import { type ElementFields, elementOf, u64 } from './support/queue-host.ts'
+
+describe('records', () => {
+  test('P3-2, P3-3: a record inline, and one by address, are durable and read back', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision({ slots: 4, capacity: 8192 })
+    for (const [slot, length] of [0, 1, 64, 100, 1024, 1025, 4096, 4097, 8192].entries()) {
+      const data = dataOf(length, slot + 1)
+      const cqe = one(queue, record(queue, region, slot % 4, slot + 1, data))
+      expect(cqe).toMatchObject({
+        status: el.WC_SUCCESS,
+        opcode: kind.WRITE_PERSIST,
+        operation: slot + 1,
+        copies: 2,
+        mechanism: 1,
+        flags: el.DURABLE,
+        length,
+        address: (slot % 4) * 2 ** 32,
+      })
+      expect(readBack(queue, region, slot % 4, 0, 8192)).toEqual(
+        Uint8Array.of(...data, ...new Uint8Array(8192 - length)),
+      )
+    }
+  })
+
+  test('X-3, D-6: an operation that is durable is acknowledged, and never written again', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision()
+    const data = dataOf(64, 1)
+    expect(one(queue, record(queue, region, 0, 9, data)).status).toBe(el.WC_SUCCESS)
+    const forged = one(queue, record(queue, region, 0, 9, dataOf(64, 2)))
+    expect(forged).toMatchObject({ status: el.WC_SUCCESS, flags: el.DURABLE, operation: 9 })
+    expect(queue.host.card.counter('DUPLICATE_FORGED')).toBe(1)
+    expect(readBack(queue, region, 0, 0, 64)).toEqual(data)
+    // In one pass, too: the second finds the first in the group.
+    const both = play(
+      queue,
+      record(queue, region, 1, 10, data),
+      record(queue, region, 1, 10, dataOf(64, 3)),
+    )
+    expect(both.map(({ status }) => status)).toEqual([el.WC_SUCCESS, el.WC_SUCCESS])
+    expect(readBack(queue, region, 1, 0, 64)).toEqual(data)
+  })
+
+  test('the same slot again in one pass: both are durable, the later stays', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision()
+    const elements = [1, 2, 3].map((n) => record(queue, region, 5, n, dataOf(64, n)))
+    expect(play(queue, ...elements).map(({ operation }) => operation)).toEqual([1, 2, 3])
+    expect(readBack(queue, region, 5, 0, 64)).toEqual(dataOf(64, 3))
+  })
+
+  test('records of several queues share a group: one set of fences', () => {
+    const queue = localQueue()
+    const { host, cq } = queue
+    const region = host.card.provision({ slots: 16 })
+    const queues = [0, 1, 2, 3].map(() => ({ ...queue, qp: host.createQp(cq) }))
+    const fences = host.card.nvdimm.fences
+    for (const [i, other] of queues.entries()) {
+      for (let n = 0; n < 4; n++) {
+        const fields = record(other, region, i * 4 + n, i * 4 + n + 1, dataOf(64, n))
+        host.post(other.qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+      }
+      host.ring(other.qp.send)
+    }
+    host.run()
+    expect(host.poll(cq).filter(({ status }) => status === el.WC_SUCCESS).length).toBe(16)
+    expect(host.card.nvdimm.fences - fences).toBe(4)
+  })
+
+  test('unsignaled records say nothing, and their room is given back', () => {
+    const queue = localQueue()
+    const { host, cq, qp } = queue
+    const region = host.card.provision()
+    for (let n = 1; n <= 600; n++) {
+      const fields = record(queue, region, n % 8, n, dataOf(64, n))
+      host.post(qp.send, elementOf(fields))
+      host.ring(qp.send)
+      host.run()
+    }
+    expect(host.poll(cq)).toEqual([])
+    expect(readBack(queue, region, 600 % 8, 0, 64)).toEqual(dataOf(64, 600))
+  })
+
+  test('the carried forms, by slot and by the address of every copy (D-8)', () => {
+    const queue = localQueue()
+    const { host } = queue
+    const region = host.card.provision({ copies: 3, capacity: 64 })
+    const data = dataOf(64, 1)
+    const three = Uint8Array.of(...data, ...data, ...data)
+    const to = { opcode: kind.WRITE_PERSIST, rkey: region.rkey, wait: 3, furtherCopies: 2 }
+    const slot = { ...to, address: 2 * 2 ** 32, operation: 1, flags: el.CARRIED }
+    expect(one(queue, { ...slot, inline: three }).status).toBe(el.WC_SUCCESS)
+    expect(readBack(queue, region, 2, 0, 64)).toEqual(data)
+    const differs = three.slice()
+    differs[130]! ^= 1
+    const refused = one(queue, { ...slot, operation: 2, inline: differs })
+    expect(refused).toMatchObject({ status: el.WC_GENERAL_ERR, refusal: 0x89, flags: 0 })
+    const further = new Uint8Array(32)
+    const view = new DataView(further.buffer)
+    for (let c = 1; c < 3; c++) {
+      view.setUint32((c - 1) * 16, 3)
+      view.setUint32((c - 1) * 16 + 4, (2 + c) * 2 ** 28)
+      view.setUint32((c - 1) * 16 + 8, region.rkey)
+      view.setUint32((c - 1) * 16 + 12, 64)
+    }
+    const named = {
+      ...to,
+      address: 3 * 2 ** 32 + 2 * 2 ** 28,
+      operation: 3,
+      flags: el.CARRIED | el.ADDRESSED,
+      length: 192,
+      inline: Uint8Array.of(...three, ...further),
+    }
+    expect(one(queue, named).status).toBe(el.WC_SUCCESS)
+    expect(readBack(queue, region, 3, 0, 64)).toEqual(data)
+  })
+
+  test('refused by a status: the element ends, the queue lives', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision({ slots: 4, capacity: 64 })
+    const refusal = (fields: ElementFields): number => {
+      const cqe = one(queue, fields)
+      expect(cqe).toMatchObject({ status: el.WC_GENERAL_ERR, flags: 0 })
+      return cqe.refusal
+    }
+    expect(refusal(record(queue, region, 4, 1, dataOf(64, 1)))).toBe(0x82)
+    expect(refusal(record(queue, region, 0, 2, dataOf(65, 1)))).toBe(0x83)
+    expect(refusal(record(queue, region, 0, 3, dataOf(64, 1), 3))).toBe(0x8c)
+    expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_READY)
+    expect(one(queue, record(queue, region, 0, 4, dataOf(64, 1))).status).toBe(el.WC_SUCCESS)
+  })
+})
+
+describe('bytes', () => {
+  const shape = { name: 'bytes', kind: KIND_BYTES, length: 65536 }
+
+  test('WRITE and READ, inline, in one range and in several, of any length', () => {
+    const queue = localQueue()
+    const { host } = queue
+    const region = bytesOf(host, shape)
+    const base = region.base
+    expect(
+      one(queue, { opcode: kind.WRITE, rkey: region.rkey, address: base, inline: dataOf(77, 1) })
+        .status,
+    ).toBe(el.WC_SUCCESS)
+    const data = dataOf(5000, 2)
+    host.bytes.set(data.subarray(0, 1000), queue.buffer)
+    host.bytes.set(data.subarray(1000), queue.buffer + 9001)
+    const { lkey, buffer } = queue
+    const sges = [
+      { address: buffer, length: 1000, lkey },
+      { address: buffer + 9001, length: 4000, lkey },
+    ]
+    const write = { opcode: kind.WRITE, rkey: region.rkey, address: base + 100, sges }
+    expect(one(queue, write).status).toBe(el.WC_SUCCESS)
+    const pieces = [3, 4096, 901].map((length, i) => ({
+      address: buffer + 20000 + i * 10000,
+      length,
+      lkey,
+    }))
+    const read = { opcode: kind.READ, rkey: region.rkey, address: base + 100, sges: pieces }
+    expect(one(queue, read)).toMatchObject({ status: el.WC_SUCCESS, length: 5000 })
+    const back = pieces.flatMap(({ address, length }) => [
+      ...host.bytes.subarray(address, address + length),
+    ])
+    expect(Uint8Array.from(back)).toEqual(data)
+    expect(one(queue, { opcode: kind.READ }).status).toBe(el.WC_SUCCESS)
+  })
+
+  test('P2-5, D-9: what is stored into a write-persist region is durable at its completion', () => {
+    for (const opcode of [kind.WRITE, kind.WRITE_PERSIST]) {
+      const queue = localQueue()
+      const { card } = queue.host
+      const region = bytesOf(queue.host, { ...shape, flags: 2 })
+      const to = { opcode, rkey: region.rkey, address: region.base, wait: 1, operation: 5 }
+      const cqe = one(queue, { ...to, inline: dataOf(200, 1) })
+      expect(cqe).toMatchObject({ status: el.WC_SUCCESS, flags: el.DURABLE, copies: 1 })
+      expect(indexOf(card.nvdimm.durable, dataOf(200, 1))).toBeGreaterThan(0)
+    }
+  })
+
+  test('D-9: a plain WRITE is durable behind a FLUSH, and not before', () => {
+    for (const flushes of [false, true]) {
+      const queue = localQueue()
+      const { card } = queue.host
+      const region = bytesOf(queue.host, shape)
+      const to = { rkey: region.rkey, address: region.base }
+      expect(one(queue, { ...to, opcode: kind.WRITE, inline: dataOf(200, 1) }).flags).toBe(0)
+      const flush = { ...to, opcode: kind.FLUSH, length: 200, compare: 2 }
+      if (flushes) expect(one(queue, flush).status).toBe(el.WC_SUCCESS)
+      expect(indexOf(card.nvdimm.durable, dataOf(200, 1)) > 0).toBe(flushes)
+    }
+  })
+
+  test('FETCH-ADD, COMPARE-SWAP and ATOMIC WRITE: what they found, and what is then there', () => {
+    const queue = localQueue()
+    const region = bytesOf(queue.host, shape)
+    const to = { rkey: region.rkey, address: region.base + 64 }
+    const write = { ...to, opcode: kind.ATOMIC_WRITE, operation: 2 ** 40 + 5 }
+    expect(one(queue, write).status).toBe(el.WC_SUCCESS)
+    const add = one(queue, { ...to, opcode: kind.FETCH_ADD, operation: 7 })
+    expect(add).toMatchObject({ status: el.WC_SUCCESS, operation: 2 ** 40 + 5 })
+    const swap = { ...to, opcode: kind.COMPARE_SWAP, operation: 1, compare: 3 }
+    expect(one(queue, swap).operation).toBe(2 ** 40 + 12)
+    expect(one(queue, { ...swap, compare: 2 ** 40 + 12 }).operation).toBe(2 ** 40 + 12)
+    expect(one(queue, { ...to, opcode: kind.FETCH_ADD }).operation).toBe(1)
+  })
+
+  test('the order of a queue is kept: a READ sees what stands in front of it, and no more', () => {
+    const queue = localQueue()
+    const { host, buffer } = queue
+    const region = host.card.provision({ slots: 4, capacity: 64 })
+    const read = (to: number): ElementFields => ({
+      opcode: kind.READ,
+      rkey: region.rkey,
+      ...at(queue, 64, to),
+    })
+    const cqes = play(
+      queue,
+      record(queue, region, 0, 1, dataOf(64, 1)),
+      read(0),
+      record(queue, region, 0, 2, dataOf(64, 2)),
+      read(64),
+    )
+    expect(cqes.map(({ unit }) => unit)).toEqual([0, 2, 3, 5])
+    expect(host.bytes.slice(buffer, buffer + 64)).toEqual(dataOf(64, 1))
+    expect(host.bytes.slice(buffer + 64, buffer + 128)).toEqual(dataOf(64, 2))
+  })
+
+  test('a plain WRITE of a whole record is a persist in every copy (P2-5, form B)', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision({ slots: 4, capacity: 64 })
+    const write = { opcode: kind.WRITE, rkey: region.rkey, address: 3 * 2 ** 32 }
+    const cqe = one(queue, { ...write, inline: dataOf(64, 1) })
+    expect(cqe).toMatchObject({ status: el.WC_SUCCESS, flags: el.DURABLE, copies: 2 })
+    expect(readBack(queue, region, 3, 0, 64)).toEqual(dataOf(64, 1))
+  })
+
+  test('PERSIST_QUERY: what is durable of this client, and up to where', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision()
+    const ask = (operation: number): ElementFields => ({ opcode: kind.PERSIST_QUERY, operation })
+    expect(one(queue, ask(1))).toMatchObject({ status: el.WC_SUCCESS, flags: 0, refusal: 2 })
+    play(queue, ...[1, 2, 3].map((n) => record(queue, region, n, n, dataOf(64, n))))
+    expect(one(queue, ask(2))).toMatchObject({ flags: el.DURABLE | el.UP_TO, operation: 3 })
+  })
+})
+
+describe('what is refused', () => {
+  const ends = (fields: (queue: ReturnType<typeof localQueue>) => ElementFields) => {
+    const queue = localQueue()
+    const cqe = one(queue, fields(queue))
+    expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_ERROR)
+    return { status: cqe.status, fault: queue.host.zone1(queue.qp.send).fault }
+  }
+  const bytes = { name: 'bytes', kind: KIND_BYTES, length: 4096 }
+
+  test('what draws a NAK on the wire ends the queue', () => {
+    const table: [string, number, (queue: ReturnType<typeof localQueue>) => ElementFields][] = [
+      ['KEY', el.WC_REM_ACCESS_ERR, () => ({ opcode: kind.WRITE, rkey: 1, inline: dataOf(8, 1) })],
+      [
+        'PROTECTION_DOMAIN',
+        el.WC_REM_ACCESS_ERR,
+        ({ host }) => {
+          const { rkey, base } = bytesOf(host, { ...bytes, domain: 5 })
+          return { opcode: kind.WRITE, rkey, address: base, inline: dataOf(8, 1) }
+        },
+      ],
+      [
+        'RIGHTS',
+        el.WC_REM_ACCESS_ERR,
+        ({ host }) => {
+          const { rkey, base } = bytesOf(host, bytes)
+          return { opcode: kind.WRITE_PERSIST, rkey, address: base, wait: 1, inline: dataOf(8, 1) }
+        },
+      ],
+      [
+        'BOUNDS',
+        el.WC_REM_ACCESS_ERR,
+        ({ host }) => {
+          const { rkey, base } = bytesOf(host, bytes)
+          return { opcode: kind.WRITE, rkey, address: base + 4089, inline: dataOf(8, 1) }
+        },
+      ],
+      [
+        'ALIGNMENT',
+        el.WC_REM_INV_REQ_ERR,
+        ({ host }) => {
+          const { rkey, base } = bytesOf(host, bytes)
+          return { opcode: kind.FETCH_ADD, rkey, address: base + 4 }
+        },
+      ],
+      [
+        'FLUSH_FORM',
+        el.WC_REM_INV_REQ_ERR,
+        ({ host }) => {
+          const { rkey, base } = bytesOf(host, bytes)
+          return { opcode: kind.FLUSH, rkey, address: base, compare: 8 }
+        },
+      ],
+      [
+        'PERSIST_HEADER',
+        el.WC_REM_INV_REQ_ERR,
+        (queue) => record(queue, queue.host.card.provision(), 0, 1, dataOf(64, 1), 0),
+      ],
+      ['ELEMENT_FORM', el.WC_LOC_QP_OP_ERR, () => ({ opcode: kind.SEND, inline: dataOf(8, 1) })],
+      [
+        'ELEMENT_FORM',
+        el.WC_LOC_QP_OP_ERR,
+        () => ({ opcode: kind.WRITE_IMM, inline: dataOf(8, 1) }),
+      ],
+      [
+        'MEMORY_KEY',
+        el.WC_LOC_PROT_ERR,
+        ({ host, buffer }) => {
+          const { rkey, base } = bytesOf(host, bytes)
+          return { opcode: kind.WRITE, rkey, address: base, local: buffer, lkey: 77, length: 8 }
+        },
+      ],
+    ]
+    for (const [fault, status, fields] of table) expect(ends(fields)).toEqual({ status, fault })
+  })
+
+  test('H4, H5: a host that does not answer ends its element and its queue, and nothing else', () => {
+    const queue = localQueue()
+    const { host, cq } = queue
+    const region = host.card.provision({ slots: 4, capacity: 4096 })
+    const other = { ...queue, qp: host.createQp(cq) }
+    const far = record(queue, region, 0, 1, dataOf(2000, 1))
+    host.card.ram!.link.script = ({ kind: what, at: from }) =>
+      what === 'read' && from === queue.buffer ? 'unsupported' : undefined
+    const cqe = one(queue, far)
+    expect(cqe).toMatchObject({ status: el.WC_GENERAL_ERR, flags: 0 })
+    expect(host.zone1(queue.qp.send)).toMatchObject({ state: QUEUE_ERROR, fault: 'DMA' })
+    const near = one(other, record(other, region, 1, 2, dataOf(100, 2)))
+    expect(near).toMatchObject({ status: el.WC_SUCCESS, flags: el.DURABLE })
+    host.card.ram!.link.script = null
+    expect(readBack(other, region, 1, 0, 100)).toEqual(dataOf(100, 2))
+    expect(readBack(other, region, 0, 0, 64)).toEqual(new Uint8Array(64))
+  })
+
+  test('H2: an element that is changed after it was fetched has no effect', () => {
+    const queue = localQueue()
+    const { host, qp } = queue
+    const region = host.card.provision({ slots: 4, capacity: 64 })
+    const element = elementOf({
+      ...record(queue, region, 1, 1, dataOf(64, 1)),
+      flags: el.SIGNALED,
+    })
+    const unit = host.post(qp.send, element)
+    host.ring(qp.send)
+    const ring = host.unitAt(qp.send, unit)
+    let fetched = false
+    host.card.ram!.link.script = ({ kind: what, at: from }) => {
+      // What is read next is read behind the element.
+      if (fetched) host.bytes.fill(0xee, ring, ring + 128)
+      if (what === 'read' && from === ring) fetched = true
+      return undefined
+    }
+    host.run()
+    host.card.ram!.link.script = null
+    expect(fetched).toBe(true)
+    expect(host.poll(queue.cq).map(({ status }) => status)).toEqual([el.WC_SUCCESS])
+    expect(readBack(queue, region, 1, 0, 64)).toEqual(dataOf(64, 1))
+  })
+
+  test('a part without save energy refuses the record, and not the queue (D-13)', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision()
+    queue.host.card.nvdimm.armed = false
+    const refused = one(queue, record(queue, region, 0, 1, dataOf(64, 1)))
+    expect(refused).toMatchObject({ status: el.WC_GENERAL_ERR, refusal: 0x85 })
+    queue.host.card.nvdimm.armed = true
+    expect(one(queue, record(queue, region, 0, 2, dataOf(64, 1))).status).toBe(el.WC_SUCCESS)
+  })
+})
+
+/** A region of bytes, and the address of its first one. */
+function bytesOf(host: CardHost, shape: RegionShape): { rkey: number; base: number } {
+  const { fault, body } = host.card.tryProvision(shape)
+  expect(fault).toBe('PASS')
+  return { rkey: u32(body, REGION_RKEY), base: u64(body, REGION_BASE_HIGH) }
+}
+
+/** Where `part` lies in `whole`, or -1. */
+function indexOf(whole: Uint8Array, part: Uint8Array): number {
+  return Buffer.from(whole.buffer, whole.byteOffset, whole.length).indexOf(part)
+}

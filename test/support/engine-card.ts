@@ -1,0 +1,64 @@
+/** A card with a host behind it, on either engine, without a clock: for raw hosts (queue-host.ts). */
+
+import { findBundle } from '../../boards/emulator/bundle.ts'
+import { bootDirect } from '../../boards/emulator/direct.ts'
+import type { Engine } from '../../boards/emulator/dpu.ts'
+import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
+import { bootGuest } from '../../boards/emulator/guest.ts'
+import type { HostRam } from '../../boards/emulator/host-ram.ts'
+import { EmulatedMachine } from '../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { FACTS } from './card.ts'
+import { Conversation, type Sent, sentOf } from './conversation.ts'
+import type { Hosted } from './queue-host.ts'
+
+export class EngineCard extends Conversation implements Hosted {
+  readonly machine: EmulatedMachine
+  readonly engine: FirmwareEngine
+  now = 0
+  waitUs = 0
+  private readonly sent: Uint8Array[]
+
+  private constructor(machine: EmulatedMachine, engine: FirmwareEngine, sent: Uint8Array[]) {
+    super((...frames) => this.serve(...frames))
+    this.machine = machine
+    this.engine = engine
+    this.sent = sent
+  }
+
+  /** Boots a card with an NVDIMM of that many bytes. */
+  static async boot(name: Engine, partBytes: number, ram: HostRam): Promise<EngineCard> {
+    const sent: Uint8Array[] = []
+    let machine: EmulatedMachine | null = null
+    const machineFor = (packets?: Uint8Array): EmulatedMachine => {
+      machine = new EmulatedMachine({
+        facts: { ...FACTS, nvdimmBytes: partBytes, dmaBytes: ram.bytes },
+        nvdimm: new Nvdimm({ bytes: partBytes }),
+        ram,
+        transmit: (frame) => sent.push(frame),
+        ...(packets === undefined ? {} : { packets }),
+      })
+      return machine
+    }
+    const engine =
+      name === 'node'
+        ? bootDirect(machineFor())
+        : await bootGuest({ source: findBundle().source, machineFor })
+    return new EngineCard(machine!, engine, sent)
+  }
+
+  serve(...frames: Uint8Array[]): Sent[] {
+    this.sent.length = 0
+    frames.forEach((frame, i) => {
+      this.machine.place(i, frame)
+    })
+    this.now += 10
+    this.waitUs = this.engine.serve(frames.length, this.now)
+    return this.sent.map(sentOf)
+  }
+
+  idle(): void {
+    this.now += 10
+    this.waitUs = this.engine.idle(this.now)
+  }
+}
