@@ -103,7 +103,7 @@ export const CLIENTS = 128
 /** Answers that a queue pair remembers, to repeat them to a duplicate (D-6); a power of two. */
 export const REMEMBERED_RECORDS = 256
 
-/** Queue pairs on which the firmware may make requests of its own at once. */
+/** Queue pairs on which the firmware, or its host, may have requests under way at once. */
 export const INITIATORS = 32
 
 /** Requests of the firmware's own that one queue pair may have under way. */

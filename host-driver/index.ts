@@ -42,6 +42,8 @@ export type { ConnectOptions } from './options.ts'
 export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
 export { PcieDevice, type PcieOptions } from './pcie/device.ts'
+export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './pcie/errors.ts'
+export { ForbiddenAccess, type HostPort, type SharedMemory } from './pcie/host-port.ts'
 export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
 export {

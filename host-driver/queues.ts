@@ -47,7 +47,7 @@ export interface QueueInfo {
   readonly fault: string | null
   /** Units of a work queue, entries of a completion queue. */
   readonly depth: number
-  /** Of a work queue: units taken, and stored. Of a completion queue: entries written, and taken. */
+  /** Units taken, and stored; of a completion queue entries taken, and written. */
   readonly readPointer: number
   readonly writePointer: number
   /** Units or entries that are free. */

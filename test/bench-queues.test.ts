@@ -38,11 +38,11 @@ describe('a post', () => {
     expect(byAddress.dmaReadsPerPost).toBe(3)
   })
 
-  test('of a durable record is three fences alone, and a share of three in a burst', async () => {
+  test('of a durable record is four fences alone, and a share of four in a burst', async () => {
     const alone = await postCost('node', 'record, 64 inline', 1, SECONDS)
-    expect(alone.fencesPerPost).toBe(3)
+    expect(alone.fencesPerPost).toBe(4)
     const burst = await postCost('node', 'record, 64 inline', 32, SECONDS)
-    expect(burst.fencesPerPost).toBeLessThan(3 / 8)
+    expect(burst.fencesPerPost).toBeLessThanOrEqual(4 / 16)
     expect(burst.dmaReadsPerPost).toBeLessThan(0.5)
   })
 })

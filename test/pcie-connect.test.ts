@@ -129,10 +129,13 @@ describe.each(OVER_QUEUES)('%s card', (name) => {
   })
 
   test('X-7: what the DPU refuses has a typed reason, and the connection lives', async () => {
-    const { dpu, records } = await bench(name)
+    const { way, dpu, records } = await bench(name)
     expect(await failure(dpu.openRegion('nothing'))).toMatchObject({ fault: 'NO_REGION' })
-    const refused = records.persist(1, pattern(10, 1), { durability: '3of2' as '2of2' })
-    void refused
+    const part = way.target.nvdimm
+    part.armed = false
+    const refused = await failure(records.persist(1, pattern(10, 1)).persisted)
+    expect(refused).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'NOT_ARMED' })
+    part.armed = true
     await records.persist(1, pattern(10, 2)).persisted
     expect((await records.read(1)).data).toEqual(pattern(10, 2))
   })
@@ -164,7 +167,7 @@ describe.each(OVER_QUEUES)('%s card', (name) => {
     expect(await dpu.status()).toMatchObject({ state: 'serving' })
   })
 
-  test('a frame capture, or addresses of our own, are refused: the card makes the frames', async () => {
+  test('addresses of our own, or a capture, are refused: the card makes frames', async () => {
     const { way } = await bench(name)
     const own = endpointOf(9)
     expect(await failure(connect(way.device!, { own }))).toMatchObject({
@@ -350,5 +353,25 @@ describe('addresses of cards', () => {
     expect(await failure(connect('pcie:/nowhere/card'))).toMatchObject({
       code: 'PERDURE_UNREACHABLE',
     })
+  })
+})
+
+describe('memory that the card may still use', () => {
+  test('H2: what a closed pair had is given out again only when the card has let go', async () => {
+    const { way } = await bench('own')
+    const device = way.device!
+    const cq = await device.createCq({ entries: 64 })
+    const pair = await device.createQp({ type: 'local', sendCq: cq, inlineMax: 0 })
+    const { arena } = device.layout
+    const free = arena.freeBytes
+    for (let i = 0; i < 8; i++) pair.post({ kind: 1, data: pattern(700, i), operation: 1n })
+    const used = free - arena.freeBytes
+    pair.close()
+    expect(free - arena.freeBytes).toBe(used)
+    const ring = pair.send.depth * 64
+    await pair.destroy()
+    await device.destroyCq(cq)
+    expect(arena.freeBytes).toBeGreaterThanOrEqual(free + 2 * ring)
+    arena.release(arena.alloc(1000))
   })
 })

@@ -245,6 +245,7 @@ describe('the life of queues', () => {
       await expect(device.regMr(at, length)).rejects.toMatchObject(ARGUMENT)
     }
     expect(() => pair.post({ kind: READ, data: new Uint8Array(8) })).toThrow('ranges')
+    expect(() => pair.post({ kind: READ, data: [], inline: true })).toThrow('inline')
     const far = { address: 2 ** 40, length: 8, lkey: 0 }
     expect(() => pair.post({ kind: WRITE_PERSIST, data: [far] })).toThrow('the memory has')
     expect(() => device.sendDatagram(new Uint8Array(255))).toThrow('256')
@@ -322,6 +323,43 @@ describe('the life of queues', () => {
     pair.post({ kind: 'nop' })
     await rig.pass(500)
     expect(ready).toBe(1)
+  })
+
+  test('a completion queue that is full ends, with the pair that filled it; others live', async () => {
+    const rig = await open()
+    const { device } = rig
+    const cq = await device.createCq({ entries: 8 })
+    const pair = await device.createQp({ type: 'local', sendCq: cq, sendUnits: 64 })
+    const other = await rig.localPair()
+    let why = ''
+    pair.onEnded = (fault) => {
+      why = fault
+    }
+    pair.post(...Array<Work>(20).fill({ kind: 'nop' }))
+    await rig.pass(20_000)
+    expect([why, cq.end]).toEqual(['COMPLETION_OVERRUN', 'COMPLETION_OVERRUN'])
+    const statuses = cq.poll(100).map(({ status }) => status)
+    expect(statuses).toEqual([...Array(8).fill('SUCCESS'), ...Array(12).fill('WR_FLUSH_ERR')])
+    expect(() => cq.arm()).toThrow(QueueEnded)
+    expect((await complete(other, { kind: 'nop' })).status).toBe('SUCCESS')
+  })
+
+  test('H1: a host that no interrupt reaches hears of everything, later', async () => {
+    const rig = await open()
+    rig.port.onInterrupt(() => {})
+    const pair = await rig.localPair({ sendUnits: 16 })
+    expect(await keepBusy(rig, pair, 60)).toEqual(upTo(60))
+    const ends: string[] = []
+    const bad = { address: rig.device.layout.arena.at, length: 8, lkey: 0xdead }
+    const done = ({ status }: Completion): void => void ends.push(status)
+    pair.post({ kind: READ, data: [bad], done }, { kind: 'nop', done })
+    await rig.pass(50_000)
+    expect(ends).toEqual(['LOC_PROT_ERR', 'WR_FLUSH_ERR'])
+    const last = await rig.localPair()
+    last.post({ kind: 'nop', done })
+    rig.card.powerCut()
+    await rig.pass(50_000)
+    expect([ends.at(-1), rig.device.isOpen]).toEqual(['WR_FLUSH_ERR', false])
   })
 
   test('H4: the card goes away: everything ends once, and the next card serves', async () => {

@@ -253,6 +253,25 @@ describe('the end of a queue', () => {
     expect(broken).toBe(1)
   })
 
+  test('whoever posts again as a job is flushed is told that, too', async () => {
+    const { rig, queue, bytes } = await bench()
+    const ends: string[] = []
+    let broken = 0
+    queue.onBroken = () => {
+      broken++
+    }
+    const to = { rkey: bytes.rkey, va: bytes.base }
+    const note = ({ status }: jobs.JobEnd): void => {
+      ends.push(status)
+      if (ends.length < 10) queue.post(jobs.queryJob(1n, note))
+    }
+    queue.post(jobs.writeJob({ ...to, rkey: 0xbad }, pattern(10, 1), {}, note))
+    queue.post(jobs.queryJob(1n, note))
+    await rig.pass(20_000)
+    expect(ends).toEqual(['REM_ACCESS_ERR', ...Array(ends.length - 1).fill('WR_FLUSH_ERR')])
+    expect([ends.length > 9, broken, queue.broken, queue.room]).toEqual([true, 1, true, 0])
+  })
+
   test('closing ends every job, once, and gives everything back', async () => {
     const { rig, records } = await bench()
     const free = rig.device.layout.arena.freeBytes

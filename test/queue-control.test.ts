@@ -4,10 +4,18 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/random.ts'
 import { CAPACITY_MIN, POLICIES } from '../firmware/host/context-cache.ts'
 import * as page from '../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS } from '../firmware/host/host.ts'
 import * as info from '../firmware/host/queue-info.ts'
+import {
+  createQueueNumbers,
+  giveNumber,
+  isNumberUsed,
+  resetNumbers,
+  takeNumber,
+} from '../firmware/host/queue-numbers.ts'
 import {
   CONTEXTS,
   HOST_QUEUES,
@@ -204,7 +212,7 @@ describe('QUEUES, QUEUE and CACHE', () => {
 })
 
 describe('CREATE_CQ and CREATE_QP', () => {
-  test('P3-4: zones 1 and 2 say address, depth, state, validity and pointer of what was made', () => {
+  test('P3-4: zones 1 and 2 say address, depth, state, validity and pointer of a queue', () => {
     const host = hostOf().init()
     const cqRing = host.allocate(32 * UNIT_BYTES)
     const made = createCq(host, { ring: cqRing, entries: 32, count: 5, periodUs: 60_000 })
@@ -275,6 +283,32 @@ describe('CREATE_CQ and CREATE_QP', () => {
     expect(host.zone1(cq).other).toBe(2)
     expect(createCq(host).fault).toBe('PASS')
     expect(used(host)).toBe(7)
+  })
+
+  test('every number is given once, whatever was given back before', () => {
+    const numbers = createQueueNumbers()
+    const random = new Random(7)
+    for (const queues of [3, 4, 31, 32, 33, 1023, 1024, 1025, HOST_QUEUES]) {
+      resetNumbers(numbers)
+      const free = new Set(Array.from({ length: queues - 3 }, (_, i) => i + 3))
+      const takeAll = (): void => {
+        for (let left = free.size; left > 0; left--) {
+          const number = takeNumber(numbers, queues)
+          expect(free.delete(number), `${number} of ${queues}`).toBe(true)
+        }
+        expect(takeNumber(numbers, queues)).toBe(-1)
+        expect(numbers.count).toBe(queues)
+      }
+      takeAll()
+      for (let i = 0; i < 100 && queues > 3; i++) {
+        const number = 3 + random.below(queues - 3)
+        if (free.has(number)) continue
+        giveNumber(numbers, number)
+        free.add(number)
+        expect(isNumberUsed(numbers, number)).toBe(false)
+      }
+      takeAll()
+    }
   })
 
   test('numbers are found among 65,536, whichever are in use, and not soon given again', () => {
@@ -384,7 +418,7 @@ describe('CREATE_CQ and CREATE_QP', () => {
     }
   })
 
-  test('P3-6, P3-7: the card writes zones 1 and 2 of the queue that is asked for, never zone 3', () => {
+  test('P3-6, P3-7: the card writes zones 1 and 2 of the queue in question, never zone 3', () => {
     const host = hostOf().init()
     const zone3 = (): Uint8Array =>
       host.bytes.slice(
@@ -517,7 +551,7 @@ describe('connected pairs: CREATE_QP and MODIFY_QP', () => {
     expect(states(host, send, receive)).toEqual([info.QUEUE_ERROR, info.QUEUE_ERROR])
   })
 
-  test('there are 256 numbers on the wire; a pair that ends gives its own back, and no other', () => {
+  test('256 numbers are on the wire; a pair that ends gives its own back, and no other', () => {
     const host = hostOf(1 << 22).init(1024)
     const cq = host.createCq(16)
     const units = { type: info.TYPE_CONNECTED, sendUnits: 1, receiveUnits: 1, sendCq: cq }
@@ -583,7 +617,7 @@ describe('DESTROY', () => {
 })
 
 describe('REGISTER and DEREGISTER', () => {
-  test('a range is registered once per call, at the edges of memory too, each with its own key', () => {
+  test('ranges are registered, at the edges of memory too, each with a key of its own', () => {
     const host = hostOf(RAM_BYTES).init()
     const keys = new Set<number>()
     for (const [at, length] of [
@@ -751,6 +785,45 @@ describe('datagrams that come again', () => {
     expect(takeAnswers(host)[0]!.body).toEqual(first!.body)
     expect(used(host)).toBe(4)
   })
+})
+
+describe('any bytes at all', () => {
+  const SEED = Number(process.env.SEED ?? 1)
+
+  test.each([SEED, SEED + 1, SEED + 2, SEED + 3])(
+    'every call with any body is answered, and management lives on; SEED=%i',
+    (seed) => {
+      const random = new Random(seed)
+      const host = hostOf(1 << 22).init(64)
+      host.ram.guard.protect(4096)
+      const cq = host.createCq(16)
+      for (let i = 0; i < 4; i++) {
+        const type = i < 2 ? info.TYPE_LOCAL : info.TYPE_CONNECTED
+        host.createQp(cq, { type, units: 8 })
+      }
+      const ids = Object.values(HOST_CALLS)
+      for (let i = 0; i < 1500; i++) {
+        const id = ids[random.below(ids.length)]!
+        const { fault } = host.manage(mad.METHOD_SET, id, (body) => {
+          for (let at = 0; at < 64; at++) {
+            const small = random.below(2) === 0
+            if (random.below(3) === 0) body[at] = small ? random.below(12) : random.below(256)
+          }
+          if (id !== mad.ATTRIBUTE_REGISTER && random.below(4) > 0)
+            putU32(body, 0, random.below(20))
+          // The rings of management stay where the test has them.
+          if (id === mad.ATTRIBUTE_QUEUE_WRITE) putU32(body, 0, 3 + random.below(12))
+        })
+        expect(fault).not.toBe('HOST_ONLY')
+        if (i % 100 === 0) host.events()
+      }
+      for (const queue of [0, 1, 2]) {
+        expect(host.zone1(queue)).toMatchObject({ state: info.QUEUE_READY, fault: 'PASS', lock: 0 })
+      }
+      const live = Array.from({ length: host.count }, (_, queue) => host.zone1(queue).valid)
+      expect(live.filter((valid) => valid === 1)).toHaveLength(used(host))
+    },
+  )
 })
 
 describe('a new epoch', () => {

@@ -82,7 +82,7 @@ for (const [wait, copies] of [
   [2, 2],
   [2, 3],
 ] as const) {
-  test(`D-7, X-2: ${wait}of${copies}: a completion in the host's memory is a durable record`, () => {
+  test(`D-7, X-2: ${wait}of${copies}: a completion that the host has is a durable record`, () => {
     const whole = new Story(wait, copies)
     const before = whole.host.card.machine.commandCount
     whole.play()

@@ -107,10 +107,10 @@ function withStep(steps: readonly Step[], at: number, step: Step): Step[] {
 }
 
 /** Steps of a post of that kind. */
-function stepsOf(world: QueueWorld, kind: PostKind): number {
+function stepsOf(world: QueueWorld, kind: PostKind, form: Form): number {
   const post = world.post(0, kind)
   world.forget(post)
-  return world.stepsOf(post, 'fifo').length
+  return world.stepsOf(post, form).length
 }
 
 /** One post of that kind, in every order, with one more step at every place. */
@@ -122,7 +122,7 @@ function withFault(
   offset = 0,
 ): void {
   const world = worldAt(offset)
-  for (let at = 0; at <= stepsOf(world, kind); at++) {
+  for (let at = 0; at <= stepsOf(world, kind, form); at++) {
     const prepare = (): Step[] => {
       const [post] = begin(world, [0, kind]) as [Post]
       return withStep(world.stepsOf(post, form), at, fault(world, post))
@@ -144,7 +144,7 @@ describe.each(POST_KINDS)('one post: %s', (kind) => {
 
   test('X-4, H2: a pointer that is stored before the element never shows half of it', () => {
     const world = worldAt(0)
-    for (let at = 0; at < stepsOf(world, kind) - 2; at++) {
+    for (let at = 0; at < stepsOf(world, kind, 'fifo') - 2; at++) {
       const prepare = (): Step[] => {
         const [post] = begin(world, [0, kind]) as [Post]
         const bell = world.bellOf(post, 'fifo')
@@ -215,13 +215,13 @@ test('H1: a doorbell whose pointer is ahead of what is stored is an error or not
 
 /** Orders in which two posts to two queues ring, as far as they differ. */
 function mergesOf(world: QueueWorld, [a, b]: readonly Post[], form: Form): Step[][] {
-  const one = [world.pointerOf(a!), world.bellOf(a!, form)]
-  const two = [world.pointerOf(b!), world.bellOf(b!, form)]
-  const stores = [...a!.stores, ...b!.stores]
-  const [p, r] = one as [Step, Step]
-  const [q, s] = two as [Step, Step]
+  const one = world.stepsOf(a!, form)
+  const two = world.stepsOf(b!, form)
+  const [p, r] = one.slice(-2) as [Step, Step]
+  const [q, s] = two.slice(-2) as [Step, Step]
+  const stores = [...one.slice(0, -2), ...two.slice(0, -2)]
   return [
-    [...a!.stores, p, r, ...b!.stores, q, s],
+    [...one, ...two],
     [...stores, p, q, r, s],
     [...stores, p, q, s, r],
     [...stores, q, s, p, r],
@@ -230,7 +230,7 @@ function mergesOf(world: QueueWorld, [a, b]: readonly Post[], form: Form): Step[
 
 const PAIRS_OF_KINDS: readonly (readonly [PostKind, PostKind, readonly Form[]])[] = [
   ['nop', 'inline', FORMS],
-  ['inline', 'inline', ['fifo', 'register']],
+  ['inline', 'inline', ['fifo']],
   ['add', 'address', ['fifo with pointer']],
   ['address', 'nop', ['fifo']],
 ]
@@ -245,7 +245,7 @@ describe.each(PAIRS_OF_KINDS)('two posts: %s, then %s', (first, second, forms) =
     everyOrder(world, prepare, { readsOnly: true })
   })
 
-  test('X-4: on one queue whose ring ends inside an element', () => {
+  test.runIf(first !== second)('X-4: on one queue whose ring ends inside an element', () => {
     const world = worldAt(3)
     const prepare = (): Step[] => {
       const posts = begin(world, [0, first], [0, second])

@@ -129,6 +129,24 @@ describe('to the own card', () => {
     )
   })
 
+  test('more calls at once than may wait: the rest waits in the ring, in its order', () => {
+    const host = hostOf().init()
+    const calls = 3 * HOST_CALLS
+    for (let i = 0; i < calls; i++) {
+      const at = host.allocate(mad.MAD_BYTES)
+      host.bytes.set(callOf(mad.ATTRIBUTE_STATUS, 400 + i, undefined, mad.METHOD_GET), at)
+      host.post(0, elementOf({ opcode: SEND, local: at, length: mad.MAD_BYTES }))
+    }
+    host.ring(0)
+    for (let i = 0; i < 10; i++) {
+      host.run()
+      host.card.pass(100)
+    }
+    expect(takeAnswers(host).map(({ transaction }) => transaction)).toEqual(
+      Array.from({ length: calls }, (_, i) => 400 + i),
+    )
+  })
+
   test.each([
     ['no magic', (call: Uint8Array) => call.fill(0, mad.MAD_MAGIC, mad.MAD_MAGIC + 4)],
     ['another class', (call: Uint8Array) => call.fill(7, mad.MAD_CLASS, mad.MAD_CLASS + 1)],

@@ -210,7 +210,7 @@ describe('what the host does meanwhile', () => {
     expect(rig.sent).toEqual([])
   })
 
-  test('a connection that fails: the first says why, the others are flushed, then the event', () => {
+  test('a connection that fails: the first says why, the rest are flushed, then the event', () => {
     const rig = new TwoCards()
     const end = toCard(rig)
     const { rkey, base } = bytesOf(rig)

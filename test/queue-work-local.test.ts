@@ -3,15 +3,21 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { DDIO_OFF, HostMemory } from '../boards/emulator/host-memory.ts'
+import { HostRam } from '../boards/emulator/host-ram.ts'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { PcieLink } from '../boards/emulator/pcie.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import { DATA_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
-import { dataOf, type RegionShape } from './support/card.ts'
+import { Card, dataOf, persistAcks, persistFrames, type RegionShape } from './support/card.ts'
 import { at, localQueue, one, play, readBack, record } from './support/local-queue.ts'
+import { believe } from './support/placed.ts'
 import type { CardHost } from './support/queue-calls.ts'
-import { type ElementFields, elementOf, u64 } from './support/queue-host.ts'
+import { type ElementFields, elementOf, QueueHost, u64 } from './support/queue-host.ts'
 
 describe('records', () => {
   test('P3-2, P3-3: a record inline, and one by address, are durable and read back', () => {
@@ -81,6 +87,21 @@ describe('records', () => {
     expect(host.card.nvdimm.fences - fences).toBe(4)
   })
 
+  test('records of the host and of the network share a group', () => {
+    const queue = localQueue()
+    const { host, qp, cq } = queue
+    const region = host.card.provision()
+    const far = host.card.connect()
+    const fields = record(queue, region, 0, 1, dataOf(64, 1))
+    host.post(qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+    host.ring(qp.send)
+    const fences = host.card.nvdimm.fences
+    const sent = host.card.serve(...persistFrames(far, region, 1, dataOf(64, 2)))
+    expect(persistAcks(sent)).toMatchObject([{ all: true, records: 1 }])
+    expect(host.poll(cq)).toMatchObject([{ status: el.WC_SUCCESS, flags: el.DURABLE }])
+    expect(host.card.nvdimm.fences - fences).toBe(4)
+  })
+
   test('unsignaled records say nothing, and their room is given back', () => {
     const queue = localQueue()
     const { host, cq, qp } = queue
@@ -142,6 +163,62 @@ describe('records', () => {
     expect(refusal(record(queue, region, 0, 3, dataOf(64, 1), 3))).toBe(0x8c)
     expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_READY)
     expect(one(queue, record(queue, region, 0, 4, dataOf(64, 1))).status).toBe(el.WC_SUCCESS)
+  })
+})
+
+describe('the order of completions is that of the elements', () => {
+  test('records of several levels, refusals, repetitions and NOPs in one pass', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision({ slots: 8, capacity: 64, copies: 3 })
+    const put = (slot: number, operation: number, wait: number): ElementFields =>
+      record(queue, region, slot, operation, dataOf(64, slot), wait)
+    const cqes = play(
+      queue,
+      put(0, 1, 3),
+      put(1, 2, 1),
+      { opcode: el.WQE_NOP },
+      put(2, 3, 2),
+      put(99, 4, 1),
+      put(3, 5, 2),
+      put(0, 1, 1),
+      put(4, 6, 3),
+      { opcode: kind.FETCH_ADD, rkey: 1 },
+    )
+    expect(cqes.map(({ unit }) => unit)).toEqual([0, 2, 4, 5, 7, 9, 11, 13, 15])
+    expect(cqes.map(({ status }) => status)).toEqual([0, 0, 0, 0, 21, 0, 0, 0, 10])
+    expect(cqes.map(({ copies }) => copies)).toEqual([3, 1, 0, 2, 0, 2, 1, 3, 0])
+  })
+
+  test('the medium refuses a record, wherever: no completion is lost, doubled or late', () => {
+    for (const waits of [
+      [1, 1, 1, 1],
+      [2, 2, 2, 2],
+      [3, 1, 2, 1],
+      [1, 3, 1, 2],
+    ]) {
+      for (let bad = 0; bad < 4; bad++) {
+        for (let copy = 0; copy < 3; copy++) {
+          const queue = localQueue()
+          const { card } = queue.host
+          const region = card.provision({ slots: 4, capacity: 64, copies: 3 })
+          // As provision lays it out: the areas of the copies one behind the other.
+          const area = Math.ceil((4 * region.stride) / 4096) * 4096
+          const at = DATA_AT + copy * area + bad * region.stride
+          card.nvdimm.refuseWrites(at / 64)
+          const cqes = play(
+            queue,
+            ...waits.map((wait, n) => record(queue, region, n, n + 1, dataOf(64, n), wait)),
+          )
+          const name = `waits ${waits}, copy ${copy} of record ${bad}`
+          expect([name, cqes.map(({ unit }) => unit)]).toEqual([name, [0, 2, 4, 6]])
+          for (const [n, cqe] of cqes.entries()) {
+            const good = n !== bad || waits[n]! <= copy
+            expect([name, n, cqe.status]).toEqual([name, n, good ? 0 : el.WC_GENERAL_ERR])
+            expect([name, n, cqe.flags]).toEqual([name, n, good ? el.DURABLE : 0])
+          }
+        }
+      }
+    }
   })
 })
 
@@ -335,7 +412,7 @@ describe('what is refused', () => {
     for (const [fault, status, fields] of table) expect(ends(fields)).toEqual({ status, fault })
   })
 
-  test('H4, H5: a host that does not answer ends its element and its queue, and nothing else', () => {
+  test('H4: a host that does not answer ends its element and its queue, and nothing else', () => {
     const queue = localQueue()
     const { host, cq } = queue
     const region = host.card.provision({ slots: 4, capacity: 4096 })
@@ -351,6 +428,36 @@ describe('what is refused', () => {
     host.card.ram!.link.script = null
     expect(readBack(other, region, 1, 0, 100)).toEqual(dataOf(100, 2))
     expect(readBack(other, region, 0, 0, 64)).toEqual(new Uint8Array(64))
+  })
+
+  test('H5: a read that should push the writes, and fails, is no flush: nothing is durable', () => {
+    for (const fails of [false, true]) {
+      const link = new PcieLink()
+      const memory = new HostMemory({
+        part: new Nvdimm({ bytes: 1 << 20 }),
+        platform: DDIO_OFF,
+        link,
+      })
+      const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 22, link)).format()
+      believe(card, 1)
+      const queue = localQueue(new QueueHost(card).init(64) as CardHost)
+      const region = card.provision({ slots: 4, capacity: 100, placement: 1 })
+      if (fails) {
+        link.script = ({ kind: what, memory: which }) =>
+          what === 'read' && which === 'persistent' ? 'timeout' : undefined
+      }
+      const cqe = one(queue, record(queue, region, 1, 1, dataOf(100, 1)))
+      if (fails) {
+        expect(cqe).toMatchObject({ status: el.WC_GENERAL_ERR, flags: 0 })
+        // Nobody knows what is there: the part takes nothing more before it is started again.
+        expect(one(queue, record(queue, region, 2, 2, dataOf(100, 2)))).toMatchObject({
+          status: el.WC_GENERAL_ERR,
+          flags: 0,
+        })
+      } else {
+        expect(cqe).toMatchObject({ status: 0, flags: el.DURABLE, mechanism: 2, copies: 2 })
+      }
+    }
   })
 
   test('H2: an element that is changed after it was fetched has no effect', () => {

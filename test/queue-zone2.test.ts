@@ -1,6 +1,6 @@
 /**
- * Zone 2 of the host's queues, changed while elements are outstanding: by message and under the lock
- * (source 3; P3-8, P3-9, P3-24), at every position of the ring and across 2^32.
+ * Zone 2 of the host's queues, changed while elements are outstanding: by message and under the
+ * lock (source 3; P3-8, P3-9, P3-24), at every position of the ring and across 2^32.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -9,6 +9,7 @@ import { SIGNALED, WC_SUCCESS, WQE_NOP } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { FETCH_UNITS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../firmware/limits.ts'
+import { SEND } from '../firmware/transport/requester.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
@@ -26,6 +27,7 @@ import {
   zone2Of,
 } from './support/queue-calls.ts'
 import { elementOf } from './support/queue-host.ts'
+import { type End, hostToHost, TwoCards } from './support/two-cards.ts'
 
 const HEADER_AT = 4096
 
@@ -120,6 +122,10 @@ describe('P3-24: growth while elements are outstanding', () => {
       const { fault, body } = writeQueue(host, send, zone2Of(larger.ring, 16))
       expect(fault).toBe('PASS')
       expect(u32(body, mad.QUEUE_WRITE_POINTER)).toBe(start)
+      if (outstanding === 0) {
+        const { address } = host.zone1(send)
+        expect(address).toBe(larger.ring + (start & 15) * UNIT_BYTES)
+      }
       host.run()
       expect(completed(host, cq), 'the queue is looked at without a doorbell').toEqual(units)
       const more = storeNops(host, send, 16)
@@ -227,6 +233,92 @@ describe('P3-24: growth while elements are outstanding', () => {
   })
 })
 
+describe('P3-24: both ends of a connection grow in the middle of a stream', () => {
+  /** A control call of that end, while both cards go on. */
+  function callOn(end: End, attribute: number, fill: (body: Uint8Array) => void): Uint8Array {
+    transaction += 1
+    sendCall(end.host, callOf(attribute, transaction, fill))
+    end.rig.run()
+    const answer = takeAnswers(end.host).find((one) => one.transaction === transaction)
+    expect(answer?.fault).toBe('PASS')
+    return answer!.body
+  }
+
+  let transaction = 0x5000
+
+  function grow(end: End, queue: number, depth: number, form: string): void {
+    const { host } = end
+    const old = { ...host.queues.get(queue)! }
+    const larger = newRing(host, depth)
+    const turn = (): void => {
+      move(host, old, larger, (old.pointer - old.depth) >>> 0, old.pointer)
+      storeInto(host, queue, larger)
+    }
+    if (form === 'message') {
+      turn()
+      callOn(end, mad.ATTRIBUTE_QUEUE_WRITE, fillWrite(queue, zone2Of(larger.ring, depth)))
+      return
+    }
+    const locked = callOn(end, mad.ATTRIBUTE_QUEUE_LOCK, (body) => {
+      putU32(body, mad.QUEUE_LOCK_QUEUE, queue)
+    })
+    turn()
+    storeZone2(host, queue, larger)
+    callOn(end, mad.ATTRIBUTE_QUEUE_RELEASE, (body) => {
+      putU32(body, mad.QUEUE_LOCK_QUEUE, queue)
+      putU32(body, mad.QUEUE_LOCK_TOKEN, u32(locked, mad.QUEUE_LOCK_TOKEN))
+    })
+  }
+
+  test.each([
+    ['message', 0],
+    ['lock', 0],
+    ['message', 5],
+    ['lock', 5],
+  ] as const)('by %s, every frame number %i lost: each datum once, in order', (form, period) => {
+    const rig = new TwoCards()
+    const [one, other] = hostToHost(rig)
+    let frames = 0
+    rig.loses = (_, { packet }) => {
+      if (packet.destQp === 1 || period === 0) return false
+      frames += 1
+      return frames % period === 0
+    }
+    for (const { host } of [one, other]) host.ram.guard.protect(HEADER_AT)
+    let sent = 0
+    const send = (count: number): void => {
+      const datum = (): Uint8Array => {
+        sent += 1
+        return Uint8Array.of(sent & 255, sent >> 8, 7, 7)
+      }
+      one.post(...Array.from({ length: count }, () => ({ opcode: SEND, inline: datum() })))
+    }
+    other.receive(0, 64, 100)
+    send(30)
+    grow(other, other.qp.receive, 512, form)
+    send(30)
+    // The receive queue first (P3-1).
+    grow(one, one.qp.receive, 512, form)
+    grow(one, one.qp.send, 512, form)
+    other.receive(100 * 64, 64, 200)
+    send(120)
+    rig.run()
+    const received: number[] = []
+    for (let i = 0; i < 400 && received.length < sent; i++) {
+      rig.pass(500_000)
+      received.push(...completed(other.host, other.receiveCq))
+    }
+    expect(received).toEqual(Array.from({ length: 180 }, (_, i) => i))
+    for (let i = 0; i < 180; i++) {
+      const bytes = other.bytes(4, 64 * i)
+      expect([...bytes]).toEqual([(i + 1) & 255, (i + 1) >> 8, 7, 7])
+    }
+    rig.pass(100_000)
+    expect(completed(one.host, one.cq)).toEqual(Array.from({ length: 180 }, (_, i) => 2 * i))
+    for (const { host } of [one, other]) expect(host.events()).toEqual([])
+  })
+})
+
 describe('P3-27: completion queues grow, too', () => {
   test('by message: what was written stays in the old ring, what follows is in the new one', () => {
     for (let before = 0; before <= 4; before++) {
@@ -264,7 +356,7 @@ describe('P3-27: completion queues grow, too', () => {
     expect(writeQueue(host, cq, zone2Of(smaller.ring, 4)).fault).toBe('PASS')
   })
 
-  test('under the lock nothing completes into it; its queues wait, and go on at the release', () => {
+  test('under the lock nothing completes into it; its queues wait, and go on then', () => {
     const { host, cq, send } = rigOf(8, 0, 4)
     const { fault, token } = lock(host, cq)
     expect(fault).toBe('PASS')
@@ -334,7 +426,7 @@ describe('P3-8: zone 2 by message', () => {
     }
   })
 
-  test('P3-1: a send queue does not outgrow its receive queue, which does not shrink below it', () => {
+  test('P3-1: a send queue does not outgrow its receive queue, nor that shrink below it', () => {
     const { host, send, receive } = rigOf(8)
     expect(writeQueue(host, send, zone2Of(newRing(host, 64).ring, 64)).fault).toBe('PASS')
     expect(writeQueue(host, send, zone2Of(newRing(host, 128).ring, 128)).fault).toBe('REQUEST')

@@ -3,10 +3,15 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { DMA } from '../firmware/fault.ts'
+import { releaseCompletion, reserveCompletion } from '../firmware/host/completion.ts'
+import { setState } from '../firmware/host/context.ts'
+import { setPolicy } from '../firmware/host/context-cache.ts'
 import { WC_SUCCESS } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { type NopHost, nop, nopHost, wait } from './support/nop-queues.ts'
+import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE } from '../firmware/serve/queue-context.ts'
+import { type NopHost, nop, nopHost, openCard, wait } from './support/nop-queues.ts'
 import type { QueueHost } from './support/queue-host.ts'
 
 const EVENTS = 1024
@@ -121,6 +126,82 @@ describe('a completion queue that is full', () => {
         { type: page.EVENT_QUEUE_ERROR, queue: cqs[0], fault: 'QUEUE_POINTER' },
       ])
     }
+  })
+})
+
+describe('promises of room', () => {
+  test('a full queue with a promise makes others wait, and room that comes is seen', () => {
+    const { card, state } = openCard()
+    const { host, cqs, sqs } = nopHost({ card, entries: 4 })
+    const cq = cqs[0]!
+    post(host, sqs[0]!)
+    const place = state.host.contexts.placeOf[cq]!
+    expect(reserveCompletion(state.host, place)).toBe(true)
+    post(host, sqs[0]!, 4)
+    // Three are there, and one place is promised to somebody else.
+    for (let i = 0; i < 5; i++) {
+      expect(host.card.waitUs).toBeGreaterThan(1)
+      wait(host, host.card.waitUs)
+      host.run()
+    }
+    expect(host.events()).toEqual([])
+    expect(host.poll(cq).map((cqe) => cqe.unit)).toEqual([0, 1, 2])
+    for (let i = 0; i < 5; i++) wait(host, 50)
+    expect(host.poll(cq).map((cqe) => cqe.unit)).toEqual([3, 4])
+    expect(host.card.waitUs).toBe(0)
+    // A promise keeps the context in its place, and the last of them lets it go.
+    expect(state.host.contexts.pins[place]).toBe(1)
+    releaseCompletion(state.host, place)
+    expect(state.host.contexts.pins[place]).toBe(0)
+  })
+
+  test('while it is paused nobody is promised anything, and nothing is lost', () => {
+    const { card, state } = openCard()
+    const { host, cqs, sqs } = nopHost({ card, entries: 4 })
+    post(host, sqs[0]!)
+    const place = state.host.contexts.placeOf[cqs[0]!]!
+    setState(state.host, place, info.QUEUE_PAUSED)
+    expect(reserveCompletion(state.host, place)).toBe(false)
+    post(host, sqs[0]!, 2)
+    for (let i = 0; i < 5; i++) wait(host, 50)
+    expect(host.poll(cqs[0]!).length).toBe(1)
+    setState(state.host, place, info.QUEUE_READY)
+    for (let i = 0; i < 5; i++) wait(host, 50)
+    expect(host.poll(cqs[0]!).length).toBe(2)
+  })
+})
+
+describe('contexts that are needed outside of a pass', () => {
+  test('one is read, or is there; or there is no such queue; or no place', () => {
+    const { card, state } = openCard()
+    const { host, cqs, sqs } = nopHost({ card })
+    const place = contextNow(state, sqs[0]!)
+    expect(state.host.contexts.queueOf[place]).toBe(sqs[0])
+    expect(contextNow(state, sqs[0]!)).toBe(place)
+    expect(contextNow(state, 15)).toBe(NO_QUEUE)
+    expect(contextNow(state, 16)).toBe(NO_QUEUE)
+    expect(contextNow(state, 2 ** 32 - 1)).toBe(NO_QUEUE)
+    setPolicy(state.host.contexts, 0, 1, 0, 4)
+    for (let i = 0; i < 4; i++) {
+      const queue = 6 + i
+      host.forceQueue(queue, { kind: info.KIND_SEND, depth: 4, completions: cqs[0]! })
+      state.host.contexts.pins[contextNow(state, queue)]! += 1
+    }
+    expect(contextNow(state, cqs[0]!)).toBe(NO_PLACE)
+  })
+
+  test('a queue that is not in the cache is failed by what its zone 1 says', () => {
+    const { card, state } = openCard()
+    const { host, sqs } = nopHost({ card })
+    failHostQueue(state, sqs[0]!, DMA)
+    host.run()
+    expect(host.zone1(sqs[0]!)).toMatchObject({
+      state: info.QUEUE_ERROR,
+      fault: 'DMA',
+      valid: 1,
+      kind: info.KIND_SEND,
+    })
+    expect(host.events()).toEqual([{ type: page.EVENT_QUEUE_ERROR, queue: sqs[0], fault: 'DMA' }])
   })
 })
 
@@ -255,6 +336,14 @@ describe('moderation', () => {
     armAndRing(host, cqs[0]!)
     expect(told(host)).toEqual([])
     wait(host, host.card.waitUs)
+    expect(told(host)).toEqual([cqs[0]])
+  })
+
+  test('armed when as many are there as it waits for, it is told of at once', () => {
+    const { host, cqs, sqs } = nopHost()
+    moderate(host, cqs[0]!, 4, 60_000)
+    post(host, sqs[0]!, 4)
+    armAndRing(host, cqs[0]!)
     expect(told(host)).toEqual([cqs[0]])
   })
 

@@ -345,6 +345,10 @@ describe('H3: pointers that cannot be (P3-28)', () => {
         'ring at the end of all numbers',
         (host, _, zone2) => host.bytes.fill(255, zone2 + 1, zone2 + 8),
       ],
+      ['ring in zone 1', (host, _, zone2) => host.put64(zone2, host.zone1At)],
+      ['ring in zone 3', (host, _, zone2) => host.put64(zone2, host.zone3At)],
+      ['ring in the header page', (host, _, zone2) => host.put64(zone2, 4096)],
+      ['ring in the events', (host, _, zone2) => host.put64(zone2, host.eventsAt + 1024)],
       [
         'completion queue beyond all',
         (host, zone1) => host.view.setUint32(zone1 + info.Z1_COMPLETIONS, 16, true),

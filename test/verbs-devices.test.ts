@@ -4,6 +4,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
+import { QUEUE_PAIRS } from '../firmware/limits.ts'
 import {
   type AsyncEvent,
   type BytesRegion,
@@ -257,7 +258,7 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     expect(await completions(b, 1)).toMatchObject([{ wrId: 1n, original: 0n }])
   })
 
-  test('P3-25: a post that finds too little room is refused, and nothing of it is posted', async () => {
+  test('P3-25: a post that finds too little room is refused whole', async () => {
     const b = await bench(name, { sendDepth: 4, recvDepth: 4, inlineMax: 0 })
     const { qp } = b
     const add = (wrId: bigint): SendRequest => ({
@@ -434,6 +435,54 @@ describe.each(WAYS)('the verbs over %s', (name) => {
     const again = await verbs.createCq(16)
     expect(again.depth).toBeGreaterThanOrEqual(16)
     expect(mr.read(0, 8)).toEqual(new Uint8Array(8))
+  })
+
+  test('H4: when the power goes everything ends once, and can be made anew', async () => {
+    const b = await bench(name)
+    const { way, dpu, verbs, mr, qp, cq, events } = b
+    qp.postRecv({ wrId: 90n })
+    for (let i = 1; i <= 20; i++) {
+      const persist = { opcode: 'WRITE_PERSIST', ...slot(b, i), operationId: BigInt(i) } as const
+      qp.postSend({ wrId: BigInt(i), flags: SIGNALED, ...persist, sgList: [mr.sge(0, 64)] })
+    }
+    await way.pass(4)
+    const own = way.machine?.dpu ?? way.target
+    await way.restart(own)
+    await way.pass(2_000_000)
+    const done = await completions(b, 21)
+    await way.pass(1000)
+    expect(cq.poll()).toEqual([])
+    expect(done.map(({ wrId }) => wrId)).toEqual(
+      [...Array(20).keys()].map((i) => BigInt(i + 1)).concat(90n),
+    )
+    expect(qp.state).toBe('ERR')
+    expect(events.filter(({ type }) => type === 'QP_FATAL')).toHaveLength(1)
+    await dpu.reconnect()
+    for (const { wrId, status } of done.filter(({ status }) => status === 'SUCCESS')) {
+      expect((await dpu.query(wrId)).durable, `${wrId} ${status}`).toBe(true)
+    }
+    const pd = verbs.allocPd()
+    const memory = await pd.regMr(64)
+    const queue = await verbs.createCq(16)
+    const next = await pd.createQp({ sendCq: queue, recvCq: queue })
+    await verbs.connect(next)
+    memory.fill(0, pattern(64, 6))
+    const write = { opcode: 'RDMA_WRITE', ...at(b, 0), sgList: [memory.sge()] } as const
+    next.postSend({ wrId: 1n, flags: SIGNALED, ...write })
+    for (let tries = 0; tries < 1000 && queue.poll(1).length === 0; tries++) await way.pass(10)
+    expect(await b.bytes.read(0, 64)).toEqual(pattern(64, 6))
+    await mr.dereg()
+  })
+
+  test('a queue pair that is destroyed is given back at both ends', async () => {
+    const b = await bench(name)
+    for (let i = 0; i < QUEUE_PAIRS + 10; i++) {
+      const cqs = { sendCq: b.cq, recvCq: b.cq }
+      const next = await b.pd.createQp({ ...cqs, sendDepth: 1, recvDepth: 1, inlineMax: 0 })
+      await b.verbs.connect(next)
+      await next.destroy()
+    }
+    expect((await b.dpu.queues()).used).toBeLessThan(20)
   })
 
   test('numbers out of range are refused before anything is made', async () => {

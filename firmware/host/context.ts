@@ -13,7 +13,7 @@
 import { type CommandList, copy } from '../command-list.ts'
 import { type Fault, PASS, QUEUE_CONTEXT, QUEUE_POINTER } from '../fault.ts'
 import { DMA_SPACE } from '../hal.ts'
-import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../limits.ts'
+import { UNIT_BYTES } from '../limits.ts'
 import { CONTEXT_BYTES, CONTEXTS_AT } from '../memory-map.ts'
 import { markDirty } from './context-cache.ts'
 import { ORDER_TIME } from './header-page.ts'
@@ -44,6 +44,7 @@ import {
   ZONE2_BYTES,
   ZONE3_BYTES,
 } from './queue-info.ts'
+import { isRing } from './ranges.ts'
 
 /** Where the context lies in packet memory. */
 export function contextAt(place: number): number {
@@ -217,12 +218,9 @@ export function isValid(host: HostQueues, place: number): boolean {
 /** Does what was read of a valid queue contradict itself (P3-28, H3)? */
 export function contextFault(host: HostQueues, place: number): Fault {
   const kind = kindOf(host, place)
-  const depth = depthOf(host, place)
-  const ring = ringOffset(host, place)
   if (kind < KIND_SEND || kind > KIND_COMPLETION) return QUEUE_CONTEXT
   if (stateOf(host, place) > QUEUE_ERROR || typeOf(host, place) > TYPE_AGENT) return QUEUE_CONTEXT
-  if (depth < 1 || depth > QUEUE_DEPTH_MAX || (depth & (depth - 1)) !== 0) return QUEUE_CONTEXT
-  if (ring % UNIT_BYTES !== 0 || ring > host.dmaBytes - depth * UNIT_BYTES) return QUEUE_CONTEXT
+  if (!isRing(host, ringOffset(host, place), depthOf(host, place))) return QUEUE_CONTEXT
   const completions = zone1Word(host, place, Z1_COMPLETIONS)
   if (kind !== KIND_COMPLETION && completions >= host.queues) return QUEUE_CONTEXT
   return PASS
@@ -247,3 +245,5 @@ export function writeZone2(host: HostQueues, list: CommandList, place: number): 
   const to = DMA_SPACE + host.zone2 + queue * ZONE2_BYTES
   copy(list, contextAt(place) + CONTEXT_ZONE2, to, ZONE2_BYTES)
 }
+
+if (CONTEXT_FRESH + ZONE3_BYTES > CONTEXT_BYTES) throw new Error('a context must fit')

@@ -7,13 +7,14 @@
  * the element names is covered by a memory region of its key and its queue's domain (P3-28).
  */
 
-import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, PASS } from '../fault.ts'
+import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, MEMORY_KEY, PASS } from '../fault.ts'
 import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
-import { kindOf, typeOf } from './context.ts'
+import { kindOf, typeOf, zone1Word } from './context.ts'
 import * as wqe from './element.ts'
 import type { Element, HostQueues } from './host.ts'
-import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL } from './queue-info.ts'
-import { keyFault } from './ranges.ts'
+import { memoryFault } from './memory-regions.ts'
+import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL, Z1_DOMAIN } from './queue-info.ts'
+import { isOpen } from './ranges.ts'
 
 /** Opcodes of a send queue, by the type of the queue: a bit for each. */
 const REQUESTS = 2 ** (wqe.WQE_PERSIST_QUERY + 1) - 2
@@ -143,4 +144,13 @@ function rangeFault(host: HostQueues, place: number, element: Element): Fault {
     if (fault !== PASS) return fault
   }
   return sum === length ? PASS : ELEMENT_LENGTH
+}
+
+/**
+ * May the element of the queue at `place` name [at, at + length) under that key? Of management no
+ * key is asked: it is what registers memory, and its memory is the kernel's own.
+ */
+function keyFault(host: HostQueues, place: number, key: number, at: number, length: number): Fault {
+  if (typeOf(host, place) === TYPE_GSI) return isOpen(host, at, length) ? PASS : MEMORY_KEY
+  return memoryFault(host.regions, key, zone1Word(host, place, Z1_DOMAIN), at, length)
 }

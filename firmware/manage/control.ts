@@ -49,6 +49,7 @@ import { KEY_BYTES } from '../memory-map.ts'
 import { runBurst } from '../serve/burst.ts'
 import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
 import { deliverDatagram } from '../serve/queue-gsi.ts'
+import { isHostPair } from '../serve/queue-receive.ts'
 import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
 import { failQueuePair } from '../serve/staging.ts'
@@ -416,6 +417,8 @@ function existingPair(
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
     if (qp === null || qp.state !== STATE_OPEN || qp.peerNumber !== peerNumber) continue
+    // Our own host's is nobody else's, whoever its peer is.
+    if (isHostPair(state, qp)) continue
     if (qp.clientHigh === clientHigh && qp.clientLow === clientLow) return qp
   }
   return null

@@ -1,6 +1,6 @@
 /**
- * Zone 2 of the host's queues: ring, depth and moderation, changed through the card (source 3; P3-8,
- * P3-9, P3-24).
+ * Zone 2 of the host's queues: ring, depth and moderation, changed through the card (source 3;
+ * P3-8, P3-9, P3-24).
  *
  *   by message   the host sends zone 2, the card writes it: between two elements
  *   by lock      lock, and the queue stands still ─▶ the host writes ─▶ release, and it is judged
@@ -8,7 +8,8 @@
  * Unit n lies in place n modulo depth. So before the message the host has stored each element that
  * the card has not taken where the new ring wants it, and leaves it in the old one, too: whichever
  * pointer the answer tells, everything in front of it was taken from the old ring, and all others
- * are taken from the new one. Nothing is lost, repeated or reordered.
+ * are taken from the new one. Of a completion queue, what is in front of the pointer was written to
+ * the old ring, and all others are written to the new one. Nothing is lost, repeated or reordered.
  *
  * What always holds:
  * - What is outstanding fits into the new ring, and the receive queue of a pair stays at least as

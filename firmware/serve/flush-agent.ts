@@ -286,12 +286,12 @@ function endSend(state: State): number {
   return EXECUTED
 }
 
-/** What was finished has been acknowledged: the SEND that said so may complete. */
-export function releaseSend(state: State): void {
+/** What was finished has been acknowledged: the SEND that said so may complete. True if one may. */
+export function releaseSend(state: State): boolean {
   const { agent } = state.through
-  if (agent.noted === NONE || agent.served) return
+  if (agent.noted === NONE || agent.served) return false
   agent.served = true
-  ringQueue(state.host, agent.send)
+  return ringQueue(state.host, agent.send)
 }
 
 /** Tells the host what was asked: zone 1 of its queues, and that there are events. */

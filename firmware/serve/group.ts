@@ -58,6 +58,7 @@ export function commitNow(state: State): void {
   for (let i = 0; i < commit.count; i++) if (commit.items[i]!.failedStage >= 0) failed = true
   state.answers.groups += 1
   if (failed) repairGroup(commit, state.examination)
+  state.hostWork.groupFailed = failed
   rememberGroup(state)
   if (ofHost) tellRecords(state, commit.count)
   for (let i = 0; i < commit.count; i++) {

@@ -6,12 +6,12 @@
  *   by address   in the host's memory, in one range or in several: copied into a buffer, once
  *
  * What always holds:
- * - The ranges were judged with the element: each is covered by a memory region of its key, and they
- *   add up to its length. What is looked at here is the copy that was judged.
+ * - The ranges were judged with the element: each is covered by a memory region of its key, and
+ *   they add up to its length. What is looked at here is the copy that was judged.
  * - Bytes are here, all of them, before anything is stored or sent: a host that does not answer
  *   breaks no frame and no record, and what it changes later has no effect (H2, H4).
- * - A buffer has a line of room in front, for a slot header; up to a page it is one of HOST_BUFFERS,
- *   longer it is one of those that gather messages of the wire.
+ * - A buffer has a line of room in front, for a slot header; up to a page it is one of
+ *   HOST_BUFFERS, longer it is one of those that gather messages of the wire.
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'

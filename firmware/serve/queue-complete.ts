@@ -10,7 +10,8 @@ import * as faults from '../fault.ts'
 import { FAULTS, type Fault } from '../fault.ts'
 import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import * as el from '../host/element.ts'
-import type { State } from '../state.ts'
+import { count, type State } from '../state.ts'
+import { EXECUTED } from './queue-state.ts'
 
 /** `ibv_wc_status` of an element that ends its queue by that fault. */
 export function statusOf(fault: Fault): number {
@@ -53,4 +54,16 @@ export function finish(state: State): void {
   const silent = (host.element.flags & el.SIGNALED) === 0
   if (silent && host.completion.status === el.WC_SUCCESS) releaseCompletion(host, place)
   else complete(host, list, place)
+}
+
+/** Refuses the element alone, as a PERSIST_ACK with that status would. */
+export function refuseElement(state: State, fault: Fault): number {
+  count(state, fault)
+  describe(state, el.WC_GENERAL_ERR)
+  const { completion, element } = state.host
+  completion.refusal = FAULTS[fault]!.code
+  completion.operationHigh = element.operationHigh
+  completion.operationLow = element.operationLow
+  finish(state)
+  return EXECUTED
 }

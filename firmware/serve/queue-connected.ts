@@ -8,7 +8,8 @@
  *   has ended: a repetition sends the same bytes, whatever the host has done to its own (H2).
  * - An element under way has one `Posting`, which ends once, with its request, also when the
  *   connection is over: then the first says why, and the others that they were flushed.
- * - Completions of a send queue come in the order of its elements, whatever the order of the answers.
+ * - Completions of a send queue come in the order of its elements, whatever the order of the
+ *   answers.
  * - What a READ brings is stored into the host's memory as it comes, each byte in front of the
  *   completion that speaks of it; posted writes keep that order.
  * - Of a record in two steps (TWO_STEPS; source 2, flow 2) the completion of the send says that the
@@ -102,6 +103,16 @@ export function executeConnected(state: State): number {
   }
   post(state, pair, initiator, work)
   return EXECUTED
+}
+
+/** Has something of the element's queue not completed yet? Then its queue is tried again. */
+export function isUntold(state: State): boolean {
+  const { host, hostWork } = state
+  const number = zone1Word(host, host.element.place, Z1_QUEUE_PAIR)
+  const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
+  if (pair.qp === null || pair.qp.number !== number || pair.untoldFirst < 0) return false
+  pair.sendWaits = true
+  return true
 }
 
 /** Is the queue pair still the one on the wire, and working? */

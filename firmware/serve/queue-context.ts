@@ -29,12 +29,12 @@ import { EVICTIONS, type HostQueues, INSERTIONS, MISSES, REFILLS } from '../host
 import { QUEUE_ERROR } from '../host/queue-info.ts'
 import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
-import { stopPair } from './queue-pairs.ts'
+import { noteEnd } from './queue-state.ts'
 
 /** Ends one queue of the host: nothing of it is processed any more (P3-28). */
 export function failHostQueue(state: State, queue: number, fault: Fault): void {
   if (failQueue(state.host, state.list, queue, fault, EVENT_QUEUE_ERROR)) count(state, fault)
-  stopPair(state, queue)
+  noteEnd(state.hostWork, queue)
 }
 
 /** Why no context came: the cache is full of what has to stay; the queue is not there; or over. */
@@ -46,7 +46,8 @@ export function contextNow(state: State, queue: number): number {
   const { host, list } = state
   if (!(queue < host.queues)) return NO_QUEUE
   const found = findContext(host.contexts, queue)
-  if (found >= 0) return found
+  // One that was ended stays in its place until the place is needed.
+  if (found >= 0) return isValid(host, found) ? found : NO_QUEUE
   writeContexts(host, list)
   if (list.count > 0) runBurst(state)
   const place = takePlace(host, queue)

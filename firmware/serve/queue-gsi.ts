@@ -5,8 +5,8 @@
  *   element of queue 0 ──▶ own card: waits for the end of the burst (host/host-calls.ts)
  *                     └──▶ another:  a UD SEND from QP 1 to QP 1
  *
- * What always holds: a datagram is taken once, whole, as it was in the copy of its element; one that
- * says nothing is counted and forgotten, as on the wire: its completion says that it was sent.
+ * What always holds: a datagram is taken once, whole, as it was in the copy of its element; one
+ * that says nothing is counted and forgotten, as on the wire: its completion says that it was sent.
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'

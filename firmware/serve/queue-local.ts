@@ -12,8 +12,8 @@
  * - What is stored into a region registered write-persist is durable before its completion stands
  *   in a list; so is everything before a FLUSH.
  * - Regions through the host's caches and of other DPUs take no store from here (PLACEMENT_WRONG):
- *   the host that asks is the one whose CPU would have to write back, and a relay speaks in the name
- *   of a connection. Both are reached over a connected queue pair.
+ *   the host that asks is the one whose CPU would have to write back, and a relay speaks in the
+ *   name of a connection. Both are reached over a connected queue pair.
  */
 
 import { append, copyClean, resultOf, run } from '../command-list.ts'
@@ -23,7 +23,6 @@ import {
   DMA,
   ELEMENT_FORM,
   ELEMENT_LENGTH,
-  FAULTS,
   type Fault,
   FLUSH_FORM,
   LEVEL,
@@ -60,7 +59,7 @@ import {
   WRITE_PERSIST as WRITE_PERSIST_RIGHT,
 } from '../memory/region.ts'
 import { ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
+import type { State } from '../state.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -83,12 +82,12 @@ import { wordFault } from './atomic.ts'
 import { isSafe, makeDurable, runBurst } from './burst.ts'
 import { isInside } from './flush.ts'
 import { commitNow } from './group.ts'
+import { mechanismOf } from './mechanism.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
-import { describe, finish } from './queue-complete.ts'
+import { describe, finish, refuseElement } from './queue-complete.ts'
 import { executeRecord } from './queue-record.ts'
 import { EXECUTED } from './queue-state.ts'
 import { boundsFault, findRecord, source } from './read.ts'
-import { mechanismOf } from './receipt.ts'
 
 type Execute = (state: State) => number
 
@@ -115,7 +114,14 @@ function refuse(): number {
 
 /** Executes `host.element`. */
 export function executeLocal(state: State): number {
-  return EXECUTE[state.host.element.opcode]!(state)
+  const { opcode } = state.host.element
+  const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
+  // Everything else is executed, and completes, behind the records that are on their way.
+  if (!isRecord && state.hostWork.recordCount > 0) commitNow(state)
+  const outcome = EXECUTE[opcode]!(state)
+  // What ends the queue does so behind them, too.
+  if (outcome !== EXECUTED && state.hostWork.recordCount > 0) commitNow(state)
+  return outcome
 }
 
 /** The region that the element names, if its queue may do that there: `state.accessed`. */
@@ -131,18 +137,6 @@ function access(state: State, rights: number): Fault {
   return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
 }
 
-/** Refuses the element alone, as a PERSIST_ACK with that status would. */
-export function refuseElement(state: State, fault: Fault): number {
-  count(state, fault)
-  describe(state, el.WC_GENERAL_ERR)
-  const { completion, element } = state.host
-  completion.refusal = FAULTS[fault]!.code
-  completion.operationHigh = element.operationHigh
-  completion.operationLow = element.operationLow
-  finish(state)
-  return EXECUTED
-}
-
 function persist(state: State): number {
   const { element } = state.host
   const fault = access(state, WRITE_PERSIST_RIGHT)
@@ -151,6 +145,7 @@ function persist(state: State): number {
   if (element.wait < 1) return PERSIST_HEADER
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, element.wait, false)
   if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
+  commitNow(state)
   if (element.wait > 1) return refuseElement(state, LEVEL)
   return store(state, region, true)
 }
@@ -171,6 +166,7 @@ function store(state: State, region: Region, persisted: boolean): number {
   const { addressHigh, addressLow, length } = element
   const offset = byteOffset(region, addressHigh, addressLow, length)
   if (offset < 0) return BOUNDS
+  commitNow(state)
   if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, PLACEMENT_WRONG)
   const durable = persisted || (region.flags & WRITE_PERSIST_REGION) !== 0
   if (durable && !isSafe(state)) return NOT_DURABLE

@@ -56,7 +56,7 @@ export function reservedOf(state: State, queue: number): number {
 
 /**
  * Looks at the queue of that number: zones 1 and 2 as the card has them, zone 3 as it is in memory
- * now, one behind the other at the address that is returned; -1 if the host's memory did not answer.
+ * now, one behind the other at the address that is returned; -1 if the memory did not answer.
  */
 export function look(state: State, queue: number, which: number): number {
   const { list, bytes } = state

@@ -34,8 +34,8 @@ import { failQueuePair } from './staging.ts'
 import { prepareTowards } from './towards.ts'
 
 /**
- * Reserves a number on the wire for a pair of those queues; -1 if all are taken. The client is whose
- * records the peer sends to this card.
+ * Reserves a number on the wire for a pair of those queues; -1 if all are taken. The client is
+ * whose records the peer sends to this card.
  */
 export function openHostPair(
   state: State,
@@ -70,6 +70,7 @@ export function openHostPair(
   pair.taken = 0
   pair.fetched = 0
   pair.receiveWaits = false
+  pair.stopped = false
   pair.starved = false
   pair.promised = -1
   return number
@@ -154,17 +155,6 @@ function forgetPair(state: State, pair: HostPair): void {
   pair.receive = -1
 }
 
-/** A queue of the host has ended by itself: if it is of a pair, the requests of that end, too. */
-export function stopPair(state: State, queue: number): void {
-  const work = state.hostWork
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const pair = work.pairs[i]!
-    if (!pair.ready || (pair.send !== queue && pair.receive !== queue)) continue
-    cutPair(state, pair)
-    work.look = true
-  }
-}
-
 /** The host is gone, and everything of it: nobody is told. */
 export function dropPairs(state: State): void {
   const work = state.hostWork
@@ -187,8 +177,8 @@ export function dropPairs(state: State): void {
 const RETRY_US = 50
 
 /**
- * Completes what has ended on the wire, and looks after the pairs for which that is due. Returns the
- * µs after which it is wanted again, 0 if it is not.
+ * Completes what has ended on the wire, and looks after the pairs for which that is due. Returns
+ * the µs after which it is wanted again, 0 if it is not.
  */
 export function serveHostPairs(state: State): number {
   const work = state.hostWork
@@ -201,6 +191,10 @@ export function serveHostPairs(state: State): number {
     if (pair.sendWaits) {
       pair.sendWaits = false
       ringQueue(state.host, pair.send)
+    }
+    if (pair.stopped) {
+      cutPair(state, pair)
+      finishPostings(state)
     }
     if (isOpen(state, pair)) serveReceives(state, pair)
     else if (pair.under > 0) work.look = true

@@ -72,6 +72,7 @@ import { FETCH_UNITS, FETCHES, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import { commitNow } from './group.ts'
 import { statusOf } from './queue-complete.ts'
 import { failHostQueue, judgeRead, NOBODY, takePlace } from './queue-context.ts'
 import { failHost } from './queue-host.ts'
@@ -367,11 +368,12 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   const fault = checkElement(host, place, at, unit, stored)
   if (!reserveCompletion(host, completions)) {
     if (fault !== PASS) return refuse(state, i, fault, at, unit, false)
-    if (hasPromises(host, completions)) return WAIT
     if (host.readPass[completions] !== host.passes) {
       host.stale[completions] = 1
       return AGAIN
     }
+    // Others have the room; they give it back, or use it.
+    if (hasPromises(host, completions)) return WAIT
     overrun(host, list, completions)
     return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
   }
@@ -399,6 +401,8 @@ function refuse(
   const { host, list } = state
   const { pass, completion } = host
   host.counters[ELEMENTS_REFUSED]! += 1
+  // What was executed before it completes before it.
+  if (state.hostWork.recordCount > 0) commitNow(state)
   if (hasRoom) {
     blankOut(completion)
     completion.queue = pass.queues[i]!

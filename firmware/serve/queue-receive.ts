@@ -4,8 +4,8 @@
  * (P3-26), and results in two steps are told by them (P2-24).
  *
  * What always holds:
- * - Elements are fetched ahead, POSTED_RECEIVES of a queue at the most, each once and judged; data n
- *   goes where element n points, whatever the host has changed meanwhile.
+ * - Elements are fetched ahead, POSTED_RECEIVES of a queue at the most, each once and judged; data
+ *   n goes where element n points, whatever the host has changed meanwhile.
  * - A message of which no element, or no room for its completion, is here draws an RNR NAK, and
  *   nothing of it has happened (P2-25); room and elements are then looked for, and room is kept.
  * - The completion stands in the list behind the bytes that it speaks of, and the acknowledgement

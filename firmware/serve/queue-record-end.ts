@@ -1,14 +1,14 @@
 // hot path
 /**
- * How records of the host end that were in a group: the completion stands in the list of the commit,
- * right behind the fence that makes the record durable as far as it asks.
+ * How records of the host end that were in a group: the completion stands in the list of the
+ * commit, right behind the fence that makes the record durable as far as it asks.
  *
  * What always holds:
  * - A completion of success is behind that fence, so a host that sees it has a durable record,
  *   whenever the power goes (D-7).
- * - An entry of the completion queue is given to a record once. Where the list stopped before it,
- *   because the medium refused another record, the same entry is written again, with what is true
- *   then; so no entry is left out and none is written for nothing.
+ * - An entry of the completion queue is given to a record once, in the order of its queue. Where
+ *   the list stopped before it, because the medium refused a record, the same entry is written
+ *   again, with what is true then; so no entry is left out and none is written for nothing.
  * - The host is told of completions (interrupts, events) behind the commit, never inside of it.
  */
 
@@ -16,30 +16,46 @@ import { FAULTS, PASS } from '../fault.ts'
 import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
 import * as el from '../host/element.ts'
 import { count, type State } from '../state.ts'
+import { mechanismOf } from './mechanism.ts'
 import { freeBuffer } from './queue-buffers.ts'
 import { HOST_OWNER, type HostRecord } from './queue-state.ts'
-import { mechanismOf } from './receipt.ts'
 
-/** Appends the completion of item `i` of the group, which is durable when that is reached. */
-export function completeRecord(state: State, i: number): void {
-  const record = state.hostWork.records[i]!
-  if ((record.flags & el.SIGNALED) === 0) return
-  describeRecord(state, i, record, state.commit.items[i]!.wait)
+/** So many copies of the group are durable: appends the completion of item `i` if it is due. */
+export function completeRecord(state: State, i: number, copies: number): void {
+  const { commit, hostWork } = state
+  const record = hostWork.records[i]!
+  if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return
+  if (commit.items[i]!.fault !== PASS || isHeldUp(state, i)) return
+  describeRecord(state, i, record, commit.items[i]!.wait)
   append(state, record)
 }
 
-/** The group is committed: item `i` is durable, or was refused. */
+/** Was a record of its queue before it refused? Then that is told first. */
+function isHeldUp(state: State, i: number): boolean {
+  const { commit, hostWork } = state
+  const { queue } = hostWork.records[i]!
+  for (let j = 0; j < i; j++) {
+    const { owner, fault } = commit.items[j]!
+    if (owner === HOST_OWNER && fault !== PASS && hostWork.records[j]!.queue === queue) return true
+  }
+  return false
+}
+
+/**
+ * The group is committed: item `i` is durable, or was refused. Where anything has failed every
+ * completion is written, perhaps again, with what is true now: the bytes of those that were there
+ * already are the same.
+ */
 export function endRecord(state: State, i: number): void {
   const { commit, host, hostWork } = state
   const item = commit.items[i]!
   const record = hostWork.records[i]!
   const taken = item.acknowledged || item.fault === PASS
-  const told = item.acknowledged || (item.failedStage < 0 && item.fault === PASS)
   hostWork.recordCount -= 1
   if (!taken) count(state, item.fault)
   if (taken && (record.flags & el.SIGNALED) === 0) {
     releaseCompletion(host, record.place)
-  } else if (!told) {
+  } else if (hostWork.groupFailed) {
     describeRecord(state, i, record, taken ? item.wait : item.durable)
     if (!taken) {
       host.completion.status = el.WC_GENERAL_ERR

@@ -49,13 +49,12 @@ import { count, type State } from '../state.ts'
 import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { commitNow } from './group.ts'
+import { mechanismOf } from './mechanism.ts'
 import { groupHoldsOperation, isForged } from './operation.ts'
 import { copiesFault, namesCopy, storageFault } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
-import { describe, finish } from './queue-complete.ts'
-import { refuseElement } from './queue-local.ts'
+import { describe, finish, refuseElement } from './queue-complete.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from './queue-state.ts'
-import { mechanismOf } from './receipt.ts'
 
 /** Who speaks: the client of the queue. */
 const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh: 0, clientLow: 0 }
@@ -78,7 +77,10 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   message.carried = copies
   message.operationHigh = plain ? 0 : element.operationHigh
   message.operationLow = plain ? 0 : element.operationLow
-  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, PLACEMENT_WRONG)
+  if (region.placement >= PLACEMENT_THROUGH) {
+    if (hostWork.recordCount > 0) commitNow(state)
+    return refuseElement(state, PLACEMENT_WRONG)
+  }
   const storage = storageFault(state, message, region)
   const gathered = storage === PASS ? gatherBytes(state) : PASS
   if (gathered !== PASS) return gathered
@@ -86,6 +88,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   const fault = accept(state, region, storage, buffer)
   if (fault === PASS) return EXECUTED
   freeBuffer(state, buffer)
+  if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
   return fault === REPEATED ? EXECUTED : refuseElement(state, fault)
 }
 
@@ -184,8 +187,21 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
   record.addressHigh = element.addressHigh
   record.addressLow = element.addressLow
   record.buffer = buffer
+  record.level = levelOf(state, i)
   record.entry = -1
   work.recordCount += 1
+}
+
+/** When the completion of the record that becomes item `i` is due: not before those before it. */
+function levelOf(state: State, i: number): number {
+  const { commit, host, hostWork } = state
+  const { wait } = hostWork.message
+  for (let j = i - 1; j >= 0; j--) {
+    const other = hostWork.records[j]!
+    if (commit.items[j]!.owner !== HOST_OWNER || other.queue !== host.element.queue) continue
+    return other.level > wait ? other.level : wait
+  }
+  return wait
 }
 
 /** As `clientOf` of operation.ts does for a queue pair. */
@@ -222,6 +238,8 @@ function isRepetition(state: State, storage: Fault): boolean {
     beginOperation(operations, client, operationHigh, operationLow)
     return false
   }
+  // It completes behind the records of its queue that are on their way.
+  if (hostWork.recordCount > 0) commitNow(state)
   const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
   count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
   const region = message.region!

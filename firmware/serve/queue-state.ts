@@ -61,6 +61,8 @@ export interface HostPair {
   /** Its receive queue, or its send queue, has more and found no room here. */
   receiveWaits: boolean
   sendWaits: boolean
+  /** One of its queues has ended by itself: its requests end, too. */
+  stopped: boolean
   /** Somebody was told that there is no receive, or no room for its completion. */
   starved: boolean
   /** Number of its receives' completion queue, once known; and where room was promised, or -1. */
@@ -120,6 +122,11 @@ export interface HostRecord {
   addressHigh: number
   addressLow: number
   buffer: number
+  /**
+   * Durable copies at which its completion is due: no fewer than those of the records of its queue
+   * before it, so that completions come in order.
+   */
+  level: number
   /** Number of the entry of the completion queue, once it has one; else -1. */
   entry: number
 }
@@ -133,11 +140,12 @@ export interface HostWork {
   readonly listed: Int16Array
   listedCount: number
   readonly records: readonly HostRecord[]
-  /** Records of the host in the group. */
+  /** Records of the host in the group; and whether something failed as it was committed. */
   recordCount: number
+  groupFailed: boolean
   readonly freeBuffers: Int16Array
   freeBufferCount: number
-  /** Place of the completion queue's context, where the element that is executed has its promise. */
+  /** Place of the context of the completion queue, where the element has its promise of room. */
   place: number
   /** Bytes of the element that is executed: where they lie, and in which buffer, or -1. */
   dataAt: number
@@ -175,6 +183,7 @@ function blankPair(): HostPair {
     fetched: 0,
     receiveWaits: false,
     sendWaits: false,
+    stopped: false,
     starved: false,
     completions: -1,
     promised: -1,
@@ -226,6 +235,7 @@ function blankRecord(): HostRecord {
     addressHigh: 0,
     addressLow: 0,
     buffer: -1,
+    level: 0,
     entry: -1,
   }
 }
@@ -266,6 +276,7 @@ export function createHostWork(): HostWork {
     listedCount: 0,
     records: each(BURST_FRAMES, blankRecord),
     recordCount: 0,
+    groupFailed: false,
     freeBuffers: stack(HOST_BUFFERS),
     freeBufferCount: HOST_BUFFERS,
     place: 0,
@@ -280,5 +291,15 @@ export function createHostWork(): HostWork {
 
 /** Of every card that has no host: nothing in it ever changes. */
 export const NO_HOST_WORK: HostWork = createHostWork()
+
+/** A queue of the host has ended by itself: if it is of a pair, that ends when pairs are served. */
+export function noteEnd(work: HostWork, queue: number): void {
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const pair = work.pairs[i]!
+    if (!pair.ready || (pair.send !== queue && pair.receive !== queue)) continue
+    pair.stopped = true
+    work.look = true
+  }
+}
 
 if (HOST_BUFFERS + STAGING_BUFFERS > 0x7fff) throw new Error('a buffer is a 16-bit number')

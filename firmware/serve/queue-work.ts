@@ -20,19 +20,19 @@ import { executeAgentSend } from './flush-agent.ts'
 import { commitNow } from './group.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
 import { describe, finish } from './queue-complete.ts'
-import { executeConnected } from './queue-connected.ts'
+import { executeConnected, isUntold } from './queue-connected.ts'
 import { sendDatagram } from './queue-gsi.ts'
 import { executeLocal } from './queue-local.ts'
 import { dropPairs, serveHostPairs } from './queue-pairs.ts'
 import { ringReceives } from './queue-receive.ts'
-import { EXECUTED } from './queue-state.ts'
+import { EXECUTED, WAIT } from './queue-state.ts'
 
 /** Commands that may stand in the list when an element begins: the rest is for it. */
 const LIST_ROOM: number = COMMANDS_MAX >> 1
 
 /**
- * Executes `host.element`, which has its promise of room in the completion queue whose context is in
- * that place: EXECUTED, WAIT, or the fault that ends its queue.
+ * Executes `host.element`, which has its promise of room in the completion queue whose context is
+ * in that place: EXECUTED, WAIT, or the fault that ends its queue.
  */
 export function executeElement(state: State, completions: number): number {
   const { host } = state
@@ -40,16 +40,21 @@ export function executeElement(state: State, completions: number): number {
   const { element } = host
   const type = typeOf(host, element.place)
   if (state.list.count > LIST_ROOM) runBurst(state)
-  if (element.opcode === el.WQE_NOP) {
-    describe(state, el.WC_SUCCESS)
-    finish(state)
-    return EXECUTED
-  }
+  if (element.opcode === el.WQE_NOP) return executeNothing(state, type)
   if (type === TYPE_LOCAL) return executeLocal(state)
   if (type === TYPE_CONNECTED) return executeConnected(state)
   if (type === TYPE_GSI) return executeDatagram(state)
   if (type === TYPE_AGENT) return executeAgentSend(state)
   return ELEMENT_FORM
+}
+
+/** A NOP: it completes behind everything that was posted before it. */
+function executeNothing(state: State, type: number): number {
+  if (type === TYPE_CONNECTED && isUntold(state)) return WAIT
+  if (state.hostWork.recordCount > 0) commitNow(state)
+  describe(state, el.WC_SUCCESS)
+  finish(state)
+  return EXECUTED
 }
 
 function executeDatagram(state: State): number {

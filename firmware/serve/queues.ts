@@ -32,7 +32,8 @@ import {
   ZONE1_BYTES,
   ZONE3_BYTES,
 } from '../host/queue-info.ts'
-import { FETCH_AT } from '../memory-map.ts'
+import { FETCHES } from '../limits.ts'
+import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
 import { failHost, isHostDue, serveHost } from './queue-host.ts'
@@ -129,3 +130,6 @@ function sweep(state: State): void {
   host.sweepLeft -= queues
   host.sweepNext = first + queues
 }
+
+const SWEEP_BYTES = SWEEP_QUEUES * (ZONE1_BYTES + ZONE3_BYTES)
+if (SWEEP_BYTES > FETCHES * FETCH_BYTES) throw new Error('a slice of a sweep must fit')

@@ -13,12 +13,7 @@
 import type { GroupItem } from '../commit/commit.ts'
 import { FAULTS, NOT_DURABLE, PASS } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
-import {
-  PLACEMENT_BYPASS,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-  type Region,
-} from '../memory/region.ts'
+import type { Region } from '../memory/region.ts'
 import { count, type State } from '../state.ts'
 import {
   answerPersist,
@@ -28,12 +23,9 @@ import {
 } from '../transport/acknowledge.ts'
 import { psnDistance } from '../transport/psn.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
-import {
-  MECHANISM_CPU_FLUSH,
-  MECHANISM_LOCAL_FLUSH,
-  MECHANISM_LSB_READ,
-} from '../wire/persist-ack.ts'
+import { MECHANISM_LOCAL_FLUSH } from '../wire/persist-ack.ts'
 import { refuseQueuePair } from './burst.ts'
+import { MECHANISM_OF_PLACEMENT } from './mechanism.ts'
 import { completeRecord, endRecord } from './queue-record-end.ts'
 import { HOST_OWNER } from './queue-state.ts'
 
@@ -61,12 +53,6 @@ export function blankRange(): PersistRange {
   }
 }
 
-/**
- * How a record became durable follows from where it lies (P2-15, P2-24): the mechanism's number is
- * the placement's plus this.
- */
-const MECHANISM_OF_PLACEMENT: number = MECHANISM_LOCAL_FLUSH - PLACEMENT_LOCAL
-
 /** Durable copies with their mechanism, as they are remembered in one byte. */
 export function packCopies(copies: number, mechanism: number): number {
   return copies | (mechanism << MECHANISM_SHIFT)
@@ -75,11 +61,6 @@ export function packCopies(copies: number, mechanism: number): number {
 /** Likewise, for a region's record. */
 export function copiesIn(region: Region, copies: number): number {
   return copies | ((region.placement + MECHANISM_OF_PLACEMENT) << MECHANISM_SHIFT)
-}
-
-/** How what lies in the region becomes durable. */
-export function mechanismOf(region: Region): number {
-  return region.placement + MECHANISM_OF_PLACEMENT
 }
 
 /** Answers for one record alone, `copies` as remembered: a refusal, a late success, again. */
@@ -112,11 +93,11 @@ export function acknowledgeCopies(state: State, copies: number): void {
   state.rangeCount = 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    const due = item.fault === PASS && item.wait === copies && item.wantsAck
     if (item.owner === HOST_OWNER) {
-      if (due) completeRecord(state, i)
+      completeRecord(state, i, copies)
       continue
     }
+    const due = item.fault === PASS && item.wait === copies && item.wantsAck
     if (item.plain) plain = true
     if (due) addToRange(state, item, copies)
     else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
@@ -198,11 +179,4 @@ export function rememberGroup(state: State): void {
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
   }
-}
-
-if (
-  MECHANISM_LSB_READ !== PLACEMENT_BYPASS + MECHANISM_OF_PLACEMENT ||
-  MECHANISM_CPU_FLUSH !== PLACEMENT_THROUGH + MECHANISM_OF_PLACEMENT
-) {
-  throw new Error('mechanisms are numbered as placements are')
 }

@@ -103,8 +103,8 @@ const FORM = 5
 /** Its lane is not used again before the next start. */
 const ENDED = 6
 
-/** How soon the firmware looks at the bell again, µs. */
-const BELL_US = 20
+/** How soon the firmware looks after its jobs though no doorbell woke it, µs. */
+const LOOK_US = 200
 
 /** Owner of the commands that store into a job's own lane. */
 const OWN_LANE = 1
@@ -294,31 +294,34 @@ export function serveThrough(state: State): number {
     through.live = true
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
     if (closed !== PASS) giveUp(state, job, closed)
-    else goOn(state, job)
+    else if (goOn(state, job)) wanted = 1
     const live = job.state === WAITING || (job.state !== FREE && agent.attached)
-    if (live && state.commit.closed === PASS) wanted = BELL_US
+    if (live && wanted === 0 && state.commit.closed === PASS) wanted = LOOK_US
   }
   if (!isAgentWell(state)) detachAgent(state)
-  releaseSend(state)
+  // A job that has gone on may be what another one waits for; a SEND has its turn again.
+  if (releaseSend(state)) wanted = 1
   tellHost(state)
   if (state.list.count > 0) run(state.list)
   return wanted
 }
 
-function goOn(state: State, job: Job): void {
-  const { agent } = state.through
+/** The next step of a job, if it can be taken. True if it was. */
+function goOn(state: State, job: Job): boolean {
   if (job.state === WAITING) {
     start(state, job)
-    return
+    return job.state !== WAITING
   }
   if (!job.asked) {
     if (hasReceive(state)) ask(state, job)
-  } else if (isFinished(agent, job.request)) {
-    if (job.state === FIRST) firstDone(state, job)
-    else if (job.state === FURTHER) furtherDone(state, job)
-    else if (job.state === REPAIR) repairDone(state, job)
-    else formDone(state, job)
+    return job.asked
   }
+  if (!isFinished(state.through.agent, job.request)) return false
+  if (job.state === FIRST) firstDone(state, job)
+  else if (job.state === FURTHER) furtherDone(state, job)
+  else if (job.state === REPAIR) repairDone(state, job)
+  else formDone(state, job)
+  return true
 }
 
 /** Has the job to do with a record, now or until the next start? */

@@ -480,8 +480,8 @@ export const DESTROY_QUEUE = 0
  *                   0 address u64   8 length u64   16 protection domain u16   20 L_Key u32: answer
  * DEREGISTER (SET)  0 L_Key u32
  *
- * QUEUE_WRITE (SET): zone 2 by message (P3-8); no element is taken from the queue meanwhile. What is
- *                   in front of the pointer was taken from, or written to, the old ring.
+ * QUEUE_WRITE (SET): zone 2 by message (P3-8); no element is taken from the queue meanwhile. What
+ *                   is in front of the pointer was taken from, or written to, the old ring.
  *                   0 queue u32    8 zone 2, 32 bytes    40 pointer of zone 1 u32: answer
  * QUEUE_LOCK (SET)  0 queue u32    4 token u32, 8 pointer of zone 1 u32: answer (P3-9)
  * QUEUE_RELEASE (SET)  0 queue u32   4 token u32

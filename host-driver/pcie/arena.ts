@@ -3,7 +3,8 @@
  *
  * What always holds: pieces that are in use do not overlap; a piece begins on a line (64 bytes) and
  * is whole lines long, so no line has two users; what is free is known as the fewest pieces that it
- * can be, in order of address.
+ * can be, in order of address. While somebody holds the arena nothing that is released is given out
+ * again.
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
@@ -21,6 +22,9 @@ export class Arena {
   readonly bytes: number
   private readonly free: Piece[]
   private readonly used: Map<number, number> = new Map()
+  /** Released while the arena was held. */
+  private readonly late: Set<number> = new Set()
+  private holds = 0
 
   constructor(at: number, bytes: number) {
     this.at = at
@@ -62,8 +66,32 @@ export class Arena {
 
   /** Gives back a piece that `alloc` gave; PERDURE_ARGUMENT for any other address. */
   release(at: number): void {
-    const bytes = this.used.get(at)
-    if (bytes === undefined) throw new ArgumentError(`no piece in use begins at ${at}`)
+    if (!this.used.has(at) || this.late.has(at)) {
+      throw new ArgumentError(`no piece in use begins at ${at}`)
+    }
+    if (this.holds > 0) this.late.add(at)
+    else this.giveBack(at)
+  }
+
+  /**
+   * Keeps what is released from being given out again, until the function that is returned is
+   * called: a card that was not told yet may still read it, or fill it.
+   */
+  hold(): () => void {
+    this.holds++
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.holds--
+      if (this.holds > 0) return
+      for (const at of this.late) this.giveBack(at)
+      this.late.clear()
+    }
+  }
+
+  private giveBack(at: number): void {
+    const bytes = this.used.get(at)!
     this.used.delete(at)
     let i = this.placeOf(at)
     const before = this.free[i - 1]

@@ -38,6 +38,8 @@ export class CompletionQueue {
   ghosts = 0
   /** Called once after `arm`, when there is something to poll, or the queue has ended. */
   onReady: () => void = () => {}
+  /** Told of each `arm`: to watch that it arrives. */
+  onArmed: () => void = () => {}
   private readonly ground: QueueGround
   private readonly queueOf: (queue: number) => WorkQueue | undefined
   private ring: Ring
@@ -121,6 +123,12 @@ export class CompletionQueue {
     this.isArmed = true
     this.arms = plus(this.arms, 1)
     this.ground.zones.setArm(this.queue, this.arms)
+    this.ringAgain()
+    this.onArmed()
+  }
+
+  /** Rings with everything as it is: harmless at any time. */
+  ringAgain(): void {
     this.ground.doorbell.ring(this.queue, this.told)
   }
 

@@ -330,6 +330,8 @@ export class PcieDevice implements Clock {
       const moderation = { count, periodUs }
       const cq = new CompletionQueue(this.ground!, queue, ring, entries, moderation, queueOf)
       this.completionQueues.set(queue, cq)
+      const late = new LateRing(cq)
+      cq.onArmed = () => this.watchdog.watch(late.anew())
       return cq
     } catch (error) {
       arena.release(ring)
@@ -403,7 +405,8 @@ export class PcieDevice implements Clock {
       this.pairs.set(queue.queue, pair)
     }
     pair.send.onPosted = () => this.watchdog.watch(pair)
-    pair.receive.onPosted = () => this.watchdog.watch(new LateRing(pair.receive))
+    const late = new LateRing(pair.receive)
+    pair.receive.onPosted = () => this.watchdog.watch(late.anew())
   }
 
   private forget(...queues: number[]): void {
@@ -518,6 +521,7 @@ export class PcieDevice implements Clock {
     const { arena } = this.layout
     for (const pair of new Set(this.pairs.values())) {
       pair.fail('CONNECTION_LOST')
+      pair.letGo()
       arena.release(pair.send.ringAt)
       arena.release(pair.receive.ringAt)
     }
@@ -556,21 +560,34 @@ export class PcieDevice implements Clock {
   }
 }
 
-/** How often a receive queue rings again: it waits for messages, not for the card. */
-const LATE_RINGS = 2
+/** How often a queue rings again that waits for somebody else, not for the card. */
+const LATE_RINGS = 6
 
-/** The doorbell of a receive queue may have got lost: it is rung again, and then no more. */
+/**
+ * The doorbell of a receive queue, or of a completion queue that was armed, may have got lost: it is
+ * rung again a few times, and then no more.
+ */
 class LateRing {
-  private readonly queue: WorkQueue
+  private readonly queue: WorkQueue | CompletionQueue
   private left = LATE_RINGS
 
-  constructor(queue: WorkQueue) {
+  constructor(queue: WorkQueue | CompletionQueue) {
     this.queue = queue
   }
 
+  /** Begins anew: it was rung just now. */
+  anew(): this {
+    this.left = LATE_RINGS
+    return this
+  }
+
   pushOn(): boolean {
-    if (this.queue.end !== null || this.queue.waiting === 0) return false
-    this.queue.ringAgain()
+    const { queue } = this
+    if (queue.end !== null) return false
+    if (queue instanceof CompletionQueue) queue.look()
+    const waits = queue instanceof CompletionQueue ? queue.armed : queue.waiting > 0
+    if (!waits) return false
+    queue.ringAgain()
     this.left--
     return this.left > 0
   }

@@ -107,11 +107,16 @@ export class PcieJobQueue implements JobQueue {
   }
 
   get broken(): boolean {
-    return this.isBroken
+    return this.isBroken || this.pair.end !== null
+  }
+
+  /** While what was flushed is handed out, the end of the pair is not told yet. */
+  private get isOpen(): boolean {
+    return !this.broken && !this.closed
   }
 
   get room(): number {
-    if (this.isBroken || this.closed) return 0
+    if (!this.isOpen) return 0
     return Math.max(0, JOBS - this.jobs)
   }
 
@@ -144,8 +149,11 @@ export class PcieJobQueue implements JobQueue {
   private pump(): void {
     if (this.pumping) return
     this.pumping = true
-    while (this.waiting.length > 0 && !this.isBroken && !this.closed && this.postSome()) {}
-    this.pumping = false
+    try {
+      while (this.waiting.length > 0 && this.isOpen && this.postSome()) {}
+    } finally {
+      this.pumping = false
+    }
   }
 
   /** Posts as many of those that wait as go out together; false if none does now. */
@@ -321,11 +329,9 @@ export class PcieJobQueue implements JobQueue {
   }
 
   private dispatched(): void {
-    if (this.isBroken) {
-      this.tellBroken()
-      return
-    }
-    if (this.closed) return
+    // A pair that is ending tells that when everything of it has ended.
+    if (this.isBroken) this.tellBroken()
+    if (!this.isOpen) return
     this.refill()
     this.pump()
     this.onIdle()
@@ -409,7 +415,7 @@ export class PcieJobQueue implements JobQueue {
 
   /** Tells when nothing was heard for a while although something is under way. */
   private watchSilence(): void {
-    if (this.cancelSilence !== null || this.jobs === 0 || this.closed || this.isBroken) return
+    if (this.cancelSilence !== null || this.jobs === 0 || !this.isOpen) return
     const before = this.heard
     const atUs = this.device.now() + 4.096 * 2 ** this.options.ackTimeoutCode
     this.cancelSilence = this.device.setTimer(atUs, () => {

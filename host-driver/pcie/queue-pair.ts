@@ -80,6 +80,8 @@ export class PcieQueuePair {
   onDisconnected: () => void = () => {}
   private readonly parts: QueuePairParts
   private readonly rule: InlineRule
+  /** For the device: the card reads and fills nothing of the pair any more. */
+  letGo: () => void = () => {}
   private destroyed = false
 
   constructor(parts: QueuePairParts, numbers: QueuePairNumbers, options: QueuePairOptions) {
@@ -129,6 +131,9 @@ export class PcieQueuePair {
 
   private isInline(work: Work, bytes: number): boolean {
     if (work.kind === ATOMIC_WRITE) return true
+    if (work.inline === true && !sends(work.kind)) {
+      throw new ArgumentError(`kind ${work.kind} sends no bytes: nothing can go inline`)
+    }
     return work.inline ?? goesInline(work.kind, bytes, this.rule)
   }
 
@@ -238,8 +243,12 @@ export class PcieQueuePair {
     this.onEnded(fault)
   }
 
-  /** Ends the pair here: what is outstanding ends as flushed, and nothing more is posted. */
+  /**
+   * Ends the pair here: what is outstanding ends as flushed, and nothing more is posted. The card
+   * does not know: until `destroy`, no memory of the device that becomes free is given out again.
+   */
   close(): void {
+    if (this.end === null) this.letGo = this.parts.ground.arena.hold()
     this.onEnded = () => {}
     this.fail('')
   }
@@ -251,7 +260,13 @@ export class PcieQueuePair {
   async destroy(timeoutUs?: number): Promise<void> {
     if (this.destroyed) return
     this.close()
-    await destroyWhenIdle(this.parts, this.send.queue, timeoutUs)
+    try {
+      await destroyWhenIdle(this.parts, this.send.queue, timeoutUs)
+    } catch (error) {
+      if (error instanceof RefusedError) this.letGo()
+      throw error
+    }
+    this.letGo()
     // One that was not answered is tried again by the next call; of two at once only one is first.
     if (this.destroyed) return
     this.destroyed = true

@@ -5,7 +5,9 @@
 
 import { existsSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
+import { PORT_AT, PORT_EPOCH } from '../../firmware/hal.ts'
 import { PerdureError } from '../errors.ts'
+import { sleep } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
 import { openFilePort } from './file-port.ts'
 import type { HostPort } from './host-port.ts'
@@ -44,14 +46,27 @@ function cardAt(address: string): Endpoint {
   return { mac: [0x02, 0, 0, ...ipv4.slice(1)], ipv4 }
 }
 
+/** How long a card may take to see that there is a host, and how often we look, µs. */
+const SEEN_US = 3_000_000
+const LOOK_US = 1000
+
+/** What a register says when there is no card. */
+const NO_CARD = 0xffffffff
+
 /**
- * Opens the port. Rejects with PERDURE_UNREACHABLE where no card has made the file: a driver alone
- * is of no use.
+ * Opens the port, and waits a moment for its card. Rejects with PERDURE_UNREACHABLE where no card
+ * has made the file: a driver alone is of no use.
  */
 export async function openPort({ path }: PcieTarget): Promise<HostPort> {
   if (!existsSync(path)) {
     const message = `${path} is not there: 'perdure emulate --host ${path}' makes it`
     throw new PerdureError('PERDURE_UNREACHABLE', message)
   }
-  return await openFilePort({ path })
+  const port = await openFilePort({ path })
+  const endUs = port.now() + SEEN_US
+  const register = PORT_EPOCH - PORT_AT
+  while (port.readRegister(register) >>> 0 === NO_CARD && port.now() < endUs) {
+    await sleep(port, LOOK_US)
+  }
+  return port
 }

@@ -70,6 +70,7 @@ export class PcieWay implements Way {
 
   async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
     await reopenDevice(this.device)
+    for (const one of this.queues) if (one.broken) this.queues.delete(one)
     const cq = await this.device.createCq({ entries: powerOfTwo(2 * JOBS + options.inbox.entries) })
     try {
       const queue = await this.openOn(cq, management, options)
@@ -100,12 +101,14 @@ export class PcieWay implements Way {
           ? await this.ownGrant(management, options)
           : await this.connect(pair, peer, management, options)
       const { number } = pair
-      return new PcieJobQueue(device, pair, {
+      const queue = new PcieJobQueue(device, pair, {
         ...{ granted, ackTimeoutCode, inbox: peer === null ? null : inbox },
         disconnect: async (timeoutUs) => {
+          this.queues.delete(queue)
           if (peer !== null) await management.disconnect(granted.queuePair, number, timeoutUs)
         },
       })
+      return queue
     } catch (error) {
       await pair.destroy().catch(() => {})
       throw error

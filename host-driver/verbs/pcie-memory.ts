@@ -3,7 +3,7 @@
  * one.
  *
  * What always holds: the bytes are freed when the card has been told that they are no region any
- * more, not before.
+ * more, not before. A card that was gone knows none of them: what is left is memory, to be freed.
  */
 
 import type { HostBuffer } from '../pcie/buffers.ts'
@@ -54,8 +54,9 @@ export class PcieRegion implements DomainRegion {
   }
 
   async dereg(): Promise<void> {
+    const isKnown = this.table.has(this)
     this.table.remove(this)
-    await this.deregister(this.lkey)
+    if (isKnown) await this.deregister(this.lkey)
     this.buffer.free()
   }
 }

@@ -31,6 +31,7 @@ export class PcieVerbsQueuePair implements QueuePair {
   readonly rqPsn: number
   private readonly verbs: PcieVerbs
   private ready = false
+  private peerQpNum: number | null = null
   private told = false
 
   constructor(
@@ -74,6 +75,7 @@ export class PcieVerbsQueuePair implements QueuePair {
     if (peer === null || at === null) {
       throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: a connected one has a peer`)
     }
+    this.peerQpNum = peer.destQpNum
     await this.card.ready({
       queuePair: peer.destQpNum,
       peerPsn: peer.rqPsn,
@@ -106,8 +108,9 @@ export class PcieVerbsQueuePair implements QueuePair {
 
   async destroy(): Promise<void> {
     this.told = true
-    await this.card.destroy()
     this.verbs.forget(this)
+    await this.card.destroy()
+    if (this.peerQpNum !== null) await this.verbs.disconnect(this.peerQpNum, this.qpNum)
   }
 
   private checkAlive(): void {

@@ -35,6 +35,9 @@ import {
   unitsFor,
 } from './work.ts'
 
+/** How long the DPU may take to let a queue pair go, µs. */
+const GOODBYE_US = 500_000
+
 export class PcieVerbs implements VerbsContext {
   onEvent: (event: AsyncEvent) => void = () => {}
   readonly device: PcieDevice
@@ -67,6 +70,7 @@ export class PcieVerbs implements VerbsContext {
       removed: () => {
         this.completionQueues.clear()
         this.queuePairs.clear()
+        this.regions.clear()
         this.tell({ type: 'DEVICE_FATAL', fault: null })
       },
     }
@@ -150,6 +154,11 @@ export class PcieVerbs implements VerbsContext {
     const qp = new PcieVerbsQueuePair(this, pd, card, { inlineMax, rqPsn })
     this.queuePairs.add(qp)
     return qp
+  }
+
+  /** One that the DPU knows no more, or that does not answer, is as good as closed. */
+  async disconnect(peerQpNum: number, qpNum: number): Promise<void> {
+    await this.management.disconnect(peerQpNum, qpNum, GOODBYE_US).catch(() => {})
   }
 
   forget(qp: PcieVerbsQueuePair): void {

@@ -21,11 +21,21 @@ export class RegionTable<T extends DomainRegion> {
   }
 
   remove(region: T): void {
-    this.regions.delete(region.lkey)
+    if (this.has(region)) this.regions.delete(region.lkey)
   }
 
   get(lkey: number): T | undefined {
     return this.regions.get(lkey)
+  }
+
+  /** Whether that very region is there: keys are given out again. */
+  has(region: T): boolean {
+    return this.regions.get(region.lkey) === region
+  }
+
+  /** Whoever knew the keys is gone. */
+  clear(): void {
+    this.regions.clear()
   }
 
   /** Throws PERDURE_ARGUMENT unless a region of the domain covers the piece. */

@@ -63,7 +63,7 @@ export class MachineRoom extends Network {
 
 /** The driver on that host. */
 export function openDevice(machine: Machine, options: PcieOptions = {}): Promise<PcieDevice> {
-  return PcieDevice.open(machine.port, { queues: 256, ...options })
+  return PcieDevice.open(machine.port, { queues: 256, watchdogUs: 500, ...options })
 }
 
 /** Control calls from a host to another card, by datagrams through its own. */

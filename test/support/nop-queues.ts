@@ -5,13 +5,25 @@
  * the completion queues are those from FIRST on, the send queues behind them.
  */
 
+import { HostRam } from '../../boards/emulator/host-ram.ts'
+import { idle, receive, settle } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
+import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { SIGNALED, WQE_NOP } from '../../firmware/host/element.ts'
 import { ORDER_DISTANCE } from '../../firmware/host/header-page.ts'
 import * as info from '../../firmware/host/queue-info.ts'
-import { UNIT_BYTES } from '../../firmware/limits.ts'
+import {
+  BURST_FRAMES,
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  UNIT_BYTES,
+} from '../../firmware/limits.ts'
+import { createState } from '../../firmware/main.ts'
+import { boot } from '../../firmware/manage/boot.ts'
+import type { State } from '../../firmware/state.ts'
 import { ATTRIBUTE_COUNTERS, COUNTERS_FIRST, METHOD_GET } from '../../firmware/wire/management.ts'
-import { elementOf, hostOf, type QueueHost, u64 } from './queue-host.ts'
+import { Card } from './card.ts'
+import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'
 
 export const FIRST = 3
 
@@ -26,6 +38,30 @@ export interface NopOptions {
   readonly entries?: number
   /** Where every pointer begins. */
   readonly pointer?: number
+  readonly card?: Card
+}
+
+/** A card whose state a test may look at and change, with so much memory of a host. */
+export function openCard(bytes: number = 1 << 20): { card: Card; state: State } {
+  const card = new Card(1 << 18, {}, undefined, null, new HostRam(bytes))
+  const { machine } = card
+  machine.packets.fill(0)
+  const state = createState(machine)
+  boot(state)
+  const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
+  card.firmware = {
+    ...card.firmware,
+    serve: (count, now) => {
+      state.connections.nowUs = now
+      for (let i = 0; i < count; i++) {
+        const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
+        receive(state, at, received[2 * i]!, received[2 * i + 1]!, now)
+      }
+      return settle(state)
+    },
+    idle: (now) => idle(state, now),
+  }
+  return { card, state }
 }
 
 export interface NopHost {
@@ -37,7 +73,8 @@ export interface NopHost {
 /** A host that is served, with queues; send queue i completes into queue i modulo their number. */
 export function nopHost(options: NopOptions = {}): NopHost {
   const { count = 16, bytes = 1 << 20, order = ORDER_DISTANCE } = options
-  const host = hostOf(bytes).init(count, order)
+  const raw = options.card === undefined ? hostOf(bytes) : new QueueHost(options.card)
+  const host = raw.init(count, order)
   const { completionQueues = 1, sendQueues = 1 } = options
   const cqs = Array.from({ length: completionQueues }, (_, i) => FIRST + i)
   const sqs = Array.from({ length: sendQueues }, (_, i) => FIRST + completionQueues + i)

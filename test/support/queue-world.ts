@@ -508,9 +508,18 @@ export class QueueWorld {
     this.host.queues.get(post.queue)!.pointer = post.unit
   }
 
-  /** All steps of a post. */
+  /**
+   * All steps of a post. Stores of eight bytes come one by one where it is rung by the ring of the
+   * port; how it is rung makes no difference to what is fetched, so of other forms they are two.
+   */
   stepsOf(post: Post, form: Form): Step[] {
-    return [...post.stores, this.pointerOf(post), this.bellOf(post, form)]
+    const all = post.stores
+    const run = (): void => {
+      for (const step of all.slice(0, -1)) step.run()
+    }
+    const most: Step = { name: 'stores', run }
+    const stores = form === 'fifo' ? all : [most, all.at(-1)!]
+    return [...stores, this.pointerOf(post), this.bellOf(post, form)]
   }
 }
 
