@@ -133,6 +133,13 @@ export class Connection implements ChainPort {
     return this.context
   }
 
+  /** Gives back what the verbs have made, if anything was. */
+  async closeVerbs(): Promise<void> {
+    const { context } = this
+    this.context = null
+    await context?.close()
+  }
+
   private get queueOptions(): VerbsOptions {
     const { options, clientId, random } = this
     const persistTimeoutMs = options.persistTimeoutMs ?? 200
@@ -237,7 +244,7 @@ export class Connection implements ChainPort {
     this.release()
     this.retire()
     this.candidate?.close()
-    this.context?.close()
+    void this.closeVerbs()
     this.drop(error)
     this.inbox.close(error)
     this.management.close(error)

@@ -343,6 +343,7 @@ export class Dpu {
     if (queuePair !== null && connection.closed === null) {
       await queuePair.disconnect(GOODBYE_US).catch(() => {})
     }
+    await waitAtMost(way, GOODBYE_US, connection.closeVerbs())
     connection.close(new PerdureError('PERDURE_CLOSED', 'the connection was closed'))
   }
 

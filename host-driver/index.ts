@@ -34,13 +34,20 @@ export {
   RefusedError,
   TransportError,
 } from './errors.ts'
-export { type AgentControl, FlushAgent, type Flushed, type HostMemory } from './flush-agent.ts'
+export {
+  type AgentControl,
+  type AgentQueues,
+  FlushAgent,
+  type Flushed,
+  type HostMemory,
+} from './flush-agent.ts'
 export type { Inbox, Message } from './inbox.ts'
 export type { FlushOptions, MessageOptions, SendOptions } from './jobs.ts'
 export type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
 export type { ConnectOptions } from './options.ts'
 export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
+export { PcieAgentQueues, startFlushAgent } from './pcie/agent-queues.ts'
 export { PcieDevice, type PcieOptions } from './pcie/device.ts'
 export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './pcie/errors.ts'
 export { ForbiddenAccess, type HostPort, type SharedMemory } from './pcie/host-port.ts'

@@ -45,7 +45,7 @@ import { dataOf } from './support/card.ts'
 import { EngineCard } from './support/engine-card.ts'
 import { type Line, plotOf, ticksTo } from './support/plot.ts'
 import { elementOf, QueueHost, type QueuePair } from './support/queue-host.ts'
-import { median, text } from './support/table.ts'
+import { text } from './support/table.ts'
 
 /** What is timed in one piece, µs: short, so that other work on the machine is in few of them. */
 const PIECE_US = 1000
@@ -247,7 +247,11 @@ function rateOf(seconds: number, posts: number, round: () => number): number {
     rates.push((done / spent) * 1e6)
     left -= spent
   } while (left > 0)
-  return rates.sort((a, b) => a - b)[Math.floor(rates.length * 0.75)]!
+  return upperQuartile(rates)
+}
+
+function upperQuartile(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length * 0.75)]!
 }
 
 /** What a post costs, on one queue. */
@@ -439,8 +443,8 @@ export async function crowdCost(
     many: rateOf(0, TOGETHER, () => many.round(among)),
     few: rateOf(0, TOGETHER, () => few.round(alone)),
   }))
-  const perSecond = median(rates.map((rate) => rate.many))
-  const alonePerSecond = median(rates.map((rate) => rate.few))
+  const perSecond = upperQuartile(rates.map((rate) => rate.many))
+  const alonePerSecond = upperQuartile(rates.map((rate) => rate.few))
   many.rig.close()
   few.rig.close()
   return {

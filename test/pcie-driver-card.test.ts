@@ -1,4 +1,6 @@
-/** The driver of the queues on the real firmware: from the header page to a record that is durable. */
+/**
+ * The driver of the queues on the real firmware: from the header page to a record that is durable.
+ */
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
@@ -303,7 +305,7 @@ describe('the life of queues', () => {
     await pair.destroy()
   })
 
-  test('polled by hand: armed once, told once; what was not asked for is not completed', async () => {
+  test('polled by hand: armed once, told once; unsignaled is not completed', async () => {
     const rig = await open()
     const cq = await rig.device.createCq({ entries: 16 })
     const pair = await rig.device.createQp({ type: 'local', sendCq: cq })
@@ -325,7 +327,7 @@ describe('the life of queues', () => {
     expect(ready).toBe(1)
   })
 
-  test('a completion queue that is full ends, with the pair that filled it; others live', async () => {
+  test('a completion queue that is full ends, with its pair; others live', async () => {
     const rig = await open()
     const { device } = rig
     const cq = await device.createCq({ entries: 8 })
@@ -396,6 +398,26 @@ describe('the life of queues', () => {
     expect((await complete(anew, { kind: 'nop' })).status).toBe('SUCCESS')
     expect([...buffer.load(0, 3)]).toEqual([1, 2, 3])
     expect(ends.length).toBe(2)
+  })
+
+  test('H4: a card that goes in the middle of a growth leaves no memory behind', async () => {
+    for (const form of ['message', 'lock'] as const) {
+      for (let delay = 0; delay < 30; delay += 2) {
+        const rig = await open()
+        const { device } = rig
+        const free = device.layout.arena.freeBytes
+        const pair = await rig.localPair({ sendUnits: 8, receiveUnits: 64 })
+        const growths = [pair.grow('send', 64, form), pair.sendCq.grow(1024, form)]
+        const ends = Promise.allSettled(growths)
+        await rig.pass(delay)
+        rig.card.powerCut()
+        await rig.pass(20_000)
+        await ends
+        expect(device.isOpen).toBe(false)
+        const management = device.layout.receiveUnits * 256
+        expect(device.layout.arena.freeBytes).toBe(free + management)
+      }
+    }
   })
 
   test('the next driver finds the card as if there had been none before', async () => {

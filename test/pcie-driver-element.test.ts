@@ -1,4 +1,6 @@
-/** Elements as the driver encodes them, judged by the rules of source 3 and by the firmware's own. */
+/**
+ * Elements as the driver encodes them, judged by the rules of source 3 and by the firmware's own.
+ */
 
 import { describe, expect, test } from 'vitest'
 import * as el from '../firmware/host/element.ts'
@@ -51,7 +53,7 @@ describe('inline or by address', () => {
     }
   })
 
-  test('P3-3: what sends no bytes is never inline, and a rule that makes no sense is refused', () => {
+  test('P3-3: what sends no bytes is never inline; a senseless rule is refused', () => {
     const rule = { inlineMax: INLINE_BYTES_MAX, inlineKinds: null }
     for (const one of [kind.READ, kind.FETCH_ADD, kind.FLUSH, 'nop'] as const) {
       expect(goesInline(one, 8, rule)).toBe(false)

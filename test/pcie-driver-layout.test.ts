@@ -16,7 +16,7 @@ const SEED = Number(process.env.SEED ?? 20261121)
 const ARGUMENT = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })
 
 describe('the layout', () => {
-  test('P3-10: K * R bytes, as K * R1, K * R2 and K * R3; every queue has a triple of its own', () => {
+  test('P3-10: K * R1, K * R2 and K * R3; every queue has a triple of its own', () => {
     for (const queues of [4, 5, 64, 1000, 4096, HOST_QUEUES]) {
       const layout = new Layout(1 << 24, { queues })
       const zones = new Zones(new HostRam(64), layout, () => 0)

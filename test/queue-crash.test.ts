@@ -6,6 +6,7 @@
 import { expect, test } from 'vitest'
 import { CUT_STRATEGIES, cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
+import { FENCE, SKIP } from '../firmware/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import { Card, dataOf } from './support/card.ts'
 import { type LocalQueue, localQueue, one, readyHost, record } from './support/local-queue.ts'
@@ -112,3 +113,25 @@ for (const [wait, copies] of [
     expect([...met].sort()).toEqual(['not told, new', 'not told, old', 'told, new'])
   }, 240_000)
 }
+
+test('the same cuts find the loss where the fences are left out', () => {
+  const whole = new Story(2, 2)
+  const before = whole.host.card.machine.commandCount
+  whole.play()
+  const commands = whole.host.card.machine.commandCount - before
+  let lost = 0
+  for (let command = 0; command < commands; command++) {
+    const story = new Story(2, 2)
+    const { machine, nvdimm } = story.host.card
+    machine.observe({ replace: (_, op) => (op === FENCE ? SKIP : op) })
+    machine.armCut(command)
+    story.play()
+    const told = story.told()
+    cut(nvdimm, { random: new Random(SEED), strategy: 'none' })
+    for (const [slot, data] of story.after().entries()) {
+      const isNew = data !== null && Buffer.compare(data, newData(slot)) === 0
+      if (told.has(slot) && !isNew) lost += 1
+    }
+  }
+  expect(lost).toBeGreaterThan(0)
+})

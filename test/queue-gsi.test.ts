@@ -4,12 +4,13 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { CAPACITY_MIN, POLICIES } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { HOST_CALLS } from '../firmware/limits.ts'
 import { SEND } from '../firmware/transport/requester.ts'
-import { putU32, u32 } from '../firmware/wire/bytes.ts'
+import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
@@ -18,6 +19,8 @@ import { frameOf } from './support/frames.ts'
 import {
   CardHost,
   callOf,
+  createCq,
+  destroy,
   fillCq,
   hostOf,
   postBuffer,
@@ -200,6 +203,40 @@ describe('to the own card', () => {
     const after = writes.bytes.slice(writes.zone1At + 192, writes.zone1At + 1024)
     expect(after).toEqual(before)
   })
+})
+
+describe('P3-18: with the smallest cache', () => {
+  test.each(POLICIES.map((name, policy) => [name, policy] as const))(
+    'policy %s: calls are answered while more queues work than have a context',
+    (_, policy) => {
+      const host = hostOf().init(64)
+      const cq = host.createCq(256)
+      const sends = Array.from({ length: 8 }, () => host.createQp(cq, { units: 8 }).send)
+      host.must(mad.METHOD_SET, mad.ATTRIBUTE_CACHE, (body) => {
+        body[mad.CACHE_POLICY] = policy
+        putU16(body, mad.CACHE_N, 2)
+        putU32(body, mad.CACHE_CAPACITY, CAPACITY_MIN)
+      })
+      for (let i = 0; i < 20; i++) {
+        for (const send of sends) {
+          host.post(send, elementOf({ opcode: el.WQE_NOP, flags: el.SIGNALED }))
+          host.ring(send)
+        }
+        expect(host.manage(mad.METHOD_GET, mad.ATTRIBUTE_STATUS).fault).toBe('PASS')
+        for (let pass = 0; pass < 5; pass++) {
+          host.card.pass(100)
+          host.run()
+        }
+        expect(host.poll(cq)).toHaveLength(8)
+      }
+      const made = createCq(host)
+      expect(made.fault).toBe('PASS')
+      expect(destroy(host, u32(made.body, mad.CREATE_CQ_QUEUE))).toBe('PASS')
+      for (const send of sends) expect(destroy(host, send)).toBe('PASS')
+      expect(destroy(host, cq)).toBe('PASS')
+      expect(used(host)).toBe(3)
+    },
+  )
 })
 
 describe('without room for the answer', () => {

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
+import { INITIATORS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
@@ -176,6 +177,112 @@ describe('every kind of request', () => {
     }
     expect(cqes, `SEED=${SEED}`).toEqual(Array.from({ length: 600 }, (_, i) => i))
     expect(host.zone1(qp.send).pointer).toBe(600)
+  })
+})
+
+describe('limits', () => {
+  test('more pairs than may have requests under way at once: all are served', () => {
+    const rig = new TwoCards(256)
+    const { rkey, base } = bytesOf(rig)
+    const memory = toCard(rig)
+    const ends = Array.from({ length: INITIATORS + 8 }, () =>
+      toCard(rig, 1024, 1, { units: 16, memory }),
+    )
+    for (const [i, end] of ends.entries()) {
+      for (let n = 0; n < 3; n++) {
+        end.post({ opcode: kind.FETCH_ADD, rkey, address: base + 8 * i, operation: 1 })
+      }
+    }
+    rig.run()
+    for (let i = 0; i < 20; i++) rig.pass(100)
+    for (const end of ends) {
+      expect(end.host.poll(end.cq).map(({ operation }) => operation)).toEqual([0, 1, 2])
+    }
+  })
+
+  test('more bytes by address than there are buffers: elements wait, and none is lost', () => {
+    for (const length of [100, 8000]) {
+      const rig = new TwoCards()
+      const end = toCard(rig)
+      const { rkey, base } = bytesOf(rig)
+      // All of them are posted before one is answered.
+      rig.loses = () => true
+      for (let n = 0; n < 60; n++) {
+        const from = end.put(dataOf(length, n), n * 8192)
+        end.post({ opcode: kind.WRITE, rkey, address: base + (n % 16) * 8000, ...from })
+      }
+      rig.run()
+      rig.loses = () => false
+      const status: number[] = []
+      for (let i = 0; i < 40; i++) {
+        rig.pass(70_000)
+        status.push(...end.host.poll(end.cq).map((cqe) => cqe.status))
+      }
+      expect(status).toEqual(Array.from({ length: 60 }, () => el.WC_SUCCESS))
+    }
+  })
+
+  test('what is longer than any buffer is refused before anything of it is read', () => {
+    const rig = new TwoCards()
+    const end = toCard(rig)
+    const { rkey, base } = bytesOf(rig)
+    const write = { opcode: kind.WRITE, rkey, address: base, ...end.at(131_073) }
+    expect(end.one(write).status).toBe(el.WC_LOC_LEN_ERR)
+  })
+})
+
+describe('the end of a pair', () => {
+  test('destroyed with requests under way, again and again: nothing is left behind', () => {
+    const rig = new TwoCards(64)
+    const { rkey, base } = bytesOf(rig)
+    const memory = toCard(rig)
+    const { host } = memory
+    for (let i = 0; i < 60; i++) {
+      const end = toCard(rig, 1024, 5, { units: 16, memory })
+      rig.loses = () => true
+      for (let n = 0; n < 5; n++) {
+        end.post({ opcode: kind.WRITE, rkey, address: base, ...end.put(dataOf(5000, 1)) })
+        end.post({ opcode: kind.READ, rkey, address: base, ...end.at(500) })
+      }
+      rig.run()
+      host.destroy(end.qp.send)
+      rig.run()
+      expect(host.poll(end.cq).map(({ status }) => status)).toEqual(
+        Array.from({ length: 10 }, () => el.WC_WR_FLUSH_ERR),
+      )
+      host.destroy(end.cq)
+      host.destroy(end.receiveCq)
+      rig.loses = () => false
+      rig.run()
+    }
+    const write = { opcode: kind.WRITE, rkey, address: base, ...memory.put(dataOf(5000, 2)) }
+    expect(memory.one(write).status).toBe(el.WC_SUCCESS)
+  })
+
+  test('H4: the host goes with requests under way, again and again: the next one finds all', () => {
+    const rig = new TwoCards(64)
+    const { rkey, base } = bytesOf(rig)
+    const [host] = rig.hosts
+    for (let i = 0; i < 12; i++) {
+      const end = toCard(rig)
+      expect(
+        end.one({ opcode: kind.WRITE, rkey, address: base, inline: dataOf(8, 1) }).status,
+      ).toBe(0)
+      rig.loses = () => true
+      for (let n = 0; n < 12; n++) {
+        end.post({ opcode: kind.WRITE, rkey, address: base, ...end.put(dataOf(5000, 1)) })
+        end.post({ opcode: kind.READ, rkey, address: base, ...end.at(500) })
+        end.post({ opcode: kind.WRITE, rkey, address: base, ...end.put(dataOf(500, 1)) })
+      }
+      rig.run()
+      host.setLink(false)
+      rig.run()
+      rig.loses = () => false
+      host.bytes.fill(0)
+      host.setLink(true)
+      host.startAnew(64)
+      rig.run()
+    }
   })
 })
 

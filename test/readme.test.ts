@@ -273,7 +273,8 @@ function npmComplaint(words: readonly string[]): string | null {
   const dashes = words.indexOf('--')
   const passed = dashes < 0 ? [] : words.slice(dashes + 1)
   if (script === 'start') return perdureComplaint(['demo', ...passed])
-  const known = script === 'bench' ? read('test/bench.ts') : passed.join(' ')
+  const bench = read('test/bench.ts') + read('test/bench-queues.ts')
+  const known = script === 'bench' ? bench : passed.join(' ')
   const unknown = passed.filter((word) => word.startsWith('--') && !known.includes(word))
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }

@@ -8,7 +8,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { DDIO_OFF, DDIO_ON, type Engine, Random } from '../boards/emulator/index.ts'
 import { DURABLE, RECEIVED } from '../firmware/host/element.ts'
 import { SEND, WRITE_PERSIST } from '../firmware/transport/requester.ts'
-import { connect } from '../host-driver/index.ts'
+import { connect, PerdureError } from '../host-driver/index.ts'
 import type { Management } from '../host-driver/management.ts'
 import type { HostBuffer } from '../host-driver/pcie/buffers.ts'
 import type { CompletionQueue } from '../host-driver/pcie/completion-queue.ts'
@@ -402,5 +402,94 @@ test.each(['node', 'quickjs'] as const)(
       expect(done).toEqual(units)
     }
     for (const { sendCq } of [a, b]) expect(sendCq.ghosts).toBe(0)
+  },
+)
+
+type Victim = 'DPU A' | 'DPU B' | 'both DPUs' | 'the PCIe link of host A'
+
+/** Takes the power, or the card, away now, and gives it back after a while. */
+function strike(two: Pair, victim: Victim): void {
+  const { room, a, b, random } = two
+  const later = (us: number, act: () => void): void => {
+    room.clock.schedule(room.clock.nowUs + us, act)
+  }
+  if (victim === 'the PCIe link of host A') {
+    a.link.remove(random.below(a.link.postedWrites + 1))
+    later(AWAY_US, () => a.link.restore())
+    return
+  }
+  for (const machine of [a, b]) {
+    if (victim === (machine === a ? 'DPU B' : 'DPU A')) continue
+    machine.dpu.powerCut()
+    later(AWAY_US, () => void machine.dpu.powerOn().then(() => startAnew(machine)))
+  }
+}
+
+/** A host with persistent memory has lost its power, too: its driver begins anew. */
+async function startAnew(machine: Machine): Promise<void> {
+  if (machine.persistent === null) return
+  await registerMemory(machine, await openDevice(machine, { seed: SEED + 20 }))
+}
+
+const AWAY_US = 20_000
+const ROUNDS = 3
+
+function record(slot: number, round: number): Uint8Array {
+  const length = 1 + ((slot * 137 + round * 71) % CAPACITY)
+  return Uint8Array.from({ length }, (_, i) => (i * 7 + slot * 31 + round) & 0xff)
+}
+
+test.each([
+  ['DPU A', 'local', 'node'],
+  ['DPU B', 'local', 'quickjs'],
+  ['both DPUs', 'bypass', 'node'],
+  ['DPU B', 'through', 'node'],
+  ['both DPUs', 'through', 'quickjs'],
+  ['the PCIe link of host A', 'through', 'node'],
+] as const)(
+  `X-1: no acknowledged record is lost while one is away: %s; %s, %s (seed ${SEED})`,
+  async (victim, placement, engine) => {
+    const two = await pair(SEED, engine, placement)
+    const { room, hostA, hostB, random } = two
+    const shape = { name: 'orders', slots: SLOTS, capacity: CAPACITY, placement }
+    await hostB.management.provision(shape, 0)
+    const dpu = await connect(hostA, { seed: SEED + 4, peer: endpointOf(3) })
+    const orders = await dpu.openRegion('orders')
+    const acknowledged = new Map<number, number>()
+    const refused: unknown[] = []
+    const writes: Promise<unknown>[] = []
+    for (let round = 1; round <= ROUNDS; round++) {
+      for (let slot = 0; slot < SLOTS; slot++) {
+        const told = (): void => {
+          acknowledged.set(slot, Math.max(round, acknowledged.get(slot) ?? 0))
+        }
+        const { persisted } = orders.persist(slot, record(slot, round))
+        writes.push(persisted.then(told, (error) => refused.push(error)))
+      }
+    }
+    let before = 0
+    room.clock.schedule(room.clock.nowUs + 200 + random.below(1000), () => {
+      before = acknowledged.size + refused.length
+      strike(two, victim)
+    })
+    await Promise.all(writes)
+    expect(before).toBeLessThan(SLOTS)
+    // What is refused was refused until the memory of host B was proven anew, and says so.
+    for (const error of refused) {
+      expect(error).toBeInstanceOf(PerdureError)
+      expect(placement, String(error)).not.toBe('local')
+    }
+    expect(acknowledged.size).toBeGreaterThan(0)
+    const { framesSent, framesReceived } = dpu.statistics()
+    expect([framesSent, framesReceived]).toEqual([0, 0])
+    const auditor = await connect(room.addHost(), { seed: SEED + 9, peer: endpointOf(3) })
+    const region = await auditor.openRegion('orders')
+    for (const [slot, round] of acknowledged) {
+      const { data } = await region.read(slot)
+      const found = Array.from({ length: ROUNDS }, (_, i) => i + 1).find(
+        (one) => Buffer.compare(record(slot, one), data) === 0,
+      )
+      expect(found, `slot ${slot}`).toBeGreaterThanOrEqual(round)
+    }
   },
 )

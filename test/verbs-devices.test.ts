@@ -10,6 +10,7 @@ import {
   type BytesRegion,
   type CompletionQueue,
   type CreateQp,
+  connect,
   type Dpu,
   FENCE,
   INLINE,
@@ -24,6 +25,7 @@ import {
   type VerbsContext,
   type WorkCompletion,
 } from '../host-driver/index.ts'
+import { endpointOf } from './support/network.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from './support/ways.ts'
 
 const open: OpenWay[] = []
@@ -483,6 +485,27 @@ describe.each(WAYS)('the verbs over %s', (name) => {
       await next.destroy()
     }
     expect((await b.dpu.queues()).used).toBeLessThan(20)
+  })
+
+  test('closing the connection gives back what the verbs have made', async () => {
+    const b = await bench(name)
+    const device = b.way.device
+    const used = async (): Promise<number> => (await device?.management.queues())?.used ?? 0
+    const before = await used()
+    for (let i = 0; i < 6; i++) {
+      const peer = name === 'behind' ? { peer: endpointOf(2) } : {}
+      const target = device ?? b.way.room.addHost()
+      const dpu = await connect(target, { seed: 50 + i, ...peer })
+      const pd = dpu.verbs.allocPd()
+      for (let k = 0; k < 50; k++) await pd.regMr(64)
+      const cq = await dpu.verbs.createCq(16)
+      const qp = await pd.createQp({ sendCq: cq, recvCq: cq, sendDepth: 8, recvDepth: 8 })
+      await dpu.verbs.connect(qp)
+      await dpu.close()
+      await b.way.pass(1000)
+    }
+    expect(await used()).toBe(before)
+    expect(await b.bytes.read(0, 8)).toEqual(new Uint8Array(8))
   })
 
   test('numbers out of range are refused before anything is made', async () => {

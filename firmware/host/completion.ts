@@ -208,6 +208,18 @@ export function tellAll(host: HostQueues, list: CommandList): void {
   if (host.timers > 0) tickCompletions(host, list, Infinity)
 }
 
+/**
+ * Is what room there is kept for receives? Elements that are sent wait for messages of the peer to
+ * be taken, and these need room, too: were all of it promised to what is sent, at both ends,
+ * nothing would go on.
+ */
+export function isCrowded(host: HostQueues, place: number): boolean {
+  const depth = depthOf(host, place)
+  const promised = host.reserved[place]!
+  const taken = ahead(pointerOf(host, place), farPointerOf(host, place))
+  return promised > 0 && taken + promised >= depth - (depth >> 2)
+}
+
 /** Are there promises that have still to become entries, or nothing? */
 export function hasPromises(host: HostQueues, place: number): boolean {
   return host.reserved[place]! > 0

@@ -120,11 +120,7 @@ function ringOffset(host: HostQueues, place: number): number {
 
 /** Moves the card's pointer; the host sees it when the list has run. */
 export function movePointer(host: HostQueues, place: number, pointer: number): void {
-  const word = (contextAt(place) + CONTEXT_ZONE1) >> 2
-  const address = unitOffset(host, place, pointer)
-  host.words[word + (Z1_POINTER >> 2)] = pointer
-  host.words[word + (Z1_ADDRESS >> 2)] = (address % 2 ** 32) | 0
-  host.words[word + (Z1_ADDRESS >> 2) + 1] = Math.floor(address / 2 ** 32)
+  host.words[(contextAt(place) + CONTEXT_ZONE1 + Z1_POINTER) >> 2] = pointer
   markDirty(host.contexts, place)
 }
 
@@ -233,10 +229,19 @@ export function writeContexts(host: HostQueues, list: CommandList): void {
     const place = contexts.dirtyPlaces[i]!
     const queue = contexts.queueOf[place]!
     contexts.dirty[place] = 0
+    putNext(host, place)
     const to = DMA_SPACE + host.zone1 + queue * ZONE1_BYTES
     copy(list, contextAt(place) + CONTEXT_ZONE1, to, ZONE1_BYTES)
   }
   contexts.dirtyCount = 0
+}
+
+/** The address of the unit, or the entry, that is next: of use to the host alone. */
+function putNext(host: HostQueues, place: number): void {
+  const word = (contextAt(place) + CONTEXT_ZONE1 + Z1_ADDRESS) >> 2
+  const address = unitOffset(host, place, pointerOf(host, place))
+  host.words[word] = (address % 2 ** 32) | 0
+  host.words[word + 1] = Math.floor(address / 2 ** 32)
 }
 
 /** Writes zone 2 of a context, on behalf of the host (P3-8). */

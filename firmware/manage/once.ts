@@ -1,7 +1,7 @@
 /**
  * Control calls that must not be executed twice: a probe draws another number, an agent that
- * attaches gets another token, a queue is made. A datagram may come again, late, though its answer
- * was taken.
+ * attaches is asked everything again, a queue is made. A datagram may come again, late, though its
+ * answer was taken.
  *
  * What always holds: the same request, by its transaction and attribute, is answered from what was
  * answered before, and executed once, as long as no ANSWERS others of the kind have come between.

@@ -23,6 +23,7 @@ import {
   blankOut,
   complete,
   hasPromises,
+  isCrowded,
   overrun,
   refreshCompletions,
   releaseCompletion,
@@ -366,14 +367,15 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   const place = pass.places[i]!
   const completions = pass.completions[i]!
   const fault = checkElement(host, place, at, unit, stored)
-  if (!reserveCompletion(host, completions)) {
+  const crowded = fault === PASS && isCrowded(host, completions)
+  if (crowded || !reserveCompletion(host, completions)) {
     if (fault !== PASS) return refuse(state, i, fault, at, unit, false)
     if (host.readPass[completions] !== host.passes) {
       host.stale[completions] = 1
       return AGAIN
     }
     // Others have the room; they give it back, or use it.
-    if (hasPromises(host, completions)) return WAIT
+    if (crowded || hasPromises(host, completions)) return WAIT
     overrun(host, list, completions)
     return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
   }

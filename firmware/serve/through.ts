@@ -11,6 +11,8 @@
  *             by copy, and only then the lane is cleared
  *   FORM      likewise for a whole region that was formatted or scanned
  *
+ * The bell of a request is the agent's SEND that says that it is finished (flush-agent.ts).
+ *
  * What always holds:
  * - A PERSIST_ACK leaves behind the agent's bell for the copies that it speaks of, and behind the
  *   fence of the phase that speaks for them. Without an agent there is none: what has touched a

@@ -2,8 +2,8 @@
  * Memory for payloads: buffers of the arena, regions of it that were registered, and what of it is
  * posted for receiving.
  *
- * What always holds: a place that is posted is posted once: the next message can never overwrite one
- * that was not taken (P3-26).
+ * What always holds: a place that is posted is posted once: the next message can never overwrite
+ * one that was not taken (P3-26).
  */
 
 import { ArgumentError } from '../errors.ts'

@@ -42,6 +42,8 @@ export class CompletionQueue {
   onArmed: () => void = () => {}
   private readonly ground: QueueGround
   private readonly queueOf: (queue: number) => WorkQueue | undefined
+  /** Addresses of the rings that the card may know: during a growth there are two. */
+  private readonly rings: Set<number> = new Set()
   private ring: Ring
   /** The ring to be, while the queue grows. */
   private next: Ring | null = null
@@ -65,6 +67,7 @@ export class CompletionQueue {
     this.queueOf = queueOf
     this.moderation = { count: 0, periodUs: 0, ...moderation }
     this.ring = new Ring(ground.memory, at, entries)
+    this.rings.add(at)
     this.taken = ground.zones.pointer(queue)
     this.told = this.taken
     ground.zones.resetZone3(queue, this.taken)
@@ -72,10 +75,6 @@ export class CompletionQueue {
 
   get entries(): number {
     return this.ring.depth
-  }
-
-  get ringAt(): number {
-    return this.ring.at
   }
 
   /** Entries taken so far. */
@@ -115,8 +114,8 @@ export class CompletionQueue {
   }
 
   /**
-   * Asks to be told of the next completion, once: by `onReady`. One that is there already is told of
-   * by `look`, so arm first, and poll then.
+   * Asks to be told of the next completion, once: by `onReady`. One that is there already is told
+   * of by `look`, so arm first, and poll then.
    */
   arm(): void {
     if (this.ended !== null) throw new QueueEnded(this.queue, this.ended)
@@ -233,6 +232,7 @@ export class CompletionQueue {
     if (this.next !== null) throw new ArgumentError(`queue ${this.queue} is growing already`)
     const { arena, memory, calls, zones } = this.ground
     const ring = new Ring(memory, arena.alloc(entries * UNIT_BYTES), entries)
+    this.rings.add(ring.at)
     ring.clear()
     this.next = ring
     const zone2 = zone2Bytes({ ring: ring.at, depth: entries, ...this.moderation })
@@ -247,7 +247,7 @@ export class CompletionQueue {
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error
       this.next = null
-      arena.release(ring.at)
+      this.freeRing(ring.at)
       throw error
     }
     // What was written before the change is in the old ring, and here already.
@@ -255,7 +255,16 @@ export class CompletionQueue {
     const old = this.ring
     this.ring = ring
     this.next = null
-    arena.release(old.at)
+    this.freeRing(old.at)
+  }
+
+  private freeRing(at: number): void {
+    if (this.rings.delete(at)) this.ground.arena.release(at)
+  }
+
+  /** The card knows the queue no more: its memory is free. */
+  freeRings(): void {
+    for (const at of [...this.rings]) this.freeRing(at)
   }
 }
 

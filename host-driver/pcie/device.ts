@@ -133,8 +133,8 @@ export class PcieDevice implements Clock {
   }
 
   /**
-   * Takes the card behind the port into use. Rejects with PERDURE_ARGUMENT, MemoryFull, CardRemoved,
-   * RefusedError if the card refuses the header page, and PERDURE_UNREACHABLE.
+   * Takes the card behind the port into use. Rejects with PERDURE_ARGUMENT, MemoryFull,
+   * CardRemoved, RefusedError if the card refuses the header page, and PERDURE_UNREACHABLE.
    */
   static async open(port: HostPort, options: PcieOptions = {}): Promise<PcieDevice> {
     const device = new PcieDevice(port, options)
@@ -346,7 +346,7 @@ export class PcieDevice implements Clock {
     await this.control.destroy(cq.queue)
     cq.finish('')
     this.completionQueues.delete(cq.queue)
-    this.layout.arena.release(cq.ringAt)
+    cq.freeRings()
   }
 
   /**
@@ -518,16 +518,15 @@ export class PcieDevice implements Clock {
     this.state = state
     this.watchdog.stop()
     this.ground?.doorbell.close()
-    const { arena } = this.layout
     for (const pair of new Set(this.pairs.values())) {
       pair.fail('CONNECTION_LOST')
       pair.letGo()
-      arena.release(pair.send.ringAt)
-      arena.release(pair.receive.ringAt)
+      pair.send.freeRings()
+      pair.receive.freeRings()
     }
     for (const cq of this.completionQueues.values()) {
       cq.finish('')
-      arena.release(cq.ringAt)
+      cq.freeRings()
     }
     this.workQueues.clear()
     this.pairs.clear()
@@ -564,8 +563,8 @@ export class PcieDevice implements Clock {
 const LATE_RINGS = 6
 
 /**
- * The doorbell of a receive queue, or of a completion queue that was armed, may have got lost: it is
- * rung again a few times, and then no more.
+ * The doorbell of a receive queue, or of a completion queue that was armed, may have got lost: it
+ * is rung again a few times, and then no more.
  */
 class LateRing {
   private readonly queue: WorkQueue | CompletionQueue

@@ -3,10 +3,10 @@
  *
  * What always holds:
  * - Every job ends exactly once, in the order in which they were posted but for records in two
- *   steps; `onIdle` is called after whatever may have made room, and `onBroken` once, after the last
- *   job of a broken queue has ended.
- * - Jobs that find no free units, or no memory for their bytes, wait here, in their order; a list of
- *   jobs that fits goes out with one doorbell.
+ *   steps; `onIdle` is called after whatever may have made room, and `onBroken` once, after the
+ *   last job of a broken queue has ended.
+ * - Jobs that find no free units, or no memory for their bytes, wait here, in their order; a list
+ *   of jobs that fits goes out with one doorbell.
  * - A record in two steps is received when its send completes, and ends when the completion of a
  *   receive names its operation (P2-21, P2-24).
  * - A receive that is posted holds an entry of the inbox: a message that comes always has a place,
@@ -212,8 +212,8 @@ export class PcieJobQueue implements JobQueue {
   }
 
   /**
-   * With nothing of ours under way nobody will tell when memory becomes free: it is asked for again.
-   * What is larger than all of it can never go.
+   * With nothing of ours under way nobody will tell when memory becomes free: it is asked for
+   * again. What is larger than all of it can never go.
    */
   private giveUpHopeless(): boolean {
     if (this.posted > 0) return false

@@ -214,8 +214,9 @@ export class PcieQueuePair {
   }
 
   /**
-   * Gives one of the queues more units (P3-24). The receive queue has to stay the deeper one (P3-1):
-   * let it grow first. Rejects as WorkQueue.grow does; the pair has ended where that asks for it.
+   * Gives one of the queues more units (P3-24). The receive queue has to stay the deeper one
+   * (P3-1): let it grow first. Rejects as WorkQueue.grow does; the pair has ended where that asks
+   * for it.
    */
   async grow(which: 'send' | 'receive', depth: number, form?: GrowthForm): Promise<void> {
     if (which === 'send' && depth > this.receive.depth) {
@@ -254,8 +255,8 @@ export class PcieQueuePair {
   }
 
   /**
-   * Ends the pair at the card, too: when this resolves, nothing of it takes effect any more, and its
-   * rings are free. Rejects with RefusedError where the card knows it no more.
+   * Ends the pair at the card, too: when this resolves, nothing of it takes effect any more, and
+   * its rings are free. Rejects with RefusedError where the card knows it no more.
    */
   async destroy(timeoutUs?: number): Promise<void> {
     if (this.destroyed) return
@@ -271,7 +272,8 @@ export class PcieQueuePair {
     if (this.destroyed) return
     this.destroyed = true
     this.parts.forget()
-    for (const queue of [this.send, this.receive]) this.parts.ground.arena.release(queue.ringAt)
+    this.send.freeRings()
+    this.receive.freeRings()
   }
 
   /** For the watchdog: rings again where the card takes nothing. Whether anything is waited for. */

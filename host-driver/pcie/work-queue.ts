@@ -6,9 +6,9 @@
  *     card may take now   for a growth
  *
  * What always holds:
- * - taken <= published <= written <= taken + depth, as numbers that wrap at 2^32 (D-11). A post that
- *   finds too few free units is refused before anything is stored (P3-25); a unit that the card has
- *   taken is free and is used again (P3-23).
+ * - taken <= published <= written <= taken + depth, as numbers that wrap at 2^32 (D-11). A post
+ *   that finds too few free units is refused before anything is stored (P3-25); a unit that the
+ *   card has taken is free and is used again (P3-23).
  * - An element is stored whole, its second stamp last, before the pointer; pointer and time are
  *   stored as one word, before the doorbell (P3-12, X-4). Every change of the pointer rings; a list
  *   of elements changes it once, at its end (P3-14).
@@ -74,6 +74,8 @@ export class WorkQueue {
   /** Doorbells that were rung again as there was no progress. */
   rungAgain = 0
   private readonly ground: QueueGround
+  /** Addresses of the rings that the card may know: during a growth there are two. */
+  private readonly rings: Set<number> = new Set()
   private ring: Ring
   /** Units that may be in use: of the ring, or while it grows, of the old one. */
   private limit: number
@@ -90,6 +92,7 @@ export class WorkQueue {
     this.ground = ground
     this.queue = queue
     this.ring = new Ring(ground.memory, at, depth)
+    this.rings.add(at)
     this.limit = depth
     this.taken = ground.zones.pointer(queue)
     this.published = this.taken
@@ -103,6 +106,7 @@ export class WorkQueue {
     return this.limit
   }
 
+  /** Address of the ring. */
   get ringAt(): number {
     return this.ring.at
   }
@@ -217,13 +221,19 @@ export class WorkQueue {
     return rest
   }
 
+  /** The card knows the queue no more: its memory is free. */
+  freeRings(): void {
+    for (const at of this.rings) this.ground.arena.release(at)
+    this.rings.clear()
+  }
+
   // ---- growth ----------------------------------------------------------------------------------
 
   /**
-   * Gives the queue a ring of `depth` units, a power of two, more than it has. What waits in it goes
-   * on from the new ring, each element once and in order, and posts may come meanwhile. Rejects with
-   * PERDURE_ARGUMENT, MemoryFull, or RefusedError: then all is as before. After any other error the
-   * queue must be ended: nothing of it goes on.
+   * Gives the queue a ring of `depth` units, a power of two, more than it has. What waits in it
+   * goes on from the new ring, each element once and in order, and posts may come meanwhile.
+   * Rejects with PERDURE_ARGUMENT, MemoryFull, or RefusedError: then all is as before. After any
+   * other error the queue must be ended: nothing of it goes on.
    */
   async grow(depth: number, form: GrowthForm = 'message'): Promise<void> {
     checkDepth('depth', depth)
@@ -233,6 +243,7 @@ export class WorkQueue {
     const { arena, memory } = this.ground
     const old = this.ring
     const ring = new Ring(memory, arena.alloc(depth * UNIT_BYTES), depth)
+    this.rings.add(ring.at)
     this.growing = true
     try {
       ring.clear()
@@ -251,7 +262,7 @@ export class WorkQueue {
 
   /** The growth is over; the ring at that address is not needed any more. */
   private goOn(unused: number): void {
-    this.ground.arena.release(unused)
+    if (this.rings.delete(unused)) this.ground.arena.release(unused)
     this.growing = false
     this.held = false
     if (this.ended === null) this.publish()

@@ -27,8 +27,8 @@ export interface Work {
   /** What it does; 'nop' does nothing. */
   readonly kind: RequestKind | 'nop'
   /**
-   * What it sends, or of a READ where the bytes go. Bytes of the heap go inline, if the rules of the
-   * queue say so (P3-3), and otherwise through a buffer that the queue allocates and frees.
+   * What it sends, or of a READ where the bytes go. Bytes of the heap go inline, if the rules of
+   * the queue say so (P3-3), and otherwise through a buffer that the queue allocates and frees.
    */
   readonly data?: Uint8Array | readonly Range[]
   /** Of FLUSH: bytes. Of everything else the length of `data`. */

@@ -42,7 +42,9 @@ export class Zones {
     this.now = now
   }
 
-  /** Address of the queue's part of a zone. PERDURE_ARGUMENT for a queue that there is no room for. */
+  /**
+   * Address of the queue's part of a zone. PERDURE_ARGUMENT for a queue that there is no room for.
+   */
   at(queue: number, zone: ZoneNumber): number {
     const { queues, zone1, zone2, zone3 } = this.layout
     if (!Number.isInteger(queue) || queue < 0 || queue >= queues) {

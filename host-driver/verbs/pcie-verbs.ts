@@ -117,9 +117,12 @@ export class PcieVerbs implements VerbsContext {
     })
   }
 
-  close(): void {
+  /** Queue pairs first: what they name is in use. */
+  async close(): Promise<void> {
+    await Promise.allSettled([...this.queuePairs].map((qp) => qp.destroy()))
+    await Promise.allSettled([...this.completionQueues.values()].map((cq) => cq.destroy()))
+    await Promise.allSettled(this.regions.all().map((region) => region.dereg()))
     this.unwatch()
-    for (const qp of this.queuePairs) void qp.destroy().catch(() => {})
   }
 
   // ---- for its domains and queue pairs ---------------------------------------------------------

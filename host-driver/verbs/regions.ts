@@ -33,6 +33,11 @@ export class RegionTable<T extends DomainRegion> {
     return this.regions.get(region.lkey) === region
   }
 
+  /** Every region, as of now. */
+  all(): T[] {
+    return [...this.regions.values()]
+  }
+
   /** Whoever knew the keys is gone. */
   clear(): void {
     this.regions.clear()

@@ -219,6 +219,6 @@ export interface VerbsContext {
   createCq(depth: number): Promise<CompletionQueue>
   /** Connects a queue pair in INIT to the DPU, in the name of the client; it is then in RTS. */
   connect(qp: QueuePair): Promise<void>
-  /** Ends every queue pair of it at this end. */
-  close(): void
+  /** Gives everything back that was made in it: it resolves when that is done, or cannot be. */
+  close(): Promise<void>
 }

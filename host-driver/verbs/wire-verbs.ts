@@ -106,8 +106,8 @@ export class WireVerbs implements VerbsContext {
     await jobs.disconnect(GOODBYE_US).catch(() => {})
   }
 
-  close(): void {
-    for (const qp of this.queuePairs) void qp.modify({ state: 'ERR' })
+  async close(): Promise<void> {
+    await Promise.all([...this.queuePairs].map((qp) => qp.destroy()))
   }
 }
 

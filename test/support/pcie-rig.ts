@@ -1,6 +1,6 @@
 /**
- * The driver of the queues on the real firmware: one card with its host behind PCIe, in virtual time
- * that runs as long as anybody waits.
+ * The driver of the queues on the real firmware: one card with its host behind PCIe, in virtual
+ * time that runs as long as anybody waits.
  */
 
 import {

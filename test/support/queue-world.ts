@@ -49,6 +49,13 @@ import {
 export type PostKind = 'nop' | 'inline' | 'address' | 'add'
 export const POST_KINDS: readonly PostKind[] = ['nop', 'inline', 'address', 'add']
 
+/**
+ * Before what the host may go on: any access of the card, or its reads, and each look at the
+ * doorbells; or only before it reads an element or the bytes of a record.
+ */
+const PLACES = ['accesses', 'reads', 'elements'] as const
+export type Places = (typeof PLACES)[number]
+
 /** What a post has left so far. */
 export type Effect = 'none' | 'done' | 'wrong'
 
@@ -90,8 +97,8 @@ export class QueueWorld {
   readonly pairs: Pair[] = []
   /** What every access of the card suffers; none without it. */
   fault: ((access: Access) => AccessFault | undefined) | null = null
-  /** Only reads of the card, and its looks at the doorbells, are places for the host's steps. */
-  readsOnly = false
+  /** Where the host may go on. */
+  places: Places = 'accesses'
   /** Accesses of the card since somebody set it to 0. */
   accesses = 0
   readonly region: TestRegion
@@ -136,7 +143,9 @@ export class QueueWorld {
     host.ram.link.script = (access) => {
       if (this.concerns(access.at)) {
         this.accesses += 1
-        if (access.kind === 'read' || !this.readsOnly) this.offer()
+        const read = access.kind === 'read'
+        const at = read && this.isElement(access.at) ? 'elements' : read ? 'reads' : 'accesses'
+        if (PLACES.indexOf(at) >= PLACES.indexOf(this.places)) this.offer()
       }
       return this.fault?.(access)
     }
@@ -156,12 +165,20 @@ export class QueueWorld {
     return this.pairs.some(({ qp, cq }) => qp.send === queue || cq === queue)
   }
 
+  /** Whether it is in a ring of elements, or among the bytes of records. */
+  private isElement(at: number): boolean {
+    if (at >= this.payloads && at < this.payloads + this.payloadBytes) return true
+    return this.pairs.some(({ rings }) => at >= rings && at < rings + UNITS * UNIT_BYTES)
+  }
+
   /** What is played against the host's steps. */
   get stage(): Stage {
     return {
       watch: (gap) => {
         this.gap = gap
-        this.host.beforeCall = () => this.offer()
+        this.host.beforeCall = () => {
+          if (this.places !== 'elements') this.offer()
+        }
       },
       run: () => this.run(),
     }
@@ -304,8 +321,9 @@ export class QueueWorld {
    * Less than `judge`, for what the host did wrong or never learned: the queue is ready, or in
    * error with an event; no record differs from copy to copy; the bystander works. `loses` says
    * that a write of the card was lost, be it the event, and the pair is made anew in any case.
+   * Returns the fault that ended the queue, or PASS.
    */
-  survive(what: string, loses = false): void {
+  survive(what: string, loses = false): string {
     const { host } = this
     const queue = this.pairs[0]!.qp.send
     const events = this.ownEvents()
@@ -327,6 +345,7 @@ export class QueueWorld {
     this.open.length = 0
     if (loses) this.makePair(0)
     this.heal()
+    return fault
   }
 
   /** A number that no queue has; its zones are for `forceQueue`. */

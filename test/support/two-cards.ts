@@ -80,6 +80,15 @@ export class TwoCards {
   }
 }
 
+export interface EndOptions {
+  /** Units of both queues, and entries of the completion queue of the send queue. */
+  readonly units?: number
+  /** Entries of the completion queue of the receive queue. */
+  readonly entries?: number
+  /** A buffer that is registered already. */
+  readonly memory?: { readonly buffer: number; readonly lkey: number }
+}
+
 /** One end of a connection: queues of a host, a buffer and its key. */
 export class End {
   readonly rig: TwoCards
@@ -90,18 +99,19 @@ export class End {
   readonly buffer: number
   readonly lkey: number
 
-  constructor(rig: TwoCards, which: 0 | 1, options: { readonly entries?: number } = {}) {
+  constructor(rig: TwoCards, which: 0 | 1, options: EndOptions = {}) {
+    const { units = 256, entries = units, memory } = options
     this.rig = rig
     this.host = rig.hosts[which]
-    this.cq = this.host.createCq(256)
-    this.receiveCq = this.host.createCq(options.entries ?? 256)
+    this.cq = this.host.createCq(units)
+    this.receiveCq = this.host.createCq(entries)
     this.qp = this.host.createQp(this.cq, {
       type: TYPE_CONNECTED,
-      units: 256,
+      units,
       receiveCompletions: this.receiveCq,
     })
-    this.buffer = this.host.allocate(BUFFER_BYTES, 4096)
-    this.lkey = this.host.register(this.buffer, BUFFER_BYTES)
+    this.buffer = memory?.buffer ?? this.host.allocate(BUFFER_BYTES, 4096)
+    this.lkey = memory?.lkey ?? this.host.register(this.buffer, BUFFER_BYTES)
   }
 
   /** The pair is ready, towards the station with that last byte. */
@@ -182,8 +192,8 @@ export interface Peer {
 }
 
 /** Host 0, connected to the card of host 1, as any client of it is. */
-export function toCard(rig: TwoCards, mtu = 1024, psn = 0x111111): End {
-  const end = new End(rig, 0)
+export function toCard(rig: TwoCards, mtu = 1024, psn = 0x111111, options: EndOptions = {}): End {
+  const end = new End(rig, 0, options)
   const body = rig.call(mad.ATTRIBUTE_CONNECT, (request) => {
     putU32(request, mad.CONNECT_CLIENT_QP, end.qp.number)
     putU32(request, mad.CONNECT_CLIENT_PSN, psn)
@@ -204,7 +214,7 @@ export function toCard(rig: TwoCards, mtu = 1024, psn = 0x111111): End {
 export function hostToHost(
   rig: TwoCards,
   mtu = 1024,
-  options: { readonly entries?: number } = {},
+  options: EndOptions = {},
 ): readonly [End, End] {
   const ends = [new End(rig, 0), new End(rig, 1, options)] as const
   for (const i of [0, 1] as const) {
