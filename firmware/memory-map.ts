@@ -81,7 +81,7 @@ export const RECEIVES_AT: number = ORIGINALS_AT + QUEUE_PAIRS * RESPONDER_RESOUR
 export const THROUGH_AT: number = RECEIVES_AT + RECEIVES * RECEIVE_BYTES
 export const THROUGH_BYTES: number = LINE_BYTES + RECORD_BYTES_MAX
 
-/** The ring of flush requests: the agent's line as it was read, and the requests as composed. */
+/** The RECEIVE of the flush agent that is next, as it was fetched. */
 export const FLUSH_ELEMENT_AT: number = THROUGH_AT + THROUGH_JOBS * THROUGH_BYTES
 
 /** The host's header page, as it was read; then the words that we write into it. */

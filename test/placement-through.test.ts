@@ -9,7 +9,13 @@ import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { FENCE, TRANSMIT } from '../firmware/hal.ts'
 import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
-import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
+import {
+  BURST_FRAMES,
+  FLUSH_BYTES_MAX,
+  FLUSH_TIMEOUT_US,
+  LANES,
+  THROUGH_JOBS,
+} from '../firmware/limits.ts'
 import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
@@ -290,6 +296,47 @@ describe('P2-17, P2-25: receives', () => {
     const again = card.serve(...frames.slice(THROUGH_JOBS).flat())
     expect(durable([...again, ...sentWhileWorking(made)])).toBe(3)
   })
+})
+
+test('P2-23: the SEND of the agent completes behind the PERSIST_ACK that it has earned', () => {
+  const made = placed(DDIO_ON)
+  const { card, region, qp, agent } = made
+  const { queues } = agent!
+  queues.takeRequests()
+  queues.others.length = 0
+  card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait: 1 }))
+  const completions = (): number[] => {
+    agent!.poll()
+    const sends = queues.others.filter(({ queue }) => queue === queues.sendQueue)
+    return sends.map(({ immediate }) => immediate)
+  }
+  agent!.poll()
+  card.sent = []
+  card.idle()
+  expect(acks(card.sent).map(({ status }) => status)).toEqual([DURABLE])
+  expect(completions()).toEqual([])
+  card.idle()
+  expect(completions()).toHaveLength(1)
+})
+
+test('a region is written back in pieces, none of which takes the agent long', () => {
+  const host = new HostMemory({
+    part: new Nvdimm({ bytes: 3 * FLUSH_BYTES_MAX }),
+    platform: DDIO_ON,
+  })
+  const card = cardOf(1 << 16, host).format()
+  believe(card, PLACEMENT_THROUGH)
+  const agent = attachedAgent(card)
+  const lengths: number[] = []
+  agent.onFlushed = ({ address, length }) => {
+    const asked = lengths.reduce((sum, one) => sum + one, 0)
+    expect(address).toBe(HOST_DATA_AT + asked)
+    lengths.push(length)
+  }
+  const region = card.provision({ slots: 4000, capacity: 1000, placement: PLACEMENT_THROUGH })
+  work(card, agent)
+  const whole = 2 * Math.ceil((4000 * region.stride) / 4096) * 4096
+  expect(lengths).toEqual([FLUSH_BYTES_MAX, FLUSH_BYTES_MAX, whole - 2 * FLUSH_BYTES_MAX])
 })
 
 test('a call to attach that comes again, late, does not replace the agent that came since', () => {

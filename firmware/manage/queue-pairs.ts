@@ -148,7 +148,7 @@ export function createQp(call: Call): Fault {
   else fault = finishQp(call, send, receive)
   if (fault === PASS) return PASS
   if (send >= 0) giveNumber(numbers, send)
-
+  if (receive >= 0) giveNumber(numbers, receive)
   return fault
 }
 

@@ -39,12 +39,12 @@ export class RawAgentQueues implements AgentQueues {
 
   postReceives(): void {
     const { host, pair } = this
-    const room = AGENT_UNITS - this.outstanding(pair.receive)
+    const room = AGENT_UNITS - this.waiting(pair.receive)
     for (let i = 0; i < room; i++) host.post(pair.receive, elementOf({ opcode: WQE_RECEIVE }))
   }
 
   /** Elements that the card has not taken. */
-  private outstanding(queue: number): number {
+  waiting(queue: number): number {
     return (this.host.queues.get(queue)!.pointer - this.host.zone1(queue).pointer) >>> 0
   }
 
@@ -66,7 +66,7 @@ export class RawAgentQueues implements AgentQueues {
 
   postFinished(number: number): boolean {
     const { host, pair } = this
-    if (this.outstanding(pair.send) === AGENT_UNITS) return false
+    if (this.waiting(pair.send) === AGENT_UNITS) return false
     host.post(pair.send, elementOf({ opcode: SEND_IMM, flags: SIGNALED, immediate: number }))
     host.ring(pair.send)
     return true

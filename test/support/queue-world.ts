@@ -103,6 +103,8 @@ export class QueueWorld {
   accesses = 0
   readonly region: TestRegion
   readonly lkey: number
+  /** Of the same bytes, in a protection domain that no queue here has. */
+  readonly foreignKey: number
   readonly payloads: number
   readonly payloadBytes: number = SLOTS * RECORD_BYTES
   private readonly wordKey: number
@@ -134,6 +136,7 @@ export class QueueWorld {
     host.init(QUEUES)
     this.payloads = host.allocate(this.payloadBytes, 4096)
     this.lkey = host.register(this.payloads, this.payloadBytes)
+    this.foreignKey = host.register(this.payloads, this.payloadBytes, 3)
     for (let i = 0; i < PAIRS; i++) {
       const rings = host.allocate(2 * UNITS * UNIT_BYTES)
       const entries = host.allocate(ENTRIES * UNIT_BYTES)
