@@ -91,7 +91,9 @@ export const THROUGH_JOBS = 16
 /** A flush agent that is silent for so long is gone. */
 export const FLUSH_TIMEOUT_US = 500_000
 
-/** Bytes that the flush agent is asked to write back at once: far less than it is given time for. */
+/**
+ * Bytes that the flush agent is asked to write back at once: far less than it is given time for.
+ */
 export const FLUSH_BYTES_MAX: number = 1 << 22
 
 /** Intent lanes: one for each record of a group, and one for each through the host's caches. */

@@ -5,9 +5,9 @@
  *
  *   RECEIVE ──▶ its completion: write back these bytes ──▶ clean ──▶ fence ──▶ SEND
  *
- * What always holds: the SEND for a request is posted behind the fence that follows its clean, never
- * before; requests are taken in order, and none is passed over; what was asked of an earlier agent
- * is no request.
+ * What always holds: the SEND for a request is posted behind the fence that follows its clean,
+ * never before; requests are taken in order, and none is passed over; what was asked of an earlier
+ * agent is no request.
  */
 
 import { PROBE_NUMBER_BYTES } from '../firmware/commit/placement.ts'

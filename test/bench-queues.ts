@@ -3,10 +3,11 @@
  * card behind PCIe (source 3).
  *
  * Method. A raw host (support/queue-host.ts) stores elements outside the timed part. Timed is all
- * that the card does with them: doorbells, queue information, elements and bytes by DMA, its command
- * lists on the emulated NVDIMM, completions. Each figure is the upper quartile of pieces of one
- * millisecond, as what disturbs only slows; quote the ratios, as the machine is shared. Times over
- * PCIe are virtual (boards/emulator/pcie.ts) and do not change from run to run; nor do the counts.
+ * that the card does with them: doorbells, queue information, elements and bytes by DMA, its
+ * command lists on the emulated NVDIMM, completions. Each figure is the upper quartile of pieces of
+ * one millisecond, as what disturbs only slows; quote the ratios, as the machine is shared. Times
+ * over PCIe are virtual (boards/emulator/pcie.ts) and do not change from run to run; nor do the
+ * counts.
  *
  * The conventional scheme, for comparison, keeps in the queue information where the write pointer
  * lies, and not the pointer: the card reads that address, then what is there. It is carried out on

@@ -382,7 +382,7 @@ describe('P2-12: nothing is written that is not proven', () => {
       }
       names.push(`r${i}`)
     }
-    expect(names.length).toBe((host.bytes - HOST_DATA_AT) / 8192 - 1)
+    expect(names.length).toBe(Math.floor((host.bytes - HOST_DATA_AT) / 8192) - 1)
     expect(card.tryProvision({ name: 'local' }).fault).toBe('PASS')
     const again = restarted({ card, host })
     for (const name of [...names, 'local', 'records']) expect(again.open(name).name).toBe(name)

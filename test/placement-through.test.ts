@@ -452,7 +452,7 @@ describe('G2-5: without an agent there is no persist-ACK', () => {
     expect(acks(sentWhileWorking(made)).map(({ status }) => status)).toEqual([DURABLE])
   })
 
-  test('H1: a SEND for what was not asked ends the agent and its queue, and is not believed later', () => {
+  test('H1: a SEND for what was not asked ends agent and queue, and is not believed later', () => {
     const made = placed(DDIO_ON)
     const { card, region, qp } = made
     card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))

@@ -3,11 +3,12 @@
  * at every step (X-4, P3-12 to P3-16, P3-22, P3-28; faults H1 to H5).
  *
  * The host's steps are its stores of eight bytes, its pointer and its doorbell. The card's are its
- * accesses over PCIe, and its looks at the doorbells. The orders are enumerated, not drawn. Left out
- * are only orders that cannot differ from one that is played: a card that is idle looks at nothing
- * but its doorbells; stores of the host into two different queues commute; how a doorbell comes makes
- * no difference to what is fetched, so by one form alone the stores come one by one; and where
- * `places` says so, a write of the card is no place to go on, as the host reads nothing meanwhile.
+ * accesses over PCIe, and its looks at the doorbells. The orders are enumerated, not drawn. Left
+ * out are only orders that cannot differ from one that is played: a card that is idle looks at
+ * nothing but its doorbells; stores of the host into two different queues commute; how a doorbell
+ * comes makes no difference to what is fetched, so by one form alone the stores come one by one;
+ * and where `places` says so, a write of the card is no place to go on: the host reads nothing
+ * meanwhile.
  *
  * Whatever happens, what `QueueWorld.judge` says has to hold, and the bystander works.
  */
@@ -477,6 +478,21 @@ test.each([0, 64, 127, 129, 2 ** 32 - 128])(
     expect(world.survive(`${length} bytes`)).toBe('ELEMENT_LENGTH')
   },
 )
+
+test.each([1, 3])('H2: an element with 64 bytes inline has two units, and not %i', (units) => {
+  const world = worldAt(0)
+  const { host } = world
+  const { send } = world.pairs[0]!.qp
+  const { rkey } = world.region
+  const record = { opcode: WRITE_PERSIST, flags: SIGNALED, rkey, wait: 2 }
+  const element = new Uint8Array(3 * UNIT_BYTES)
+  element.set(elementOf({ ...record, inline: new Uint8Array(64) }))
+  element[WQE_UNITS] = units
+  host.post(send, element)
+  host.ring(send)
+  world.run()
+  expect(world.survive(`${units} units`)).toBe('ELEMENT_LENGTH')
+})
 
 test.each([1, 5, 2 ** 31, 2 ** 32 - 9])(
   'H3: entries that the host says it has taken, %i ahead of the last, are not given away',

@@ -4,6 +4,7 @@
  * for every placement of the region (source 2). No host touches a packet.
  */
 
+import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
 import { DDIO_OFF, DDIO_ON, type Engine, Random } from '../boards/emulator/index.ts'
 import { DURABLE, RECEIVED } from '../firmware/host/element.ts'
@@ -222,7 +223,7 @@ function sweep(cqs: readonly CompletionQueue[], take: (completion: Completion) =
 }
 
 const FORMS: readonly GrowthForm[] = ['message', 'lock']
-const RECORDS = 80
+const RECORDS = 64
 
 /** Four writers; their queues grow while they write. */
 async function writeAndGrow(two: Pair, rkey: number): Promise<Writer[]> {
@@ -347,7 +348,7 @@ class Channel {
 }
 
 const MESSAGE_MAX = 3000
-const MESSAGES = 120
+const MESSAGES = 90
 
 /** A queue pair on each host, connected by their numbers and starting PSNs. */
 async function connectHosts(two: Pair): Promise<[PcieQueuePair, PcieQueuePair]> {
@@ -493,3 +494,14 @@ test.each([
     }
   },
 )
+
+test('no file of the driver over PCIe makes or reads a frame', () => {
+  const files = ['pcie', 'verbs'].flatMap((folder) =>
+    readdirSync(`host-driver/${folder}`).map((name) => `host-driver/${folder}/${name}`),
+  )
+  const ours = files.filter((path) => !/verbs\/(wire|work)/.test(path))
+  const ofFrames =
+    /^(?:import (?!type)|\} from).*(session|frames|pcap|udp|wire\/(packet|bth|ethernet|ipv4|udp))\.ts'/m
+  expect(ours.length).toBeGreaterThan(20)
+  expect(ours.filter((path) => ofFrames.test(readFileSync(path, 'utf8')))).toEqual([])
+})

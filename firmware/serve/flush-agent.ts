@@ -207,7 +207,9 @@ export function askFlush(state: State, request: FlushRequest): boolean {
   return true
 }
 
-/** Fetches the RECEIVE that is next, once, and judges the copy; promises room for its completion. */
+/**
+ * Fetches the RECEIVE that is next, once, and judges the copy; promises room for its completion.
+ */
 function takeReceive(state: State, place: number, cq: number): Fault {
   const { host, list } = state
   const unit = pointerOf(host, place)

@@ -1,4 +1,6 @@
-/** A card with a host behind it, on either engine, without a clock: for raw hosts (queue-host.ts). */
+/**
+ * A card with a host behind it, on either engine, without a clock: for raw hosts (queue-host.ts).
+ */
 
 import { findBundle } from '../../boards/emulator/bundle.ts'
 import { bootDirect } from '../../boards/emulator/direct.ts'

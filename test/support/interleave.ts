@@ -6,8 +6,8 @@
  * there. Schedules are counted up like a number whose digits are only known when they are reached:
  * what the card does next depends on what it has seen.
  *
- * What always holds: every schedule is played once, and they are played in order; a schedule that is
- * played again goes the same way.
+ * What always holds: every schedule is played once, and they are played in order; a schedule that
+ * is played again goes the same way.
  */
 
 /** What the host does in one go; nobody sees half of it. */
@@ -74,8 +74,8 @@ export interface Stage {
 }
 
 /**
- * Plays one schedule. A card that is idle looks at nothing but its doorbells, so the steps up to the
- * next doorbell are taken without a choice: orders that differ only there cannot be told apart.
+ * Plays one schedule. A card that is idle looks at nothing but its doorbells, so the steps up to
+ * the next doorbell are taken without a choice: orders that differ only there cannot be told apart.
  */
 export function play(stage: Stage, steps: readonly Step[], schedules: Schedules): void {
   let done = 0

@@ -197,7 +197,7 @@ export class QueueWorld {
     }
   }
 
-  /** A place for steps of the host, unless a queue is over already: then their order is no matter. */
+  /** A place for steps of the host; none if a queue is over: then their order is no matter. */
   private offer(): void {
     if (this.gap === null) return
     for (const { queue } of this.open) {
