@@ -156,6 +156,18 @@ describe('every kind of request', () => {
     expect(end.one(record(region, 0, 2, { inline: dataOf(8, 1) })).status).toBe(el.WC_SUCCESS)
   })
 
+  test('a NOP completes behind what was posted before it, and before what comes after', () => {
+    const rig = new TwoCards()
+    const end = toCard(rig)
+    const { rkey, base } = bytesOf(rig)
+    const add = { opcode: kind.FETCH_ADD, rkey, address: base, operation: 1 }
+    const nop = { opcode: el.WQE_NOP }
+    const units = end.post(add, nop, nop, add, nop)
+    rig.run()
+    rig.pass(1000)
+    expect(end.host.poll(end.cq).map(({ unit }) => unit)).toEqual(units)
+  })
+
   test('hundreds of elements, more than are under way at once, under loss: all, in order', () => {
     const rig = new TwoCards()
     const end = toCard(rig)

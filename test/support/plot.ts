@@ -26,7 +26,7 @@ export interface Panel {
 const WIDTH = 520
 const HEIGHT = 400
 const LEFT = 76
-const RIGHT = 20
+const RIGHT = 36
 const TOP = 56
 const BOTTOM = 60
 const LEGEND_ROW = 20
