@@ -29,8 +29,8 @@ export const WAIT = -1
 /** Ranges of the host's memory, one behind the other: offsets in DMA_SPACE, and bytes. */
 export interface Pieces {
   count: number
-  readonly at: Float64Array
-  readonly length: Float64Array
+  readonly at: number[]
+  readonly length: number[]
 }
 
 /** A queue pair of the host that is connected over the wire. */
@@ -53,9 +53,9 @@ export interface HostPair {
   untoldFirst: number
   untoldLast: number
   /** Elements of its receive queue that were fetched: a ring, free-running. */
-  readonly receiveAt: Float64Array
-  readonly receiveBytes: Float64Array
-  readonly receiveUnit: Float64Array
+  readonly receiveAt: number[]
+  readonly receiveBytes: number[]
+  readonly receiveUnit: number[]
   taken: number
   fetched: number
   /** Its receive queue, or its send queue, has more and found no room here. */
@@ -158,8 +158,13 @@ export interface HostWork {
   look: boolean
 }
 
+/** Plain arrays: there are many, and each is small. */
+function zeros(count: number): number[] {
+  return new Array<number>(count).fill(0)
+}
+
 function blankPieces(): Pieces {
-  return { count: 0, at: new Float64Array(SGES_MAX), length: new Float64Array(SGES_MAX) }
+  return { count: 0, at: zeros(SGES_MAX), length: zeros(SGES_MAX) }
 }
 
 function blankPair(): HostPair {
@@ -176,9 +181,9 @@ function blankPair(): HostPair {
     heldLast: -1,
     untoldFirst: -1,
     untoldLast: -1,
-    receiveAt: new Float64Array(POSTED_RECEIVES),
-    receiveBytes: new Float64Array(POSTED_RECEIVES),
-    receiveUnit: new Float64Array(POSTED_RECEIVES),
+    receiveAt: zeros(POSTED_RECEIVES),
+    receiveBytes: zeros(POSTED_RECEIVES),
+    receiveUnit: zeros(POSTED_RECEIVES),
     taken: 0,
     fetched: 0,
     receiveWaits: false,
