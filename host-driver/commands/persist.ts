@@ -142,11 +142,16 @@ function summaryLines(summary: {
   latencyUs: Latencies
 }): string[] {
   const { region, firstSlot, records, latencyUs } = summary
+  // Over the queues of a host it is the card that makes them.
+  const requests: [string, string][] =
+    summary.requests === 0
+      ? []
+      : [['requests', `${summary.requests}, of them ${summary.retransmissions} repeated`]]
   return facts([
     ['durable', `${records} records, ${bytesText(summary.bytes)}, in '${region}'`],
     ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
     ['copies', `${summary.copies} of ${summary.of}`],
-    ['requests', `${summary.requests}, of them ${summary.retransmissions} repeated`],
+    ...requests,
     ['latency', `half within ${timeText(latencyUs.half)}, 99 % within ${timeText(latencyUs.most)}`],
     ['SHA-256', summary.sha256],
   ])
