@@ -143,7 +143,8 @@ export class Management {
   constructor(way: DatagramWay, timeoutUs: number, random: () => number) {
     this.way = way
     this.timeoutUs = timeoutUs
-    this.transactionHigh = random()
+    // Two with the same seed must not take each other's answers for their own.
+    this.transactionHigh = (random() + (way.nextSpeaker?.() ?? 0)) >>> 0
     way.onDatagram = (bytes, at, length) => this.take(bytes, at, length)
   }
 

@@ -246,6 +246,13 @@ function slotName(write: PendingWrite): string {
   return `${write.region.info.id}:${write.slot}`
 }
 
+/** Nobody answered, or the own card has gone away once more. */
+const PASSING: ReadonlySet<string> = new Set([
+  'PERDURE_UNREACHABLE',
+  'PERDURE_CARD_REMOVED',
+  'PERDURE_QUEUE_ENDED',
+])
+
 /** Whether trying again may help: nobody answered, or the new connection broke as well. */
 function isPassing(error: unknown): boolean {
   if (error instanceof TransportError) {
@@ -253,5 +260,5 @@ function isPassing(error: unknown): boolean {
   }
   // The DPU behind the DPU may be on its way up, too.
   if (error instanceof RefusedError) return error.fault === 'ATTACH_FAILED'
-  return error instanceof PerdureError && error.code === 'PERDURE_UNREACHABLE'
+  return error instanceof PerdureError && PASSING.has(error.code)
 }

@@ -82,6 +82,8 @@ export interface JobQueue {
 export interface DatagramWay extends Clock {
   /** Takes the management datagrams that come: `length` bytes at `at`. */
   onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
+  /** Where several speak, and each hears the answers of all: another number for each of them. */
+  nextSpeaker?(): number
   /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
   sendDatagram(datagram: Uint8Array): void
 }

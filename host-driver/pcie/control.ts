@@ -1,8 +1,12 @@
 /**
  * The control calls that only the host itself may make, through its own queue of management.
  *
- * What always holds: as of every control call (management.ts): repeated until it is answered, taken
- * twice without harm, refused by a typed error with the name of the fault (X-7).
+ * What always holds:
+ * - As of every control call (management.ts): repeated until it is answered, taken twice without
+ *   harm, refused by a typed error with the name of the fault (X-7).
+ * - A card knows a repetition by the last answers that it has given (firmware/manage/once.ts): no
+ *   call begins that is CALLS_AT_ONCE behind one that is not answered. As datagrams stay in order,
+ *   fewer than that are executed between a call and its last repetition.
  */
 
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
@@ -13,6 +17,9 @@ import type { QueueCalls } from './work-queue.ts'
 
 /** Doorbells that go into one call. */
 export const RINGS_MAX: number = mad.RING_MAX
+
+/** Fewer than the answers that a card keeps: others ask it, too. */
+const CALLS_AT_ONCE = 12
 
 /** A completion queue to be made. */
 export interface CompletionQueueShape {
@@ -61,6 +68,10 @@ export interface Peer {
 
 export class Control implements QueueCalls {
   private readonly management: Management
+  /** Whoever waits for the turn of a call, and the numbers of those under way, in order. */
+  private readonly waiting: ((number: number) => void)[] = []
+  private readonly under: Set<number> = new Set()
+  private begun = 0
 
   constructor(management: Management) {
     this.management = management
@@ -175,7 +186,27 @@ export class Control implements QueueCalls {
     body: Uint8Array,
     timeoutUs?: number,
   ): Promise<Uint8Array> {
-    return this.management.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+    return new Promise((resolve, reject) => {
+      this.waiting.push((number) => {
+        const over = (): void => {
+          this.under.delete(number)
+          this.begin()
+        }
+        const call = this.management.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+        call.then(resolve, reject)
+        call.then(over, over)
+      })
+      this.begin()
+    })
+  }
+
+  private begin(): void {
+    while (this.waiting.length > 0) {
+      const [oldest = this.begun] = this.under
+      if (this.begun - oldest >= CALLS_AT_ONCE) return
+      this.under.add(this.begun)
+      this.waiting.shift()!(this.begun++)
+    }
   }
 }
 

@@ -37,7 +37,12 @@ import { readEvent } from './events.ts'
 import type { HostPort, SharedMemory } from './host-port.ts'
 import { checkDepth, Layout, type LayoutOptions } from './layout.ts'
 import { ManagementQueue } from './management-queue.ts'
-import { PcieQueuePair, QUEUE_PAIR_TYPES, type QueuePairOptions } from './queue-pair.ts'
+import {
+  destroyWhenIdle,
+  PcieQueuePair,
+  QUEUE_PAIR_TYPES,
+  type QueuePairOptions,
+} from './queue-pair.ts'
 import { Watchdog } from './watchdog.ts'
 import type { DoorbellForm, InlineRule, QueueEvent, Range } from './work.ts'
 import { type QueueGround, WorkQueue } from './work-queue.ts'
@@ -79,12 +84,24 @@ const NO_CARD = 0xffffffff
 
 const EVENTS_AT_ONCE = 4096
 
+/** Why a completion queue is not ended now, but may be in a moment. */
+const CQ_PASSING: ReadonlySet<string> = new Set(['QUEUE_LOCKED', 'DMA'])
+
 type State = 'opening' | 'open' | 'removed' | 'closed'
 
 /** Memory that was registered, and may be named in elements. */
 export interface MemoryRegion extends Range {
   /** Protection domain. */
   readonly domain: number
+}
+
+/** One of several users of a device: told as its owner is, by the callbacks of the device. */
+export interface DeviceWatcher {
+  happened?(event: QueueEvent): void
+  /** The card is gone, and every queue has ended. */
+  removed?(): void
+  /** It is there again. */
+  returned?(): void
 }
 
 export class PcieDevice implements Clock {
@@ -97,6 +114,7 @@ export class PcieDevice implements Clock {
   /** Told when the card is gone, and when it is there again: `reopen` then works. */
   onRemoved: () => void = () => {}
   onReturned: () => void = () => {}
+  readonly watchers: Set<DeviceWatcher> = new Set()
   /** Whoever wants to see the datagrams that come. */
   readonly onDatagram: Set<DatagramHandler> = new Set()
   private readonly options: PcieOptions
@@ -108,11 +126,14 @@ export class PcieDevice implements Clock {
   private readonly completionQueues: Map<number, CompletionQueue> = new Map()
   private readonly domains: Map<number, Promise<number>> = new Map()
   private readonly posted: PostedRanges = new PostedRanges()
+  private readonly timers: Set<() => void> = new Set()
+  private readonly ending: Map<CompletionQueue, Promise<void>> = new Map()
   private state: State = 'opening'
   private epoch = 0
   private interrupts = 0
   private eventsTaken = 0
   private quietLooks = 0
+  private speakers = 0
   private queue: ManagementQueue | null = null
   private client: Management | null = null
   private calls: Control | null = null
@@ -122,7 +143,10 @@ export class PcieDevice implements Clock {
     const { inlineMax = INLINE_MAX, inlineKinds = null, watchdogUs = 5000 } = options
     this.rule = { inlineMax, inlineKinds }
     checkInlineRule(this.rule)
-    if (!(watchdogUs >= 1)) throw new ArgumentError(`watchdogUs ${watchdogUs}: 1 or more`)
+    checkSpan('watchdogUs', watchdogUs, 1)
+    checkSpan('timeoutMs', options.timeoutMs ?? 1, 0)
+    checkChoice('doorbell', options.doorbell, ['fifo', 'register', 'message'])
+    checkChoice('pointerOrder', options.pointerOrder, ['distance', 'time'])
     this.port = port
     this.memory = port.memory
     this.options = options
@@ -148,8 +172,18 @@ export class PcieDevice implements Clock {
     return this.port.now()
   }
 
+  /** What still waits when the device is closed is called then: it would never be. */
   setTimer(atUs: number, callback: () => void): () => void {
-    return this.port.setTimer(atUs, callback)
+    const run = (): void => {
+      this.timers.delete(run)
+      callback()
+    }
+    const cancel = this.port.setTimer(atUs, run)
+    this.timers.add(run)
+    return () => {
+      this.timers.delete(run)
+      cancel()
+    }
   }
 
   get isOpen(): boolean {
@@ -183,8 +217,18 @@ export class PcieDevice implements Clock {
   }
 
   private check(): void {
-    if (this.state === 'closed') throw new PerdureError('PERDURE_CLOSED', 'the device was closed')
+    this.checkNotClosed()
     if (this.state !== 'open') throw new CardRemoved()
+  }
+
+  private checkNotClosed(): void {
+    if (this.state === 'closed') throw new PerdureError('PERDURE_CLOSED', 'the device was closed')
+  }
+
+  /** Throws if the card that was asked is not the one that is in use now. */
+  private checkSame(control: Control): void {
+    this.check()
+    if (this.calls !== control) throw new CardRemoved()
   }
 
   // ---- opening ---------------------------------------------------------------------------------
@@ -197,6 +241,7 @@ export class PcieDevice implements Clock {
     if (before !== 0) {
       port.writeRegister(PORT_EPOCH - PORT_AT, 0)
       await sleep(this, LETTING_GO_US)
+      this.checkNotClosed()
     }
     layout.write(this.memory)
     this.epoch = (Math.max(this.epoch, before) % (NO_CARD - 1)) + 1
@@ -230,6 +275,7 @@ export class PcieDevice implements Clock {
         throw new PerdureError('PERDURE_UNREACHABLE', what)
       }
       await sleep(this, waitUs)
+      this.checkNotClosed()
     }
   }
 
@@ -245,6 +291,7 @@ export class PcieDevice implements Clock {
       now: () => this.now(),
       setTimer: (atUs, callback) => this.setTimer(atUs, callback),
       onDatagram: null,
+      nextSpeaker: () => this.nextSpeaker(),
       sendDatagram: (datagram) => this.sendDatagram(datagram),
     }
     this.client = new Management(datagrams, this.timeoutUs, this.random)
@@ -264,8 +311,12 @@ export class PcieDevice implements Clock {
     const { doorbell = 'fifo' } = this.options
     if (doorbell === 'register') return new RegisterDoorbell(this.port, this.layout.header)
     if (doorbell === 'message') return new MessageDoorbell((rings) => calls.ring(rings), RINGS_MAX)
-    if (doorbell === 'fifo') return fifo
-    throw new ArgumentError(`doorbell '${doorbell}': fifo, register or message`)
+    return fifo
+  }
+
+  /** A number for whoever speaks to a DPU over this device: no other has it. */
+  nextSpeaker(): number {
+    return this.speakers++
   }
 
   /** Sends a datagram of 256 bytes to the card, or through it to another's QP 1. */
@@ -326,6 +377,7 @@ export class PcieDevice implements Clock {
     try {
       this.memory.store(ring, new Uint8Array(entries * UNIT_BYTES))
       const queue = await control.createCq({ ring, entries, count, periodUs })
+      this.checkSame(control)
       const queueOf = (number: number): WorkQueue | undefined => this.workQueues.get(number)
       const moderation = { count, periodUs }
       const cq = new CompletionQueue(this.ground!, queue, ring, entries, moderation, queueOf)
@@ -343,7 +395,15 @@ export class PcieDevice implements Clock {
   async destroyCq(cq: CompletionQueue): Promise<void> {
     // After a card was gone its number may be another's.
     if (this.completionQueues.get(cq.queue) !== cq) return
-    await this.control.destroy(cq.queue)
+    // Asked twice, the second call might end another queue that has got the number meanwhile.
+    const ending = this.ending.get(cq) ?? this.endAtCard(cq).finally(() => this.ending.delete(cq))
+    this.ending.set(cq, ending)
+    await ending
+  }
+
+  private async endAtCard(cq: CompletionQueue): Promise<void> {
+    await destroyWhenIdle(this.control, this.ground!, cq.queue, undefined, CQ_PASSING)
+    if (this.completionQueues.get(cq.queue) !== cq) return
     cq.finish('')
     this.completionQueues.delete(cq.queue)
     cq.freeRings()
@@ -365,6 +425,10 @@ export class PcieDevice implements Clock {
     checkInlineRule(rule)
     const { arena } = this.layout
     const { control } = this
+    for (const cq of [sendCq, receiveCq]) {
+      if (cq !== undefined && this.completionQueues.get(cq.queue) === cq) continue
+      throw new ArgumentError('a completion queue that is not, or no more, of this device')
+    }
     const lkey = await this.arenaKey(domain)
     const sendRing = arena.alloc(sendUnits * UNIT_BYTES)
     let receiveRing = 0
@@ -383,6 +447,7 @@ export class PcieDevice implements Clock {
         receiveUnits,
         clientId,
       })
+      this.checkSame(control)
       const ground = this.ground!
       const send = new WorkQueue(ground, numbers.send, sendRing, sendUnits)
       const receive = new WorkQueue(ground, numbers.receive, receiveRing, receiveUnits)
@@ -420,7 +485,9 @@ export class PcieDevice implements Clock {
 
   private interrupted(): void {
     if (this.state === 'removed') {
-      if (this.readEpoch() !== NO_CARD) this.onReturned()
+      if (this.readEpoch() === NO_CARD) return
+      for (const one of [...this.watchers]) one.returned?.()
+      this.onReturned()
       return
     }
     if (this.state !== 'open') return
@@ -486,6 +553,7 @@ export class PcieDevice implements Clock {
       // Without management nothing can be asked of the card any more.
       if (queue < page.FIRST_QUEUE) this.lose()
     }
+    for (const one of [...this.watchers]) one.happened?.(event)
     this.onEvent(event)
   }
 
@@ -510,6 +578,7 @@ export class PcieDevice implements Clock {
 
   private lose(): void {
     this.end('removed', new CardRemoved())
+    for (const one of [...this.watchers]) one.removed?.()
     this.onRemoved()
   }
 
@@ -544,7 +613,7 @@ export class PcieDevice implements Clock {
     try {
       await this.start()
     } catch (error) {
-      this.state = 'removed'
+      if (this.state === 'opening') this.state = 'removed'
       throw error
     }
   }
@@ -555,7 +624,9 @@ export class PcieDevice implements Clock {
     const wasOpen = this.state === 'open'
     this.end('closed', new PerdureError('PERDURE_CLOSED', 'the device was closed'))
     if (wasOpen) this.port.writeRegister(PORT_EPOCH - PORT_AT, 0)
+    const waiting = [...this.timers]
     this.port.close()
+    for (const run of waiting) run()
   }
 }
 
@@ -602,14 +673,26 @@ function checkQueuePair(
   sendUnits: number,
   receiveUnits: number,
 ): void {
-  if (!(type in QUEUE_PAIR_TYPES)) throw new ArgumentError(`type '${type}': ${TYPES}`)
+  if (!Object.hasOwn(QUEUE_PAIR_TYPES, type)) throw new ArgumentError(`type '${type}': ${TYPES}`)
   checkDepth('sendUnits', sendUnits)
   const deep = isPowerOfTwo(receiveUnits) && receiveUnits <= QUEUE_DEPTH_MAX
   if (!deep || receiveUnits < sendUnits) {
     const range = `${sendUnits} (the units of the send queue) to ${QUEUE_DEPTH_MAX}`
     throw new ArgumentError(`receiveUnits ${receiveUnits}: a power of two, ${range} (P3-1)`)
   }
-  if (clientId < 0n || clientId >= 2n ** 64n) throw new ArgumentError('clientId: 64 bits')
+  if (typeof clientId === 'bigint' && clientId >= 0n && clientId < 2n ** 64n) return
+  throw new ArgumentError(`clientId ${clientId}: a bigint from 0 to 2^64 - 1`)
+}
+
+/** A span of time. */
+function checkSpan(name: string, value: number, least: number): void {
+  if (value >= least && value > 0) return
+  throw new ArgumentError(`${name} ${value}: ${least === 0 ? 'more than 0' : `${least} or more`}`)
+}
+
+function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
+  if (value === undefined || choices.includes(value)) return
+  throw new ArgumentError(`${name} '${value}': ${choices.join(', ')}`)
 }
 
 const TYPES = Object.keys(QUEUE_PAIR_TYPES).join(', ')

@@ -79,7 +79,9 @@ export class ManagementQueue {
       const units = encodeWork(work, { inline: work.data as Uint8Array })
       if (units.length / UNIT_BYTES > this.send.free) return
       this.waiting.shift()
-      this.send.post([{ units, work, signaled: false, release: null }])
+      const [unit] = this.send.post([{ units, work, signaled: false, release: null }])
+      // Nothing is heard of it again: its answer is a datagram of its own.
+      this.send.outstanding.delete(unit!)
     }
   }
 

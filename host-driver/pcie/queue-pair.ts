@@ -64,6 +64,9 @@ export interface QueuePairParts {
 const BUSY_TRIES = 100
 const BUSY_US = 200
 
+/** The card has the queue in its hands, somebody else has, or its zones could not be read. */
+const PASSING: ReadonlySet<string> = new Set(['QUEUE_BUSY', 'QUEUE_LOCKED', 'DMA'])
+
 export class PcieQueuePair {
   /** Number on the wire; 0 of a pair that has none. */
   readonly number: number
@@ -82,6 +85,7 @@ export class PcieQueuePair {
   private readonly rule: InlineRule
   /** For the device: the card reads and fills nothing of the pair any more. */
   letGo: () => void = () => {}
+  private ending: Promise<void> | null = null
   private destroyed = false
 
   constructor(parts: QueuePairParts, numbers: QueuePairNumbers, options: QueuePairOptions) {
@@ -231,9 +235,14 @@ export class PcieQueuePair {
     }
   }
 
-  /** The pair is over, for that reason: what was outstanding ends as WR_FLUSH_ERR, once. */
+  /**
+   * The pair is over, for that reason: what was outstanding ends as WR_FLUSH_ERR, once. A card that
+   * has not ended it itself may still read what was posted, and fill it: until `destroy`, no memory
+   * of the device that becomes free is given out again.
+   */
   fail(fault: string): void {
     if (this.end !== null) return
+    if (this.send.errorInMemory === '') this.letGo = this.parts.ground.arena.hold()
     this.sendCq.absorb()
     this.receiveCq.absorb()
     const sent = this.send.finish(fault)
@@ -246,10 +255,9 @@ export class PcieQueuePair {
 
   /**
    * Ends the pair here: what is outstanding ends as flushed, and nothing more is posted. The card
-   * does not know: until `destroy`, no memory of the device that becomes free is given out again.
+   * does not know before `destroy`.
    */
   close(): void {
-    if (this.end === null) this.letGo = this.parts.ground.arena.hold()
     this.onEnded = () => {}
     this.fail('')
   }
@@ -261,15 +269,23 @@ export class PcieQueuePair {
   async destroy(timeoutUs?: number): Promise<void> {
     if (this.destroyed) return
     this.close()
+    // Asked twice, the second call might end another pair that has got the number meanwhile.
+    this.ending ??= this.endAtCard(timeoutUs).finally(() => {
+      this.ending = null
+    })
+    await this.ending
+  }
+
+  /** One that was not answered is tried again by the next call. */
+  private async endAtCard(timeoutUs?: number): Promise<void> {
+    const { control, ground } = this.parts
     try {
-      await destroyWhenIdle(this.parts, this.send.queue, timeoutUs)
+      await destroyWhenIdle(control, ground, this.send.queue, timeoutUs)
     } catch (error) {
-      if (error instanceof RefusedError) this.letGo()
+      if (error instanceof RefusedError && error.fault === 'QUEUE_UNKNOWN') this.letGo()
       throw error
     }
     this.letGo()
-    // One that was not answered is tried again by the next call; of two at once only one is first.
-    if (this.destroyed) return
     this.destroyed = true
     this.parts.forget()
     this.send.freeRings()
@@ -290,18 +306,20 @@ export class PcieQueuePair {
   }
 }
 
-/** A queue with work under way is busy for a moment. */
-async function destroyWhenIdle(
-  { control, ground }: QueuePairParts,
+/** Ends a queue, or a pair; what is refused for a reason that passes is asked for again. */
+export async function destroyWhenIdle(
+  control: Control,
+  ground: QueueGround,
   queue: number,
   timeoutUs?: number,
+  passing: ReadonlySet<string> = PASSING,
 ): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       await control.destroy(queue, timeoutUs)
       return
     } catch (error) {
-      const isBusy = error instanceof RefusedError && error.fault === 'QUEUE_BUSY'
+      const isBusy = error instanceof RefusedError && passing.has(error.fault)
       if (!isBusy || tries === BUSY_TRIES) throw error
     }
     await ground.sleep(BUSY_US)

@@ -55,7 +55,7 @@ const NO_CARD = 0xffffffff
 
 /**
  * Opens the port, and waits a moment for its card. Rejects with PERDURE_UNREACHABLE where no card
- * has made the file: a driver alone is of no use.
+ * has made the file, or none serves it: a driver alone is of no use.
  */
 export async function openPort({ path }: PcieTarget): Promise<HostPort> {
   if (!existsSync(path)) {
@@ -68,5 +68,8 @@ export async function openPort({ path }: PcieTarget): Promise<HostPort> {
   while (port.readRegister(register) >>> 0 === NO_CARD && port.now() < endUs) {
     await sleep(port, LOOK_US)
   }
-  return port
+  if (port.readRegister(register) >>> 0 !== NO_CARD) return port
+  port.close()
+  const message = `no card serves ${path}: start one with 'perdure emulate --host ${path}'`
+  throw new PerdureError('PERDURE_UNREACHABLE', message)
 }

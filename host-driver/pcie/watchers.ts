@@ -6,58 +6,46 @@
  * watch; a device is reopened by one attempt at a time.
  */
 
-import type { PcieDevice } from './device.ts'
-import type { QueueEvent } from './work.ts'
+import type { DeviceWatcher, PcieDevice } from './device.ts'
 
-export interface DeviceWatcher {
-  happened?(event: QueueEvent): void
-  /** The card is gone, and every queue has ended. */
-  removed?(): void
-}
+export type { DeviceWatcher } from './device.ts'
 
-class Watchers {
-  readonly all = new Set<DeviceWatcher>()
+class Reopening {
   private readonly device: PcieDevice
-  private reopening: Promise<void> | null = null
+  private attempt: Promise<void> | null = null
 
   constructor(device: PcieDevice) {
     this.device = device
-    device.onEvent = (event) => {
-      for (const one of [...this.all]) one.happened?.(event)
-    }
-    device.onRemoved = () => {
-      for (const one of [...this.all]) one.removed?.()
-    }
-    device.onReturned = () => void this.reopen().catch(() => {})
+    device.watchers.add({ returned: () => void this.reopen().catch(() => {}) })
   }
 
   reopen(): Promise<void> {
-    this.reopening ??= this.device.reopen().finally(() => {
-      this.reopening = null
+    this.attempt ??= this.device.reopen().finally(() => {
+      this.attempt = null
     })
-    return this.reopening
+    return this.attempt
   }
 }
 
-const WATCHERS = new WeakMap<PcieDevice, Watchers>()
+const REOPENING = new WeakMap<PcieDevice, Reopening>()
 
-function watchersOf(device: PcieDevice): Watchers {
-  let watchers = WATCHERS.get(device)
-  if (watchers === undefined) {
-    watchers = new Watchers(device)
-    WATCHERS.set(device, watchers)
+function reopeningOf(device: PcieDevice): Reopening {
+  let reopening = REOPENING.get(device)
+  if (reopening === undefined) {
+    reopening = new Reopening(device)
+    REOPENING.set(device, reopening)
   }
-  return watchers
+  return reopening
 }
 
 /** Watches a device; returns what ends that. */
 export function watchDevice(device: PcieDevice, watcher: DeviceWatcher): () => void {
-  const { all } = watchersOf(device)
-  all.add(watcher)
-  return () => all.delete(watcher)
+  reopeningOf(device)
+  device.watchers.add(watcher)
+  return () => device.watchers.delete(watcher)
 }
 
 /** Sees to it that the card is in use; rejects with CardRemoved while there is none. */
 export async function reopenDevice(device: PcieDevice): Promise<void> {
-  if (!device.isOpen) await watchersOf(device).reopen()
+  if (!device.isOpen) await reopeningOf(device).reopen()
 }

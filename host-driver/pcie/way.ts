@@ -62,6 +62,10 @@ export class PcieWay implements Way {
     return this.device.setTimer(atUs, callback)
   }
 
+  nextSpeaker(): number {
+    return this.device.nextSpeaker()
+  }
+
   /** Without a card it is lost; the next one may find it again. */
   sendDatagram(datagram: Uint8Array): void {
     if (this.device.isOpen) this.device.sendDatagram(datagram, this.peer ?? undefined)

@@ -293,20 +293,29 @@ export class WorkQueue {
     this.held = true
   }
 
-  /** What was posted meanwhile back to the ring that stays. */
+  /** What was posted meanwhile back to the ring that stays; of one that ended it may be free. */
   private goBack(old: Ring): void {
-    if (this.ring === old) return
+    if (this.ring === old || this.ended !== null) return
     this.ring.copyTo(old, this.published, this.written)
     this.ring = old
   }
 }
 
-/** Zone 2 is written: a release that is refused does not take that back, and ends the queue. */
+/** How often a card is asked to release a queue whose zones it could not read. */
+const RELEASE_TRIES = 8
+
+/**
+ * Zone 2 is written: a release that is refused does not take that back, and ends the queue. It
+ * stays locked then, and can never be destroyed: so it is asked for again where that may help.
+ */
 export async function release(calls: QueueCalls, queue: number, token: number): Promise<void> {
-  try {
-    await calls.releaseQueue(queue, token)
-  } catch (error) {
-    if (error instanceof RefusedError) throw new QueueEnded(queue, error.fault)
-    throw error
+  for (let tries = 1; ; tries++) {
+    try {
+      await calls.releaseQueue(queue, token)
+      return
+    } catch (error) {
+      if (!(error instanceof RefusedError)) throw error
+      if (error.fault !== 'DMA' || tries === RELEASE_TRIES) throw new QueueEnded(queue, error.fault)
+    }
   }
 }

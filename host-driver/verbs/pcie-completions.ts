@@ -8,6 +8,7 @@
 import type { CompletionQueue as CardQueue } from '../pcie/completion-queue.ts'
 import { completionOf } from './pcie-work.ts'
 import type { CompletionQueue, WorkCompletion } from './types.ts'
+import { checkMost } from './work.ts'
 
 export class PcieCompletionQueue implements CompletionQueue {
   readonly card: CardQueue
@@ -17,7 +18,8 @@ export class PcieCompletionQueue implements CompletionQueue {
   constructor(card: CardQueue, giveBack: () => Promise<void>) {
     this.card = card
     this.giveBack = giveBack
-    card.onReady = () => this.onEvent()
+    // Whoever is told may do anything, and must not do so from inside of what made this.
+    card.onReady = () => queueMicrotask(() => this.onEvent())
   }
 
   get depth(): number {
@@ -29,6 +31,7 @@ export class PcieCompletionQueue implements CompletionQueue {
   }
 
   poll(most: number = this.depth): WorkCompletion[] {
+    checkMost(most)
     const found: WorkCompletion[] = []
     while (found.length < most) {
       const read = this.card.poll(most - found.length)
@@ -41,8 +44,9 @@ export class PcieCompletionQueue implements CompletionQueue {
     return found
   }
 
+  /** One that has ended tells of nothing more. */
   arm(): void {
-    this.card.arm()
+    if (this.card.end === null) this.card.arm()
   }
 
   async destroy(): Promise<void> {

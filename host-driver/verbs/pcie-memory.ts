@@ -7,6 +7,7 @@
  */
 
 import type { HostBuffer } from '../pcie/buffers.ts'
+import { CardRemoved } from '../pcie/errors.ts'
 import { checkRange, type DomainRegion, type RegionTable, sgeOf } from './regions.ts'
 import type { Sge } from './types.ts'
 
@@ -56,7 +57,11 @@ export class PcieRegion implements DomainRegion {
   async dereg(): Promise<void> {
     const isKnown = this.table.has(this)
     this.table.remove(this)
-    if (isKnown) await this.deregister(this.lkey)
+    try {
+      if (isKnown) await this.deregister(this.lkey)
+    } catch (error) {
+      if (!(error instanceof CardRemoved)) throw error
+    }
     this.buffer.free()
   }
 }

@@ -30,6 +30,7 @@ import {
   checkCreate,
   checkDepth,
   checkDomain,
+  checkInit,
   INLINE_MAX,
   SEND_DEPTH,
   unitsFor,
@@ -87,7 +88,8 @@ export class PcieVerbs implements VerbsContext {
     const card = await this.device.createCq({ entries: powerOfTwo(depth) })
     const cq = new PcieCompletionQueue(card, async () => {
       await this.device.destroyCq(card)
-      this.completionQueues.delete(card.queue)
+      // After a card was gone its number may be another's.
+      if (this.completionQueues.get(card.queue) === cq) this.completionQueues.delete(card.queue)
     })
     this.completionQueues.set(card.queue, cq)
     return cq
@@ -97,6 +99,7 @@ export class PcieVerbs implements VerbsContext {
     if (!(qp instanceof PcieVerbsQueuePair)) {
       throw new ArgumentError('a queue pair of another context')
     }
+    checkInit(qp)
     if (this.peer === null) {
       await qp.modify({ state: 'RTS', peer: null })
       return

@@ -160,7 +160,7 @@ export interface CompletionQueue {
 export interface CreateQp {
   readonly sendCq: CompletionQueue
   readonly recvCq: CompletionQueue
-  /** Work requests that may be outstanding, of each kind; 128 unless given. */
+  /** Work requests that may be outstanding, of each kind, or more; 128 unless given. */
   readonly sendDepth?: number
   readonly recvDepth?: number
   /** Bytes that a request may carry INLINE; 0 to 1024, 256 unless given. */

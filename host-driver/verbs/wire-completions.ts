@@ -7,6 +7,7 @@
 
 import { RefusedError } from '../errors.ts'
 import type { CompletionQueue, WorkCompletion } from './types.ts'
+import { checkMost } from './work.ts'
 
 export class WireCompletionQueue implements CompletionQueue {
   readonly depth: number
@@ -41,6 +42,7 @@ export class WireCompletionQueue implements CompletionQueue {
   }
 
   poll(most: number = this.depth): WorkCompletion[] {
+    checkMost(most)
     return this.entries.splice(0, most)
   }
 

@@ -23,7 +23,7 @@ import type {
 import { WireCompletionQueue } from './wire-completions.ts'
 import { WireMemory } from './wire-memory.ts'
 import { WireQueuePair } from './wire-queue-pair.ts'
-import { type CheckSge, checkCreate, checkDepth, checkDomain } from './work.ts'
+import { type CheckSge, checkCreate, checkDepth, checkDomain, checkInit } from './work.ts'
 
 /** How long the DPU may take to let a queue pair go, µs. */
 const GOODBYE_US = 500_000
@@ -61,6 +61,7 @@ export class WireVerbs implements VerbsContext {
 
   async connect(qp: QueuePair): Promise<void> {
     if (!(qp instanceof WireQueuePair)) throw new ArgumentError('a queue pair of another context')
+    checkInit(qp)
     const { management, options } = this
     const { qpNum, rqPsn, pd } = qp
     const { pathMtu, clientId } = options

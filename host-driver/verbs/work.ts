@@ -5,6 +5,7 @@
  * field that its opcode needs, in range; what the peer thinks of it the peer says.
  */
 
+import { SGE_BYTES } from '../../firmware/host/element.ts'
 import {
   COPIES_MAX,
   INLINE_BYTES_MAX,
@@ -33,6 +34,7 @@ import {
   type CreateQp,
   FENCE,
   INLINE,
+  type QueuePair,
   type RecvRequest,
   type SendRequest,
   type Sge,
@@ -67,9 +69,9 @@ export const INLINE_MAX = 256
 /** An element has up to WQE_UNITS_MAX units, and the ring must hold that many. */
 const DEPTH_MAX = QUEUE_DEPTH_MAX / 32
 
-/** Units of the longest element whose bytes are INLINE. */
+/** Units of the longest element: with its bytes INLINE, or with as many pieces as may be. */
 export function unitsFor(inlineMax: number): number {
-  return 1 + Math.ceil(inlineMax / UNIT_BYTES)
+  return 1 + Math.ceil(Math.max(inlineMax, SGES_MAX * SGE_BYTES) / UNIT_BYTES)
 }
 
 /** One, or several, as a list. */
@@ -207,6 +209,18 @@ export function checkCreate(options: CreateQp): void {
 export function checkDepth(depth: number): void {
   if (Number.isInteger(depth) && depth >= 1 && depth <= DEPTH_MAX) return
   throw new ArgumentError(`a completion queue of ${depth}: 1 to ${DEPTH_MAX}`)
+}
+
+/** Throws PERDURE_ARGUMENT unless so many completions can be taken. */
+export function checkMost(most: number): void {
+  if (Number.isInteger(most) && most >= 0) return
+  throw new ArgumentError(`poll ${most}: 0 or more completions`)
+}
+
+/** Throws PERDURE_ARGUMENT unless the queue pair may be connected: before its peer is asked. */
+export function checkInit({ qpNum, state }: QueuePair): void {
+  if (state === 'INIT') return
+  throw new ArgumentError(`connect queue pair ${qpNum}: it is in ${state}`)
 }
 
 /** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
