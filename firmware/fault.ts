@@ -16,6 +16,7 @@ export type Answer =
   | 'status' // a PERSIST_ACK with the status; the queue pair lives
   | 'reject' // a REJ of RDMA-CM: no connection is made
   | 'management' // the management answer carries the number
+  | 'port' // the host is told in its header page, or by an event; nothing changes
   | 'queue' // a completion with an error, or an event; that queue goes to the error state
 
 export interface FaultRow {
@@ -143,8 +144,8 @@ export const FAULTS: readonly FaultRow[] = [
   row('QUEUE_LOCKED', 'management', 0, 'the queue is locked by another, or not by that token'),
   row('QUEUE_BUSY', 'management', 0, 'something still uses it: a queue pair, work under way'),
   row('REGIONS_OF_HOST_FULL', 'management', 0, 'no memory region more can be registered'),
-  row('HEADER_PAGE', 'drop', 0, 'the page that describes the queues of the host is malformed'),
-  row('DOORBELL', 'drop', 0, 'a doorbell of no queue, or ahead of its queue: nothing is believed'),
+  row('HEADER_PAGE', 'port', 0, 'the page that describes the queues of the host is malformed'),
+  row('DOORBELL', 'port', 0, 'a doorbell of no queue, or ahead of its queue: nothing is believed'),
   row('QUEUE_POINTER', 'queue', 0, 'the write pointer is further ahead than the queue is deep'),
   row('QUEUE_CONTEXT', 'queue', 0, 'the queue information contradicts itself'),
   row('ELEMENT_FORM', 'queue', 0, 'a work-queue element that is not whole, or not served here'),
