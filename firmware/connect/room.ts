@@ -8,7 +8,7 @@
 import { QUEUE_PAIRS } from '../limits.ts'
 import { failQueuePair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
-import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { HOLD_RESTING, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import * as cm from '../wire/cm.ts'
 import { sendTo } from './send.ts'
 import { type Connection, isLive, PHASE_CONNECTED, putToRest } from './table.ts'
@@ -26,7 +26,7 @@ export function dismissSilent(state: State): void {
   let heardUs = connections.nowUs - SILENCE_US
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = queuePairs.places[i]!
-    if (qp === null || qp.state !== STATE_OPEN) continue
+    if (qp === null || qp.state !== STATE_OPEN || qp.hold === HOLD_RESTING) continue
     const connection = connections.places[i]!
     const live = isLive(state, connection)
     if (live && (connection.phase !== PHASE_CONNECTED || connection.link !== null)) continue

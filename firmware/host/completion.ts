@@ -34,11 +34,14 @@ import { postEvent } from './events.ts'
 import { failQueue } from './failure.ts'
 import { EVENT_COMPLETION, EVENT_OVERRUN } from './header-page.ts'
 import { COMPLETIONS_MADE, type Completion, type HostQueues } from './host.ts'
-import { ahead, QUEUE_ERROR, QUEUE_PAUSED, Z1_ARMED, Z2_COUNT } from './queue-info.ts'
+import { ahead, QUEUE_ERROR, QUEUE_READY, Z1_ARMED, Z2_COUNT } from './queue-info.ts'
 
-/** Promises room for one completion. False if, as far as is known, there is none; or if paused. */
+/**
+ * Promises room for one completion. False if, as far as is known, there is none; or if the queue is
+ * paused, or over.
+ */
 export function reserveCompletion(host: HostQueues, place: number): boolean {
-  if (stateOf(host, place) === QUEUE_PAUSED) return false
+  if (stateOf(host, place) !== QUEUE_READY) return false
   const taken = ahead(pointerOf(host, place), farPointerOf(host, place))
   const reserved = host.reserved[place]!
   if (taken + reserved >= depthOf(host, place)) return false

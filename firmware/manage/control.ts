@@ -140,8 +140,14 @@ const ALWAYS = [
   ...FOR_THE_HOST,
 ]
 
-/** Attributes that are executed once, however often the datagram comes. */
-const ONCE = [...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT], ...FOR_THE_HOST]
+/**
+ * Attributes that are executed once, however often the datagram comes. A doorbell may be rung
+ * again, and there are too many of them to remember.
+ */
+const ONCE = [
+  ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT],
+  ...FOR_THE_HOST.filter((attribute) => attribute !== mad.ATTRIBUTE_RING),
+]
 
 function serveOne(state: State, waiting: WaitingManagement): void {
   const { bytes, answers } = state
@@ -428,6 +434,8 @@ function disconnect(call: Call): Fault {
   const { state, bytes, at } = call
   const qp = findQueuePair(state.queuePairs, u32(bytes, at + mad.DISCONNECT_QP))
   if (qp === null || qp.peerNumber !== u32(bytes, at + mad.DISCONNECT_CLIENT_QP)) return PASS
+  // Our own host ends its queue pairs itself.
+  if (isHostPair(state, qp)) return PASS
   failQueuePair(state, qp)
   closeQueuePair(state.queuePairs, qp)
   return PASS

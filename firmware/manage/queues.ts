@@ -53,7 +53,7 @@ export const FOR_ANYBODY: readonly number[] = [
   mad.ATTRIBUTE_CACHE,
 ]
 
-/** Those that only our own host may ask; each of them is executed once. */
+/** Those that only our own host may ask; each of them but a doorbell is executed once. */
 export const FOR_THE_HOST: readonly number[] = [
   mad.ATTRIBUTE_CREATE_CQ,
   mad.ATTRIBUTE_CREATE_QP,

@@ -52,6 +52,7 @@ import {
   ahead,
   KIND_SEND,
   QUEUE_ERROR,
+  QUEUE_PAUSED,
   QUEUE_READY,
   TYPE_AGENT,
   Z1_COMPLETIONS,
@@ -193,7 +194,8 @@ export function askFlush(state: State, request: FlushRequest): boolean {
   host.contexts.pins[place]! += 1
   const cq = contextNow(state, zone1Word(host, place, Z1_COMPLETIONS))
   host.contexts.pins[place]! -= 1
-  if (cq < 0) return false
+  // One that is locked is asked again when it is released.
+  if (cq < 0 || stateOf(host, cq) === QUEUE_PAUSED) return false
   const fault = takeReceive(state, place, cq)
   if (fault !== PASS) {
     failHostQueue(state, agent.receive, fault)

@@ -18,7 +18,8 @@ import { copy, resultOf, runAll } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { DMA, ELEMENT_LENGTH, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
-import { INLINE, SGE_BYTES, SGE_LENGTH } from '../host/element.ts'
+import { INLINE, SGE_BYTES, SGE_LENGTH, SGE_LKEY } from '../host/element.ts'
+import { memoryFault } from '../host/memory-regions.ts'
 import {
   HOST_BUFFER_BYTES,
   HOST_BUFFERS,
@@ -34,6 +35,14 @@ import { STAGED_BYTES_MAX } from './staging.ts'
 
 /** Bytes of a buffer that is not one of the wire's. */
 const PAGE_BYTES: number = HOST_BUFFER_BYTES - SLOT_HEADER_BYTES
+
+/** How many buffers for `length` bytes are free. */
+export function freeBuffers(state: State, length: number): number {
+  if (length <= PAGE_BYTES) return state.hostWork.freeBufferCount
+  let free = 0
+  for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) free += 1
+  return free
+}
 
 /** Takes a buffer for `length` bytes, STAGED_BYTES_MAX at the most; -1 if there is none. */
 export function takeBuffer(state: State, length: number): number {
@@ -81,6 +90,7 @@ export function findPieces(state: State, into: Pieces): void {
     into.count = 1
     into.at[0] = element.local
     into.length[0] = element.length
+    into.key[0] = element.lkey
     return
   }
   for (let i = 0; i < element.entries; i++) {
@@ -89,6 +99,7 @@ export function findPieces(state: State, into: Pieces): void {
     if (length === 0) continue
     into.at[into.count] = (words[w]! >>> 0) + (words[w + 1]! >>> 0) * 2 ** 32
     into.length[into.count] = length
+    into.key[into.count] = words[w + (SGE_LKEY >> 2)]! >>> 0
     into.count += 1
   }
 }
@@ -122,13 +133,25 @@ export function gatherBytes(state: State): number {
 function readPieces(state: State, pieces: Pieces, to: number): boolean {
   const { list } = state
   if (list.count > 0) runBurst(state)
+  // Where something failed just now, its refusal stands in front.
+  const first = list.count
   let at = to
   for (let i = 0; i < pieces.count; i++) {
     copy(list, DMA_SPACE + pieces.at[i]!, at, pieces.length[i]!)
     at += pieces.length[i]!
   }
   runAll(list)
-  for (let i = 0; i < pieces.count; i++) if (resultOf(list, i) !== DONE) return false
+  for (let i = 0; i < pieces.count; i++) if (resultOf(list, first + i) !== DONE) return false
+  return true
+}
+
+/** Do the keys of the ranges still cover them, in that domain? They may have been taken back. */
+export function areCovered(state: State, pieces: Pieces, domain: number): boolean {
+  const { regions } = state.host
+  for (let i = 0; i < pieces.count; i++) {
+    const fault = memoryFault(regions, pieces.key[i]!, domain, pieces.at[i]!, pieces.length[i]!)
+    if (fault !== PASS) return false
+  }
   return true
 }
 

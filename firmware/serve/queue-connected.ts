@@ -18,7 +18,14 @@
  */
 
 import { copy } from '../command-list.ts'
-import { CONNECTION_LOST, ELEMENT_LENGTH, type Fault, PASS, PERSIST_HEADER } from '../fault.ts'
+import {
+  CONNECTION_LOST,
+  ELEMENT_LENGTH,
+  type Fault,
+  MEMORY_KEY,
+  PASS,
+  PERSIST_HEADER,
+} from '../fault.ts'
 import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
@@ -46,13 +53,16 @@ import { readReth } from '../wire/reth.ts'
 import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
 import {
+  areCovered,
   bufferAt,
   findPieces,
   freeBuffer,
+  freeBuffers,
   gatherBytes,
   takeBuffer,
   writePieces,
 } from './queue-buffers.ts'
+import { failHostQueue } from './queue-context.ts'
 import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
 
 const WORD_BYTES = 8
@@ -89,7 +99,7 @@ export function executeConnected(state: State): number {
   if (initiator === null || hostWork.freePostingCount === 0) return WAIT
   // What a fenced request sends may be what a READ before it brings: it is not fetched before.
   const fenced = (element.flags & el.FENCE) !== 0 && pair.under > 0
-  if (fenced || !hasRoom(initiator.requester)) {
+  if (fenced || !hasRoom(initiator.requester) || isGreedy(state, pair)) {
     // The end of one that is under way makes room.
     pair.sendWaits = true
     return WAIT
@@ -105,10 +115,10 @@ export function executeConnected(state: State): number {
   return EXECUTED
 }
 
-/** Has something of the element's queue not completed yet? Then its queue is tried again. */
-export function isUntold(state: State): boolean {
+/** Has something of the queue in that place not completed yet? Then it is tried again. */
+export function isUntold(state: State, place: number): boolean {
   const { host, hostWork } = state
-  const number = zone1Word(host, host.element.place, Z1_QUEUE_PAIR)
+  const number = zone1Word(host, place, Z1_QUEUE_PAIR)
   const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
   if (pair.qp === null || pair.qp.number !== number || pair.untoldFirst < 0) return false
   pair.sendWaits = true
@@ -119,6 +129,18 @@ export function isUntold(state: State): boolean {
 export function isOpen(state: State, pair: HostPair): boolean {
   const { qp } = pair
   return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
+}
+
+/**
+ * Would there be less left than the pair has under way? A peer that does not answer keeps what is
+ * sent to it for long, and others have to go on meanwhile: local queues, the network.
+ */
+function isGreedy(state: State, pair: HostPair): boolean {
+  const { hostWork } = state
+  if (hostWork.freePostingCount <= pair.postings) return true
+  const { opcode, length } = state.host.element
+  const bytes = opcode < READ ? length : opcode === ATOMIC_WRITE ? WORD_BYTES : 0
+  return bytes > 0 && freeBuffers(state, bytes) <= pair.under
 }
 
 /** What cannot be said on the wire. */
@@ -168,6 +190,7 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   if (opcode === READ) findPieces(state, posting.pieces)
   if (opcode === WRITE_PERSIST) describeRecord(state, work, element)
   pair.under += 1
+  pair.postings += 1
   expect(hostWork, pair, item)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
@@ -189,6 +212,7 @@ function describePosting(state: State, pair: HostPair, posting: Posting): void {
   posting.addressLow = element.addressLow
   posting.buffer = state.hostWork.buffer
   posting.pieces.count = 0
+  posting.revoked = false
   posting.received = false
   posting.receivedTold = false
   posting.ended = false
@@ -247,7 +271,9 @@ const POSTINGS: WorkOwner = {
   },
   data(state, work, offset, at, length) {
     const posting = state.hostWork.postings[work.item]!
-    writePieces(state, posting.pieces, offset, at, length)
+    const { protectionDomain } = posting.pair!.qp!
+    if (!areCovered(state, posting.pieces, protectionDomain)) posting.revoked = true
+    if (!posting.revoked) writePieces(state, posting.pieces, offset, at, length)
   },
   done(state, work, request) {
     const posting = state.hostWork.postings[work.item]!
@@ -268,7 +294,7 @@ function list(work: HostWork, item: number): void {
 }
 
 function note(posting: Posting, request: Request): void {
-  posting.status = STATUS[request.status]
+  posting.status = posting.revoked ? el.WC_LOC_PROT_ERR : STATUS[request.status]
   posting.refusal = request.refusal
   posting.copies = request.copies
   posting.mechanism = request.mechanism
@@ -305,7 +331,7 @@ function noteEnd(work: HostWork, item: number): void {
   posting.listed = false
   if (!posting.ended) return
   pair.under -= 1
-  // Whatever waited for room may find it now.
+  work.freed = true
   work.look = true
   if (posting.receivedTold) hold(work, pair, item)
 }
@@ -345,6 +371,7 @@ function tellEnded(state: State, posting: Posting, item: number): void {
     describeOutcome(host.completion, posting)
     complete(host, commands, posting.place)
   }
+  if (posting.revoked) failHostQueue(state, posting.queue, MEMORY_KEY)
   freePosting(hostWork, item)
 }
 
@@ -395,7 +422,10 @@ export function dropHeld(work: HostWork, pair: HostPair): void {
 }
 
 function freePosting(work: HostWork, item: number): void {
-  work.postings[item]!.pair = null
+  const posting = work.postings[item]!
+  posting.pair!.postings -= 1
+  work.freed = true
+  posting.pair = null
   work.freePostings[work.freePostingCount] = item
   work.freePostingCount += 1
 }

@@ -19,7 +19,6 @@ import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
   freeNumber,
-  HOLD_CONNECTED,
   HOLD_RESTING,
   openQueuePair,
   STATE_ERROR,
@@ -65,6 +64,7 @@ export function openHostPair(
   pair.qp = qp
   pair.ready = false
   pair.under = 0
+  pair.postings = 0
   pair.heldFirst = -1
   pair.untoldFirst = -1
   pair.taken = 0
@@ -107,7 +107,8 @@ export function readyHostPair(state: State, number: number, options: PairOptions
     requesterPsn: options.psn as Psn,
     speaksPersist: options.incarnation !== 0,
   })
-  qp.hold = HOLD_CONNECTED
+  // Nobody takes its number before the host has closed it, also when it has failed.
+  qp.hold = HOLD_RESTING
   qp.heardUs = state.connections.nowUs
   prepareTowards(state, qp, options.macAt, options.ipv4At)
   pair.qp = qp
@@ -185,10 +186,12 @@ export function serveHostPairs(state: State): number {
   if (work.listedCount > 0) finishPostings(state)
   if (!work.look) return 0
   work.look = false
+  const { freed } = work
+  work.freed = false
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const pair = work.pairs[i]!
     if (pair.qp === null || !pair.ready) continue
-    if (pair.sendWaits) {
+    if (pair.sendWaits && freed) {
       pair.sendWaits = false
       ringQueue(state.host, pair.send)
     }
@@ -205,8 +208,6 @@ export function serveHostPairs(state: State): number {
 
 function losePair(state: State, pair: HostPair): void {
   const work = state.hostWork
-  // Nobody takes its number before the host has closed it.
-  pair.qp!.hold = HOLD_RESTING
   pair.ready = false
   serveReceives(state, pair)
   while (pair.heldFirst >= 0) dropHeld(work, pair)

@@ -75,8 +75,10 @@ import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
 import { commitNow } from './group.ts'
 import { statusOf } from './queue-complete.ts'
+import { isUntold } from './queue-connected.ts'
 import { failHostQueue, judgeRead, NOBODY, takePlace } from './queue-context.ts'
 import { failHost } from './queue-host.ts'
+import { giveRoomBack } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
 import { endPass, executeElement, receivesRung } from './queue-work.ts'
 
@@ -120,8 +122,10 @@ function pick(state: State): void {
     if (known) host.counters[HITS]! += 1
     else place = takePlace(host, queue)
     if (place < 0) {
-      // Every context has to stay. Those that stay for a delayed interrupt need not.
+      // Every context has to stay. Those that stay for a delayed interrupt need not, nor those that
+      // stay for a message yet to come.
       tellAll(host, state.list)
+      giveRoomBack(state)
       stand(pending, queue, WAITING)
       return
     }
@@ -221,6 +225,7 @@ function findCompletions(state: State): boolean {
     else place = takePlace(host, queue)
     if (place < 0) {
       tellAll(host, list)
+      giveRoomBack(state)
       stand(pending, pass.queues[i]!, WAITING)
       pass.units[i] = 0
       continue
@@ -367,6 +372,8 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   const place = pass.places[i]!
   const completions = pass.completions[i]!
   const fault = checkElement(host, place, at, unit, stored)
+  // What ends its queue completes behind what is under way.
+  if (fault !== PASS && isUntold(state, place)) return WAIT
   const crowded = fault === PASS && isCrowded(host, completions)
   if (crowded || !reserveCompletion(host, completions)) {
     if (fault !== PASS) return refuse(state, i, fault, at, unit, false)
@@ -380,7 +387,8 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
     return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
   }
   if (fault !== PASS) return refuse(state, i, fault, at, unit, true)
-  const outcome = executeElement(state, completions)
+  let outcome = executeElement(state, completions)
+  if (outcome > EXECUTED && isUntold(state, place)) outcome = WAIT
   if (outcome === EXECUTED) {
     counters[ELEMENTS]! += 1
   } else if (outcome === WAIT) {

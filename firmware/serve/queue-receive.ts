@@ -14,9 +14,18 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
-import { DMA, type Fault, NOT_READY, PASS, RECEIVE_LENGTH } from '../fault.ts'
+import {
+  COMPLETION_OVERRUN,
+  DMA,
+  type Fault,
+  MEMORY_KEY,
+  NOT_READY,
+  PASS,
+  RECEIVE_LENGTH,
+  UNREADABLE,
+} from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
-import { blankOut, complete, reserveCompletion } from '../host/completion.ts'
+import { blankOut, complete, releaseCompletion, reserveCompletion } from '../host/completion.ts'
 import {
   depthOf,
   farPointerOf,
@@ -28,7 +37,14 @@ import {
 } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import { checkElement } from '../host/element-check.ts'
-import { ahead, QUEUE_READY, Z1_COMPLETIONS, Z1_QUEUE_PAIR } from '../host/queue-info.ts'
+import { memoryFault } from '../host/memory-regions.ts'
+import {
+  ahead,
+  QUEUE_ERROR,
+  QUEUE_READY,
+  Z1_COMPLETIONS,
+  Z1_QUEUE_PAIR,
+} from '../host/queue-info.ts'
 import { POSTED_RECEIVES, QUEUE_PAIRS, RECEIVES, UNIT_BYTES } from '../limits.ts'
 import { FETCH_AT } from '../memory-map.ts'
 import { type State, touch } from '../state.ts'
@@ -41,7 +57,7 @@ import type { Packet } from '../wire/packet.ts'
 import { invalidate } from './access.ts'
 import { runBurst } from './burst.ts'
 import { describeOutcome, dropHeld } from './queue-connected.ts'
-import { contextNow, failHostQueue, NO_PLACE, refreshNow } from './queue-context.ts'
+import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE, refreshNow } from './queue-context.ts'
 import type { HostPair } from './queue-state.ts'
 import { failQueuePair } from './staging.ts'
 
@@ -93,6 +109,7 @@ export function receiveHostSend(
   const held = row.begins ? 0 : qp.messageTo
   const entry = pair.taken & (POSTED_RECEIVES - 1)
   if (fault === PASS && held + length > pair.receiveBytes[entry]!) fault = RECEIVE_LENGTH
+  if (fault === PASS && length > 0) fault = keyFault(state, pair, entry)
   if (fault === PASS && row.iethAt > 0) {
     readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
     fault = invalidate(state, qp, state.ieth.rkey)
@@ -111,6 +128,18 @@ export function receiveHostSend(
   touch(state, qp)
   if (row.ends) endHostReceive(state, qp, packet, row, held + length)
   return PASS
+}
+
+/** The memory of an element may have been taken back since it was judged: its queue is over. */
+function keyFault(state: State, pair: HostPair, entry: number): Fault {
+  const { regions } = state.host
+  const key = pair.receiveKey[entry]!
+  const at = pair.receiveAt[entry]!
+  const bytes = pair.receiveBytes[entry]!
+  const fault = memoryFault(regions, key, pair.qp!.protectionDomain, at, bytes)
+  if (fault === PASS) return PASS
+  failHostQueue(state, pair.receive, MEMORY_KEY)
+  return UNREADABLE
 }
 
 /** The message is over, `length` bytes of it in the host's memory: the host is told. */
@@ -156,8 +185,8 @@ function endReceipt(state: State, pair: HostPair): void {
   const place = pair.promised
   pair.promised = -1
   pair.taken = (pair.taken + 1) | 0
-  // The next elements, before they are missed.
-  if (pair.receiveWaits) state.hostWork.look = true
+  // The next elements, before they are missed; and a result that waited for the message to end.
+  if (pair.receiveWaits || pair.heldFirst >= 0) state.hostWork.look = true
   complete(state.host, state.list, place)
 }
 
@@ -166,7 +195,12 @@ export function serveReceives(state: State, pair: HostPair): void {
   if (pair.receiveWaits) fetchReceives(state, pair)
   while (pair.heldFirst >= 0 && pair.fetched !== pair.taken) {
     // The element that is next may be in use by a message.
-    if (pair.qp!.receive >= 0 || !promise(state, pair)) break
+    if (pair.qp!.receive >= 0) break
+    if (!promise(state, pair)) {
+      // Nobody rings when the host has made room.
+      state.hostWork.look = true
+      break
+    }
     tellHeld(state, pair)
     if (pair.receiveWaits) fetchReceives(state, pair)
   }
@@ -179,12 +213,27 @@ function promise(state: State, pair: HostPair): boolean {
   if (pair.completions < 0) return false
   const { host } = state
   const place = contextNow(state, pair.completions)
+  if (place === NO_QUEUE || (place >= 0 && stateOf(host, place) === QUEUE_ERROR)) {
+    endReceiveQueue(state, pair, COMPLETION_OVERRUN)
+    return false
+  }
   if (place < 0) return false
   if (!reserveCompletion(host, place)) {
     if (!refreshNow(state, place) || !reserveCompletion(host, place)) return false
   }
   pair.promised = place
   return true
+}
+
+/** The places of contexts are wanted: gives room back that is kept for messages yet to come. */
+export function giveRoomBack(state: State): void {
+  const { host, hostWork } = state
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const pair = hostWork.pairs[i]!
+    if (pair.qp === null || pair.promised < 0 || pair.qp.receive >= 0) continue
+    releaseCompletion(host, pair.promised)
+    pair.promised = -1
+  }
 }
 
 /** The result of a record in two steps: the completion of a receive (P2-24). */
@@ -223,13 +272,15 @@ function fetchReceives(state: State, pair: HostPair): void {
   pair.receiveWaits = stored > room
   if (units === 0) return
   if (list.count > 0) runBurst(state)
+  // Where something failed just now, its refusal stands in front.
+  const read = list.count
   for (let i = 0; i < units; i++) {
     const from = DMA_SPACE + unitOffset(host, place, (first + i) >>> 0)
     copy(list, from, FETCH_AT + i * UNIT_BYTES, UNIT_BYTES)
   }
   runAll(list)
   for (let i = 0; i < units; i++) {
-    if (resultOf(list, i) === DONE) continue
+    if (resultOf(list, read + i) === DONE) continue
     endReceiveQueue(state, pair, DMA)
     return
   }
@@ -264,6 +315,7 @@ function keep(state: State, pair: HostPair): void {
   const { element } = state.host
   const entry = pair.fetched & (POSTED_RECEIVES - 1)
   pair.receiveAt[entry] = element.local
+  pair.receiveKey[entry] = element.lkey
   pair.receiveBytes[entry] = element.length
   pair.receiveUnit[entry] = element.unit
   pair.fetched = (pair.fetched + 1) | 0

@@ -15,10 +15,15 @@
 import { FAULTS, PASS } from '../fault.ts'
 import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
 import * as el from '../host/element.ts'
+import type { HostQueues } from '../host/host.ts'
 import { count, type State } from '../state.ts'
 import { mechanismOf } from './mechanism.ts'
 import { freeBuffer } from './queue-buffers.ts'
 import { HOST_OWNER, type HostRecord } from './queue-state.ts'
+
+/** `HostRecord.entry` of a record that has none yet; or whose completion queue takes no more. */
+const ENTRY_NONE = -1
+const ENTRY_LOST = -2
 
 /** So many copies of the group are durable: appends the completion of item `i` if it is due. */
 export function completeRecord(state: State, i: number, copies: number): void {
@@ -61,6 +66,7 @@ export function endRecord(state: State, i: number): void {
       host.completion.status = el.WC_GENERAL_ERR
       host.completion.refusal = FAULTS[item.fault]!.code
       host.completion.flags = 0
+      if (record.entry === ENTRY_NONE) goBefore(state, i)
     }
     append(state, record)
   }
@@ -86,18 +92,34 @@ function describeRecord(state: State, i: number, record: HostRecord, copies: num
   completion.incarnation = state.incarnation
 }
 
+/**
+ * A refusal of which nobody asked to be told: it gets the entry of the record behind it in its
+ * queue, that one the next, and so on. None of them was written yet, as this one was in the way.
+ */
+function goBefore(state: State, i: number): void {
+  const { commit, host, hostWork } = state
+  const record = hostWork.records[i]!
+  record.entry = entryOf(host, record)
+  for (let j = commit.count - 1; j > i; j--) {
+    const other = hostWork.records[j]!
+    if (commit.items[j]!.owner !== HOST_OWNER || other.queue !== record.queue) continue
+    if (other.entry < 0 || record.entry < 0) continue
+    const { entry } = record
+    record.entry = other.entry
+    other.entry = entry
+  }
+}
+
+/** The next entry; a completion queue in the error state says nothing any more. */
+function entryOf(host: HostQueues, record: HostRecord): number {
+  const number = enter(host, record.place)
+  return number < 0 ? ENTRY_LOST : number
+}
+
 function append(state: State, record: HostRecord): void {
   const { host, list } = state
-  if (record.entry < 0) {
-    const number = enter(host, record.place)
-    // A completion queue in the error state says nothing any more.
-    if (number < 0) {
-      record.flags &= ~el.SIGNALED
-      return
-    }
-    record.entry = number
-  }
-  writeEntry(host, list, record.place, record.entry)
+  if (record.entry === ENTRY_NONE) record.entry = entryOf(host, record)
+  if (record.entry >= 0) writeEntry(host, list, record.place, record.entry)
 }
 
 /** Behind the commit of `count` items: wakes the hosts whose records are done. */

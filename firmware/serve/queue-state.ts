@@ -31,6 +31,8 @@ export interface Pieces {
   count: number
   readonly at: number[]
   readonly length: number[]
+  /** Key of the memory region of each. */
+  readonly key: number[]
 }
 
 /** A queue pair of the host that is connected over the wire. */
@@ -45,8 +47,10 @@ export interface HostPair {
   incarnation: number
   readDepth: number
   readonly kept: boolean
-  /** Elements of its send queue under way; and results that wait for a receive, in their order. */
+  /** Elements of its send queue under way; and all of its that have a `Posting`. */
   under: number
+  postings: number
+  /** Results that wait for a receive, in their order. */
   heldFirst: number
   heldLast: number
   /** Elements whose send completion was not made: in the order in which they were posted. */
@@ -54,6 +58,7 @@ export interface HostPair {
   untoldLast: number
   /** Elements of its receive queue that were fetched: a ring, free-running. */
   readonly receiveAt: number[]
+  readonly receiveKey: number[]
   readonly receiveBytes: number[]
   readonly receiveUnit: number[]
   taken: number
@@ -88,8 +93,9 @@ export interface Posting {
   addressHigh: number
   addressLow: number
   buffer: number
-  /** Where a READ goes. */
+  /** Where a READ goes; and whether that was not the queue's any more when it came. */
   readonly pieces: Pieces
+  revoked: boolean
   /** The peer has it, and the completion that says so is due, or was made. */
   received: boolean
   receivedTold: boolean
@@ -154,8 +160,10 @@ export interface HostWork {
   readonly message: PersistMessage
   /** Where the operation table had the client of a context last: a hint that saves a search. */
   readonly clients: Int16Array
-  /** A queue pair has failed, or one that waited has room: they are to be looked at. */
+  /** A queue pair has failed, or something waits in one: they are to be looked at. */
   look: boolean
+  /** Something has ended since: what found no room may find it now. */
+  freed: boolean
 }
 
 /** Plain arrays: there are many, and each is small. */
@@ -164,7 +172,7 @@ function zeros(count: number): number[] {
 }
 
 function blankPieces(): Pieces {
-  return { count: 0, at: zeros(SGES_MAX), length: zeros(SGES_MAX) }
+  return { count: 0, at: zeros(SGES_MAX), length: zeros(SGES_MAX), key: zeros(SGES_MAX) }
 }
 
 function blankPair(): HostPair {
@@ -177,11 +185,13 @@ function blankPair(): HostPair {
     readDepth: 0,
     kept: false,
     under: 0,
+    postings: 0,
     heldFirst: -1,
     heldLast: -1,
     untoldFirst: -1,
     untoldLast: -1,
     receiveAt: zeros(POSTED_RECEIVES),
+    receiveKey: zeros(POSTED_RECEIVES),
     receiveBytes: zeros(POSTED_RECEIVES),
     receiveUnit: zeros(POSTED_RECEIVES),
     taken: 0,
@@ -211,6 +221,7 @@ function blankPosting(): Posting {
     addressLow: 0,
     buffer: -1,
     pieces: blankPieces(),
+    revoked: false,
     received: false,
     receivedTold: false,
     ended: false,
@@ -291,6 +302,7 @@ export function createHostWork(): HostWork {
     message: blankMessage(),
     clients: new Int16Array(CONTEXTS).fill(-1),
     look: false,
+    freed: false,
   }
 }
 

@@ -50,7 +50,7 @@ export function executeElement(state: State, completions: number): number {
 
 /** A NOP: it completes behind everything that was posted before it. */
 function executeNothing(state: State, type: number): number {
-  if (type === TYPE_CONNECTED && isUntold(state)) return WAIT
+  if (type === TYPE_CONNECTED && isUntold(state, state.host.element.place)) return WAIT
   if (state.hostWork.recordCount > 0) commitNow(state)
   describe(state, el.WC_SUCCESS)
   finish(state)

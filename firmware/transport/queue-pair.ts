@@ -36,7 +36,10 @@ export const STATE_ERROR = 2
 export const HOLD_NONE = 0
 /** The peer knows that it is connected: the place is given away in the error state only. */
 export const HOLD_CONNECTED = 1
-/** Time-wait: the number must not be used again before what is on its way has died. */
+/**
+ * Time-wait: the number must not be used again before what is on its way has died. Or it is our own
+ * host's, which gives it back itself.
+ */
 export const HOLD_RESTING = 2
 
 /** Every access flag: what a region grants decides. */
