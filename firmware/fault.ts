@@ -121,6 +121,7 @@ export const FAULTS: readonly FaultRow[] = [
   ),
   row('PLACEMENT_WRONG', 'status', 0x93, 'the probe has shown another placement than that'),
   row('NO_AGENT', 'status', 0x91, 'no agent of the host writes its caches back'),
+  row('OWN_HOST', 'status', 0x94, 'a region that the card does not store into for its own host'),
   row('BLANK', 'management', 0, 'the part was never formatted'),
   row('FOREIGN', 'management', 0, 'the part holds something that is not ours'),
   row('NEWER', 'management', 0, 'the part was formatted by a newer version'),
@@ -221,6 +222,7 @@ export const FLUSH: Fault = numberOf('FLUSH')
 export const IN_DOUBT: Fault = numberOf('IN_DOUBT')
 export const PLACEMENT_UNKNOWN: Fault = numberOf('PLACEMENT_UNKNOWN')
 export const NO_AGENT: Fault = numberOf('NO_AGENT')
+export const OWN_HOST: Fault = numberOf('OWN_HOST')
 export const BLANK: Fault = numberOf('BLANK')
 export const FOREIGN: Fault = numberOf('FOREIGN')
 export const NEWER: Fault = numberOf('NEWER')

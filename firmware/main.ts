@@ -31,7 +31,7 @@ import { createHostWork, NO_HOST_WORK } from './serve/queue-state.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
 import { createRelays } from './serve/relay.ts'
 import { createThrough } from './serve/through.ts'
-import { nextRandom, type PersistMessage, type State } from './state.ts'
+import { blankMessage, nextRandom, type State } from './state.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
@@ -169,22 +169,6 @@ function scratch() {
 
 function each<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
-}
-
-function blankMessage(): PersistMessage {
-  return {
-    region: null,
-    slot: 0,
-    length: 0,
-    wait: 0,
-    wantsAck: false,
-    operationHigh: 0,
-    operationLow: 0,
-    carried: 1,
-    lastPsn: 0,
-    plain: false,
-    placed: false,
-  }
 }
 
 function burst(nobody: QueuePair) {

@@ -51,6 +51,22 @@ export interface PersistMessage {
   placed: boolean
 }
 
+export function blankMessage(): PersistMessage {
+  return {
+    region: null,
+    slot: 0,
+    length: 0,
+    wait: 0,
+    wantsAck: false,
+    operationHigh: 0,
+    operationLow: 0,
+    carried: 1,
+    lastPsn: 0,
+    plain: false,
+    placed: false,
+  }
+}
+
 /** An operation that was accepted and waits for the burst to be settled (serve/ordered.ts). */
 export interface Ordered {
   qp: QueuePair

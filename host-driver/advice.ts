@@ -15,6 +15,9 @@ const ADVICE: Readonly<Record<string, string>> = {
   STAGING: 'Too many long records at once; send this one again.',
   IN_DOUBT: 'Start the part again, then read the record.',
   PLACEMENT_UNKNOWN: 'Run the registrar on the target machine; it probes anew after every start.',
+  OWN_HOST:
+    'The region is reached by the host itself, which stores and flushes, or through another card; ' +
+    'one of another DPU by connecting to that DPU as `peer`.',
   NO_AGENT: 'Start the flush agent on the target machine, then write again.',
   FLUSH: 'Stop writing, save what can be read, and replace the part.',
   // management

@@ -672,7 +672,10 @@ describe('refusals are typed (X-7)', () => {
     },
   }
 
-  const asked = FAULTS.filter((row) => row.answer === 'nak' || row.answer === 'status')
+  const asked = FAULTS.filter(({ answer, name }) => {
+    // What only the own host is answered: test/queue-work-local.test.ts.
+    return answer === 'nak' || (answer === 'status' && name !== 'OWN_HOST')
+  })
 
   test('X-7: there is a way here to every fault that is answered', () => {
     expect(Object.keys(PROVOKED)).toEqual(asked.map((row) => row.name))

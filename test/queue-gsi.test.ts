@@ -15,7 +15,7 @@ import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { Card } from './support/card.ts'
-import { frameOf } from './support/frames.ts'
+import { frameOf, writeIcrc } from './support/frames.ts'
 import {
   CardHost,
   callOf,
@@ -63,10 +63,11 @@ function carry(one: Card, other: Card, lost: (frame: Uint8Array) => boolean = ()
 }
 
 /** A response frame of another card, as it comes to ours. */
-function responseTo(transaction: number, payload?: Uint8Array): Uint8Array {
+function responseTo(transaction: number, payload?: Uint8Array, ipVersion?: 4 | 6): Uint8Array {
   const response =
     payload ?? callOf(mad.ATTRIBUTE_STATUS, transaction, undefined, mad.METHOD_RESPONSE)
   return frameOf({
+    ...(ipVersion === undefined ? {} : { ipVersion }),
     bth: { opcode: UD_SEND_ONLY, destQp: 1 },
     deth: { qkey: Q_KEY_GSI, sourceQp: 1 },
     payload: response,
@@ -85,6 +86,7 @@ describe('to the own card', () => {
       ...{ unit: 0, status: el.WC_SUCCESS, opcode: el.WQE_RECEIVE, length: 256 },
       ...{ source: 1, pointer: 1 },
     })
+    expect(cqes[1], 'zeros: the own card says so').toMatchObject({ address: 0, incarnation: 0 })
     expect(host.zone1(page.QUEUE_GSI_RECEIVE).pointer).toBe(1)
     expect(host.zone1(page.QUEUE_GSI_SEND).pointer).toBe(unit + 5)
   })
@@ -385,6 +387,68 @@ describe('to another card', () => {
     host.card.serve(responseTo(5), responseTo(5))
     host.run()
     expect(takeAnswers(host).map(({ transaction }) => transaction)).toEqual([5, 5])
+  })
+
+  test('the completion of an answer says who sent it: the MAC, and the IPv4 address', () => {
+    const [host, far] = two()
+    sendCall(host, GET_STATUS, stationOf(3))
+    host.run()
+    carry(host.card, far.card)
+    host.card.serve(responseTo(5))
+    const cqes = host.poll(page.QUEUE_GSI_COMPLETION)
+    const senders = cqes.map(({ address, incarnation }) => {
+      const bytes = Buffer.alloc(12)
+      bytes.writeBigUInt64LE(BigInt(address))
+      bytes.writeUInt32LE(incarnation, 8)
+      return { mac: [...bytes.subarray(0, 6)], ipv4: [...bytes.subarray(8)] }
+    })
+    expect(senders).toEqual([stationOf(3), stationOf(1)])
+  })
+
+  test('nobody on the network can be taken for the own card', () => {
+    const host = hostOf().init()
+    const zeros = responseTo(5)
+    zeros.fill(0, 6, 12)
+    zeros.fill(0, 26, 30)
+    writeIcrc(zeros)
+    host.card.serve(zeros)
+    const six = responseTo(6, undefined, 6)
+    six.fill(0, 6, 12)
+    host.card.serve(six)
+    expect(host.card.counter('UNEXPECTED_RESPONSE')).toBe(2)
+    expect(host.poll(page.QUEUE_GSI_COMPLETION)).toEqual([])
+  })
+
+  test.each([1, 2, 4, 8])('a flood ends nothing, also with %i completions', (entries) => {
+    const host = hostOf()
+    host.layOut(16, 0)
+    host.putHeader(page.HEADER_COMPLETIONS, entries)
+    host.queues.get(page.QUEUE_GSI_COMPLETION)!.depth = entries
+    host.enable()
+    host.run()
+    for (let i = 0; i < 32; i++) postBuffer(host, host.allocate(mad.MAD_BYTES))
+    host.card.serve(...Array.from({ length: 16 }, (_, i) => responseTo(1000 + i)))
+    host.run()
+    expect(host.card.counter('NOT_READY')).toBe(16 - entries)
+    // What is sent waits until the host has taken what came.
+    sendCall(host, GET_STATUS, undefined, el.SIGNALED)
+    host.run()
+    host.card.pass(100)
+    host.run()
+    expect(host.events()).toEqual([])
+    for (const queue of [0, 1, 2]) expect(host.zone1(queue).state).toBe(info.QUEUE_READY)
+    expect(takeAnswers(host)).toHaveLength(entries)
+    const transactions: number[] = []
+    for (let i = 0; i < 4; i++) {
+      host.card.pass(100)
+      host.run()
+      transactions.push(...takeAnswers(host).map(({ transaction }) => transaction))
+    }
+    // Its completion may have taken the only room there was: then the call is to be repeated.
+    expect(transactions).toEqual(entries === 1 ? [] : [77])
+    sendCall(host, GET_STATUS)
+    host.run()
+    expect(takeAnswers(host)).toMatchObject([{ transaction: 77, fault: 'PASS' }])
   })
 
   test('answers without a host, or before it is served, are dropped and counted', () => {

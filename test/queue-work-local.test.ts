@@ -3,19 +3,26 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, HostMemory } from '../boards/emulator/host-memory.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { PcieLink } from '../boards/emulator/pcie.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { DATA_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
-import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
+import {
+  AGENT_ATTACH,
+  KIND_BYTES,
+  REGION_BASE_HIGH,
+  REGION_RKEY,
+} from '../firmware/wire/management.ts'
+import { adviceFor } from '../host-driver/advice.ts'
 import { Card, dataOf, persistAcks, persistFrames, type RegionShape } from './support/card.ts'
 import { at, localQueue, one, play, readBack, record } from './support/local-queue.ts'
-import { believe } from './support/placed.ts'
+import { believe, tellAgent } from './support/placed.ts'
 import type { CardHost } from './support/queue-calls.ts'
 import { type ElementFields, elementOf, QueueHost, u64 } from './support/queue-host.ts'
 
@@ -297,6 +304,17 @@ describe('bytes', () => {
     expect(one(queue, { ...to, opcode: kind.FETCH_ADD }).operation).toBe(1)
   })
 
+  test('an atomic that the medium refuses names its opcode, whatever its operands', () => {
+    for (const opcode of [kind.FETCH_ADD, kind.COMPARE_SWAP]) {
+      const queue = localQueue()
+      const region = bytesOf(queue.host, shape)
+      queue.host.card.nvdimm.refuseWrites(DATA_AT / 64)
+      const operation = 0x77777777
+      const cqe = one(queue, { opcode, rkey: region.rkey, address: region.base, operation })
+      expect(cqe).toMatchObject({ opcode, status: el.WC_REM_OP_ERR })
+    }
+  })
+
   test('the order of a queue is kept: a READ sees what stands in front of it, and no more', () => {
     const queue = localQueue()
     const { host, buffer } = queue
@@ -428,6 +446,34 @@ describe('what is refused', () => {
     host.card.ram!.link.script = null
     expect(readBack(other, region, 1, 0, 100)).toEqual(dataOf(100, 2))
     expect(readBack(other, region, 0, 0, 64)).toEqual(new Uint8Array(64))
+  })
+
+  test('what the own host would have to write back, or another DPU has, is OWN_HOST', () => {
+    const link = new PcieLink()
+    const part = new Nvdimm({ bytes: 1 << 20 })
+    const memory = new HostMemory({ part, platform: DDIO_ON, link })
+    const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 22, link)).format()
+    believe(card, PLACEMENT_THROUGH)
+    tellAgent(card, AGENT_ATTACH, 0)
+    const queue = localQueue(new QueueHost(card).init(64) as CardHost)
+    const region = card.provision({ name: 'records', placement: PLACEMENT_THROUGH })
+    const plain = bytesOf(queue.host, { ...bytes, placement: PLACEMENT_THROUGH })
+    const to = { rkey: plain.rkey, address: plain.base }
+    const stores: ElementFields[] = [
+      record(queue, region, 1, 1, dataOf(64, 1)),
+      { ...to, opcode: kind.WRITE, inline: dataOf(8, 1) },
+      { ...to, opcode: kind.ATOMIC_WRITE, operation: 1 },
+      { ...to, opcode: kind.FETCH_ADD, operation: 1 },
+      { ...to, opcode: kind.COMPARE_SWAP, operation: 1 },
+    ]
+    for (const [n, store] of stores.entries()) {
+      const refused = { opcode: store.opcode, status: el.WC_GENERAL_ERR, refusal: 0x94 }
+      expect(one(queue, store)).toMatchObject(refused)
+      expect(card.counter('OWN_HOST')).toBe(n + 1)
+      expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_READY)
+    }
+    expect(card.counter('PLACEMENT_WRONG')).toBe(0)
+    expect(adviceFor('OWN_HOST')).toMatch(/host itself.*`peer`/)
   })
 
   test('H5: a read that should push the writes, and fails, is no flush: nothing is durable', () => {

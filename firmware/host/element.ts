@@ -101,9 +101,10 @@ export const SGE_LKEY = 12
  *   13 opcode u8, of the element                      14 flags u16
  *   16 length u32      20 immediate u32               24 operation (64), or what an atomic found
  *   32 PSN u32         36 copies u8  37 mechanism u8  38 refusal u8 (status of the PERSIST_ACK)
- *   40 address (64), of the record or the bytes at the peer
- *   48 incarnation u32, of the part that answered     52 source queue pair u32
- *   56 pointer u32     units taken of that queue      60 stamp u32, again
+ *   40 address (64), of the record or the bytes at the peer; MAC, six bytes, of who sent a datagram
+ *   48 incarnation u32, of the part that answered; IPv4 of who sent a datagram; zeros: own card
+ *   52 source queue pair u32                          56 pointer u32, units taken of that queue
+ *   60 stamp u32, again
  */
 export const CQE_STAMP = 0
 export const CQE_QUEUE = 4

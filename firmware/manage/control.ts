@@ -160,7 +160,7 @@ function serveOne(state: State, waiting: WaitingManagement): void {
   const header = mad.blankMad()
   mad.readMad(header, bytes, waiting.madAt)
   if (header.method === mad.METHOD_RESPONSE) {
-    deliverDatagram(state, waiting.madAt, waiting.peerNumber)
+    deliverDatagram(state, waiting.madAt, waiting.peerNumber, waiting.packet)
     return
   }
   const qp = managementPair(waiting.peerNumber)
@@ -184,7 +184,7 @@ export function serveHostCalls(state: State): void {
   calls.count = 0
   for (let i = 0; i < waiting; i++) {
     answerCall(state, callAt(i), HOST_ANSWER_AT, null)
-    deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP)
+    deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP, null)
     runBurst(state)
   }
 }

@@ -5,8 +5,13 @@
  *   element of queue 0 ──▶ own card: waits for the end of the burst (host/host-calls.ts)
  *                     └──▶ another:  a UD SEND from QP 1 to QP 1
  *
- * What always holds: a datagram is taken once, whole, as it was in the copy of its element; one
- * that says nothing is counted and forgotten, as on the wire: its completion says that it was sent.
+ * What always holds:
+ * - A datagram is taken once, whole, as it was in the copy of its element; one that says nothing is
+ *   counted and forgotten, as on the wire: its completion says that it was sent.
+ * - The completion of one that came says who sent it; that the own card did, nobody on the network
+ *   can make it say.
+ * - Whatever comes, and however much, ends nothing: what finds no element or no room is dropped and
+ *   counted.
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
@@ -20,7 +25,7 @@ import {
   UNEXPECTED_RESPONSE,
 } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
-import { blankOut, complete, overrun, reserveCompletion } from '../host/completion.ts'
+import { blankOut, complete, reserveCompletion } from '../host/completion.ts'
 import { farPointerOf, movePointer, pointerOf, stateOf, unitOffset } from '../host/context.ts'
 import { AH_IPV4, AH_MAC, WC_SUCCESS, WQE_RECEIVE } from '../host/element.ts'
 import { checkElement } from '../host/element-check.ts'
@@ -30,8 +35,11 @@ import { callAt } from '../host/host-calls.ts'
 import { ahead, QUEUE_READY } from '../host/queue-info.ts'
 import { HOST_CALLS, UNIT_BYTES } from '../limits.ts'
 import { count, type State } from '../state.ts'
-import { MAC_BYTES } from '../wire/ethernet.ts'
+import { wordAt } from '../transport/acknowledge.ts'
+import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
+import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { MAD_BYTES, MAD_METHOD, METHOD_RESPONSE, madFault } from '../wire/management.ts'
+import type { Packet } from '../wire/packet.ts'
 import { runBurst } from './burst.ts'
 import { contextNow, failHostQueue, refreshNow } from './queue-context.ts'
 import { seenAt, THIRD } from './queue-look.ts'
@@ -102,15 +110,29 @@ function isAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
 
 /**
  * Puts the datagram of 256 bytes at `at`, from that queue pair, into the next element of queue 1.
- * Where there is none it is dropped and counted: who asked repeats it.
+ * Where there is none it is dropped and counted: who asked repeats it. It came in `packet`, or is
+ * our own.
  */
-export function deliverDatagram(state: State, at: number, source: number): void {
-  const { host } = state
-  const fault = host.phase === HOST_SERVED ? deliver(state, at, source) : UNEXPECTED_RESPONSE
+export function deliverDatagram(
+  state: State,
+  at: number,
+  source: number,
+  packet: Packet | null,
+): void {
+  const awaited = state.host.phase === HOST_SERVED && (packet === null || hasSender(state, packet))
+  const fault = awaited ? deliver(state, at, source, packet) : UNEXPECTED_RESPONSE
   if (fault !== PASS) count(state, fault)
 }
 
-function deliver(state: State, at: number, source: number): Fault {
+/** Could the host have asked whoever sent that? It asks by IPv4; and zeros are the own card. */
+function hasSender(state: State, packet: Packet): boolean {
+  const { bytes } = state
+  if (packet.ipVersion !== 4) return false
+  if (!isZero(bytes, packet.frameAt + ETH_SOURCE, MAC_BYTES)) return true
+  return !isZero(bytes, packet.ipAt + IPV4_SOURCE, IPV4_ADDRESS_BYTES)
+}
+
+function deliver(state: State, at: number, source: number, packet: Packet | null): Fault {
   const { host, list } = state
   runBurst(state)
   const cq = contextNow(state, QUEUE_GSI_COMPLETION)
@@ -138,10 +160,21 @@ function deliver(state: State, at: number, source: number): Fault {
   completion.opcode = WQE_RECEIVE
   completion.length = MAD_BYTES
   completion.source = source
+  if (packet !== null) tellSender(state, packet)
   completion.pointer = (completion.unit + 1) >>> 0
   complete(host, list, cq)
   movePointer(host, place, completion.pointer)
   return PASS
+}
+
+/** Who sent it: MAC and IPv4 address, byte by byte as in the address of a datagram. */
+function tellSender(state: State, packet: Packet): void {
+  const { bytes } = state
+  const { completion } = state.host
+  const mac = packet.frameAt + ETH_SOURCE
+  completion.addressLow = wordAt(bytes, mac)
+  completion.addressHigh = bytes[mac + 4]! | (bytes[mac + 5]! << 8)
+  completion.incarnation = wordAt(bytes, packet.ipAt + IPV4_SOURCE)
 }
 
 /** Fetches the next element of queue 1 once, and judges the copy. */
@@ -158,11 +191,8 @@ function fetchReceive(state: State, place: number, stored: number): Fault {
 
 /** Room for one completion, as the host's memory has it now if need be. */
 function hasRoom(state: State, cq: number): boolean {
-  const { host, list } = state
+  const { host } = state
   if (stateOf(host, cq) !== QUEUE_READY) return false
   if (reserveCompletion(host, cq)) return true
-  if (!refreshNow(state, cq)) return false
-  if (reserveCompletion(host, cq)) return true
-  overrun(host, list, cq)
-  return false
+  return refreshNow(state, cq) && reserveCompletion(host, cq)
 }

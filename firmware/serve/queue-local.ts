@@ -11,9 +11,9 @@
  *   composed: where a byte could not be delivered, the completion is an error.
  * - What is stored into a region registered write-persist is durable before its completion stands
  *   in a list; so is everything before a FLUSH.
- * - Regions through the host's caches and of other DPUs take no store from here (PLACEMENT_WRONG):
- *   the host that asks is the one whose CPU would have to write back, and a relay speaks in the
- *   name of a connection. Both are reached over a connected queue pair.
+ * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
+ *   host that asks is the one whose CPU would have to write back, and a relay speaks in the name of
+ *   a connection. Both are reached over a connected queue pair.
  */
 
 import { append, copyClean, resultOf, run } from '../command-list.ts'
@@ -27,9 +27,9 @@ import {
   FLUSH_FORM,
   LEVEL,
   NOT_DURABLE,
+  OWN_HOST,
   PASS,
   PERSIST_HEADER,
-  PLACEMENT_WRONG,
   UNREADABLE,
 } from '../fault.ts'
 import {
@@ -167,7 +167,7 @@ function store(state: State, region: Region, persisted: boolean): number {
   const offset = byteOffset(region, addressHigh, addressLow, length)
   if (offset < 0) return BOUNDS
   commitNow(state)
-  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, PLACEMENT_WRONG)
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
   const durable = persisted || (region.flags & WRITE_PERSIST_REGION) !== 0
   if (durable && !isSafe(state)) return NOT_DURABLE
   const work = state.hostWork
@@ -284,7 +284,8 @@ function flush(state: State): number {
   return EXECUTED
 }
 
-/** Operands and original lie in the spent element. */
+/** Operands and original lie in the spent element, behind the opcode: a refusal names that yet. */
+const OPERANDS_BEHIND = 16
 const ORIGINAL_BEHIND = 16
 const WORD_BYTES = 8
 
@@ -296,7 +297,8 @@ function atomic(state: State): number {
   const region = state.accessed!
   fault = wordFault(state, region, element.addressHigh, element.addressLow)
   if (fault !== PASS) return fault
-  const { at } = element
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
+  const at = element.at + OPERANDS_BEHIND
   putU32(bytes, at, element.operationHigh)
   putU32(bytes, at + 4, element.operationLow)
   putU32(bytes, at + 8, element.compareHigh)
@@ -327,7 +329,7 @@ function writeWord(state: State): number {
   const region = state.accessed!
   fault = wordFault(state, region, element.addressHigh, element.addressLow)
   if (fault !== PASS) return fault
-  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, PLACEMENT_WRONG)
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
   commitNow(state)
   runBurst(state)
   const from = element.at + el.WQE_OPERATION

@@ -49,7 +49,7 @@ import { findContext } from '../host/context-cache.ts'
 import { WQE_OPCODE } from '../host/element.ts'
 import { checkElement, unitsAt } from '../host/element-check.ts'
 import { isEventsReadDue, postEvent, readEventsTaken, refreshEvents } from '../host/events.ts'
-import { EVENT_QUEUE_ERROR } from '../host/header-page.ts'
+import { EVENT_QUEUE_ERROR, QUEUE_GSI_COMPLETION } from '../host/header-page.ts'
 import {
   DOORBELLS_REFUSED,
   ELEMENT_READS,
@@ -383,6 +383,8 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
     }
     // Others have the room; they give it back, or use it.
     if (crowded || hasPromises(host, completions)) return WAIT
+    // What fills that one may have come from the network: nobody there shall end management.
+    if (host.contexts.queueOf[completions] === QUEUE_GSI_COMPLETION) return WAIT
     overrun(host, list, completions)
     return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
   }

@@ -29,9 +29,9 @@ import {
   DUPLICATE_FORGED,
   ELEMENT_LENGTH,
   type Fault,
+  OWN_HOST,
   PASS,
   PERSIST_HEADER,
-  PLACEMENT_WRONG,
   READ_ONLY,
 } from '../fault.ts'
 import { zone1Word } from '../host/context.ts'
@@ -79,7 +79,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   message.operationLow = plain ? 0 : element.operationLow
   if (region.placement >= PLACEMENT_THROUGH) {
     if (hostWork.recordCount > 0) commitNow(state)
-    return refuseElement(state, PLACEMENT_WRONG)
+    return refuseElement(state, OWN_HOST)
   }
   const storage = storageFault(state, message, region)
   const gathered = storage === PASS ? gatherBytes(state) : PASS

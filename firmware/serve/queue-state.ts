@@ -16,7 +16,7 @@ import {
   SGES_MAX,
   STAGING_BUFFERS,
 } from '../limits.ts'
-import type { PersistMessage } from '../state.ts'
+import { blankMessage, type PersistMessage } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 
 /** Owner of a record of the group, and of a staging buffer, that is the host's. */
@@ -256,22 +256,6 @@ function blankRecord(): HostRecord {
   }
 }
 
-function blankMessage(): PersistMessage {
-  return {
-    region: null,
-    slot: 0,
-    length: 0,
-    wait: 0,
-    wantsAck: true,
-    operationHigh: 0,
-    operationLow: 0,
-    carried: 1,
-    lastPsn: 0,
-    plain: false,
-    placed: false,
-  }
-}
-
 function each<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
@@ -299,7 +283,7 @@ export function createHostWork(): HostWork {
     dataAt: 0,
     buffer: -1,
     pieces: blankPieces(),
-    message: blankMessage(),
+    message: { ...blankMessage(), wantsAck: true },
     clients: new Int16Array(CONTEXTS).fill(-1),
     look: false,
     freed: false,

@@ -67,8 +67,13 @@ export interface CompletionQueueOptions extends Moderation {
   readonly entries: number
 }
 
-/** Takes datagrams: `length` bytes at `at`. */
-export type DatagramHandler = (bytes: Uint8Array, at: number, length: number) => void
+/** Takes datagrams: `length` bytes at `at`. `from` is who sent it: null for our own card. */
+export type DatagramHandler = (
+  bytes: Uint8Array,
+  at: number,
+  length: number,
+  from: Endpoint | null,
+) => void
 
 /** Bytes up to which work has its bytes in the element, unless told otherwise. */
 const INLINE_MAX = 256
@@ -301,9 +306,10 @@ export class PcieDevice implements Clock {
     const basis = { memory, arena, zones, calls, sleep: (us: number) => sleep(this, us) }
     this.ground = { ...basis, doorbell: this.makeDoorbell(fifo, calls) }
     this.state = 'open'
-    this.queue = new ManagementQueue({ ...basis, doorbell: fifo }, layout, (datagram) => {
-      datagrams.onDatagram?.(datagram, 0, datagram.length)
-      for (const handler of this.onDatagram) handler(datagram, 0, datagram.length)
+    this.queue = new ManagementQueue({ ...basis, doorbell: fifo }, layout, (datagram, from) => {
+      // What the own card was asked, nobody else answers.
+      if (from === null) datagrams.onDatagram?.(datagram, 0, datagram.length)
+      for (const handler of this.onDatagram) handler(datagram, 0, datagram.length, from)
     })
   }
 

@@ -2,8 +2,9 @@
  * The host's queues of management, 0, 1 and 2: datagrams to its own card, and through it to others.
  *
  * What always holds: every answer finds a buffer as long as there are receives; its buffer is
- * posted again when the answer was copied out. A datagram that finds the send queue full waits
- * here, in order; whoever sent it repeats it if it takes too long, so what waits is bounded.
+ * posted again when the answer was copied out. Who sent it, the card says. A datagram that finds the
+ * send queue full waits here, in order; whoever sent it repeats it if it takes too long, so what
+ * waits is bounded.
  */
 
 import {
@@ -25,18 +26,21 @@ import { type Encoded, type QueueGround, WorkQueue } from './work-queue.ts'
 /** Datagrams that may wait; of more the oldest is dropped, as on a wire. */
 const WAITING_MAX = 1024
 
+/** Takes a datagram, and the addresses of the card that sent it: null for our own. */
+export type DatagramTaker = (datagram: Uint8Array, from: Endpoint | null) => void
+
 export class ManagementQueue {
   readonly send: WorkQueue
   readonly receive: WorkQueue
   readonly completions: CompletionQueue
   private readonly ground: QueueGround
-  private readonly take: (datagram: Uint8Array) => void
+  private readonly take: DatagramTaker
   private readonly buffers: number
   private waiting: Work[] = []
   private again: Encoded[] = []
 
   /** `take` gets every datagram that comes. */
-  constructor(ground: QueueGround, layout: Layout, take: (datagram: Uint8Array) => void) {
+  constructor(ground: QueueGround, layout: Layout, take: DatagramTaker) {
     this.ground = ground
     this.take = take
     const { sendRing, sendUnits, receiveRing, receiveUnits, completionRing, completions } = layout
@@ -93,11 +97,11 @@ export class ManagementQueue {
     return { units: encodeReceive(work), work, signaled: true, release: null }
   }
 
-  private received(address: number, { status }: Completion): void {
-    if (status !== 'SUCCESS') return
+  private received(address: number, completion: Completion): void {
+    if (completion.status !== 'SUCCESS') return
     const datagram = this.ground.memory.load(address, MAD_BYTES)
     this.again.push(this.entry(address))
-    this.take(datagram)
+    this.take(datagram, senderOf(completion))
   }
 
   private dispatched(): void {
@@ -122,4 +126,14 @@ export class ManagementQueue {
     this.receive.finish('')
     this.ground.arena.release(this.buffers)
   }
+}
+
+/** As firmware/host/element.ts has it; zeros are our own card, and nobody else. */
+function senderOf({ address, incarnation }: Completion): Endpoint | null {
+  if (address === 0n && incarnation === 0) return null
+  const bytes = new DataView(new ArrayBuffer(12))
+  bytes.setBigUint64(0, address, true)
+  bytes.setUint32(8, incarnation, true)
+  const all = [...new Uint8Array(bytes.buffer)]
+  return { mac: all.slice(0, 6), ipv4: all.slice(8) }
 }

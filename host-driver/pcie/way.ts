@@ -10,6 +10,8 @@
  *   is back and somebody wants it.
  * - A pair ends at the own card before it is closed at the other DPU: behind that nothing of it is
  *   sent, and what is still on its way finds nobody.
+ * - An answer is believed of the DPU that was asked, and of the own card, which answers nothing but
+ *   what its host has asked of it (also under its own address).
  */
 
 import { RESPONDER_RESOURCES } from '../../firmware/limits.ts'
@@ -42,8 +44,8 @@ export class PcieWay implements Way {
   private readonly peer: Endpoint | null
   private readonly owned: boolean
   private readonly queues = new Set<PcieJobQueue>()
-  private readonly take: DatagramHandler = (bytes, at, length) => {
-    this.onDatagram?.(bytes, at, length)
+  private readonly take: DatagramHandler = (bytes, at, length, from) => {
+    if (this.believes(from)) this.onDatagram?.(bytes, at, length)
   }
 
   /** `peer` is null for the own card; a device that is `owned` is closed together with the way. */
@@ -52,6 +54,12 @@ export class PcieWay implements Way {
     this.peer = peer
     this.owned = owned
     device.onDatagram.add(this.take)
+  }
+
+  private believes(from: Endpoint | null): boolean {
+    const { peer } = this
+    if (from === null) return true
+    return peer !== null && isSame(from.mac, peer.mac) && isSame(from.ipv4, peer.ipv4)
   }
 
   now(): number {
@@ -153,4 +161,8 @@ export class PcieWay implements Way {
     for (const queue of this.queues) queue.close()
     if (this.owned) this.device.close()
   }
+}
+
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((byte, i) => byte === other[i])
 }

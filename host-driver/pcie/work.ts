@@ -125,9 +125,9 @@ export interface Completion {
   readonly copies: number
   readonly mechanism: number
   readonly refusal: number
-  /** Of the record or the bytes at the peer, unsigned 64 bits. */
+  /** Of the record or the bytes at the peer, unsigned 64 bits; of a datagram, MAC of its sender. */
   readonly address: bigint
-  /** Of the part that answered. */
+  /** Of the part that answered; of a datagram, IPv4 address of its sender. */
   readonly incarnation: number
   /** Queue pair that it came from. */
   readonly source: number

@@ -12,6 +12,7 @@ import type { PcieDevice } from '../pcie/device.ts'
 import { type DeviceWatcher, watchDevice } from '../pcie/watchers.ts'
 import type { VerbsOptions } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
+import { connectPair } from './connect-pair.ts'
 import { PcieCompletionQueue } from './pcie-completions.ts'
 import { PcieRegion } from './pcie-memory.ts'
 import { PcieVerbsQueuePair } from './pcie-queue-pair.ts'
@@ -104,20 +105,7 @@ export class PcieVerbs implements VerbsContext {
       await qp.modify({ state: 'RTS', peer: null })
       return
     }
-    const { management, options } = this
-    const { qpNum, rqPsn, pd } = qp
-    const { pathMtu, clientId } = options
-    const granted = await management.connect(qpNum, rqPsn, pathMtu, pd.number, clientId)
-    await qp.modify({
-      state: 'RTS',
-      peer: {
-        destQpNum: granted.queuePair,
-        sqPsn: granted.firstPsn,
-        rqPsn,
-        pathMtu: granted.pathMtu,
-        incarnation: granted.incarnation,
-      },
-    })
+    await connectPair(qp, this.management, this.options)
   }
 
   /** Queue pairs first: what they name is in use. */

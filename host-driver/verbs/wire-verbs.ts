@@ -10,6 +10,7 @@ import type { Management } from '../management.ts'
 import type { QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
 import type { Session } from '../session.ts'
 import type { VerbsOptions } from '../way.ts'
+import { connectPair } from './connect-pair.ts'
 import { checkRegionLength } from './regions.ts'
 import type {
   AsyncEvent,
@@ -62,20 +63,7 @@ export class WireVerbs implements VerbsContext {
   async connect(qp: QueuePair): Promise<void> {
     if (!(qp instanceof WireQueuePair)) throw new ArgumentError('a queue pair of another context')
     checkInit(qp)
-    const { management, options } = this
-    const { qpNum, rqPsn, pd } = qp
-    const { pathMtu, clientId } = options
-    const granted = await management.connect(qpNum, rqPsn, pathMtu, pd.number, clientId)
-    await qp.modify({
-      state: 'RTS',
-      peer: {
-        destQpNum: granted.queuePair,
-        sqPsn: granted.firstPsn,
-        rqPsn,
-        pathMtu: granted.pathMtu,
-        incarnation: granted.incarnation,
-      },
-    })
+    await connectPair(qp, this.management, this.options)
   }
 
   // ---- for its queue pairs ---------------------------------------------------------------------
