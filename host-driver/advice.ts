@@ -16,8 +16,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   IN_DOUBT: 'Start the part again, then read the record.',
   PLACEMENT_UNKNOWN: 'Run the registrar on the target machine; it probes anew after every start.',
   OWN_HOST:
-    'The region is reached by the host itself, which stores and flushes, or through another card; ' +
-    'one of another DPU by connecting to that DPU as `peer`.',
+    'In its own memory the host stores and flushes itself, or connects to another card; ' +
+    "to a region of another DPU it connects by that DPU's address (`peer`).",
   NO_AGENT: 'Start the flush agent on the target machine, then write again.',
   FLUSH: 'Stop writing, save what can be read, and replace the part.',
   // management

@@ -7,6 +7,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { connect } from '../host-driver/index.ts'
 import { PcieDevice, type PcieOptions } from '../host-driver/pcie/device.ts'
 import { CardRemoved } from '../host-driver/pcie/errors.ts'
@@ -14,6 +17,7 @@ import { openFilePort } from '../host-driver/pcie/file-port.ts'
 import type { QueuePairOptions } from '../host-driver/pcie/queue-pair.ts'
 import type { Work } from '../host-driver/pcie/work.ts'
 import { FakeQueueCard, refused, tagged } from './support/fake-queue-card.ts'
+import { frameOf, writeIcrc } from './support/frames.ts'
 import { PcieRig, type RigOptions } from './support/pcie-rig.ts'
 import { type OpenWay, openWay, type WayName } from './support/ways.ts'
 
@@ -161,6 +165,43 @@ describe.each(['own', 'behind'] as const)('%s card', (name) => {
     }
   })
 })
+
+describe.each(['own', 'behind'] as const)('answers of the %s card', (name) => {
+  test('N2: what another says in its place is not believed', async () => {
+    const { dpu, device, machine, room } = await boundWay(name)
+    await dpu.format()
+    const send = device!.sendDatagram.bind(device)
+    let forged = 0
+    device!.sendDatagram = (datagram, to) => {
+      const lie = datagram.slice()
+      lie.set([mad.METHOD_RESPONSE], mad.MAD_METHOD)
+      lie.set([0, mad.STATUS_REFUSED], mad.MAD_STATUS)
+      machine!.dpu.deliver(fromNeighbour(lie, name === 'own' ? 2 : 3))
+      forged += 1
+      room.clock.schedule(room.clock.nowUs + 1000, () => send(datagram, to))
+    }
+    const heard: (readonly number[] | null)[] = []
+    device!.onDatagram.add((_bytes, _at, _length, from) => heard.push(from?.ipv4 ?? null))
+    expect(await dpu.status()).toMatchObject({ state: 'serving' })
+    expect(await device!.management.status()).toMatchObject({ incarnation: expect.any(Number) })
+    expect(forged).toBeGreaterThanOrEqual(2)
+    const own = name === 'own' ? null : [10, 0, 0, 2]
+    expect(heard.slice(0, 4)).toEqual([[10, 0, 0, 1], own, [10, 0, 0, 1], null])
+  })
+})
+
+/** The datagram as another host of the network, 10.0.0.1, sends it to the card 10.0.0.last. */
+function fromNeighbour(payload: Uint8Array, last: number): Uint8Array {
+  const frame = frameOf({
+    bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+    deth: { qkey: Q_KEY_GSI, sourceQp: 1 },
+    payload,
+  })
+  frame.set([last], 5)
+  frame.set([last], 33)
+  writeIcrc(frame)
+  return frame
+}
 
 async function boundWay(name: WayName) {
   const opened = await way(name)

@@ -13,16 +13,12 @@ import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { DATA_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
-import {
-  AGENT_ATTACH,
-  KIND_BYTES,
-  REGION_BASE_HIGH,
-  REGION_RKEY,
-} from '../firmware/wire/management.ts'
+import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
 import { adviceFor } from '../host-driver/advice.ts'
+import { RawAgentQueues } from './support/agent-host.ts'
 import { Card, dataOf, persistAcks, persistFrames, type RegionShape } from './support/card.ts'
 import { at, localQueue, one, play, readBack, record } from './support/local-queue.ts'
-import { believe, tellAgent } from './support/placed.ts'
+import { attachedAgent, believe } from './support/placed.ts'
 import type { CardHost } from './support/queue-calls.ts'
 import { type ElementFields, elementOf, QueueHost, u64 } from './support/queue-host.ts'
 
@@ -448,14 +444,15 @@ describe('what is refused', () => {
     expect(readBack(other, region, 0, 0, 64)).toEqual(new Uint8Array(64))
   })
 
-  test('what the own host would have to write back, or another DPU has, is OWN_HOST', () => {
+  test('what the host that asks would have to write back itself is OWN_HOST', () => {
     const link = new PcieLink()
     const part = new Nvdimm({ bytes: 1 << 20 })
     const memory = new HostMemory({ part, platform: DDIO_ON, link })
     const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 22, link)).format()
     believe(card, PLACEMENT_THROUGH)
-    tellAgent(card, AGENT_ATTACH, 0)
-    const queue = localQueue(new QueueHost(card).init(64) as CardHost)
+    const host = new QueueHost(card).init(64)
+    attachedAgent(card, new RawAgentQueues(host))
+    const queue = localQueue(host as CardHost)
     const region = card.provision({ name: 'records', placement: PLACEMENT_THROUGH })
     const plain = bytesOf(queue.host, { ...bytes, placement: PLACEMENT_THROUGH })
     const to = { rkey: plain.rkey, address: plain.base }
@@ -463,8 +460,6 @@ describe('what is refused', () => {
       record(queue, region, 1, 1, dataOf(64, 1)),
       { ...to, opcode: kind.WRITE, inline: dataOf(8, 1) },
       { ...to, opcode: kind.ATOMIC_WRITE, operation: 1 },
-      { ...to, opcode: kind.FETCH_ADD, operation: 1 },
-      { ...to, opcode: kind.COMPARE_SWAP, operation: 1 },
     ]
     for (const [n, store] of stores.entries()) {
       const refused = { opcode: store.opcode, status: el.WC_GENERAL_ERR, refusal: 0x94 }
@@ -473,7 +468,7 @@ describe('what is refused', () => {
       expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_READY)
     }
     expect(card.counter('PLACEMENT_WRONG')).toBe(0)
-    expect(adviceFor('OWN_HOST')).toMatch(/host itself.*`peer`/)
+    expect(adviceFor('OWN_HOST')).toMatch(/flushes itself.*`peer`/)
   })
 
   test('H5: a read that should push the writes, and fails, is no flush: nothing is durable', () => {

@@ -109,8 +109,8 @@ test('memory is bounded: ten thousand queues leave the heap of the firmware as i
   ring(0, 1000)
   const before = heap()
   ring(1000, QUEUES)
-  // Every queue but a few hundred would be seen: one object of each is more than this.
-  expect(heap() - before).toBeLessThan(QUEUES * 32)
+  // One object of each queue, and what leads to it, would be more than this.
+  expect(heap() - before).toBeLessThan(QUEUES * 64)
 }, 60_000)
 
 function heap(): number {

@@ -297,7 +297,6 @@ function atomic(state: State): number {
   const region = state.accessed!
   fault = wordFault(state, region, element.addressHigh, element.addressLow)
   if (fault !== PASS) return fault
-  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
   const at = element.at + OPERANDS_BEHIND
   putU32(bytes, at, element.operationHigh)
   putU32(bytes, at + 4, element.operationLow)
