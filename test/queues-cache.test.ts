@@ -266,7 +266,7 @@ describe('P3-19: which write pointer is the newer', () => {
     return host.zone1(queue).state === info.QUEUE_ERROR ? 'error' : info.ahead(word, pointer)
   }
 
-  test('P3-20, P3-22: the one further from the read pointer, across every wrap', () => {
+  test('P3-20, P3-22, D-11: the one further from the read pointer, across every wrap', () => {
     for (const pointer of [0, 7, 2 ** 31 - 4, 2 ** 32 - 4]) {
       for (const known of [0, 1, 8, 15, 16]) {
         for (const fresh of [0, 1, 8, 15, 16]) {
@@ -277,7 +277,7 @@ describe('P3-19: which write pointer is the newer', () => {
     }
   })
 
-  test('P3-21: the later one, also where the clock wraps', () => {
+  test('P3-21, D-11: the later one, also where the clock wraps', () => {
     for (const now of [1000, 2 ** 31 - 1, 2 ** 32 - 1]) {
       for (const known of [1, 8, 16]) {
         for (const fresh of [1, 8, 16]) {

@@ -118,7 +118,7 @@ describe('a doorbell', () => {
     expect(after.elementReads - before.elementReads).toBe(1)
   })
 
-  test('P3-16: many elements by one ring, in their order; then the read pointer is there', () => {
+  test('P3-16, D-11: many elements by one ring, in order; the read pointer is in zone 1', () => {
     const { host, cqs, sqs } = nopHost({ depth: 64, entries: 64 })
     postNops(host, sqs[0]!, 64)
     expect(units(host.poll(cqs[0]!))).toEqual(Array.from({ length: 64 }, (_, i) => i))
