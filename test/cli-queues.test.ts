@@ -168,7 +168,7 @@ describe('a card with a host behind PCIe', () => {
     const gone = await run('read', 'pcie:port', 'orders', '--json')
     expect(gone).toMatchObject({ code: 69, stdout: '' })
     const { error } = JSON.parse(gone.stderr) as { error: Record<string, unknown> }
-    expect(error.code).toBe('PERDURE_CARD_REMOVED')
+    expect(error.code).toBe('PERDURE_UNREACHABLE')
   })
 })
 
