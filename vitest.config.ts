@@ -1,4 +1,5 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { LongestFirst } from './test/support/sequencer.ts'
 
 const config: ViteUserConfig = defineConfig({
   // Node 20 has no `await using`.
@@ -9,6 +10,7 @@ const config: ViteUserConfig = defineConfig({
     reporters: ['default', './test/support/reporter.ts'],
     pool: 'threads',
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 240_000,
     hookTimeout: 120_000,
     watch: false,
