@@ -129,16 +129,8 @@ export class Conversation {
     fill: (body: Uint8Array) => void = () => {},
     modifier = 0,
   ): { fault: string; body: Uint8Array } {
-    const payload = new Uint8Array(mad.MAD_BYTES)
     this.transaction += 1
-    mad.writeMad(payload, 0, {
-      ...mad.blankMad(),
-      method,
-      attribute,
-      modifier,
-      transactionLow: this.transaction,
-    })
-    fill(payload.subarray(mad.MAD_BODY))
+    const payload = callOf(this.transaction, method, attribute, fill, modifier)
     const sent = this.ask(
       frameOf({
         bth: { opcode: UD_SEND_ONLY, destQp: 1 },
@@ -330,4 +322,18 @@ export function dataOf(length: number, seed: number): Uint8Array {
     { length },
     (_, i) => (Math.imul(i + 1, 2654435761) ^ (seed * 40503)) >>> 13,
   )
+}
+
+/** The 256 bytes of one control call, whichever way it goes. */
+export function callOf(
+  transactionLow: number,
+  method: number,
+  attribute: number,
+  fill: (body: Uint8Array) => void,
+  modifier: number,
+): Uint8Array {
+  const call = new Uint8Array(mad.MAD_BYTES)
+  mad.writeMad(call, 0, { ...mad.blankMad(), method, attribute, modifier, transactionLow })
+  fill(call.subarray(mad.MAD_BODY))
+  return call
 }

@@ -19,6 +19,7 @@ import { SEND } from '../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { Card } from './card.ts'
+import { callOf } from './conversation.ts'
 
 /** What a work-queue element says; what is left out is 0. */
 export interface ElementFields {
@@ -313,16 +314,8 @@ export class QueueHost {
 
   /** Posts a control call and rings, without serving the card. */
   ask(method: number, attribute: number, fill: (body: Uint8Array) => void, modifier = 0): void {
-    const call = new Uint8Array(mad.MAD_BYTES)
     this.transaction += 1
-    mad.writeMad(call, 0, {
-      ...mad.blankMad(),
-      method,
-      attribute,
-      modifier,
-      transactionLow: this.transaction,
-    })
-    fill(call.subarray(mad.MAD_BODY))
+    const call = callOf(this.transaction, method, attribute, fill, modifier)
     this.post(page.QUEUE_GSI_SEND, elementOf({ opcode: SEND, inline: call }))
     this.ring(page.QUEUE_GSI_SEND, 'fifo')
   }
