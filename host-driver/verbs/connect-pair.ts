@@ -1,5 +1,5 @@
 /**
- * Connecting a queue pair of the verbs to the DPU that the management calls reach.
+ * Connecting a queue pair of the verbs to the DPU that the management calls reach, and its end.
  *
  * What always holds: the pair has its own number and PSN before the DPU is told of them, and goes
  * from INIT to RTS with what the DPU granted, or not at all.
@@ -8,6 +8,9 @@
 import type { Management } from '../management.ts'
 import type { VerbsOptions } from '../way.ts'
 import type { QueuePair } from './types.ts'
+
+/** How long the DPU may take to let a queue pair go, µs. */
+export const GOODBYE_US = 500_000
 
 /** Connects the pair, which is in INIT. Rejects with what the DPU refused it for. */
 export async function connectPair(

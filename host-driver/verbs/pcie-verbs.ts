@@ -12,7 +12,7 @@ import type { PcieDevice } from '../pcie/device.ts'
 import { type DeviceWatcher, watchDevice } from '../pcie/watchers.ts'
 import type { VerbsOptions } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
-import { connectPair } from './connect-pair.ts'
+import { connectPair, GOODBYE_US } from './connect-pair.ts'
 import { PcieCompletionQueue } from './pcie-completions.ts'
 import { PcieRegion } from './pcie-memory.ts'
 import { PcieVerbsQueuePair } from './pcie-queue-pair.ts'
@@ -36,9 +36,6 @@ import {
   SEND_DEPTH,
   unitsFor,
 } from './work.ts'
-
-/** How long the DPU may take to let a queue pair go, µs. */
-const GOODBYE_US = 500_000
 
 export class PcieVerbs implements VerbsContext {
   onEvent: (event: AsyncEvent) => void = () => {}

@@ -10,7 +10,7 @@ import type { Management } from '../management.ts'
 import type { QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
 import type { Session } from '../session.ts'
 import type { VerbsOptions } from '../way.ts'
-import { connectPair } from './connect-pair.ts'
+import { connectPair, GOODBYE_US } from './connect-pair.ts'
 import { checkRegionLength } from './regions.ts'
 import type {
   AsyncEvent,
@@ -25,9 +25,6 @@ import { WireCompletionQueue } from './wire-completions.ts'
 import { WireMemory } from './wire-memory.ts'
 import { WireQueuePair } from './wire-queue-pair.ts'
 import { type CheckSge, checkCreate, checkDepth, checkDomain, checkInit } from './work.ts'
-
-/** How long the DPU may take to let a queue pair go, µs. */
-const GOODBYE_US = 500_000
 
 export class WireVerbs implements VerbsContext {
   onEvent: (event: AsyncEvent) => void = () => {}
