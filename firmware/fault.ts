@@ -34,6 +34,8 @@ function row(name: string, answer: Answer, code: number, meaning: string): Fault
 const RNR_NAK = 0x20
 /** Timer code of an RNR NAK: 0.64 ms (wire-format 1.4). */
 const RNR_TIMER = 12
+/** That of a page that has to be loaded: 0.32 ms. */
+const RNR_PAGE_TIMER = 10
 const NAK_SEQUENCE = 0x60
 const NAK_INVALID = 0x61
 const NAK_ACCESS = 0x62
@@ -77,6 +79,12 @@ export const FAULTS: readonly FaultRow[] = [
   row('SEQUENCE_AGAIN', 'drop', 0, 'ahead of the expected PSN, and that was already said'),
   row('SEQUENCE', 'nak', NAK_SEQUENCE, 'ahead of the expected PSN: packets are missing'),
   row('NOT_READY', 'nak', RNR_NAK | RNR_TIMER, 'no receive entry, or no room to gather: later'),
+  row(
+    'PAGE_ABSENT',
+    'nak',
+    RNR_NAK | RNR_PAGE_TIMER,
+    'a page of the host is not mapped: it is asked for; later',
+  ),
   row('OPCODE', 'nak', NAK_INVALID, 'a reserved opcode, or one that is not served here'),
   row('MESSAGE_ORDER', 'nak', NAK_INVALID, 'First, Middle, Last or Only out of order'),
   row('PACKET_LENGTH', 'nak', NAK_INVALID, 'payload or pad length not allowed by the opcode'),
@@ -85,6 +93,7 @@ export const FAULTS: readonly FaultRow[] = [
   row('ALIGNMENT', 'nak', NAK_INVALID, 'an atomic operation not on a multiple of eight'),
   row('FLUSH_FORM', 'nak', NAK_INVALID, 'a reserved placement type or selectivity of FLUSH'),
   row('PERSIST_HEADER', 'nak', NAK_INVALID, 'unknown version, reserved bits or form of PWETH'),
+  row('RESIDENCY_FORM', 'nak', NAK_INVALID, 'a question about the state of memory, malformed'),
   row('KEY', 'nak', NAK_ACCESS, 'no region has that R_Key'),
   row('PROTECTION_DOMAIN', 'nak', NAK_ACCESS, 'region and queue pair are of different domains'),
   row('RIGHTS', 'nak', NAK_ACCESS, 'the region does not grant that operation'),
@@ -101,6 +110,12 @@ export const FAULTS: readonly FaultRow[] = [
     0x85,
     'the save energy is not armed, or the last save failed: nothing can be durable',
   ),
+  row('BATCH_ABORTED', 'status', 0x84, 'the batch ended before all of it had come'),
+  row('CONDITION', 'status', 0x86, 'the condition of the batch does not hold for the record'),
+  row('BATCH_FIELDS', 'status', 0x87, 'the records of the batch contradict each other'),
+  row('BATCH_TIME', 'status', 0x88, 'the batch was not complete in time'),
+  row('BATCH_ROOM', 'status', 0x95, 'no room to hold the batch; try again'),
+  row('BATCH_REGION', 'status', 0x96, 'a region that takes records one by one, and no batches'),
   row('COPIES_DIFFER', 'status', 0x89, 'the carried copies are not the same bytes'),
   row('FIXED_LENGTH', 'status', 0x8a, 'the region takes records of exactly its capacity'),
   row('READ_ONLY', 'status', 0x8b, 'the region has an unsettled record and refuses writes'),
@@ -145,6 +160,8 @@ export const FAULTS: readonly FaultRow[] = [
   row('QUEUE_LOCKED', 'management', 0, 'the queue is locked by another, or not by that token'),
   row('QUEUE_BUSY', 'management', 0, 'something still uses it: a queue pair, work under way'),
   row('REGIONS_OF_HOST_FULL', 'management', 0, 'no memory region more can be registered'),
+  row('ON_DEMAND_FULL', 'management', 0, 'no region, or no page, more can be registered on demand'),
+  row('PAGE', 'management', 0, 'a page outside of the region, or outside of what the card reaches'),
   row('HEADER_PAGE', 'port', 0, 'the page that describes the queues of the host is malformed'),
   row('DOORBELL', 'port', 0, 'a doorbell of no queue, or ahead of its queue: nothing is believed'),
   row('QUEUE_POINTER', 'queue', 0, 'the write pointer is further ahead than the queue is deep'),
@@ -194,6 +211,7 @@ export const HELD_BACK: Fault = numberOf('HELD_BACK')
 export const SEQUENCE_AGAIN: Fault = numberOf('SEQUENCE_AGAIN')
 export const SEQUENCE: Fault = numberOf('SEQUENCE')
 export const NOT_READY: Fault = numberOf('NOT_READY')
+export const PAGE_ABSENT: Fault = numberOf('PAGE_ABSENT')
 export const OPCODE: Fault = numberOf('OPCODE')
 export const MESSAGE_ORDER: Fault = numberOf('MESSAGE_ORDER')
 export const PACKET_LENGTH: Fault = numberOf('PACKET_LENGTH')
@@ -202,6 +220,7 @@ export const RECEIVE_LENGTH: Fault = numberOf('RECEIVE_LENGTH')
 export const ALIGNMENT: Fault = numberOf('ALIGNMENT')
 export const FLUSH_FORM: Fault = numberOf('FLUSH_FORM')
 export const PERSIST_HEADER: Fault = numberOf('PERSIST_HEADER')
+export const RESIDENCY_FORM: Fault = numberOf('RESIDENCY_FORM')
 export const KEY: Fault = numberOf('KEY')
 export const PROTECTION_DOMAIN: Fault = numberOf('PROTECTION_DOMAIN')
 export const RIGHTS: Fault = numberOf('RIGHTS')
@@ -213,6 +232,12 @@ export const MEDIA: Fault = numberOf('MEDIA')
 export const SLOT: Fault = numberOf('SLOT')
 export const RECORD_LENGTH: Fault = numberOf('RECORD_LENGTH')
 export const NOT_ARMED: Fault = numberOf('NOT_ARMED')
+export const BATCH_ABORTED: Fault = numberOf('BATCH_ABORTED')
+export const CONDITION: Fault = numberOf('CONDITION')
+export const BATCH_FIELDS: Fault = numberOf('BATCH_FIELDS')
+export const BATCH_TIME: Fault = numberOf('BATCH_TIME')
+export const BATCH_ROOM: Fault = numberOf('BATCH_ROOM')
+export const BATCH_REGION: Fault = numberOf('BATCH_REGION')
 export const COPIES_DIFFER: Fault = numberOf('COPIES_DIFFER')
 export const FIXED_LENGTH: Fault = numberOf('FIXED_LENGTH')
 export const READ_ONLY: Fault = numberOf('READ_ONLY')
@@ -247,6 +272,8 @@ export const QUEUES_FULL: Fault = numberOf('QUEUES_FULL')
 export const QUEUE_LOCKED: Fault = numberOf('QUEUE_LOCKED')
 export const QUEUE_BUSY: Fault = numberOf('QUEUE_BUSY')
 export const REGIONS_OF_HOST_FULL: Fault = numberOf('REGIONS_OF_HOST_FULL')
+export const ON_DEMAND_FULL: Fault = numberOf('ON_DEMAND_FULL')
+export const PAGE: Fault = numberOf('PAGE')
 export const HEADER_PAGE: Fault = numberOf('HEADER_PAGE')
 export const DOORBELL: Fault = numberOf('DOORBELL')
 export const QUEUE_POINTER: Fault = numberOf('QUEUE_POINTER')

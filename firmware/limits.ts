@@ -85,6 +85,24 @@ export const RELAYS: number = 32 - REGIONS
 /** Bytes of a region's name, UTF-8, zero-padded. */
 export const REGION_NAME_BYTES = 32
 
+/** Records of one batch, at the most (wire-format 7.2). */
+export const BATCH_RECORDS_MAX = 256
+
+/** Batches that may be held at once, over all queue pairs, because some of a batch is to come. */
+export const BATCHES = 32
+
+/**
+ * Pieces of memory that hold records of such batches: one of the longest record, or 16 of 4 KiB.
+ */
+export const BATCH_CHUNKS = 64
+export const BATCH_CHUNK_BYTES: number = 16 * (LINE_BYTES + 4096)
+
+/** Pieces that one batch may have: 256 records of 4 KiB. */
+export const BATCH_CHUNKS_EACH = 16
+
+/** A batch of which nothing more comes is given up after this time. */
+export const BATCH_TIMEOUT_US = 1_000_000
+
 /** Records under way at once into the host's memory through its caches. */
 export const THROUGH_JOBS = 16
 
@@ -156,6 +174,20 @@ export const LOCAL_BYTES_MAX: number = 1 << 20
 /** Completions composed in one list. */
 export const COMPLETIONS = 256
 
+/**
+ * Regions of the ordinary memory of the host that are registered on demand: they share the places
+ * of RELAYS.
+ */
+export const ON_DEMAND_REGIONS = 8
+
+/** Their pages together, and the bytes of a page: the unit in which the host maps and unmaps. */
+export const ON_DEMAND_PAGES = 32768
+export const PAGE_BYTES = 4096
+
+/** Requesters that are told of the state of a region at once, and the blocks of each, at most. */
+export const ASSOCIATIONS = 32
+export const ASSOCIATED_BLOCKS = 8192
+
 /** Control calls of the host that may wait to be executed. */
 export const HOST_CALLS = 16
 
@@ -171,6 +203,7 @@ export const SCRUB_RECORDS = 16
 if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
 if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
 if (FETCH_UNITS < WQE_UNITS_MAX) throw new Error('an element must fit into what is fetched')
+if (BATCH_CHUNK_BYTES < LINE_BYTES + RECORD_BYTES_MAX) throw new Error('a record must fit')
 if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
 // A burst: per frame a gathering copy, three comparisons of carried copies and four answers. Its
 // group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a

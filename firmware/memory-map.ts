@@ -6,6 +6,10 @@
 
 import { PRIVATE_AT } from './hal.ts'
 import {
+  ASSOCIATIONS,
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNKS,
+  BURST_FRAMES,
   CLIENTS,
   COMPLETIONS,
   CONTEXTS,
@@ -110,7 +114,17 @@ export const HOST_CALL_BYTES = 256
 export const QUEUE_INFO_AT: number = HOST_CALLS_AT + (HOST_CALLS + 1) * HOST_CALL_BYTES
 const QUEUE_INFOS = 4
 
+/** Records of batches that are not complete. */
+export const BATCHES_AT: number = QUEUE_INFO_AT + QUEUE_INFOS * CONTEXT_BYTES
+
+/** Slot headers of a group, read to compare their sequences with what a batch expects. */
+export const EXPECT_AT: number = BATCHES_AT + BATCH_CHUNKS * BATCH_CHUNK_BYTES
+
+/** Notices about the state of memory, one per association, until they are acknowledged. */
+export const NOTICES_AT: number = EXPECT_AT + BURST_FRAMES * LINE_BYTES
+export const NOTICE_BYTES = 2048
+
 /** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = QUEUE_INFO_AT + QUEUE_INFOS * CONTEXT_BYTES
+export const MEMORY_BYTES: number = NOTICES_AT + ASSOCIATIONS * NOTICE_BYTES
 
 if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

@@ -87,16 +87,19 @@ describe('what tools say', () => {
  * two join transport and engines; `core.ts` and `main.ts` see everything.
  */
 const LEAVES = ['assert', 'command-list', 'fault', 'hal', 'limits', 'memory-map', 'trace']
+const ENGINES = ['wire', 'transport', 'memory', 'commit', 'host', 'batch', 'residency']
 const MAY_IMPORT: Record<string, readonly string[]> = {
   wire: ['fault', 'limits'],
   transport: ['wire', ...LEAVES],
   memory: LEAVES,
   commit: ['memory', ...LEAVES],
   host: ['wire', ...LEAVES],
+  batch: ['wire', 'memory', ...LEAVES],
+  residency: ['wire', ...LEAVES],
   state: ['types', ...LEAVES],
-  serve: ['wire', 'transport', 'memory', 'commit', 'host', 'state', ...LEAVES],
-  connect: ['wire', 'transport', 'memory', 'commit', 'host', 'state', 'serve', ...LEAVES],
-  manage: ['wire', 'transport', 'memory', 'commit', 'host', 'state', 'serve', 'connect', ...LEAVES],
+  serve: [...ENGINES, 'state', ...LEAVES],
+  connect: [...ENGINES, 'state', 'serve', ...LEAVES],
+  manage: [...ENGINES, 'state', 'serve', 'connect', ...LEAVES],
 }
 
 /** The part of the firmware that a file belongs to: its folder, or its own name at the top. */

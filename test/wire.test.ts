@@ -59,8 +59,9 @@ import {
   writeMad,
 } from '../firmware/wire/management.ts'
 import {
-  addressExtensionBytes,
   blankPweth,
+  CONDITION_IN_ORDER,
+  extensionBytes,
   PWETH_BYTES,
   readPweth,
   writePweth,
@@ -399,7 +400,9 @@ describe('the headers of WRITE_PERSIST', () => {
       batch: true,
       wantsAck: true,
       urgent: true,
-      condition: 0x1c,
+      condition: CONDITION_IN_ORDER,
+      lastOfBatch: true,
+      oneStatus: true,
       priority: 7,
       furtherCopies: 3,
       batchId: 0xfedc,
@@ -443,7 +446,7 @@ describe('the headers of WRITE_PERSIST', () => {
 
   test('address extensions follow a carried record that is not in a slot, and no other', () => {
     const of = (flags: string, copies: string): number => {
-      return addressExtensionBytes(hex(`14 ${flags} 00 ${copies} 00000000 00000000 00000001`), 0)
+      return extensionBytes(hex(`14 ${flags} 00 ${copies} 00000000 00000000 00000001`), 0)
     }
     expect([of('10', '00'), of('10', '01'), of('10', '02'), of('10', '03')]).toEqual([
       0, 16, 32, 48,

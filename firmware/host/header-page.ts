@@ -90,3 +90,8 @@ export const EVENT_COMPLETION = 3
 export const EVENT_DISCONNECTED = 4
 /** Events were lost as the ring was full: look at every queue. */
 export const EVENT_EVENTS_LOST = 5
+/**
+ * Pages of memory that is registered on demand are wanted: `queue` is the R_Key, `fault` the first
+ * page; the upper 16 bits of the type say how many, one behind the other.
+ */
+export const EVENT_PAGES_WANTED = 6

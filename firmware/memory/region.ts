@@ -19,6 +19,9 @@ export const KIND_RECORDS = 0
 /** A region of plain bytes, as any RDMA target has. */
 export const KIND_BYTES = 1
 
+/** A region of the host's ordinary memory, registered on demand: its pages come and go. */
+export const KIND_ON_DEMAND = 2
+
 /** Access flags as in wire-format section 4 (IBTA 10.6.3), and our own for WRITE_PERSIST. */
 export const REMOTE_WRITE: number = 1 << 1
 export const REMOTE_READ: number = 1 << 2

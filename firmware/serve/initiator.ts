@@ -23,6 +23,7 @@ import { requestOpcode } from '../transport/request-opcode.ts'
 import {
   flush,
   hasRoom,
+  isOrdered,
   post,
   READ,
   type Request,
@@ -127,7 +128,7 @@ export function submit(
   const { operationHigh, operationLow } = work.pweth
   const tag = initiator.works.indexOf(work)
   // A READ has as many PSNs as its responses; of other ordered requests each has one.
-  const length = kind === READ ? work.reth.length : kind > READ ? 0 : work.length
+  const length = kind === READ ? work.reth.length : isOrdered(kind) ? 0 : work.length
   return post(initiator.requester, kind, tag, length, operationHigh, operationLow)!
 }
 

@@ -35,26 +35,31 @@ export const WRITE_IMM = 3
 export const SEND = 4
 export const SEND_IMM = 5
 export const SEND_INV = 6
-/** Requests with a response of their own. From here on a kind is ordered. */
+/** Requests with a response of their own. From here to BLOCK_SIZE a kind is ordered. */
 export const READ = 7
 export const FETCH_ADD = 8
 export const COMPARE_SWAP = 9
 export const FLUSH = 10
 export const ATOMIC_WRITE = 11
 export const PERSIST_QUERY = 12
-export type RequestKind = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12
+export const ASSOCIATE = 13
+export const BLOCK_SIZE = 14
+/** Messages again. */
+export const PREFETCH_HINT = 15
+export const MEMORY_STATUS = 16
+export type RequestKind = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16
 
 /** Does a request of that kind complete only by a response of its own? */
 export function isOrdered(kind: RequestKind): boolean {
-  return kind >= READ
+  return kind >= READ && kind <= BLOCK_SIZE
 }
 
 /**
- * Does it count against the responder's depth, and does a fence wait for it? A query is answered
- * from memory, and needs nothing kept.
+ * Does it count against the responder's depth, and does a fence wait for it? Queries, and questions
+ * about the residency of memory, are answered from what is known, and need nothing kept.
  */
 export function needsDepth(kind: RequestKind): boolean {
-  return kind >= READ && kind !== PERSIST_QUERY
+  return kind >= READ && kind < PERSIST_QUERY
 }
 
 /** How a request ended, in the words of `ibv_wc_status`. */
@@ -84,6 +89,10 @@ export const WC_OPCODES: readonly string[] = [
   'FLUSH',
   'ATOMIC_WRITE',
   'PERSIST_QUERY',
+  'ASSOCIATE',
+  'BLOCK_SIZE',
+  'PREFETCH_HINT',
+  'MEMORY_STATUS',
 ]
 
 /** One request. The record belongs to the queue and is used again after `complete`. */

@@ -99,6 +99,11 @@ export const ATTRIBUTE_QUEUE_WRITE = 0x0069
 export const ATTRIBUTE_QUEUE_LOCK = 0x006a
 export const ATTRIBUTE_QUEUE_RELEASE = 0x006b
 export const ATTRIBUTE_RING = 0x006c
+export const ATTRIBUTE_ON_DEMAND = 0x0070
+export const ATTRIBUTE_MAP = 0x0071
+export const ATTRIBUTE_UNMAP = 0x0072
+export const ATTRIBUTE_ON_DEMAND_END = 0x0073
+export const ATTRIBUTE_ON_DEMAND_STATE = 0x0074
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.

@@ -8,14 +8,17 @@
 
 import { AETH_BYTES } from './aeth.ts'
 import { ATOMIC_ACK_BYTES, ATOMIC_BYTES } from './atomic.ts'
+import { BSETH_BYTES } from './block-size.ts'
 import { BTH_BYTES } from './bth.ts'
 import { DETH_BYTES } from './deth.ts'
 import { FETH_BYTES } from './feth.ts'
 import { IETH_BYTES } from './ieth.ts'
 import { IMMDT_BYTES } from './immdt.ts'
+import { MSETH_BYTES } from './memory-status.ts'
 import { PWETH_BYTES } from './persist.ts'
 import { PAETH_BYTES } from './persist-ack.ts'
 import { PQETH_BYTES } from './persist-query.ts'
+import { PFETH_BYTES } from './prefetch.ts'
 import { RETH_BYTES } from './reth.ts'
 
 /** Reliable connection (IBTA Vol 1, 9.2 and annex A19). */
@@ -53,12 +56,17 @@ export const UD_SEND_ONLY_IMM = 0x65
 export const CNP = 0x81
 
 /** Ours, in the manufacturer's range; the low five bits are those of the RC operation alike. */
+export const MEMORY_STATUS = 0xc4
+export const ASSOCIATE = 0xc5
 export const WRITE_PERSIST_FIRST = 0xc6
 export const WRITE_PERSIST_MIDDLE = 0xc7
 export const WRITE_PERSIST_LAST = 0xc8
 export const WRITE_PERSIST_ONLY = 0xca
+export const PREFETCH_HINT = 0xcc
 export const PERSIST_QUERY = 0xcd
 export const PERSIST_ACK = 0xd1
+export const BLOCK_SIZE = 0xd8
+export const BLOCK_SIZE_ANSWER = 0xd9
 
 /** A set of properties; a type of its own, so that an opcode cannot be taken for one. */
 export type OpcodeMask = number & { readonly unit: 'opcode mask' }
@@ -72,6 +80,9 @@ export const ONLY = 0x8 as OpcodeMask
 /** Direction: whose sequence space it is in. A congestion notification is in neither. */
 export const REQUEST = 0x10 as OpcodeMask
 export const RESPONSE = 0x20 as OpcodeMask
+
+/** Which memory is ready, and what follows from it (source 5): a kind of operation, too. */
+export const RESIDENCY = 0x40 as OpcodeMask
 
 /** Kind of operation; no opcode is of two kinds. A response has the kind of its request. */
 export const WRITE = 0x100 as OpcodeMask
@@ -95,6 +106,9 @@ export const HAS_ATOMIC_ACK = 0x800000 as OpcodeMask
 export const HAS_IETH = 0x1000000 as OpcodeMask
 export const HAS_FETH = 0x2000000 as OpcodeMask
 export const HAS_PQETH = 0x4000000 as OpcodeMask
+export const HAS_MSETH = 0x8000000 as OpcodeMask
+export const HAS_BSETH = 0x10000000 as OpcodeMask
+export const HAS_PFETH = 0x20000000 as OpcodeMask
 
 /** Whether `mask` has `flag`; of several flags, any. */
 export function has(mask: OpcodeMask, flag: OpcodeMask): boolean {
@@ -117,7 +131,7 @@ export interface OpcodeRow {
   readonly name: string
   readonly opcode: number
   readonly transport: 'rc' | 'ud' | 'cnp'
-  /** BTH and the headers behind it, without address extensions. */
+  /** BTH and the headers behind it, without extensions. */
   readonly headerBytes: number
   /** One of the PAYLOAD rules. */
   readonly payload: number
@@ -136,6 +150,9 @@ export interface OpcodeRow {
   readonly iethAt: number
   readonly fethAt: number
   readonly pqethAt: number
+  readonly msethAt: number
+  readonly bsethAt: number
+  readonly pfethAt: number
 }
 
 /** The headers that may follow BTH: the field with its offset, its length and its bit. */
@@ -151,6 +168,9 @@ const HEADERS = {
   ieth: { field: 'iethAt', length: IETH_BYTES, flag: HAS_IETH },
   feth: { field: 'fethAt', length: FETH_BYTES, flag: HAS_FETH },
   pqeth: { field: 'pqethAt', length: PQETH_BYTES, flag: HAS_PQETH },
+  mseth: { field: 'msethAt', length: MSETH_BYTES, flag: HAS_MSETH },
+  bseth: { field: 'bsethAt', length: BSETH_BYTES, flag: HAS_BSETH },
+  pfeth: { field: 'pfethAt', length: PFETH_BYTES, flag: HAS_PFETH },
 } as const
 
 type Header = keyof typeof HEADERS
@@ -170,6 +190,8 @@ const WRITES = REQUEST | WRITE
 const SENDS = REQUEST | SEND
 const READ_DATA = RESPONSE | READ
 const PERSISTS = REQUEST | PERSIST
+const RESIDENCIES = REQUEST | RESIDENCY | ONLY
+const SIZE_ANSWER = RESPONSE | RESIDENCY | ONLY
 
 const NONE = PAYLOAD_NONE
 const FULL = PAYLOAD_FULL
@@ -207,12 +229,17 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'UD SEND Only': row(UD_SEND_ONLY, SENDS | ONLY, ANY, 'deth'),
   'UD SEND Only with Immediate': row(UD_SEND_ONLY_IMM, SENDS | ONLY, ANY, 'deth', 'imm'),
   CNP: row(CNP, ONLY, ANY),
+  'Perdure MEMORY_STATUS': row(MEMORY_STATUS, RESIDENCIES, ANY, 'mseth'),
+  'Perdure ASSOCIATE': row(ASSOCIATE, RESIDENCIES, NONE, 'reth', 'bseth'),
   'Perdure WRITE_PERSIST First': row(WRITE_PERSIST_FIRST, PERSISTS | FIRST, FULL, 'reth', 'pweth'),
   'Perdure WRITE_PERSIST Middle': row(WRITE_PERSIST_MIDDLE, PERSISTS | MIDDLE, FULL),
   'Perdure WRITE_PERSIST Last': row(WRITE_PERSIST_LAST, PERSISTS | LAST, SOME),
   'Perdure WRITE_PERSIST Only': row(WRITE_PERSIST_ONLY, PERSISTS | ONLY, ANY, 'reth', 'pweth'),
+  'Perdure PREFETCH_HINT': row(PREFETCH_HINT, RESIDENCIES, NONE, 'reth', 'pfeth'),
   'Perdure PERSIST_QUERY': row(PERSIST_QUERY, REQUEST | QUERY | ONLY, NONE, 'pqeth'),
   'Perdure PERSIST_ACK': row(PERSIST_ACK, RESPONSE | PERSIST | ONLY, ANY, 'aeth', 'paeth'),
+  'Perdure BLOCK_SIZE': row(BLOCK_SIZE, RESIDENCIES, NONE, 'reth', 'bseth'),
+  'Perdure BLOCK_SIZE Answer': row(BLOCK_SIZE_ANSWER, SIZE_ANSWER, NONE, 'aeth', 'bseth'),
 }
 
 function transportOf(opcode: number): OpcodeRow['transport'] {
@@ -233,6 +260,9 @@ function rowOf(name: string, { opcode, properties, payload, chain }: Shape): Opc
     iethAt: 0,
     fethAt: 0,
     pqethAt: 0,
+    msethAt: 0,
+    bsethAt: 0,
+    pfethAt: 0,
   }
   let headerBytes = BTH_BYTES
   let mask = properties

@@ -63,7 +63,7 @@ import {
   PAYLOAD_FULL,
   PAYLOAD_SOME,
 } from './opcode.ts'
-import { addressExtensionBytes } from './persist.ts'
+import { extensionBytes } from './persist.ts'
 import { PROTOCOL_UDP, ROCE_PORT, UDP_BYTES, UDP_DESTINATION_PORT, UDP_LENGTH } from './udp.ts'
 
 /** What is known of a packet after PASS. Offsets are into the bytes that the frame came in. */
@@ -84,7 +84,7 @@ export interface Packet {
   solicited: boolean
   padBytes: number
   pkey: number
-  /** Behind all headers and address extensions. */
+  /** Behind all headers and extensions. */
   payloadAt: number
   /** Bytes of payload, without pad. */
   payloadLength: number
@@ -189,7 +189,7 @@ function checkTransport(into: Packet, bytes: Uint8Array): Fault {
   if (row !== undefined) {
     payloadAt = at + row.headerBytes
     if (row.pwethAt !== 0 && payloadAt <= end) {
-      payloadAt += addressExtensionBytes(bytes, at + row.pwethAt)
+      payloadAt += extensionBytes(bytes, at + row.pwethAt)
     }
     into.row = row
   } else {

@@ -4,7 +4,7 @@
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
- *  0|VVVV4444|CCSKBAUr|condit. |PPPrrrEE|
+ *  0|VVVV4444|CCSKBAUr|NNNNLOrr|PPPrrrEE|
  *   +--------+--------+--------+--------+
  *  4|    batch id     | index  |count-1 |
  *   +--------+--------+--------+--------+
@@ -16,11 +16,15 @@
  *   V version 1, then the length in words    C durable copies to wait for, less one
  *   S address is slot and offset             K carried form: the payload holds every copy
  *   B part of a batch    A PERSIST_ACK wanted    U urgent    P priority
+ *   N condition of the batch (D-10): 0 independent, 1 in order, 2 expect
+ *   L last of the batch, or of what is sent of it again    O one status for all of the batch
  *   E further copies carried, 0 unless K     r reserved
  *
  * First and Only packets of a WRITE_PERSIST have it. In the carried form without slot addressing,
  * one address extension for each further copy stands right behind it: 16 bytes each, laid out as
- * RETH. The operation id grows by one per record of a client and outlives its connections.
+ * RETH. With the condition "expect" the sequence that the slot must hold stands there, 8 bytes. The
+ * operation id grows by one per record of a client and outlives its connections; in a batch it is
+ * that of the first record plus the index.
  */
 
 import { putU16, putU32, u16, u32 } from './bytes.ts'
@@ -50,8 +54,22 @@ const BATCH = 0x08
 const WANTS_ACK = 0x04
 const URGENT = 0x02
 const RESERVED_FLAG = 0x01
+const CONDITION_SHIFT = 4
+const LAST_OF_BATCH = 0x08
+const ONE_STATUS = 0x04
+const RESERVED_CONDITION = 0x03
 const RESERVED_COPIES = 0x1c
 const FURTHER_COPIES = 0x03
+
+/** Conditions of a batch (D-10). Each record stands alone. */
+export const CONDITION_INDEPENDENT = 0
+/** A record is accepted only when every earlier one of its batch was. */
+export const CONDITION_IN_ORDER = 1
+/** A record is accepted only when its slot holds the sequence that it names. */
+export const CONDITION_EXPECT = 2
+
+/** The sequence that the slot must hold, behind a PWETH with CONDITION_EXPECT: high, low word. */
+export const EXPECT_EXTENSION_BYTES = 8
 
 /** The fields of a PWETH. */
 export interface Pweth {
@@ -64,8 +82,12 @@ export interface Pweth {
   batch: boolean
   wantsAck: boolean
   urgent: boolean
-  /** Transfer condition of the batch (D-10), 0 without one. */
+  /** Transfer condition of the batch, CONDITION_*, up to 15; 0 without one. */
   condition: number
+  /** The last record of the batch, or of what is sent of it again. */
+  lastOfBatch: boolean
+  /** The whole batch is answered by one status. */
+  oneStatus: boolean
   /** 0 to 7. */
   priority: number
   /** Copies in the payload beyond the first, 0 to 3; 0 unless carried. */
@@ -95,6 +117,8 @@ export function blankPweth(): Pweth {
     wantsAck: false,
     urgent: false,
     condition: 0,
+    lastOfBatch: false,
+    oneStatus: false,
     priority: 0,
     furtherCopies: 0,
     batchId: 0,
@@ -109,9 +133,11 @@ export function blankPweth(): Pweth {
 /** Reads 16 bytes at `at`; the caller has checked that they are there. */
 export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   const flags = bytes[at + PWETH_FLAGS]!
+  const condition = bytes[at + PWETH_CONDITION]!
   const copies = bytes[at + PWETH_COPIES]!
   const count = bytes[at + PWETH_BATCH_COUNT]!
-  let reserved = (flags & RESERVED_FLAG) | (copies & RESERVED_COPIES)
+  let reserved =
+    (flags & RESERVED_FLAG) | (condition & RESERVED_CONDITION) | (copies & RESERVED_COPIES)
   into.version = bytes[at + PWETH_VERSION]! >> 4
   into.words = bytes[at + PWETH_VERSION]! & 15
   into.wait = (flags >> 6) + 1
@@ -120,7 +146,9 @@ export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   into.batch = (flags & BATCH) !== 0
   into.wantsAck = (flags & WANTS_ACK) !== 0
   into.urgent = (flags & URGENT) !== 0
-  into.condition = bytes[at + PWETH_CONDITION]!
+  into.condition = condition >> CONDITION_SHIFT
+  into.lastOfBatch = (condition & LAST_OF_BATCH) !== 0
+  into.oneStatus = (condition & ONE_STATUS) !== 0
   into.priority = copies >> 5
   into.furtherCopies = copies & FURTHER_COPIES
   into.batchId = u16(bytes, at + PWETH_BATCH_ID)
@@ -128,7 +156,7 @@ export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   into.batchCount = count + 1
   into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
   into.operationLow = u32(bytes, at + PWETH_OPERATION_LOW)
-  if (!into.batch) reserved |= into.condition | into.batchId | into.batchIndex | count
+  if (!into.batch) reserved |= condition | into.batchId | into.batchIndex | count
   if (!into.carried) reserved |= into.furtherCopies
   into.reserved = reserved
 }
@@ -143,7 +171,10 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
     (from.batch ? BATCH : 0) |
     (from.wantsAck ? WANTS_ACK : 0) |
     (from.urgent ? URGENT : 0)
-  bytes[at + PWETH_CONDITION] = from.condition
+  bytes[at + PWETH_CONDITION] =
+    (from.condition << CONDITION_SHIFT) |
+    (from.lastOfBatch ? LAST_OF_BATCH : 0) |
+    (from.oneStatus ? ONE_STATUS : 0)
   bytes[at + PWETH_COPIES] = (from.priority << 5) | from.furtherCopies
   putU16(bytes, at + PWETH_BATCH_ID, from.batchId)
   bytes[at + PWETH_BATCH_INDEX] = from.batchIndex
@@ -152,9 +183,13 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
   putU32(bytes, at + PWETH_OPERATION_LOW, from.operationLow)
 }
 
-/** Bytes of address extensions behind the PWETH at `at`: 0, 16, 32 or 48. */
-export function addressExtensionBytes(bytes: Uint8Array, at: number): number {
-  const form = bytes[at + PWETH_FLAGS]! & (SLOT_ADDRESSED | CARRIED)
-  if (form !== CARRIED) return 0
-  return (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
+/** Bytes of extensions behind the PWETH at `at`: 0 to 48. */
+export function extensionBytes(bytes: Uint8Array, at: number): number {
+  const flags = bytes[at + PWETH_FLAGS]!
+  let length = 0
+  if ((flags & (SLOT_ADDRESSED | CARRIED)) === CARRIED) {
+    length = (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
+  }
+  const expects = bytes[at + PWETH_CONDITION]! >> CONDITION_SHIFT === CONDITION_EXPECT
+  return (flags & BATCH) !== 0 && expects ? length + EXPECT_EXTENSION_BYTES : length
 }
