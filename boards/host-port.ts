@@ -44,6 +44,66 @@ export interface HostPort {
   close(): void
 }
 
+/**
+ * Memory of the host whose pages come and go: what is not in use lies in a swap file. On real
+ * hardware the kernel's, by a notifier of the address space (HMM); in the emulator pager.ts.
+ *
+ * What always holds:
+ * - A page that has `arrived` keeps its address until its user has said that it has let go of it:
+ *   no other page is in that frame meanwhile, and what the card writes there is the page's content.
+ * - What a user hears of a page it hears in the order in which it happened: after `letGo` of a page
+ *   that page does not arrive again before `done`.
+ */
+export interface PagedMemory {
+  /** Whole pages. */
+  readonly bytes: number
+  readonly pageBytes: number
+  /** Whoever reaches the pages by DMA, one at a time. */
+  use(user: PageUser): PageUse
+  /** A copy of [at, at + length), as the host's CPU loads it. Rejects with PageLost. */
+  load(at: number, length: number): Promise<Uint8Array>
+  /** Stores as the host's CPU does. Rejects with PageLost; whole pages are never lost. */
+  store(at: number, bytes: Uint8Array): Promise<void>
+}
+
+export interface PageUser {
+  /** A page that was wanted is there, at this address of DMA_SPACE. */
+  arrived(page: number, at: number): void
+  /** A page that was wanted cannot be had: what was in it is lost. */
+  lost(page: number): void
+  /** A page that was lost has a content again. */
+  healed(page: number): void
+  /**
+   * These pages are about to be taken. `done` says that nobody reaches them any more, and that
+   * everything which was written to them before has arrived; it may take its time.
+   */
+  letGo(pages: readonly number[], done: () => void): void
+}
+
+export interface PageUse {
+  /** Brings a page in; one that is there arrives again, in the same call. */
+  want(page: number): void
+  /** A page will not be needed soon: others stay before it does. */
+  drop(page: number): void
+  /**
+   * Nobody reaches any page from now on, whatever the card does: what `letGo` asked for is done.
+   * A card that was not told may lose writes that it has acknowledged.
+   */
+  end(): void
+}
+
+/** What was in a page is lost: the swap file does not give it back. */
+export class PageLost extends Error {
+  override readonly name = 'PageLost'
+  readonly code = 'PAGE_LOST'
+  readonly page: number
+
+  constructor(page: number) {
+    super(`page ${page} is lost: it cannot be read from the swap file`)
+    this.page = page
+  }
+}
+
 /** What the host may not write. */
 export type ForbiddenPlace = 'zone1' | 'zone2' | 'header' | 'register'
 

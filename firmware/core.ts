@@ -28,6 +28,7 @@ import {
   NOT_FOR_US,
   NOT_ROCE,
   OPCODE,
+  PAGE_ABSENT,
   PASS,
   QP_ERROR_STATE,
   UNKNOWN_QP,
@@ -37,7 +38,9 @@ import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
+import { receiveResidency } from './serve/associate.ts'
 import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
+import { keepHeld, serveBatches, storeHeld } from './serve/batch.ts'
 import { drain, runBurst } from './serve/burst.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { receiveFlush } from './serve/flush.ts'
@@ -45,15 +48,17 @@ import { commitNow, sendAcks } from './serve/group.ts'
 import { receiveCongestion, receiveResponse, serveInitiators } from './serve/initiator.ts'
 import { serveOrdered } from './serve/passes.ts'
 import { receivePersist } from './serve/persist.ts'
+import { serveHints } from './serve/prefetch.ts'
 import { receiveQuery } from './serve/query.ts'
 import { serveHostPairs } from './serve/queue-pairs.ts'
 import { endQueues, serveQueues } from './serve/queues.ts'
 import { receiveRead } from './serve/read.ts'
 import { receiveSend } from './serve/receives.ts'
 import { serveRelays } from './serve/relay.ts'
+import { serveResidency } from './serve/residency.ts'
 import { scrub } from './serve/scrub.ts'
 import { failQueuePair, isStalled } from './serve/staging.ts'
-import { serveStreams } from './serve/stream.ts'
+import { pausedWaitUs, serveStreams } from './serve/stream.ts'
 import { serveThrough, timeThrough } from './serve/through.ts'
 import { receiveWrite } from './serve/write.ts'
 import { count, isArmed, type State, touch } from './state.ts'
@@ -74,8 +79,10 @@ import {
   type OpcodeMask,
   type OpcodeRow,
   PERSIST,
+  PREFETCH_HINT,
   RC_FLUSH,
   READ,
+  RESIDENCY,
   RESPONSE,
   SEND,
   WRITE,
@@ -182,7 +189,9 @@ function request(
 ): Fault {
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
-    return row === null ? fault : receiveDuplicate(state, qp, packet, row)
+    if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
+    if (fault === PAGE_ABSENT) refuse(state, qp, packet, fault)
+    return fault
   }
   if (qp.stream.accepted) {
     qp.stream.heldBack = true
@@ -210,14 +219,19 @@ function execute(
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
     return receivePersist(state, qp, packet, row, now)
   }
+  // What is held of a batch was sent before any other request.
+  if (qp.batching && !has(is, PERSIST)) storeHeld(state, qp)
   if (has(is, MESSAGE)) return executeMessage(state, qp, packet, row, now)
   if (has(is, READ)) return receiveRead(state, qp, packet, row, false)
   if (has(is, ATOMIC)) return receiveAtomic(state, qp, packet, row)
   if (has(is, FLUSH)) return receiveFlush(state, qp, packet, row)
   if (has(is, ATOMIC_WRITE)) return receiveAtomicWrite(state, qp, packet, row)
-  // What stands in front of a query is durable, or refused, before it is answered.
+  if (packet.opcode === PREFETCH_HINT) return receiveResidency(state, qp, packet, row, now)
+  // What stands in front of a question is durable, or refused, before it is answered.
   settleBurst(state, qp)
-  return qp.state === STATE_OPEN ? receiveQuery(state, qp, packet, row) : QP_ERROR_STATE
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  if (has(is, RESIDENCY)) return receiveResidency(state, qp, packet, row, now)
+  return receiveQuery(state, qp, packet, row)
 }
 
 function executeMessage(
@@ -251,7 +265,8 @@ function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void
   // A gap, or a receiver that is not ready: said once, until there is progress.
   const fatal = row.code > NAK_SEQUENCE
   if (!fatal) qp.nakSent = true
-  answer(state.answers, qp, fatal ? packet.psn : qp.expectedPsn, row.code)
+  const ahead = !fatal && fault !== PAGE_ABSENT
+  answer(state.answers, qp, ahead ? qp.expectedPsn : packet.psn, row.code)
   if (fatal) failQueuePair(state, qp)
 }
 
@@ -272,15 +287,17 @@ export function settle(state: State): number {
   // First, so that records of the host and of the network share a group and its fences.
   serveQueues(state, state.connections.nowUs)
   settleBurst(state, null)
+  keepHeld(state)
   serveStreams(state)
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
   serveManagement(state)
   serveHostCalls(state)
-  const sendUs = serveInitiators(state, state.connections.nowUs)
+  const tellUs = serveWaiting(state, state.connections.nowUs)
+  const sendUs = sooner(tellUs, serveInitiators(state, state.connections.nowUs))
   const initiatorsUs = sooner(sendUs, serveHostPairs(state))
   serveRelays(state)
-  const ownUs = sooner(initiatorsUs, endQueues(state))
+  const ownUs = sooner(sooner(initiatorsUs, pausedWaitUs(state)), endQueues(state))
   drain(state)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
@@ -288,8 +305,8 @@ export function settle(state: State): number {
 }
 
 /**
- * Lazy work, when no frame waits: clears lanes, gives up messages that stopped half-way (fault N8),
- * goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns as
+ * Lazy work, when no frame waits: clears lanes, gives up messages and batches that stopped half-way
+ * (fault N8), goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns as
  * `settle` does.
  */
 export function idle(state: State, now: number): number {
@@ -302,15 +319,26 @@ export function idle(state: State, now: number): number {
   serveStreams(state)
   serveQueues(state, now)
   serveHostCalls(state)
-  const sendUs = serveInitiators(state, now)
+  const tellUs = serveWaiting(state, now)
+  const sendUs = sooner(tellUs, serveInitiators(state, now))
   const initiatorsUs = sooner(sendUs, serveHostPairs(state))
   serveRelays(state)
-  const ownUs = sooner(initiatorsUs, endQueues(state))
+  const ownUs = sooner(sooner(initiatorsUs, pausedWaitUs(state)), endQueues(state))
   drain(state)
   timeThrough(state, now)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
   if (state.streaming) return 1
   return sooner(scrub(state), sooner(ownUs, waitUs))
+}
+
+/**
+ * Hints, and notices about memory: what is to be sent of these is posted. Batches of which nothing
+ * more comes are given up. Returns as `settle` does.
+ */
+function serveWaiting(state: State, now: number): number {
+  const more = serveHints(state, now)
+  const batchesUs = state.batches.open > 0 ? serveBatches(state, now) : 0
+  return sooner(sooner(more ? 1 : 0, batchesUs), serveResidency(state, now))
 }
 
 /** The sooner of two waits, µs; 0 is never. */

@@ -103,6 +103,16 @@ export const BATCH_CHUNKS_EACH = 16
 /** A batch of which nothing more comes is given up after this time. */
 export const BATCH_TIMEOUT_US = 1_000_000
 
+/**
+ * Records of one burst of a batch that the host posts as elements, at the most, and bytes of each:
+ * all of them are under way at once, as none of them ends before the last has come.
+ */
+export const BATCH_ELEMENTS_MAX = 32
+export const BATCH_ELEMENT_BYTES_MAX: number = PATH_MTU_BYTES_MAX
+
+/** Batches for the own part of which some is to come, over all local queues. */
+export const LOCAL_BATCHES = 8
+
 /** Records under way at once into the host's memory through its caches. */
 export const THROUGH_JOBS = 16
 
@@ -184,6 +194,11 @@ export const ON_DEMAND_REGIONS = 8
 export const ON_DEMAND_PAGES = 32768
 export const PAGE_BYTES = 4096
 
+/**
+ * Pages that a request needs at once, at the most: a host that has so many frames can serve any.
+ */
+export const PAGES_AT_ONCE = 17
+
 /** Requesters that are told of the state of a region at once, and the blocks of each, at most. */
 export const ASSOCIATIONS = 32
 export const ASSOCIATED_BLOCKS = 8192
@@ -202,6 +217,7 @@ export const SCRUB_RECORDS = 16
 
 if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
 if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
+if (2 * BATCH_ELEMENTS_MAX > WORKS) throw new Error('others must find room beside a batch')
 if (FETCH_UNITS < WQE_UNITS_MAX) throw new Error('an element must fit into what is fetched')
 if (BATCH_CHUNK_BYTES < LINE_BYTES + RECORD_BYTES_MAX) throw new Error('a record must fit')
 if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')

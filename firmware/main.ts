@@ -3,6 +3,7 @@
  */
 
 import { assert } from './assert.ts'
+import { createBatches } from './batch/batch.ts'
 import { createCommandList } from './command-list.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
@@ -24,12 +25,15 @@ import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
 import { createRegionTable } from './memory/region.ts'
 import { createSuperblock } from './memory/superblock.ts'
+import { createTranslation } from './memory/translation.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
 import { runBurst } from './serve/burst.ts'
 import { blankOrdered } from './serve/ordered.ts'
+import { createHints } from './serve/prefetch.ts'
 import { createHostWork, NO_HOST_WORK } from './serve/queue-state.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
 import { createRelays } from './serve/relay.ts'
+import { createResidency } from './serve/residency.ts'
 import { createThrough } from './serve/through.ts'
 import { blankMessage, nextRandom, type State } from './state.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
@@ -92,6 +96,9 @@ export function createState(machine: Machine): State {
     attachments: createAttachments(),
     host: createHostQueues(machine.memory, machine.facts.dmaBytes > 0),
     hostWork: machine.facts.dmaBytes > 0 ? createHostWork() : NO_HOST_WORK,
+    translation: createTranslation(machine.facts.dmaBytes > 0),
+    residency: createResidency(),
+    hints: createHints(),
     answered: [],
     answeredHost: [],
     scrubRegion: 0,
@@ -190,8 +197,10 @@ function burst(nobody: QueuePair) {
     unfenced: 0,
     streaming: false,
     streamNext: 0,
+    pausedUs: Infinity,
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     messages: each(QUEUE_PAIRS, blankMessage),
+    batches: createBatches(),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     ranges: each(BURST_FRAMES + 1, blankRange),
     rangeOwner: each(BURST_FRAMES, () => nobody),

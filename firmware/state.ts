@@ -4,6 +4,7 @@
  * `serve/` and `manage/` work on it; the layers below know only their own part of it.
  */
 
+import type { Batches } from './batch/batch.ts'
 import type { CommandList } from './command-list.ts'
 import type { Commit, GroupIndex } from './commit/commit.ts'
 import type { Examination } from './commit/examine.ts'
@@ -17,9 +18,12 @@ import type { Attachment } from './manage/attach.ts'
 import type { Answer } from './manage/once.ts'
 import type { Region, RegionTable } from './memory/region.ts'
 import type { Superblock } from './memory/superblock.ts'
+import type { Translation } from './memory/translation.ts'
 import type { Initiator } from './serve/initiator.ts'
+import type { Hints } from './serve/prefetch.ts'
 import type { HostWork } from './serve/queue-state.ts'
 import type { Relays } from './serve/relay.ts'
+import type { Residency } from './serve/residency.ts'
 import type { Through } from './serve/through.ts'
 import type { Answers, PersistRange } from './transport/acknowledge.ts'
 import type { QueuePair, QueuePairTable } from './transport/queue-pair.ts'
@@ -49,6 +53,9 @@ export interface PersistMessage {
   plain: boolean
   /** Into a region of bytes, where the packets are stored as they come. */
   placed: boolean
+  /** A record of a batch; and the last one of its burst. */
+  batch: boolean
+  lastOfBatch: boolean
 }
 
 export function blankMessage(): PersistMessage {
@@ -64,6 +71,8 @@ export function blankMessage(): PersistMessage {
     lastPsn: 0,
     plain: false,
     placed: false,
+    batch: false,
+    lastOfBatch: false,
   }
 }
 
@@ -173,11 +182,15 @@ export interface State {
   /** There may be queue pairs with a long READ; and whose turn it is. */
   streaming: boolean
   streamNext: number
+  /** When long READs that wait for a page look again, µs; Infinity if none does. */
+  pausedUs: number
   /** Which queue pair has each receive entry: its place, or -1. */
   readonly receiveOwner: Int32Array
 
   /** Messages of several packets. */
   readonly messages: PersistMessage[]
+  /** What is held of batches, and known of them. */
+  readonly batches: Batches
   /** Which queue pair has each staging buffer: its place, or -1. */
   readonly stagingOwner: Int32Array
 
@@ -196,6 +209,11 @@ export interface State {
   readonly host: HostQueues
   /** Its elements under way. */
   readonly hostWork: HostWork
+  /** Its memory that is registered on demand. */
+  readonly translation: Translation
+  /** Who is told which memory is ready; and hints that wait. */
+  readonly residency: Residency
+  readonly hints: Hints
   /** Answers to control calls that must not be executed again. */
   readonly answered: Answer[]
   /** Likewise, to those of our own host. */

@@ -20,6 +20,14 @@ const ADVICE: Readonly<Record<string, string>> = {
     "to a region of another DPU it connects by that DPU's address (`peer`).",
   NO_AGENT: 'Start the flush agent on the target machine, then write again.',
   FLUSH: 'Stop writing, save what can be read, and replace the part.',
+  // batches
+  PERDURE_NOT_ACCEPTED: 'It is as it was; see to that other one, then send both in a new batch.',
+  BATCH_ABORTED: 'It is as it was; send it again.',
+  CONDITION: 'Read the record, decide anew, then expect the sequence that it has.',
+  BATCH_FIELDS: 'Give the records of a batch one region, other slots and consecutive operations.',
+  BATCH_TIME: 'It is as it was; send it again, all of its batch without a pause.',
+  BATCH_ROOM: 'Too many batches at once; send this one again, or a smaller one.',
+  BATCH_REGION: "Write these records one by one, by 'persist'.",
   // management
   BLANK: "Format the part first: 'perdure emulate IMAGE --create', or dpu.format().",
   FOREIGN: 'Nothing was changed; use another part, or clear this one by hand if it may go.',

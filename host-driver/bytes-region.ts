@@ -1,5 +1,5 @@
 /**
- * A region of plain bytes on a DPU: `dpu.openBytes(name)`.
+ * A region of plain bytes on a DPU, or of memory of its host: `dpu.openBytes(name)`.
  *
  * What always holds:
  * - A FLUSH never vouches for bytes that the part may have forgotten: a part that was started again
@@ -10,11 +10,14 @@
 
 import { type Completion, quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
-import { PerdureError } from './errors.ts'
+import { ArgumentError, PerdureError, RefusedError } from './errors.ts'
+import { Gate } from './gate.ts'
 import type { FlushOptions, MessageOptions } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
+import type { ByteRange, Ranges, ResidencyStatus } from './residency-status.ts'
+import { WATCHED_BYTES_MAX, type Watch, type WatchOptions } from './watch.ts'
 import type { JobQueue } from './way.ts'
 
 /** Bytes that were written and not flushed, and the oldest incarnation that has some of them. */
@@ -24,9 +27,16 @@ interface Unflushed {
   incarnation: number
 }
 
+const BYTES: Ranges<ByteRange> = {
+  toBytes: (range) => range,
+  fromBytes: (offset, length) => ({ offset, length }),
+  unit: () => 1,
+}
+
 export class BytesRegion extends RemoteMemory {
   private readonly connection: Connection
   private readonly open: OpenRegion
+  private readonly gate: Gate
   private unflushed: Unflushed | null = null
   /** Grows with every write: a FLUSH vouches only for what was written before it. */
   private writes = 0
@@ -40,6 +50,8 @@ export class BytesRegion extends RemoteMemory {
     )
     this.connection = connection
     this.open = open
+    open.gate ??= new Gate()
+    this.gate = open.gate
   }
 
   get name(): string {
@@ -55,6 +67,69 @@ export class BytesRegion extends RemoteMemory {
   get info(): RegionInfo {
     return this.open.info
   }
+
+  // ---- memory status ---------------------------------------------------------------------------
+
+  /**
+   * Has the DPU tell which blocks of the region are ready (source 5). Resolves when their status
+   * was told. Accesses of this region then hint at what is not ready and wait for it, at most for
+   * the prefetch time. Rejects with LOC_QP_OP_ERR over the queues of an own card.
+   */
+  watch(options: WatchOptions = {}): Promise<Watch> {
+    const { connection, open } = this
+    const watched = {
+      what: `'${this.name}'`,
+      where: () => ({
+        rkey: open.info.rkey,
+        va: open.info.base,
+        length: Math.min(this.length, WATCHED_BYTES_MAX),
+      }),
+    }
+    return quietly(() => connection.watches.open(connection, open, watched, BYTES, options))
+  }
+
+  /** What the DPU told of the region's blocks, while it is watched; else null. */
+  get status(): ResidencyStatus | null {
+    return this.watched?.status ?? null
+  }
+
+  /** Hints that these bytes will be accessed; resolves when the DPU has the hints. */
+  prefetch(range: ByteRange): Promise<void> {
+    return quietly(async () => {
+      this.checkRange(range.offset, range.length)
+      if (this.watched !== null) return await this.watched.prefetch(range)
+      await this.post([this.hinting(range.offset, range.length)])
+    })
+  }
+
+  /** Resolves when all of these bytes are ready. Rejects with PERDURE_DEADLINE. */
+  ready(range: ByteRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    return quietly(async () => {
+      this.checkRange(range.offset, range.length)
+      if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
+      await this.watched.ready(range, options)
+    })
+  }
+
+  private get watched(): Watch | null {
+    return this.connection.watches.of(this.open)
+  }
+
+  protected override checkRange(offset: number, length: number): void {
+    super.checkRange(offset, length)
+    if (this.open.gone === true) throw new RefusedError('NO_REGION', 0, `use '${this.name}'`)
+  }
+
+  protected override pass<T>(
+    offset: number,
+    length: number,
+    changes: boolean,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return this.gate.pass(changes, this.watched?.pause(offset, length) ?? null, work)
+  }
+
+  // ---- accesses --------------------------------------------------------------------------------
 
   override write(
     offset: number,
@@ -94,8 +169,9 @@ export class BytesRegion extends RemoteMemory {
     const to = options.wholeRegion === true ? Infinity : offset + length
     const from = options.wholeRegion === true ? 0 : offset
     const { writes } = this
-    const completion = await this.post([this.flushing(offset, length, options)], (queuePair) =>
-      this.checkMemory(queuePair, from, to),
+    const flushing = this.flushing(offset, length, options)
+    const completion = await this.pass(offset, 0, true, () =>
+      this.post([flushing], (queuePair) => this.checkMemory(queuePair, from, to)),
     )
     const { unflushed } = this
     const covered = unflushed !== null && from <= unflushed.from && unflushed.to <= to

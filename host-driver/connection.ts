@@ -2,7 +2,11 @@
  * The connection of a client: what waits, what is on its way, and what becomes of both.
  *
  * What always holds:
- * - Requests leave in the order of the calls; at most `inFlight` records are unresolved at once.
+ * - Requests leave in the order of the calls; at most `inFlight` records are unresolved at once,
+ *   where a burst of a batch counts as one: it has one answer.
+ * - What a batch has not got through goes before everything that waits; a record that was called
+ *   for after the batch and goes to a slot of it waits until the batch is over. So records to one
+ *   slot take effect in the order of the calls, however often a batch is sent.
  * - A write that was sent and is not resolved stays in `unresolved`, in order, until a PERSIST_ACK,
  *   the part itself (reconnect.ts) or giving up resolves it; it is never sent again on another
  *   connection before the part was asked.
@@ -15,11 +19,13 @@ import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
 import type { ConnectOptions } from './options.ts'
+import { type BurstEnd, PendingBatch } from './pending-batch.ts'
 import { isRefusal, type JobEnd } from './queue-pair.ts'
 import { Reconnection } from './reconnect.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { addCounts, type Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
+import { Watches } from './watches.ts'
 import type { JobQueue, VerbsOptions, Way } from './way.ts'
 import { mechanismOf, type PendingWrite } from './write.ts'
 
@@ -32,7 +38,10 @@ export interface PendingRead {
   readonly reject: (error: Error) => void
 }
 
-type Waiting = PendingWrite | PendingRead | Chain
+type Waiting = PendingWrite | PendingRead | PendingBatch | Chain
+
+/** Before a batch of which nothing was taken goes out again, µs; twice that the next time. */
+const PAUSE_US = 500
 
 /** How long a silent part is asked for a sign of life, µs. */
 const PROBE_US = 200_000
@@ -53,6 +62,8 @@ export class Connection implements ChainPort {
   readonly regions: Map<string, OpenRegion> = new Map()
   /** What the DPU sends to us, over all connections. */
   readonly inbox: Inbox
+  /** What hears of the DPU's memory, over all connections. */
+  readonly watches: Watches = new Watches()
   /** Sent and not resolved, by operation id, in order. */
   readonly unresolved: Map<bigint, PendingWrite> = new Map()
   /** Set for good by `close`; says why. */
@@ -67,12 +78,19 @@ export class Connection implements ChainPort {
     connections: 0,
     recovered: 0,
     sentAgain: 0,
+    batches: 0,
+    bursts: 0,
+    batchWaits: 0,
   }
   private queuePair: JobQueue | null = null
   /** Made, and not yet in use. */
   private candidate: JobQueue | null = null
   private context: VerbsContext | null = null
   private waiting: Waiting[] = []
+  /** Batches that were posted and are not over, and those of them that pause. */
+  private readonly batches: Set<PendingBatch> = new Set()
+  private readonly pausing: Set<PendingBatch> = new Set()
+  private nextBatch = 0
   private persistsOut = 0
   private pumping = false
   private probing = false
@@ -105,14 +123,31 @@ export class Connection implements ChainPort {
   /** Puts a request behind the others; it leaves as soon as there is room. */
   enqueue(request: Waiting): void {
     this.waiting.push(request)
-    if (isWrite(request)) {
-      this.totals.records++
-      this.totals.payloadBytes += request.length
-    }
+    if (isWrite(request)) this.count(request)
     if (this.queuePair !== null) this.pump()
     else if (this.closed !== null) this.drop(this.closed)
     else if (this.options.reconnect !== false) this.reconnect().catch(() => {})
     else this.drop(new TransportError('WR_FLUSH_ERR', 'no connection'))
+  }
+
+  /** Puts a batch behind the other requests: its records follow each other without a gap. */
+  enqueueBatch(batch: PendingBatch): void {
+    for (const write of batch.writes) this.count(write)
+    this.totals.batches++
+    batch.onEnd = () => this.batchEnded(batch)
+    this.enqueue(batch)
+  }
+
+  /** An id that no batch of the last 65535 has. */
+  takeBatchId(): number {
+    const id = this.nextBatch
+    this.nextBatch = (id + 1) & 0xffff
+    return id
+  }
+
+  private count(write: PendingWrite): void {
+    this.totals.records++
+    this.totals.payloadBytes += write.length
   }
 
   /** Puts a chain of verbs behind the other requests. Once it was sent, it is not sent again. */
@@ -154,8 +189,9 @@ export class Connection implements ChainPort {
 
   /** Makes a queue at both ends; `use` takes it into use. */
   async open(): Promise<JobQueue> {
-    const { management, inbox } = this
-    this.candidate = await this.way.openQueue(management, { ...this.queueOptions, inbox })
+    const { management, inbox, watches: notices } = this
+    const options = { ...this.queueOptions, inbox, notices }
+    this.candidate = await this.way.openQueue(management, options)
     this.totals.connections++
     return this.candidate
   }
@@ -165,9 +201,10 @@ export class Connection implements ChainPort {
     this.endReconnection()
     this.queuePair = queuePair
     this.persistsOut = 0
-    queuePair.onIdle = () => this.pump()
     queuePair.onBroken = () => this.broken(queuePair)
     queuePair.onSilence = () => void this.probe(queuePair)
+    this.watches.begin(queuePair)
+    queuePair.onIdle = () => this.pump()
     this.pump()
   }
 
@@ -195,13 +232,21 @@ export class Connection implements ChainPort {
     if (queuePair === null) return null
     this.queuePair = null
     queuePair.close()
+    this.watches.lost()
     this.past = addCounts(this.past, queuePair.counts)
     return queuePair
   }
 
   /** Puts what a broken connection left undone in front of everything else. */
   requeue(writes: readonly PendingWrite[]): void {
-    this.waiting = [...writes, ...this.waiting]
+    const again = new Set(writes.map((write) => this.batchOf(write) ?? write))
+    this.waiting = [...again, ...this.waiting]
+  }
+
+  /** The batch that was posted and has the record, if there is one. */
+  private batchOf(write: PendingWrite): PendingBatch | undefined {
+    if (write.member === null) return undefined
+    return [...this.batches].find((batch) => batch.writes[write.member!.index] === write)
   }
 
   /** Makes the connection anew and resumes what was on its way; one attempt at a time. */
@@ -219,7 +264,9 @@ export class Connection implements ChainPort {
 
   /** Every write that is not settled. */
   openWrites(): PendingWrite[] {
-    const all = [...this.unresolved.values(), ...this.waiting.filter(isWrite)]
+    const batches = [...this.waiting.filter(isBatch), ...this.batches]
+    const inBatches = batches.flatMap((batch) => batch.open)
+    const all = [...this.unresolved.values(), ...this.waiting.filter(isWrite), ...inBatches]
     return all.filter((write) => !write.settled)
   }
 
@@ -230,8 +277,9 @@ export class Connection implements ChainPort {
     const why = 'the connection ended before the answer'
     for (const write of [...this.unresolved.values()]) write.giveUp(why, error)
     this.unresolved.clear()
+    for (const batch of [...this.batches]) batch.giveUp(why, error)
     for (const request of waiting) {
-      if (isWrite(request)) request.giveUp(why, error)
+      if (isWrite(request) || isBatch(request)) request.giveUp(why, error)
       else if (isChain(request)) rejectChain(request, error)
       else request.reject(error)
     }
@@ -245,6 +293,7 @@ export class Connection implements ChainPort {
     this.retire()
     this.candidate?.close()
     void this.closeVerbs()
+    this.watches.end(error)
     this.drop(error)
     this.inbox.close(error)
     this.management.close(error)
@@ -269,16 +318,32 @@ export class Connection implements ChainPort {
     const { queuePair } = this
     while (queuePair !== null && queuePair === this.queuePair && this.waiting.length > 0) {
       const next = this.waiting[0]!
-      if (!isSettled(next)) {
-        if (queuePair.room < (isChain(next) ? next.verbs.length : 1)) return
-        if (isWrite(next) && this.persistsOut >= this.inFlight) return
-      }
+      if (!isSettled(next) && !this.mayGo(queuePair, next)) return
       this.waiting.shift()
       if (isSettled(next)) continue
       if (isWrite(next)) this.postWrite(queuePair, next)
+      else if (isBatch(next)) this.postBurst(queuePair, next)
       else if (isChain(next)) postChain(queuePair, next)
       else this.postRead(queuePair, next)
     }
+  }
+
+  private mayGo(queuePair: JobQueue, next: Waiting): boolean {
+    if (isChain(next)) return queuePair.room >= next.verbs.length
+    if (isBatch(next)) {
+      const { length } = next.open
+      if (queuePair.room < Math.min(length, queuePair.batchMax)) return false
+    }
+    if (queuePair.room < 1) return false
+    if (!isWrite(next) && !isBatch(next)) return true
+    return this.persistsOut < this.inFlight && !this.isHeldUp(next)
+  }
+
+  /** Was a batch called for before, is not over, and has a slot that this goes to as well? */
+  private isHeldUp(next: PendingWrite | PendingBatch): boolean {
+    if (this.batches.size === 0) return false
+    const writes = isBatch(next) ? next.open : [next]
+    return [...this.batches].some((batch) => writes.some((write) => batch.isBefore(write)))
   }
 
   private postWrite(queuePair: JobQueue, write: PendingWrite): void {
@@ -326,6 +391,68 @@ export class Connection implements ChainPort {
     }
   }
 
+  /** Posts what a batch has not got through, as much of it as goes together. */
+  private postBurst(queuePair: JobQueue, batch: PendingBatch): void {
+    const writes = batch.nextBurst(queuePair.batchMax)
+    if (writes.length === 0) {
+      batch.giveUp('', new TransportError('LOC_QP_OP_ERR', 'a batch'))
+      return
+    }
+    this.batches.add(batch)
+    this.persistsOut++
+    batch.bursts++
+    this.totals.bursts++
+    const ends: BurstEnd[] = []
+    const jobs = writes.map((write) => {
+      this.unresolved.set(write.operationId, write)
+      write.posted = true
+      return persistJob(write, (end) => {
+        ends.push({ write, end })
+        if (end.status === 'SUCCESS') this.writeEnded(write, end, queuePair)
+        write.posted = false
+        if (ends.length === writes.length) this.burstEnded(batch, ends, queuePair)
+      })
+    })
+    queuePair.postChain(jobs)
+  }
+
+  /** Every job of a burst has ended: by one status, or because the connection broke. */
+  private burstEnded(batch: PendingBatch, ends: readonly BurstEnd[], queuePair: JobQueue): void {
+    if (this.queuePair === queuePair) this.persistsOut--
+    const isAnswered = ends.every(({ end: { status } }) => !isBroken(status))
+    if (isAnswered) {
+      this.totals.batchWaits++
+      batch.answered(ends)
+    } else {
+      batch.broken(ends)
+    }
+    for (const { write } of ends) {
+      if (isAnswered || write.settled) this.unresolved.delete(write.operationId)
+    }
+    if (isAnswered && !batch.settled) this.burstAgain(batch)
+  }
+
+  /** A burst goes again: at once, or after a pause where nothing of it was taken. */
+  private burstAgain(batch: PendingBatch): void {
+    if (batch.barren === 0) {
+      this.waiting.unshift(batch)
+      return
+    }
+    this.pausing.add(batch)
+    const atUs = this.way.now() + PAUSE_US * 2 ** Math.min(batch.barren, 10)
+    this.way.setTimer(atUs, () => {
+      if (!this.pausing.delete(batch)) return
+      this.waiting.unshift(batch)
+      if (this.queuePair !== null) this.pump()
+    })
+  }
+
+  private batchEnded(batch: PendingBatch): void {
+    this.batches.delete(batch)
+    this.pausing.delete(batch)
+    if (this.queuePair !== null) this.pump()
+  }
+
   private postRead(queuePair: JobQueue, read: PendingRead): void {
     const image = new Uint8Array(read.region.info.stride)
     queuePair.post(
@@ -357,6 +484,15 @@ function isChain(request: Waiting): request is Chain {
   return 'verbs' in request
 }
 
+function isBatch(request: Waiting): request is PendingBatch {
+  return request instanceof PendingBatch
+}
+
 function isSettled(request: Waiting): boolean {
-  return isWrite(request) && request.settled
+  return (isWrite(request) || isBatch(request)) && request.settled
+}
+
+/** Whether the record of a batch ended otherwise than by the status of the batch. */
+function isBroken(status: JobEnd['status']): boolean {
+  return status !== 'SUCCESS' && status !== 'GENERAL_ERR'
 }

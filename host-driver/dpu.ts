@@ -122,12 +122,14 @@ export class Dpu {
     return new Region(this.connection, await this.use(await management.open(name, domain)))
   }
 
-  /** Opens the region of plain bytes of that name. */
+  /** Opens the region of that name that has plain bytes, or is memory of the DPU's host. */
   async openBytes(name: string): Promise<BytesRegion> {
     this.check()
     const domain = this.connection.options.protectionDomain ?? 0
     const info = await this.connection.management.open(name, domain)
-    if (info.kind !== 'bytes') throw new ArgumentError(`region '${name}' holds records, not bytes`)
+    if (info.kind !== 'bytes' && info.kind !== 'memory') {
+      throw new ArgumentError(`region '${name}' holds ${info.kind}, not bytes`)
+    }
     return new BytesRegion(this.connection, await this.use(info))
   }
 
@@ -232,6 +234,12 @@ export class Dpu {
   regions(): Promise<RegionInfo[]> {
     this.check()
     return this.connection.management.regions()
+  }
+
+  /** Memory of the DPU's host that comes and goes (source 5): `openBytes` opens it by its name. */
+  hostRegions(): Promise<RegionInfo[]> {
+    this.check()
+    return this.connection.management.hostRegions()
   }
 
   status(): Promise<PartStatus> {
@@ -360,6 +368,7 @@ export class Dpu {
       connection.regions.set(info.name, open)
     }
     open.info = info
+    open.gone = false
     if (connection.current === null) await connection.reconnect()
     return open
   }

@@ -7,6 +7,9 @@
  * came, each once. The inbox outlives the connections that fill it.
  */
 
+import type { Bseth } from '../firmware/wire/block-size.ts'
+import type { Mseth } from '../firmware/wire/memory-status.ts'
+
 /** A message of the peer. */
 export interface Message {
   readonly bytes: Uint8Array
@@ -29,6 +32,14 @@ export interface Receives {
   deliver(message: Message): void
   /** The peer asked for what is not served here, or sent too much; nothing comes any more. */
   refused(tooLong: boolean): void
+}
+
+/** What hears of the memory of one peer (source 5). */
+export interface Notices {
+  /** Takes a notice whose entries are `length` bytes at `at`. False if it makes no sense. */
+  notice(mseth: Mseth, bytes: Uint8Array, at: number, length: number): boolean
+  /** The peer proposes a block size for what is associated under that key; what we answer. */
+  proposal(rkey: number, bseth: Bseth): Bseth
 }
 
 export class Inbox implements Receives, AsyncIterable<Message> {

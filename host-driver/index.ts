@@ -8,6 +8,8 @@
  *     const receipt = await write.persisted     // it is durable
  */
 
+export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './batch.ts'
+export type { BatchCondition } from './batch-verdict.ts'
 export type { BytesRegion } from './bytes-region.ts'
 export type { Completion } from './chain.ts'
 export { connect } from './connect.ts'
@@ -27,6 +29,7 @@ export {
   ArgumentError,
   EffectUnknown,
   type ErrorCode,
+  NotAccepted,
   OutcomeUnknown,
   PerdureError,
   RecordCorrupt,
@@ -50,7 +53,16 @@ export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
 export { PcieAgentQueues, startFlushAgent } from './pcie/agent-queues.ts'
 export { PcieDevice, type PcieOptions } from './pcie/device.ts'
 export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './pcie/errors.ts'
-export { ForbiddenAccess, type HostPort, type SharedMemory } from './pcie/host-port.ts'
+export {
+  ForbiddenAccess,
+  type HostPort,
+  type PagedMemory,
+  PageLost,
+  type PageUse,
+  type PageUser,
+  type SharedMemory,
+} from './pcie/host-port.ts'
+export type { OnDemandCounts, OnDemandOptions, OnDemandRegion } from './pcie/on-demand.ts'
 export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
 export {
@@ -61,11 +73,20 @@ export {
   probePlacement,
 } from './registrar.ts'
 export { RemoteMemory } from './remote-memory.ts'
+export type {
+  BlockGroup,
+  BlockState,
+  ByteRange,
+  ResidencyStatus,
+  SlotRange,
+  StatusPhase,
+} from './residency-status.ts'
 export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
 export type { Statistics } from './statistics.ts'
 export { connectTarget, type Target, type TargetOptions } from './target.ts'
 export {
   type AsyncEvent,
+  type BatchOf,
   type CompletionQueue,
   type CreateQp,
   FENCE,
@@ -86,5 +107,6 @@ export {
   type WorkOpcode,
   type WorkStatus,
 } from './verbs/types.ts'
+export type { Watch, WatchOptions } from './watch.ts'
 export type { Endpoint, Wire } from './wire.ts'
 export type { Mechanism, Receipt, Write } from './write.ts'

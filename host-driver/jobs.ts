@@ -6,11 +6,14 @@
  */
 
 import {
+  ASSOCIATE,
   ATOMIC_WRITE,
+  BLOCK_SIZE,
   COMPARE_SWAP,
   FETCH_ADD,
   FLUSH,
   PERSIST_QUERY,
+  PREFETCH_HINT,
   READ,
   type RequestKind,
   SEND,
@@ -21,6 +24,7 @@ import {
   WRITE_IMM,
   WRITE_PERSIST,
 } from '../firmware/transport/requester.ts'
+import type { Bseth } from '../firmware/wire/block-size.ts'
 import {
   type Feth,
   PLACEMENT_GLOBAL,
@@ -29,9 +33,10 @@ import {
   SELECT_REGION,
 } from '../firmware/wire/feth.ts'
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
+import type { Pfeth } from '../firmware/wire/prefetch.ts'
 import type { Reth } from '../firmware/wire/reth.ts'
 import type { RegionInfo } from './part.ts'
-import type { PendingWrite } from './write.ts'
+import type { Member, PendingWrite } from './write.ts'
 
 /** How a job can end; the LOC_ ones only where our own card has looked at it. */
 export type EndStatus =
@@ -56,6 +61,10 @@ export interface JobEnd {
   readonly resultLow: number
   /** Every operation up to the one in the answer to a query is durable. */
   readonly cumulative: boolean
+  /** Of a query about a batch: a bit for each record that is durable (wire/persist-ack.ts). */
+  readonly bitmap?: Uint32Array
+  /** What was answered to an ASSOCIATE or BLOCK_SIZE. */
+  readonly size?: Bseth
   /** The peer refused one before it, and has executed nothing since: it had no effect. */
   readonly behindRefusal: boolean
 }
@@ -73,7 +82,12 @@ export interface Job {
   readonly pweth: Pweth | null
   /** Where the further copies of a carried record go; empty where the slot says it. */
   readonly extensions: readonly Reth[]
+  /** Of a record of a batch: the sequence that the slot must hold, or null. */
+  readonly expect: bigint | null
   readonly feth: Feth | null
+  /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */
+  readonly bseth: Bseth | null
+  readonly pfeth: Pfeth | null
   /** For WRITE_IMM and SEND_IMM, 32 bits; for SEND_INV the key to be invalidated. */
   readonly immediate: number
   /** The receiver of the message shall be woken, or asked to confirm. */
@@ -87,6 +101,8 @@ export interface Job {
   readonly compare: bigint
   /** Of a persist or a query. */
   readonly operationId: bigint
+  /** Of a query: the batch that it asks about, instead of an operation, or null. */
+  readonly batchId: number | null
   /** A packet of it has been sent. */
   sent: boolean
   received(): void
@@ -121,7 +137,10 @@ function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
     payload: NO_PAYLOAD,
     pweth: null,
     extensions: [],
+    expect: null,
     feth: null,
+    bseth: null,
+    pfeth: null,
     immediate: 0,
     solicited: false,
     fenced: false,
@@ -129,6 +148,7 @@ function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
     operand: 0n,
     compare: 0n,
     operationId: 0n,
+    batchId: null,
     sent: false,
     received: nothing,
     done,
@@ -157,6 +177,7 @@ export function persistJob(write: PendingWrite, done: Done): Job {
     pweth: persistHeader(write, copies),
     twoSteps: write.region.info.placement === 'through',
     extensions,
+    expect: write.expect,
     operationId: write.operationId,
     get sent() {
       return write.sent
@@ -178,6 +199,15 @@ function persistHeader(write: PendingWrite, copies: number): Pweth {
     wantsAck: true,
     operationHigh: Number(write.operationId >> 32n),
     operationLow: Number(write.operationId & 0xffffffffn),
+    ...(write.member && batchFields(write.member)),
+  }
+}
+
+/** What the header of a record says about its batch: it is answered by one status. */
+function batchFields({ id, index, count, condition, isLast }: Member): Partial<Pweth> {
+  return {
+    ...{ batch: true, oneStatus: true, batchId: id, batchIndex: index, batchCount: count },
+    ...{ condition, lastOfBatch: isLast },
   }
 }
 
@@ -188,6 +218,8 @@ export function recordJob(
   operationId: bigint,
   wait: number,
   done: Done,
+  member: Member | null = null,
+  expect: bigint | null = null,
 ): Job {
   return {
     ...blankJob(WRITE_PERSIST, to, done),
@@ -200,7 +232,9 @@ export function recordJob(
       wantsAck: true,
       operationHigh: Number(operationId >> 32n),
       operationLow: Number(operationId & 0xffffffffn),
+      ...(member && batchFields(member)),
     },
+    expect,
     operationId,
   }
 }
@@ -220,6 +254,11 @@ export function readJob(
 /** Asks whether the operation of that id, of this client, is durable. */
 export function queryJob(operationId: bigint, done: Done): Job {
   return { ...blankJob(PERSIST_QUERY, NOWHERE, done), operationId }
+}
+
+/** Asks what became of the last batch of the connection, if that is its id (P4-12). */
+export function batchQueryJob(batchId: number, done: Done): Job {
+  return { ...blankJob(PERSIST_QUERY, NOWHERE, done), batchId }
 }
 
 // ---- bytes -------------------------------------------------------------------------------------
@@ -318,4 +357,21 @@ export function compareSwapJob(
 /** Stores eight bytes at once, at an address that eight divides. */
 export function atomicWriteJob(to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
   return { ...blankJob(ATOMIC_WRITE, to, done), length: bytes.length, payload: bytes }
+}
+
+// ---- memory status -----------------------------------------------------------------------------
+
+/** Associates `length` bytes at an address, or ends that (source 5). */
+export function associateJob(to: RemoteAddress, length: number, bseth: Bseth, done: Done): Job {
+  return { ...blankJob(ASSOCIATE, to, done), length, bseth }
+}
+
+/** Proposes a block size, or asks for the current status, of what is associated under that key. */
+export function blockSizeJob(rkey: number, bseth: Bseth, done: Done): Job {
+  return { ...blankJob(BLOCK_SIZE, { rkey, va: 0n }, done), bseth }
+}
+
+/** Says that `length` bytes at an address will be accessed. */
+export function prefetchJob(to: RemoteAddress, length: number, pfeth: Pfeth, done: Done): Job {
+  return { ...blankJob(PREFETCH_HINT, to, done), length, pfeth }
 }

@@ -8,7 +8,7 @@
 
 import { isIP } from 'node:net'
 import { FAULTS, PASS } from '../firmware/fault.ts'
-import { HOST_QUEUES, REGION_NAME_BYTES } from '../firmware/limits.ts'
+import { HOST_QUEUES, ON_DEMAND_REGIONS, REGION_NAME_BYTES, REGIONS } from '../firmware/limits.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
@@ -253,6 +253,21 @@ export class Management {
       all.push(readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, i, blank())))
     }
     return all
+  }
+
+  /** Memory of the DPU's host that is registered on demand (source 5). */
+  async hostRegions(): Promise<RegionInfo[]> {
+    const ask = async (place: number): Promise<RegionInfo | null> => {
+      try {
+        return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, blank()))
+      } catch (error) {
+        if (error instanceof RefusedError && error.fault === 'NO_REGION') return null
+        throw error
+      }
+    }
+    const places = Array.from({ length: ON_DEMAND_REGIONS }, (_, i) => REGIONS + i)
+    const regions = await Promise.all(places.map(ask))
+    return regions.filter((region) => region?.kind === 'memory') as RegionInfo[]
   }
 
   async connect(

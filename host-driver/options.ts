@@ -14,7 +14,7 @@ export interface ConnectOptions {
   readonly clientId?: bigint
   /** Operation id of the first record; 1 by default. Ids grow by one per record of a client. */
   readonly firstOperation?: bigint
-  /** Records that may be unresolved at once, 1 to 128; 32 by default. */
+  /** Records, and bursts of batches, that may be unresolved at once, 1 to 128; 32 by default. */
   readonly inFlight?: number
   /** Messages of the DPU that may wait to be read (`dpu.messages`), 1 to 4096; 64 by default. */
   readonly receives?: number

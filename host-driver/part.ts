@@ -39,7 +39,8 @@ export interface PartStatus {
 export interface RegionInfo {
   readonly name: string
   readonly id: number
-  readonly kind: 'records' | 'bytes'
+  /** 'memory' is of the card's host, and its pages come and go (source 5): nothing is durable. */
+  readonly kind: 'records' | 'bytes' | 'memory' | 'unknown'
   readonly slots: number
   /** Bytes of data that one slot holds. */
   readonly capacity: number
@@ -50,7 +51,7 @@ export interface RegionInfo {
   /** Registered write-persist: of a region of bytes, every acknowledged store is durable. */
   readonly writePersist: boolean
   readonly protectionDomain: number
-  /** Bytes of a region of the kind 'bytes', and the address of its first one. */
+  /** Bytes of a region of the kinds 'bytes' and 'memory', and the address of its first one. */
   readonly length: bigint
   readonly base: bigint
   readonly rkey: number
@@ -114,6 +115,12 @@ export function readPartStatus(body: Uint8Array): PartStatus {
   }
 }
 
+const KINDS: Readonly<Record<number, RegionInfo['kind']>> = {
+  [mad.KIND_RECORDS]: 'records',
+  [mad.KIND_BYTES]: 'bytes',
+  [mad.KIND_ON_DEMAND]: 'memory',
+}
+
 const PLACEMENTS: readonly RegionInfo['placement'][] = ['local', 'bypass', 'through']
 
 /** Reads the body of OPEN, REGION, PROVISION and SETTLE. */
@@ -123,7 +130,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
   return {
     name: name.toString('utf8', 0, end < 0 ? name.length : end),
     id: u32(body, mad.REGION_ID),
-    kind: body[mad.REGION_KIND] === mad.KIND_RECORDS ? 'records' : 'bytes',
+    kind: KINDS[body[mad.REGION_KIND]!] ?? 'unknown',
     slots: u32(body, mad.REGION_SLOTS),
     capacity: u32(body, mad.REGION_CAPACITY),
     copies: body[mad.REGION_COPIES]!,

@@ -5,11 +5,13 @@
  * have made room, and `onBroken` once, after the last job of a broken queue has ended.
  */
 
+import { BATCH_RECORDS_MAX } from '../firmware/limits.ts'
 import { takeResponse } from '../firmware/transport/completer.ts'
 import {
   createRequester,
   flush,
   isOrdered,
+  joinBatch,
   post,
   READ,
   type Request,
@@ -20,7 +22,7 @@ import {
 import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
 import { has, REQUEST } from '../firmware/wire/opcode.ts'
 import type { Packet } from '../firmware/wire/packet.ts'
-import type { Receives } from './inbox.ts'
+import type { Notices, Receives } from './inbox.ts'
 import { type Job, type JobEnd, readBytesJob } from './jobs.ts'
 import type { Granted, Management } from './management.ts'
 import { Receiver } from './receiver.ts'
@@ -41,14 +43,24 @@ export interface QueuePairOptions {
   /** The peer is Linux: its FLUSH has an ICRC of its own, and is not repeated (6.5). */
   readonly linuxPeer?: boolean
   /** Takes what the peer sends; `firstPsn` is the PSN that its first request has. */
-  readonly receive?: { readonly inbox: Receives; readonly firstPsn: number }
+  readonly receive?: {
+    readonly inbox: Receives
+    readonly firstPsn: number
+    /** Hears of the state of its memory; without it the peer is told nobody does. */
+    readonly notices?: Notices
+  }
   /** Closes the connection at the DPU that granted it. */
   readonly management?: Management
 }
 
+/** Jobs that may be unresolved at once: a batch, and what goes along with it. */
+const DEPTH = BATCH_RECORDS_MAX + 128
+
 export class QueuePair implements JobQueue {
+  readonly batchMax: number = BATCH_RECORDS_MAX
   readonly number: number
   readonly granted: Granted
+  readonly hearsStatus: boolean
   onIdle: () => void = () => {}
   onBroken: () => void = () => {}
   /** No answer came in time, and something was sent again. */
@@ -75,10 +87,11 @@ export class QueuePair implements JobQueue {
     this.management = management
     this.flow = { own, peer, number, destQp, pathMtu, linuxPeer }
     this.receiver = receive
-      ? new Receiver(session, this.flow, receive.firstPsn, receive.inbox)
+      ? new Receiver(session, this.flow, receive.firstPsn, receive.inbox, receive.notices)
       : null
+    this.hearsStatus = receive?.notices !== undefined
     this.requester = createRequester(
-      { ...options, firstPsn, pathMtu, incarnation },
+      { ...options, firstPsn, pathMtu, incarnation, depth: DEPTH },
       {
         emit: (request, index, psn, ackRequest) => this.emit(request, index, psn, ackRequest),
         received: (request) => this.jobs.get(request.tag)!.received(),
@@ -137,6 +150,8 @@ export class QueuePair implements JobQueue {
     if (kind === READ) length = job.length
     const request = post(this.requester, kind, tag, length, high(operationId), low(operationId))!
     request.fenced = job.fenced
+    if (job.pweth !== null) joinBatch(request, job.pweth)
+    if (job.batchId !== null) request.batchId = job.batchId
   }
 
   /** Ends every job as flushed, and takes nothing more. `onBroken` is not called. */
@@ -210,6 +225,8 @@ export class QueuePair implements JobQueue {
       resultHigh: request.resultHigh,
       resultLow: request.resultLow,
       cumulative: request.cumulative,
+      size: { ...request.size },
+      ...(job.batchId !== null && { bitmap: this.requester.bitmap.slice() }),
       behindRefusal: this.refused,
     })
     // Completions come in order, and a peer that refused is silent from then on (3.4). One that had

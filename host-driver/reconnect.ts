@@ -71,12 +71,11 @@ export class Reconnection {
     if (old !== null && old.granted.incarnation === part.incarnation) {
       await this.disconnect(old)
     }
-    for (const region of connection.regions.values()) {
-      const { name, protectionDomain } = region.info
-      region.info = await (region.learn?.() ?? management.open(name, protectionDomain))
-    }
+    for (const region of connection.regions.values()) await this.learn(region)
     const queuePair = await connection.open()
     try {
+      // The keys were learnt from the part before it was started again.
+      if (queuePair.granted.incarnation !== part.incarnation) throw startedAgain()
       await this.ask(queuePair, part.state === 'serving')
       if (connection.closed !== null) throw connection.closed
       connection.use(queuePair)
@@ -84,6 +83,20 @@ export class Reconnection {
       queuePair.close()
       await this.disconnect(queuePair).catch(() => {})
       throw error
+    }
+  }
+
+  /** What the region is now. Memory of a host may be none any more, and the rest goes on. */
+  private async learn(region: OpenRegion): Promise<void> {
+    const { name, protectionDomain, kind } = region.info
+    const { management } = this.connection
+    try {
+      region.info = await (region.learn?.() ?? management.open(name, protectionDomain))
+      region.gone = false
+    } catch (error) {
+      const isGone = error instanceof RefusedError && error.fault === 'NO_REGION'
+      if (!isGone || kind !== 'memory') throw error
+      region.gone = true
     }
   }
 
@@ -240,6 +253,10 @@ function readOver(
     })
     queuePair.post(job)
   })
+}
+
+function startedAgain(): PerdureError {
+  return new PerdureError('PERDURE_UNREACHABLE', 'the part was started again meanwhile')
 }
 
 function slotName(write: PendingWrite): string {

@@ -5,15 +5,19 @@
  * are copied at the call; what `read` returns was proved by the record's own check code.
  */
 
-import type { Completion } from './chain.ts'
+import { Batch, type BatchOptions } from './batch.ts'
+import { type Completion, quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
 import { type Durability, waitFor } from './durability.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
+import { giveUpWhen } from './give-up.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
+import type { Ranges, ResidencyStatus, SlotRange } from './residency-status.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
+import type { Watch, WatchOptions } from './watch.ts'
 import { sleep } from './way.ts'
 import { PendingWrite, type Write } from './write.ts'
 
@@ -138,9 +142,25 @@ export class Region {
       startedUs: connection.way.now(),
     })
     connection.nextOperation++
-    this.watch(write, deadlineMs, options.signal)
+    write.release = giveUpWhen(connection.way, write, deadlineMs, options.signal)
     if (!write.settled) connection.enqueue(write)
     return write
+  }
+
+  /**
+   * Begins a batch: many records under one status, accepted by a condition (D-10). Throws
+   * PERDURE_ARGUMENT.
+   */
+  batch(options: BatchOptions = {}): Batch {
+    this.checkOpen()
+    const { connection, open } = this
+    const wait = waitFor(options.durability ?? connection.options.durability, this.copies)
+    const check = (slot: number, bytes: Uint8Array): void => {
+      this.checkOpen()
+      this.checkSlot(slot)
+      this.checkLength(bytes)
+    }
+    return new Batch({ connection, open, wait, check }, options)
   }
 
   /**
@@ -174,6 +194,8 @@ export class Region {
   async read(slot: number): Promise<ReadRecord> {
     this.checkOpen()
     this.checkSlot(slot)
+    const { stride } = this.open.info
+    await this.watched?.pause(slot * stride, stride)
     for (let attempt = 1; ; attempt++) {
       const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED)
       const { record, why } = readSlotImage(bytes, this.open.info, slot)
@@ -208,6 +230,75 @@ export class Region {
     }
   }
 
+  // ---- memory status ---------------------------------------------------------------------------
+
+  /**
+   * Has the DPU tell which blocks of records are ready: settled, healthy and not under an update
+   * (P5-30). Resolves when their status was told. Reads then wait, at most for the prefetch time,
+   * for records that are not; what is persisted leaves at once, in the order of the calls.
+   */
+  watch(options: WatchOptions = {}): Promise<Watch<SlotRange>> {
+    return quietly(async () => {
+      this.checkOpen()
+      const { connection, open } = this
+      // Records are addressed by what they take of the first copy.
+      const watched = {
+        what: `'${this.name}'`,
+        where: () => ({ rkey: open.info.rkey, va: 0n, length: this.slots * open.info.stride }),
+      }
+      return await connection.watches.open(connection, open, watched, this.ranges, options)
+    })
+  }
+
+  /** What the DPU told of the region's records, while it is watched; else null. */
+  get status(): ResidencyStatus<SlotRange> | null {
+    return this.watched?.status ?? null
+  }
+
+  /** Resolves when all of these records are ready. Rejects with PERDURE_DEADLINE. */
+  ready(range: SlotRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    return quietly(async () => {
+      this.checkOpen()
+      this.checkSlots(range)
+      if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
+      await this.watched.ready(range, options)
+    })
+  }
+
+  /** Hints that these records will be accessed. They are in memory anyway: it changes nothing. */
+  prefetch(range: SlotRange): Promise<void> {
+    return quietly(async () => {
+      this.checkOpen()
+      this.checkSlots(range)
+      await this.watched?.prefetch(range)
+    })
+  }
+
+  private get watched(): Watch<SlotRange> | null {
+    return this.connection.watches.of(this.open)
+  }
+
+  private get ranges(): Ranges<SlotRange> {
+    const { info } = this.open
+    return {
+      toBytes: ({ slot, count = 1 }) => ({
+        offset: slot * info.stride,
+        length: count * info.stride,
+      }),
+      fromBytes: (offset, length) => ({
+        slot: Math.ceil(offset / info.stride),
+        count: length / info.stride,
+      }),
+      unit: () => info.stride,
+    }
+  }
+
+  private checkSlots({ slot, count = 1 }: SlotRange): void {
+    this.checkSlot(slot)
+    if (Number.isInteger(count) && count >= 1) this.checkSlot(slot + count - 1)
+    else throw new ArgumentError(`${count} records: at least 1`)
+  }
+
   /** Gives the region up. What is on its way goes on. */
   close(): void {
     this.closed = true
@@ -225,34 +316,6 @@ export class Region {
     }
     const images = await Promise.all(reads)
     return images.map((image) => readSlotImage(image, this.open.info, slot))
-  }
-
-  /** Gives the write up when its time is over, or the signal fires. */
-  private watch(
-    write: PendingWrite,
-    deadlineMs: number | undefined,
-    signal: AbortSignal | undefined,
-  ): void {
-    const { way } = this.connection
-    let cancel = (): void => {}
-    if (deadlineMs !== undefined && deadlineMs !== Infinity) {
-      cancel = way.setTimer(way.now() + deadlineMs * 1000, () => {
-        const message = `${write.what}: not sent within ${deadlineMs} ms`
-        const nothingSent = new PerdureError('PERDURE_DEADLINE', message)
-        write.giveUp(`no answer within ${deadlineMs} ms`, nothingSent)
-      })
-    }
-    const abort = (): void => {
-      const message = `${write.what}: aborted before it was sent`
-      const nothingSent = new PerdureError('PERDURE_ABORTED', message, { cause: signal?.reason })
-      write.giveUp('the signal fired', nothingSent)
-    }
-    write.release = () => {
-      cancel()
-      signal?.removeEventListener('abort', abort)
-    }
-    if (signal?.aborted === true) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
   }
 
   private checkOpen(): void {

@@ -2,10 +2,13 @@
  * Memory of a target, by offset: reads, writes, atomics and flushes, in the field's own nouns.
  *
  * What always holds: arguments are checked before anything is sent; bytes are copied at the call;
- * requests of one connection take effect in the order of the calls. A WRITE that is done is with
- * the target, and is durable only when a FLUSH behind it is, or where the region itself says so.
+ * requests of one connection take effect in the order of the calls; where the memory is watched, an
+ * access that waits for it lets those of other regions pass, and a READ that waits other READs. A
+ * WRITE that is done is with the target, and is durable only when a FLUSH behind it is, or where the
+ * region itself says so.
  */
 
+import { blankPfeth } from '../firmware/wire/prefetch.ts'
 import {
   type ChainPort,
   type Completion,
@@ -25,6 +28,7 @@ import {
   type Job,
   type JobEnd,
   type MessageOptions,
+  prefetchJob,
   type RemoteAddress,
   readBytesJob,
   writeJob,
@@ -60,7 +64,10 @@ export class RemoteMemory {
    * `flush`. Immediate data consumes an entry of the target's receive queue.
    */
   write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Completion> {
-    return quietly(() => this.post([this.writing(offset, bytes, options)]))
+    return quietly(() => {
+      const writing = this.writing(offset, bytes, options)
+      return this.pass(offset, bytes.length, true, () => this.post([writing]))
+    })
   }
 
   /** Reads `length` bytes at `offset`, behind everything that was written before. */
@@ -71,7 +78,8 @@ export class RemoteMemory {
       const pieces: Promise<unknown>[] = []
       for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
         const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
-        pieces.push(this.post([this.reading(offset + at, piece)]))
+        const reading = this.reading(offset + at, piece)
+        pieces.push(this.pass(offset + at, piece.length, false, () => this.post([reading])))
       }
       await Promise.all(pieces)
       return into
@@ -83,7 +91,10 @@ export class RemoteMemory {
    * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
    */
   flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
-    return quietly(() => this.post([this.flushing(offset, length, options)]))
+    return quietly(() => {
+      const flushing = this.flushing(offset, length, options)
+      return this.pass(offset, 0, true, () => this.post([flushing]))
+    })
   }
 
   /** Adds `addend` (modulo 2^64) to the number at `offset`; resolves to what stood there before. */
@@ -92,7 +103,8 @@ export class RemoteMemory {
       this.checkWord(offset)
       checkUint64('addend', addend)
       const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
-      return this.post([pending(`fetch-add at ${offset} of ${this.what()}`, make, original)])
+      const adding = pending(`fetch-add at ${offset} of ${this.what()}`, make, original)
+      return this.pass(offset, 8, true, () => this.post([adding]))
     })
   }
 
@@ -103,7 +115,8 @@ export class RemoteMemory {
       checkUint64('compare', compare)
       checkUint64('swap', swap)
       const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
-      return this.post([pending(`compare-swap at ${offset} of ${this.what()}`, make, original)])
+      const swapping = pending(`compare-swap at ${offset} of ${this.what()}`, make, original)
+      return this.pass(offset, 8, true, () => this.post([swapping]))
     })
   }
 
@@ -115,7 +128,8 @@ export class RemoteMemory {
       if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
       const copy = bytes.slice()
       const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
-      return this.post([pending(`atomic write at ${offset} of ${this.what()}`, make, itself)])
+      const writing = pending(`atomic write at ${offset} of ${this.what()}`, make, itself)
+      return this.pass(offset, 8, true, () => this.post([writing]))
     })
   }
 
@@ -142,6 +156,13 @@ export class RemoteMemory {
     )
   }
 
+  /** A hint that these bytes will be accessed; it changes nothing. */
+  protected hinting(offset: number, length: number): Pending<Completion> {
+    const what = `prefetch ${length} bytes at ${offset} of ${this.what()}`
+    const make = (done: Done): Job => prefetchJob(this.address(offset), length, blankPfeth(), done)
+    return pending(what, make, itself)
+  }
+
   /** A FLUSH that waits to be put into a chain. */
   flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
     if (options.wholeRegion !== true) this.checkRange(offset, length)
@@ -150,6 +171,19 @@ export class RemoteMemory {
     }
     const what = `flush ${length} bytes at ${offset} of ${this.what()}`
     return pending(what, (done) => flushJob(this.address(offset), length, options, done), itself)
+  }
+
+  /**
+   * Runs `work`, which posts an access to these bytes, when it may leave: at once, unless somebody
+   * knows that the memory is not ready.
+   */
+  protected pass<T>(
+    _offset: number,
+    _length: number,
+    _changes: boolean,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return work()
   }
 
   /** Puts verbs on the wire together; resolves as the last of them does. */

@@ -8,13 +8,20 @@
 import { requestOpcode } from '../firmware/transport/request-opcode.ts'
 import { FLUSH, READ, type Request } from '../firmware/transport/requester.ts'
 import { writeAtomic } from '../firmware/wire/atomic.ts'
+import { writeBseth } from '../firmware/wire/block-size.ts'
 import { BTH_BYTES } from '../firmware/wire/bth.ts'
+import { putU32 } from '../firmware/wire/bytes.ts'
 import { writeFeth } from '../firmware/wire/feth.ts'
 import { writeIeth } from '../firmware/wire/ieth.ts'
 import { writeImmdt } from '../firmware/wire/immdt.ts'
 import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../firmware/wire/opcode.ts'
-import { ADDRESS_EXTENSION_BYTES, writePweth } from '../firmware/wire/persist.ts'
+import {
+  ADDRESS_EXTENSION_BYTES,
+  EXPECT_EXTENSION_BYTES,
+  writePweth,
+} from '../firmware/wire/persist.ts'
 import { blankPqeth, writePqeth } from '../firmware/wire/persist-query.ts'
+import { writePfeth } from '../firmware/wire/prefetch.ts'
 import { writeReth } from '../firmware/wire/reth.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import type { Job } from './jobs.ts'
@@ -47,6 +54,9 @@ export function requestFrame(
   const offset = index * flow.pathMtu
   const left = row.payload === PAYLOAD_NONE ? 0 : job.payload.length - offset
   const extensions = row.pwethAt > 0 ? job.extensions : []
+  const expect = row.pwethAt > 0 ? job.expect : null
+  const extensionBytes =
+    extensions.length * ADDRESS_EXTENSION_BYTES + (expect === null ? 0 : EXPECT_EXTENSION_BYTES)
   const frame = beginFrame(flow.own, flow.peer, {
     opcode,
     destQp: flow.destQp,
@@ -54,7 +64,7 @@ export function requestFrame(
     ackRequest,
     solicited: job.solicited && index === request.packetCount - 1,
     flow: flow.number,
-    headerBytes: row.headerBytes - BTH_BYTES + extensions.length * ADDRESS_EXTENSION_BYTES,
+    headerBytes: row.headerBytes - BTH_BYTES + extensionBytes,
     payload: job.payload,
     payloadAt: offset,
     payloadLength: Math.min(flow.pathMtu, left),
@@ -63,6 +73,10 @@ export function requestFrame(
   else writeHeaders(frame, row, job, isRead ? offset : 0)
   for (const [i, extension] of extensions.entries()) {
     writeReth(frame, FRAME_BTH_AT + row.headerBytes + i * ADDRESS_EXTENSION_BYTES, extension)
+  }
+  if (expect !== null) {
+    putU32(frame, FRAME_BTH_AT + row.headerBytes, high(expect))
+    putU32(frame, FRAME_BTH_AT + row.headerBytes + 4, low(expect))
   }
   return seal(frame, request.kind === FLUSH && flow.linuxPeer)
 }
@@ -80,6 +94,8 @@ function writeHeaders(frame: Uint8Array, row: OpcodeRow, job: Job, skipped: numb
   }
   if (row.pwethAt > 0) writePweth(frame, at + row.pwethAt, job.pweth!)
   if (row.fethAt > 0) writeFeth(frame, at + row.fethAt, job.feth!)
+  if (row.bsethAt > 0) writeBseth(frame, at + row.bsethAt, job.bseth!)
+  if (row.pfethAt > 0) writePfeth(frame, at + row.pfethAt, job.pfeth!)
   if (row.immAt > 0) writeImmdt(frame, at + row.immAt, { immediate: job.immediate })
   if (row.iethAt > 0) writeIeth(frame, at + row.iethAt, { rkey: job.immediate })
   if (row.pqethAt > 0) {
@@ -87,6 +103,8 @@ function writeHeaders(frame: Uint8Array, row: OpcodeRow, job: Job, skipped: numb
       ...blankPqeth(),
       operationHigh: high(job.operationId),
       operationLow: low(job.operationId),
+      batch: job.batchId !== null,
+      batchId: job.batchId ?? 0,
     })
   }
   if (row.atomicAt > 0) {

@@ -85,11 +85,11 @@ export class Session implements Way {
 
   async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
     const { random, pathMtu, protectionDomain, clientId } = options
-    const { ackTimeoutCode, persistTimeoutUs, inbox } = options
+    const { ackTimeoutCode, persistTimeoutUs, inbox, notices } = options
     const number = 0x10 + (random() % 0xffff00)
     const firstPsn = random() & 0xffffff
     const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
-    const receive = { inbox, firstPsn }
+    const receive = { inbox, firstPsn, ...(notices && { notices }) }
     return new QueuePair(this, number, granted, {
       ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
     })

@@ -15,6 +15,10 @@ export interface Statistics extends RequesterCounts, WireCounts {
   /** Records that a reconnection found durable, and those that it sent again. */
   recovered: number
   sentAgain: number
+  /** Batches, the bursts that they were sent in, and the answers that were waited for. */
+  batches: number
+  bursts: number
+  batchWaits: number
 }
 
 /** Adds the counts of one queue pair to the sum of those before. */

@@ -12,7 +12,7 @@
  */
 
 import type { RequesterCounts } from '../firmware/transport/requester.ts'
-import type { Inbox } from './inbox.ts'
+import type { Inbox, Notices } from './inbox.ts'
 import type { Job } from './jobs.ts'
 import type { Granted, Management } from './management.ts'
 import type { VerbsContext } from './verbs/types.ts'
@@ -51,6 +51,8 @@ export interface VerbsOptions {
 export interface QueueOptions extends VerbsOptions {
   /** Takes what the peer sends. */
   readonly inbox: Inbox
+  /** Hears of the state of the peer's memory, where the way can tell it. */
+  readonly notices?: Notices
 }
 
 /** Requests to one DPU, in their order, over one connection. */
@@ -63,8 +65,12 @@ export interface JobQueue {
   /** No answer came in time, and something was sent again. */
   onSilence: () => void
   readonly broken: boolean
+  /** Whether the DPU can tell over it how its memory is (MEMORY_STATUS). */
+  readonly hearsStatus?: boolean
   /** Jobs that may be posted now. */
   readonly room: number
+  /** Records of a batch that go out in one burst; 0 where there are no batches. */
+  readonly batchMax: number
   /** Puts a job at the end of the queue; without room, or once broken, it ends as flushed. */
   post(job: Job): void
   /** Puts jobs at the end of the queue, one right behind the other: all of them, or none. */

@@ -42,6 +42,17 @@ export interface Receipt {
   readonly recovered?: boolean
 }
 
+/** Where a record stands in its batch. */
+export interface Member {
+  readonly id: number
+  readonly index: number
+  readonly count: number
+  /** CONDITION_* of wire/persist.ts. */
+  readonly condition: number
+  /** It ends the burst that it goes out in. */
+  isLast: boolean
+}
+
 export interface Write {
   /** Names the record for ever: +1 per record of a client. */
   readonly operationId: bigint
@@ -70,6 +81,10 @@ export class PendingWrite implements Write {
   /** Stands in the queue of a queue pair, which will send it, whatever the caller decides. */
   posted = false
   settled = false
+  /** Its place in a batch, or null. */
+  member: Member | null = null
+  /** The sequence that the slot must hold for it to be accepted, or null. */
+  expect: bigint | null = null
   /** Connections that broke under it. */
   resumed = 0
   /** Gives up the deadline and the signal. */

@@ -2,7 +2,8 @@
  * `npm run bench [-- --json] [--seconds N]`: what a durable record costs by write-persist and by
  * the ways without it (bench-persist.ts); then persisted records per second through the whole
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
- * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts).
+ * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
+ * batch` that of batches (bench-batch.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -12,6 +13,7 @@
 
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
+import { benchBatch } from './bench-batch.ts'
 import { MODEL } from './bench-card.ts'
 import { costs, tableOf } from './bench-persist.ts'
 import { benchQueues } from './bench-queues.ts'
@@ -200,5 +202,7 @@ async function main(): Promise<void> {
   process.stdout.write(`${out}\n`)
 }
 
-if (process.argv[2] === 'queues') await benchQueues(process.argv.slice(3))
+const [, , subcommand, ...rest] = process.argv
+if (subcommand === 'queues') await benchQueues(rest)
+else if (subcommand === 'batch') await benchBatch(rest)
 else await main()

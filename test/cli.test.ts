@@ -142,6 +142,15 @@ describe('over the tunnel', () => {
     for (const one of objects) expect(JSON.parse(one)).toMatchObject({ icrc: true })
   })
 
+  test('D-10: in batches a file is as durable, under one status for all of it', async () => {
+    const args = ['persist', address, 'orders', 'file.bin', '--batch', 'inOrder']
+    const done = await runJson(args)
+    expect(done).toMatchObject({ records: 21, copies: 2, sha256, batches: 1, bursts: 1 })
+    const { code, stdout } = await run([...args, '--level', '1of2'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/batches +1, sent in 1 bursts/)
+  })
+
   test('standard input and output are as good as files', async () => {
     const small = content.subarray(0, 150)
     const args = ['persist', address, 'three', '-', '--slot', '1', '--level', '2of3']
@@ -259,6 +268,13 @@ describe('bad input', () => {
     ['a missing argument', ['read'], 64, /missing required argument/],
     ['an unknown option', ['inspect', 'x', '--fast'], 64, /unknown option/],
     ['a bad number', ['persist', 'x', 'y', 'z', '--slot', '-1'], 64, /whole number/],
+    ['a bad condition', ['persist', 'x', 'y', 'file.bin', '--batch', 'expect'], 64, /inOrder/],
+    [
+      'a batch of carried copies',
+      ['persist', 'x', 'y', 'file.bin', '--batch', 'inOrder', '--form', 'carried'],
+      64,
+      /--form carried/,
+    ],
     ['a bad level', ['persist', 'x', 'y', 'file.bin', '--level', '3of2'], 64, /WofN/],
     ['a bad range', ['read', 'x', 'y', '--slots', '9..3'], 64, /first\.\.last/],
     ['a bad target', ['inspect', 'perdure:nowhere'], 64, /perdure:\/\//],

@@ -178,6 +178,34 @@ describe('published regions', () => {
   })
 })
 
+describe('memory of a host inside', () => {
+  test('X-6: is read and written by another process, and outlives the card', async () => {
+    const memory = ['--memory', 'heap,1M,128K']
+    const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', ...memory)
+    const first = await emulate.json()
+    const dpu = await connect(first.address as string)
+    expect(await dpu.hostRegions()).toMatchObject([{ name: 'heap', length: 2n ** 20n }])
+    const heap = await dpu.openBytes('heap')
+    const data = Uint8Array.from({ length: 2 ** 20 }, (_, i) => i * 7 + (i >> 8))
+    await heap.write(0, data)
+    expect(Buffer.compare(await heap.read(0, data.length), data)).toBe(0)
+    expect((await dpu.counters()).PAGE_ABSENT).toBeGreaterThan(0n)
+    emulate.child.kill('SIGUSR2')
+    await emulate.json()
+    expect(await emulate.json()).toMatchObject({ powerOn: { state: 'serving' } })
+    await dpu.reconnect()
+    expect(Buffer.compare(await heap.read(0, data.length), data)).toBe(0)
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+  })
+
+  test('is not of a host in a file', async () => {
+    const emulate = new Emulate('--host', 'file', '--memory', 'heap,1M,128K')
+    const [code] = (await once(emulate.child, 'exit')) as [number]
+    expect(code).toBe(64)
+  })
+})
+
 describe('the command line', () => {
   const wrong: readonly (readonly [string, string])[] = [
     ['--udp', 'nowhere'],
@@ -194,6 +222,10 @@ describe('the command line', () => {
     ['--publish', '64K@65536'],
     ['--publish', 'much@1'],
     ['--publish', '1@2@3'],
+    ['--memory', 'heap,1M'],
+    ['--memory', 'heap,1000,1000'],
+    ['--memory', 'heap,1G,1M'],
+    ['--memory', 'heap,1M,4K'],
   ]
 
   test.each(wrong)('%s %s is told to be wrong, with exit code 64', async (option, value) => {

@@ -34,6 +34,7 @@ import {
 } from './support/card.ts'
 import { frameOf, hex, writeIcrc } from './support/frames.ts'
 import { carriedFrames, flushFrame, slotOffset, writeFrames } from './support/requests.ts'
+import { associateFrame, blockSizeFrame, hintFrame } from './support/residency-asks.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20260)
 
@@ -133,6 +134,15 @@ const KINDS: Readonly<Record<string, (target: Target) => Uint8Array>> = {
   'READ Request': ({ qp, region }) => readFrame({ ...qp }, region.rkey, SLOT, 0, CAPACITY_BYTES),
   'WRITE Only': ({ qp, bytes }) =>
     writeFrames({ ...qp }, bytes.rkey, BYTES_OFFSET, dataOf(BYTES_LENGTH, 3))[0]!,
+  ASSOCIATE: ({ qp, bytes }) =>
+    associateFrame(
+      { ...qp },
+      { rkey: bytes.rkey, address: 0, length: 4096 },
+      { blockSizeLog2: 12, optIn: true, current: false },
+    ),
+  BLOCK_SIZE: ({ qp, bytes }) => blockSizeFrame({ ...qp }, bytes.rkey, { blockSizeLog2: 12 }),
+  PREFETCH_HINT: ({ qp, bytes }) =>
+    hintFrame({ ...qp }, { rkey: bytes.rkey, address: BYTES_OFFSET, length: BYTES_LENGTH }),
   'a control call': () => controlFrame(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, 'records'),
 }
 

@@ -19,13 +19,14 @@ import {
   TO,
   TRANSMIT,
 } from '../firmware/hal.ts'
-import { RECEIVE_BYTES, RECEIVES } from '../firmware/limits.ts'
+import { BATCH_TIMEOUT_US, BATCHES, RECEIVE_BYTES, RECEIVES } from '../firmware/limits.ts'
 import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import type { Pweth } from '../firmware/wire/persist.ts'
 import type { Reth } from '../firmware/wire/reth.ts'
+import { batchFrames, IN_ORDER } from './support/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -37,6 +38,7 @@ import {
   type TestRegion,
 } from './support/card.ts'
 import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
+import { OnDemandHost } from './support/on-demand.ts'
 import { believe, placed, restarted, tellAgent } from './support/placed.ts'
 import {
   carriedFrames,
@@ -52,6 +54,7 @@ import {
   slotOffset,
   writeFrames,
 } from './support/requests.ts'
+import { associateFrame } from './support/residency-asks.ts'
 
 /** Bytes of one copy of a slot, as they lie in the part. */
 function imageOf({ card, region }: Setting, copy: number, slot: number): Uint8Array {
@@ -440,7 +443,7 @@ describe('the forms of the request', () => {
       ['another version', { version: 2 }],
       ['version 0', { version: 0 }],
       ['another length of the header', { words: 5 }],
-      ['a batch', { batch: true }],
+      ['a condition of a batch that is not known', { batch: true, condition: 3 }],
       ['fields of a batch without one', { batchId: 1 }],
       ['a condition without a batch', { condition: 1 }],
       ['further copies, not carried', { furtherCopies: 1 }],
@@ -520,6 +523,8 @@ describe('refusals are typed (X-7)', () => {
   const bytesRegion = (one: Setting): TestRegion =>
     one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
 
+  const RECORDS = [1, 2].map((slot) => ({ slot, data: dataOf(8, slot) }))
+
   const PROVOKED: Readonly<Record<string, Provoke>> = {
     SEQUENCE: () => {
       const one = setting()
@@ -534,6 +539,13 @@ describe('refusals are typed (X-7)', () => {
         one.card.serve(sendFrames(one.card.connect(256), dataOf(300, i))[0]!)
       }
       return served(one, ...sendFrames({ ...one.qp }, dataOf(8, 1)))
+    },
+    PAGE_ABSENT: () => {
+      const host = new OnDemandHost()
+      const { rkey } = host.registerOnDemand({ base: 0 })
+      const { card } = host
+      const one = { card, region: card.provision(), qp: card.connect() }
+      return served(one, readFrame({ ...one.qp }, rkey, 0, 0, 8))
     },
     OPCODE: () => {
       const one = setting()
@@ -570,6 +582,11 @@ describe('refusals are typed (X-7)', () => {
     PERSIST_HEADER: () => {
       const one = setting()
       return served(one, only(one, { version: 3 }))
+    },
+    RESIDENCY_FORM: () => {
+      const one = setting()
+      const range = { rkey: one.region.rkey, address: 0, length: 64 }
+      return served(one, associateFrame({ ...one.qp }, range, { version: 2 }))
     },
     KEY: () => {
       const one = setting()
@@ -621,6 +638,41 @@ describe('refusals are typed (X-7)', () => {
       const one = setting()
       one.card.nvdimm.armed = false
       return served(one, only(one, {}))
+    },
+    BATCH_ABORTED: () => {
+      const one = setting()
+      const first = batchFrames(one.qp, one.region, RECORDS, { id: 1, ends: false })
+      const options = { id: 2, ends: false, ackRequest: true }
+      return served(one, ...first, ...batchFrames(one.qp, one.region, RECORDS, options))
+    },
+    CONDITION: () => {
+      const one = setting()
+      const behind = RECORDS.slice(1).map((record) => ({ ...record, index: 1 }))
+      const options = { condition: IN_ORDER, count: 2 }
+      return served(one, ...batchFrames(one.qp, one.region, behind, options))
+    },
+    BATCH_FIELDS: () => {
+      const one = setting()
+      const twice = [...RECORDS, ...RECORDS]
+      return served(one, ...batchFrames(one.qp, one.region, twice))
+    },
+    BATCH_TIME: () => {
+      const one = setting()
+      one.card.serve(...batchFrames(one.qp, one.region, RECORDS, { ends: false }))
+      return { one, sent: one.card.pass(BATCH_TIMEOUT_US) }
+    },
+    BATCH_ROOM: () => {
+      const one = setting()
+      for (let i = 0; i < BATCHES; i++) {
+        one.card.serve(batchFrames(one.card.connect(), one.region, RECORDS)[0]!)
+      }
+      return served(one, ...batchFrames(one.qp, one.region, RECORDS))
+    },
+    BATCH_REGION: () => {
+      const one = setting()
+      const shape = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096 }
+      const region = one.card.provision({ ...shape, flags: mad.REGION_WRITE_PERSIST })
+      return served(one, ...batchFrames(one.qp, region, RECORDS))
     },
     COPIES_DIFFER: () => {
       const one = setting()
@@ -690,7 +742,7 @@ describe('refusals are typed (X-7)', () => {
       }
     } else {
       expect(persistAcks(sent).map((paeth) => paeth.status)).toEqual([code])
-      const next = { ...one.qp, psn: (sent[0]!.psn + 1) & 0xffffff }
+      const next = { ...one.qp, psn: (sent.at(-1)!.psn + 1) & 0xffffff }
       expect(one.card.serve(readFrame(next, one.region.rkey, 1, 0, 8))[0]!.opcode).toBe(0x10)
     }
     expect(one.card.counter(name)).toBe(1)

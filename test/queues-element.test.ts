@@ -19,6 +19,8 @@ import {
 } from '../firmware/host/memory-regions.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import {
+  BATCH_ELEMENT_BYTES_MAX,
+  BATCH_ELEMENTS_MAX,
   INLINE_BYTES_MAX,
   MEMORY_REGIONS,
   SGES_MAX,
@@ -103,11 +105,15 @@ describe('H2: what an element says of itself', () => {
     }
   })
 
-  test('every flag', () => {
+  test('every flag; a batch takes no form of several copies, and no two steps', () => {
+    const notInBatches = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
     for (let flags = 0; flags < 65536; flags++) {
-      put(elementOf({ opcode: wqe.WQE_WRITE_PERSIST, flags: flags & ~wqe.INLINE }))
+      // Of a batch it would be the only record.
+      const compare = wqe.LAST_OF_BATCH
+      put(elementOf({ opcode: wqe.WQE_WRITE_PERSIST, flags: flags & ~wqe.INLINE, compare }))
       view.setUint16(FETCH_AT + wqe.WQE_FLAGS, flags, true)
-      const want = flags > wqe.FLAGS_ALL ? 'ELEMENT_FORM' : 'PASS'
+      const both = (flags & wqe.BATCH) !== 0 && (flags & notInBatches) !== 0
+      const want = flags > wqe.FLAGS_ALL || both ? 'ELEMENT_FORM' : 'PASS'
       if (judge() !== want) expect([flags, judge()]).toEqual([flags, want])
     }
   })
@@ -179,6 +185,89 @@ describe('H2: what an element says of itself', () => {
         expect(host.element.behindAt).toBe(FETCH_AT + UNIT_BYTES)
       }
     }
+  })
+})
+
+describe('D-10: what a record of a batch says of its batch', () => {
+  const record = { opcode: wqe.WQE_WRITE_PERSIST, batch: {} }
+
+  test('only a record belongs to one', () => {
+    for (let opcode = 2; opcode <= wqe.WQE_PERSIST_QUERY; opcode++) {
+      expect([opcode, judged({ ...record, opcode })]).toEqual([opcode, 'ELEMENT_FORM'])
+    }
+    expect(judged({ ...record, opcode: wqe.WQE_NOP })).toBe('ELEMENT_FORM')
+    expect(judged(record)).toBe('PASS')
+  })
+
+  test('P4-11: every byte of condition and last: three conditions are known', () => {
+    for (const left of [0, 1]) {
+      for (let byte = 0; byte < 256; byte++) {
+        put(elementOf({ ...record, batch: { count: 3, left } }))
+        bytes[FETCH_AT + wqe.WQE_CONDITION] = byte
+        const last = (byte & 8) !== 0
+        const known = (byte & 7) === 0 && byte >> 4 < 2 && last === (left === 0)
+        // With the third there has to be a unit for the sequence.
+        const verdict = byte >> 4 === 2 ? 'ELEMENT_LENGTH' : known ? 'PASS' : 'ELEMENT_FORM'
+        expect([left, byte, judge()]).toEqual([left, byte, verdict])
+        if (known) expect(host.element).toMatchObject({ condition: byte >> 4, last })
+      }
+    }
+  })
+
+  test('every index, count and rest: a burst is no longer than what is under way at once', () => {
+    for (let count = 1; count <= 256; count++) {
+      for (const index of [0, 1, 31, 32, count - 2, count - 1, count, 255]) {
+        for (const left of [0, 1, BATCH_ELEMENTS_MAX - 1, BATCH_ELEMENTS_MAX, count - 1, 255]) {
+          if (index < 0 || index > 255) continue
+          const batch = { index, count, left, id: 0xfffe }
+          const fits = left < BATCH_ELEMENTS_MAX && index + left < count
+          const verdict = judged({ ...record, batch })
+          if (verdict !== (fits ? 'PASS' : 'ELEMENT_FORM')) expect([batch, verdict]).toEqual(fits)
+          const read = { batchIndex: index, batchCount: count, batchLeft: left, batchId: 0xfffe }
+          if (fits) expect(host.element).toMatchObject(read)
+        }
+      }
+    }
+  })
+
+  test('what is to be 0 is', () => {
+    for (const at of [38, 39]) {
+      put(elementOf(record))
+      bytes[FETCH_AT + at] = 1
+      expect([at, judge()]).toEqual([at, 'ELEMENT_FORM'])
+    }
+  })
+
+  test('a record is no longer than what all of a batch finds room for', () => {
+    key = registerMemory(host.regions, 0x10000, 2 ** 20, DOMAIN, 0x12345678)
+    const long = (length: number): string =>
+      judged({ ...record, local: 0x10000, lkey: key, length })
+    expect(long(BATCH_ELEMENT_BYTES_MAX)).toBe('PASS')
+    expect(long(BATCH_ELEMENT_BYTES_MAX + 1)).toBe('ELEMENT_LENGTH')
+  })
+
+  test('the sequence expected stands behind the bytes, at a multiple of 16, then zeros', () => {
+    const expect64 = 0xfedc_ba98_7654_3210n
+    const batch = { condition: 2, expect: expect64 }
+    for (const inline of [0, 1, 15, 16, 17, 47, 48, 49, 64, 65]) {
+      const element = elementOf({ ...record, batch, inline: new Uint8Array(inline).fill(7) })
+      put(element)
+      expect([inline, judge()]).toEqual([inline, 'PASS'])
+      const at = FETCH_AT + UNIT_BYTES + Math.ceil(inline / 16) * 16
+      expect(host.element).toMatchObject({ expectHigh: 0xfedc_ba98, expectLow: 0x7654_3210 })
+      expect(host.element.copiesAt).toBe(at)
+      for (const zero of [8, 11, 12, 15]) {
+        put(element)
+        bytes[at + zero] = 1
+        expect([inline, zero, judge()]).toEqual([inline, zero, 'ELEMENT_FORM'])
+      }
+      put(element)
+      bytes[FETCH_AT + wqe.WQE_UNITS]! += 1
+      expect(judge()).toBe('ELEMENT_LENGTH')
+    }
+    const scattered = [{ address: 0x10000, length: 8, lkey: key }]
+    expect(judged({ ...record, batch, sges: scattered })).toBe('PASS')
+    expect(host.element.copiesAt).toBe(FETCH_AT + UNIT_BYTES + wqe.SGE_BYTES)
   })
 })
 

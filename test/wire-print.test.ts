@@ -15,9 +15,14 @@ import {
   writeMad,
 } from '../firmware/wire/management.ts'
 import {
+  ASSOCIATE,
+  BLOCK_SIZE,
+  BLOCK_SIZE_ANSWER,
+  MEMORY_STATUS,
   OPCODES,
   PERSIST_ACK,
   PERSIST_QUERY,
+  PREFETCH_HINT,
   RC_ACKNOWLEDGE,
   RC_COMPARE_SWAP,
   RC_FLUSH,
@@ -174,6 +179,63 @@ describe('a packet', () => {
     },
     'PERSIST_ACK qp 0x21 psn 3 ACK msn 1 not known to be durable 3-3 op 7 records 0 copies 0 ' +
       'incarnation 0 answers a query',
+  )
+
+  printed(
+    'a question about the state of memory',
+    {
+      bth: { opcode: ASSOCIATE, destQp: 0x11, psn: 3 },
+      reth: { vaHigh: 1, rkey: 0x1234, length: 65_536 },
+      bseth: { ...{ blockSizeLog2: 16, optIn: true, current: true }, periodUs: 1000 },
+    },
+    'ASSOCIATE qp 0x11 psn 3 va 0x100000000 key 0x1234 65536 B blocks of 64 KiB opt in ' +
+      'status wanted period 1000 threshold 0 maximum 256',
+  )
+
+  printed(
+    'its answer',
+    {
+      bth: { opcode: BLOCK_SIZE_ANSWER, destQp: 0x21, psn: 3 },
+      aeth: { syndrome: 0x1f, msn: 1 },
+      bseth: { ...{ status: 1, blockSizeLog2: 0, optOut: true }, maximum: 1 },
+    },
+    'BLOCK_SIZE Answer qp 0x21 psn 3 ACK msn 1 offered blocks of any size opt out period 0 ' +
+      'threshold 0 maximum 1',
+  )
+
+  printed(
+    'a size in force that no memory has',
+    {
+      bth: { opcode: BLOCK_SIZE, destQp: 0x21, psn: 3 },
+      bseth: { blockSizeLog2: 63, commit: true },
+    },
+    'BLOCK_SIZE qp 0x21 psn 3 va 0x0 key 0x0 0 B blocks of 8388608 TiB in force period 0 ' +
+      'threshold 0 maximum 256',
+  )
+
+  printed(
+    'a notice',
+    {
+      bth: { opcode: MEMORY_STATUS, destQp: 0x21, psn: 3 },
+      mseth: {
+        ...{ kind: 2, rkey: 0x1234, sequence: 7, incarnation: 4, blockSizeLog2: 21 },
+        ...{ form: 1, firstBlock: 8, entries: 24, negative: true, more: true },
+      },
+      payload: new Uint8Array(3),
+    },
+    'MEMORY_STATUS qp 0x21 psn 3 current key 0x1234 sequence 7 incarnation 4 blocks of 2 MiB ' +
+      'entries 24 from 8 negative more follows 3 B',
+  )
+
+  printed(
+    'a hint',
+    {
+      bth: { opcode: PREFETCH_HINT, destQp: 0x11, psn: 3 },
+      reth: { rkey: 0x1234, length: 4096 },
+      pfeth: { op: 3, priority: 2, deadlineUs: 500, stride: 4 },
+    },
+    'PREFETCH_HINT qp 0x11 psn 3 va 0x0 key 0x1234 4096 B sequential priority 2 within 500 ' +
+      'stride 4',
   )
 
   printed('a reserved opcode', { bth: { opcode: 0x15 } }, 'reserved opcode 0x15 qp 0x0 psn 0')

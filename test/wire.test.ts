@@ -15,6 +15,14 @@ import {
   writeAtomic,
   writeAtomicAck,
 } from '../firmware/wire/atomic.ts'
+import {
+  BSETH_BYTES,
+  blankBseth,
+  PERIOD_US_MAX,
+  readBseth,
+  SIZE_OFFERED,
+  writeBseth,
+} from '../firmware/wire/block-size.ts'
 import { BTH_BYTES, blankBth, readBth, writeBth } from '../firmware/wire/bth.ts'
 import { putU16, putU24, putU32, u16, u24, u32 } from '../firmware/wire/bytes.ts'
 import { blankDeth, DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../firmware/wire/deth.ts'
@@ -59,6 +67,17 @@ import {
   writeMad,
 } from '../firmware/wire/management.ts'
 import {
+  blankMseth,
+  FORM_BITMAP,
+  FORM_LIST,
+  HEALTH_DEGRADED,
+  MSETH_BYTES,
+  readMseth,
+  STATUS_CHANGE,
+  STATUS_CURRENT,
+  writeMseth,
+} from '../firmware/wire/memory-status.ts'
+import {
   blankPweth,
   CONDITION_IN_ORDER,
   extensionBytes,
@@ -74,6 +93,13 @@ import {
   writePaeth,
 } from '../firmware/wire/persist-ack.ts'
 import { blankPqeth, PQETH_BYTES, readPqeth, writePqeth } from '../firmware/wire/persist-query.ts'
+import {
+  blankPfeth,
+  PFETH_BYTES,
+  PREFETCH_SEQUENTIAL,
+  readPfeth,
+  writePfeth,
+} from '../firmware/wire/prefetch.ts'
 import { blankReth, RETH_BYTES, readReth, writeReth } from '../firmware/wire/reth.ts'
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../firmware/wire/udp.ts'
 import { hex, hexOf, unwritten } from './support/frames.ts'
@@ -528,6 +554,138 @@ describe('the headers of WRITE_PERSIST', () => {
     04 03 fffe          four copies, by the CPU, records
     `,
   )
+})
+
+describe('the headers about the state of memory', () => {
+  header(
+    'MSETH of a change, with every field in use',
+    MSETH_BYTES,
+    blankMseth,
+    readMseth,
+    writeMseth,
+    {
+      ...{ version: 1, words: 8, kind: STATUS_CHANGE, positive: true, negative: false },
+      ...{ more: true, health: HEALTH_DEGRADED, rkey: 0x80000001, sequence: 0xfffffffe },
+      ...{ incarnation: 0xf0000003, blockSizeLog2: 21, form: FORM_LIST, entries: 0xff01 },
+      ...{ firstBlock: 0xfedcba98, energy: 999, holdUpMs: 65_535, temperature: 0xc1 },
+      ...{ lifeUsed: 99, inFlight: 0x8001, reserved: 0 },
+    },
+    `
+    18 01 a0 01        version 1, 8 words; change; positive, more follows; degraded
+    80000001           key
+    fffffffe           sequence
+    f0000003           incarnation
+    15 00 ff01         2 MiB, a list, entries
+    fedcba98           first block
+    03e7 ffff          energy, hold-up
+    c1 63 8001         temperature, life used, in flight
+    `,
+  )
+
+  header(
+    'MSETH of the status as it is now',
+    MSETH_BYTES,
+    blankMseth,
+    readMseth,
+    writeMseth,
+    { ...blankMseth(), kind: STATUS_CURRENT, negative: true, form: FORM_BITMAP, entries: 9 },
+    `
+    18 02 40 00   version 1, 8 words; current; negative
+    00000000 00000000 00000000
+    0c 01 0009    4 KiB, a bitmap of nine
+    00000000 00000000 00000000
+    `,
+  )
+
+  header(
+    'BSETH of an ASSOCIATE',
+    BSETH_BYTES,
+    blankBseth,
+    readBseth,
+    writeBseth,
+    {
+      ...{ version: 1, words: 4, commit: false, optIn: true, optOut: false, current: true },
+      ...{ status: 0, blockSizeLog2: 16, leastLog2: 12, mostLog2: 30, alignmentLog2: 12 },
+      ...{ maximum: 1, threshold: 0x80000002, periodUs: 4095 * 2 ** 15, reserved: 0 },
+    },
+    `
+    14 50 00 10   version 1, 4 words; opt in, status wanted; 64 KiB
+    0c 1e 0c 00   least, most, alignment; one notification
+    80000002      threshold
+    ffff 0000     period
+    `,
+  )
+
+  header(
+    'BSETH of an answer',
+    BSETH_BYTES,
+    blankBseth,
+    readBseth,
+    writeBseth,
+    { ...blankBseth(), commit: true, optOut: true, status: SIZE_OFFERED, periodUs: 1000 },
+    `
+    14 a0 01 0c   in force; opt out; offered
+    00 00 00 ff   256 notifications
+    00000000
+    03e8 0000     1000 µs
+    `,
+  )
+
+  header(
+    'PFETH',
+    PFETH_BYTES,
+    blankPfeth,
+    readPfeth,
+    writePfeth,
+    {
+      ...{ version: 1, words: 2, op: PREFETCH_SEQUENTIAL, priority: 5, deadlineUs: 0xff01 },
+      ...{ stride: 0x8002, reserved: 0 },
+    },
+    `
+    12 03 a0 00   version 1, 2 words; sequential; priority 5
+    ff01 8002     deadline, stride
+    `,
+  )
+
+  test('a period is never said to be shorter than it is, nor much longer', () => {
+    const bytes = new Uint8Array(BSETH_BYTES)
+    const said = blankBseth()
+    for (let us = 0; us <= 2 * PERIOD_US_MAX; us = us < 10_000 ? us + 1 : Math.ceil(us * 1.001)) {
+      writeBseth(bytes, 0, { ...blankBseth(), periodUs: us })
+      readBseth(said, bytes, 0)
+      const most = Math.min(us, PERIOD_US_MAX)
+      expect(said.periodUs).toBeGreaterThanOrEqual(most)
+      expect(said.periodUs).toBeLessThanOrEqual(most * (1 + 1 / 2048) + 0.001)
+    }
+  })
+
+  test('every reserved bit shows', () => {
+    const shows = <Header extends { reserved: number }>(
+      length: number,
+      blank: () => Header,
+      read: (into: Header, bytes: Uint8Array, at: number) => void,
+      write: (bytes: Uint8Array, at: number, from: Header) => void,
+    ): number[] => {
+      const seen: number[] = []
+      for (let bit = 0; bit < 8 * length; bit++) {
+        const bytes = new Uint8Array(length)
+        write(bytes, 0, blank())
+        bytes[bit >> 3]! ^= 0x80 >> (bit & 7)
+        const into = blank()
+        read(into, bytes, 0)
+        if (into.reserved !== 0) seen.push(bit)
+      }
+      return seen
+    }
+    const bits = (from: number, to: number): number[] =>
+      Array.from({ length: to - from }, (_, i) => from + i)
+    expect(shows(MSETH_BYTES, blankMseth, readMseth, writeMseth)).toEqual(bits(19, 24))
+    expect(shows(BSETH_BYTES, blankBseth, readBseth, writeBseth)).toEqual([
+      ...bits(12, 16),
+      ...bits(112, 128),
+    ])
+    expect(shows(PFETH_BYTES, blankPfeth, readPfeth, writePfeth)).toEqual(bits(19, 32))
+  })
 })
 
 describe('the header of PERSIST_QUERY', () => {

@@ -283,8 +283,13 @@ export class EmulatedDpu {
       this.idleTimer = null
       const { engine } = this
       if (this.isBusy) this.scheduleIdle(1)
-      else if (engine !== null) this.call(() => engine.idle(this.clock.nowUs))
+      else if (engine !== null) this.call(() => this.idle(engine))
     })
+  }
+
+  private idle(engine: FirmwareEngine): number {
+    this.machine!.tellHealth()
+    return engine.idle(this.clock.nowUs)
   }
 
   /** Runs the firmware, and sees to what became of it. */

@@ -12,6 +12,7 @@
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { SharedMemory } from '../host-port.ts'
+import { PageMarks } from './page-marks.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
 import { type CardViolation, ZoneGuard } from './zone-guard.ts'
 
@@ -20,6 +21,8 @@ export class HostRam implements SharedMemory, FarMemory {
   readonly link: PcieLink
   readonly windows: Windows
   readonly guard: ZoneGuard
+  /** Which pages the card has read and written. */
+  readonly marks: PageMarks
   /** May be handed to another thread of the host. */
   readonly buffer: SharedArrayBuffer
   /** The memory as DMA reads see it. */
@@ -42,6 +45,7 @@ export class HostRam implements SharedMemory, FarMemory {
     }
     this.link = link
     this.windows = new Windows(bytes)
+    this.marks = new PageMarks(bytes)
     this.buffer = new SharedArrayBuffer(bytes)
     this.live = new Uint8Array(this.buffer)
     this.liveWords = new Int32Array(this.buffer)
@@ -110,12 +114,14 @@ export class HostRam implements SharedMemory, FarMemory {
   dmaRead(at: number, length: number): boolean {
     if (!this.link.read(this, at, length)) return false
     this.fetch(at, length)
+    this.marks.read(at, length)
     return true
   }
 
   land(at: number, bytes: Uint8Array): void {
     this.live.set(bytes, at)
     this.publish(at, bytes.length)
+    this.marks.write(at, bytes.length)
     this.onWrite?.(at, bytes.length)
   }
 

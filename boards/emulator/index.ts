@@ -57,6 +57,13 @@ export {
   openNvdimm,
 } from './nvdimm-file.ts'
 export {
+  FrameViolation,
+  Pager,
+  type PagerCounts,
+  type PagerOptions,
+  type PageState,
+} from './pager.ts'
+export {
   type Access,
   type AccessFault,
   type LinkChances,
@@ -75,6 +82,14 @@ export {
   pending,
 } from './power-cut.ts'
 export { Random } from './random.ts'
+export {
+  fileSwap,
+  memorySwap,
+  type SwapAccess,
+  SwapDevice,
+  type SwapOptions,
+  type SwapStore,
+} from './swap.ts'
 export { EthernetSwitch, type SwitchPort } from './switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './tunnel.ts'
 export { CardViolation } from './zone-guard.ts'

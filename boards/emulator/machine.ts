@@ -525,7 +525,8 @@ export class EmulatedMachine implements Machine {
     return icrcGoodLinuxFlush(this.packets, at, length) ? ICRC_GOOD_LINUX_FLUSH : 0
   }
 
-  private tellHealth(): void {
+  /** Writes the health bits, as a board may at any time. */
+  tellHealth(): void {
     this.halves[HEALTH_AT >> 2] = this.nvdimm.health()
   }
 

@@ -18,6 +18,18 @@
  * Between F3 and F4: the lane says B: A is whole and `new`, it goes over B, torn or not.
  * Behind F4: A and B are `new`; the lane may say B for ever: A over B changes nothing.
  *
+ * In order (X-5, P4-13; D-10). A record of a batch in order is `chained`: it must not outlive the
+ * record of the operation before it. Its lane says how far before it that one's lane is, if both
+ * are in one group; a group ends before the next begins, so other groups need no word.
+ *
+ * A cut before F2: every lane says A, and all go back. Behind F3: every lane says B, and all go
+ *   forward. Between them some say A and some B: recovery takes a chained one back with the one
+ *   before it, though it says B. Nothing is lost by that: its copy B is untouched, as F3 was not
+ *   passed, and it was not acknowledged, as one lane at least still says A.
+ * The medium refuses a record that is not acknowledged: those chained to it are left out from there
+ *   on, too, and settled behind the group, as it is (repair.ts). So none of them is acknowledged
+ *   while the one before it may still go back.
+ *
  * What always holds: at most one copy of a record has unfenced stores; the acknowledgement of a
  * level stands in the list behind the fence that made its copies durable; a group has no record
  * twice, so the next write of a record begins when this one is durable in every copy; the clearing
@@ -38,7 +50,7 @@ import {
   run,
   runAll,
 } from '../command-list.ts'
-import { type Fault, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
+import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
 import * as hal from '../hal.ts'
 import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
@@ -47,6 +59,7 @@ import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.
 import { closedBy } from './closed.ts'
 import {
   type Intent,
+  isPredecessor,
   LANE_CHECKED_AT,
   LANE_CHECKED_BYTES,
   LANE_CODE_AT,
@@ -75,9 +88,9 @@ import {
   writeSlotHeader,
 } from './slot.ts'
 
-const STAGE_LANES = 0
+export const STAGE_LANES = 0
 export const STAGE_FIRST_COPY = 1
-const STAGE_PHASE = 2
+export const STAGE_PHASE = 2
 const STAGES = 2 + COPIES_MAX
 
 /** One record of a group. Its image is complete in packet memory before it is added (D-7). */
@@ -94,6 +107,10 @@ export interface GroupItem extends SlotContent, Intent {
   staging: number
   /** A plain WRITE: its transport acknowledgement waits for the commit, too. */
   plain: boolean
+  /** It must not outlive the record of the operation before it (X-5). */
+  chained: boolean
+  /** Its index in the batch of its queue pair, or -1. */
+  batchIndex: number
   lane: number
   /** Place of its client in the operation table, or NO_CLIENT. */
   client: number
@@ -125,7 +142,7 @@ export interface Commit {
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
-  /** Items of the group that closed the part before its first copies were sure to stay. */
+  /** Items of the group that closed the part: not all of their first copies are sure to stay. */
   doubtful: number
   /** Which operations are durable, for ever. */
   readonly operations: Operations
@@ -189,12 +206,15 @@ export function blankItem(region: Region): GroupItem {
     operationLow: 0,
     operationHigh: 0,
     wait: 0,
+    link: 0,
     owner: 0,
     psn: 0,
     segment: 0,
     wantsAck: false,
     staging: -1,
     plain: false,
+    batchIndex: -1,
+    chained: false,
     lane: 0,
     client: NO_CLIENT,
     durable: 0,
@@ -287,9 +307,30 @@ function assignLanes(commit: Commit): void {
   let lane = 0
   for (let i = 0; i < commit.count; i++) {
     while (commit.retiredLanes[lane] !== 0) lane += 1
-    commit.items[i]!.lane = lane
+    const item = commit.items[i]!
+    item.lane = lane
+    item.link = item.chained ? linkOf(commit, i) : 0
     lane += 1
   }
+}
+
+/** From the lane of item `i` back to that of the record before it; 0 if that is not in the group. */
+function linkOf(commit: Commit, i: number): number {
+  const item = commit.items[i]!
+  for (let j = i - 1; j >= 0; j--) {
+    const other = commit.items[j]!
+    if (isPredecessor(other, item)) return item.lane - other.lane
+  }
+  return 0
+}
+
+/** The item that item `i` must not outlive, or null. */
+function predecessorOf(commit: Commit, i: number): GroupItem | null {
+  const item = commit.items[i]!
+  if (item.link === 0) return null
+  let j = i - 1
+  while (commit.items[j]!.lane !== item.lane - item.link) j -= 1
+  return commit.items[j]!
 }
 
 export function laneAddress(lane: number): number {
@@ -412,10 +453,29 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     item.failedStage = stage
     item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
     item.acknowledged = item.wait <= item.durable
+    breakChain(commit, tag, stage)
     return true
   }
   commit.closed = closedBy(result)
   return false
+}
+
+/** What is chained to a record that was refused, from item `first` on, waits for the repair. */
+function breakChain(commit: Commit, first: number, stage: number): void {
+  const durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
+  for (let i = first; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS || item.wait <= durable || !isNegated(commit, i)) continue
+    item.fault = CONDITION
+    item.failedStage = stage
+    item.durable = durable
+  }
+}
+
+/** Is the record refused that item `i` must not outlive? */
+export function isNegated(commit: Commit, i: number): boolean {
+  const before = predecessorOf(commit, i)
+  return before !== null && before.fault !== PASS && !before.acknowledged
 }
 
 /** The medium refused the line of a client: it gets another place, and its records with it. */
@@ -440,20 +500,25 @@ function abandon(commit: Commit, stage: number): void {
     if (item.fault === PASS) {
       item.durable = durable
       if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
-    }
+    } else doubt(item)
     if (item.fault !== PASS && !item.acknowledged) continue
     recordOperation(operations, item.client, item.operationHigh, item.operationLow)
   }
   // Nothing is added any more, so the items stay what they are.
-  if (stage <= STAGE_PHASE) commit.doubtful = commit.count
+  commit.doubtful = commit.count
   for (let i = 0; i < commit.count; i++) retireLane(commit, commit.items[i]!.lane)
+}
+
+/** What is not settled of a chain is so at the next start, which is not told to the requester. */
+export function doubt(item: GroupItem): void {
+  if (item.fault === CONDITION && item.failedStage > STAGE_LANES) item.fault = IN_DOUBT
 }
 
 /** The first copy of the record that no recovery takes back. */
 export function firstCopy(commit: Commit, region: Region, slot: number): number {
   for (let i = 0; i < commit.doubtful; i++) {
     const item = commit.items[i]!
-    if (item.slot === slot && item.region === region) return 1
+    if (item.slot === slot && item.region === region && item.durable === 0) return 1
   }
   return 0
 }

@@ -4,13 +4,14 @@
  *
  *    byte  0 +-----------------------------------------------+
  *            | phase word (8 bytes)  | magic     | region    |
- *         16 | record    | wait, length | sequence (64)      |
+ *         16 | record    | how, length  | sequence (64)      |
  *         32 | client (64)           | operation (64)        |
  *         48 | check code over bytes [8, 48), 128 bits       |
  *         64 +-----------------------------------------------+
  *
  *    phase word: | phase | ~phase | sequence, bits 32 to 47 | sequence, bits 0 to 31 |
- *    wait, length: the wait is in the upper eight bits of the word, the length in the lower 24
+ *    how, length: the link in the upper five bits of the word, the wait in the three below them,
+ *    the length in the lower 24
  *
  * What always holds:
  * - The phase word is one aligned chunk of eight bytes, so it is never torn; phase and complement
@@ -19,8 +20,12 @@
  * - A line torn before F1 is harmless: no slot has been touched, so both copies of every record are
  *   equal. A line that fails its own check is therefore no intent. Were it a decayed one, the check
  *   codes of the slots, the second line of defence, still tell the whole copy from the torn.
+ * - The link says how many lanes before this one the lane of the record is that this record must not
+ *   outlive (commit.ts, "In order"); 0 is none, and so no lane names itself. Lines that were written
+ *   before there were links have a 0 there: a part recovers as it did.
  */
 
+import { BURST_FRAMES } from '../limits.ts'
 import { CHECK_CODE_BYTES } from './slot.ts'
 
 /** Nothing in flight. */
@@ -53,8 +58,12 @@ const CLIENT_HIGH = 9
 const OPERATION_LOW = 10
 const OPERATION_HIGH = 11
 
-/** Bits of the length, below those of the wait. */
+/** Bits of the length, below those of the wait, and of both, below the link. */
 const LENGTH_BITS = 24
+const LINK_SHIFT = 27
+const WAIT_MASK = 7
+
+if (BURST_FRAMES > 2 ** (32 - LINK_SHIFT)) throw new Error('a link must fit')
 
 /** An intent, as it is composed and as recovery reads it. */
 export interface Intent {
@@ -65,6 +74,8 @@ export interface Intent {
   sequenceHigh: number
   /** Durable copies that the acknowledgement waits for, 1 to 4 (D-4). */
   wait: number
+  /** How many lanes before its own the record stands that it must not outlive, or 0. */
+  link: number
   /** Whose operation it is; client 0 is nobody (D-6). */
   clientLow: number
   clientHigh: number
@@ -80,6 +91,7 @@ export function blankIntent(): Intent {
     sequenceLow: 0,
     sequenceHigh: 0,
     wait: 0,
+    link: 0,
     clientLow: 0,
     clientHigh: 0,
     operationLow: 0,
@@ -106,7 +118,7 @@ export function writeIntent(words: Int32Array, at: number, from: Intent): void {
   words[w + MAGIC] = LANE_MAGIC
   words[w + REGION] = from.regionId
   words[w + RECORD] = from.record
-  words[w + LENGTH] = from.length | (from.wait << LENGTH_BITS)
+  words[w + LENGTH] = from.length | (from.wait << LENGTH_BITS) | (from.link << LINK_SHIFT)
   words[w + SEQUENCE_LOW] = from.sequenceLow
   words[w + SEQUENCE_HIGH] = from.sequenceHigh
   words[w + CLIENT_LOW] = from.clientLow
@@ -120,13 +132,27 @@ export function readIntent(into: Intent, words: Int32Array, at: number): void {
   into.regionId = words[w + REGION]! >>> 0
   into.record = words[w + RECORD]! >>> 0
   into.length = words[w + LENGTH]! & (2 ** LENGTH_BITS - 1)
-  into.wait = words[w + LENGTH]! >>> LENGTH_BITS
+  into.wait = (words[w + LENGTH]! >> LENGTH_BITS) & WAIT_MASK
+  into.link = words[w + LENGTH]! >>> LINK_SHIFT
   into.sequenceLow = words[w + SEQUENCE_LOW]! >>> 0
   into.sequenceHigh = words[w + SEQUENCE_HIGH]! >>> 0
   into.clientLow = words[w + CLIENT_LOW]! >>> 0
   into.clientHigh = words[w + CLIENT_HIGH]! >>> 0
   into.operationLow = words[w + OPERATION_LOW]! >>> 0
   into.operationHigh = words[w + OPERATION_HIGH]! >>> 0
+}
+
+/** Is `before` the record of that region whose operation comes right before that of `intent`? */
+export function isPredecessor(before: Intent, intent: Intent): boolean {
+  const next = (before.operationLow + 1) | 0
+  const high = next === 0 ? before.operationHigh + 1 : before.operationHigh
+  return (
+    before.regionId === intent.regionId &&
+    (before.clientLow | 0) === (intent.clientLow | 0) &&
+    (before.clientHigh | 0) === (intent.clientHigh | 0) &&
+    next === (intent.operationLow | 0) &&
+    (high | 0) === (intent.operationHigh | 0)
+  )
 }
 
 /** Is the whole line zero: no intent? */

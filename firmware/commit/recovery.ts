@@ -8,6 +8,10 @@
  *   be looked at.
  * - A repair is fenced before the lane that asked for it is cleared; a cut during recovery finds
  *   the same lanes and decides the same (test/crash.test.ts cuts it three deep).
+ * - Of a batch in order, a record goes back with the one before it (commit.ts, "In order"), also
+ *   where its own lane says B. Lanes are read in their order, so the one before is judged first, and
+ *   by what was kept of it: a recovery that was cut decides the same. When its lane is cleared and
+ *   its own is not, both are settled, and there is nothing left to take back.
  * - A record that cannot be settled is not written. It goes onto the superblock's list before its
  *   lane is cleared, so it stays lost, by name, until an operator decides.
  */
@@ -39,10 +43,11 @@ import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
 import { CLEAN_ROW } from './cases.ts'
 import { closedBy } from './closed.ts'
 import { heldIntent, laneAddress } from './commit.ts'
-import { type Examination, sequenceAfter } from './examine.ts'
+import { type Examination, examineCopies, sequenceAfter } from './examine.ts'
 import {
   blankIntent,
   type Intent,
+  isPredecessor,
   LANE_CHECKED_AT,
   LANE_CHECKED_BYTES,
   LANE_CODE_AT,
@@ -133,6 +138,8 @@ export interface Recovery {
   readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]
+  /** Likewise the intent that went back with the one before it, where the medium refused that. */
+  readonly takenBack: (Intent | null)[]
 }
 
 /** Adds one settled record to the report; with nothing to say of it, nothing is added. */
@@ -241,13 +248,32 @@ export function recoverLanes(recovery: Recovery, trusted: boolean): boolean {
     else if (!laneClear(words, lineAt(lane))) active.push(lane)
   }
   recovery.report.linesRead += LANES
-  const intents = active.map((lane) => intentOf(recovery, lane))
-  for (let i = 0; i < active.length; i++) {
-    const intent = intents[i]!
+  const intents = new Array<Intent | null>(LANES).fill(null)
+  for (const lane of active) intents[lane] = intentOf(recovery, lane)
+  const chain: Chain = { intents, back: new Uint8Array(LANES) }
+  for (const lane of active) {
+    const intent = intents[lane]!
     if (intent === null) recovery.report.lanesTorn += 1
-    else if (!isOvertaken(intent, intents)) recoverLane(recovery, active[i]!, intent, trusted)
+    else if (!isOvertaken(intent, intents)) recoverLane(recovery, lane, intent, chain, trusted)
   }
   return unreadable
+}
+
+/** What the lanes say, and which records have gone back, so that nothing outlives them. */
+interface Chain {
+  readonly intents: readonly (Intent | null)[]
+  readonly back: Uint8Array
+}
+
+/**
+ * The lane of the record that this one must not outlive, if that record has gone back; or -1. A line
+ * of another group may stand there: it is earlier where this one's never touched a slot, or later.
+ */
+function laneBefore(chain: Chain, lane: number, intent: Intent): number {
+  const before = lane - intent.link
+  const other = intent.link === 0 || before < 0 ? null : chain.intents[before]!
+  if (other === null || chain.back[before] === 0) return -1
+  return isPredecessor(other, intent) && sequenceAfter(intent, other) ? before : -1
 }
 
 /** What the lane says, or null if it is torn or names no record. */
@@ -278,7 +304,13 @@ function isOvertaken(intent: Intent, intents: readonly (Intent | null)[]): boole
   )
 }
 
-function recoverLane(recovery: Recovery, lane: number, intent: Intent, trusted: boolean): void {
+function recoverLane(
+  recovery: Recovery,
+  lane: number,
+  intent: Intent,
+  chain: Chain,
+  trusted: boolean,
+): void {
   const { words, regions } = recovery
   const region = findRegionById(regions, intent.regionId)!
   const phase = lanePhase(words, lineAt(lane))
@@ -287,14 +319,49 @@ function recoverLane(recovery: Recovery, lane: number, intent: Intent, trusted: 
   // cache: if it is lost, the next start scans, and has to find the same.
   const bypass = region.placement === PLACEMENT_BYPASS
   const spoken = trusted && phase >= 0 && !(bypass && phase === PHASE_A)
-  const [as, by] = spoken ? ([phase, intent] as const) : ([PHASE_NONE, null] as const)
+  const before = laneBefore(chain, lane, intent)
+  const goesBack = before >= 0 && (trusted || isNewInFirst(recovery, region, intent))
+  const as = goesBack ? PHASE_A : spoken ? phase : PHASE_NONE
+  const by = goesBack || spoken ? intent : null
   const outcome = settleRecord(recovery, region, intent.record, lane, as, by)
+  chain.back[lane] = as !== PHASE_B && isOlder(recovery, outcome, intent) ? 1 : 0
+  if (goesBack && recovery.keptLanes[lane] !== 0) keepChain(recovery, chain, lane, intent)
   if (bypass) recovery.unflushed[lane] = intent
   if (region.placement === PLACEMENT_THROUGH && recovery.keptLanes[lane] === 0) {
     recovery.keptLanes[lane] = 1
     recovery.unflushed[lane] = intent
   }
   if (trusted) noteOperation(recovery, outcome, intent)
+}
+
+/** Is what was kept of the record older than the intent, or nothing? */
+function isOlder(recovery: Recovery, outcome: Outcome, intent: Intent): boolean {
+  if (outcome.kept < 0) return true
+  return sequenceAfter(intent, recovery.examination.copies[outcome.kept]!.header)
+}
+
+/**
+ * After a save that failed no phase counts, and either copy may be of any age: only a record whose
+ * first copy is that of the lane goes back with the one before it.
+ */
+function isNewInFirst(recovery: Recovery, region: Region, intent: Intent): boolean {
+  const { list, words, examination } = recovery
+  examineCopies(list, words, examination, region, intent.record, 0, 1)
+  const { valid, header } = examination.copies[0]!
+  return valid && !sequenceAfter(header, intent) && !sequenceAfter(intent, header)
+}
+
+/**
+ * The medium refused to take the record back: the lanes before it stay, too, to say so at the next
+ * start, and no scan brings it forward meanwhile.
+ */
+function keepChain(recovery: Recovery, chain: Chain, lane: number, intent: Intent): void {
+  recovery.takenBack[lane] = intent
+  let before = laneBefore(chain, lane, intent)
+  while (before >= 0) {
+    recovery.keptLanes[before] = 1
+    before = laneBefore(chain, before, chain.intents[before]!)
+  }
 }
 
 /**
@@ -346,6 +413,7 @@ export function scanRegion(recovery: Recovery, region: Region, first: number, la
   for (let slot = first; slot < last; slot++) {
     if (isLost(recovery.superblock, region.id, slot)) continue
     if (heldIntent(recovery.held, region, slot) !== null) continue
+    if (heldIntent(recovery.takenBack, region, slot) !== null) continue
     const { kept, failure } = settleRecord(recovery, region, slot, SCANNED, PHASE_NONE, null)
     recovery.report.scanned += 1
     if (!recovery.lanesUnread || kept < 0 || failure !== 0) continue

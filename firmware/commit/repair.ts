@@ -5,15 +5,31 @@
  * whose first copy is durable goes forward, and when that succeeds it *is* durable and says so.
  * Where the medium refuses the repair too, the lane stays as it is for the next recovery, and the
  * region takes no more writes until then.
+ *
+ * Of a batch in order (commit.ts), what is behind a record that went forward follows it, one after
+ * the other; what is behind one that went back goes back before it, the last first. So at every cut
+ * the records that are durable are the first ones of the batch: each lane that is cleared leaves
+ * nothing behind it that spoke for a later one. A record that is refused for good, though its first
+ * copy is durable, negates those behind it, which may be durable, too: they are not accepted, and
+ * their operations are not known.
  */
 
 import { copyClean, fence, resultOf, run } from '../command-list.ts'
-import { PASS } from '../fault.ts'
+import { CONDITION, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
 import { LINE_BYTES } from '../limits.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { closedBy } from './closed.ts'
-import { type Commit, type GroupItem, laneAddress, retireLane, STAGE_FIRST_COPY } from './commit.ts'
+import {
+  type Commit,
+  doubt,
+  type GroupItem,
+  isNegated,
+  laneAddress,
+  retireLane,
+  STAGE_FIRST_COPY,
+  STAGE_PHASE,
+} from './commit.ts'
 import type { Examination } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
 import { recordOperation, withdrawOperation, writeImages } from './operations.ts'
@@ -24,13 +40,26 @@ export function repairGroup(commit: Commit, examination: Examination): number {
   let degraded = 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.failedStage < 0 || commit.closed !== PASS) continue
+    const negated = isNegated(commit, i)
+    if (negated && item.failedStage === STAGE_PHASE) item.failedStage = STAGE_FIRST_COPY
+    if (item.failedStage >= STAGE_PHASE && !repairItem(commit, examination, item)) {
+      degraded += 1
+      // What it waited for went forward, and it did not: its own line is to blame.
+      if (!negated && item.fault === CONDITION)
+        item.fault = commit.closed === PASS ? MEDIA : IN_DOUBT
+    }
+    if (negated && item.fault === PASS) negate(commit, item)
+  }
+  for (let i = commit.count - 1; i >= 0; i--) {
+    const item = commit.items[i]!
+    if (item.failedStage < 0 || item.failedStage >= STAGE_PHASE) continue
     if (!repairItem(commit, examination, item)) degraded += 1
   }
   return degraded
 }
 
 function repairItem(commit: Commit, examination: Examination, item: GroupItem): boolean {
+  if (commit.closed !== PASS) return leaveItem(commit, item)
   if (item.failedStage < STAGE_FIRST_COPY) return clearLane(commit, item)
   const outcome = blankOutcome()
   const forward = item.failedStage > STAGE_FIRST_COPY
@@ -49,6 +78,20 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
     if (!noteDurable(commit, item)) return true
   }
   return clearLane(commit, item)
+}
+
+/** The record is durable, and behind one that was refused. */
+function negate(commit: Commit, item: GroupItem): void {
+  item.fault = CONDITION
+  withdrawOperation(commit.operations, item.client, item.operationHigh, item.operationLow)
+}
+
+/** The part has closed: the lane says at the next start what is to be done. */
+function leaveItem(commit: Commit, item: GroupItem): boolean {
+  retireLane(commit, item.lane)
+  doubt(item)
+  commit.doubtful = commit.count
+  return false
 }
 
 /**

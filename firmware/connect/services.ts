@@ -17,6 +17,7 @@ import {
   FLUSH_PERSISTENT,
   findRegionById,
   KIND_BYTES,
+  KIND_ON_DEMAND,
   PLACEMENT_RELAY,
   REMOTE_READ,
   REMOTE_WRITE,
@@ -81,8 +82,9 @@ export function publish(
     return PASS
   }
   if (region === null) return NO_REGION
-  // What lies with another DPU is published by that one.
-  if (region.placement === PLACEMENT_RELAY) return REQUEST
+  // What lies with another DPU is published by that one; what the host registered on demand is its
+  // own to tell of.
+  if (region.placement === PLACEMENT_RELAY || region.kind === KIND_ON_DEMAND) return REQUEST
   if ((rights & ~region.rights) !== 0) return REQUEST
   if (form === FORM_LIBRPMA && region.kind !== KIND_BYTES) return REQUEST
   const service = taken ?? services.find(({ port: used }) => used === 0)

@@ -8,7 +8,15 @@
  */
 
 import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, MEMORY_KEY, PASS } from '../fault.ts'
-import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
+import {
+  BATCH_ELEMENT_BYTES_MAX,
+  BATCH_ELEMENTS_MAX,
+  INLINE_BYTES_MAX,
+  SGES_MAX,
+  UNIT_BYTES,
+  WQE_UNITS_MAX,
+} from '../limits.ts'
+import { CONDITION_EXPECT } from '../wire/persist.ts'
 import { kindOf, typeOf, zone1Word } from './context.ts'
 import * as wqe from './element.ts'
 import type { Element, HostQueues } from './host.ts'
@@ -59,8 +67,13 @@ export function checkElement(
   // It would reach beyond the write pointer: it was never stored as a whole.
   if (element.units > stored) return ELEMENT_FORM
   if (!isServed(host, place, element.opcode)) return ELEMENT_FORM
+  readBatch(host, element, w)
   const fault = shapeFault(element)
   if (fault !== PASS) return fault
+  if ((element.flags & wqe.BATCH) !== 0) {
+    const batch = batchFault(host, element)
+    if (batch !== PASS) return batch
+  }
   readFields(host, element, w)
   return rangeFault(host, place, element)
 }
@@ -69,6 +82,9 @@ export function checkElement(
 export function unitsAt(host: HostQueues, at: number): number {
   return host.bytes[at + wqe.WQE_UNITS]!
 }
+
+/** Forms of a record that no batch has: several copies, or two completions. */
+const ONE_BY_ONE = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
 
 function isServed(host: HostQueues, place: number, opcode: number): boolean {
   if (kindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
@@ -93,13 +109,55 @@ function shapeFault(element: Element): Fault {
   if (inline && length > INLINE_BYTES_MAX) return ELEMENT_LENGTH
   const record = opcode === wqe.WQE_WRITE_PERSIST
   if (!record && (flags & (wqe.CARRIED | wqe.ADDRESSED)) !== 0) return ELEMENT_FORM
-  const copies = (flags & wqe.ADDRESSED) === 0 ? 0 : element.furtherCopies
+  const batch = (flags & wqe.BATCH) !== 0
+  if (batch && (!record || (flags & ONE_BY_ONE) !== 0)) return ELEMENT_FORM
   const first = inline ? (length + 15) & -16 : entries * wqe.SGE_BYTES
-  const behind = first + copies * wqe.COPY_BYTES
+  const last = lastBytes(element)
+  const behind = first + last
   element.behindAt = inline || entries > 0 ? element.at + UNIT_BYTES : 0
-  element.copiesAt = copies > 0 ? element.at + UNIT_BYTES + first : 0
+  element.copiesAt = last > 0 ? element.at + UNIT_BYTES + first : 0
   if (element.units !== 1 + Math.ceil(behind / UNIT_BYTES)) return ELEMENT_LENGTH
   return PASS
+}
+
+/** What stands behind the bytes of a record: further addresses, or the sequence expected. */
+function lastBytes({ flags, furtherCopies, condition }: Element): number {
+  if ((flags & wqe.ADDRESSED) !== 0) return furtherCopies * wqe.COPY_BYTES
+  return (flags & wqe.BATCH) !== 0 && condition === CONDITION_EXPECT ? wqe.EXPECT_BYTES : 0
+}
+
+/** The place of a record in its batch. */
+function readBatch({ bytes, words }: HostQueues, element: Element, w: number): void {
+  if ((element.flags & wqe.BATCH) === 0) return
+  const { at } = element
+  const condition = bytes[at + wqe.WQE_CONDITION]!
+  element.condition = condition >> wqe.CONDITION_SHIFT
+  element.last = (condition & wqe.LAST_OF_BATCH) !== 0
+  element.batchIndex = bytes[at + wqe.WQE_BATCH_INDEX]!
+  element.batchCount = bytes[at + wqe.WQE_BATCH_COUNT]! + 1
+  element.batchLeft = bytes[at + wqe.WQE_BATCH_LEFT]!
+  element.batchId = words[w + (wqe.WQE_BATCH_ID >> 2)]! & 0xffff
+}
+
+/**
+ * What no batch may say. Whether its records agree with each other is for whoever holds all of
+ * them: the peer, or the part.
+ */
+function batchFault({ bytes, words }: HostQueues, element: Element): Fault {
+  const { at, condition, copiesAt, last, batchIndex, batchCount, batchLeft } = element
+  const zeros = words[(at + wqe.WQE_BATCH_ID) >> 2]! >>> 16
+  const spare = bytes[at + wqe.WQE_CONDITION]! & ~(15 << wqe.CONDITION_SHIFT) & ~wqe.LAST_OF_BATCH
+  if (condition > CONDITION_EXPECT || (zeros | spare) !== 0) return ELEMENT_FORM
+  // Indexes grow, and a burst is under way as a whole.
+  if (batchIndex + batchLeft >= batchCount || batchLeft >= BATCH_ELEMENTS_MAX) return ELEMENT_FORM
+  if (last !== (batchLeft === 0)) return ELEMENT_FORM
+  if (element.length > BATCH_ELEMENT_BYTES_MAX) return ELEMENT_LENGTH
+  if (copiesAt === 0) return PASS
+  const e = copiesAt >> 2
+  element.expectLow = words[e]! >>> 0
+  element.expectHigh = words[e + 1]! >>> 0
+  const behind = e + (wqe.EXPECT_ZEROS >> 2)
+  return (words[behind]! | words[behind + 1]!) === 0 ? PASS : ELEMENT_FORM
 }
 
 function readFields(host: HostQueues, element: Element, w: number): void {

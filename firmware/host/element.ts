@@ -13,6 +13,8 @@
  *   16 address (64)         where in the peer's region; AH_* of a datagram
  *   24 operation (64)       of a record or a query; what an atomic adds or swaps in
  *   32 compare (64)         of an atomic; of FLUSH: placement u8, selectivity u8
+ *      of a record of a batch (BATCH): condition and last u8, as in PWETH; index u8; count - 1 u8;
+ *      records of its burst that may come behind it u8, 0 of the last; batch id u16; 0 u16
  *   40 local address (64)   of the bytes, unless they are inline or scattered
  *   48 L_Key u32
  *   52 immediate u32        or the key to be invalidated
@@ -22,7 +24,9 @@
  * Behind that the bytes (INLINE), or the scatter/gather entries of 16 bytes: address (64), length
  * u32, L_Key u32. Behind these, from the next multiple of 16 on, of a record that names the address
  * of every copy (ADDRESSED): the RETHs of the further copies as they are on the wire, 16 bytes
- * each. An element has as many units as that needs, and no more.
+ * each; of a record of a batch with the condition "expect" the sequence that its slot must hold
+ * (64), and 0 (64). A batch carries one copy of each record, so it is never both. An element has as
+ * many units as that needs, and no more.
  *
  * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
  * L_Key, or no buffer (length 0).
@@ -44,6 +48,11 @@ export const WQE_OPERATION = 24
 export const WQE_COMPARE = 32
 export const WQE_PLACEMENT = 32
 export const WQE_SELECTIVITY = 33
+export const WQE_CONDITION = 32
+export const WQE_BATCH_INDEX = 33
+export const WQE_BATCH_COUNT = 34
+export const WQE_BATCH_LEFT = 35
+export const WQE_BATCH_ID = 36
 export const WQE_LOCAL = 40
 export const WQE_LKEY = 48
 export const WQE_IMMEDIATE = 52
@@ -83,11 +92,20 @@ export const ADDRESSED = 32
  * durable (source 2, flow 2; P2-21, P2-24).
  */
 export const TWO_STEPS = 64
+/** A record of a batch (source 4; D-10). */
+export const BATCH = 128
 
-export const FLAGS_ALL = 127
+export const FLAGS_ALL = 255
+
+/** The condition of a batch is in these bits of its byte; the last record of a burst has LAST. */
+export const CONDITION_SHIFT = 4
+export const LAST_OF_BATCH = 0x08
 
 /** A RETH of a further copy, bytes. */
 export const COPY_BYTES = 16
+/** The sequence that a slot must hold, and what must be zeros behind it. */
+export const EXPECT_BYTES = 16
+export const EXPECT_ZEROS = 8
 
 export const SGE_BYTES = 16
 export const SGE_LENGTH = 8

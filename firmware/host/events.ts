@@ -29,6 +29,9 @@ import { ahead } from './queue-info.ts'
 /** Where events were lost, how soon it is looked whether the host has made room, µs. */
 const LOOK_US = 1000
 
+/** Where the type of an event about pages has their number. */
+const COUNT_SHIFT = 16
+
 /** Tells the host, and wakes it when the list is over. */
 export function postEvent(
   host: HostQueues,
@@ -47,6 +50,21 @@ export function postEvent(
     events.lost = true
     events.lookUs = host.nowUs + LOOK_US
   }
+}
+
+/**
+ * Tells the host of `count` pages from `first` on of the region that the key names: `type` is
+ * EVENT_PAGES_WANTED or EVENT_PAGES_UNWANTED.
+ */
+export function postPages(
+  host: HostQueues,
+  list: CommandList,
+  type: number,
+  rkey: number,
+  first: number,
+  count: number,
+): void {
+  postEvent(host, list, type | (count << COUNT_SHIFT), rkey, first)
 }
 
 function put(

@@ -95,3 +95,5 @@ export const EVENT_EVENTS_LOST = 5
  * page; the upper 16 bits of the type say how many, one behind the other.
  */
 export const EVENT_PAGES_WANTED = 6
+/** Likewise, pages that are there, and that a requester says it will not need. */
+export const EVENT_PAGES_UNWANTED = 7

@@ -89,8 +89,19 @@ export interface Element {
   furtherCopies: number
   /** Inline bytes, or scatter/gather entries, in packet memory; 0 if there are none. */
   behindAt: number
-  /** The RETHs of the further copies, in packet memory; 0 if there are none. */
+  /** The RETHs of further copies, or the sequence expected, in packet memory; 0 without them. */
   copiesAt: number
+  /** Of a record of a batch, by its place in it: what PWETH says on the wire. */
+  condition: number
+  last: boolean
+  batchId: number
+  batchIndex: number
+  batchCount: number
+  /** Records that may come behind it before any of its burst ends. */
+  batchLeft: number
+  /** The sequence that its slot must hold. */
+  expectHigh: number
+  expectLow: number
 }
 
 /** What goes into a completion; `complete` clears it. */
@@ -267,7 +278,7 @@ function createPass(): Pass {
   }
 }
 
-function blankElement(): Element {
+export function blankElement(): Element {
   return {
     queue: 0,
     place: 0,
@@ -294,6 +305,14 @@ function blankElement(): Element {
     furtherCopies: 0,
     behindAt: 0,
     copiesAt: 0,
+    condition: 0,
+    last: false,
+    batchId: 0,
+    batchIndex: 0,
+    batchCount: 1,
+    batchLeft: 0,
+    expectHigh: 0,
+    expectLow: 0,
   }
 }
 

@@ -64,9 +64,9 @@ export function attach(state: State, request: AttachRequest): Fault {
   const { attachments } = state
   let place = attachments.findIndex((one) => one.name === name)
   const known = place >= 0
-  if (place < 0) place = attachments.findIndex((one) => one.name === '')
+  if (place < 0) place = attachments.findIndex((_, i) => isFree(state, i))
   // An attempt that failed, and that nobody has asked about again.
-  if (place < 0) place = attachments.findIndex((one) => one.link === null)
+  if (place < 0) place = attachments.findIndex((one) => one.name !== '' && one.link === null)
   if (place < 0) return REGIONS_FULL
   const attachment = attachments[place]!
   const { link } = attachment
@@ -89,6 +89,11 @@ export function attach(state: State, request: AttachRequest): Fault {
   if (attachment.link !== null) return CONNECTING
   forget(state, place)
   return REGIONS_FULL
+}
+
+/** Is the place nobody's? Memory of the host that is registered on demand has places there, too. */
+export function isFree(state: State, place: number): boolean {
+  return state.attachments[place]!.name === '' && state.regions.places[REGIONS + place] === null
 }
 
 /** Ends the relay of that name, if there is one. */

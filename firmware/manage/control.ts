@@ -30,12 +30,13 @@ import {
 } from '../fault.ts'
 import { HEALTH_AT } from '../hal.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
-import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
+import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../limits.ts'
 import {
   findRegionById,
   findRegionByName,
   HOST_DATA_AT,
   KIND_RECORDS,
+  PLACEMENT_RELAY,
   type Region,
 } from '../memory/region.ts'
 import {
@@ -77,7 +78,7 @@ import { boot, nameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { discardRecord, provision, settleProven } from './provision.ts'
-import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS } from './queues.ts'
+import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
 
 /** Records that one SCAN request looks at. */
 const SCAN_RECORDS = 256
@@ -141,12 +142,11 @@ const ALWAYS = [
 ]
 
 /**
- * Attributes that are executed once, however often the datagram comes. A doorbell may be rung
- * again, and there are too many of them to remember.
+ * Attributes that are executed once, however often the datagram comes.
  */
 const ONCE = [
   ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT],
-  ...FOR_THE_HOST.filter((attribute) => attribute !== mad.ATTRIBUTE_RING),
+  ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
 function serveOne(state: State, waiting: WaitingManagement): void {
@@ -350,8 +350,9 @@ function detachRegion(call: Call): Fault {
 
 function regionByIndex(call: Call): Fault {
   const { state, modifier } = call
-  const region = modifier < REGIONS ? state.regions.places[modifier]! : null
-  if (region === null) return NO_REGION
+  const region = state.regions.places[modifier] ?? null
+  // A relay is told of to who knows its name.
+  if (region === null || region.placement === PLACEMENT_RELAY) return NO_REGION
   describe(call, region)
   return PASS
 }

@@ -30,6 +30,7 @@ import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
 import { RESPONDER_RESOURCES, UNIT_BYTES } from '../limits.ts'
 import { runBurst } from '../serve/burst.ts'
+import { flushHeld } from '../serve/queue-held.ts'
 import * as seen from '../serve/queue-look.ts'
 import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../serve/queue-pairs.ts'
 import type { State } from '../state.ts'
@@ -318,6 +319,8 @@ function endPair(state: State, send: number, receive: number): void {
 function closeWire(state: State, send: number): void {
   const number = seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR)
   if (pairOf(state, number)?.send === send) closeHostPair(state, number)
+  // One that speaks to the own part has no connection, but may hold records of a batch.
+  flushHeld(state, send)
 }
 
 function isLocked(state: State, which: number): boolean {

@@ -1,5 +1,6 @@
 /**
- * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6c; source 3).
+ * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6c; source 3), and
+ * where those for its memory on demand are listed (on-demand.ts).
  *
  * What always holds: what the card has done for its host anybody may see, and an operator may say
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
@@ -27,6 +28,13 @@ import { count, random32 } from '../state.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { type Call, get64, type Handler, put64 } from './call.ts'
+import {
+  deregisterOnDemand,
+  mapPages,
+  registerOnDemand,
+  tellState,
+  unmapPages,
+} from './on-demand.ts'
 import { createCq, createQp, destroy, modifyQp } from './queue-pairs.ts'
 import { lockQueue, releaseQueue, writeQueue } from './zone2.ts'
 
@@ -44,6 +52,11 @@ export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>
   [mad.ATTRIBUTE_QUEUE_LOCK]: [mad.METHOD_SET, lockQueue],
   [mad.ATTRIBUTE_QUEUE_RELEASE]: [mad.METHOD_SET, releaseQueue],
   [mad.ATTRIBUTE_RING]: [mad.METHOD_SET, ring],
+  [mad.ATTRIBUTE_ON_DEMAND]: [mad.METHOD_SET, registerOnDemand],
+  [mad.ATTRIBUTE_MAP]: [mad.METHOD_SET, mapPages],
+  [mad.ATTRIBUTE_UNMAP]: [mad.METHOD_SET, unmapPages],
+  [mad.ATTRIBUTE_ON_DEMAND_END]: [mad.METHOD_SET, deregisterOnDemand],
+  [mad.ATTRIBUTE_ON_DEMAND_STATE]: [mad.METHOD_SET, tellState],
 }
 
 /** Attributes that whoever asks is answered. */
@@ -53,7 +66,7 @@ export const FOR_ANYBODY: readonly number[] = [
   mad.ATTRIBUTE_CACHE,
 ]
 
-/** Those that only our own host may ask; each of them but a doorbell is executed once. */
+/** Those that only our own host may ask; each of them is executed once, but for REPEATABLE. */
 export const FOR_THE_HOST: readonly number[] = [
   mad.ATTRIBUTE_CREATE_CQ,
   mad.ATTRIBUTE_CREATE_QP,
@@ -65,6 +78,21 @@ export const FOR_THE_HOST: readonly number[] = [
   mad.ATTRIBUTE_QUEUE_LOCK,
   mad.ATTRIBUTE_QUEUE_RELEASE,
   mad.ATTRIBUTE_RING,
+  mad.ATTRIBUTE_ON_DEMAND,
+  mad.ATTRIBUTE_MAP,
+  mad.ATTRIBUTE_UNMAP,
+  mad.ATTRIBUTE_ON_DEMAND_END,
+  mad.ATTRIBUTE_ON_DEMAND_STATE,
+]
+
+/**
+ * What may be executed again, and comes too often to be remembered: a doorbell, and what pages have
+ * a sequence of their own for.
+ */
+export const REPEATABLE: readonly number[] = [
+  mad.ATTRIBUTE_RING,
+  mad.ATTRIBUTE_MAP,
+  mad.ATTRIBUTE_UNMAP,
 ]
 
 function counters(call: Call): Fault {

@@ -18,7 +18,6 @@ import { LINE_BYTES, REGIONS, RELAYS } from '../limits.ts'
 export const KIND_RECORDS = 0
 /** A region of plain bytes, as any RDMA target has. */
 export const KIND_BYTES = 1
-
 /** A region of the host's ordinary memory, registered on demand: its pages come and go. */
 export const KIND_ON_DEMAND = 2
 
@@ -49,6 +48,8 @@ export const PLACEMENT_BYPASS = 1
 export const PLACEMENT_THROUGH = 2
 /** With another DPU, to which its records are sent on (serve/relay.ts). */
 export const PLACEMENT_RELAY = 3
+/** In the ordinary memory of the host (serve/on-demand.ts): nothing there is durable. */
+export const PLACEMENT_ORDINARY = 4
 
 /*
  * The host's memory: a page for the probe, then regions, one behind the other. Offsets in

@@ -326,6 +326,17 @@ export function lostOf(sb: Superblock, regionId: number): number {
   return lost
 }
 
+/** The record of entry `i` of the list, or -1 where that is one of another region. */
+export function lostAt(sb: Superblock, i: number, regionId: number): number {
+  const w = (LOST_AT >> 2) + 2 * i
+  return sb.words[w]! >>> 0 === regionId ? sb.words[w + 1]! >>> 0 : -1
+}
+
+/** How often it was written; grows with every change of the list. */
+export function updatesOf(sb: Superblock): number {
+  return sb.words[UPDATE]! >>> 0
+}
+
 /** Names a record as lost. Returns false when the list is full or it was there already. */
 export function addLost(sb: Superblock, regionId: number, record: number): boolean {
   const count = lostCount(sb)

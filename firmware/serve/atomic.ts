@@ -11,11 +11,20 @@
  */
 
 import { append, copy } from '../command-list.ts'
-import { ALIGNMENT, BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'
+import {
+  ALIGNMENT,
+  BOUNDS,
+  type Fault,
+  MESSAGE_LENGTH,
+  NOT_DURABLE,
+  PASS,
+  RIGHTS,
+} from '../fault.ts'
 import { COMPARE_SWAP, FETCH_ADD } from '../hal.ts'
 import {
   byteOffset,
   KIND_BYTES,
+  KIND_ON_DEMAND,
   PLACEMENT_THROUGH,
   REMOTE_ATOMIC,
   REMOTE_WRITE,
@@ -46,6 +55,8 @@ const WORD_BYTES = 8
 
 /** May that word of the region be changed? */
 export function wordFault(state: State, region: Region, vaHigh: number, vaLow: number): Fault {
+  // An ATOMIC WRITE asks for nothing more than a WRITE does.
+  if (region.kind === KIND_ON_DEMAND) return RIGHTS
   if (region.kind !== KIND_BYTES) return BOUNDS
   const offset = byteOffset(region, vaHigh, vaLow, WORD_BYTES)
   if (offset < 0) return BOUNDS

@@ -11,7 +11,14 @@
  *   the order of the requests; what still waits for its first answer is not answered twice.
  */
 
-import { DUPLICATE, DUPLICATE_FORGED, DUPLICATE_FORGOTTEN, type Fault, PASS } from '../fault.ts'
+import {
+  DUPLICATE,
+  DUPLICATE_FORGED,
+  DUPLICATE_FORGOTTEN,
+  type Fault,
+  PAGE_ABSENT,
+  PASS,
+} from '../fault.ts'
 import { READ_PACKETS } from '../limits.ts'
 import { findRegion, PLACEMENT_THROUGH } from '../memory/region.ts'
 import { count, type State, touch } from '../state.ts'
@@ -37,18 +44,24 @@ import {
   PERSIST,
   QUERY,
   READ,
+  RESIDENCY,
   WRITE,
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readPweth } from '../wire/persist.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
+import { repeatResidency } from './associate.ts'
+import { repeatBatch } from './batch-status.ts'
 import { isKnown } from './operation.ts'
 import { addOrdered } from './ordered.ts'
 import { repeatQuery } from './query.ts'
 import { receiveRead } from './read.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 
-/** Answers it. DUPLICATE, or DUPLICATE_FORGOTTEN if nothing is known to answer it with. */
+/**
+ * Answers it. DUPLICATE; DUPLICATE_FORGOTTEN if nothing is known to answer it with; PAGE_ABSENT if
+ * it is to come again, as what it reads is away now.
+ */
 export function receiveDuplicate(
   state: State,
   qp: QueuePair,
@@ -61,6 +74,7 @@ export function receiveDuplicate(
   if (has(is, FLUSH)) return repeatDone(state, qp, packet.psn, KIND_FLUSH)
   if (has(is, ATOMIC_WRITE)) return repeatDone(state, qp, packet.psn, KIND_ATOMIC_WRITE)
   if (has(is, QUERY)) return repeatQuery(state, qp, packet, row)
+  if (has(is, RESIDENCY) && row.bsethAt > 0) return repeatResidency(state, qp, packet, row)
   if (has(is, PERSIST) && row.begins) repeatReceipt(state, qp, packet, row)
   if (has(is, WRITE) && row.begins && qp.speaksPersist) repeatRecord(state, qp, packet, row)
   const waits = qp.unanswered > 0 && !qp.stream.accepted
@@ -106,6 +120,7 @@ function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow)
   // One long READ at a time.
   if (stream.accepted && saved.packets > READ_PACKETS) return DUPLICATE_FORGOTTEN
   const fault = receiveRead(state, qp, packet, row, true)
+  if (fault === PAGE_ABSENT) return PAGE_ABSENT
   return fault === PASS ? DUPLICATE : DUPLICATE_FORGOTTEN
 }
 
@@ -150,6 +165,10 @@ function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
   readPweth(pweth, state.bytes, packet.bthAt + row.pwethAt)
   const total = reth.length * (pweth.carried ? pweth.furtherCopies + 1 : 1)
   const lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
+  if (pweth.batch) {
+    repeatBatch(state, qp, lastPsn, pweth)
+    return
+  }
   const place = recall(qp, lastPsn, pweth.operationHigh, pweth.operationLow)
   if (place >= 0) {
     const status = qp.rememberedStatus[place]!

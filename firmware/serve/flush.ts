@@ -17,7 +17,7 @@ import {
   byteOffset,
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
-  KIND_BYTES,
+  KIND_RECORDS,
   PLACEMENT_LOCAL,
   type Region,
 } from '../memory/region.ts'
@@ -74,7 +74,7 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
 /** Does the range of `state.reth` lie inside the region, or inside one record of it? */
 export function isInside(state: State, region: Region): boolean {
   const { vaHigh, vaLow, length } = state.reth
-  if (region.kind === KIND_BYTES) return byteOffset(region, vaHigh, vaLow, length) >= 0
+  if (region.kind !== KIND_RECORDS) return byteOffset(region, vaHigh, vaLow, length) >= 0
   if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
   return length <= region.capacity && offsetOf(vaLow) <= region.capacity - length
 }

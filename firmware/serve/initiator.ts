@@ -32,12 +32,20 @@ import {
 } from '../transport/requester.ts'
 import { nextTimerUs, takeCongestion, tick } from '../transport/sender.ts'
 import { type Atomic, writeAtomic } from '../wire/atomic.ts'
+import { type Bseth, writeBseth } from '../wire/block-size.ts'
 import { BTH_ACK_REQUEST, BTH_BYTES, BTH_FLAGS } from '../wire/bth.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { type Feth, writeFeth } from '../wire/feth.ts'
+import { type Mseth, writeMseth } from '../wire/memory-status.ts'
 import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { ADDRESS_EXTENSION_BYTES, type Pweth, writePweth } from '../wire/persist.ts'
+import {
+  ADDRESS_EXTENSION_BYTES,
+  CONDITION_EXPECT,
+  EXPECT_EXTENSION_BYTES,
+  type Pweth,
+  writePweth,
+} from '../wire/persist.ts'
 import { blankPqeth, writePqeth } from '../wire/persist-query.ts'
 import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
 import { failQueuePair } from './staging.ts'
@@ -78,9 +86,15 @@ export interface Work {
   readonly extensions: readonly Reth[]
   /** How many of them there are. */
   extensionCount: number
+  /** Of a record of a batch with that condition: the sequence that its slot must hold. */
+  expectHigh: number
+  expectLow: number
   /** Of an atomic, instead of `reth`; of a FLUSH, besides. */
   readonly atomic: Atomic
   readonly feth: Feth
+  /** Of a notice about memory; of an offer of a block size. */
+  readonly mseth: Mseth
+  readonly bseth: Bseth
 }
 
 export interface Initiator {
@@ -189,7 +203,7 @@ export function emit(
   const left = row.payload === PAYLOAD_NONE ? 0 : work.length - offset
   const length = left < qp.pathMtu ? left : qp.pathMtu
   const pad = -length & 3
-  const extended = row.pwethAt > 0 ? work.extensionCount * ADDRESS_EXTENSION_BYTES : 0
+  const extended = row.pwethAt > 0 ? extensionsOf(work) : 0
   const headers = row.headerBytes + extended - BTH_BYTES
   const behind = headers + length + pad
   const end = beginFrame(answers, qp, opcode, psn, behind, pad)
@@ -220,7 +234,16 @@ function writeRest(bytes: Uint8Array, at: number, reth: Reth, skipped: number): 
   writeReth(bytes, at, rest)
 }
 
+function extensionsOf({ pweth, extensionCount }: Work): number {
+  if (pweth.batch && pweth.condition === CONDITION_EXPECT) return EXPECT_EXTENSION_BYTES
+  return extensionCount * ADDRESS_EXTENSION_BYTES
+}
+
 function writeExtensions(bytes: Uint8Array, at: number, work: Work): void {
+  if (work.extensionCount === 0) {
+    putU32(bytes, at, work.expectHigh)
+    putU32(bytes, at + 4, work.expectLow)
+  }
   for (let i = 0; i < work.extensionCount; i++) {
     writeReth(bytes, at + i * ADDRESS_EXTENSION_BYTES, work.extensions[i]!)
   }
@@ -233,6 +256,8 @@ function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: 
   if (row.fethAt > 0) writeFeth(bytes, bth + row.fethAt, work.feth)
   if (row.iethAt > 0) putU32(bytes, bth + row.iethAt, work.immediate)
   if (row.atomicAt > 0) writeAtomic(bytes, bth + row.atomicAt, work.atomic)
+  if (row.msethAt > 0) writeMseth(bytes, bth + row.msethAt, work.mseth)
+  if (row.bsethAt > 0) writeBseth(bytes, bth + row.bsethAt, work.bseth)
   if (row.pqethAt === 0) return
   pqeth.operationHigh = work.pweth.operationHigh
   pqeth.operationLow = work.pweth.operationLow

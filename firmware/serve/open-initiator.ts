@@ -12,7 +12,9 @@ import type { Psn } from '../transport/psn.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { createRequester, unresolved } from '../transport/requester.ts'
 import { blankAtomic } from '../wire/atomic.ts'
+import { blankBseth } from '../wire/block-size.ts'
 import { blankFeth } from '../wire/feth.ts'
+import { blankMseth } from '../wire/memory-status.ts'
 import { blankPweth } from '../wire/persist.ts'
 import { blankReth, type Reth } from '../wire/reth.ts'
 import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
@@ -100,7 +102,11 @@ function blankWork(): Work {
     pweth: blankPweth(),
     extensions,
     extensionCount: 0,
+    expectHigh: 0,
+    expectLow: 0,
     atomic: blankAtomic(),
     feth: blankFeth(),
+    mseth: blankMseth(),
+    bseth: blankBseth(),
   }
 }

@@ -30,14 +30,28 @@ import { answerRecord, copiesIn } from './receipt.ts'
 /**
  * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
  * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
- * While its slot is `writing` nothing is said of it: a job of its own will find it durable, in as
- * many copies as it asks for.
  */
 export function isRepetition(
   state: State,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
+  writing: boolean,
+): boolean {
+  if (!wasDurable(state, qp, message, writing)) return false
+  repeat(state, qp, message, dataAt)
+  return true
+}
+
+/**
+ * Was the record of this message durable before? Else its operation is noted. While its slot is
+ * `writing` nothing is said of it: a job of its own will find it durable, in as many copies as it
+ * asks for.
+ */
+export function wasDurable(
+  state: State,
+  qp: QueuePair,
+  message: PersistMessage,
   writing: boolean,
 ): boolean {
   const { operations } = state.commit
@@ -49,12 +63,9 @@ export function isRepetition(
   // It may be in the group, on its way.
   if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
   qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
-  if (writing || !isDurable(operations, qp.client, operationHigh, operationLow)) {
-    beginOperation(operations, qp.client, operationHigh, operationLow)
-    return false
-  }
-  repeat(state, qp, message, dataAt)
-  return true
+  if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true
+  beginOperation(operations, qp.client, operationHigh, operationLow)
+  return false
 }
 
 /** Is the operation in the group, on its way? */

@@ -7,6 +7,7 @@
  *   slot changes for a record that fails any check.
  * - A fault of the connection (form, key, rights, bounds) is a NAK and ends the queue pair. A fault
  *   of storage (length, slot, level, health) is a PERSIST_ACK with a status, and it lives.
+ * - A record of a batch is held until the last of its batch has come (batch.ts).
  * - A single packet is committed from where it was received: its slot header replaces the spent
  *   headers in front of the payload, so a record is one piece of memory and is never copied before
  *   it is stored.
@@ -21,23 +22,17 @@ import {
   COPIES_DIFFER,
   FAULTS,
   type Fault,
-  FIXED_LENGTH as FIXED_LENGTH_FAULT,
-  LEVEL,
   MESSAGE_LENGTH,
-  NOT_ARMED,
   NOT_DURABLE,
   PASS,
   PERSIST_HEADER,
   READ_ONLY,
   RECORD_LENGTH,
-  SLOT,
   STAGING,
 } from '../fault.ts'
-import { ARMED, EQUAL, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
+import { EQUAL } from '../hal.ts'
 import {
-  FIXED_LENGTH,
   KIND_BYTES,
-  PLACEMENT_LOCAL,
   PLACEMENT_RELAY,
   PLACEMENT_THROUGH,
   type Region,
@@ -58,6 +53,7 @@ import {
 } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
+import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
 import { refuseQueuePair, runBurst, store, withhold, withholdRecord } from './burst.ts'
 import { commitNow } from './group.ts'
 import { clientOf, isRepetition } from './operation.ts'
@@ -65,7 +61,8 @@ import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
 import { acceptRelay, relayReady } from './relay.ts'
 import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
-import { acceptThrough, hostFault, isWriting, throughReady } from './through.ts'
+import { healthFault, storageFault } from './storage.ts'
+import { acceptThrough, isWriting, throughReady } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
@@ -87,7 +84,8 @@ export function receivePersist(
       endPersist(state, qp, message, packet.payloadAt)
       return PASS
     }
-    openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried, now)
+    if (message.batch) openMember(state, qp, message)
+    else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried, now)
   }
   if (message.placed) return takePlaced(state, qp, message, packet, row, now)
   return gather(state, qp, message, packet, row, now)
@@ -106,8 +104,10 @@ export function gather(
   const left = qp.messageLeft - packet.payloadLength
   if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
   const payloadTo = qp.messageTo
-  if (qp.staging >= 0) copy(state.list, packet.payloadAt, payloadTo, packet.payloadLength)
-  qp.messageTo = payloadTo + packet.payloadLength
+  if (payloadTo > 0) {
+    copy(state.list, packet.payloadAt, payloadTo, packet.payloadLength)
+    qp.messageTo = payloadTo + packet.payloadLength
+  }
   qp.messageLeft = left
   qp.lastPacketUs = now
   advance(qp, packet, 1, ends)
@@ -133,11 +133,12 @@ function beginPersist(
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   readPweth(pweth, state.bytes, packet.bthAt + row.pwethAt)
   if (pweth.version !== PERSIST_VERSION || pweth.words !== PWETH_WORDS) return PERSIST_HEADER
-  // Batches and their conditions are not offered: a form that is not known is refused (D-10).
-  if (pweth.reserved !== 0 || pweth.batch) return PERSIST_HEADER
+  if (pweth.reserved !== 0) return PERSIST_HEADER
   const total = reth.length * (pweth.carried ? pweth.furtherCopies + 1 : 1)
   const left = total - packet.payloadLength
   if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
+  message.batch = pweth.batch
+  if (pweth.batch) return beginMember(state, qp, message, packet, row)
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   const region = state.accessed
   if (fault !== PASS) return fault
@@ -231,27 +232,6 @@ export function namesCopy(vaLow: number, copy: number): boolean {
   return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
 }
 
-/** What storage has against the record; it is refused by a status, and the queue pair lives. */
-export function storageFault(state: State, message: PersistMessage, region: Region): Fault {
-  if (message.slot >= region.slots) return SLOT
-  if (message.length > region.capacity) return RECORD_LENGTH
-  if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
-    return FIXED_LENGTH_FAULT
-  }
-  if (message.wait > region.copies) return LEVEL
-  return healthFault(state, region)
-}
-
-/** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
-function healthFault(state: State, region: Region): Fault {
-  // The health that counts is the other DPU's, and it is asked there.
-  if (region.placement === PLACEMENT_RELAY) return PASS
-  if (state.commit.closed !== PASS) return state.commit.closed
-  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
-  if (region.unsettled > 0) return READ_ONLY
-  return region.placement === PLACEMENT_LOCAL ? PASS : hostFault(state, region)
-}
-
 /** Begins to gather a message of several packets; without room it is refused at its end. */
 export function openMessage(
   state: State,
@@ -280,8 +260,14 @@ export function endPersist(
   message: PersistMessage,
   dataAt: number,
 ): void {
+  if (message.batch) {
+    endMember(state, qp, message, dataAt)
+    return
+  }
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
+  // A record of the same slot that is held was sent before this one.
+  if (qp.batching && holds(state, qp, message.region!, message.slot)) storeHeld(state, qp)
   // Nearly every record is a new operation of a client whose place is known: asked first.
   const isNew = enterOperation(operations, qp.client, qp, operationHigh, operationLow)
   const region = message.region!

@@ -4,7 +4,8 @@
  * What always holds: a query takes one PSN and is answered by a PERSIST_ACK of that PSN which says
  * that it answers a query. It stands behind every record of its queue pair before it. "Durable" is
  * said only of what the operation table knows, of this client alone; "not known" is no proof of
- * the contrary. Asked again, it is answered again, with what is known then.
+ * the contrary. Asked again, it is answered again, with what is known then. Of a batch its status
+ * is repeated, if it is the last one of its queue pair (batch-status.ts).
  */
 
 import { durableUpTo, type OperationId } from '../commit/operations.ts'
@@ -29,6 +30,7 @@ import {
   QUERY_VERSION,
   readPqeth,
 } from '../wire/persist-query.ts'
+import { answerBatchQuery } from './batch-status.ts'
 import { isKnown } from './operation.ts'
 
 const pqeth = blankPqeth()
@@ -68,9 +70,10 @@ function readQuery(state: State, packet: Packet, row: OpcodeRow): Fault {
 /** Answers what `pqeth` asks. */
 function answerQuery(state: State, qp: QueuePair, psn: number): void {
   const { operations } = state.commit
-  const { operationHigh, operationLow } = pqeth
-  const known = isKnown(state, qp, operationHigh, operationLow)
-  const cumulative = durableUpTo(operations, qp.client, upTo)
+  const { operationHigh, operationLow, batch, batchId } = pqeth
+  if (batch && answerBatchQuery(state, qp, batchId, psn)) return
+  const known = !batch && isKnown(state, qp, operationHigh, operationLow)
+  const cumulative = !batch && durableUpTo(operations, qp.client, upTo)
   const range = state.ranges[BURST_FRAMES]!
   range.firstPsn = psn
   range.lastPsn = psn

@@ -16,7 +16,7 @@
 
 import { copy, resultOf, runAll } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { DMA, ELEMENT_LENGTH, PASS } from '../fault.ts'
+import { DMA, ELEMENT_LENGTH, type Fault, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import { INLINE, SGE_BYTES, SGE_LENGTH, SGE_LKEY } from '../host/element.ts'
 import { memoryFault } from '../host/memory-regions.ts'
@@ -127,6 +127,22 @@ export function gatherBytes(state: State): number {
   work.buffer = buffer
   work.dataAt = bufferAt(buffer)
   return PASS
+}
+
+/**
+ * Brings the bytes that the element sends to `to`, where there is room for them. DMA if the host
+ * does not answer.
+ */
+export function bringBytes(state: State, to: number): Fault {
+  const { element } = state.host
+  if (element.length === 0) return PASS
+  if ((element.flags & INLINE) !== 0) {
+    // The copy of the element is not fetched over before the list has run.
+    copy(state.list, element.behindAt, to, element.length)
+    return PASS
+  }
+  findPieces(state, state.hostWork.pieces)
+  return readPieces(state, state.hostWork.pieces, to) ? PASS : DMA
 }
 
 /** Copies the ranges to `to`, one behind the other. False if the host did not answer. */

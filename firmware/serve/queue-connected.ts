@@ -40,7 +40,7 @@ import {
   COMPARE_SWAP,
   FETCH_ADD,
   FLUSH,
-  hasRoom,
+  joinBatch,
   PERSIST_QUERY,
   READ,
   type Request,
@@ -52,12 +52,12 @@ import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
+import { endBurst, isContrary, isOfBurst, lacksRoom, noteMember } from './queue-batch.ts'
 import {
   areCovered,
   bufferAt,
   findPieces,
   freeBuffer,
-  freeBuffers,
   gatherBytes,
   takeBuffer,
   writePieces,
@@ -97,9 +97,11 @@ export function executeConnected(state: State): number {
   }
   const initiator = openInitiator(state, qp, pair)
   if (initiator === null || hostWork.freePostingCount === 0) return WAIT
-  // What a fenced request sends may be what a READ before it brings: it is not fetched before.
-  const fenced = (element.flags & el.FENCE) !== 0 && pair.under > 0
-  if (fenced || !hasRoom(initiator.requester) || isGreedy(state, pair)) {
+  // What a fenced request sends may be what a READ before it brings: it is not fetched before. The
+  // records of its own batch wait for it, so it does not for them.
+  const fenced = (element.flags & el.FENCE) !== 0 && pair.under > pair.batchSent
+  const waits = fenced || isContrary(pair, element)
+  if (waits || lacksRoom(state, pair, initiator.requester, bytesSent(element))) {
     // The end of one that is under way makes room.
     pair.sendWaits = true
     return WAIT
@@ -131,16 +133,9 @@ export function isOpen(state: State, pair: HostPair): boolean {
   return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
 }
 
-/**
- * Would there be less left than the pair has under way? A peer that does not answer keeps what is
- * sent to it for long, and others have to go on meanwhile: local queues, the network.
- */
-function isGreedy(state: State, pair: HostPair): boolean {
-  const { hostWork } = state
-  if (hostWork.freePostingCount <= pair.postings) return true
-  const { opcode, length } = state.host.element
-  const bytes = opcode < READ ? length : opcode === ATOMIC_WRITE ? WORD_BYTES : 0
-  return bytes > 0 && freeBuffers(state, bytes) <= pair.under
+function bytesSent({ opcode, length }: Element): number {
+  if (opcode < READ) return length
+  return opcode === ATOMIC_WRITE ? WORD_BYTES : 0
 }
 
 /** What cannot be said on the wire. */
@@ -159,8 +154,7 @@ function gather(state: State): number {
   const { element } = state.host
   const { opcode } = element
   hostWork.buffer = -1
-  if (opcode >= READ && opcode !== ATOMIC_WRITE) return PASS
-  const length = opcode === ATOMIC_WRITE ? WORD_BYTES : element.length
+  const length = bytesSent(element)
   if (length === 0) return PASS
   const inline = (element.flags & el.INLINE) !== 0
   if (opcode !== ATOMIC_WRITE && !inline) return gatherBytes(state)
@@ -182,7 +176,7 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   describePosting(state, pair, posting)
   const { opcode } = element
   work.from = hostWork.buffer < 0 ? 0 : bufferAt(hostWork.buffer)
-  work.length = opcode === ATOMIC_WRITE ? WORD_BYTES : opcode >= READ ? 0 : element.length
+  work.length = bytesSent(element)
   work.immediate = element.immediate
   work.solicited = (element.flags & el.SOLICITED) !== 0
   work.extensionCount = 0
@@ -192,8 +186,10 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   pair.under += 1
   pair.postings += 1
   expect(hostWork, pair, item)
+  noteMember(hostWork, pair, element)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
+  if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
 }
 
 function describePosting(state: State, pair: HostPair, posting: Posting): void {
@@ -206,6 +202,7 @@ function describePosting(state: State, pair: HostPair, posting: Posting): void {
   posting.opcode = element.opcode
   posting.flags = element.flags
   posting.length = element.length
+  posting.batchId = element.batchId
   posting.operationHigh = element.operationHigh
   posting.operationLow = element.operationLow
   posting.addressHigh = element.addressHigh
@@ -253,6 +250,7 @@ function describeRecord(state: State, work: Work, element: Element): void {
   pweth.carried = carried
   pweth.furtherCopies = carried ? element.furtherCopies : 0
   pweth.wantsAck = true
+  describeBatch(work, element)
   reth.length = element.length / (pweth.furtherCopies + 1)
   if (!carried || !addressed) return
   work.extensionCount = element.furtherCopies
@@ -260,6 +258,21 @@ function describeRecord(state: State, work: Work, element: Element): void {
     const at = element.copiesAt + i * ADDRESS_EXTENSION_BYTES
     readReth(work.extensions[i]!, state.bytes, at)
   }
+}
+
+/** The place of a record in its batch, of which one status tells the end; or that it has none. */
+function describeBatch(work: Work, element: Element): void {
+  const { pweth } = work
+  const batch = (element.flags & el.BATCH) !== 0
+  pweth.batch = batch
+  pweth.oneStatus = batch
+  pweth.condition = batch ? element.condition : 0
+  pweth.lastOfBatch = batch && element.last
+  pweth.batchId = batch ? element.batchId : 0
+  pweth.batchIndex = batch ? element.batchIndex : 0
+  pweth.batchCount = batch ? element.batchCount : 1
+  work.expectHigh = element.expectHigh
+  work.expectLow = element.expectLow
 }
 
 /** What becomes of requests. Completions are made in `finishPostings`: here, no list may run. */
@@ -280,6 +293,8 @@ const POSTINGS: WorkOwner = {
     freeBuffer(state, posting.buffer)
     posting.buffer = -1
     note(posting, request)
+    // Records of a burst end behind its last: this one has ended without that.
+    if (isOfBurst(posting)) endBurst(state.hostWork, posting.pair!)
     posting.ended = true
     list(state.hostWork, work.item)
   },

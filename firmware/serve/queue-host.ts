@@ -9,7 +9,7 @@
  * - The page is read once and judged whole before anything of it is used.
  * - The host sees its epoch answered only when zone 1 of every queue is zeros but for those of
  *   management: what an earlier epoch left there is nobody's, and no queue is valid by accident.
- * - When a host is gone nothing of it is left: no context, no key, no doorbell, no work.
+ * - When a host is gone nothing of it is left: no context, no key, no page, no doorbell, no work.
  */
 
 import { copy, resultOf, run, runAll } from '../command-list.ts'
@@ -35,6 +35,7 @@ import {
 } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
 import { drain, runBurst } from './burst.ts'
+import { endAllOnDemand } from './on-demand.ts'
 import { dropHostWork } from './queue-work.ts'
 
 /** Pieces of zone 1 that one call clears. */
@@ -68,6 +69,7 @@ export function dropHost(state: State): void {
   if (host.phase === HOST_NONE) return
   // What is in the list may name contexts: it leaves first.
   drain(state)
+  endAllOnDemand(state)
   dropHostWork(state)
   clearTimers(host)
   clearContexts(host.contexts)

@@ -13,7 +13,8 @@
  *   in a list; so is everything before a FLUSH.
  * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
  *   host that asks is the one whose CPU would have to write back, and a relay speaks in the name of
- *   a connection. Both are reached over a connected queue pair.
+ *   a connection. Both are reached over a connected queue pair. Memory of the host itself that is
+ *   registered on demand is not reached from here at all (RIGHTS).
  */
 
 import { append, copyClean, resultOf, run } from '../command-list.ts'
@@ -30,6 +31,7 @@ import {
   OWN_HOST,
   PASS,
   PERSIST_HEADER,
+  RIGHTS,
   UNREADABLE,
 } from '../fault.ts'
 import {
@@ -49,6 +51,7 @@ import {
   FLUSH_PERSISTENT,
   findRegion,
   KIND_BYTES,
+  KIND_ON_DEMAND,
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
   REMOTE_ATOMIC,
@@ -85,6 +88,7 @@ import { commitNow } from './group.ts'
 import { mechanismOf } from './mechanism.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
 import { describe, finish, refuseElement } from './queue-complete.ts'
+import { executeMember, storeHeld } from './queue-local-batch.ts'
 import { executeRecord } from './queue-record.ts'
 import { EXECUTED } from './queue-state.ts'
 import { boundsFault, findRecord, source } from './read.ts'
@@ -114,6 +118,7 @@ function refuse(): number {
 
 /** Executes `host.element`. */
 export function executeLocal(state: State): number {
+  storeHeld(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
   // Everything else is executed, and completes, behind the records that are on their way.
@@ -134,6 +139,8 @@ function access(state: State, rights: number): Fault {
   reth.vaLow = element.addressLow
   reth.rkey = element.rkey
   reth.length = element.length
+  // The host reaches its own memory without the card.
+  if (region !== null && region.kind === KIND_ON_DEMAND) return RIGHTS
   return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
 }
 
@@ -143,6 +150,7 @@ function persist(state: State): number {
   if (fault !== PASS) return fault
   const region = state.accessed!
   if (element.wait < 1) return PERSIST_HEADER
+  if ((element.flags & el.BATCH) !== 0) return executeMember(state, region)
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, element.wait, false)
   if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
   commitNow(state)

@@ -25,6 +25,7 @@ import {
 } from '../transport/queue-pair.ts'
 import { flush } from '../transport/requester.ts'
 import { findInitiator } from './initiator.ts'
+import { endBurst } from './queue-batch.ts'
 import { dropHeld, finishPostings, isOpen } from './queue-connected.ts'
 import { failHostQueue } from './queue-context.ts'
 import { serveReceives } from './queue-receive.ts'
@@ -65,6 +66,8 @@ export function openHostPair(
   pair.ready = false
   pair.under = 0
   pair.postings = 0
+  pair.batchSent = 0
+  pair.batchLeft = 0
   pair.heldFirst = -1
   pair.untoldFirst = -1
   pair.taken = 0
@@ -147,6 +150,7 @@ function cutPair(state: State, pair: HostPair): void {
 function forgetPair(state: State, pair: HostPair): void {
   const qp = pair.qp!
   if (state.queuePairs.places[qp.index] === qp) closeQueuePair(state.queuePairs, qp)
+  endBurst(state.hostWork, pair)
   pair.promised = -1
   pair.heldFirst = -1
   pair.untoldFirst = -1

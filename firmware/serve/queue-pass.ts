@@ -78,6 +78,7 @@ import { statusOf } from './queue-complete.ts'
 import { isUntold } from './queue-connected.ts'
 import { failHostQueue, judgeRead, NOBODY, takePlace } from './queue-context.ts'
 import { failHost } from './queue-host.ts'
+import { abortHeld } from './queue-local-batch.ts'
 import { giveRoomBack } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
 import { endPass, executeElement, receivesRung } from './queue-work.ts'
@@ -415,6 +416,7 @@ function refuse(
   host.counters[ELEMENTS_REFUSED]! += 1
   // What was executed before it completes before it.
   if (state.hostWork.recordCount > 0) commitNow(state)
+  abortHeld(state, pass.queues[i]!)
   if (hasRoom) {
     blankOut(completion)
     completion.queue = pass.queues[i]!

@@ -12,6 +12,7 @@
  * - The host is told of completions (interrupts, events) behind the commit, never inside of it.
  */
 
+import { noteRefused } from '../batch/batch.ts'
 import { FAULTS, PASS } from '../fault.ts'
 import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
 import * as el from '../host/element.ts'
@@ -58,6 +59,9 @@ export function endRecord(state: State, i: number): void {
   const taken = item.acknowledged || item.fault === PASS
   hostWork.recordCount -= 1
   if (!taken) count(state, item.fault)
+  if (!taken && record.batch >= 0) {
+    noteRefused(hostWork.batches[record.batch]!.batch, record.batchIndex, item.fault)
+  }
   if (taken && (record.flags & el.SIGNALED) === 0) {
     releaseCompletion(host, record.place)
   } else if (hostWork.groupFailed) {

@@ -25,6 +25,7 @@ import {
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BOUNDS,
+  CONDITION,
   DUPLICATE,
   DUPLICATE_FORGED,
   ELEMENT_LENGTH,
@@ -45,16 +46,17 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { count, type State } from '../state.ts'
-import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
+import { count, type PersistMessage, type State } from '../state.ts'
+import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { commitNow } from './group.ts'
 import { mechanismOf } from './mechanism.ts'
 import { groupHoldsOperation, isForged } from './operation.ts'
-import { copiesFault, namesCopy, storageFault } from './persist.ts'
+import { copiesFault, namesCopy } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
 import { describe, finish, refuseElement } from './queue-complete.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from './queue-state.ts'
+import { storageFault } from './storage.ts'
 
 /** Who speaks: the client of the queue. */
 const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh: 0, clientLow: 0 }
@@ -66,17 +68,10 @@ const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh
 export function executeRecord(state: State, region: Region, wait: number, plain: boolean): number {
   const { host, hostWork } = state
   const { element } = host
-  const { message } = hostWork
   const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
   const form = formFault(state, region, copies)
   if (form !== PASS) return form
-  message.region = region
-  message.slot = element.addressHigh
-  message.length = element.length / copies
-  message.wait = wait
-  message.carried = copies
-  message.operationHigh = plain ? 0 : element.operationHigh
-  message.operationLow = plain ? 0 : element.operationLow
+  const message = messageOf(state, region, wait, plain, copies)
   if (region.placement >= PLACEMENT_THROUGH) {
     if (hostWork.recordCount > 0) commitNow(state)
     return refuseElement(state, OWN_HOST)
@@ -90,6 +85,37 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   freeBuffer(state, buffer)
   if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
   return fault === REPEATED ? EXECUTED : refuseElement(state, fault)
+}
+
+/**
+ * Executes `host.element`, a record of a batch whose bytes lie at `dataAt` already: PASS if it is
+ * in the group, or complete, or why it is refused.
+ */
+export function executeHeld(state: State, region: Region, wait: number, dataAt: number): Fault {
+  const storage = storageFault(state, messageOf(state, region, wait, false, 1), region)
+  state.hostWork.dataAt = dataAt
+  const fault = accept(state, region, storage, -1)
+  return fault === REPEATED ? PASS : fault
+}
+
+/** What `host.element` says of its record: `hostWork.message`. */
+export function messageOf(
+  state: State,
+  region: Region,
+  wait: number,
+  plain: boolean,
+  copies: number,
+): PersistMessage {
+  const { message } = state.hostWork
+  const { element } = state.host
+  message.region = region
+  message.slot = element.addressHigh
+  message.length = element.length / copies
+  message.wait = wait
+  message.carried = copies
+  message.operationHigh = plain ? 0 : element.operationHigh
+  message.operationLow = plain ? 0 : element.operationLow
+  return message
 }
 
 /** The operation was durable before, and is complete. */
@@ -141,6 +167,7 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
     commitNow(state)
     fault = storageFault(state, message, region)
     if (fault === PASS && commit.usableLanes === 0) fault = READ_ONLY
+    if (isNegated(hostWork)) fault = CONDITION
     if (fault !== PASS) return fault
   }
   join(state, region, buffer, isNew)
@@ -167,10 +194,29 @@ function join(state: State, region: Region, buffer: number, isNew: boolean): voi
   item.segment = 0
   item.staging = -1
   item.plain = false
+  item.batchIndex = -1
+  item.chained = isChained(state)
   item.client = clientOf(state, isNew)
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)
+}
+
+/** Is an earlier record of its batch in order refused? */
+function isNegated({ judged }: HostWork): boolean {
+  return judged !== null && judged.batch.condition === CONDITION_IN_ORDER && judged.batch.broken
+}
+
+/** Does the record that becomes an item follow another of its batch in order in the group? */
+function isChained({ hostWork, host, answers }: State): boolean {
+  const { judged } = hostWork
+  if (judged === null) return false
+  const { batch } = judged
+  const { batchIndex } = host.element
+  const isNext = batch.joinedGroup === answers.groups && batch.joinedIndex === batchIndex - 1
+  batch.joinedIndex = batchIndex
+  batch.joinedGroup = answers.groups
+  return isNext && batch.condition === CONDITION_IN_ORDER
 }
 
 /** What its completion says, beside item `i` of the group. */
@@ -189,6 +235,8 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
   record.buffer = buffer
   record.level = levelOf(state, i)
   record.entry = -1
+  record.batch = work.judged === null ? -1 : work.judged.number
+  record.batchIndex = element.batchIndex
   work.recordCount += 1
 }
 

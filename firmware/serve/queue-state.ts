@@ -6,11 +6,15 @@
  * `Posting` from its acceptance to its completion, and the completion queue has room for it.
  */
 
+import { type Batch, blankBatch } from '../batch/batch.ts'
+import { blankElement, type Element } from '../host/host.ts'
 import {
+  BATCH_ELEMENTS_MAX,
   BURST_FRAMES,
   CONTEXTS,
   HOST_BUFFERS,
   HOST_POSTINGS,
+  LOCAL_BATCHES,
   POSTED_RECEIVES,
   QUEUE_PAIRS,
   SGES_MAX,
@@ -50,6 +54,15 @@ export interface HostPair {
   /** Elements of its send queue under way; and all of its that have a `Posting`. */
   under: number
   postings: number
+  /**
+   * The burst of a batch that is not complete: id, records of the batch, low word of the operation
+   * of index 0; records sent, none if all is complete; places kept for more.
+   */
+  batchId: number
+  batchCount: number
+  batchOperation: number
+  batchSent: number
+  batchLeft: number
   /** Results that wait for a receive, in their order. */
   heldFirst: number
   heldLast: number
@@ -88,6 +101,8 @@ export interface Posting {
   opcode: number
   flags: number
   length: number
+  /** Of a record of a batch. */
+  batchId: number
   operationHigh: number
   operationLow: number
   addressHigh: number
@@ -135,6 +150,28 @@ export interface HostRecord {
   level: number
   /** Number of the entry of the completion queue, once it has one; else -1. */
   entry: number
+  /** The batch that it belongs to, -1 without one; and its place there. */
+  batch: number
+  batchIndex: number
+}
+
+/** A record of a batch for the own part that waits for the last of its burst. */
+export interface HeldElement {
+  unit: number
+  units: number
+  flags: number
+  /** Place of the completion queue's context, pinned by the promise of room. */
+  place: number
+}
+
+/** The batch of a local queue of which some is to come. */
+export interface LocalBatch {
+  readonly number: number
+  /** Its queue; -1 while it is free. */
+  queue: number
+  readonly batch: Batch
+  /** By number of the member. */
+  readonly held: readonly HeldElement[]
 }
 
 export interface HostWork {
@@ -142,6 +179,8 @@ export interface HostWork {
   readonly postings: readonly Posting[]
   readonly freePostings: Int16Array
   freePostingCount: number
+  /** Postings, and buffers of a page, that are kept for what is to come of batches. */
+  keptCount: number
   /** Postings to be told of, in order. */
   readonly listed: Int16Array
   listedCount: number
@@ -151,6 +190,11 @@ export interface HostWork {
   groupFailed: boolean
   readonly freeBuffers: Int16Array
   freeBufferCount: number
+  readonly batches: readonly LocalBatch[]
+  openBatches: number
+  /** The one whose record is judged; and what was `host.element` before that. */
+  judged: LocalBatch | null
+  readonly aside: Element
   /** Place of the context of the completion queue, where the element has its promise of room. */
   place: number
   /** Bytes of the element that is executed: where they lie, and in which buffer, or -1. */
@@ -186,6 +230,11 @@ function blankPair(): HostPair {
     kept: false,
     under: 0,
     postings: 0,
+    batchId: 0,
+    batchCount: 0,
+    batchOperation: 0,
+    batchSent: 0,
+    batchLeft: 0,
     heldFirst: -1,
     heldLast: -1,
     untoldFirst: -1,
@@ -215,6 +264,7 @@ function blankPosting(): Posting {
     opcode: 0,
     flags: 0,
     length: 0,
+    batchId: 0,
     operationHigh: 0,
     operationLow: 0,
     addressHigh: 0,
@@ -253,7 +303,18 @@ function blankRecord(): HostRecord {
     buffer: -1,
     level: 0,
     entry: -1,
+    batch: -1,
+    batchIndex: 0,
   }
+}
+
+function blankHeld(): HeldElement {
+  return { unit: 0, units: 0, flags: 0, place: 0 }
+}
+
+function blankLocalBatch(number: number): LocalBatch {
+  const held = each(BATCH_ELEMENTS_MAX, blankHeld)
+  return { number, queue: -1, batch: blankBatch(HOST_OWNER + number), held }
 }
 
 function each<T>(count: number, make: () => T): T[] {
@@ -271,6 +332,7 @@ export function createHostWork(): HostWork {
     postings: each(HOST_POSTINGS, blankPosting),
     freePostings: stack(HOST_POSTINGS),
     freePostingCount: HOST_POSTINGS,
+    keptCount: 0,
     // Each of them twice: it was received, and it has ended.
     listed: new Int16Array(2 * HOST_POSTINGS),
     listedCount: 0,
@@ -279,6 +341,10 @@ export function createHostWork(): HostWork {
     groupFailed: false,
     freeBuffers: stack(HOST_BUFFERS),
     freeBufferCount: HOST_BUFFERS,
+    batches: Array.from({ length: LOCAL_BATCHES }, (_, i) => blankLocalBatch(i)),
+    openBatches: 0,
+    judged: null,
+    aside: blankElement(),
     place: 0,
     dataAt: 0,
     buffer: -1,

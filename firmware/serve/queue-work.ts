@@ -22,7 +22,9 @@ import { freeBuffer, gatherBytes } from './queue-buffers.ts'
 import { describe, finish } from './queue-complete.ts'
 import { executeConnected, isUntold } from './queue-connected.ts'
 import { sendDatagram } from './queue-gsi.ts'
+import { dropHeld } from './queue-held.ts'
 import { executeLocal } from './queue-local.ts'
+import { storeHeld } from './queue-local-batch.ts'
 import { dropPairs, serveHostPairs } from './queue-pairs.ts'
 import { ringReceives } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
@@ -51,6 +53,7 @@ export function executeElement(state: State, completions: number): number {
 /** A NOP: it completes behind everything that was posted before it. */
 function executeNothing(state: State, type: number): number {
   if (type === TYPE_CONNECTED && isUntold(state, state.host.element.place)) return WAIT
+  if (type === TYPE_LOCAL) storeHeld(state)
   if (state.hostWork.recordCount > 0) commitNow(state)
   describe(state, el.WC_SUCCESS)
   finish(state)
@@ -83,5 +86,6 @@ export function endPass(state: State): void {
 
 /** The host is gone, with everything that it had asked for. */
 export function dropHostWork(state: State): void {
+  dropHeld(state)
   dropPairs(state)
 }

@@ -36,7 +36,9 @@ import { FETCHES } from '../limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import { heldDueUs } from './queue-held.ts'
 import { failHost, isHostDue, serveHost } from './queue-host.ts'
+import { serveHeld } from './queue-local-batch.ts'
 import { servePass } from './queue-pass.ts'
 
 /** What found no room is tried again after this, µs, if nothing wakes it; so many at once. */
@@ -59,6 +61,7 @@ export function serveQueues(state: State, now: number): void {
   }
   if (host.soonestUs <= now) tickCompletions(host, state.list, now)
   if (host.retryUs <= now) retry(host)
+  if (state.hostWork.openBatches > 0) serveHeld(state)
   if (host.sweepLeft > 0) sweep(state)
   if (host.pending.pending > 0) servePass(state)
   else if (host.events.lost && host.events.lookUs <= now) lookAtEvents(state)
@@ -88,6 +91,8 @@ export function endQueues(state: State): number {
   if (pending.waiting > 0 && host.retryUs === Infinity) host.retryUs = host.nowUs + RETRY_US
   let due = host.soonestUs < host.retryUs ? host.soonestUs : host.retryUs
   if (host.events.lost && host.events.lookUs < due) due = host.events.lookUs
+  const heldUs = heldDueUs(state)
+  if (heldUs < due) due = heldUs
   if (due === Infinity) return 0
   return due > host.nowUs ? Math.ceil(due - host.nowUs) : 1
 }

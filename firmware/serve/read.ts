@@ -11,16 +11,31 @@
  * - Responses leave in PSN order, and no acknowledgement overtakes them.
  * - A READ of more than READ_PACKETS packets is answered in turns (stream.ts). Everything else is
  *   answered in one piece.
+ * - Of memory registered on demand the pages are there when the READ is accepted, and then until it
+ *   is answered (on-demand.ts); one that needs more of them than PAGES_AT_ONCE is a long one.
  */
 
 import { compare, copy, run } from '../command-list.ts'
-import { firstCopy, heldIntent } from '../commit/commit.ts'
-import { examineCopies, sequenceAfter } from '../commit/examine.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { BOUNDS, type Fault, MESSAGE_LENGTH, PASS, UNSETTLED_READ } from '../fault.ts'
+import {
+  BOUNDS,
+  type Fault,
+  HELD_BACK,
+  KEY,
+  MESSAGE_LENGTH,
+  PASS,
+  UNSETTLED_READ,
+} from '../fault.ts'
 import { READ_PACKETS } from '../limits.ts'
-import { byteOffset, KIND_BYTES, REMOTE_READ, type Region, slotAddress } from '../memory/region.ts'
-import { isLost } from '../memory/superblock.ts'
+import {
+  byteOffset,
+  KIND_BYTES,
+  KIND_ON_DEMAND,
+  KIND_RECORDS,
+  REMOTE_READ,
+  type Region,
+  slotAddress,
+} from '../memory/region.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import type { Ordered, State } from '../state.ts'
 import { beginFrame, endFrame, ownerOf, roomFor, writeAck } from '../transport/acknowledge.ts'
@@ -39,12 +54,16 @@ import type { Packet } from '../wire/packet.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
+import { BYTES_AT_ONCE, bringPages, checkPages, offsetIn, pagesFault } from './on-demand.ts'
 import { addOrdered, addResponse, ORDERED_READ } from './ordered.ts'
+import { settledFrom } from './settled.ts'
 import { firstShown } from './through.ts'
 import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from './view.ts'
 
 /** Where the bytes of one READ lie: up to `end` at `from`, zeros behind. */
 interface Source {
+  /** The region, if it is registered on demand: `from` is 0 then, and offsets are its own. */
+  paged: Region | null
   /** Address of the byte at offset 0, or -1: all zeros. */
   from: number
   /** Bytes at `from`. */
@@ -53,7 +72,7 @@ interface Source {
   offset: number
 }
 
-export const source: Source = { from: 0, end: 0, offset: 0 }
+export const source: Source = { paged: null, from: 0, end: 0, offset: 0 }
 
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
 function rangeFault(state: State, qp: QueuePair): Fault {
@@ -68,7 +87,7 @@ function rangeFault(state: State, qp: QueuePair): Fault {
 
 /** Does the range lie inside the region, or inside one view of a record? */
 export function boundsFault(region: Region, reth: Reth): Fault {
-  if (region.kind === KIND_BYTES) {
+  if (region.kind !== KIND_RECORDS) {
     return byteOffset(region, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
   }
   const view = viewOf(reth.vaLow)
@@ -94,6 +113,13 @@ export function receiveRead(
   const fault = rangeFault(state, qp)
   if (fault !== PASS) return fault
   const region = state.accessed
+  const long = isLong(qp, region, reth.length)
+  // One long READ at a time.
+  if (long && qp.stream.accepted) return HELD_BACK
+  if (region !== null && region.kind === KIND_ON_DEMAND) {
+    const absent = beginFault(state, region, reth.length)
+    if (absent !== PASS) return absent
+  }
   if (!again) save(qp, packet, reth)
   const item = again
     ? addOrdered(state, qp, ORDERED_READ, packet.psn, region, true)
@@ -103,8 +129,15 @@ export function receiveRead(
   item.length = reth.length
   item.form = reth.rkey
   // From now on no request behind it is taken.
-  if (isLong(qp, region, reth.length)) qp.stream.accepted = true
+  if (long) qp.stream.accepted = true
   return PASS
+}
+
+/** Are the pages there that a READ of so many bytes begins with? */
+function beginFault(state: State, region: Region, length: number): Fault {
+  const offset = offsetIn(state, region)
+  const bytes = Math.min(length, BYTES_AT_ONCE)
+  return pagesFault(state, region, offset, bytes, length, state.connections.nowUs)
 }
 
 /** Accepts the PSNs of its responses, and keeps what a duplicate is compared with. */
@@ -123,7 +156,8 @@ function save(qp: QueuePair, packet: Packet, reth: Reth): void {
 
 /** Is that READ one that is answered in turns? */
 export function isLong(qp: QueuePair, region: Region | null, length: number): boolean {
-  if (region === null || region.kind !== KIND_BYTES) return false
+  if (region === null || region.kind === KIND_RECORDS) return false
+  if (region.kind === KIND_ON_DEMAND && length > BYTES_AT_ONCE) return true
   return packetsOf(length, qp.pathMtu) > READ_PACKETS
 }
 
@@ -131,6 +165,7 @@ export function isLong(qp: QueuePair, region: Region | null, length: number): bo
 function beginStream(qp: QueuePair, item: Ordered, from: number): void {
   const stream = qp.stream
   stream.active = true
+  stream.paused = false
   stream.savedPsn = item.psn
   stream.savedFrom = from
   stream.psn = item.psn
@@ -145,6 +180,7 @@ function beginStream(qp: QueuePair, item: Ordered, from: number): void {
 /** Answers a READ whose turn has come, or begins to. */
 export function serveRead(state: State, item: Ordered): void {
   const { qp, region } = item
+  source.paged = null
   source.end = 0
   source.offset = 0
   source.from = -1
@@ -158,6 +194,8 @@ export function serveRead(state: State, item: Ordered): void {
       return
     }
     checkReadable(state, qp, item.psn, source.from + source.offset, item.length)
+  } else if (region !== null && region.kind === KIND_ON_DEMAND) {
+    if (!findPages(state, item, region)) return
   } else if (region !== null) {
     // What stands in the list is not to be mixed with what the examination runs.
     runBurst(state)
@@ -169,6 +207,28 @@ export function serveRead(state: State, item: Ordered): void {
     }
   }
   respond(state, item)
+}
+
+/** As `serveRead`, of memory registered on demand. False if nothing is to be sent now. */
+function findPages(state: State, item: Ordered, region: Region): boolean {
+  const { qp } = item
+  const offset = byteOffset(region, item.vaHigh, item.vaLow, item.length)
+  if (isLong(qp, region, item.length)) {
+    beginStream(qp, item, offset)
+    state.streaming = true
+    return false
+  }
+  // Its host went in this burst.
+  if (state.regions.places[region.index] !== region) {
+    refuseQueuePair(state, qp, item.psn, KEY)
+    return false
+  }
+  source.paged = region
+  source.from = 0
+  source.end = region.areaBytes
+  source.offset = offset
+  checkPages(state, qp, item.psn, region, offset, item.length)
+  return true
 }
 
 /** Has every byte delivered once, on behalf of that PSN: where one cannot be, it is refused. */
@@ -213,16 +273,7 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
 
 /** The first copy in write order that is valid, or -1. Usually the first one looked at. */
 export function settledCopy(state: State, region: Region, slot: number): number {
-  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
-  const { list, words, examination } = state
-  const held = heldIntent(state.commit.held, region, slot)
-  const first = Math.max(firstCopy(state.commit, region, slot), firstShown(state, region, slot))
-  for (let c = first; c < region.copies; c++) {
-    examineCopies(list, words, examination, region, slot, c, c + 1)
-    const { valid, header } = examination.copies[c]!
-    if (valid && (held === null || !sequenceAfter(held, header))) return c
-  }
-  return -1
+  return settledFrom(state, region, slot, firstShown(state, region, slot))
 }
 
 /** Sends the response packets; what fails on the way has been refused. */
@@ -255,7 +306,8 @@ function respondPacket(
   const held = source.from < 0 ? 0 : Math.min(length, Math.max(0, source.end - offset))
   const psn = psnAdd(read.psn, index)
   const opcode = responseOpcode(index, packets)
-  sendResponse(state, read.qp, opcode, psn, read.msn, source.from + offset, held, length)
+  const { paged, from } = source
+  sendResponse(state, read.qp, opcode, psn, read.msn, paged, from + offset, held, length)
 }
 
 /** The opcode of response `index` of so many. */
@@ -265,13 +317,17 @@ export function responseOpcode(index: number, packets: number): number {
   return index === packets - 1 ? RC_READ_RESPONSE_LAST : RC_READ_RESPONSE_MIDDLE
 }
 
-/** One response of `length` bytes: `held` of them at `from`, zeros behind. */
+/**
+ * One response of `length` bytes: `held` of them at `from`, in `paged` if that is a region, zeros
+ * behind.
+ */
 export function sendResponse(
   state: State,
   qp: QueuePair,
   opcode: number,
   psn: number,
   msn: number,
+  paged: Region | null,
   from: number,
   held: number,
   length: number,
@@ -283,7 +339,8 @@ export function sendResponse(
   const end = beginFrame(answers, qp, opcode, psn, behind, pad)
   if (headers > 0) writeAck(answers.bytes, end, msn)
   const at = end + headers
-  if (held > 0) copy(state.list, from, at, held)
+  if (paged !== null) bringPages(state, paged, from, at, held)
+  else if (held > 0) copy(state.list, from, at, held)
   if (length + pad > held) copy(state.list, ZEROS_AT, at + held, length + pad - held)
   endFrame(answers, qp, end, behind)
 }

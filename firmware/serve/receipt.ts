@@ -24,6 +24,7 @@ import {
 import { psnDistance } from '../transport/psn.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { MECHANISM_LOCAL_FLUSH } from '../wire/persist-ack.ts'
+import { acknowledgeBatches, endBatches, noteMember } from './batch-status.ts'
 import { refuseQueuePair } from './burst.ts'
 import { MECHANISM_OF_PLACEMENT } from './mechanism.ts'
 import { completeRecord, endRecord } from './queue-record-end.ts'
@@ -103,6 +104,7 @@ export function acknowledgeCopies(state: State, copies: number): void {
     else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
   }
   if (plain) releaseRecords(state, copies)
+  if (state.batches.joinedCount > 0) acknowledgeBatches(state, copies)
   for (let r = 0; r < state.rangeCount; r++) {
     const qp = state.rangeOwner[r]!
     state.openRange[qp.index] = NO_RANGE
@@ -162,6 +164,10 @@ export function rememberGroup(state: State): void {
       endRecord(state, i)
       continue
     }
+    if (item.batchIndex >= 0) {
+      noteMember(state, item)
+      continue
+    }
     const qp = state.queuePairs.places[item.owner]!
     const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code
@@ -179,4 +185,5 @@ export function rememberGroup(state: State): void {
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)
   }
+  if (state.batches.joinedCount > 0) endBatches(state)
 }

@@ -21,9 +21,10 @@ import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { accessOf } from './access.ts'
-import { endPersist, gather, openMessage, storageFault } from './persist.ts'
+import { endPersist, gather, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { releaseReceive } from './staging.ts'
+import { storageFault } from './storage.ts'
 
 /** Takes a packet of the expected PSN; RETH of a first one was read. A fault changed nothing. */
 export function receiveRecord(
@@ -79,6 +80,7 @@ function beginRecord(
   message.lastPsn = psnAdd(packet.psn, packetsOf(length, qp.pathMtu) - 1)
   message.plain = true
   message.placed = false
+  message.batch = false
   const storage = storageFault(state, message, region)
   if (storage !== PASS) return refusalOf(storage)
   qp.messageFault = PASS

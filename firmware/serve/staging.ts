@@ -3,12 +3,13 @@
  * Room for messages of several packets, and what becomes of it when a queue pair ends.
  *
  * What always holds: a staging buffer has one owner or none; a queue pair that fails or is closed
- * gives its buffer back at once, a message that stopped half-way when somebody needs the room
- * (fault N8). Bytes that a record of the group still needs stay untouched until the burst is
- * settled, because a buffer is filled by commands of the same list, behind it. The same holds of
- * receive entries (receives.ts).
+ * gives its buffer back at once, and what it holds of a batch (batch.ts), a message that stopped
+ * half-way when somebody needs the room (fault N8). Bytes that a record of the group still needs
+ * stay untouched until the burst is settled, because a buffer is filled by commands of the same
+ * list, behind it. The same holds of receive entries (receives.ts).
  */
 
+import { dropBatch } from '../batch/batch.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { RECEIVES, STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
 import { STAGING_AT } from '../memory-map.ts'
@@ -57,6 +58,8 @@ export function failQueuePair(state: State, qp: QueuePair): void {
   qp.stream.active = false
   qp.stream.accepted = false
   state.hostWork.look = true
+  qp.batching = false
+  dropBatch(state.batches, qp.index)
   releaseStaging(state, qp)
   releaseReceive(state, qp)
 }

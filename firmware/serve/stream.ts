@@ -10,11 +10,15 @@
  * - The key is looked at again in every turn, and its bytes are delivered once before they are
  *   sent: a turn that cannot be is refused at the PSN of its first packet.
  * - A duplicate of a part of it begins anew from there: the peer lost what came behind.
+ * - Of memory registered on demand a turn sends what is there, and looks the pages up again in every
+ *   turn. Where the next page is away, the READ pauses, and keeps nobody waiting, until pages have
+ *   come, or it is time to ask for that one again.
  */
 
-import { PASS } from '../fault.ts'
+import { type Fault, PAGE_ABSENT, PASS } from '../fault.ts'
 import { QUEUE_PAIRS, READ_PACKETS } from '../limits.ts'
-import { REMOTE_READ } from '../memory/region.ts'
+import { KIND_ON_DEMAND, REMOTE_READ, type Region } from '../memory/region.ts'
+import { TELL_AGAIN_US } from '../memory/translation.ts'
 import type { State } from '../state.ts'
 import { answer, roomFor } from '../transport/acknowledge.ts'
 import { psnAdd } from '../transport/psn.ts'
@@ -22,16 +26,18 @@ import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { NAK_SEQUENCE } from '../wire/aeth.ts'
 import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
+import { BYTES_AT_ONCE, checkPages, pagesFault, reachOf, wakePaused } from './on-demand.ts'
 import { checkReadable, responseOpcode, sendResponse } from './read.ts'
 
 /** Gives the next queue pair with a long READ its turn. True if there is more to do. */
 export function serveStreams(state: State): boolean {
+  if (state.pausedUs <= state.connections.nowUs) wakePaused(state)
   if (!state.streaming) return false
   const places = state.queuePairs.places
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const place = (state.streamNext + i) & (QUEUE_PAIRS - 1)
     const qp = places[place]!
-    if (qp === null || !qp.stream.active) continue
+    if (qp === null || !qp.stream.active || qp.stream.paused) continue
     state.streamNext = place + 1
     serveTurn(state, qp)
     return true
@@ -44,15 +50,21 @@ function serveTurn(state: State, qp: QueuePair): void {
   const stream = qp.stream
   const mtu = qp.pathMtu
   const at = stream.sent * mtu
-  const count = Math.min(READ_PACKETS, stream.packets - stream.sent)
+  let count = Math.min(READ_PACKETS, stream.packets - stream.sent)
   const first = psnAdd(stream.psn, stream.sent)
-  const fault = accessOf(state, qp, stream.rkey, REMOTE_READ)
+  let fault = accessOf(state, qp, stream.rkey, REMOTE_READ)
+  const region = state.accessed
+  const paged = region !== null && region.kind === KIND_ON_DEMAND ? region : null
+  if (fault === PASS && paged !== null) fault = awaitPages(state, qp, paged, stream.from + at)
+  if (fault === PAGE_ABSENT) return
   if (fault !== PASS) {
     refuseQueuePair(state, qp, first, fault)
     return
   }
+  if (paged !== null) count = packetsThere(state, qp, paged, count)
   const length = Math.min(count * mtu, stream.length - at)
-  checkReadable(state, qp, first, stream.from + at, length)
+  if (paged !== null) checkPages(state, qp, first, paged, stream.from + at, length)
+  else checkReadable(state, qp, first, stream.from + at, length)
   for (let i = 0; i < count; i++) {
     if (roomFor(state.answers) === 0) runBurst(state)
     if (qp.state !== STATE_OPEN) return
@@ -60,7 +72,8 @@ function serveTurn(state: State, qp: QueuePair): void {
     const bytes = Math.min(mtu, length - i * mtu)
     const opcode = responseOpcode(index, stream.packets)
     const psn = psnAdd(stream.psn, index)
-    sendResponse(state, qp, opcode, psn, stream.msn, stream.from + index * mtu, bytes, bytes)
+    const from = stream.from + index * mtu
+    sendResponse(state, qp, opcode, psn, stream.msn, paged, from, bytes, bytes)
   }
   runBurst(state)
   if (qp.state !== STATE_OPEN) return
@@ -77,4 +90,32 @@ function endStream(state: State, qp: QueuePair): void {
   qp.stream.heldBack = false
   qp.nakSent = true
   answer(state.answers, qp, qp.expectedPsn, NAK_SEQUENCE)
+}
+
+/** Is the page there that the next response needs? If not, the READ pauses: PAGE_ABSENT. */
+function awaitPages(state: State, qp: QueuePair, region: Region, offset: number): Fault {
+  const { stream } = qp
+  const left = stream.length - stream.sent * qp.pathMtu
+  const now = state.connections.nowUs
+  const fault = pagesFault(state, region, offset, Math.min(qp.pathMtu, left), left, now)
+  if (fault === PAGE_ABSENT) {
+    stream.paused = true
+    state.pausedUs = Math.min(state.pausedUs, now + TELL_AGAIN_US)
+  }
+  return fault
+}
+
+/** How many of the next `count` responses have their pages, one at the least. */
+function packetsThere(state: State, qp: QueuePair, region: Region, count: number): number {
+  const { stream, pathMtu } = qp
+  const at = stream.sent * pathMtu
+  const span = Math.min(count * pathMtu, stream.length - at, BYTES_AT_ONCE)
+  const reach = reachOf(state, region, stream.from + at, span)
+  return reach === stream.length - at ? count : Math.max(1, Math.floor(reach / pathMtu))
+}
+
+/** The µs after which READs that pause look again; 0 if none does. */
+export function pausedWaitUs(state: State): number {
+  if (state.pausedUs === Infinity) return 0
+  return Math.max(1, Math.ceil(state.pausedUs - state.connections.nowUs))
 }

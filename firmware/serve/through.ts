@@ -281,6 +281,13 @@ export function isWriting(state: State, region: Region, slot: number): boolean {
   return false
 }
 
+/** The record of the region that job `i` is writing, or -1. */
+export function writtenBy(through: Through, i: number, region: Region): number {
+  const job = through.jobs[i]!
+  const writes = isOnRecord(job) && job.state !== WAITING && job.item.region === region
+  return writes ? job.item.slot : -1
+}
+
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
 export function serveThrough(state: State): number {
   const { through } = state

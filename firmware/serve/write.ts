@@ -10,16 +10,20 @@
  *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
  * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it
  *   is acknowledged when all are durable, and refused where that cannot be.
+ * - Into memory registered on demand it is placed as it comes, where the pages are now; a packet
+ *   whose page is away draws an RNR NAK, and comes again (on-demand.ts).
  */
 
-import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'
+import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PAGE_ABSENT, PASS } from '../fault.ts'
 import {
   byteOffset,
   findRegion,
   KIND_BYTES,
+  KIND_ON_DEMAND,
   KIND_RECORDS,
   PLACEMENT_THROUGH,
   REMOTE_WRITE,
+  type Region,
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import { type State, touch } from '../state.ts'
@@ -36,6 +40,7 @@ import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { isSafe, store, withhold } from './burst.ts'
+import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from './on-demand.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { receiveRecord } from './record.ts'
 import { releaseReceive } from './staging.ts'
@@ -65,7 +70,9 @@ export function receiveWrite(
   // Receive entries are judged before lengths, and those before keys (wire-format 3.3).
   if (row.immAt !== 0) fault = takeReceive(state, qp)
   if (fault === PASS && long) fault = MESSAGE_LENGTH
+  if (begins) qp.paged = false
   if (fault === PASS && begins && length > 0) fault = aim(state, qp, length)
+  if (fault === PASS && qp.paged) fault = absentFault(state, qp, length, packet, row, now)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
   if (fault !== PASS) {
     if (row.immAt !== 0) releaseReceive(state, qp)
@@ -73,7 +80,10 @@ export function receiveWrite(
   }
   if (begins && length === 0) qp.placing = false
   const bytes = packet.payloadLength
-  if (bytes > 0) {
+  if (qp.paged) {
+    const region = state.messages[qp.index]!.region!
+    storePages(state, qp, packet.psn, packet.payloadAt, region, bytes)
+  } else if (bytes > 0) {
     if (qp.placing) withhold(state, qp, packet.psn)
     store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, bytes)
   }
@@ -93,7 +103,9 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.accessed!
-  if (region.kind !== KIND_BYTES) return BOUNDS
+  if (region.kind !== KIND_BYTES) {
+    return region.kind === KIND_ON_DEMAND ? aimAtPages(state, qp, region) : BOUNDS
+  }
   const offset = byteOffset(region, reth.vaHigh, reth.vaLow, length)
   if (offset < 0) return BOUNDS
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
@@ -102,4 +114,32 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   if (region.placement === PLACEMENT_THROUGH) qp.cached = true
   qp.messageTo = region.base + offset
   return PASS
+}
+
+/** As `aim`; `qp.messageTo` is then an offset in the region. */
+function aimAtPages(state: State, qp: QueuePair, region: Region): Fault {
+  const offset = offsetIn(state, region)
+  if (offset < 0) return BOUNDS
+  state.messages[qp.index]!.region = region
+  qp.placing = false
+  qp.paged = true
+  qp.messageTo = offset
+  return PASS
+}
+
+/** Are the pages there: those that the message of `length` bytes begins with, or the packet's? */
+function absentFault(
+  state: State,
+  qp: QueuePair,
+  length: number,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const region = state.messages[qp.index]!.region!
+  const bytes = row.begins ? Math.min(length, BYTES_AT_ONCE) : packet.payloadLength
+  const fault = pagesFault(state, region, qp.messageTo, bytes, length, now)
+  // It is our fault, and not the peer's, that the message does not go on.
+  if (fault === PAGE_ABSENT) qp.lastPacketUs = now
+  return fault
 }

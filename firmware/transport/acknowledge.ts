@@ -67,6 +67,11 @@ import {
 import { CNP, PERSIST_ACK, RC_ACKNOWLEDGE, RC_READ_RESPONSE_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
+  bitmapWords,
+  PAETH_BATCH_COUNT,
+  PAETH_BATCH_DURABLE,
+  PAETH_BATCH_ID,
+  PAETH_BITMAP_WORDS,
   PAETH_BYTES,
   PAETH_COPIES,
   PAETH_FIRST_PSN,
@@ -81,6 +86,7 @@ import {
   PAETH_VERSION,
   PAETH_WORDS,
   PERSIST_ACK_VERSION,
+  writeBitmap,
 } from '../wire/persist-ack.ts'
 import {
   PROTOCOL_UDP,
@@ -100,6 +106,8 @@ export const PERSIST_DEGRADED = 0x08
 /** It answers a query; and every operation up to the one in it is durable. */
 export const PERSIST_ANSWERS_QUERY = 0x10
 export const PERSIST_CUMULATIVE = 0x40
+/** It is the status of a batch. */
+export const PERSIST_OF_BATCH = 0x20
 
 const HOP_LIMIT = 64
 const SOURCE_PORT_BASE = 0xc000
@@ -379,6 +387,17 @@ export interface PersistRange {
   segment: number
 }
 
+/** What the status of a batch says besides: its bitmap is by index, not by PSN. */
+export interface BatchStatus {
+  id: number
+  /** Records of the batch, 1 to 256. */
+  count: number
+  /** Highest index that is durable without a gap, or BATCH_NONE_DURABLE. */
+  durable: number
+  /** Which records are durable: wire/persist-ack.ts. */
+  readonly bitmap: Uint32Array
+}
+
 /** A PERSIST_ACK for the range (D-5). It is a transport acknowledgement too, where it may be. */
 export function answerPersist(
   answers: Answers,
@@ -387,6 +406,39 @@ export function answerPersist(
   incarnation: number,
 ): void {
   const behind = AETH_BYTES + PAETH_BYTES
+  const end = beginReceipt(answers, qp, range, incarnation, behind)
+  endFrame(answers, qp, end, behind)
+}
+
+/** The one status of a batch (D-10). */
+export function answerBatch(
+  answers: Answers,
+  qp: QueuePair,
+  range: PersistRange,
+  batch: BatchStatus,
+  incarnation: number,
+): void {
+  const words = bitmapWords(batch.count)
+  const behind = AETH_BYTES + PAETH_BYTES + 4 * words
+  const end = beginReceipt(answers, qp, range, incarnation, behind)
+  const bytes = answers.bytes
+  const at = end + AETH_BYTES
+  bytes[at + PAETH_BITMAP_WORDS] = words
+  putU16(bytes, at + PAETH_BATCH_ID, batch.id)
+  bytes[at + PAETH_BATCH_DURABLE] = batch.durable
+  bytes[at + PAETH_BATCH_COUNT] = batch.count - 1
+  writeBitmap(bytes, at + PAETH_BYTES, batch.bitmap, words)
+  endFrame(answers, qp, end, behind)
+}
+
+/** Begins the frame and writes what every PERSIST_ACK has; returns the position behind BTH. */
+function beginReceipt(
+  answers: Answers,
+  qp: QueuePair,
+  range: PersistRange,
+  incarnation: number,
+  behind: number,
+): number {
   const psn = acknowledgeable(answers, qp, range.lastPsn)
   const end = beginFrame(answers, qp, PERSIST_ACK, psn, behind, 0)
   const bytes = answers.bytes
@@ -404,5 +456,5 @@ export function answerPersist(
   bytes[at + PAETH_COPIES] = range.copies
   bytes[at + PAETH_MECHANISM] = range.mechanism
   putU16(bytes, at + PAETH_RECORDS, range.records)
-  endFrame(answers, qp, end, behind)
+  return end
 }

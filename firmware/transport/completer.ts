@@ -7,13 +7,17 @@
  *   takes others, as some do, reports success for what was never done (ghost ACKs, 3.5).
  * - `received` comes from acknowledgements, which are cumulative; `persisted` only from a
  *   PERSIST_ACK, which names operation and incarnation (D-5, D-6).
- * - An ordered request (READ, atomic, FLUSH, ATOMIC WRITE, query) is completed by its own response
- *   and by nothing else. Whatever acknowledges a packet behind one that still waits tells that its
- *   response was lost: it is asked for again from its first missing packet (wire-format 3.8).
+ * - The records of a batch are resolved by its status alone, and by all of it or nothing: one that
+ *   contradicts itself, or names other operations than were posted, is a ghost.
+ * - An ordered request (READ, atomic, FLUSH, ATOMIC WRITE, query, ASSOCIATE, BLOCK_SIZE) is
+ *   completed by its own response and by nothing else. Whatever acknowledges a packet behind one
+ *   that still waits tells that its response was lost: it is asked for again from its first missing
+ *   packet (wire-format 3.8).
  * - Going back happens once per missing place, until there is progress or a timeout: a NAK that the
  *   network doubles must not double the traffic.
  */
 
+import { BATCH_ABORTED, FAULTS } from '../fault.ts'
 import {
   KIND_ACK,
   KIND_NAK,
@@ -24,7 +28,9 @@ import {
   readAeth,
 } from '../wire/aeth.ts'
 import { readAtomicAck } from '../wire/atomic.ts'
+import { readBseth } from '../wire/block-size.ts'
 import {
+  BLOCK_SIZE_ANSWER,
   CNP,
   PERSIST_ACK,
   RC_ACKNOWLEDGE,
@@ -34,17 +40,30 @@ import {
   RC_READ_RESPONSE_ONLY,
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { readPaeth, STATUS_DURABLE } from '../wire/persist-ack.ts'
+import {
+  BITMAP_WORDS_MAX,
+  bitmapWords,
+  isInBitmap,
+  readBitmap,
+  readPaeth,
+  STATUS_DURABLE,
+  setInBitmap,
+} from '../wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
 import { psnAdd, psnBehind, psnDistance } from './psn.ts'
 import {
+  ASSOCIATE,
   ATOMIC_WRITE,
+  BLOCK_SIZE,
   COMPARE_SWAP,
   complete,
   FETCH_ADD,
   FLUSH,
   fail,
+  isHeld,
+  isMember,
   isOrdered,
+  NO_BATCH,
   PERSIST_QUERY,
   READ,
   type Request,
@@ -57,6 +76,9 @@ import {
   WRITE_PERSIST,
 } from './requester.ts'
 import { regain, rewind, takeCongestion } from './sender.ts'
+
+/** What a record of a batch is told that was refused, but is not the first that was. */
+const NOT_TOLD = FAULTS[BATCH_ABORTED]!.code
 
 /** The top three bits of a syndrome; the highest is 0 in every response (wire-format 1.4). */
 const SYNDROME_BITS = 0xe0
@@ -88,6 +110,8 @@ export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, no
     takeReadResponse(q, bytes, packet, nowUs)
   } else if (opcode === RC_ATOMIC_ACK) {
     takeAtomicAck(q, bytes, packet, nowUs)
+  } else if (opcode === BLOCK_SIZE_ANSWER) {
+    takeSizeAnswer(q, bytes, packet, nowUs)
   } else if (opcode === CNP) {
     takeCongestion(q, nowUs)
   } else {
@@ -189,7 +213,7 @@ function taken(q: Requester, request: Request, nowUs: number): void {
 
 function setReceived(q: Requester, request: Request, nowUs: number): void {
   request.received = true
-  request.persistAtUs = nowUs + q.persistTimeoutUs
+  if (!isHeld(request)) request.persistAtUs = nowUs + q.persistTimeoutUs
   q.hooks.received(request)
 }
 
@@ -356,6 +380,23 @@ function takeAtomicAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: n
   answered(q, request, 'SUCCESS', nowUs)
 }
 
+/** The answer to an ASSOCIATE or BLOCK_SIZE; what it says is for the owner to judge. */
+function takeSizeAnswer(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
+  const place = onItsWay(q, packet.psn) ? placeOf(q, packet.psn) : -1
+  const request = place < 0 ? null : requestAt(q, place)
+  readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
+  const isAsked = request !== null && (request.kind === ASSOCIATE || request.kind === BLOCK_SIZE)
+  const isAck = (q.aeth.syndrome & SYNDROME_BITS) === KIND_ACK
+  if (!isAsked || !isAck || packet.payloadLength !== 0) {
+    q.counts.ghosts++
+    return
+  }
+  if (!reach(q, place, nowUs)) return
+  q.counts.otherResponses++
+  readBseth(request.size, bytes, packet.bthAt + packet.row!.bsethAt)
+  answered(q, request, 'SUCCESS', nowUs)
+}
+
 // ---- durability --------------------------------------------------------------------------------
 
 /**
@@ -370,7 +411,9 @@ function takePersistAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: 
   if (!fits) {
     // Nothing of it is believed.
   } else if (paeth.query) {
-    fits = takeQueryAnswer(q, packet.psn, nowUs)
+    fits = takeQueryAnswer(q, bytes, packet, nowUs)
+  } else if (paeth.batch) {
+    fits = takeBatchStatus(q, bytes, packet, nowUs)
   } else if (paeth.operationHigh === 0 && paeth.operationLow === 0) {
     fits = takeWriteReceipt(q, packet.psn, nowUs)
   } else {
@@ -384,7 +427,8 @@ function takePersistAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: 
 function persistAckFits(q: Requester, psn: number): boolean {
   if (q.paeth.incarnation !== q.incarnation) return false
   if ((q.aeth.syndrome & SYNDROME_BITS) !== KIND_ACK) return false
-  if (q.paeth.status === STATUS_DURABLE && !q.paeth.all && !q.paeth.query) return false
+  const { status, all, query, batch } = q.paeth
+  if (status === STATUS_DURABLE && !all && !query && !batch) return false
   return psnBehind(psn, q.unackedPsn) || onItsWay(q, psn)
 }
 
@@ -398,7 +442,7 @@ function takeRecordReceipt(q: Requester, psn: number, nowUs: number): boolean {
   if (onItsWay(q, psn)) acknowledge(q, psn, nowUs)
   for (let i = q.head; i <= lastPlace && !q.failed; i++) {
     const request = requestAt(q, i)
-    if (request.done || request.kind !== WRITE_PERSIST) continue
+    if (request.done || request.kind !== WRITE_PERSIST || isMember(request)) continue
     if (psnDistance(request.lastPsn, firstPsn) > range) continue
     if (!request.received) setReceived(q, request, nowUs)
     tell(q, request)
@@ -414,6 +458,7 @@ function recordEndingAt(q: Requester, psn: number): number {
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)
     if (request.done || request.kind !== WRITE_PERSIST || request.lastPsn !== psn) continue
+    if (isMember(request)) return -1
     if (request.operationHigh !== paeth.operationHigh) return -1
     if (request.operationLow !== paeth.operationLow) return -1
     return i < q.unacked || onItsWay(q, psn) ? i : -1
@@ -443,12 +488,16 @@ function takeWriteReceipt(q: Requester, psn: number, nowUs: number): boolean {
 }
 
 /** What became of an operation of this client, on this connection or an earlier one. */
-function takeQueryAnswer(q: Requester, psn: number, nowUs: number): boolean {
+function takeQueryAnswer(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): boolean {
   const paeth = q.paeth
+  const { psn } = packet
   const place = onItsWay(q, psn) ? placeOf(q, psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
   if (request === null || request.kind !== PERSIST_QUERY) return false
-  if (!paeth.cumulative) {
+  const isBatch = request.batchId !== NO_BATCH
+  if (isBatch) {
+    if (!aboutBatch(q, request, bytes, packet)) return false
+  } else if (!paeth.cumulative) {
     if (request.operationHigh !== paeth.operationHigh) return false
     if (request.operationLow !== paeth.operationLow) return false
   }
@@ -457,10 +506,98 @@ function takeQueryAnswer(q: Requester, psn: number, nowUs: number): boolean {
   request.resultHigh = paeth.operationHigh
   request.resultLow = paeth.operationLow
   request.cumulative = paeth.cumulative
-  const known = paeth.status === STATUS_DURABLE || paeth.status === QUERY_NOT_KNOWN
+  const known = isBatch || paeth.status === STATUS_DURABLE || paeth.status === QUERY_NOT_KNOWN
   q.counts.otherResponses++
   answered(q, request, known ? 'SUCCESS' : 'GENERAL_ERR', nowUs)
   return true
+}
+
+// ---- batches -----------------------------------------------------------------------------------
+
+/**
+ * The one status of a batch: every record of it up to the PSN of the status is durable or refused,
+ * as its bit says. Only the first refusal has its reason with it; of the others it is not told, and
+ * they may be sent again (P4-9).
+ */
+function takeBatchStatus(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): boolean {
+  const { paeth, bitmap } = q
+  const lastPlace = lastCovered(q, paeth.lastPsn)
+  if (lastPlace < 0 || !takeBitmap(q, bytes, packet)) return false
+  const firstRefused = lowestRefused(q, lastPlace)
+  // A refusal has a reason. A reason needs no refusal: what was refused may be durable since long.
+  if (firstRefused >= 0 && paeth.status === STATUS_DURABLE) return false
+  if (onItsWay(q, packet.psn)) acknowledge(q, packet.psn, nowUs)
+  for (let i = q.head; i <= lastPlace && !q.failed; i++) {
+    const request = requestAt(q, i)
+    if (!isCovered(q, request)) continue
+    if (!request.received) setReceived(q, request, nowUs)
+    if (isInBitmap(bitmap, request.batchIndex)) {
+      request.copies = paeth.copies
+      request.mechanism = paeth.mechanism
+      complete(q, request, 'SUCCESS')
+    } else {
+      request.refusal = request.batchIndex === firstRefused ? paeth.status : NOT_TOLD
+      complete(q, request, 'GENERAL_ERR')
+    }
+  }
+  release(q)
+  return true
+}
+
+/**
+ * Does the answer tell of the batch that the query asks about? It says what is durable of it, and
+ * why something is not; of another one than the last of the connection nothing is known.
+ */
+function aboutBatch(q: Requester, request: Request, bytes: Uint8Array, packet: Packet): boolean {
+  if (q.paeth.batch) {
+    return q.paeth.batchId === request.batchId && takeBitmap(q, bytes, packet)
+  }
+  q.bitmap.fill(0)
+  return q.paeth.status === QUERY_NOT_KNOWN
+}
+
+/** Is it an unresolved record of the batch that the PERSIST_ACK names: same id, same operations? */
+function isCovered(q: Requester, request: Request): boolean {
+  const paeth = q.paeth
+  if (request.done || !isMember(request) || request.batchId !== paeth.batchId) return false
+  if (request.batchCount !== paeth.batchCount) return false
+  const low = paeth.operationLow + request.batchIndex
+  if (request.operationLow !== low >>> 0) return false
+  const high = paeth.operationHigh + (low > 0xffffffff ? 1 : 0)
+  return request.operationHigh === high >>> 0
+}
+
+/** Place of the last record that a status at `psn` covers: only what was sent is answered. */
+function lastCovered(q: Requester, psn: number): number {
+  let found = -1
+  if (!psnBehind(psn, q.highPsn)) return found
+  for (let i = q.head; i < q.tail; i++) {
+    const request = requestAt(q, i)
+    if (psnBehind(psn, request.lastPsn)) break
+    if (isCovered(q, request)) found = i
+  }
+  return found
+}
+
+/** Reads the bitmap: a bit for every record of the batch. With "all" it needs none. */
+function takeBitmap(q: Requester, bytes: Uint8Array, packet: Packet): boolean {
+  const { all, batchCount } = q.paeth
+  const words = q.paeth.bitmapWords
+  if (words > BITMAP_WORDS_MAX || packet.payloadLength < 4 * words) return false
+  if (!all && words < bitmapWords(batchCount)) return false
+  readBitmap(q.bitmap, bytes, packet.payloadAt, words)
+  for (let i = 0; all && i < batchCount; i++) setInBitmap(q.bitmap, i)
+  return true
+}
+
+/** The lowest index that the status covers and calls refused; -1 where every record is durable. */
+function lowestRefused(q: Requester, lastPlace: number): number {
+  for (let i = q.head; i <= lastPlace; i++) {
+    const request = requestAt(q, i)
+    const { batchIndex } = request
+    if (isCovered(q, request) && !isInBitmap(q.bitmap, batchIndex)) return batchIndex
+  }
+  return -1
 }
 
 function tell(q: Requester, request: Request): void {

@@ -102,10 +102,14 @@ export interface QueuePair {
   /** Staging buffer in use, or -1. */
   staging: number
   lastPacketUs: number
+  /** Some of a batch is to come. */
+  batching: boolean
 
   /** Its message in progress is stored at once, into a region registered write-persist. */
   placing: boolean
-  /** It has stored bytes that only the host's CPU can make durable: nothing is confirmed to it. */
+  /** It goes into memory registered on demand: `messageTo` is an offset in its region. */
+  paged: boolean
+  /** It has stored bytes that no fence makes durable: nothing is confirmed to it. */
   cached: boolean
   /** Receive entry in use by the message in progress, or -1. */
   receive: number
@@ -196,6 +200,8 @@ export interface Stream {
   from: number
   /** Requests came behind it and were not taken. */
   heldBack: boolean
+  /** It waits for a page of memory registered on demand, where `from` is an offset. */
+  paused: boolean
 }
 
 function blankSaved(originalAt: number): SavedRequest {
@@ -216,6 +222,7 @@ function blankStream(): Stream {
     rkey: 0,
     from: 0,
     heldBack: false,
+    paused: false,
   }
 }
 
@@ -339,7 +346,9 @@ export function createQueuePair(
     messageFault: PASS,
     staging: -1,
     lastPacketUs: 0,
+    batching: false,
     placing: false,
+    paged: false,
     cached: false,
     receive: -1,
     unanswered: 0,

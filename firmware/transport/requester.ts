@@ -8,6 +8,10 @@
  *   response to any other PSN is a ghost: it is counted and changes nothing (wire-format 3.5).
  * - Nothing is durable by PSN alone. A persist completes only on a PERSIST_ACK of this connection's
  *   incarnation that names the operation of the record at the end of its range (D-5, D-6).
+ * - Records of a batch complete together, by the one status that names the batch and its first
+ *   operation (P4-8), never by an answer to one record: what the status covers are the members up
+ *   to its PSN, and each is durable or not by its bit. One burst of a batch is on its way at a time,
+ *   for the responder repeats the status of the last one only.
  * - A request that wants a response of its own (`isOrdered`) completes only by that response, in
  *   order. Whatever is answered beyond one that still waits tells that its response was lost
  *   (implied NAK, wire-format 3.8).
@@ -25,7 +29,9 @@
 
 import { type Aeth, blankAeth } from '../wire/aeth.ts'
 import { type AtomicAck, blankAtomicAck } from '../wire/atomic.ts'
-import { blankPaeth, type Paeth } from '../wire/persist-ack.ts'
+import { type Bseth, blankBseth } from '../wire/block-size.ts'
+import type { Pweth } from '../wire/persist.ts'
+import { BITMAP_WORDS_MAX, blankPaeth, type Paeth } from '../wire/persist-ack.ts'
 import { packetsOf, psnAdd } from './psn.ts'
 
 /** What a request does: messages, acknowledged by their last PSN. */
@@ -61,6 +67,9 @@ export function isOrdered(kind: RequestKind): boolean {
 export function needsDepth(kind: RequestKind): boolean {
   return kind >= READ && kind < PERSIST_QUERY
 }
+
+/** The batch of a request that belongs to none. */
+export const NO_BATCH = -1
 
 /** How a request ended, in the words of `ibv_wc_status`. */
 export type WcStatus =
@@ -111,6 +120,15 @@ export interface Request {
   fenced: boolean
   /** The queue's own READ behind a FLUSH towards Linux: no hook but `emit` hears of it. */
   escape: boolean
+  /**
+   * Id of the batch that it is a record of, or that a query asks about, or NO_BATCH. The answer to
+   * such a query leaves its bitmap in the queue, for as long as `complete` is called.
+   */
+  batchId: number
+  batchIndex: number
+  batchCount: number
+  /** The last of its batch, or of what is sent of it again: the one status comes behind it. */
+  lastOfBatch: boolean
   /** The responder has all of it; for a persist that is not durability. */
   received: boolean
   done: boolean
@@ -125,6 +143,8 @@ export interface Request {
   resultLow: number
   /** Every operation up to the one in the answer to the query is durable. */
   cumulative: boolean
+  /** What was answered to an ASSOCIATE or BLOCK_SIZE; means nothing of other kinds. */
+  readonly size: Bseth
   /** When its PERSIST_ACK is asked for again, µs, and how often that was done. */
   persistAtUs: number
   persistTries: number
@@ -216,6 +236,8 @@ export interface Requester {
   readonly aeth: Aeth
   readonly paeth: Paeth
   readonly atomicAck: AtomicAck
+  /** Of the last answer about a batch: which of its records are durable (wire/persist-ack.ts). */
+  readonly bitmap: Uint32Array
   /** Nothing is sent or taken any more; every request was completed. */
   failed: boolean
   /** Places, free-running: oldest unresolved, oldest unacknowledged, next to send, next free. */
@@ -231,6 +253,10 @@ export interface Requester {
   /** Packets since the last one that asks for an answer; requests that count against the depth. */
   sinceAck: number
   readsOut: number
+  /** Place of the last record that ended a burst of a batch, -1 before the first. */
+  burstEnd: number
+  /** No record before this place will be asked for again by itself. */
+  asked: number
   /** PSNs that congestion leaves of the window, and those acknowledged towards one more. */
   openWindow: number
   regained: number
@@ -273,6 +299,7 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     aeth: blankAeth(),
     paeth: blankPaeth(),
     atomicAck: blankAtomicAck(),
+    bitmap: new Uint32Array(BITMAP_WORDS_MAX),
     failed: false,
     head: 0,
     unacked: 0,
@@ -284,6 +311,8 @@ export function createRequester(options: RequesterOptions, hooks: RequesterHooks
     nextPsn: options.firstPsn,
     sinceAck: 0,
     readsOut: 0,
+    burstEnd: -1,
+    asked: 0,
     openWindow: window,
     regained: 0,
     cutAgainUs: 0,
@@ -308,6 +337,10 @@ function blankRequest(): Request {
     operationLow: 0,
     fenced: false,
     escape: false,
+    batchId: NO_BATCH,
+    batchIndex: 0,
+    batchCount: 1,
+    lastOfBatch: false,
     received: false,
     done: true,
     status: 'SUCCESS',
@@ -317,6 +350,7 @@ function blankRequest(): Request {
     resultHigh: 0,
     resultLow: 0,
     cumulative: false,
+    size: blankBseth(),
     persistAtUs: Infinity,
     persistTries: 0,
     out: false,
@@ -365,7 +399,8 @@ export function hasRoom(q: Requester): boolean {
  * Puts a request of `length` bytes at the end of the queue; `pump` sends it. For a message `length`
  * counts the payload, for a READ what it brings; it is 0 for every other kind. The operation id is
  * what the PERSIST_ACK of a persist must name, and what a query asks about. Returns null, and does
- * nothing, where `hasRoom` says no. The owner may set `fenced` in what it gets, before `pump`.
+ * nothing, where `hasRoom` says no. The owner may set `fenced` in what it gets, and `joinBatch`,
+ * before `pump`.
  */
 export function post(
   q: Requester,
@@ -395,6 +430,10 @@ function append(q: Requester, kind: RequestKind, tag: number, length: number): R
   request.operationLow = 0
   request.fenced = false
   request.escape = false
+  request.batchId = NO_BATCH
+  request.batchIndex = 0
+  request.batchCount = 1
+  request.lastOfBatch = false
   request.received = false
   request.done = false
   request.status = 'SUCCESS'
@@ -410,6 +449,28 @@ function append(q: Requester, kind: RequestKind, tag: number, length: number): R
   q.nextPsn = psnAdd(q.nextPsn, request.packetCount)
   q.tail++
   return request
+}
+
+/**
+ * Makes a persist a record of the batch that its header names. The records of a burst are posted in
+ * their order, up to the one that ends it.
+ */
+export function joinBatch(request: Request, pweth: Pweth): void {
+  if (!pweth.batch) return
+  request.batchId = pweth.batchId
+  request.batchIndex = pweth.batchIndex
+  request.batchCount = pweth.batchCount
+  request.lastOfBatch = pweth.lastOfBatch
+}
+
+/** A record that is answered by the status of its batch, and not by what comes for its own PSN. */
+export function isMember(request: Request): boolean {
+  return request.kind === WRITE_PERSIST && request.batchId !== NO_BATCH
+}
+
+/** A record of a batch that only waits for those behind it: nothing comes for it before. */
+export function isHeld(request: Request): boolean {
+  return isMember(request) && !request.lastOfBatch
 }
 
 // ---- ends --------------------------------------------------------------------------------------

@@ -6,6 +6,9 @@
  * - No more than the window is on its way, and among the packets on their way one asks for an
  *   answer: a window that is full, or was narrowed by congestion, never waits for a timeout.
  * - Nothing is sent of a request that has ended.
+ * - Of the records of a burst only the one that ends it asks for an answer, and only it is asked
+ *   for again: a status that is late costs one packet, and not one for each record (P4-8). The next
+ *   burst begins when the one before has its status.
  * - At most `readDepth` ordered requests are unanswered (IBTA 9.7.4.1); a fenced request is not
  *   begun while one is.
  * - Whatever waits has a timer, and every timer has a last try: nothing waits for ever, but for a
@@ -16,6 +19,8 @@ import { REMEMBERED_RECORDS } from '../limits.ts'
 import { psnAdd, psnDistance } from './psn.ts'
 import {
   fail,
+  isHeld,
+  isMember,
   isOrdered,
   needsDepth,
   READ,
@@ -62,7 +67,8 @@ function send(
   const psn = q.cursorPsn
   const last = index + psnCount === request.packetCount
   const ordered = isOrdered(request.kind)
-  const ackRequest = !ordered && (last || q.sinceAck + 1 >= q.openWindow >> 1)
+  const asks = last && !isHeld(request)
+  const ackRequest = !ordered && (asks || q.sinceAck + 1 >= q.openWindow >> 1)
   q.counts.packets++
   if (psnDistance(psn, q.unackedPsn) < psnDistance(q.highPsn, q.unackedPsn)) {
     q.counts.retransmissions++
@@ -70,6 +76,7 @@ function send(
   // An ordered request is answered anyway.
   q.sinceAck = ackRequest || ordered ? 0 : q.sinceAck + 1
   q.cursorPsn = psnAdd(psn, psnCount)
+  if (last && request.lastOfBatch && q.cursor > q.burstEnd) q.burstEnd = q.cursor
   if (last) q.cursor++
   if (psnDistance(q.cursorPsn, q.unackedPsn) > psnDistance(q.highPsn, q.unackedPsn)) {
     q.highPsn = q.cursorPsn
@@ -83,15 +90,27 @@ function send(
 }
 
 /**
- * Depth, fence, and memory: no record ends so far behind one that is still unresolved that the
- * responder would forget the older.
+ * Depth, fence, the burst before, and memory: no record ends so far behind one that is still
+ * unresolved that the responder would forget the older. Of a burst it remembers the end.
  */
 function mayGo(q: Requester, request: Request, index: number): boolean {
   if (needsDepth(request.kind) && q.readsOut >= q.readDepth) return false
   if (request.fenced && index === 0 && q.readsOut > 0) return false
-  const oldest = requestAt(q, q.head)
-  if (oldest.kind !== WRITE_PERSIST || oldest.done) return true
-  return psnDistance(request.lastPsn, oldest.lastPsn) < REMEMBERED_RECORDS
+  if (isMember(request) && q.cursor > q.burstEnd && burstWaits(q)) return false
+  if (q.asked < q.head) q.asked = q.head
+  while (q.asked < q.cursor && !isAsked(requestAt(q, q.asked))) q.asked++
+  if (q.asked >= q.cursor) return true
+  return psnDistance(request.lastPsn, requestAt(q, q.asked).lastPsn) < REMEMBERED_RECORDS
+}
+
+/** Has the last burst that was sent to its end no status yet? */
+function burstWaits(q: Requester): boolean {
+  return q.burstEnd >= q.head && !requestAt(q, q.burstEnd).done
+}
+
+/** May that record be asked for again by itself, now or later? */
+function isAsked(request: Request): boolean {
+  return request.kind === WRITE_PERSIST && !request.done && !isHeld(request)
 }
 
 /**

@@ -17,7 +17,7 @@
  *   C the size is in force from here on      I opt in to notices    O opt out of them
  *   N send the status as it is now           r reserved
  *   most-1     notifications of one message at the most, less one
- *   threshold  memory actions after which a notice leaves at once; 0: only the period counts
+ *   threshold  with more memory actions than that a notice leaves at once; 0: the period counts
  *   period     µs that changes are collected: the lower twelve bits, times 2^E
  *
  * Behind BTH and RETH in ASSOCIATE, which names key, address and length of what is associated;

@@ -145,7 +145,7 @@ export const FORMAT_DEVICE_ID = 0
 export const DEVICE_ID_BYTES = 16
 
 /*
- * PROVISION (SET), OPEN (GET), REGION (GET, the modifier is its index) and the answer of SETTLE.
+ * PROVISION (SET), OPEN (GET), REGION (GET, the modifier is its place) and the answer of SETTLE.
  *
  *    0 name, 32 bytes    32 slots u32           36 capacity of a slot, bytes u32
  *   40 copies u8         41 kind u8             42 flags u16
@@ -172,7 +172,10 @@ export const REGION_UNSETTLED = 84
 export const REGION_BASE_HIGH = 88
 export const REGION_BASE_LOW = 92
 export const REGION_READ_ONLY = 96
-/** 0 the DPU's own NVDIMM, 1 the host's past its caches, 2 the host's through them. */
+/**
+ * 0 the DPU's own NVDIMM, 1 the host's past its caches, 2 the host's through them, 3 with another
+ * DPU, 4 in the host's ordinary memory.
+ */
 export const REGION_PLACEMENT = 97
 
 /*
@@ -188,9 +191,10 @@ export const ATTACH_ADDRESS = 36
 export const ATTACH_CLIENT_HIGH = 52
 export const ATTACH_CLIENT_LOW = 56
 
-/** Kinds of region. */
+/** Kinds of region. PROVISION makes the first two; the third is memory of the host (ON_DEMAND). */
 export const KIND_RECORDS = 0
 export const KIND_BYTES = 1
+export const KIND_ON_DEMAND = 2
 
 /** Region flag: every record has exactly the capacity. */
 export const REGION_FIXED_LENGTH = 1
@@ -508,3 +512,56 @@ export const QUEUE_LOCK_POINTER = 8
 export const RING_COUNT = 0
 export const RING_FIRST = 8
 export const RING_MAX = 16
+
+/*
+ * Memory of the host whose pages come and go (source 5). A page is 4096 bytes; a frame is where one
+ * lies: its address in DMA_SPACE / 4096.
+ *
+ * ON_DEMAND (SET): registers a region; no page of it is there yet.
+ *                   0 name, 32 bytes       32 length u64     40 address of its first byte u64, a
+ *                  multiple of 4096        48 protection domain u16
+ *                  50 rights u16, access flags: 2 write, 4 read
+ *                  52 R_Key u32, 56 its place u32: answer
+ *
+ * MAP (SET): pages that are there from now on, each in its frame.
+ * UNMAP (SET): pages that are not. Behind the answer the card touches their frames no more.
+ *                   0 R_Key u32    4 sequence u32     8 how many u32
+ *                  12 of 8 bytes each: page u32, frame u32, at most 26; of UNMAP of 4 bytes each:
+ *                  page u32, at most 53
+ *
+ * The sequence grows from call to call of a region, from 1 on; what is not newer than the last one
+ * was executed already, and changes nothing. A call that is refused has changed nothing either, and
+ * its sequence may be used again.
+ *
+ * ON_DEMAND_END (SET)    0 R_Key u32
+ *
+ * ON_DEMAND_STATE (SET): what requesters are told of the whole region.
+ *                   0 R_Key u32    4 kind u8: 0 ready, else as in MEMORY_STATUS: 3 error (requests
+ *                  fail), 4 unavailable (requests wait), 5 reset (ready, and no page is there)
+ */
+export const ON_DEMAND_NAME = 0
+export const ON_DEMAND_LENGTH = 32
+export const ON_DEMAND_BASE_HIGH = 40
+export const ON_DEMAND_BASE_LOW = 44
+export const ON_DEMAND_DOMAIN = 48
+export const ON_DEMAND_RIGHTS = 50
+export const ON_DEMAND_RKEY = 52
+export const ON_DEMAND_PLACE = 56
+export const MAP_RKEY = 0
+export const MAP_SEQUENCE = 4
+export const MAP_COUNT = 8
+export const MAP_FIRST = 12
+export const MAP_ENTRY_BYTES = 8
+export const MAP_MAX = 26
+export const UNMAP_RKEY: number = MAP_RKEY
+export const UNMAP_SEQUENCE: number = MAP_SEQUENCE
+export const UNMAP_COUNT: number = MAP_COUNT
+export const UNMAP_FIRST: number = MAP_FIRST
+export const UNMAP_ENTRY_BYTES = 4
+export const UNMAP_MAX = 53
+export const ON_DEMAND_END_RKEY = 0
+export const ON_DEMAND_STATE_RKEY = 0
+export const ON_DEMAND_STATE_KIND = 4
+
+/** Kinds of ON_DEMAND_STATE; the others are STATUS_* of wire/memory-status.ts. */
+export const ON_DEMAND_READY = 0

@@ -27,9 +27,13 @@
  *   r reserved
  *
  * The packet is the transport acknowledgement as well: its PSN and AETH follow the rules of an ACK.
- * The operation id is that of the last record of the range. The bitmap names the records that are
- * durable when not all of them are: PSN p is bit 0x80000000 >>> (d & 31) of word d >> 5, where d is
- * p - first PSN.
+ * The operation id is that of the last record of the range.
+ *
+ * With B the packet is the one status of a batch (D-10): its range is the PSN that ended what was
+ * sent of the batch, its operation id that of record 0, and its bitmap, a word for every 32 records
+ * of the batch, names the records that are durable: record i is bit 0x80000000 >>> (i & 31) of word
+ * i >> 5. The status is that of the first record that was refused. A durable index of 255 is said
+ * by A.
  */
 
 import { putU16, putU24, putU32, u16, u24, u32 } from './bytes.ts'
@@ -179,4 +183,39 @@ export function writePaeth(bytes: Uint8Array, at: number, from: Paeth): void {
   bytes[at + PAETH_COPIES] = from.copies
   bytes[at + PAETH_MECHANISM] = from.mechanism
   putU16(bytes, at + PAETH_RECORDS, from.records)
+}
+
+// ---- the bitmap --------------------------------------------------------------------------------
+
+/** Words of the longest bitmap. */
+export const BITMAP_WORDS_MAX = 8
+
+/** Words of the bitmap of a batch of so many records. */
+export function bitmapWords(count: number): number {
+  return (count + 31) >> 5
+}
+
+/** Sets the bit of that record. */
+export function setInBitmap(bitmap: Uint32Array, index: number): void {
+  bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
+}
+
+/** Is the bit of that record set? */
+export function isInBitmap(bitmap: Uint32Array, index: number): boolean {
+  return (bitmap[index >> 5]! & (0x80000000 >>> (index & 31))) !== 0
+}
+
+/** Writes the first `words` words at `at`. */
+export function writeBitmap(
+  bytes: Uint8Array,
+  at: number,
+  bitmap: Uint32Array,
+  words: number,
+): void {
+  for (let i = 0; i < words; i++) putU32(bytes, at + 4 * i, bitmap[i]!)
+}
+
+/** Reads `words` words at `at`, at most BITMAP_WORDS_MAX; what lies behind them is 0. */
+export function readBitmap(into: Uint32Array, bytes: Uint8Array, at: number, words: number): void {
+  for (let i = 0; i < BITMAP_WORDS_MAX; i++) into[i] = i < words ? u32(bytes, at + 4 * i) : 0
 }

@@ -13,6 +13,7 @@
 import { FAULTS, PASS } from '../fault.ts'
 import { blankAeth, KIND_ACK, KIND_RNR, readAeth, SYNDROME_KIND } from './aeth.ts'
 import { blankAtomic, blankAtomicAck, readAtomic, readAtomicAck } from './atomic.ts'
+import { blankBseth, readBseth } from './block-size.ts'
 import { blankDeth, readDeth } from './deth.ts'
 import {
   blankFeth,
@@ -24,10 +25,13 @@ import {
 import { blankIeth, readIeth } from './ieth.ts'
 import { blankImmdt, readImmdt } from './immdt.ts'
 import * as management from './management.ts'
+import { blankMseth, FORM_BITMAP, readMseth } from './memory-status.ts'
+import type { OpcodeRow } from './opcode.ts'
 import type { Packet } from './packet.ts'
 import { blankPweth, readPweth } from './persist.ts'
 import { blankPaeth, readPaeth, STATUS_DURABLE } from './persist-ack.ts'
 import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from './persist-query.ts'
+import { blankPfeth, readPfeth } from './prefetch.ts'
 import { printCm } from './print-cm.ts'
 import { blankReth, readReth } from './reth.ts'
 
@@ -40,10 +44,13 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
   if (row.fethAt !== 0) printFeth(words, bytes, bthAt + row.fethAt)
   if (row.atomicAt !== 0) printAtomic(words, bytes, bthAt + row.atomicAt)
   if (row.aethAt !== 0) printAeth(words, bytes, bthAt + row.aethAt)
+  if (row.msethAt !== 0) printMseth(words, bytes, bthAt + row.msethAt)
   if (row.rethAt !== 0) printReth(words, bytes, bthAt + row.rethAt)
   else if (packet.payloadLength !== 0) words.push(String(packet.payloadLength), 'B')
   if (row.pwethAt !== 0) printPweth(words, bytes, bthAt + row.pwethAt)
   if (row.pqethAt !== 0) printPqeth(words, bytes, bthAt + row.pqethAt)
+  if (row.bsethAt !== 0) printBseth(words, bytes, bthAt, row)
+  if (row.pfethAt !== 0) printPfeth(words, bytes, bthAt + row.pfethAt)
   if (row.paethAt !== 0) printPaeth(words, bytes, bthAt + row.paethAt)
   if (row.atomicAckAt !== 0) printAtomicAck(words, bytes, bthAt + row.atomicAckAt)
   if (row.iethAt !== 0) printIeth(words, bytes, bthAt + row.iethAt)
@@ -124,6 +131,54 @@ function statusName(status: number): string {
   if (status === QUERY_NOT_KNOWN) return 'not known to be durable'
   const fault = FAULTS.find((row) => row.answer === 'status' && row.code === status)
   return fault === undefined ? `status ${hex(status)}` : fault.name
+}
+
+const KIND_NAMES = ['', 'change', 'current', 'error', 'unavailable', 'reset', 'health']
+
+function printMseth(words: string[], bytes: Uint8Array, at: number): void {
+  const mseth = blankMseth()
+  readMseth(mseth, bytes, at)
+  words.push(KIND_NAMES[mseth.kind] ?? `kind ${mseth.kind}`, 'key', hex(mseth.rkey))
+  words.push('sequence', String(mseth.sequence), 'incarnation', String(mseth.incarnation))
+  words.push('blocks of', sizeName(mseth.blockSizeLog2), 'entries', String(mseth.entries))
+  if (mseth.form === FORM_BITMAP) words.push('from', String(mseth.firstBlock))
+  if (mseth.positive) words.push('positive')
+  if (mseth.negative) words.push('negative')
+  if (mseth.more) words.push('more follows')
+}
+
+const SIZE_STATUS_NAMES = ['granted', 'offered', 'refused']
+
+function printBseth(words: string[], bytes: Uint8Array, bthAt: number, row: OpcodeRow): void {
+  const bseth = blankBseth()
+  readBseth(bseth, bytes, bthAt + row.bsethAt)
+  const answers = row.aethAt !== 0
+  if (answers) words.push(SIZE_STATUS_NAMES[bseth.status] ?? `status ${bseth.status}`)
+  words.push('blocks of', bseth.blockSizeLog2 === 0 ? 'any size' : sizeName(bseth.blockSizeLog2))
+  if (bseth.commit) words.push('in force')
+  if (bseth.optIn) words.push('opt in')
+  if (bseth.optOut) words.push('opt out')
+  if (bseth.current) words.push('status wanted')
+  words.push('period', String(bseth.periodUs), 'threshold', String(bseth.threshold))
+  words.push('maximum', String(bseth.maximum))
+}
+
+const HINT_NAMES = ['', 'will need', 'will not need', 'sequential', 'may drop']
+
+function printPfeth(words: string[], bytes: Uint8Array, at: number): void {
+  const pfeth = blankPfeth()
+  readPfeth(pfeth, bytes, at)
+  words.push(HINT_NAMES[pfeth.op] ?? `operation ${pfeth.op}`)
+  if (pfeth.priority !== 0) words.push('priority', String(pfeth.priority))
+  if (pfeth.deadlineUs !== 0) words.push('within', String(pfeth.deadlineUs))
+  if (pfeth.stride > 1) words.push('stride', String(pfeth.stride))
+}
+
+/** A size of blocks, which is a power of two: `64 KiB`. */
+function sizeName(log2: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  const unit = Math.min(Math.floor(log2 / 10), units.length - 1)
+  return `${2 ** (log2 - 10 * unit)} ${units[unit]}`
 }
 
 function printFeth(words: string[], bytes: Uint8Array, at: number): void {

@@ -2,6 +2,7 @@
 
 import { isIPv4, isIPv6 } from 'node:net'
 import { InvalidArgumentError } from 'commander'
+import { ON_DEMAND_PAGES, PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/limits.ts'
 import { size } from './arguments.ts'
 
 export interface Address {
@@ -73,4 +74,28 @@ export function publishRequest(text: string, before: PublishRequest[] = []): Pub
     throw new InvalidArgumentError(`port ${number} has a region already`)
   }
   return [...before, { bytes: size(bytes), port: number }]
+}
+
+/** Memory of a host behind the card: so many bytes, of which so many have a place at a time. */
+export interface MemoryRequest {
+  readonly name: string
+  readonly bytes: number
+  readonly mapped: number
+}
+
+/** 'name,bytes,mapped', whole pages. */
+export function memoryRequest(text: string): MemoryRequest {
+  const match = /^([^,]+),([^,]+),([^,]+)$/.exec(text)
+  if (match === null) throw new InvalidArgumentError('name,bytes,mapped')
+  const [, name, ...sizes] = match
+  const [bytes, mapped] = sizes.map((one) => size(one)) as [number, number]
+  const most = ON_DEMAND_PAGES * PAGE_BYTES
+  if (bytes % PAGE_BYTES !== 0 || bytes === 0 || bytes > most) {
+    throw new InvalidArgumentError(`bytes: whole pages of ${PAGE_BYTES}, up to ${most}`)
+  }
+  const least = PAGES_AT_ONCE * PAGE_BYTES
+  if (mapped % PAGE_BYTES !== 0 || mapped < Math.min(least, bytes)) {
+    throw new InvalidArgumentError(`mapped: whole pages of ${PAGE_BYTES}, ${least} or more`)
+  }
+  return { name: name!, bytes, mapped: Math.min(mapped, bytes) }
 }

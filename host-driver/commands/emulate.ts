@@ -17,6 +17,7 @@ import { engineOption, probability, regionRequest, size, wholeNumber } from './a
 import {
   type Address,
   ipAddress,
+  memoryRequest,
   publishRequest,
   udpAddress,
   unixSocket,
@@ -49,6 +50,11 @@ export function addEmulate(program: Command): void {
     .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress)
     .option('--host <file>', 'serve a host of this machine over PCIe, through that file')
     .option('--host-memory <bytes>', 'memory that this host shares with the card, as 64M', size)
+    .option(
+      '--memory <name,bytes,mapped>',
+      'a host inside, with that memory on demand and room for `mapped` of it',
+      memoryRequest,
+    )
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
@@ -86,6 +92,9 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
   }
   if (options.hostMemory !== undefined && options.host === undefined) {
     throw new ArgumentError('--host-memory is of --host')
+  }
+  if (options.memory !== undefined && options.host !== undefined) {
+    throw new ArgumentError('--memory is of a host inside, --host gives the card another one')
   }
   const output = new Output(options.json === true)
   const nvdimm = openPart(image, options)

@@ -9,6 +9,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import {
+  type CardPort,
   DEFAULT_PORT,
   EmulatedDpu,
   type Engine,
@@ -32,7 +33,8 @@ import type { RegionInfo } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
 import { realTimeUs } from '../udp.ts'
 import type { Wire } from '../wire.ts'
-import type { Address, CardAddresses, PublishRequest } from './emulate-options.ts'
+import type { Address, CardAddresses, MemoryRequest, PublishRequest } from './emulate-options.ts'
+import { HostInside } from './host-inside.ts'
 import type { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { bytesText } from './table.ts'
@@ -42,6 +44,8 @@ export interface EmulationOptions {
   /** Path of the file that a host behind PCIe shares with the card, and the bytes of its memory. */
   readonly host?: string
   readonly hostMemory?: number
+  /** Memory on demand of a host in this process. */
+  readonly memory?: MemoryRequest
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string
   readonly ip?: CardAddresses
@@ -75,7 +79,7 @@ export class Emulation {
   private readonly link: Link
   private readonly network = new EthernetSwitch()
   private readonly card: EmulatedDpu
-  private readonly host: FileCard | null
+  private readonly host: FileCard | HostInside | null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
@@ -91,7 +95,7 @@ export class Emulation {
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
     this.host = openHost(options, clock)
     this.card = new EmulatedDpu({
-      ...(this.host === null ? {} : { port: this.host }),
+      ...(this.host === null ? {} : { port: portOf(this.host) }),
       nvdimm,
       clock,
       engine,
@@ -111,7 +115,7 @@ export class Emulation {
     const stopped = this.stopped()
     try {
       await this.open()
-      await this.card.powerOn()
+      await this.powerOn()
       await this.setUp((dpu) => this.announce(dpu))
       await stopped
       this.output.say('stopping')
@@ -139,9 +143,16 @@ export class Emulation {
     await this.tunnel?.close()
     await this.netdev?.close()
     await setTimeout(FAREWELL_MS)
+    if (this.host instanceof HostInside) this.host.close()
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' })
-    this.host?.close()
+    if (this.host instanceof FileCard) this.host.close()
     this.capture?.close()
+  }
+
+  /** Where a host is inside, it has its card in use when this resolves. */
+  private async powerOn(): Promise<void> {
+    await this.card.powerOn()
+    if (this.host instanceof HostInside) await this.host.open()
   }
 
   /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
@@ -237,6 +248,11 @@ export class Emulation {
     for (const { port, region } of published) {
       output.say(`  port ${port}: region '${region.name}', ${bytesText(Number(region.length))}`)
     }
+    const { memory } = this.options
+    if (memory !== undefined) {
+      const { name, bytes, mapped } = memory
+      output.say(`  memory '${name}': ${bytesText(bytes)}, room for ${bytesText(mapped)}`)
+    }
     if (serving) sayReport(output, part, report, regions, (line) => output.say(line))
     for (const address of addresses) output.print(address)
   }
@@ -263,7 +279,7 @@ export class Emulation {
     const powerCut = card.powerCut({ strategy: 'none' })
     if (output.json) output.printJson({ powerCut })
     else output.say(`power cut: ${powerCut.chunks} words of 8 bytes were pending and are lost`)
-    await card.powerOn()
+    await this.powerOn()
     await this.setUp(async (dpu) => {
       const part = await dpu.status()
       if (output.json) output.printJson({ powerOn: part })
@@ -275,9 +291,17 @@ export class Emulation {
 /** Memory that a host shares with the card, unless it is said. */
 const HOST_MEMORY = 64 * 2 ** 20
 
-function openHost({ host, hostMemory }: EmulationOptions, clock: RealClock): FileCard | null {
+function openHost(
+  { host, hostMemory, memory }: EmulationOptions,
+  clock: RealClock,
+): FileCard | HostInside | null {
+  if (memory !== undefined) return new HostInside(memory, clock)
   if (host === undefined) return null
   return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
+}
+
+function portOf(host: FileCard | HostInside): CardPort {
+  return host instanceof FileCard ? host : host.port
 }
 
 function nameOf(port: number): string {

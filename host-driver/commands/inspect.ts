@@ -1,6 +1,6 @@
 /**
  * `perdure inspect TARGET`: what a part is, what it holds, how it is; with `--queues` what the card
- * does for the queues of its own host. Changes nothing.
+ * does for the queues of its own host, with `--status` which memory is ready. Changes nothing.
  */
 
 import type { Command } from 'commander'
@@ -9,6 +9,7 @@ import type { PartStatus, RegionInfo } from '../part.ts'
 import { engineOption, wholeNumber } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { inspectQueues } from './inspect-queues.ts'
+import { inspectStatus } from './inspect-status.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { bytesText, facts, table } from './table.ts'
@@ -18,6 +19,8 @@ interface Options {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
   readonly queues?: boolean
+  readonly status?: boolean
+  readonly region?: readonly string[]
   readonly most: number
 }
 
@@ -27,12 +30,19 @@ export function addInspect(program: Command): void {
     .description('show what a part is and holds, its health, counters and recovery report')
     .argument('<target>', TARGETS)
     .option('--queues', "show the queues of the card's own host, and its context cache, instead")
+    .option('--status', 'show which blocks of each region are ready, instead')
+    .option('--region <name...>', 'with --status: only these')
     .option('--most <n>', 'with --queues: list at most so many', wholeNumber(0), 64)
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
     .action(async (target: string, options: Options) => {
-      process.exitCode = await (options.queues === true ? inspectQueues : inspect)(target, options)
+      process.exitCode = await lookOf(options)(target, options)
     })
+}
+
+function lookOf({ queues, status }: Options): typeof inspect {
+  if (queues === true) return inspectQueues
+  return status === true ? inspectStatus : inspect
 }
 
 async function inspect(target: string, { json = false, engine }: Options): Promise<number> {

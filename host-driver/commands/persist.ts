@@ -8,7 +8,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { type Durability, parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
@@ -22,6 +23,7 @@ interface Options {
   readonly slot: number
   readonly level?: Durability
   readonly form: 'replicated' | 'carried'
+  readonly batch?: 'independent' | 'inOrder'
   readonly json?: boolean
   readonly capture?: string
   readonly engine?: 'quickjs' | 'node'
@@ -40,6 +42,11 @@ export function addPersist(program: Command): void {
     .option('--slot <slot>', 'slot of the first record', wholeNumber(0), 0)
     .option('--level <WofN>', 'durable copies to wait for: 1of2, 2of2, 2of3 …')
     .option('--form <form>', 'replicated, or carried: every copy on the wire', 'replicated')
+    .addOption(
+      new Option('--batch <condition>', 'in batches of 256 records, each under one status').choices(
+        ['independent', 'inOrder'],
+      ),
+    )
     .option('--capture <file>', 'write every frame to a pcap file')
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
@@ -54,15 +61,19 @@ async function persistFile(
 ): Promise<void> {
   const output = new Output(options.json === true)
   if (options.level !== undefined) parseDurability(options.level)
+  if (options.batch !== undefined && options.form !== 'replicated') {
+    throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
+  }
   const content = file === '-' ? await buffer(process.stdin) : readFileSync(file)
   const { engine, capture } = options
   const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
   try {
     const region = await opened.dpu.openRegion(name)
     const records = split(content, region, options.slot)
-    const receipts = await persistAll(region, records, options, output)
+    const persist = options.batch === undefined ? persistAll : persistBatches
+    const receipts = await persist(region, records, options, output)
     const sha256 = createHash('sha256').update(content).digest('hex')
-    const { packets, retransmissions } = opened.dpu.statistics()
+    const { packets, retransmissions, batches, bursts } = opened.dpu.statistics()
     const summary = {
       region: name,
       firstSlot: options.slot,
@@ -73,6 +84,7 @@ async function persistFile(
       of: region.copies,
       requests: packets,
       retransmissions,
+      ...(options.batch !== undefined && { batches, bursts }),
       latencyUs: latencies(receipts),
     }
     if (output.json) output.printJson(summary)
@@ -117,6 +129,32 @@ async function persistAll(
   return receipts
 }
 
+/**
+ * One batch after the other. In order, what is durable after a cut is the beginning of the file.
+ */
+async function persistBatches(
+  region: Region,
+  records: readonly Uint8Array[],
+  { slot, level, batch: condition = 'inOrder' }: Options,
+  output: Output,
+): Promise<Receipt[]> {
+  const receipts: Receipt[] = []
+  while (receipts.length < records.length) {
+    const first = receipts.length
+    const batch = region.batch({ condition, ...(level !== undefined && { durability: level }) })
+    for (const record of records.slice(first, first + BATCH_RECORDS_MAX)) {
+      batch.persist(slot + first + batch.length, record)
+    }
+    const outcome = await batch.commit()
+    for (const record of outcome.records) {
+      if (record.status !== 'durable') throw record.error
+      receipts.push(record.receipt)
+    }
+    output.progress('durable', receipts.length, records.length)
+  }
+  return receipts
+}
+
 interface Latencies {
   readonly half: number
   readonly most: number
@@ -139,9 +177,11 @@ function summaryLines(summary: {
   of: number
   requests: number
   retransmissions: number
+  batches?: number
+  bursts?: number
   latencyUs: Latencies
 }): string[] {
-  const { region, firstSlot, records, latencyUs } = summary
+  const { region, firstSlot, records, batches, bursts, latencyUs } = summary
   // Over the queues of a host it is the card that makes them.
   const requests: [string, string][] =
     summary.requests === 0
@@ -152,6 +192,9 @@ function summaryLines(summary: {
     ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
     ['copies', `${summary.copies} of ${summary.of}`],
     ...requests,
+    ...(batches === undefined
+      ? []
+      : [['batches', `${batches}, sent in ${bursts} bursts`] as const]),
     ['latency', `half within ${timeText(latencyUs.half)}, 99 % within ${timeText(latencyUs.most)}`],
     ['SHA-256', summary.sha256],
   ])

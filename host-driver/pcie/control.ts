@@ -9,6 +9,7 @@
  *   fewer than that are executed between a call and its last repetition.
  */
 
+import { PAGE_BYTES } from '../../firmware/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import type { Management } from '../management.ts'
@@ -17,6 +18,10 @@ import type { QueueCalls } from './work-queue.ts'
 
 /** Doorbells that go into one call. */
 export const RINGS_MAX: number = mad.RING_MAX
+
+/** Pages that go into one call. */
+export const PAGES_MAPPED_AT_ONCE: number = mad.MAP_MAX
+export const PAGES_UNMAPPED_AT_ONCE: number = mad.UNMAP_MAX
 
 /** Fewer than the answers that a card keeps: others ask it, too. */
 const CALLS_AT_ONCE = 12
@@ -48,6 +53,19 @@ export interface QueuePairNumbers {
   readonly receive: number
   readonly number: number
 }
+
+/** Memory of the host to be registered on demand. */
+export interface OnDemandShape {
+  /** As a name on the wire: up to 32 bytes of UTF-8. */
+  readonly name: Uint8Array
+  readonly length: number
+  readonly base: bigint
+  readonly domain: number
+  readonly rights: number
+}
+
+/** A page, and the address of the frame in which it is. */
+export type PlacedPage = readonly [page: number, at: number]
 
 /** What a queue pair is connected to. */
 export interface Peer {
@@ -178,6 +196,59 @@ export class Control implements QueueCalls {
       putU32(body, mad.RING_FIRST + 8 * i + 4, pointer)
     })
     await this.set('ring', mad.ATTRIBUTE_RING, body)
+  }
+
+  /** Registers memory whose pages come and go, none of which is there; its R_Key. */
+  async onDemand(shape: OnDemandShape): Promise<number> {
+    const body = blank()
+    body.set(shape.name, mad.ON_DEMAND_NAME)
+    put64(body, mad.ON_DEMAND_LENGTH, shape.length)
+    putU32(body, mad.ON_DEMAND_BASE_HIGH, Number(shape.base >> 32n))
+    putU32(body, mad.ON_DEMAND_BASE_LOW, Number(shape.base & 0xffffffffn))
+    putU16(body, mad.ON_DEMAND_DOMAIN, shape.domain)
+    putU16(body, mad.ON_DEMAND_RIGHTS, shape.rights)
+    const what = `register '${Buffer.from(shape.name).toString('utf8')}' on demand`
+    return u32(await this.set(what, mad.ATTRIBUTE_ON_DEMAND, body), mad.ON_DEMAND_RKEY)
+  }
+
+  /** Pages of such memory, up to PAGES_MAPPED_AT_ONCE, are there. */
+  async mapPages(rkey: number, sequence: number, pages: readonly PlacedPage[]): Promise<void> {
+    const body = blank()
+    putU32(body, mad.MAP_RKEY, rkey)
+    putU32(body, mad.MAP_SEQUENCE, sequence)
+    putU32(body, mad.MAP_COUNT, pages.length)
+    pages.forEach(([page, at], i) => {
+      putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES, page)
+      putU32(body, mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES + 4, at / PAGE_BYTES)
+    })
+    await this.set(`map ${pages.length} pages`, mad.ATTRIBUTE_MAP, body)
+  }
+
+  /** Up to PAGES_UNMAPPED_AT_ONCE are not: when this resolves the card touches them no more. */
+  async unmapPages(rkey: number, sequence: number, pages: readonly number[]): Promise<void> {
+    const body = blank()
+    putU32(body, mad.UNMAP_RKEY, rkey)
+    putU32(body, mad.UNMAP_SEQUENCE, sequence)
+    putU32(body, mad.UNMAP_COUNT, pages.length)
+    pages.forEach((page, i) => {
+      putU32(body, mad.UNMAP_FIRST + i * mad.UNMAP_ENTRY_BYTES, page)
+    })
+    await this.set(`unmap ${pages.length} pages`, mad.ATTRIBUTE_UNMAP, body)
+  }
+
+  /** Ends such memory: when this resolves the card touches none of it any more. */
+  async endOnDemand(rkey: number): Promise<void> {
+    const body = blank()
+    putU32(body, mad.ON_DEMAND_END_RKEY, rkey)
+    await this.set('end memory on demand', mad.ATTRIBUTE_ON_DEMAND_END, body)
+  }
+
+  /** What requesters are told of all of it: ON_DEMAND_READY, or a kind of memory status. */
+  async onDemandState(rkey: number, kind: number): Promise<void> {
+    const body = blank()
+    putU32(body, mad.ON_DEMAND_STATE_RKEY, rkey)
+    body[mad.ON_DEMAND_STATE_KIND] = kind
+    await this.set('state of memory on demand', mad.ATTRIBUTE_ON_DEMAND_STATE, body)
   }
 
   private set(

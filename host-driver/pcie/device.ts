@@ -37,6 +37,7 @@ import { readEvent } from './events.ts'
 import type { HostPort, SharedMemory } from './host-port.ts'
 import { checkDepth, Layout, type LayoutOptions } from './layout.ts'
 import { ManagementQueue } from './management-queue.ts'
+import { type OnDemandOptions, OnDemandRegion } from './on-demand.ts'
 import {
   destroyWhenIdle,
   PcieQueuePair,
@@ -130,6 +131,7 @@ export class PcieDevice implements Clock {
   private readonly pairs: Map<number, PcieQueuePair> = new Map()
   private readonly completionQueues: Map<number, CompletionQueue> = new Map()
   private readonly domains: Map<number, Promise<number>> = new Map()
+  private readonly onDemand: Set<OnDemandRegion> = new Set()
   private readonly posted: PostedRanges = new PostedRanges()
   private readonly timers: Set<() => void> = new Set()
   private readonly ending: Map<CompletionQueue, Promise<void>> = new Map()
@@ -256,6 +258,7 @@ export class PcieDevice implements Clock {
     port.writeRegister(PORT_EPOCH - PORT_AT, this.epoch)
     await this.untilTaken()
     this.serve()
+    await Promise.all([...this.onDemand].map((region) => this.registerAgain(region)))
   }
 
   private readEpoch(): number {
@@ -365,6 +368,29 @@ export class PcieDevice implements Clock {
   /** No element that comes later can name the region. */
   async deregMr(region: MemoryRegion): Promise<void> {
     await this.control.deregister(region.lkey)
+  }
+
+  /**
+   * Offers memory whose pages come and go to others, as `dpu.openBytes(name)`. It is offered anew
+   * whenever the device is reopened. Rejects with PERDURE_ARGUMENT, RefusedError.
+   */
+  async registerOnDemand(options: OnDemandOptions): Promise<OnDemandRegion> {
+    const { control } = this
+    const region = new OnDemandRegion(options, () => this.onDemand.delete(region))
+    await region.register(control)
+    this.onDemand.add(region)
+    this.checkSame(control)
+    return region
+  }
+
+  /** A region of which the card does not take any more has ended. */
+  private async registerAgain(region: OnDemandRegion): Promise<void> {
+    try {
+      await region.register(this.control)
+    } catch (error) {
+      if (this.state === 'open') await region.end()
+      else if (!(error instanceof PerdureError)) throw error
+    }
   }
 
   // ---- queues ----------------------------------------------------------------------------------
@@ -550,6 +576,8 @@ export class PcieDevice implements Clock {
     const cq = this.completionQueues.get(queue)
     if (type === 'completion') {
       cq?.woken()
+    } else if (event.pages !== undefined) {
+      for (const region of this.onDemand) if (region.rkey === queue) region.told(event)
     } else if (type === 'disconnected') {
       this.pairs.get(queue)?.onDisconnected()
     } else if (cq !== undefined && (type === 'error' || type === 'overrun')) {
@@ -607,6 +635,7 @@ export class PcieDevice implements Clock {
     this.pairs.clear()
     this.completionQueues.clear()
     this.domains.clear()
+    for (const region of this.onDemand) region.cardGone()
     this.queue?.close()
     this.queue = null
     this.client?.close(error)

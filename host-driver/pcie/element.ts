@@ -7,11 +7,19 @@
  */
 
 import * as el from '../../firmware/host/element.ts'
-import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES, WQE_UNITS_MAX } from '../../firmware/limits.ts'
+import {
+  BATCH_ELEMENTS_MAX,
+  BATCH_RECORDS_MAX,
+  INLINE_BYTES_MAX,
+  SGES_MAX,
+  UNIT_BYTES,
+  WQE_UNITS_MAX,
+} from '../../firmware/limits.ts'
 import * as kind from '../../firmware/transport/requester.ts'
+import { CONDITION_EXPECT } from '../../firmware/wire/persist.ts'
 import { RETH_BYTES, writeReth } from '../../firmware/wire/reth.ts'
 import { ArgumentError } from '../errors.ts'
-import type { InlineRule, Range, Receive, Work } from './work.ts'
+import type { BatchPlace, InlineRule, Range, Receive, Work } from './work.ts'
 
 /** Bytes that the card reaches: addresses are 48 bits. */
 const ADDRESS_END = 2 ** 48
@@ -60,7 +68,7 @@ export function encodeWork(work: Work, carried: Carried): Uint8Array {
   const extensions = work.extensions ?? []
   const isWord = work.kind === kind.ATOMIC_WRITE
   const behind = isWord ? 0 : bytesBehind(carried)
-  const units = unitsOf(behind, extensions.length)
+  const units = unitsOf(behind, lastOf(work))
   if (units > WQE_UNITS_MAX) {
     throw new ArgumentError(`an element of ${units} units: at most ${WQE_UNITS_MAX}`)
   }
@@ -86,16 +94,35 @@ export function encodeWork(work: Work, carried: Carried): Uint8Array {
   }
   const sum = isWord ? putWord(bytes, carried) : encodeCarried(bytes, view, carried)
   view.setUint32(el.WQE_LENGTH, work.kind === kind.FLUSH ? (work.length ?? 0) : sum, true)
+  const lastAt = UNIT_BYTES + aligned(behind)
   extensions.forEach((reth, i) => {
-    writeReth(bytes, UNIT_BYTES + aligned(behind) + i * RETH_BYTES, reth)
+    writeReth(bytes, lastAt + i * RETH_BYTES, reth)
   })
+  if (work.batch !== undefined) encodeBatch(bytes, view, work.batch, lastAt)
   return bytes
 }
 
-/** Units of an element with so many bytes, and addresses of further copies, behind its first. */
-export function unitsOf(behind: number, extensions: number): number {
-  const all = extensions === 0 ? behind : aligned(behind) + extensions * RETH_BYTES
+/** What an element has behind its bytes: addresses of further copies, or the sequence expected. */
+export function lastOf({ extensions = [], batch }: Work): number {
+  return batch?.condition === CONDITION_EXPECT ? 1 : extensions.length
+}
+
+/** Units of an element with so many bytes, and so many times 16 behind them, behind its first. */
+export function unitsOf(behind: number, last: number): number {
+  const all = last === 0 ? behind : aligned(behind) + last * RETH_BYTES
   return 1 + Math.ceil(all / UNIT_BYTES)
+}
+
+function encodeBatch(bytes: Uint8Array, view: DataView, batch: BatchPlace, lastAt: number): void {
+  const last = batch.left === 0 ? el.LAST_OF_BATCH : 0
+  bytes[el.WQE_CONDITION] = (batch.condition << el.CONDITION_SHIFT) | last
+  bytes[el.WQE_BATCH_INDEX] = batch.index
+  bytes[el.WQE_BATCH_COUNT] = batch.count - 1
+  bytes[el.WQE_BATCH_LEFT] = batch.left
+  view.setUint16(el.WQE_BATCH_ID, batch.id, true)
+  if (batch.condition === CONDITION_EXPECT) {
+    view.setBigUint64(lastAt, batch.expect!, true)
+  }
 }
 
 function aligned(bytes: number): number {
@@ -182,7 +209,8 @@ function flagsOf(work: Work, inline: boolean): number {
     (inline ? el.INLINE : 0) |
     (work.carried === true ? el.CARRIED : 0) |
     (work.addressed === true ? el.ADDRESSED : 0) |
-    (work.twoSteps === true ? el.TWO_STEPS : 0)
+    (work.twoSteps === true ? el.TWO_STEPS : 0) |
+    (work.batch === undefined ? 0 : el.BATCH)
   )
 }
 
@@ -208,9 +236,25 @@ function checkWork(work: Work): void {
   checkUint64('address', work.address ?? 0n)
   checkUint64('operation', work.operation ?? 0n)
   checkUint64('compare', work.compare ?? 0n)
+  if (work.batch !== undefined) checkBatch(work, work.batch)
   if (work.to === undefined) return
   const { mac, ipv4 } = work.to
   if (mac.length !== 6 || ipv4.length !== 4) throw new ArgumentError('a datagram: MAC and IPv4')
+}
+
+/** PERDURE_ARGUMENT for what the card would end its queue for. */
+function checkBatch(work: Work, batch: BatchPlace): void {
+  const { id, index, count, left, condition, expect } = batch
+  const several = work.carried === true || work.addressed === true || work.twoSteps === true
+  if (work.kind !== kind.WRITE_PERSIST || several) {
+    throw new ArgumentError('a batch has records of which one copy is carried')
+  }
+  checkNumber('batch id', id, 2 ** 16)
+  checkNumber('records of a batch, less one', count - 1, BATCH_RECORDS_MAX)
+  checkNumber('records of a burst, less one', left, BATCH_ELEMENTS_MAX)
+  checkNumber('index', index, count - left)
+  checkNumber('condition', condition, CONDITION_EXPECT + 1)
+  if (condition === CONDITION_EXPECT) checkUint64('expect', expect as bigint)
 }
 
 function checkNumber(name: string, value: number, end: number): void {

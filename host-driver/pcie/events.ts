@@ -11,14 +11,19 @@ const TYPES: Readonly<Record<number, QueueEvent['type']>> = {
   [page.EVENT_COMPLETION]: 'completion',
   [page.EVENT_DISCONNECTED]: 'disconnected',
   [page.EVENT_EVENTS_LOST]: 'lost',
+  [page.EVENT_PAGES_WANTED]: 'pagesWanted',
+  [page.EVENT_PAGES_UNWANTED]: 'pagesUnwanted',
 }
 
 /** The event at `at`, if it is the one with that number; null if it is not there yet. */
 export function readEvent(memory: SharedMemory, at: number, number: number): QueueEvent | null {
   if (memory.loadWord(at + page.EVENT_STAMP) >>> 0 !== (number + 1) >>> 0) return null
-  return {
-    type: TYPES[memory.loadWord(at + page.EVENT_TYPE) & 0xff] ?? 'unknown',
-    queue: memory.loadWord(at + page.EVENT_QUEUE) >>> 0,
-    fault: faultOfNumber(memory.loadWord(at + page.EVENT_FAULT) >>> 0),
+  const word = memory.loadWord(at + page.EVENT_TYPE)
+  const type = TYPES[word & 0xff] ?? 'unknown'
+  const queue = memory.loadWord(at + page.EVENT_QUEUE) >>> 0
+  const last = memory.loadWord(at + page.EVENT_FAULT) >>> 0
+  if (type !== 'pagesWanted' && type !== 'pagesUnwanted') {
+    return { type, queue, fault: faultOfNumber(last) }
   }
+  return { type, queue, fault: 'PASS', pages: { first: last, count: word >>> 16 } }
 }

@@ -6,5 +6,9 @@ export {
   ForbiddenAccess,
   type ForbiddenPlace,
   type HostPort,
+  type PagedMemory,
+  PageLost,
+  type PageUse,
+  type PageUser,
   type SharedMemory,
 } from '../../boards/host-port.ts'

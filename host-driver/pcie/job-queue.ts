@@ -15,7 +15,7 @@
 
 import { WAS_SOLICITED, WITH_IMMEDIATE, WITH_INVALIDATE } from '../../firmware/host/element.ts'
 import { ahead } from '../../firmware/host/queue-info.ts'
-import { COPIES_MAX, RECEIVE_BYTES } from '../../firmware/limits.ts'
+import { BATCH_ELEMENTS_MAX, COPIES_MAX, RECEIVE_BYTES } from '../../firmware/limits.ts'
 import {
   blankCounts,
   READ,
@@ -31,7 +31,16 @@ import type { HostBuffer } from './buffers.ts'
 import type { PcieDevice } from './device.ts'
 import { unitsOf } from './element.ts'
 import { CardRemoved, MemoryFull } from './errors.ts'
-import { endOf, isReceipt, type Piece, piecesOf, refusalOf, unheard, workOf } from './job-work.ts'
+import {
+  endOf,
+  isReceipt,
+  leftBehind,
+  type Piece,
+  piecesOf,
+  refusalsOf,
+  unheard,
+  workOf,
+} from './job-work.ts'
 import type { PcieQueuePair } from './queue-pair.ts'
 import type { Completion, Work } from './work.ts'
 
@@ -64,11 +73,14 @@ interface Entry {
 interface Waiting {
   readonly entry: Entry
   readonly piece: Piece
+  /** Records of its burst that come behind it. */
+  readonly left: number
 }
 
 export class PcieJobQueue implements JobQueue {
   readonly granted: Granted
   readonly counts: RequesterCounts = blankCounts()
+  readonly batchMax: number = BATCH_ELEMENTS_MAX
   onIdle: () => void = () => {}
   onBroken: () => void = () => {}
   onSilence: () => void = () => {}
@@ -129,8 +141,10 @@ export class PcieJobQueue implements JobQueue {
       for (const job of jobs) job.done(unheard('WR_FLUSH_ERR', this.refused))
       return
     }
-    for (const job of jobs) {
-      const refusal = refusalOf(job, this.isLocal)
+    const refusals = refusalsOf(jobs, this.isLocal)
+    const lefts = leftBehind(jobs)
+    for (const [i, job] of jobs.entries()) {
+      const refusal = refusals[i]!
       if (refusal !== null) {
         job.done(unheard(refusal, false))
         continue
@@ -138,7 +152,7 @@ export class PcieJobQueue implements JobQueue {
       const pieces = piecesOf(job)
       const entry = { job, left: pieces.length, end: null }
       this.jobs++
-      for (const piece of pieces) this.waiting.push({ entry, piece })
+      for (const piece of pieces) this.waiting.push({ entry, piece, left: lefts[i]! })
     }
     this.pump()
     this.watchSilence()
@@ -190,10 +204,10 @@ export class PcieJobQueue implements JobQueue {
   }
 
   private workFor(next: Waiting, buffer: HostBuffer | null): Work {
-    const { entry, piece } = next
+    const { entry, piece, left } = next
     const range = buffer?.range(this.pair.lkey) ?? null
     return {
-      ...workOf(entry.job, piece, range),
+      ...workOf(entry.job, piece, range, left),
       done: (completion) => this.completed(next, buffer, completion),
     }
   }

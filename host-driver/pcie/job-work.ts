@@ -6,9 +6,11 @@
  */
 
 import { RECEIVED, UP_TO } from '../../firmware/host/element.ts'
+import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/limits.ts'
 import * as kind from '../../firmware/transport/requester.ts'
+import type { Pweth } from '../../firmware/wire/persist.ts'
 import type { Job, JobEnd } from '../jobs.ts'
-import type { Completion, Range, WcName, Work } from './work.ts'
+import type { BatchPlace, Completion, Range, WcName, Work } from './work.ts'
 
 /** Bytes that one element reads or writes: what a card gathers at once. */
 export const PIECE_BYTES = 131072
@@ -33,16 +35,47 @@ export function piecesOf(job: Job): Piece[] {
   return pieces
 }
 
+/** How many of its burst come behind each of a list of jobs; 0 of what belongs to no batch. */
+export function leftBehind(jobs: readonly Job[]): number[] {
+  const left: number[] = []
+  for (const [i, { pweth }] of [...jobs].reverse().entries()) {
+    left.push(pweth?.batch === true && !pweth.lastOfBatch ? (left[i - 1] ?? 0) + 1 : 0)
+  }
+  return left.reverse()
+}
+
+/**
+ * Why elements of such a queue cannot say the jobs of a list; null of one that they can. A burst of
+ * a batch goes as a whole, or not at all.
+ */
+export function refusalsOf(jobs: readonly Job[], isLocal: boolean): (JobEnd['status'] | null)[] {
+  const isMember = ({ pweth }: Job): boolean => pweth?.batch === true
+  const tooLong = jobs.some((job) => {
+    return isMember(job) && job.payload.length > BATCH_ELEMENT_BYTES_MAX
+  })
+  return jobs.map((job) => {
+    return tooLong && isMember(job) ? 'LOC_LEN_ERR' : refusalOf(job, isLocal)
+  })
+}
+
 /** Why an element of such a queue cannot say the job; null if one can. */
-export function refusalOf(job: Job, isLocal: boolean): JobEnd['status'] | null {
+function refusalOf(job: Job, isLocal: boolean): JobEnd['status'] | null {
   const sends = job.kind >= kind.SEND && job.kind <= kind.SEND_INV
   // Nobody receives what a host sends to its own card.
   if (isLocal && (sends || job.kind === kind.WRITE_IMM)) return 'REM_INV_REQ_ERR'
   return sends && job.payload.length > PIECE_BYTES ? 'REM_INV_REQ_ERR' : null
 }
 
-/** The element of one piece; a READ puts its bytes into `into`. */
-export function workOf(job: Job, piece: Piece, into: Range | null): Omit<Work, 'done'> {
+/**
+ * The element of one piece; a READ puts its bytes into `into`. Behind a record of a batch come
+ * `left` of its burst.
+ */
+export function workOf(
+  job: Job,
+  piece: Piece,
+  into: Range | null,
+  left: number,
+): Omit<Work, 'done'> {
   const va = (BigInt(job.vaHigh) << 32n) + BigInt(job.vaLow) + BigInt(piece.offset)
   const work = {
     kind: job.kind === kind.WRITE_IMM && !piece.isLast ? kind.WRITE : job.kind,
@@ -65,22 +98,36 @@ export function workOf(job: Job, piece: Piece, into: Range | null): Omit<Work, '
     case kind.PERSIST_QUERY:
       return { ...work, operation: job.operationId }
     case kind.WRITE_PERSIST:
-      return { ...work, ...recordOf(job), data: job.payload }
+      return { ...work, ...recordOf(job, left), data: job.payload }
     default:
       return { ...work, data: job.payload.subarray(piece.offset, piece.offset + piece.length) }
   }
 }
 
-function recordOf(job: Job): Partial<Work> {
-  const { wait, carried, furtherCopies, slotAddressed } = job.pweth!
+function recordOf(job: Job, left: number): Partial<Work> {
+  const pweth = job.pweth!
+  const { wait, carried, furtherCopies, slotAddressed } = pweth
+  const record = { operation: job.operationId, wait }
+  // One status is all that is told of a batch: there are no two steps.
+  if (pweth.batch) return { ...record, batch: placeOf(pweth, job.expect, left) }
   return {
-    operation: job.operationId,
-    wait,
+    ...record,
     carried,
     furtherCopies,
     addressed: !slotAddressed,
     extensions: job.extensions,
     twoSteps: job.twoSteps,
+  }
+}
+
+function placeOf(pweth: Pweth, expect: bigint | null, left: number): BatchPlace {
+  return {
+    id: pweth.batchId,
+    index: pweth.batchIndex,
+    count: pweth.batchCount,
+    condition: pweth.condition,
+    left,
+    ...(expect === null ? {} : { expect }),
   }
 }
 

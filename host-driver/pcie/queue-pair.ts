@@ -17,7 +17,15 @@ import { ArgumentError, RefusedError } from '../errors.ts'
 import { HostBuffer, type PostedRanges } from './buffers.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import type { Control, Peer, QueuePairNumbers } from './control.ts'
-import { type Carried, encodeReceive, encodeWork, goesInline, sends, unitsOf } from './element.ts'
+import {
+  type Carried,
+  encodeReceive,
+  encodeWork,
+  goesInline,
+  lastOf,
+  sends,
+  unitsOf,
+} from './element.ts'
 import { QueueEnded } from './errors.ts'
 import type { InlineRule, Range, Receive, Work } from './work.ts'
 import type { Encoded, GrowthForm, QueueGround, WorkQueue } from './work-queue.ts'
@@ -125,12 +133,12 @@ export class PcieQueuePair {
 
   /** Units that an element of that work has. */
   unitsOf(work: Work): number {
-    const { data = [], extensions = [] } = work
+    const { data = [] } = work
     const bytes = data instanceof Uint8Array ? data.length : sumOf(data)
     let behind = 0
     if (this.isInline(work, bytes)) behind = work.kind === ATOMIC_WRITE ? 0 : bytes
     else if (!(data instanceof Uint8Array) && data.length > 1) behind = data.length * SGE_BYTES
-    return unitsOf(behind, extensions.length)
+    return unitsOf(behind, lastOf(work))
   }
 
   private isInline(work: Work, bytes: number): boolean {

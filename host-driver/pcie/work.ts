@@ -22,6 +22,21 @@ export interface Range {
 /** What to do when an element has completed. */
 export type Done = (completion: Completion) => void
 
+/** The place of a record in its batch (source 4; D-10). */
+export interface BatchPlace {
+  /** Names the batch on its queue pair, 16 bits. */
+  readonly id: number
+  /** From 0, of how many. */
+  readonly index: number
+  readonly count: number
+  /** CONDITION_* of firmware/wire/persist.ts. */
+  readonly condition: number
+  /** Records that come behind it in its burst; 0 of the last one. */
+  readonly left: number
+  /** With CONDITION_EXPECT the sequence that its slot must hold, unsigned 64 bits. */
+  readonly expect?: bigint
+}
+
 /** One element of a send queue. */
 export interface Work {
   /** What it does; 'nop' does nothing. */
@@ -50,6 +65,8 @@ export interface Work {
   /** Of a record: the address of every copy is named; here those of the further ones. */
   readonly addressed?: boolean
   readonly extensions?: readonly Reth[]
+  /** Of a record that belongs to a batch. */
+  readonly batch?: BatchPlace
   /** Of FLUSH: placement and selectivity (wire/feth.ts). */
   readonly placement?: number
   readonly selectivity?: number
@@ -137,10 +154,21 @@ export interface Completion {
 
 /** What happened to a queue, as the card says (firmware/host/header-page.ts, EVENT_*). */
 export interface QueueEvent {
-  readonly type: 'error' | 'overrun' | 'completion' | 'disconnected' | 'lost' | 'unknown'
+  readonly type:
+    | 'error'
+    | 'overrun'
+    | 'completion'
+    | 'disconnected'
+    | 'lost'
+    | 'pagesWanted'
+    | 'pagesUnwanted'
+    | 'unknown'
+  /** Where it is about pages the R_Key of their region. */
   readonly queue: number
   /** Name of the fault, as in firmware/fault.ts; 'PASS' if there is none. */
   readonly fault: string
+  /** So many pages from the first on. */
+  readonly pages?: { readonly first: number; readonly count: number }
 }
 
 /** Ways to ring (P3-13). */

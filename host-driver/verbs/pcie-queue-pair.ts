@@ -5,9 +5,11 @@
  * card's, and the PSN that the peer begins with is ours.
  */
 
+import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../firmware/limits.ts'
 import { ArgumentError } from '../errors.ts'
 import { QueueEnded } from '../pcie/errors.ts'
 import type { PcieQueuePair as CardPair } from '../pcie/queue-pair.ts'
+import { checkBursts } from './batch-work.ts'
 import type { PcieProtectionDomain, PcieVerbs } from './pcie-verbs.ts'
 import { receiveOf, workOf } from './pcie-work.ts'
 import type {
@@ -18,7 +20,7 @@ import type {
   RecvRequest,
   SendRequest,
 } from './types.ts'
-import { asList, checkRecv, checkSend } from './work.ts'
+import { asList, checkRecv, checkSend, totalOf } from './work.ts'
 
 /** READs and atomics that a peer takes at once, if it says nothing else. */
 const READ_DEPTH = 16
@@ -94,9 +96,14 @@ export class PcieVerbsQueuePair implements QueuePair {
     if (!this.ready) throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
     for (const request of list) {
       checkSend(request, this.inlineMax, this.pd.checkSge)
+      if (request.batchId !== undefined) {
+        throw new ArgumentError(`request ${request.wrId}: over a card a query names an operation`)
+      }
       if (this.card.type === 'local') checkLocal(request)
     }
-    this.card.post(...list.map((request) => workOf(request, this.qpNum)))
+    checkBursts(list)
+    const left = leftBehind(list)
+    this.card.post(...list.map((request, i) => workOf(request, this.qpNum, left[i]!)))
   }
 
   postRecv(requests: RecvRequest | readonly RecvRequest[]): void {
@@ -124,6 +131,25 @@ export class PcieVerbsQueuePair implements QueuePair {
     this.told = true
     this.verbs.tell({ type: 'QP_FATAL', qp: this, fault: fault === '' ? null : fault })
   }
+}
+
+/**
+ * Records of its burst that come behind each request of a list. Throws PERDURE_ARGUMENT where the
+ * card would not take the burst as a whole.
+ */
+function leftBehind(list: readonly SendRequest[]): number[] {
+  const left: number[] = []
+  for (const [i, { wrId, batch, sgList }] of [...list].reverse().entries()) {
+    left.push(batch === undefined || batch.last ? 0 : left[i - 1]! + 1)
+    if (left[i]! >= BATCH_ELEMENTS_MAX) {
+      throw new ArgumentError(`request ${wrId}: batch: at most ${BATCH_ELEMENTS_MAX} in a list`)
+    }
+    if (batch !== undefined && totalOf(sgList) > BATCH_ELEMENT_BYTES_MAX) {
+      const most = `at most ${BATCH_ELEMENT_BYTES_MAX} bytes`
+      throw new ArgumentError(`request ${wrId}: batch: ${most} over the queues of a card`)
+    }
+  }
+  return left.reverse()
 }
 
 /** Throws PERDURE_ARGUMENT for what is meant for a peer: nobody receives from the own card. */

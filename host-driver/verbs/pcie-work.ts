@@ -21,8 +21,9 @@ import {
   SELECT_REGION,
 } from '../../firmware/wire/feth.ts'
 import { STATUS_DURABLE } from '../../firmware/wire/persist-ack.ts'
+import { CONDITIONS } from '../batch-verdict.ts'
 import { faultOfStatus } from '../errors.ts'
-import type { Completion, Range, Receive, Work } from '../pcie/work.ts'
+import type { BatchPlace, Completion, Range, Receive, Work } from '../pcie/work.ts'
 import { mechanismOf } from '../write.ts'
 import {
   FENCE,
@@ -52,8 +53,8 @@ function rangeOf({ addr, length, lkey }: Sge): Range {
   return { address: addr, length, lkey }
 }
 
-/** The element that does what the request says. */
-export function workOf(request: SendRequest, qpNum: number): SendWork {
+/** The element that does what the request says; behind a record of a batch `left` of its burst. */
+export function workOf(request: SendRequest, qpNum: number, left: number): SendWork {
   const { flags, sgList = [], rkey = 0, remoteAddr = 0n, length } = request
   const kind = kindOf(request.opcode)
   const isSwap = kind === COMPARE_SWAP
@@ -71,11 +72,18 @@ export function workOf(request: SendRequest, qpNum: number): SendWork {
     operation: isSwap ? swap : operand,
     compare: isSwap ? compareAdd : 0n,
     immediate: request.immData ?? request.invalidateRkey ?? 0,
-    ...(kind === WRITE_PERSIST ? { wait: request.wait ?? 2 } : {}),
+    ...(kind === WRITE_PERSIST ? { wait: request.wait ?? 2, ...placeInBatch(request, left) } : {}),
     signaled: has(flags, SIGNALED),
     solicited: has(flags, SOLICITED),
     fenced: has(flags, FENCE),
   }
+}
+
+function placeInBatch({ batch }: SendRequest, left: number): { readonly batch?: BatchPlace } {
+  if (batch === undefined) return {}
+  const { id, index, count, condition, expect } = batch
+  const place = { id, index, count, condition: CONDITIONS[condition], left }
+  return { batch: expect === undefined ? place : { ...place, expect } }
 }
 
 function placeOf({ persistent = true, global = false, wholeRegion = false }: SendRequest): {

@@ -23,6 +23,7 @@
  *   on, as is every queue pair that had something to say to it.
  */
 
+import type { BatchCondition } from '../batch-verdict.ts'
 import type { EndStatus } from '../jobs.ts'
 import type { Endpoint } from '../wire.ts'
 import type { Mechanism } from '../write.ts'
@@ -59,6 +60,26 @@ export interface Sge {
   readonly lkey: number
 }
 
+/**
+ * What makes a WRITE_PERSIST a record of a batch (D-10). The records of a batch are posted in one
+ * list, one behind the other, under operations that follow each other; they complete when the one
+ * status of the batch has come, each by itself. One that was refused ends as GENERAL_ERR: with the
+ * reason in `fault` if it is the first of them, else with BATCH_ABORTED. It is posted again in
+ * another list, under the same id, index, count and operation.
+ */
+export interface BatchOf {
+  /** Names the batch on this queue pair, 0 to 65535; free again when the batch is over. */
+  readonly id: number
+  /** Place in the batch, from 0, and records that it has in all, up to 256. */
+  readonly index: number
+  readonly count: number
+  readonly condition: BatchCondition
+  /** It is the last of what is posted of the batch. */
+  readonly last: boolean
+  /** With 'expect': the sequence that the slot must hold, unsigned 64 bits. */
+  readonly expect?: bigint
+}
+
 /** What is to be sent. Which fields count depends on the opcode. */
 export interface SendRequest {
   /** Comes back in the completion; unsigned 64 bits. */
@@ -87,6 +108,13 @@ export interface SendRequest {
   readonly operationId?: bigint
   /** Of WRITE_PERSIST: durable copies that are waited for; 2 unless given. */
   readonly wait?: number
+  /** Of WRITE_PERSIST: it is a record of a batch. */
+  readonly batch?: BatchOf
+  /**
+   * Of PERSIST_QUERY, instead of an operation: the id of the last batch of the queue pair. Over the
+   * queues of a card there is no such query.
+   */
+  readonly batchId?: number
 }
 
 export interface RecvRequest {
@@ -116,6 +144,11 @@ export interface WorkCompletion {
   /** Of a query: whether the operation is durable, and every one up to which is, or null. */
   readonly durable: boolean
   readonly upTo: bigint | null
+  /**
+   * Of a query about a batch: the indexes that are durable, or null where the DPU does not know it.
+   * `fault` is then the reason of the first record that was refused.
+   */
+  readonly durableIndexes: readonly number[] | null
   /** Name of the fault where the status alone says too little, or null. */
   readonly fault: string | null
 }

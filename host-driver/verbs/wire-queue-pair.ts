@@ -13,6 +13,7 @@ import type { Message, Receives } from '../inbox.ts'
 import type { JobEnd } from '../jobs.ts'
 import { QueueEnded, QueueFull } from '../pcie/errors.ts'
 import { FLUSHED, QueuePair as WireJobs } from '../queue-pair.ts'
+import { checkBursts } from './batch-work.ts'
 import type {
   CreateQp,
   ModifyQp,
@@ -121,6 +122,7 @@ export class WireQueuePair implements QueuePair, Receives {
     this.checkAlive()
     if (this.state !== 'RTS') throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
     for (const request of list) checkSend(request, this.inlineMax, this.pd.checkSge)
+    checkBursts(list)
     const free = this.sendDepth - this.sends.length
     if (list.length > free) throw new QueueFull(this.qpNum, list.length, free)
     for (const request of list) {

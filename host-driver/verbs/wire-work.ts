@@ -14,10 +14,12 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { STATUS_DURABLE } from '../../firmware/wire/persist-ack.ts'
+import { QUERY_NOT_KNOWN } from '../../firmware/wire/persist-query.ts'
 import { resultOf } from '../chain.ts'
 import { faultOfStatus } from '../errors.ts'
 import {
   atomicWriteJob,
+  batchQueryJob,
   compareSwapJob,
   type Done,
   fetchAddJob,
@@ -32,6 +34,7 @@ import {
   writeJob,
 } from '../jobs.ts'
 import { mechanismOf } from '../write.ts'
+import { indexesIn, memberOf } from './batch-work.ts'
 import {
   FENCE,
   INLINE,
@@ -81,7 +84,7 @@ function plainJob(request: SendRequest, bytes: Uint8Array, done: Done): Job {
   const to: RemoteAddress = { rkey: request.rkey ?? 0, va: request.remoteAddr ?? 0n }
   switch (request.opcode) {
     case 'WRITE_PERSIST':
-      return recordJob(to, bytes, operationId, request.wait ?? 2, done)
+      return recordOf(request, to, bytes, done)
     case 'RDMA_WRITE':
       return writeJob(to, bytes, {}, done)
     case 'RDMA_WRITE_WITH_IMM':
@@ -103,8 +106,22 @@ function plainJob(request: SendRequest, bytes: Uint8Array, done: Done): Job {
     case 'ATOMIC_WRITE':
       return atomicWriteJob(to, bytes, done)
     case 'PERSIST_QUERY':
-      return queryJob(operationId, done)
+      return request.batchId === undefined
+        ? queryJob(operationId, done)
+        : batchQueryJob(request.batchId, done)
   }
+}
+
+/** What the answer to a query about a batch says. */
+function ofBatch({ refusal }: JobEnd, bitmap: Uint32Array): Partial<WorkCompletion> {
+  if (refusal === QUERY_NOT_KNOWN) return {}
+  const fault = refusal === STATUS_DURABLE ? null : faultOfStatus(refusal)
+  return { durable: fault === null, durableIndexes: indexesIn(bitmap), fault }
+}
+
+function recordOf(request: SendRequest, to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
+  const { operationId = 0n, wait = 2, batch } = request
+  return recordJob(to, bytes, operationId, wait, done, memberOf(request), batch?.expect ?? null)
 }
 
 /** The completion that tells how the request ended. */
@@ -114,6 +131,7 @@ export function completionOf(request: SendRequest, qpNum: number, end: JobEnd): 
   const plain = plainCompletion(request.wrId, qpNum, WC_OPCODES[kind]!, status)
   if (status === 'GENERAL_ERR') return { ...plain, fault: faultOfStatus(refusal) }
   if (status !== 'SUCCESS') return plain
+  if (end.bitmap !== undefined) return { ...plain, ...ofBatch(end, end.bitmap) }
   const isQuery = kind === PERSIST_QUERY
   return {
     ...plain,

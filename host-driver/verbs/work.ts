@@ -30,6 +30,7 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { ArgumentError } from '../errors.ts'
+import { checkBatchId, checkBatchOf } from './batch-work.ts'
 import {
   type CreateQp,
   FENCE,
@@ -157,7 +158,11 @@ function needsPlace(kind: RequestKind): boolean {
 }
 
 function checkFields(request: SendRequest, kind: RequestKind, what: string): void {
-  const { operationId, wait = 2 } = request
+  const { operationId, wait = 2, batch } = request
+  if (batch !== undefined) {
+    if (kind !== WRITE_PERSIST) throw new ArgumentError(`${what}: a batch is of WRITE_PERSIST`)
+    checkBatchOf(batch, what)
+  }
   if (kind === WRITE_IMM || kind === SEND_IMM) checkWord(`${what}: immData`, request.immData)
   if (kind === SEND_INV) checkWord(`${what}: invalidateRkey`, request.invalidateRkey)
   if (kind === FETCH_ADD || kind === COMPARE_SWAP) {
@@ -172,6 +177,10 @@ function checkFields(request: SendRequest, kind: RequestKind, what: string): voi
   if (kind === COMPARE_SWAP) checkWide(`${what}: swap`, request.swap, 0n)
   if (kind === FLUSH) checkFlush(request, what)
   if (kind !== WRITE_PERSIST && kind !== PERSIST_QUERY) return
+  if (kind === PERSIST_QUERY && request.batchId !== undefined) {
+    checkBatchId(request.batchId, what)
+    return
+  }
   checkWide(`${what}: operationId`, operationId, 1n)
   if (kind === WRITE_PERSIST && !(Number.isInteger(wait) && wait >= 1 && wait <= COPIES_MAX)) {
     throw new ArgumentError(`${what}: wait for ${wait} copies: 1 to ${COPIES_MAX}`)
@@ -246,6 +255,6 @@ export function plainCompletion(
   return {
     ...{ wrId, status, opcode, qpNum, byteLen: 0, immData: null, invalidatedRkey: null },
     ...{ original: null, copies: 0, mechanism: 'unknown', durable: false, upTo: null },
-    fault: null,
+    ...{ durableIndexes: null, fault: null },
   }
 }

@@ -269,7 +269,7 @@ export function persistFrames(
       frameOf({
         ipVersion: options.ipVersion ?? 4,
         bth: {
-          opcode: opcodeOf(i, packets),
+          opcode: persistOpcode(i, packets),
           destQp: qp.number,
           psn: (psn + i) & 0xffffff,
           ackRequest: options.ackRequest ?? i === packets - 1,
@@ -289,7 +289,8 @@ export function persistFrames(
   return frames
 }
 
-function opcodeOf(index: number, packets: number): number {
+/** The opcode of packet `index` of a WRITE_PERSIST of so many. */
+export function persistOpcode(index: number, packets: number): number {
   if (packets === 1) return WRITE_PERSIST_ONLY
   if (index === 0) return WRITE_PERSIST_FIRST
   return index === packets - 1 ? WRITE_PERSIST_LAST : WRITE_PERSIST_MIDDLE

@@ -16,8 +16,9 @@ import { bootDirect } from '../../boards/emulator/direct.ts'
 import { imageCount, images } from '../../boards/emulator/images.ts'
 import { EmulatedMachine, type Watch } from '../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
-import type { CutMode } from '../../boards/emulator/pieces.ts'
+import type { Coarse, CutMode } from '../../boards/emulator/pieces.ts'
 import { Random } from '../../boards/emulator/random.ts'
+import { LANE_CHECKED_AT } from '../../firmware/commit/lane.ts'
 import {
   CHECK,
   COMMAND_WORDS,
@@ -33,11 +34,18 @@ import {
   TO,
   TRANSMIT,
 } from '../../firmware/hal.ts'
-import { MEMORY_BYTES, STAGING_AT, ZEROS_AT } from '../../firmware/memory-map.ts'
+import {
+  LANE_LINES_AT,
+  MEMORY_BYTES,
+  PHASE_WORDS_AT,
+  STAGING_AT,
+  ZEROS_AT,
+} from '../../firmware/memory-map.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../firmware/wire/deth.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { PERSIST_ACK, PERSIST_QUERY, UD_SEND_ONLY } from '../../firmware/wire/opcode.ts'
+import { batchFrames, IN_ORDER, statuses } from './batch-card.ts'
 import {
   Card,
   dataOf,
@@ -91,6 +99,8 @@ export interface Damage {
    * is so by structure alone (D-2).
    */
   readonly checkless?: boolean
+  /** No lane says which record its own must not outlive (commit.ts, "In order"). */
+  readonly unlinked?: boolean
   /** What is done to the operation table (commit/operations.ts); see TABLE_DAMAGES. */
   readonly table?: TableDamage
 }
@@ -141,9 +151,25 @@ function bootWatches(damage: Damage): Watch[] {
   return watches
 }
 
+/** Where a lane that is composed has its link, and the bits of the wait beside it. */
+const LINK_AT = 23
+const WAIT_BITS = 7
+
+/** Takes the link out of every lane before its check code is made. */
+function unlinkedWatch(packets: () => Uint8Array): Watch {
+  return {
+    onCommand: (_, op, words, at) => {
+      const line = words[at + FROM]! - LANE_CHECKED_AT
+      if (op !== CHECK || line < LANE_LINES_AT || line >= PHASE_WORDS_AT) return
+      packets()[line + LINK_AT]! &= WAIT_BITS
+    },
+  }
+}
+
 /** The damage to what the clients' writes do. */
-function writeWatches(damage: Damage): Watch[] {
+function writeWatches(damage: Damage, packets: () => Uint8Array): Watch[] {
   const watches: Watch[] = []
+  if (damage.unlinked === true) watches.push(unlinkedWatch(packets))
   if (damage.checkless === true) watches.push(checklessWatch())
   if (damage.table === 'notCleaned') watches.push(tableWatch(false, false, false))
   if (damage.table === 'oneLine') watches.push(tableWatch(false, true, true))
@@ -432,6 +458,15 @@ export interface Scenario {
   readonly nestedSample?: number
   /** Visits so many images of a point at the most, chosen by the seed. */
   readonly sample?: number
+  /** Visits the points of that name only. */
+  readonly only?: string
+  /** Boots so many images of each class at a point at the most: the first ones. */
+  readonly perClass?: number
+  /**
+   * Slots of a batch in order, first to last: of the versions that are the newest, those that are
+   * there after a recovery are the first ones (X-5, P4-13).
+   */
+  readonly inOrder?: readonly number[]
   /** What the adversary may choose between; 'chunk' if absent. */
   readonly mode?: CutMode
   /**
@@ -439,6 +474,20 @@ export interface Scenario {
    * or not at all: that a torn one counts as absent is shown where this is set.
    */
   readonly fineTable?: boolean
+  /** Likewise the lanes are there wholly or not at all; of a phase word that says nothing less. */
+  readonly wholeLanes?: boolean
+}
+
+/** The lines of a scenario that are cut as one piece. */
+function coarseOf({ fineTable, wholeLanes }: Scenario): Coarse | undefined {
+  if (fineTable === true) return undefined
+  if (wholeLanes !== true) return isTableLine
+  return (line) => isTableLine(line) || isLane(line)
+}
+
+function isLane(line: number): boolean {
+  const at = line * LINE_BYTES
+  return at >= LANES_AT && at < LANES_AT + LANES * LINE_BYTES
 }
 
 /** How often one class of images was met, and what recovery made of it. */
@@ -489,6 +538,7 @@ export class Actor {
   private readonly checked: boolean
   /** Clients that have written. */
   clients = 1
+  private batches = 0
   /** Called behind each burst. */
   ended: () => void = () => {}
   fencesInBurst = 0
@@ -524,14 +574,38 @@ export class Actor {
   private begin({ slot, data, wait, client = 0 }: Write): Uint8Array {
     const qp = this.pairs[client]!
     this.clients = Math.max(this.clients, client + 1)
-    const record = this.record(slot)
     const [frame] = persistFrames(qp, this.region, slot, data, { wait })
-    const operation = qp.operation
-    record.versions.push({ data, client: 7 + client, operation })
-    record.started = record.versions.length - 1
-    const named = { record, version: record.started, wait }
+    const named = this.named(slot, data, wait, client, qp.operation)
     this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
     return frame!
+  }
+
+  private named(
+    slot: number,
+    data: Uint8Array,
+    wait: number,
+    client: number,
+    operation: number,
+  ): Named {
+    const record = this.record(slot)
+    record.versions.push({ data, client: 7 + client, operation })
+    record.started = record.versions.length - 1
+    return { record, version: record.started, wait }
+  }
+
+  /** One burst that is a batch in order, of the first client. */
+  batch(...writes: readonly Write[]): void {
+    const qp = this.pairs[0]!
+    this.batches += 1
+    const first = qp.operation + 1
+    writes.forEach(({ slot, data, wait }, i) => {
+      const named = this.named(slot, data, wait, 0, first + i)
+      this.carried.set(`${qp.peer} batch ${this.batches} ${i}`, named)
+    })
+    const options = { id: this.batches, condition: IN_ORDER }
+    this.fencesInBurst = 0
+    this.card.serve(...batchFrames(qp, this.region, writes, options))
+    this.ended()
   }
 
   idle(): void {
@@ -561,6 +635,11 @@ export class Actor {
 
   /** The records that a PERSIST_ACK speaks of as durable. */
   namedBy(sent: Sent): Named[] {
+    const [status] = statuses([sent])
+    if (status !== undefined) {
+      const { destQp } = sent.packet
+      return status.durable.map((i) => this.carried.get(`${destQp} batch ${status.id} ${i}`)!)
+    }
     if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return []
     const { firstPsn, lastPsn } = sent.paeth!
     const named: Named[] = []
@@ -770,7 +849,7 @@ class Explorer {
         return op === FENCE && dropped ? SKIP : op
       },
     }
-    card.machine.observe(joined([...writeWatches(damage), own]))
+    card.machine.observe(joined([...writeWatches(damage, () => card.machine.packets), own]))
   }
 
   /** Takes note of what left since the last call; was there anything? */
@@ -790,20 +869,33 @@ class Explorer {
     const now = `${part.pendingStores.entries} ${part.fences} ${part.bytesStored} ${this.bounds()}`
     if (now === this.done) return
     this.done = now
+    if ((this.scenario.only ?? point) !== point) return
     findings.points += 1
     this.point = `point ${findings.points}, ${point}`
     this.outside = this.outsideNow()
     const mode = this.scenario.mode ?? 'chunk'
-    const coarse = this.scenario.fineTable === true ? undefined : isTableLine
+    const coarse = coarseOf(this.scenario)
     const count = imageCount(part, mode, false, coarse)
     const share = (this.scenario.sample ?? Number.POSITIVE_INFINITY) / count
     findings.subsets += 2 ** chunksPending(part)
+    const seen = new Map<string, number>()
     const visit = (image: number): void => {
       if (share < 1 && !this.random.chance(share)) return
+      if (this.isSeen(seen)) return
       findings.images += 1
       this.visitImage(image > count * LATE)
     }
     images(part, mode, visit, false, coarse)
+  }
+
+  /** Were enough images of this class booted at this point? */
+  private isSeen(seen: Map<string, number>): boolean {
+    const { perClass } = this.scenario
+    if (perClass === undefined) return false
+    const name = this.classOf()
+    const times = (seen.get(name) ?? 0) + 1
+    seen.set(name, times)
+    return times > perClass
   }
 
   private visitImage(late: boolean): void {
@@ -915,11 +1007,25 @@ class Explorer {
       if (this.scenario.damage?.checkless === true) continue
       this.judgeOperations(name, record, this.knownOf(record, ask))
     }
+    this.judgeOrder(name)
     if (!sameBytes(this.outsideNow(), this.outside)) {
       this.violation(name, 'a byte changed that nothing was written to')
     }
     const lanes = part.durable.subarray(LANES_AT, LANES_AT + LANES * LINE_BYTES)
     if (lanes.some((byte) => byte !== 0)) this.violation(name, 'a lane was not cleared')
+  }
+
+  /** Of a batch in order the first records are there, and none behind one that is not (X-5). */
+  private judgeOrder(name: string): void {
+    const slots = this.scenario.inOrder ?? []
+    const there = slots.map((slot) => {
+      const record = this.actor.record(slot)
+      return record.started > 0 && record.statesIn(this.part.durable)[0] === record.started
+    })
+    const missing = there.indexOf(false)
+    const later = there.lastIndexOf(true)
+    if (missing < 0 || later < missing) return
+    this.violation(name, `record ${later} of the batch is there, and record ${missing} is not`)
   }
 
   /**
@@ -1045,7 +1151,7 @@ class Explorer {
   private classOf(): string {
     const { durable } = this.part
     let name = ''
-    for (let lane = 0; lane < 3; lane++) {
+    for (let lane = 0; lane < 4; lane++) {
       const at = LANES_AT + lane * LINE_BYTES
       const state = this.laneState(durable.subarray(at, at + LINE_BYTES))
       if (state !== 'clear') name += `lane ${lane} ${state}, `

@@ -15,6 +15,7 @@ import {
   writeAtomic,
   writeAtomicAck,
 } from '../../firmware/wire/atomic.ts'
+import { type Bseth, blankBseth, readBseth, writeBseth } from '../../firmware/wire/block-size.ts'
 import { BTH_BYTES, type Bth, blankBth, readBth, writeBth } from '../../firmware/wire/bth.ts'
 import { u16 } from '../../firmware/wire/bytes.ts'
 import { blankDeth, type Deth, readDeth, writeDeth } from '../../firmware/wire/deth.ts'
@@ -32,17 +33,20 @@ import { blankIeth, type Ieth, readIeth, writeIeth } from '../../firmware/wire/i
 import { blankImmdt, type Immdt, readImmdt, writeImmdt } from '../../firmware/wire/immdt.ts'
 import { blankIpv4, IPV4_BYTES, readIpv4, writeIpv4 } from '../../firmware/wire/ipv4.ts'
 import { blankIpv6, IPV6_BYTES, readIpv6, writeIpv6 } from '../../firmware/wire/ipv6.ts'
+import { blankMseth, type Mseth, readMseth, writeMseth } from '../../firmware/wire/memory-status.ts'
 import { OPCODES, type OpcodeRow } from '../../firmware/wire/opcode.ts'
 import type { Packet } from '../../firmware/wire/packet.ts'
 import {
   ADDRESS_EXTENSION_BYTES,
   blankPweth,
+  EXPECT_EXTENSION_BYTES,
   type Pweth,
   readPweth,
   writePweth,
 } from '../../firmware/wire/persist.ts'
 import { blankPaeth, type Paeth, readPaeth, writePaeth } from '../../firmware/wire/persist-ack.ts'
 import { blankPqeth, type Pqeth, readPqeth, writePqeth } from '../../firmware/wire/persist-query.ts'
+import { blankPfeth, type Pfeth, readPfeth, writePfeth } from '../../firmware/wire/prefetch.ts'
 import { blankReth, type Reth, readReth, writeReth } from '../../firmware/wire/reth.ts'
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../../firmware/wire/udp.ts'
 
@@ -80,6 +84,8 @@ export interface FrameParts {
   pweth?: Partial<Pweth>
   /** Address extensions of a carried WRITE_PERSIST. */
   extensions?: Reth[]
+  /** The sequence that a record of a batch expects. */
+  expect?: bigint
   paeth?: Partial<Paeth>
   pqeth?: Partial<Pqeth>
   deth?: Partial<Deth>
@@ -88,6 +94,9 @@ export interface FrameParts {
   atomicAck?: Partial<AtomicAck>
   ieth?: Partial<Ieth>
   feth?: Partial<Feth>
+  mseth?: Partial<Mseth>
+  bseth?: Partial<Bseth>
+  pfeth?: Partial<Pfeth>
   payload?: Uint8Array
 }
 
@@ -141,6 +150,9 @@ const CODECS: readonly Codec[] = [
   codec('atomicAckAt', 'atomicAck', blankAtomicAck, readAtomicAck, writeAtomicAck),
   codec('iethAt', 'ieth', blankIeth, readIeth, writeIeth),
   codec('fethAt', 'feth', blankFeth, readFeth, writeFeth),
+  codec('msethAt', 'mseth', blankMseth, readMseth, writeMseth),
+  codec('bsethAt', 'bseth', blankBseth, readBseth, writeBseth),
+  codec('pfethAt', 'pfeth', blankPfeth, readPfeth, writePfeth),
 ]
 
 /** The frame of those parts, with lengths, pad, checksums and ICRC as they must be. */
@@ -152,7 +164,8 @@ export function frameOf(parts: FrameParts): Uint8Array {
   const ipVersion = parts.ipVersion ?? 4
   const bthAt = ETHERNET_BYTES + (ipVersion === 6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES
   const extensionsAt = bthAt + (row?.headerBytes ?? BTH_BYTES)
-  const payloadAt = extensionsAt + extensions.length * ADDRESS_EXTENSION_BYTES
+  const expectAt = extensionsAt + extensions.length * ADDRESS_EXTENSION_BYTES
+  const payloadAt = expectAt + (parts.expect === undefined ? 0 : EXPECT_EXTENSION_BYTES)
   const padAt = payloadAt + payload.length
   const bytes = unwritten(padAt + padBytes + ICRC_BYTES)
   writeEnvelope(bytes, ipVersion)
@@ -164,10 +177,15 @@ export function frameOf(parts: FrameParts): Uint8Array {
   extensions.forEach((extension, i) => {
     writeReth(bytes, extensionsAt + i * ADDRESS_EXTENSION_BYTES, extension)
   })
+  if (parts.expect !== undefined) putU64(bytes, expectAt, parts.expect)
   bytes.set(payload, payloadAt)
   bytes.fill(0, padAt, padAt + padBytes)
   writeIcrc(bytes)
   return bytes
+}
+
+function putU64(bytes: Uint8Array, at: number, value: bigint): void {
+  new DataView(bytes.buffer, bytes.byteOffset).setBigUint64(at, value)
 }
 
 /** Ethernet, IP and UDP of a frame that fills `bytes`, from one made-up port to another. */
@@ -227,9 +245,12 @@ export function encodedAgain(bytes: Uint8Array, packet: Packet): Uint8Array {
     if (at !== bthAt) copy(out, at - frameAt, bytes, at)
   }
   const extensionsAt = bthAt + (row?.headerBytes ?? BTH_BYTES)
-  for (let at = extensionsAt; at < payloadAt; at += ADDRESS_EXTENSION_BYTES) {
+  let at = extensionsAt
+  for (; at + ADDRESS_EXTENSION_BYTES <= payloadAt; at += ADDRESS_EXTENSION_BYTES) {
     copied(blankReth, readReth, writeReth)(out, at - frameAt, bytes, at)
   }
+  // The sequence that is expected.
+  out.set(bytes.slice(at, payloadAt), at - frameAt)
   const padAt = payloadAt + packet.payloadLength
   out.set(bytes.slice(payloadAt, padAt), payloadAt - frameAt)
   out.fill(0, padAt - frameAt, padAt - frameAt + packet.padBytes)

@@ -257,7 +257,7 @@ export function readLane(line: Uint8Array, checked = true): Lane {
     region: little32(line, 12),
     record: little32(line, 16),
     sequence: little64(line, 24),
-    wait: line[23]!,
+    wait: line[23]! & 7,
     client: little64(line, 32),
     operation: little64(line, 40),
   }

@@ -40,6 +40,19 @@ export interface ElementFields {
   /** Sets INLINE, and the units. */
   readonly inline?: Uint8Array
   readonly sges?: readonly Sge[]
+  /** Sets BATCH; with a sequence that is expected, the units. */
+  readonly batch?: BatchFields
+}
+
+/** The place of a record in its batch; what is left out is 0. */
+export interface BatchFields {
+  readonly id?: number
+  readonly index?: number
+  readonly count?: number
+  readonly condition?: number
+  /** Records of its burst behind it; with 0 it is marked as the last. */
+  readonly left?: number
+  readonly expect?: bigint
 }
 
 export interface Sge {
@@ -651,7 +664,10 @@ export function u64(bytes: Uint8Array, at: number): number {
 /** The units of an element, without stamps. */
 export function elementOf(fields: ElementFields): Uint8Array {
   const { inline, sges = [] } = fields
-  const behind = (inline?.length ?? 0) + sges.length * el.SGE_BYTES
+  const { batch } = fields
+  const first = (inline?.length ?? 0) + sges.length * el.SGE_BYTES
+  const expectAt = Math.ceil(first / el.EXPECT_BYTES) * el.EXPECT_BYTES
+  const behind = batch?.expect === undefined ? first : expectAt + el.EXPECT_BYTES
   const units = 1 + Math.ceil(behind / UNIT_BYTES)
   const bytes = new Uint8Array(units * UNIT_BYTES)
   const view = new DataView(bytes.buffer)
@@ -659,7 +675,10 @@ export function elementOf(fields: ElementFields): Uint8Array {
   const sum = sges.reduce((total, sge) => total + sge.length, 0)
   bytes[el.WQE_OPCODE] = fields.opcode
   bytes[el.WQE_UNITS] = units
-  const flags = (fields.flags ?? 0) | (inline === undefined ? 0 : el.INLINE)
+  const flags =
+    (fields.flags ?? 0) |
+    (inline === undefined ? 0 : el.INLINE) |
+    (batch === undefined ? 0 : el.BATCH)
   view.setUint16(el.WQE_FLAGS, flags, true)
   view.setUint32(el.WQE_LENGTH, fields.length ?? inline?.length ?? sum, true)
   view.setUint32(el.WQE_RKEY, fields.rkey ?? 0, true)
@@ -673,6 +692,15 @@ export function elementOf(fields: ElementFields): Uint8Array {
   bytes[el.WQE_ENTRIES] = sges.length
   bytes[el.WQE_FURTHER_COPIES] = fields.furtherCopies ?? 0
   if (inline !== undefined) bytes.set(inline, UNIT_BYTES)
+  if (batch !== undefined) {
+    const last = (batch.left ?? 0) === 0 ? el.LAST_OF_BATCH : 0
+    bytes[el.WQE_CONDITION] = ((batch.condition ?? 0) << el.CONDITION_SHIFT) | last
+    bytes[el.WQE_BATCH_INDEX] = batch.index ?? 0
+    bytes[el.WQE_BATCH_COUNT] = (batch.count ?? 1) - 1
+    bytes[el.WQE_BATCH_LEFT] = batch.left ?? 0
+    view.setUint16(el.WQE_BATCH_ID, batch.id ?? 0, true)
+    if (batch.expect !== undefined) view.setBigUint64(UNIT_BYTES + expectAt, batch.expect, true)
+  }
   sges.forEach((sge, i) => {
     const at = UNIT_BYTES + i * el.SGE_BYTES
     put64(at, sge.address)

@@ -1,0 +1,260 @@
+// hot path
+/**
+ * The batch of each queue pair: what was received of it, and what is known of it (source 4; D-10).
+ *
+ * A batch comes in one burst, or in several: first all of its records, then those again that were
+ * refused. Of a burst nothing is stored before its last record has come; until then its records
+ * are held (members.ts).
+ *
+ *   none ──▶ open ──▶ judged ──▶ done     its last record came; its group was committed
+ *              └──▶ refused ───────┘      whole: what is still to come of it is passed over
+ *
+ * What always holds:
+ * - A queue pair has one batch. What became of it is remembered until the next one begins.
+ * - Indexes grow within a burst, and the operation of index i is the first one's plus i.
+ * - A bit of the bitmap that is set is the truth for ever: that record was durable.
+ */
+
+import { BATCH_FIELDS, type Fault, PASS } from '../fault.ts'
+import { BATCHES, QUEUE_PAIRS } from '../limits.ts'
+import type { Region } from '../memory/region.ts'
+import type { Pweth } from '../wire/persist.ts'
+import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
+import { createMembers, createRoom, freeMembers, type Members, type Room } from './members.ts'
+
+export const BATCH_NONE = 0
+/** Some of its burst is to come. */
+export const BATCH_OPEN = 1
+/** Likewise, but nothing of it is taken any more. */
+export const BATCH_REFUSED = 2
+/** All of its burst is judged; what was accepted stands in the group. */
+export const BATCH_JUDGED = 3
+/** Its status was given. */
+export const BATCH_DONE = 4
+
+/** What a status says of a batch, besides what every receipt says. */
+export interface BatchBits {
+  id: number
+  /** Records of the batch, 1 to 256. */
+  count: number
+  /** Highest index that is durable without a gap, or BATCH_NONE_DURABLE. */
+  durable: number
+  /** Which records are durable: wire/persist-ack.ts. */
+  readonly bitmap: Uint32Array
+}
+
+export interface Batch extends BatchBits {
+  /** Place of its queue pair. */
+  readonly place: number
+  phase: number
+  condition: number
+  region: Region | null
+  /** The operation of index 0. */
+  operationHigh: number
+  operationLow: number
+
+  /** Of the burst: the index that came last, or -1; the PSN that ended it; when that was, µs. */
+  lastIndex: number
+  psn: number
+  lastUs: number
+  /** Why all of it is refused, or PASS. */
+  fault: Fault
+  members: Members | null
+  /** Members that have come; and of these how many were judged, in their order. */
+  received: number
+  judged: number
+  /** In order: every record before this index is durable, or in the group. */
+  next: number
+  /** A record of the burst was refused. */
+  broken: boolean
+  /** The index that joined last, and the group that it joined: groups committed before. */
+  joinedIndex: number
+  joinedGroup: number
+  /** Its records in the group in composition. */
+  pending: number
+
+  /** The lowest index of the burst that was refused, or -1; and why. */
+  refusedIndex: number
+  refusal: Fault
+  /** Records of the burst that are durable, and the least copies that one of them waited for. */
+  records: number
+  copies: number
+  /** The level at which its status stands in the list, or 0; the records it calls durable. */
+  saidAt: number
+  saidRecords: number
+}
+
+export interface Batches extends Room {
+  /** By the place of the queue pair. */
+  readonly of: readonly Batch[]
+  /** Batches of which some is to come. */
+  open: number
+  /** Members that lie where they were received: they must be moved before the next burst. */
+  inFrames: number
+  /** Places of the batches that have records in the group in composition. */
+  readonly joined: Uint16Array
+  joinedCount: number
+  /** A status in composition. */
+  readonly said: BatchBits
+}
+
+export function createBatches(): Batches {
+  const of: Batch[] = []
+  for (let place = 0; place < QUEUE_PAIRS; place++) of.push(blankBatch(place))
+  const members: Members[] = []
+  for (let i = 0; i < BATCHES; i++) members.push(createMembers())
+  return {
+    ...createRoom(members),
+    of,
+    open: 0,
+    inFrames: 0,
+    joined: new Uint16Array(QUEUE_PAIRS),
+    joinedCount: 0,
+    said: { id: 0, count: 1, durable: 0, bitmap: new Uint32Array(BITMAP_WORDS_MAX) },
+  }
+}
+
+export function blankBatch(place: number): Batch {
+  return {
+    place,
+    phase: BATCH_NONE,
+    id: 0,
+    count: 1,
+    durable: 0,
+    bitmap: new Uint32Array(BITMAP_WORDS_MAX),
+    condition: 0,
+    region: null,
+    operationHigh: 0,
+    operationLow: 0,
+    lastIndex: -1,
+    psn: 0,
+    lastUs: 0,
+    fault: PASS,
+    members: null,
+    received: 0,
+    judged: 0,
+    next: 0,
+    broken: false,
+    joinedIndex: -1,
+    joinedGroup: -1,
+    pending: 0,
+    refusedIndex: -1,
+    refusal: PASS,
+    records: 0,
+    copies: 0,
+    saidAt: 0,
+    saidRecords: 0,
+  }
+}
+
+/** Is some of its burst to come? */
+export function isOpen(batch: Batch): boolean {
+  return batch.phase === BATCH_OPEN || batch.phase === BATCH_REFUSED
+}
+
+/** Begins a burst with that record; the batch of its queue pair before is over. */
+export function beginBatch(batches: Batches, batch: Batch, pweth: Pweth, region: Region): void {
+  const { batchIndex, batchId, batchCount } = pweth
+  const borrow = pweth.operationLow < batchIndex
+  const low = (pweth.operationLow - batchIndex) >>> 0
+  const high = (pweth.operationHigh - (borrow ? 1 : 0)) >>> 0
+  const again = batch.phase === BATCH_DONE && batch.id === batchId && batch.count === batchCount
+  // What is known of the same batch stays true.
+  if (!again || batch.operationHigh !== high || batch.operationLow !== low) batch.bitmap.fill(0)
+  batch.phase = BATCH_OPEN
+  batch.id = batchId
+  batch.count = batchCount
+  batch.condition = pweth.condition
+  batch.region = region
+  batch.operationHigh = high
+  batch.operationLow = low
+  batch.lastIndex = -1
+  batch.fault = PASS
+  batch.received = 0
+  batch.judged = 0
+  batch.next = 0
+  batch.broken = false
+  batch.joinedIndex = -1
+  batch.joinedGroup = -1
+  batch.refusedIndex = -1
+  batch.refusal = PASS
+  batch.records = 0
+  batch.copies = 0
+  batch.saidAt = 0
+  batches.open += 1
+}
+
+/** Does the record contradict itself, or what came of its batch before? */
+export function fieldsFault(batch: Batch, pweth: Pweth, region: Region): Fault {
+  const { batchIndex } = pweth
+  if (pweth.carried || !pweth.wantsAck || !pweth.oneStatus) return BATCH_FIELDS
+  if (batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS
+  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return BATCH_FIELDS
+  if (region !== batch.region || (batch.operationHigh | batch.operationLow) === 0) {
+    return BATCH_FIELDS
+  }
+  // Operations that would begin below 0, or come round.
+  if (batch.operationHigh > pweth.operationHigh) return BATCH_FIELDS
+  const low = operationLowOf(batch, batchIndex)
+  const high = operationHighOf(batch, batchIndex)
+  return low === pweth.operationLow && high === pweth.operationHigh ? PASS : BATCH_FIELDS
+}
+
+/** The operation of that index, low and high word. */
+export function operationLowOf(batch: Batch, index: number): number {
+  return (batch.operationLow + index) >>> 0
+}
+
+export function operationHighOf(batch: Batch, index: number): number {
+  const carry = batch.operationLow + index >= 2 ** 32
+  return (batch.operationHigh + (carry ? 1 : 0)) >>> 0
+}
+
+/** That record of the burst is not stored. */
+export function noteRefused(batch: Batch, index: number, fault: Fault): void {
+  batch.broken = true
+  if (batch.refusedIndex >= 0 && batch.refusedIndex <= index) return
+  batch.refusedIndex = index
+  batch.refusal = fault
+}
+
+/** That record of the burst is durable, in as many copies as it waited for. */
+export function noteDurable(batch: Batch, index: number, copies: number): void {
+  batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
+  batch.records += 1
+  if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
+}
+
+/** Nothing more of the burst is taken; what was not judged is refused with it. */
+export function refuseWhole(batches: Batches, batch: Batch, index: number, fault: Fault): void {
+  const { members, judged } = batch
+  const first = judged < batch.received ? members!.indexes[judged]! : index
+  batch.phase = BATCH_REFUSED
+  batch.fault = fault
+  batch.judged = batch.received
+  noteRefused(batch, first, fault)
+  releaseMembers(batches, batch)
+}
+
+/** Gives back what the batch holds, unless the group in composition needs it still. */
+export function releaseMembers(batches: Batches, batch: Batch): void {
+  if (batch.members === null || batch.pending > 0) return
+  freeMembers(batches, batch.members)
+  batch.members = null
+}
+
+/** The queue pair of that place is over, and its batch with it. */
+export function dropBatch(batches: Batches, place: number): void {
+  const batch = batches.of[place]!
+  if (isOpen(batch)) batches.open -= 1
+  batch.phase = BATCH_NONE
+  releaseMembers(batches, batch)
+}
+
+/** The highest index up to which every bit is set, or -1. */
+export function durableUpToIndex(bitmap: Uint32Array, count: number): number {
+  let index = 0
+  while (index < count && bitmap[index >> 5] === 0xffffffff) index += 32
+  while (index < count && (bitmap[index >> 5]! & (0x80000000 >>> (index & 31))) !== 0) index += 1
+  return (index < count ? index : count) - 1
+}

@@ -1,0 +1,170 @@
+// hot path
+/**
+ * The records of a batch that are held until the last one has come.
+ *
+ * What always holds:
+ * - A record of one packet lies in the frame in which it was received until the end of the burst of
+ *   frames, and is moved only if its batch is still not complete then. One of several packets is
+ *   gathered where it stays.
+ * - Room is given in chunks, each to one batch; a record never spans two, has a line for its slot
+ *   header in front, and is padded to whole lines. What a batch holds is given back at once.
+ */
+
+import type { Fault } from '../fault.ts'
+import {
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNKS,
+  BATCH_CHUNKS_EACH,
+  BATCH_RECORDS_MAX,
+  LINE_BYTES,
+} from '../limits.ts'
+import { BATCHES_AT } from '../memory-map.ts'
+
+/** Where slots are looked up: a power of two, at most half full. */
+const SLOT_PLACES: number = 2 * BATCH_RECORDS_MAX
+
+/** What was seen of the slot of a member that expects a sequence there. */
+export const LOOK_UNKNOWN = 0
+export const LOOK_HOLDS = 1
+export const LOOK_DIFFERS = 2
+
+/** Nobody. */
+const FREE = -1
+
+/** What is held of one burst, in its order. */
+export interface Members {
+  taken: boolean
+  readonly indexes: Uint8Array
+  readonly slots: Uint32Array
+  readonly lengths: Uint32Array
+  readonly waits: Uint8Array
+  /** What storage has against it. */
+  readonly faults: Uint8Array
+  /** Where its data lies in packet memory, or 0; and whether that is a frame: 1. */
+  readonly at: Uint32Array
+  readonly inFrame: Uint8Array
+  /** The sequence that its slot must hold. */
+  readonly expectHigh: Uint32Array
+  readonly expectLow: Uint32Array
+  /** One of LOOK_*. */
+  readonly looks: Uint8Array
+  /** Members by slot: their number, plus one. */
+  readonly bySlot: Int16Array
+  readonly chunks: Int16Array
+  chunkCount: number
+  /** Bytes of the last chunk that are in use. */
+  chunkUsed: number
+}
+
+export interface Room {
+  readonly members: readonly Members[]
+  /** Chunks in use: 1. */
+  readonly chunkTaken: Uint8Array
+}
+
+export function createMembers(): Members {
+  return {
+    taken: false,
+    indexes: new Uint8Array(BATCH_RECORDS_MAX),
+    slots: new Uint32Array(BATCH_RECORDS_MAX),
+    lengths: new Uint32Array(BATCH_RECORDS_MAX),
+    waits: new Uint8Array(BATCH_RECORDS_MAX),
+    faults: new Uint8Array(BATCH_RECORDS_MAX),
+    at: new Uint32Array(BATCH_RECORDS_MAX),
+    inFrame: new Uint8Array(BATCH_RECORDS_MAX),
+    expectHigh: new Uint32Array(BATCH_RECORDS_MAX),
+    expectLow: new Uint32Array(BATCH_RECORDS_MAX),
+    looks: new Uint8Array(BATCH_RECORDS_MAX),
+    bySlot: new Int16Array(SLOT_PLACES),
+    chunks: new Int16Array(BATCH_CHUNKS_EACH),
+    chunkCount: 0,
+    chunkUsed: 0,
+  }
+}
+
+export function createRoom(members: readonly Members[]): Room {
+  return { members, chunkTaken: new Uint8Array(BATCH_CHUNKS) }
+}
+
+/** Room for what a batch holds, or null. */
+export function takeMembers(room: Room): Members | null {
+  for (let i = 0; i < room.members.length; i++) {
+    const members = room.members[i]!
+    if (members.taken) continue
+    members.taken = true
+    members.bySlot.fill(0)
+    return members
+  }
+  return null
+}
+
+export function freeMembers(room: Room, members: Members): void {
+  for (let i = 0; i < members.chunkCount; i++) room.chunkTaken[members.chunks[i]!] = 0
+  members.chunkCount = 0
+  members.chunkUsed = 0
+  members.taken = false
+}
+
+/** Has that slot come before? Else it is noted as that of member `n`. */
+export function noteSlot(members: Members, slot: number, n: number): boolean {
+  const { bySlot, slots } = members
+  let place = slot & (SLOT_PLACES - 1)
+  for (;;) {
+    const other = bySlot[place]! - 1
+    if (other < 0) break
+    if (slots[other] === slot) return true
+    place = (place + 1) & (SLOT_PLACES - 1)
+  }
+  bySlot[place] = n + 1
+  slots[n] = slot
+  return false
+}
+
+/** Is that slot one of them? */
+export function hasSlot(members: Members, slot: number): boolean {
+  const { bySlot, slots } = members
+  let place = slot & (SLOT_PLACES - 1)
+  for (;;) {
+    const other = bySlot[place]! - 1
+    if (other < 0) return false
+    if (slots[other] === slot) return true
+    place = (place + 1) & (SLOT_PLACES - 1)
+  }
+}
+
+/** Where the data of a record of that length may be kept, or 0 if there is no room. */
+export function takeRoom(room: Room, members: Members, length: number): number {
+  const bytes = LINE_BYTES + Math.ceil(length / LINE_BYTES) * LINE_BYTES
+  if (bytes > BATCH_CHUNK_BYTES) return 0
+  if (members.chunkCount === 0 || members.chunkUsed + bytes > BATCH_CHUNK_BYTES) {
+    const chunk = members.chunkCount < BATCH_CHUNKS_EACH ? room.chunkTaken.indexOf(0) : FREE
+    if (chunk === FREE) return 0
+    room.chunkTaken[chunk] = 1
+    members.chunks[members.chunkCount] = chunk
+    members.chunkCount += 1
+    members.chunkUsed = 0
+  }
+  const chunk = members.chunks[members.chunkCount - 1]!
+  const at = BATCHES_AT + chunk * BATCH_CHUNK_BYTES + members.chunkUsed + LINE_BYTES
+  members.chunkUsed += bytes
+  return at
+}
+
+/** Fills in member `n`; its slot was noted, its data is not there yet. */
+export function addMember(
+  members: Members,
+  n: number,
+  index: number,
+  length: number,
+  wait: number,
+  fault: Fault,
+): void {
+  members.indexes[n] = index
+  members.lengths[n] = length
+  members.waits[n] = wait
+  members.faults[n] = fault
+  members.at[n] = 0
+  members.inFrame[n] = 0
+}
+
+if (BATCHES_AT % LINE_BYTES !== 0) throw new Error('a slot header must start on a line')

@@ -1,0 +1,206 @@
+/**
+ * The control calls for memory of the host that is registered on demand (wire/management.ts, 0x70
+ * to 0x74; source 5, P5-27): which pages are there, and in which frames.
+ *
+ * What always holds:
+ * - Only our own host asks, and of its own memory: a frame lies in what DMA may reach, outside of
+ *   the queue information (P3-11). A call with one entry that may not be is refused whole.
+ * - MAP and UNMAP are executed in their order, each once, however often they come: the sequence
+ *   says so, and no answer has to be kept.
+ * - Whoever follows the state of memory is told of every page that came or went, and of nothing
+ *   else (serve/residency.ts).
+ */
+
+import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
+import { isOpen } from '../host/ranges.ts'
+import {
+  ON_DEMAND_PAGES,
+  ON_DEMAND_REGIONS,
+  PAGE_BYTES,
+  QUEUE_PAIRS,
+  REGIONS,
+  RELAYS,
+} from '../limits.ts'
+import {
+  findRegion,
+  findRegionByName,
+  KIND_ON_DEMAND,
+  PLACEMENT_ORDINARY,
+  REMOTE_READ,
+  REMOTE_WRITE,
+  type Region,
+} from '../memory/region.ts'
+import {
+  clearPages,
+  isNext,
+  NO_FRAME,
+  pagesOf,
+  setFrame,
+  takePages,
+} from '../memory/translation.ts'
+import { ZEROS_AT } from '../memory-map.ts'
+import { endOnDemand, wakePaused } from '../serve/on-demand.ts'
+import { pageChanged, regionEnded } from '../serve/residency.ts'
+import { random32, type State } from '../state.ts'
+import { putU32, u16, u32 } from '../wire/bytes.ts'
+import * as mad from '../wire/management.ts'
+import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
+import { isFree } from './attach.ts'
+import { nameOf } from './boot.ts'
+import { type Call, get64 } from './call.ts'
+
+/** What such a region may grant: nothing there is durable, and no word of it the card's alone. */
+const GRANTS: number = REMOTE_READ | REMOTE_WRITE
+
+export function registerOnDemand(call: Call): Fault {
+  const { state, bytes, at, to } = call
+  const name = nameOf(bytes, at + mad.ON_DEMAND_NAME)
+  const length = get64(bytes, at + mad.ON_DEMAND_LENGTH)
+  const rights = u16(bytes, at + mad.ON_DEMAND_RIGHTS)
+  const baseHigh = u32(bytes, at + mad.ON_DEMAND_BASE_HIGH)
+  const baseLow = u32(bytes, at + mad.ON_DEMAND_BASE_LOW)
+  if (name === '' || length === 0 || rights === 0 || (rights & ~GRANTS) !== 0) return REQUEST
+  if (baseLow % PAGE_BYTES !== 0) return REQUEST
+  if (length > ON_DEMAND_PAGES * PAGE_BYTES) return ON_DEMAND_FULL
+  // The last byte has an address, too.
+  if (baseHigh + Math.floor((baseLow + length - 1) / 2 ** 32) >= 2 ** 32) return REQUEST
+  if (findRegionByName(state.regions, name) !== null) return REGION_EXISTS
+  if (state.attachments.some((one) => one.name === name)) return REGION_EXISTS
+  let place = 0
+  while (place < ON_DEMAND_REGIONS && !isFree(state, place)) place += 1
+  if (place === ON_DEMAND_REGIONS) return ON_DEMAND_FULL
+  if (!takePages(state.translation, place, pagesOf(length))) return ON_DEMAND_FULL
+  const domain = u16(bytes, at + mad.ON_DEMAND_DOMAIN)
+  const region = regionOf(state, REGIONS + place, name, {
+    length,
+    baseHigh,
+    baseLow,
+    domain,
+    rights,
+  })
+  state.regions.places[region.index] = region
+  forgetInvalidated(state, region.index)
+  putU32(bytes, to + mad.ON_DEMAND_RKEY, region.rkey)
+  putU32(bytes, to + mad.ON_DEMAND_PLACE, region.index)
+  return PASS
+}
+
+interface Shape {
+  readonly length: number
+  readonly baseHigh: number
+  readonly baseLow: number
+  readonly domain: number
+  readonly rights: number
+}
+
+function regionOf(state: State, index: number, name: string, shape: Shape): Region {
+  return {
+    ...{ index, id: 0, name, kind: KIND_ON_DEMAND, slots: 0, capacity: 0, copies: 0, flags: 0 },
+    protectionDomain: shape.domain,
+    placement: PLACEMENT_ORDINARY,
+    ...{ stride: 0, at: 0, base: 0 },
+    areaBytes: shape.length,
+    baseHigh: shape.baseHigh,
+    baseLow: shape.baseLow,
+    keyAt: ZEROS_AT,
+    rkey: ((random32(state) << 5) | index) >>> 0,
+    rights: shape.rights,
+    unsettled: 0,
+  }
+}
+
+/** A key that was taken back on some queue pair was another one, of who had the place before. */
+function forgetInvalidated(state: State, index: number): void {
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp !== null) qp.invalidated &= ~(1 << index)
+  }
+}
+
+/** The region that the call is about: its key is the first word of each. */
+function named(call: Call): Region | null {
+  const region = findRegion(call.state.regions, u32(call.bytes, call.at))
+  return region !== null && region.kind === KIND_ON_DEMAND ? region : null
+}
+
+export function mapPages(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = named(call)
+  if (region === null) return KEY
+  const many = u32(bytes, at + mad.MAP_COUNT)
+  if (many < 1 || many > mad.MAP_MAX) return REQUEST
+  const pages = pagesOf(region.areaBytes)
+  for (let i = 0; i < many; i++) {
+    const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
+    const from = u32(bytes, entry + 4) * PAGE_BYTES
+    if (u32(bytes, entry) >= pages || !isOpen(state.host, from, PAGE_BYTES)) return PAGE
+  }
+  const place = region.index - REGIONS
+  if (!isNext(state.translation, place, u32(bytes, at + mad.MAP_SEQUENCE))) return PASS
+  for (let i = 0; i < many; i++) {
+    const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
+    put(state, region, u32(bytes, entry), u32(bytes, entry + 4))
+  }
+  wakePaused(state)
+  return PASS
+}
+
+export function unmapPages(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = named(call)
+  if (region === null) return KEY
+  const many = u32(bytes, at + mad.UNMAP_COUNT)
+  if (many < 1 || many > mad.UNMAP_MAX) return REQUEST
+  const pages = pagesOf(region.areaBytes)
+  const first = at + mad.UNMAP_FIRST
+  for (let i = 0; i < many; i++) {
+    if (u32(bytes, first + i * mad.UNMAP_ENTRY_BYTES) >= pages) return PAGE
+  }
+  const place = region.index - REGIONS
+  if (!isNext(state.translation, place, u32(bytes, at + mad.UNMAP_SEQUENCE))) return PASS
+  for (let i = 0; i < many; i++) {
+    put(state, region, u32(bytes, first + i * mad.UNMAP_ENTRY_BYTES), NO_FRAME)
+  }
+  return PASS
+}
+
+function put(state: State, region: Region, page: number, frame: number): void {
+  if (!setFrame(state.translation, region.index - REGIONS, page, frame)) return
+  pageChanged(state, region, page, frame !== NO_FRAME)
+}
+
+/** The region ends; a key that names none was ended before. */
+export function deregisterOnDemand(call: Call): Fault {
+  const region = named(call)
+  if (region === null) return KEY
+  endOnDemand(call.state, region)
+  return PASS
+}
+
+/** What the host says of the region as a whole. */
+export function tellState(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = named(call)
+  if (region === null) return KEY
+  const { translation } = state
+  const place = region.index - REGIONS
+  const kind = bytes[at + mad.ON_DEMAND_STATE_KIND]!
+  const was = translation.condition[place]!
+  if (kind === STATUS_ERROR || kind === STATUS_UNAVAILABLE) {
+    translation.condition[place] = kind
+    if (kind !== was) regionEnded(state, region, kind)
+  } else if (kind === STATUS_RESET || kind === mad.ON_DEMAND_READY) {
+    translation.condition[place] = mad.ON_DEMAND_READY
+    if (kind === STATUS_RESET) clearPages(translation, place)
+    // Whoever forgot what was known begins anew.
+    if (kind === STATUS_RESET || was !== mad.ON_DEMAND_READY) {
+      regionEnded(state, region, STATUS_RESET)
+    }
+  } else {
+    return REQUEST
+  }
+  wakePaused(state)
+  return PASS
+}
+
+if (ON_DEMAND_REGIONS !== RELAYS) throw new Error('they share the places behind the regions')

@@ -1,0 +1,67 @@
+// hot path
+/**
+ * The requester's side of the agreement on a block size (source 5; P5-7 … P5-10, P5-29): wish,
+ * counter-offer, and sizes that the responder proposes later.
+ *
+ * What always holds: a size is in force only when an answer commits to it, ours or the responder's;
+ * without one the block is what it was, and at first all of what is associated. A size that we do
+ * not have room for is never committed to.
+ */
+
+import {
+  BLOCK_SIZE_VERSION,
+  BSETH_WORDS,
+  type Bseth,
+  SIZE_GRANTED,
+  SIZE_OFFERED,
+  SIZE_REFUSED,
+} from '../wire/block-size.ts'
+import { type Blocks, leastTaken, resize } from './blocks.ts'
+import { mostLog2 } from './size.ts'
+
+/** What an answer asks of us: nothing; propose the size that it offers; it is over. */
+export const ANSWER_SETTLED = 0
+export const ANSWER_OFFER = 1
+export const ANSWER_REFUSED = 2
+
+/** Is it a header that we understand? */
+export function isBlockSize(bseth: Bseth): boolean {
+  const { version, words, reserved, status } = bseth
+  return (
+    version === BLOCK_SIZE_VERSION &&
+    words === BSETH_WORDS &&
+    reserved === 0 &&
+    status <= SIZE_REFUSED
+  )
+}
+
+/** Sizes that we take, log2: for which we have room, up to all of it as one block. */
+export function canTake(b: Blocks, sizeLog2: number): boolean {
+  return sizeLog2 >= leastTaken(b) && sizeLog2 <= mostLog2(b.length)
+}
+
+/** Takes the answer to an ASSOCIATE or BLOCK_SIZE of ours. */
+export function takeAnswer(b: Blocks, bseth: Bseth): number {
+  if (bseth.status === SIZE_REFUSED) return ANSWER_REFUSED
+  if (bseth.status === SIZE_OFFERED) {
+    return canTake(b, bseth.blockSizeLog2) ? ANSWER_OFFER : ANSWER_SETTLED
+  }
+  if (bseth.commit) resize(b, bseth.blockSizeLog2)
+  return ANSWER_SETTLED
+}
+
+/**
+ * The responder proposes a size: `answer` gets what we say. One that we can take is in force from
+ * here on; else the nearest that we can is offered.
+ */
+export function answerProposal(b: Blocks, proposal: Bseth, answer: Bseth): void {
+  const least = leastTaken(b)
+  const most = mostLog2(b.length)
+  const size = proposal.blockSizeLog2
+  answer.leastLog2 = least
+  answer.mostLog2 = most
+  answer.commit = canTake(b, size)
+  answer.status = answer.commit ? SIZE_GRANTED : SIZE_OFFERED
+  answer.blockSizeLog2 = size < least ? least : size > most ? most : size
+  if (answer.commit) resize(b, size)
+}

@@ -1,0 +1,141 @@
+// hot path
+/**
+ * The condition "expect": a record is accepted only when its slot holds the sequence that it names
+ * (D-10; P4-11).
+ *
+ * What always holds:
+ * - What counts is what a reader would be served: a copy whose check code was verified just now,
+ *   the first valid one in write order. A lost record holds no sequence.
+ * - What the group in composition writes there is committed first, and then is what the slot holds.
+ * - Slots are looked at for a whole group at once, by two runs of the board; where a first copy is
+ *   not what is served, that slot is looked at as for a reader.
+ */
+
+import type { Batch } from '../batch/batch.ts'
+import { LOOK_DIFFERS, LOOK_HOLDS, LOOK_UNKNOWN, type Members } from '../batch/members.ts'
+import { checkCode, compare, copy, resultOf, runAll } from '../command-list.ts'
+import { firstCopy, groupHolds, heldIntent } from '../commit/commit.ts'
+import {
+  blankSlotHeader,
+  CHECK_CODE_BYTES,
+  CHECKED_AT,
+  headerFits,
+  readSlotHeader,
+  SLOT_HEADER_BYTES,
+  type SlotHeader,
+} from '../commit/slot.ts'
+import { CONDITION, type Fault, PASS } from '../fault.ts'
+import { EQUAL } from '../hal.ts'
+import { BURST_FRAMES, LINE_BYTES } from '../limits.ts'
+import { type Region, slotAddress } from '../memory/region.ts'
+import { EXPECT_AT } from '../memory-map.ts'
+import type { State } from '../state.ts'
+import { drain } from './burst.ts'
+import { commitNow } from './group.ts'
+import { settledFrom } from './settled.ts'
+
+/** Behind the check code of the header that was read, where the computed one goes. */
+const COMPUTED_AT: number = CHECK_CODE_BYTES
+
+const header = blankSlotHeader()
+
+/** Looks at the slots of the members from `n` on, of one group. Returns the member behind them. */
+export function lookAtSlots(state: State, batch: Batch, n: number): number {
+  const members = batch.members!
+  const region = batch.region!
+  const end = Math.min(batch.received, n + BURST_FRAMES)
+  for (let m = n; m < end; m++) {
+    if (!groupHolds(state.group, state.commit, region, members.slots[m]!)) continue
+    commitNow(state)
+    break
+  }
+  // What stands in the list is not to be mixed with what is read here.
+  drain(state)
+  readHeaders(state, region, members, n, end)
+  verifyHeaders(state, region, members, n, end)
+  return end
+}
+
+/** Reads first copies; a member whose sequence is known from that, unless its code is wrong. */
+function readHeaders(
+  state: State,
+  region: Region,
+  members: Members,
+  from: number,
+  end: number,
+): void {
+  const { list } = state
+  for (let n = from; n < end; n++) {
+    members.looks[n] = LOOK_UNKNOWN
+    if (members.faults[n] !== PASS) continue
+    const to = EXPECT_AT + (n - from) * LINE_BYTES
+    copy(list, slotAddress(region, 0, members.slots[n]!), to, SLOT_HEADER_BYTES)
+  }
+  runAll(list)
+  let command = 0
+  for (let n = from; n < end; n++) {
+    if (members.faults[n] !== PASS) continue
+    const readable = resultOf(list, command) === 0
+    command += 1
+    if (!readable || !isFirstServed(state, region, members.slots[n]!)) continue
+    readSlotHeader(header, state.words, EXPECT_AT + (n - from) * LINE_BYTES)
+    if (!headerFits(header, region, members.slots[n]!)) continue
+    members.looks[n] = isExpected(members, n, header) ? LOOK_HOLDS : LOOK_DIFFERS
+  }
+}
+
+/** Is the first copy, if it is valid, the one that a reader is served? */
+function isFirstServed(state: State, region: Region, slot: number): boolean {
+  const { commit } = state
+  return firstCopy(commit, region, slot) === 0 && heldIntent(commit.held, region, slot) === null
+}
+
+function isExpected(
+  members: Members,
+  n: number,
+  { sequenceHigh, sequenceLow }: SlotHeader,
+): boolean {
+  return sequenceHigh === members.expectHigh[n]! && sequenceLow === members.expectLow[n]!
+}
+
+/** What was read counts only where the check code agrees. */
+function verifyHeaders(
+  state: State,
+  region: Region,
+  members: Members,
+  from: number,
+  end: number,
+): void {
+  const { list, words } = state
+  for (let n = from; n < end; n++) {
+    if (members.looks[n] === LOOK_UNKNOWN) continue
+    const line = EXPECT_AT + (n - from) * LINE_BYTES
+    readSlotHeader(header, words, line)
+    const at = slotAddress(region, 0, members.slots[n]!) + CHECKED_AT
+    const length = SLOT_HEADER_BYTES - CHECKED_AT + header.length
+    checkCode(list, at, line + COMPUTED_AT, length, region.keyAt)
+    compare(list, line + COMPUTED_AT, line, CHECK_CODE_BYTES)
+  }
+  if (list.count === 0) return
+  runAll(list)
+  let command = 0
+  for (let n = from; n < end; n++) {
+    if (members.looks[n] === LOOK_UNKNOWN) continue
+    const valid = resultOf(list, command) === 0 && resultOf(list, command + 1) === EQUAL
+    command += 2
+    if (!valid) members.looks[n] = LOOK_UNKNOWN
+  }
+}
+
+/** Does the slot of member `n` hold another sequence than it expects? */
+export function expectFault(state: State, batch: Batch, n: number): Fault {
+  const members = batch.members!
+  const look = members.looks[n]
+  if (look === LOOK_HOLDS) return PASS
+  if (look === LOOK_DIFFERS) return CONDITION
+  drain(state)
+  // No region that takes batches has records in the caches of the host.
+  const found = settledFrom(state, batch.region!, members.slots[n]!, 0)
+  if (found < 0) return CONDITION
+  return isExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
+}

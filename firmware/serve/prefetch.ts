@@ -1,0 +1,209 @@
+// hot path
+/**
+ * PREFETCH_HINT: the pages that a requester says it will access are asked for of the host, which
+ * loads them, so that the access finds them there (source 5, ¶91, ¶128; P5-5, P5-21, P5-25).
+ *
+ * What always holds:
+ * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is
+ *   no room, where its time is over, and with its region. Its key must grant reading, and its range
+ *   must lie inside, as a READ's: it finds out nothing that a READ would not.
+ * - Hints are worked off in turns of HINT_PAGES pages, those of a higher priority first; no queue
+ *   pair has more than HINTS_EACH waiting. So nobody waits for the hints of another.
+ */
+
+import { BOUNDS, type Fault, PASS, RESIDENCY_FORM, RIGHTS } from '../fault.ts'
+import { PAGE_BYTES } from '../limits.ts'
+import {
+  byteOffset,
+  KIND_ON_DEMAND,
+  PLACEMENT_RELAY,
+  REMOTE_READ,
+  type Region,
+} from '../memory/region.ts'
+import type { State } from '../state.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import {
+  blankPfeth,
+  PFETH_WORDS,
+  PREFETCH_DONT_NEED,
+  PREFETCH_DROP,
+  PREFETCH_SEQUENTIAL,
+  PREFETCH_VERSION,
+  PREFETCH_WILL_NEED,
+  readPfeth,
+} from '../wire/prefetch.ts'
+import { readReth } from '../wire/reth.ts'
+import { accessOf } from './access.ts'
+import { dropPages, wantPages } from './on-demand.ts'
+
+/** Hints that may wait, of all queue pairs and of one. */
+export const HINTS = 64
+export const HINTS_EACH = 8
+
+/** Pages that are looked at in one turn. */
+export const HINT_PAGES = 256
+
+export interface Hint {
+  /** Null while its place is free. */
+  region: Region | null
+  qp: QueuePair | null
+  /** Its pages may go. */
+  drops: boolean
+  priority: number
+  /** Hints of one priority are done in the order in which they came. */
+  order: number
+  /** After that it is of no use, µs. */
+  untilUs: number
+  /** Offsets in the region: next to be looked at; where its piece begins and ends; the end. */
+  at: number
+  pieceAt: number
+  pieceEnd: number
+  end: number
+  /** From one piece to the next, and the length of each, bytes. */
+  step: number
+  run: number
+}
+
+export interface Hints {
+  readonly places: readonly Hint[]
+  count: number
+  order: number
+}
+
+export function createHints(): Hints {
+  const places: Hint[] = []
+  for (let i = 0; i < HINTS; i++) places.push(blankHint())
+  return { places, count: 0, order: 0 }
+}
+
+function blankHint(): Hint {
+  return {
+    region: null,
+    qp: null,
+    drops: false,
+    priority: 0,
+    order: 0,
+    untilUs: 0,
+    at: 0,
+    pieceAt: 0,
+    pieceEnd: 0,
+    end: 0,
+    step: 0,
+    run: 0,
+  }
+}
+
+const pfeth = blankPfeth()
+
+/**
+ * Judges a hint, and leaves what it says in `state.reth` and here, for `keepHint`; the region is
+ * `state.accessed`. Faults: RESIDENCY_FORM, those of a key, BOUNDS.
+ */
+export function judgeHint(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  const { reth, bytes } = state
+  readReth(reth, bytes, packet.bthAt + row.rethAt)
+  readPfeth(pfeth, bytes, packet.bthAt + row.pfethAt)
+  const { version, words, reserved, op } = pfeth
+  const known = version === PREFETCH_VERSION && words === PFETH_WORDS && reserved === 0
+  if (!known || op < PREFETCH_WILL_NEED || op > PREFETCH_DROP) return RESIDENCY_FORM
+  return reth.length === 0 ? RESIDENCY_FORM : memoryFault(state, qp)
+}
+
+/**
+ * May the queue pair read the memory of `state.reth`? The region is then `state.accessed`. Of one
+ * behind a relay only the key is judged: nothing is told of it here, and nothing loaded.
+ */
+export function memoryFault(state: State, qp: QueuePair): Fault {
+  const { reth } = state
+  const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
+  const region = state.accessed
+  const isRelay = region !== null && region.placement === PLACEMENT_RELAY
+  if (isRelay && (fault === PASS || fault === RIGHTS)) return PASS
+  if (fault !== PASS || reth.length === 0) return fault
+  return byteOffset(region!, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
+}
+
+/** Keeps the hint that was judged, until its turn comes. A block has `blockBytes` bytes. */
+export function keepHint(state: State, qp: QueuePair, blockBytes: number, now: number): void {
+  const { reth, hints } = state
+  const region = state.accessed!
+  // Other memory is always there; and what one does not need, another may.
+  if (region.kind !== KIND_ON_DEMAND || pfeth.op === PREFETCH_DONT_NEED) return
+  const hint = freeHint(hints, qp)
+  if (hint === null) return
+  const from = byteOffset(region, reth.vaHigh, reth.vaLow, reth.length)
+  const reach = pfeth.op === PREFETCH_SEQUENTIAL ? 2 * reth.length : reth.length
+  hint.region = region
+  hint.qp = qp
+  hint.drops = pfeth.op === PREFETCH_DROP
+  hint.priority = pfeth.priority
+  hint.untilUs = pfeth.deadlineUs === 0 ? Infinity : now + pfeth.deadlineUs
+  hint.end = from + reach < region.areaBytes ? from + reach : region.areaBytes
+  // Without a stride all of it is one piece.
+  hint.run = pfeth.stride > 1 ? blockBytes : reach
+  hint.step = pfeth.stride > 1 ? pfeth.stride * blockBytes : reach
+  hint.at = from
+  hint.pieceAt = from
+  hint.pieceEnd = from + hint.run
+  hints.order += 1
+  hint.order = hints.order
+  hints.count += 1
+}
+
+function freeHint(hints: Hints, qp: QueuePair): Hint | null {
+  let free: Hint | null = null
+  let others = 0
+  for (let i = 0; i < HINTS; i++) {
+    const hint = hints.places[i]!
+    if (hint.region === null) free = hint
+    else if (hint.qp === qp) others += 1
+  }
+  return others < HINTS_EACH ? free : null
+}
+
+/** Asks the host for the pages of the next hints. True if some are left for the next turn. */
+export function serveHints(state: State, now: number): boolean {
+  const { hints } = state
+  let left = HINT_PAGES
+  while (hints.count > 0 && left > 0) {
+    const hint = nextHint(hints)
+    const region = hint.region!
+    const gone = state.regions.places[region.index] !== region
+    if (!gone && now <= hint.untilUs) left -= serveHint(state, hint, region, left, now)
+    else hint.at = hint.end
+    if (hint.at < hint.end) continue
+    hint.region = null
+    hint.qp = null
+    hints.count -= 1
+  }
+  return hints.count > 0
+}
+
+function nextHint(hints: Hints): Hint {
+  let best: Hint | null = null
+  for (let i = 0; i < HINTS; i++) {
+    const hint = hints.places[i]!
+    if (hint.region === null) continue
+    const first = best === null || hint.priority > best.priority
+    if (first || (hint.priority === best!.priority && hint.order < best!.order)) best = hint
+  }
+  return best!
+}
+
+/** The next pages of a hint, `most` of them; returns how many these are. */
+function serveHint(state: State, hint: Hint, region: Region, most: number, now: number): number {
+  const end = hint.pieceEnd < hint.end ? hint.pieceEnd : hint.end
+  const first = Math.floor(hint.at / PAGE_BYTES)
+  const pages = Math.ceil(end / PAGE_BYTES) - first
+  const count = pages < most ? pages : most
+  if (hint.drops) dropPages(state, region, first, count)
+  else wantPages(state, region, first, count, now)
+  hint.at = (first + count) * PAGE_BYTES
+  if (hint.at < end) return count
+  hint.pieceAt += hint.step
+  hint.at = hint.pieceAt
+  hint.pieceEnd = hint.pieceAt + hint.run
+  return count
+}

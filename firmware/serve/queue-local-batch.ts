@@ -1,0 +1,316 @@
+// hot path
+/**
+ * Batches of the host for its own part: records of a local queue that are accepted by a condition
+ * (source 4; D-10), as those that come over the wire are (batch.ts).
+ *
+ * What always holds:
+ * - Nothing of a burst is stored before its last record has come, unless another element of its
+ *   queue has to follow it: then what is held goes first, and the batch goes on.
+ * - What contradicts itself, finds no room, comes too late or goes to a region that takes no
+ *   batches is refused whole, before the first store of it, and what it held is given back.
+ * - There is no wire, and so no one status: each record has a completion of its own, with its own
+ *   reason, in the order of its queue, behind the fence that makes it durable. Its room there was
+ *   promised when the element was taken.
+ * - A burst that fits into a group is one: its fences are shared (P4-13).
+ */
+
+import {
+  BATCH_REFUSED,
+  type Batch,
+  beginBatch,
+  fieldsFault,
+  noteRefused,
+  operationHighOf,
+  operationLowOf,
+  refuseWhole,
+} from '../batch/batch.ts'
+import { addMember, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
+import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
+import {
+  BATCH_ABORTED,
+  BATCH_FIELDS,
+  BATCH_REGION,
+  BATCH_ROOM,
+  BATCH_TIME,
+  BOUNDS,
+  CONDITION,
+  FAULTS,
+  type Fault,
+  PASS,
+} from '../fault.ts'
+import { complete } from '../host/completion.ts'
+import { zone1Word } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import type { Element } from '../host/host.ts'
+import { Z1_CLIENT } from '../host/queue-info.ts'
+import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../limits.ts'
+import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
+import { count, type State } from '../state.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
+import { expectFault, lookAtSlots } from './batch-expect.ts'
+import { commitNow } from './group.ts'
+import { groupHoldsOperation } from './operation.ts'
+import { bringBytes } from './queue-buffers.ts'
+import { refuseElement } from './queue-complete.ts'
+import { closeHeld, describeHeld, openOf } from './queue-held.ts'
+import { executeHeld, messageOf } from './queue-record.ts'
+import { EXECUTED, type LocalBatch } from './queue-state.ts'
+import { storageFault } from './storage.ts'
+
+/** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
+export function executeMember(state: State, region: Region): number {
+  const { host, hostWork } = state
+  const { element } = host
+  if (element.addressLow !== 0) return BOUNDS
+  describePweth(state.pweth, element)
+  let local = openOf(state, element.queue)
+  let why: Fault = PASS
+  if (local !== null && local.batch.id !== element.batchId) {
+    // Its sender has lost its way: neither of the two is taken.
+    giveUp(state, local, BATCH_ABORTED)
+    closeHeld(state, local)
+    local = null
+    why = BATCH_FIELDS
+  }
+  if (local === null) local = open(state, region)
+  // What stands before it in its queue is told of first.
+  if (hostWork.recordCount > 0) commitNow(state)
+  if (local === null) return refuseElement(state, BATCH_ROOM)
+  const { batch } = local
+  batch.lastUs = host.nowUs
+  if (batch.phase !== BATCH_REFUSED) {
+    const fault = why === PASS ? enterFault(state, local, region) : why
+    if (fault !== PASS) giveUp(state, local, fault)
+  }
+  if (batch.phase === BATCH_REFUSED) {
+    refuseElement(state, batch.fault)
+  } else {
+    const fault = hold(state, local, region)
+    if (fault !== PASS) return fault
+    if (element.last) store(state, local)
+  }
+  if (state.pweth.lastOfBatch) closeHeld(state, local)
+  return EXECUTED
+}
+
+/** What a packet of the record would say of its batch. */
+function describePweth(pweth: Pweth, element: Element): void {
+  pweth.carried = false
+  pweth.wantsAck = true
+  pweth.oneStatus = true
+  pweth.batch = true
+  pweth.condition = element.condition
+  pweth.lastOfBatch = element.last
+  pweth.batchId = element.batchId
+  pweth.batchIndex = element.batchIndex
+  pweth.batchCount = element.batchCount
+  pweth.operationHigh = element.operationHigh
+  pweth.operationLow = element.operationLow
+}
+
+/** Begins a burst with `host.element`; null if there are too many. */
+function open(state: State, region: Region): LocalBatch | null {
+  const { hostWork, batches } = state
+  for (let i = 0; i < LOCAL_BATCHES; i++) {
+    const local = hostWork.batches[i]!
+    if (local.queue >= 0) continue
+    local.queue = state.host.element.queue
+    hostWork.openBatches += 1
+    beginBatch(batches, local.batch, state.pweth, region)
+    return local
+  }
+  return null
+}
+
+/** Why all of the batch is refused with `host.element`. */
+function enterFault(state: State, local: LocalBatch, region: Region): Fault {
+  const { batches, pweth } = state
+  const { batch } = local
+  const fault = fieldsFault(batch, pweth, region)
+  if (fault !== PASS) return fault
+  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
+  if (batch.received === BATCH_ELEMENTS_MAX) return BATCH_ROOM
+  if (batch.members === null) batch.members = takeMembers(batches)
+  if (batch.members === null) return BATCH_ROOM
+  const { addressHigh, length } = state.host.element
+  const n = batch.received
+  if (noteSlot(batch.members, addressHigh, n)) return BATCH_FIELDS
+  const at = takeRoom(batches, batch.members, length)
+  if (at === 0) return BATCH_ROOM
+  batch.members.at[n] = at
+  return PASS
+}
+
+/** The record waits for the last of its burst. DMA if the host does not give its bytes. */
+function hold(state: State, local: LocalBatch, region: Region): Fault {
+  const { element } = state.host
+  const { batch } = local
+  const n = batch.received
+  const members = batch.members!
+  const at = members.at[n]!
+  const storage = storageFault(state, messageOf(state, region, element.wait, false, 1), region)
+  const brought = storage === PASS ? bringBytes(state, at) : PASS
+  if (brought !== PASS) return brought
+  addMember(members, n, element.batchIndex, element.length, element.wait, storage)
+  members.at[n] = at
+  members.expectHigh[n] = element.expectHigh
+  members.expectLow[n] = element.expectLow
+  const held = local.held[n]!
+  held.unit = element.unit
+  held.units = element.units
+  held.flags = element.flags
+  held.place = state.hostWork.place
+  batch.received = n + 1
+  batch.lastIndex = element.batchIndex
+  return PASS
+}
+
+// ---- its judgement -----------------------------------------------------------------------------
+
+/** Another element of the queue comes: what is held of its batch goes before it. */
+export function storeHeld(state: State): void {
+  const { host, hostWork } = state
+  const { element } = host
+  if (hostWork.openBatches === 0) return
+  if (element.opcode === el.WQE_WRITE_PERSIST && (element.flags & el.BATCH) !== 0) return
+  const local = openOf(state, element.queue)
+  if (local === null || local.batch.judged === local.batch.received) return
+  const { place } = hostWork
+  Object.assign(hostWork.aside, element)
+  store(state, local)
+  Object.assign(element, hostWork.aside)
+  hostWork.place = place
+}
+
+/** What is held is committed, as far as the condition lets it. */
+function store(state: State, local: LocalBatch): void {
+  const { commit, hostWork } = state
+  const { batch } = local
+  const left = batch.received - batch.judged
+  // One group where it fits into one.
+  if (left <= commit.usableLanes && left > commit.usableLanes - commit.count) commitNow(state)
+  let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
+  while (batch.judged < batch.received) {
+    const n = batch.judged
+    if (n === looked) looked = lookAtSlots(state, batch, n)
+    batch.judged = n + 1
+    const index = takeUp(state, local, n)
+    hostWork.judged = local
+    const fault = judge(state, batch, n)
+    hostWork.judged = null
+    if (fault === PASS) {
+      batch.next = index + 1
+      continue
+    }
+    noteRefused(batch, index, fault)
+    if (hostWork.recordCount > 0) commitNow(state)
+    refuseElement(state, fault)
+  }
+  // What it holds is given back.
+  if (hostWork.recordCount > 0) commitNow(state)
+}
+
+/** Record `n` is `host.element` again; returns its index. */
+function takeUp(state: State, local: LocalBatch, n: number): number {
+  const { element } = state.host
+  const { batch } = local
+  const members = batch.members!
+  const held = local.held[n]!
+  const index = members.indexes[n]!
+  element.queue = local.queue
+  element.opcode = el.WQE_WRITE_PERSIST
+  element.unit = held.unit
+  element.units = held.units
+  element.flags = held.flags
+  element.length = members.lengths[n]!
+  element.addressHigh = members.slots[n]!
+  element.addressLow = 0
+  element.operationHigh = operationHighOf(batch, index)
+  element.operationLow = operationLowOf(batch, index)
+  element.batchIndex = index
+  state.hostWork.place = held.place
+  return index
+}
+
+/** Judges `host.element`: it joins the group, or is known to be durable; or its fault. */
+function judge(state: State, batch: Batch, n: number): Fault {
+  const { element } = state.host
+  const members = batch.members!
+  const region = batch.region!
+  const fault = members.faults[n] as Fault
+  if (!isKnown(state, region, element.operationHigh, element.operationLow)) {
+    const inOrder = batch.condition === CONDITION_IN_ORDER
+    if (inOrder && !isInOrder(state, batch, element.batchIndex)) return CONDITION
+    if (fault !== PASS) return fault
+    if (batch.condition === CONDITION_EXPECT) {
+      const unexpected = expectFault(state, batch, n)
+      if (unexpected !== PASS) return unexpected
+    }
+  }
+  return executeHeld(state, region, members.waits[n]!, members.at[n]!)
+}
+
+/** Is that operation of the queue's client durable? */
+function isKnown(state: State, region: Region, high: number, low: number): boolean {
+  const { host, hostWork, commit } = state
+  const { place } = host.element
+  const { operations } = commit
+  const clientLow = zone1Word(host, place, Z1_CLIENT)
+  const clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
+  hostWork.clients[place] = client
+  if (client === NO_CLIENT) return false
+  const message = messageOf(state, region, 1, false, 1)
+  message.operationHigh = high
+  message.operationLow = low
+  // It may be in the group, on its way.
+  if (groupHoldsOperation(state, client, message)) commitNow(state)
+  return isDurable(operations, client, high, low)
+}
+
+/** Is every record before that index durable, or in the group? */
+function isInOrder(state: State, batch: Batch, index: number): boolean {
+  if (batch.broken) return false
+  for (; batch.next < index; batch.next++) {
+    const high = operationHighOf(batch, batch.next)
+    const low = operationLowOf(batch, batch.next)
+    if (!isKnown(state, batch.region!, high, low)) return false
+  }
+  return true
+}
+
+// ---- its end -----------------------------------------------------------------------------------
+
+/** What is held is refused, and so is what is still to come of the burst. */
+function giveUp(state: State, local: LocalBatch, fault: Fault): void {
+  const { hostWork, host } = state
+  const { batch } = local
+  if (hostWork.recordCount > 0) commitNow(state)
+  for (let n = batch.judged; n < batch.received; n++) {
+    count(state, fault)
+    describeHeld(state, local, n)
+    host.completion.status = el.WC_GENERAL_ERR
+    host.completion.refusal = FAULTS[fault]!.code
+    complete(host, state.list, local.held[n]!.place)
+  }
+  refuseWhole(state.batches, batch, batch.lastIndex, fault)
+}
+
+/** An element ends the queue: the records of a batch that is open end before it. */
+export function abortHeld(state: State, queue: number): void {
+  const local = openOf(state, queue)
+  if (local === null) return
+  if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_ABORTED)
+  closeHeld(state, local)
+}
+
+/** Gives up what nothing more came of. */
+export function serveHeld(state: State): void {
+  const { hostWork, host } = state
+  for (let i = 0; i < LOCAL_BATCHES; i++) {
+    const local = hostWork.batches[i]!
+    if (local.queue < 0 || local.batch.lastUs + BATCH_TIMEOUT_US > host.nowUs) continue
+    if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_TIME)
+    closeHeld(state, local)
+  }
+}

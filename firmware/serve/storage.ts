@@ -1,0 +1,44 @@
+// hot path
+/**
+ * What storage has against a record (D-13, D-14): it is refused by a status, and the queue pair
+ * lives.
+ *
+ * What always holds: a fault is found before anything of the record is stored; PASS is no promise
+ * for later, as what is committed meanwhile may close the part or unsettle the region.
+ */
+
+import {
+  type Fault,
+  FIXED_LENGTH as FIXED_LENGTH_FAULT,
+  LEVEL,
+  NOT_ARMED,
+  PASS,
+  READ_ONLY,
+  RECORD_LENGTH,
+  SLOT,
+} from '../fault.ts'
+import { ARMED, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
+import { FIXED_LENGTH, PLACEMENT_LOCAL, PLACEMENT_RELAY, type Region } from '../memory/region.ts'
+import type { PersistMessage, State } from '../state.ts'
+import { hostFault } from './through.ts'
+
+/** What storage has against the record. */
+export function storageFault(state: State, message: PersistMessage, region: Region): Fault {
+  if (message.slot >= region.slots) return SLOT
+  if (message.length > region.capacity) return RECORD_LENGTH
+  if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
+    return FIXED_LENGTH_FAULT
+  }
+  if (message.wait > region.copies) return LEVEL
+  return healthFault(state, region)
+}
+
+/** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
+export function healthFault(state: State, region: Region): Fault {
+  // The health that counts is the other DPU's, and it is asked there.
+  if (region.placement === PLACEMENT_RELAY) return PASS
+  if (state.commit.closed !== PASS) return state.commit.closed
+  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
+  if (region.unsettled > 0) return READ_ONLY
+  return region.placement === PLACEMENT_LOCAL ? PASS : hostFault(state, region)
+}

@@ -1,0 +1,150 @@
+/**
+ * A batch on its way: its records, and which of them go out in the next burst.
+ *
+ * What always holds:
+ * - Every record ends once: durable, refused, not accepted, or unknown. The batch is over when all
+ *   of them have ended, and sends nothing more.
+ * - A burst has the records that have not ended, in their order, under the ids, indexes and
+ *   operations that they had the first time (P4-9): the part knows a repetition, and executes
+ *   nothing twice.
+ * - Bursts are bounded: after `retries` of them in which no record has ended it gives up (P4-10).
+ */
+
+import { type BatchCondition, CONDITIONS, judge, type Verdict } from './batch-verdict.ts'
+import { NotAccepted, type PerdureError, RefusedError, TransportError } from './errors.ts'
+import { isNak, type JobEnd } from './queue-pair.ts'
+import type { PendingWrite } from './write.ts'
+
+/** A record of a burst, and how its job ended. */
+export interface BurstEnd {
+  readonly write: PendingWrite
+  readonly end: JobEnd
+}
+
+export class PendingBatch {
+  readonly condition: BatchCondition
+  /** By index. */
+  readonly writes: readonly PendingWrite[]
+  /** Bursts that were sent, and statuses that were waited for. */
+  bursts = 0
+  waits = 0
+  /** Bursts on end in which no record has ended. */
+  barren = 0
+  /** Called once, when every record has ended. */
+  onEnd: () => void = () => {}
+  private readonly bySlot: Map<number, PendingWrite>
+  private readonly retries: number
+  private readonly triedBefore: Set<PendingWrite> = new Set()
+  private left: number
+
+  constructor(condition: BatchCondition, id: number, writes: PendingWrite[], retries: number) {
+    this.condition = condition
+    this.writes = writes
+    this.bySlot = new Map(writes.map((write) => [write.slot, write]))
+    this.retries = retries
+    this.left = writes.length
+    for (const [index, write] of writes.entries()) {
+      const count = writes.length
+      write.member = { id, index, count, condition: CONDITIONS[condition], isLast: false }
+      write.release = () => this.ended()
+    }
+  }
+
+  /** Operation of its first record: the others follow. */
+  get firstOperation(): bigint {
+    return this.writes[0]!.operationId
+  }
+
+  get settled(): boolean {
+    return this.left === 0
+  }
+
+  /** The records that have not ended. */
+  get open(): PendingWrite[] {
+    return this.writes.filter((write) => !write.settled)
+  }
+
+  /** Was that record called for after this batch, and goes to a slot of it? */
+  isBefore(write: PendingWrite): boolean {
+    const own = this.bySlot.get(write.slot)
+    if (own === undefined || own === write || own.region !== write.region) return false
+    return write.operationId > this.firstOperation
+  }
+
+  /** The records of the next burst, at most so many. */
+  nextBurst(most: number): PendingWrite[] {
+    const burst = this.open.slice(0, most)
+    for (const [i, { member }] of burst.entries()) member!.isLast = i === burst.length - 1
+    return burst
+  }
+
+  /** Ends as unknown what was sent, and the rest with the error that nothing was. */
+  giveUp(why: string, nothingSent: PerdureError): void {
+    for (const write of this.open) write.giveUp(why, nothingSent)
+  }
+
+  /** Every record of a burst was answered: ends those that are not to be sent again. */
+  answered(ends: readonly BurstEnd[]): void {
+    const untaken = ends
+      .filter(({ write }) => !write.settled)
+      .sort((one, other) => one.write.member!.index - other.write.member!.index)
+    const isBarren = untaken.length === ends.length
+    this.waits++
+    this.barren = isBarren ? this.barren + 1 : 0
+    if (untaken.length === 0) return
+    const verdicts = judge(
+      this.condition,
+      untaken.map(({ write, end }) => ({
+        index: write.member!.index,
+        status: end.refusal,
+        again: this.triedBefore.has(write),
+      })),
+      { isLast: this.barren >= this.retries, isBarren },
+    )
+    if (verdicts.some(({ kind }) => kind !== 'again')) this.barren = 0
+    for (const [i, verdict] of verdicts.entries()) this.carryOut(untaken[i]!.write, verdict)
+  }
+
+  private carryOut(write: PendingWrite, verdict: Verdict): void {
+    if (verdict.kind === 'again') {
+      // Nothing of it was stored, and until it goes out anew nothing of it is on its way.
+      write.sent = false
+      this.triedBefore.add(write)
+    } else if (verdict.kind === 'refused') {
+      write.fail(new RefusedError(verdict.fault, verdict.status, write.what))
+    } else if (verdict.kind === 'behind') {
+      write.fail(this.notAccepted(write, verdict.because))
+    } else {
+      const why = 'a fence failed under it, and the next start of the part decides'
+      write.giveUp(why, new RefusedError('IN_DOUBT', 0, write.what))
+    }
+  }
+
+  /**
+   * The peer refused a packet of the burst and broke the connection. What it does not serve at all
+   * it will not serve later; behind a record that it refused nothing stands in order.
+   */
+  broken(ends: readonly BurstEnd[]): void {
+    const at = ends.findIndex(({ end }) => isNak(end.status))
+    if (at < 0) return
+    const { write: first, end } = ends[at]!
+    if (!first.settled) first.fail(new TransportError(end.status, first.what))
+    if (end.status === 'REM_INV_REQ_ERR') {
+      for (const write of this.open) write.fail(new TransportError(end.status, write.what))
+    } else if (this.condition === 'inOrder') {
+      for (const write of this.open) {
+        if (write.member!.index < first.member!.index) continue
+        write.fail(this.notAccepted(write, first.member!.index))
+      }
+    }
+  }
+
+  private notAccepted(write: PendingWrite, because: number): NotAccepted {
+    return new NotAccepted(write.what, because, this.writes[because]!.what)
+  }
+
+  private ended(): void {
+    this.left--
+    if (this.left === 0) this.onEnd()
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Work requests that are records of a batch, checked: one list holds all of what goes out in one
+ * burst.
+ *
+ * What always holds: what has passed is a burst that the responder can take, as far as the requests
+ * themselves tell: one region, ids and counts that agree, indexes that grow, operations that follow
+ * the indexes, every slot once, and a last one at its end and nowhere else.
+ */
+
+import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
+import { isInBitmap } from '../../firmware/wire/persist-ack.ts'
+import { CONDITIONS } from '../batch-verdict.ts'
+import { ArgumentError } from '../errors.ts'
+import type { Member } from '../write.ts'
+import type { BatchOf, SendRequest } from './types.ts'
+
+/** Throws PERDURE_ARGUMENT unless a batch can have that id. */
+export function checkBatchId(id: number, what: string): void {
+  if (Number.isInteger(id) && id >= 0 && id <= 0xffff) return
+  throw new ArgumentError(`${what}: batch: id ${id}: 0 to 65535`)
+}
+
+/** Throws PERDURE_ARGUMENT unless what a request says of its batch makes sense by itself. */
+export function checkBatchOf(batch: BatchOf, what: string): void {
+  const { id, index, count, condition, last, expect } = batch
+  const refuse = (why: string): never => {
+    throw new ArgumentError(`${what}: batch: ${why}`)
+  }
+  checkBatchId(id, what)
+  if (!Number.isInteger(count) || count < 1 || count > BATCH_RECORDS_MAX) {
+    refuse(`${count} records: 1 to ${BATCH_RECORDS_MAX}`)
+  }
+  if (!Number.isInteger(index) || index < 0 || index >= count) {
+    refuse(`index ${index}: 0 to ${count - 1}`)
+  }
+  if (!Object.hasOwn(CONDITIONS, condition)) {
+    refuse(`condition '${String(condition)}': say ${Object.keys(CONDITIONS).join(', ')}`)
+  }
+  if (typeof last !== 'boolean') refuse('say whether it is the last')
+  if (condition !== 'expect') {
+    if (expect !== undefined) refuse(`expect in '${condition}'`)
+  } else if (typeof expect !== 'bigint' || expect < 0n || expect >= 2n ** 64n) {
+    refuse(`expect ${String(expect)}: a bigint from 0 to 2^64 - 1`)
+  }
+}
+
+/** Throws PERDURE_ARGUMENT unless the records of a batch in the list are whole bursts. */
+export function checkBursts(list: readonly SendRequest[]): void {
+  let open: SendRequest | null = null
+  let slots = new Set<bigint>()
+  for (const request of list) {
+    const { batch, wrId } = request
+    if (open !== null) checkFollows(open, request)
+    if (batch === undefined) continue
+    if (open === null) slots = new Set()
+    const slot = request.remoteAddr! >> 32n
+    if (slots.has(slot)) throw new ArgumentError(`request ${wrId}: batch: slot ${slot} twice`)
+    slots.add(slot)
+    open = batch.last ? null : request
+  }
+  if (open !== null) {
+    throw new ArgumentError(`request ${open.wrId}: batch: none behind it is the last one`)
+  }
+}
+
+/** Does the request go on with the burst that the one before it belongs to? */
+function checkFollows(before: SendRequest, request: SendRequest): void {
+  const refuse = (why: string): never => {
+    throw new ArgumentError(`request ${request.wrId}: batch: ${why}`)
+  }
+  const batch = request.batch ?? refuse('the one before it is not the last of its batch')
+  const first = before.batch!
+  if (batch.id !== first.id) refuse(`id ${batch.id} inside of batch ${first.id}`)
+  if (batch.count !== first.count) refuse(`${batch.count} records, before it ${first.count}`)
+  if (batch.condition !== first.condition) refuse(`another condition than before it`)
+  if (batch.index <= first.index) refuse(`index ${batch.index} behind ${first.index}`)
+  if (request.rkey !== before.rkey) refuse('another region than before it')
+  const base = before.operationId! - BigInt(first.index)
+  if (request.operationId! - BigInt(batch.index) !== base) {
+    refuse(`operation ${request.operationId}: ${base} plus the index`)
+  }
+}
+
+/** The indexes whose bits are set. */
+export function indexesIn(bitmap: Uint32Array): number[] {
+  const all = Array.from({ length: BATCH_RECORDS_MAX }, (_, index) => index)
+  return all.filter((index) => isInBitmap(bitmap, index))
+}
+
+/** Where the record stands in its batch, or null. */
+export function memberOf({ batch }: SendRequest): Member | null {
+  if (batch === undefined) return null
+  const { id, index, count, condition, last } = batch
+  return { id, index, count, condition: CONDITIONS[condition], isLast: last }
+}

@@ -1,0 +1,121 @@
+/**
+ * Batches in order at every crash: what is there afterwards are the first records of the batch,
+ * each of them whole, and all that was acknowledged (X-5, P4-13; D-10).
+ *
+ * What always holds: every point between two fences is visited, at which some lanes may say A and
+ * some B. Of two records every subset of the pending chunks is left; of three the lanes are whole,
+ * of four every line is, and of images that a recovery sees alike the first few are booted. The
+ * batch before has left its lanes, linked as well. Without the links the same exploration finds a
+ * record that outlives the one before it.
+ */
+
+import { expect, test, vi } from 'vitest'
+import { dataOf } from './support/card.ts'
+import {
+  type Damage,
+  explore,
+  type Findings,
+  type Level,
+  type Scenario,
+  SEED,
+  summary,
+  type Write,
+} from './support/explorer.ts'
+
+// Thousands of starts in one test: a busy machine takes its time.
+vi.setConfig({ testTimeout: 300_000 })
+
+const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
+const LEVEL_2OF2: Level = { wait: 2, copies: 2 }
+const LEVEL_2OF3: Level = { wait: 2, copies: 3 }
+const LEVELS = [LEVEL_1OF2, LEVEL_2OF2, LEVEL_2OF3]
+
+function nameOf({ wait, copies }: Level): string {
+  return `${wait}of${copies}`
+}
+
+/** Records of which only what must change changes: sequence, operation, check code, 8 bytes. */
+function recordsOf(count: number, seed: number, wait: number): Write[] {
+  return Array.from({ length: count }, (_, slot) => {
+    const data = dataOf(64, slot)
+    data.set(dataOf(8, seed + slot), 24)
+    return { slot, data, wait }
+  })
+}
+
+/** A batch of so many records over another one, whose lanes are still set. */
+function batchOf(count: number, { wait, copies }: Level): Scenario {
+  return {
+    name: `${count} records in order at ${wait}of${copies}`,
+    shape: { copies },
+    before: (actor) => actor.batch(...recordsOf(count, 10, 2)),
+    during: (actor) => {
+      actor.batch(...recordsOf(count, 20, wait))
+      actor.idle()
+    },
+    inOrder: Array.from({ length: count }, (_, slot) => slot),
+  }
+}
+
+/** How much is looked at of a batch of so many. */
+function lookOf(count: number, { wait, copies }: Level): Partial<Scenario> {
+  // Every subset of two copies is one of these; of two lanes, it is a sample.
+  if (count === 2 && wait === copies) return { sample: 2 ** 10 }
+  if (count === 2) return { sample: 2 ** 10, perClass: 16 }
+  if (count === 3) return { wholeLanes: true, perClass: 4 }
+  return { mode: 'line', perClass: 8 }
+}
+
+function explored(scenario: Scenario): Findings {
+  const found = explore(scenario)
+  console.log(summary(found))
+  if (found.witnesses.length > 0) console.log(`  ${found.witnesses[0]}`)
+  return found
+}
+
+/** Images in which a record says B, and one before it says A. */
+function overtaking(found: Findings): string[] {
+  return [...found.classes.keys()].filter((name) => /lane \d A, .*lane \d B/.test(name))
+}
+
+for (const level of LEVELS) {
+  for (const count of [2, 3, 4]) {
+    const name = `${count} records at ${nameOf(level)}`
+    test(`X-5, P4-13, D-10: ${name}: the first ones are there at every crash, no other`, () => {
+      const found = explored({ ...batchOf(count, level), ...lookOf(count, level) })
+      expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+      expect(overtaking(found).length).toBeGreaterThan(0)
+    })
+  }
+}
+
+for (const level of LEVELS) {
+  const name = nameOf(level)
+  test(`X-5, P1-26: ${name}: recovery cut at every command, and cut again, takes back as many`, () => {
+    for (const count of [2, 3]) {
+      const found = explored({
+        ...batchOf(count, level),
+        only: 'before F3',
+        nested: count === 2 ? 2 : 1,
+        nestedSample: 2 ** 3,
+      })
+      expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+      expect(found.images).toBe(2 ** count)
+      expect(found.nested).toBeGreaterThan(200)
+    }
+  })
+}
+
+const UNLINKED: Damage = { unlinked: true }
+
+for (const level of LEVELS) {
+  test(`X-5: ${nameOf(level)}: were the lanes not linked, a record would outlive another`, () => {
+    for (const count of [2, 3, 4]) {
+      const found = explored({ ...batchOf(count, level), only: 'before F3', damage: UNLINKED })
+      expect(found.images).toBe(2 ** count)
+      // All but those in which the lanes that say B are the first ones.
+      expect(found.violations).toBe(2 ** count - (count + 1))
+      expect(found.witnesses.every((witness) => /of the batch is there/.test(witness))).toBe(true)
+    }
+  })
+}
