@@ -58,6 +58,8 @@ export interface PagedMemory {
   /** Whole pages. */
   readonly bytes: number
   readonly pageBytes: number
+  /** Pages that can be there at once. */
+  readonly room: number
   /** Whoever reaches the pages by DMA, one at a time. */
   use(user: PageUser): PageUse
   /** A copy of [at, at + length), as the host's CPU loads it. Rejects with PageLost. */

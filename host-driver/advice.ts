@@ -21,8 +21,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   NO_AGENT: 'Start the flush agent on the target machine, then write again.',
   FLUSH: 'Stop writing, save what can be read, and replace the part.',
   // batches
-  PERDURE_NOT_ACCEPTED: 'It is as it was; see to that other one, then send both in a new batch.',
-  BATCH_ABORTED: 'It is as it was; send it again.',
+  PERDURE_NOT_ACCEPTED: 'Nothing is promised of it; see to the other, then send both once more.',
+  BATCH_ABORTED: 'Nothing is promised of it; send it again.',
   CONDITION: 'Read the record, decide anew, then expect the sequence that it has.',
   BATCH_FIELDS: 'Give the records of a batch one region, other slots and consecutive operations.',
   BATCH_TIME: 'It is as it was; send it again, all of its batch without a pause.',

@@ -7,7 +7,7 @@
  *     if (!outcome.all) for (const record of outcome.records) …
  *
  * What always holds:
- * - Nothing is sent before `commit`; arguments are checked before, and the bytes copied at the call.
+ * - Nothing is sent before `commit`; arguments are checked, and bytes copied, at the call before.
  * - Each record is crash-atomic. Of a batch in order the records that are durable are the first
  *   ones, without a gap, also after a cut of power.
  * - `commit` resolves when the end of every record is known, or that it cannot be; it rejects only
@@ -54,13 +54,13 @@ interface RecordOf {
 /** How one record of a batch ended. */
 export type BatchRecord =
   | (RecordOf & { readonly status: 'durable'; readonly receipt: Receipt })
-  /** Not stored. `code` is the fault that the DPU named, or else the code of the error. */
+  /** Not durable as asked. `code` is the fault that the DPU named, or that of the error. */
   | (RecordOf & {
       readonly status: 'refused'
       readonly error: PerdureError
       readonly code: string
     })
-  /** Not stored, because the record with that index was refused. */
+  /** Not made durable, because the record with that index was refused. */
   | (RecordOf & {
       readonly status: 'notAccepted'
       readonly error: NotAccepted
@@ -93,7 +93,7 @@ export interface BatchGround {
   readonly connection: Connection
   readonly open: OpenRegion
   readonly wait: number
-  /** Throws PERDURE_ARGUMENT unless the region has such a record, PERDURE_CLOSED if it is closed. */
+  /** Throws PERDURE_ARGUMENT unless the region takes that record, PERDURE_CLOSED if closed. */
   check(slot: number, bytes: Uint8Array): void
 }
 

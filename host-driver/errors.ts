@@ -18,7 +18,7 @@ export type ErrorCode =
   | 'PERDURE_UNREACHABLE' // the DPU did not answer
   | 'PERDURE_REFUSED' // the DPU refused, and said why
   | 'PERDURE_TRANSPORT' // the connection broke; the request had no effect
-  | 'PERDURE_NOT_ACCEPTED' // not stored, for another record of its batch was refused
+  | 'PERDURE_NOT_ACCEPTED' // not durable, for another record of its batch was refused
   | 'PERDURE_OUTCOME_UNKNOWN' // sent, and never heard of again
   | 'PERDURE_RECORD_LOST' // no copy of the record is valid
   | 'PERDURE_RECORD_CORRUPT' // what arrived does not match its check code
@@ -68,7 +68,7 @@ export class RefusedError extends PerdureError {
   }
 }
 
-/** The record was not stored, because another one of its batch was refused. */
+/** The record was not made durable, because another one of its batch was refused. */
 export class NotAccepted extends PerdureError {
   /** Index of that other record in the batch. */
   readonly because: number

@@ -107,8 +107,6 @@ export class PendingBatch {
 
   private carryOut(write: PendingWrite, verdict: Verdict): void {
     if (verdict.kind === 'again') {
-      // Nothing of it was stored, and until it goes out anew nothing of it is on its way.
-      write.sent = false
       this.triedBefore.add(write)
     } else if (verdict.kind === 'refused') {
       write.fail(new RefusedError(verdict.fault, verdict.status, write.what))

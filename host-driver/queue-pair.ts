@@ -8,6 +8,8 @@
 import { BATCH_RECORDS_MAX } from '../firmware/limits.ts'
 import { takeResponse } from '../firmware/transport/completer.ts'
 import {
+  ASSOCIATE,
+  BLOCK_SIZE,
   createRequester,
   flush,
   isOrdered,
@@ -225,7 +227,7 @@ export class QueuePair implements JobQueue {
       resultHigh: request.resultHigh,
       resultLow: request.resultLow,
       cumulative: request.cumulative,
-      size: { ...request.size },
+      ...(asksSize(request.kind) && { size: { ...request.size } }),
       ...(job.batchId !== null && { bitmap: this.requester.bitmap.slice() }),
       behindRefusal: this.refused,
     })
@@ -240,6 +242,10 @@ export class QueuePair implements JobQueue {
     job.sent = true
     this.session.send(requestFrame(this.flow, job, request, index, psn, ackRequest))
   }
+}
+
+function asksSize(kind: Job['kind']): boolean {
+  return kind === ASSOCIATE || kind === BLOCK_SIZE
 }
 
 /** The end of a job that was never sent, or of which nothing was heard. */

@@ -61,6 +61,9 @@ const COPY_PAUSE_US = 1000
 /** Reads of a settled image before a wrong check code is reported. */
 const READ_ATTEMPTS = 3
 
+/** How long a read of a record that is not ready waits, unless the watch says otherwise, µs. */
+const RECORD_WAIT_US = 500
+
 const FORMS: readonly string[] = ['replicated', 'carried', 'addressed']
 
 export class Region {
@@ -246,7 +249,8 @@ export class Region {
         what: `'${this.name}'`,
         where: () => ({ rkey: open.info.rkey, va: 0n, length: this.slots * open.info.stride }),
       }
-      return await connection.watches.open(connection, open, watched, this.ranges, options)
+      const wanted = { prefetchUs: RECORD_WAIT_US, ...options }
+      return await connection.watches.open(connection, open, watched, this.ranges, wanted)
     })
   }
 

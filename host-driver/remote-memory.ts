@@ -4,8 +4,8 @@
  * What always holds: arguments are checked before anything is sent; bytes are copied at the call;
  * requests of one connection take effect in the order of the calls; where the memory is watched, an
  * access that waits for it lets those of other regions pass, and a READ that waits other READs. A
- * WRITE that is done is with the target, and is durable only when a FLUSH behind it is, or where the
- * region itself says so.
+ * WRITE that is done is with the target, and is durable only when a FLUSH behind it is, or where
+ * the region itself says so.
  */
 
 import { blankPfeth } from '../firmware/wire/prefetch.ts'

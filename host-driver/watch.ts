@@ -66,7 +66,10 @@ export interface WatchOptions {
   readonly maximum?: number
   /** Blocks that are counted together; 64 by default. */
   readonly groupBlocks?: number
-  /** How long an access waits for memory that it has hinted at, µs; 5000 by default. */
+  /**
+   * How long an access waits for memory that it has hinted at, µs; 5000 by default, and 500 for
+   * records, which are in memory, and at most under an update.
+   */
   readonly prefetchUs?: number
 }
 
@@ -302,7 +305,7 @@ export class Watch<Range = ByteRange> {
     const next = takeAnswer(this.known, size!)
     if (next === ANSWER_REFUSED) {
       this.isAssociated = false
-      const message = `watch ${this.watched.what}: the DPU does not tell of it: it has no place left`
+      const message = `watch ${this.watched.what}: the DPU tells nothing of it: no place is left`
       const advice = 'Close watches that nobody needs; ask the DPU that has the memory.'
       this.end(new PerdureError('PERDURE_REFUSED', `${message}, or it is not its own. ${advice}`))
     } else if (next === ANSWER_OFFER) {

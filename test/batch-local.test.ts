@@ -10,6 +10,7 @@ import { FAULTS } from '../firmware/fault.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../firmware/limits.ts'
+import { WRITE_PERSIST_REGION } from '../firmware/memory/region.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_RKEY } from '../firmware/wire/management.ts'
@@ -257,7 +258,8 @@ describe('hostile batches', () => {
 
   test('BATCH_REGION: bytes take no batches', () => {
     const { card } = queue.host
-    const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
+    const shape = { kind: KIND_BYTES, length: 4096, flags: WRITE_PERSIST_REGION }
+    const { body } = card.tryProvision({ name: 'bytes', ...shape })
     const rkey = u32(body, REGION_RKEY)
     expect(told(...burst(2).map((one) => ({ ...one, rkey })))).toEqual(all(2, 'BATCH_REGION'))
   })

@@ -4,6 +4,7 @@
  */
 
 import { beforeEach, describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/random.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
@@ -22,6 +23,7 @@ import { dataOf, type Sent, type TestRegion } from './support/card.ts'
 import type { BatchFields, Cqe, ElementFields } from './support/queue-host.ts'
 import { type End, TwoCards, toCard } from './support/two-cards.ts'
 
+const SEED = Number(process.env.SEED ?? 1)
 const SLOTS = 64
 const BYTES = 64
 const AT_END = 1 << 18
@@ -370,4 +372,45 @@ describe('batches that never end by themselves', () => {
     const elements = burst(BATCH_ELEMENTS_MAX, { base: 1000 })
     expect(other.play(...elements).map(toldOf)).toEqual(Array(32).fill('durable'))
   })
+})
+
+test('whatever is posted ends, in order, also under loss, and others find room', () => {
+  console.log(`SEED=${SEED}`)
+  const random = new Random(SEED)
+  const pick = <T>(...from: readonly T[]): T => from[random.below(from.length)]!
+  const memory = { buffer: end.buffer, lkey: end.lkey }
+  for (let round = 0; round < 20; round++) {
+    const own = toCard(rig, 1024, 0x300 + round, { memory, units: 64 })
+    const units: number[] = []
+    rig.loses = () => random.chance(round % 2 === 0 ? 0 : 0.03)
+    for (let i = 0; i < 4 + random.below(20); i++) {
+      const index = random.below(6)
+      const left = random.below(6 - index)
+      const batch = { id: pick(1, 1, 2), index, count: pick(6, 6, 7), left, condition: pick(0, 1) }
+      const member = {
+        ...{ opcode: kind.WRITE_PERSIST, rkey: pick(...Array(30).fill(region.rkey), 5) },
+        ...{ address: pick(index, index, SLOTS) * 2 ** 32, operation: 10_000 * round + index + 1 },
+        ...{ wait: pick(1, 2, 2, 3), inline: dataOf(BYTES, round), batch },
+      }
+      const { batch: _, ...plain } = member
+      const read = { ...READ, rkey: region.rkey, address: 0, ...end.at(BYTES, AT_END) }
+      units.push(...own.post(pick<ElementFields>(member, member, member, member, plain, read)))
+      if (random.below(5) === 0) rig.run()
+    }
+    for (let i = 0; i < 400; i++) rig.pass(100_000)
+    rig.loses = () => false
+    rig.pass(1000)
+    const ended = own.host.poll(own.cq).map(({ unit }) => unit)
+    const isOver = own.host.zone1(own.qp.send).state === QUEUE_ERROR
+    const name = `SEED=${SEED} round ${round}`
+    expect([name, ...ended]).toEqual([name, ...units.slice(0, ended.length)])
+    if (!isOver) expect([name, ended.length]).toEqual([name, units.length])
+    own.host.destroy(own.qp.send)
+  }
+  const others = Array.from({ length: 3 }, (_, i) => toCard(rig, 1024, 0x900 + i, { memory }))
+  for (const [i, other] of others.entries()) other.post(...burst(32, { base: 1_000_000 + 100 * i }))
+  for (let i = 0; i < 10; i++) rig.pass(1000)
+  for (const { host, cq } of others) {
+    expect(host.poll(cq).map(toldOf)).toEqual(Array(32).fill('durable'))
+  }
 })

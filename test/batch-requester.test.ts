@@ -108,7 +108,7 @@ function ends(p: Peer): string[] {
 const firstPsn = 100
 
 describe('one status for a batch', () => {
-  test('P4-8, P4-1: nothing is asked for but behind the last record, and one status ends all', () => {
+  test('P4-8, P4-1: only the last record asks for an answer, and one status ends all', () => {
     const p = peer()
     batch(p, {})
     expect(p.sent.map((sent) => sent.ack)).toEqual([false, false, false, true])
@@ -229,7 +229,7 @@ describe('what is no status of the batch', () => {
     expect(ends(p).length).toBe(6)
   })
 
-  test('a status acknowledges what stands before it, but not beyond a READ without its data', () => {
+  test('a status acknowledges what stands before it, but no READ without its data', () => {
     const p = peer()
     read(p, 60, 10)
     batch(p, {})
@@ -397,6 +397,19 @@ describe('a batch among other requests', () => {
     expect(p.sent.at(-1)).toMatchObject({ tag: 255, index: 1 })
     persist(p, 401)
     expect(p.sent.at(-1)).toMatchObject({ tag: 401 })
+  })
+
+  test('what was over long ago holds nothing up, though its place is used again', () => {
+    const p = peer({ depth: 4 })
+    persist(p, 1)
+    persist(p, 2)
+    durable(p, { lastPsn: 100, operationLow: 1 })
+    persist(p, 3)
+    persist(p, 4)
+    durable(p, { firstPsn: 101, lastPsn: 103, operationLow: 4, records: 3 })
+    for (const tag of [5, 6, 7, 8]) post(p.q, WRITE_PERSIST, tag, 64, 0, tag)
+    pump(p.q, 0)
+    expect(psns(p)).toEqual([100, 101, 102, 103, 104, 105, 106, 107])
   })
 
   test('a fence waits for READs, and the ends of ordered requests stay their own', () => {

@@ -103,7 +103,7 @@ async function slotHolds({ region }: Bench, slot: number, index: number): Promis
 for (const name of WITH_BATCHES) {
   describe(`over ${name}`, () => {
     for (const condition of CONDITIONS) {
-      test(`P4-1, P4-8: ${condition}, each work request completes by itself, in order`, async () => {
+      test(`P4-1, P4-8: ${condition}, each request completes by itself, in order`, async () => {
         const b = await bench(name)
         const { sequence } = await b.region.read(0)
         b.qp.postSend(burst(b, { count: 40, condition, expect: sequence }))
@@ -159,7 +159,7 @@ for (const name of WITH_BATCHES) {
       })
     }
 
-    test('P4-14: other requests stand before and behind, and two batches follow each other', async () => {
+    test('P4-14: others stand before and behind, and two batches follow each other', async () => {
       const b = await bench(name)
       const { mr, region } = b
       const alone = (wrId: bigint, slot: number): SendRequest => ({
@@ -179,7 +179,7 @@ for (const name of WITH_BATCHES) {
       expect((await region.read(4)).operationId).toBe(8004n)
     })
 
-    test('P4-12: a query tells of the last batch what is durable, and the first refusal', async () => {
+    test('P4-12: a query tells what is durable of the last batch, and why not all', async () => {
       const b = await bench(name)
       const ask = async (batchId: number): Promise<WorkCompletion> => {
         b.qp.postSend({ wrId: 900n, opcode: 'PERSIST_QUERY', flags: SIGNALED, batchId })

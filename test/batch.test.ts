@@ -4,6 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { HostRam } from '../boards/emulator/host-ram.ts'
 import { COPY_CLEAN, FENCE, LENGTH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
 import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
@@ -28,7 +29,8 @@ import {
   upTo,
 } from './support/batch-card.ts'
 import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
-import { frameOf, writeIcrc } from './support/frames.ts'
+import { EngineCard } from './support/engine-card.ts'
+import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
 import {
   contentOf,
   fetchAddFrame,
@@ -241,6 +243,17 @@ describe('a whole batch', () => {
     expect(statuses(sent).map(({ durable }) => durable)).toEqual([upTo(6), upTo(6), upTo(6)])
     expect(persistAcks(sent).length).toBe(4)
     expect(events.slice(events.lastIndexOf('fence') + 1)).toEqual(Array(4).fill('status'))
+  })
+
+  test('P1-12: a record whose slot is in the group already waits for the next', () => {
+    const one = batchSetting()
+    const frames = [
+      ...persistFrames(one.qp, one.region, 5, older(5)),
+      ...batchFrames(one.qp, one.region, recordsFor(one, [4, 5, 6])),
+    ]
+    const events = watched(one, () => one.card.serve(...frames))
+    expect(fences(events)).toBe(8)
+    expect(taken(one, [4, 5, 6])).toEqual([4, 5, 6])
   })
 
   test('P4-13: a batch that fits into a group is not divided among two', () => {
@@ -911,4 +924,28 @@ describe('fail closed', () => {
       expect(status.said).toBe('MEDIA')
     }
   }
+})
+
+test('QuickJS on the card says the same as Node, to the byte', async () => {
+  const said: string[][] = []
+  for (const engine of ['node', 'quickjs'] as const) {
+    const card = await EngineCard.boot(engine, 1 << 18, new HostRam(1 << 16))
+    card.format()
+    const region = card.provision({ slots: 64, capacity: 600 })
+    const qp = card.connect(256)
+    qp.operation = 1
+    const heard: string[] = []
+    for (const { condition } of CONDITIONS) {
+      const records = upTo(40).map((slot) => {
+        return { slot: slot === 30 ? 99 : slot, data: dataOf(15 * slot, slot), expect: 0n }
+      })
+      const frames = batchFrames(qp, region, records, { condition })
+      for (let i = 0; i < frames.length; i += 32) {
+        for (const { bytes } of card.serve(...frames.slice(i, i + 32))) heard.push(hexOf(bytes))
+      }
+    }
+    expect(heard.length).toBeGreaterThan(3)
+    said.push(heard)
+  }
+  expect(said[1]).toEqual(said[0])
 })

@@ -144,7 +144,7 @@ describe('each of the 256 opcodes, as the first of its connection', () => {
     if (row === undefined) return opcode < 0x20 ? 'NAK 0x61 0' : ''
     const name = row.name
     if (!name.startsWith('RC ') && !name.startsWith('Perdure ')) return ''
-    if (/Response|Acknowledge|PERSIST_ACK/.test(name)) return ''
+    if (/Response|Acknowledge|PERSIST_ACK|Answer/.test(name)) return ''
     if (/Middle|Last/.test(name)) return 'NAK 0x61 0'
     return 'else'
   }

@@ -102,7 +102,7 @@ describe('inspect --status', () => {
     expect(stdout).not.toContain('orders')
   })
 
-  test('X-7: a region that is not there, and queues, which tell no status, end with 69', async () => {
+  test("X-7: a region that is not there, and a card's queues, end with 69", async () => {
     const missing = await run('inspect', '--status', tunnel, '--region', 'none')
     expect(missing.code).toBe(69)
     expect(missing.stderr).toContain('NO_REGION')

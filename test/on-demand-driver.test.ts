@@ -285,6 +285,29 @@ describe('the region as a whole', () => {
     expect([card.region.state, card.state]).toEqual(['ready', ON_DEMAND_READY])
   })
 
+  test('is ready with a new card, if what was lost was stored anew meanwhile', async () => {
+    const card = new FakeCard(2, 2)
+    await card.open()
+    card.access(0, 1)
+    await card.settle()
+    card.access(0, 1)
+    card.pager.evict(0)
+    await card.settle()
+    card.swap.script = () => 'error'
+    card.access(0, 2)
+    await card.settle()
+    card.region.cardGone()
+    expect(card.region.state).toBe('away')
+    const stored = card.pager.store(0, new Uint8Array(PAGE_BYTES).fill(5))
+    await card.settle()
+    await stored
+    card.state = ON_DEMAND_READY
+    await card.open()
+    card.access(0, 2)
+    await card.settle()
+    expect([card.region.state, card.state, card.mapped.size]).toEqual(['ready', ON_DEMAND_READY, 1])
+  })
+
   test('what a requester will not need goes first', async () => {
     const card = new FakeCard(4, 3)
     await card.open()

@@ -130,7 +130,7 @@ describe('P5-27: an access goes through the table of translations', () => {
     expect(host.map(region, [[2, 40]])).toBe('PAGE')
   })
 
-  test('a page that moves to another frame is read from there, and the old one is left alone', () => {
+  test('a page that moves is read from its new frame, and the old one is left alone', () => {
     const { host, region, qp } = begun()
     const [one, two] = host.frames(2)
     const before = fill(host, [one!], 1)
@@ -210,7 +210,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     },
   )
 
-  test('nothing of a refused packet has happened, and what is behind it is dropped until it comes', () => {
+  test('nothing of a refused packet has happened, and what is behind it waits for it', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
     const [frame] = mapAll(host, region, 1)
@@ -245,7 +245,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     expect(sent.map(({ syndrome }) => syndrome).sort()).toEqual([0x1f, RNR_PAGE])
   })
 
-  test('UNMAP in the middle of a WRITE: the next packet waits, and goes where the page is then', () => {
+  test('UNMAP in the middle of a WRITE: the next packet waits, and finds the page anew', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
     const old = mapAll(host, region, 3)
@@ -270,7 +270,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     expect(taken.every((byte) => byte === 0xee)).toBe(true)
   })
 
-  test('a WRITE that waits for its page for long is not taken for one that stopped half-way', () => {
+  test('a WRITE that waits long for its page is not taken for one that stopped half-way', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
     mapAll(host, region, 1)
@@ -349,6 +349,48 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     for (let i = 0; i < 100 && host.card.waitUs === 1; i++) host.card.pass(1)
     expect(responses(got)).toHaveLength(256)
     expect(Buffer.compare(payloadOf(got).subarray(0, content.length), content)).toBe(0)
+  })
+
+  test('a READ that comes again is answered from where its page is then, or later', () => {
+    const { host, region, qp } = begun(1024)
+    const base = qp.psn
+    const [old, anew] = host.frames(2)
+    const content = fill(host, [old!], 1)
+    host.map(region, [[0, old!]])
+    const read = host.reads(qp, region, 8, 2048)
+    expect(hexOf(payloadOf(host.card.serve(read)))).toBe(hexOf(content.subarray(8, 2056)))
+    host.unmap(region, [0])
+    // It was accepted before: the NAK names it, and not what is expected now.
+    expect(lines(host.card.serve(read), base)).toEqual(['NAK 0x2a 0'])
+    expect(host.wanted().map(({ first, count }) => [first, count])).toEqual([[0, 1]])
+    const later = fill(host, [anew!], 2)
+    host.map(region, [[0, anew!]])
+    expect(hexOf(payloadOf(host.card.serve(read)))).toBe(hexOf(later.subarray(8, 2056)))
+  })
+
+  test('a long READ that comes again goes on from there, and no two are answered at once', () => {
+    // Few packets, and many pages: long for its pages.
+    const { host, region, qp } = begun(4096, 64)
+    const frames = mapAll(host, region, 60)
+    const content = fill(host, frames, 6)
+    const base = qp.psn
+    const first = host.reads(qp, region, 0, 30 * PAGE_BYTES)
+    expect(responses(host.serveAll(first))).toHaveLength(30)
+    const second = host.reads(qp, region, 30 * PAGE_BYTES, 30 * PAGE_BYTES)
+    host.unmap(region, [50])
+    const begin = host.serveAll(second)
+    expect(responses(begin)).toHaveLength(20)
+    // The first one again, while the second pauses: too late for this, and nothing of it is sent.
+    expect(host.serveAll(first)).toEqual([])
+    const third = host.reads({ ...qp, psn: base + 40 }, region, 40 * PAGE_BYTES, 20 * PAGE_BYTES)
+    host.keepLog()
+    host.serveAll(third)
+    host.map(region, [[50, frames[50]!]])
+    host.serveAll()
+    const again = responses(host.log)
+    expect(again.map(({ psn }) => psn - base)).toEqual(Array.from({ length: 20 }, (_, i) => 40 + i))
+    const want = content.subarray(40 * PAGE_BYTES, 60 * PAGE_BYTES)
+    expect(Buffer.compare(payloadOf(host.log), want)).toBe(0)
   })
 
   test.each([

@@ -12,7 +12,7 @@ import { PageLost } from '../boards/host-port.ts'
 import { PAGE_BYTES } from '../firmware/limits.ts'
 import { PagedCard, type PagedCardOptions, turn } from './support/paged-card.ts'
 
-/** The CPU and the card store at places of their own, so that the order between them is no matter. */
+/** CPU and card store at places of their own: the order between the two is no matter. */
 const CPU_AT = 0
 const CARD_AT = 100
 
@@ -70,7 +70,7 @@ function* traces(letters: readonly Step[], length: number): Generator<Step[]> {
 }
 
 describe('what is in a page', () => {
-  test('P5-28: every trace of four steps on two pages and one frame keeps every store', async () => {
+  test('P5-28: every trace of four steps on two pages and a frame keeps all', async () => {
     let count = 0
     for (const trace of traces(alphabet(2), 4)) {
       await play(trace, { frames: 1, pages: 2, stayUs: 10 })

@@ -5,8 +5,8 @@
  *
  * "Quiet" needs a word. A notice that was lost without any message behind it leaves no gap to be
  * seen; over a reliable connection that cannot be, but here it can. Then the accesses themselves
- * find out: one that was wrongly believed to be ready maps the page, which is news with a gap before
- * it; one that was wrongly believed not to be hints in vain, and the requester asks.
+ * find out: one that was wrongly believed to be ready maps the page, which is news with a gap
+ * before it; one that was wrongly believed not to be hints in vain, and the requester asks.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -64,7 +64,7 @@ describe('short schedules, all of them', () => {
     expect(schedules).toBe(Object.keys(LETTERS).length ** 4)
   })
 
-  test('P5-28: where nothing is lost without a message behind it, it knows without any access', () => {
+  test('P5-28: where nothing is lost at the end, it knows without any access', () => {
     const kind = Object.keys(LETTERS).filter((letter) => letter !== 'the oldest is lost')
     for (const schedule of sequencesOf(kind, 3)) {
       const world = new ResidencyWorld()

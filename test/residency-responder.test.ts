@@ -70,6 +70,7 @@ interface Options {
 function associate(pages: Pages, options: Options = {}): Association {
   const length = options.length ?? pages.length * PAGE_BYTES
   ONE.life = 0
+  ONE.sequence = 0
   beginAssociation(ONE, RKEY, options.from ?? 0, length, mostLog2(length))
   ONE.periodUs = options.periodUs ?? 0
   ONE.threshold = options.threshold ?? 0

@@ -7,9 +7,16 @@ import { describe, expect, test } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import { EVENT_PAGES_UNWANTED } from '../firmware/host/header-page.ts'
-import { ASSOCIATIONS, INITIATORS, PAGE_BYTES, QUEUE_PAIRS } from '../firmware/limits.ts'
+import {
+  ASSOCIATIONS,
+  HINT_PAGES,
+  HINTS,
+  HINTS_EACH,
+  INITIATORS,
+  PAGE_BYTES,
+  QUEUE_PAIRS,
+} from '../firmware/limits.ts'
 import { EDGES_MANY, WINDOW_US } from '../firmware/residency/size.ts'
-import { HINT_PAGES, HINTS, HINTS_EACH } from '../firmware/serve/prefetch.ts'
 import { nextRandom } from '../firmware/state.ts'
 import { SIZE_GRANTED, SIZE_OFFERED, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
@@ -847,6 +854,17 @@ describe('duplicates', () => {
     expect(one.card.counter('DUPLICATE_FORGOTTEN')).toBe(1)
   })
 
+  test('where something before it waits for its answer it is passed over, and asked again', () => {
+    const one = new Responder([0])
+    const frame = associateFrame(one.qp, one.range, { blockSizeLog2: 12 })
+    one.card.serve(frame)
+    const read = one.host.reads(one.qp, one.region, 0, 8)
+    const sent = one.card.serve(read, frame)
+    expect(sent.map(({ opcode }) => opcode)).toEqual([RC_READ_RESPONSE_ONLY])
+    expect(one.card.counter('DUPLICATE_FORGOTTEN')).toBe(1)
+    expect(answersOf(one.card.serve(frame))).toEqual(['granted 2^12, in force'])
+  })
+
   test('of a region that has ended since: nothing is associated, and the queue pair lives', () => {
     const one = new Responder([0])
     const frame = associateFrame(one.qp, one.range, { blockSizeLog2: 12 })
@@ -1073,6 +1091,17 @@ describe('nothing is left behind', () => {
     for (const qp of pairs) one.card.serve(acknowledgeFrame(qp, 0))
     expect(one.card.pass(10_000_000)).toEqual([])
     expect(ASSOCIATIONS).toBeLessThan(QUEUE_PAIRS)
+  })
+
+  test.each([true, false])('associations whose region ends make room, told of it: %s', (optIn) => {
+    const one = new Responder()
+    for (let i = 0; i <= ASSOCIATIONS; i++) {
+      const region = one.host.registerOnDemand({ name: `heap ${i}` })
+      const range = { ...one.range, rkey: region.rkey }
+      expect(answersOf(one.associate({ optIn }, range))).toEqual(['granted 2^12, in force'])
+      one.host.endOnDemand(region.rkey)
+      expect(toldOf(one.take(one.card.sent))).toEqual(optIn ? ['unavailable'] : [])
+    }
   })
 
   test('many questions in one burst: the pages of one association are counted in a turn', () => {

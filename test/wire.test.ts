@@ -703,17 +703,37 @@ describe('the header of PERSIST_QUERY', () => {
     `,
   )
 
+  header(
+    'PQETH of a batch',
+    PQETH_BYTES,
+    blankPqeth,
+    readPqeth,
+    writePqeth,
+    { ...blankPqeth(), batch: true, batchId: 0xfedc, operationLow: 1 },
+    `
+    13 20 fedc   version 1, 3 words; a batch, its id
+    00000000     operation id, high
+    00000001     operation id, low
+    `,
+  )
+
   test('every reserved bit shows', () => {
-    const reserved = (at: number, bits: number): number => {
+    const reserved = (at: number, bits: number, batch = false): number => {
       const bytes = new Uint8Array(PQETH_BYTES)
-      writePqeth(bytes, 0, blankPqeth())
-      bytes[at] = bits
+      writePqeth(bytes, 0, { ...blankPqeth(), batch })
+      bytes[at]! |= bits
       const pqeth = blankPqeth()
       readPqeth(pqeth, bytes, 0)
       return pqeth.reserved
     }
-    for (const at of [1, 2, 3]) {
-      for (let bit = 0; bit < 8; bit++) expect(reserved(at, 1 << bit)).not.toBe(0)
+    for (let bit = 0; bit < 8; bit++) {
+      const ofBatch = 1 << bit === 0x20
+      for (const batch of [false, true]) expect(reserved(1, 1 << bit, batch) === 0).toBe(ofBatch)
+      for (const at of [2, 3]) {
+        // The id of a batch, where one is asked for.
+        expect(reserved(at, 1 << bit)).not.toBe(0)
+        expect(reserved(at, 1 << bit, true)).toBe(0)
+      }
     }
     for (let at = 4; at < PQETH_BYTES; at++) expect(reserved(at, 0xff)).toBe(0)
   })

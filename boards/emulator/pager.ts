@@ -71,7 +71,7 @@ export interface PagerCounts {
   /** Pages of zeros, and pages read from the swap file. */
   minorFaults: number
   majorFaults: number
-  /** Pages taken out of their frames, those of them that had to be written, and those that stayed. */
+  /** Pages taken out of their frames; those of them that were written back; those that stayed. */
   evictions: number
   writeBacks: number
   rescued: number
@@ -169,6 +169,10 @@ export class Pager implements PagedMemory {
 
   get bytes(): number {
     return this.pages * PAGE_BYTES
+  }
+
+  get room(): number {
+    return this.frames
   }
 
   get usedFrames(): number {

@@ -16,11 +16,11 @@
  */
 
 import { BATCH_FIELDS, type Fault, PASS } from '../fault.ts'
-import { BATCHES, QUEUE_PAIRS } from '../limits.ts'
+import { BATCH_CHUNKS, BATCHES, QUEUE_PAIRS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
-import { createMembers, createRoom, freeMembers, type Members, type Room } from './members.ts'
+import { createMembers, freeMembers, type Members, type Room } from './members.ts'
 
 export const BATCH_NONE = 0
 /** Some of its burst is to come. */
@@ -104,7 +104,8 @@ export function createBatches(): Batches {
   const members: Members[] = []
   for (let i = 0; i < BATCHES; i++) members.push(createMembers())
   return {
-    ...createRoom(members),
+    members,
+    chunkTaken: new Uint8Array(BATCH_CHUNKS),
     of,
     open: 0,
     inFrames: 0,

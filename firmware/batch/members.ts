@@ -11,13 +11,7 @@
  */
 
 import type { Fault } from '../fault.ts'
-import {
-  BATCH_CHUNK_BYTES,
-  BATCH_CHUNKS,
-  BATCH_CHUNKS_EACH,
-  BATCH_RECORDS_MAX,
-  LINE_BYTES,
-} from '../limits.ts'
+import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, BATCH_RECORDS_MAX, LINE_BYTES } from '../limits.ts'
 import { BATCHES_AT } from '../memory-map.ts'
 
 /** Where slots are looked up: a power of two, at most half full. */
@@ -80,10 +74,6 @@ export function createMembers(): Members {
     chunkCount: 0,
     chunkUsed: 0,
   }
-}
-
-export function createRoom(members: readonly Members[]): Room {
-  return { members, chunkTaken: new Uint8Array(BATCH_CHUNKS) }
 }
 
 /** Room for what a batch holds, or null. */

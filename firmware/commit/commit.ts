@@ -138,6 +138,8 @@ export interface Commit {
   readonly retiredLanes: Uint8Array
   /** Per retired lane the intent that it holds against older copies of its record, or null. */
   readonly held: (Intent | null)[]
+  /** Likewise the intent of a record of a batch in order that must not be brought forward. */
+  readonly takenBack: (Intent | null)[]
   /** Lanes of groups, the first BURST_FRAMES, that are not retired: no group may have more. */
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
@@ -180,6 +182,7 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     dirtyLanes: new Uint8Array(LANES),
     retiredLanes: new Uint8Array(LANES),
     held: new Array<Intent | null>(LANES).fill(null),
+    takenBack: new Array<Intent | null>(LANES).fill(null),
     usableLanes: BURST_FRAMES,
     closed: PASS,
     doubtful: 0,
@@ -516,6 +519,7 @@ export function doubt(item: GroupItem): void {
 
 /** The first copy of the record that no recovery takes back. */
 export function firstCopy(commit: Commit, region: Region, slot: number): number {
+  if (region.unsettled > 0 && heldIntent(commit.takenBack, region, slot) !== null) return 1
   for (let i = 0; i < commit.doubtful; i++) {
     const item = commit.items[i]!
     if (item.slot === slot && item.region === region && item.durable === 0) return 1

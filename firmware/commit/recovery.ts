@@ -12,6 +12,10 @@
  *   where its own lane says B. Lanes are read in their order, so the one before is judged first, and
  *   by what was kept of it: a recovery that was cut decides the same. When its lane is cleared and
  *   its own is not, both are settled, and there is nothing left to take back.
+ *   One more fault at the instant of the cut ends the order, not the records: a lane that cannot be
+ *   read says nothing of its link, and its record is scanned by itself; of two copies, where the
+ *   medium lost the old one, the new one is kept rather than none; and past the host's caches, if
+ *   they are not passed by as ever (fault H6), a scan finds what went back new again.
  * - A record that cannot be settled is not written. It goes onto the superblock's list before its
  *   lane is cleared, so it stays lost, by name, until an operator decides.
  */
@@ -138,7 +142,7 @@ export interface Recovery {
   readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]
-  /** Likewise the intent that went back with the one before it, where the medium refused that. */
+  /** Likewise the intents of a batch in order that went back, if the medium refused the last. */
   readonly takenBack: (Intent | null)[]
 }
 
@@ -325,7 +329,7 @@ function recoverLane(
   const by = goesBack || spoken ? intent : null
   const outcome = settleRecord(recovery, region, intent.record, lane, as, by)
   chain.back[lane] = as !== PHASE_B && isOlder(recovery, outcome, intent) ? 1 : 0
-  if (goesBack && recovery.keptLanes[lane] !== 0) keepChain(recovery, chain, lane, intent)
+  if (goesBack && recovery.keptLanes[lane] !== 0) keepChain(recovery, chain, lane)
   if (bypass) recovery.unflushed[lane] = intent
   if (region.placement === PLACEMENT_THROUGH && recovery.keptLanes[lane] === 0) {
     recovery.keptLanes[lane] = 1
@@ -352,15 +356,13 @@ function isNewInFirst(recovery: Recovery, region: Region, intent: Intent): boole
 }
 
 /**
- * The medium refused to take the record back: the lanes before it stay, too, to say so at the next
- * start, and no scan brings it forward meanwhile.
+ * The medium refused to take the record of that lane back: the lanes before it stay, too, to say so
+ * at the next start, and no scan brings any of their records forward meanwhile.
  */
-function keepChain(recovery: Recovery, chain: Chain, lane: number, intent: Intent): void {
-  recovery.takenBack[lane] = intent
-  let before = laneBefore(chain, lane, intent)
-  while (before >= 0) {
-    recovery.keptLanes[before] = 1
-    before = laneBefore(chain, before, chain.intents[before]!)
+function keepChain(recovery: Recovery, chain: Chain, last: number): void {
+  for (let lane = last; lane >= 0; lane = laneBefore(chain, lane, recovery.takenBack[lane]!)) {
+    recovery.keptLanes[lane] = 1
+    recovery.takenBack[lane] = chain.intents[lane]!
   }
 }
 

@@ -67,6 +67,7 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
     if (item.acknowledged) commit.held[item.lane] = { ...item }
+    if (!forward && item.link > 0) commit.takenBack[item.lane] = { ...item }
     if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
     item.region.unsettled += 1
     noteDegraded(commit, item)

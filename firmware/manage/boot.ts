@@ -76,7 +76,7 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
     keptLanes: new Uint8Array(LANES),
     unflushed: new Array<Intent | null>(LANES).fill(null),
     held: state.commit.held.fill(null),
-    takenBack: new Array<Intent | null>(LANES).fill(null),
+    takenBack: state.commit.takenBack.fill(null),
   }
 }
 

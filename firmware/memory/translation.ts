@@ -8,8 +8,8 @@
  *   is found by one addition and one load. No two regions share a piece.
  * - What came in a call that was executed before, or was overtaken by a later one, is told by its
  *   sequence, and changes nothing.
- * - When the host was last asked for a page, or told that it is not needed, is known: it is not told
- *   of the same page again and again.
+ * - When the host was last asked for a page, or told that it is not needed, is known: it is not
+ *   told of the same page again and again.
  */
 
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES } from '../limits.ts'

@@ -5,8 +5,8 @@
  *
  * A **unit** is a piece of the region that is ready or not as a whole: a page that is mapped, or a
  * record that can be read. A block is ready while no unit that touches it is absent: these are
- * counted per block, so only the edges, 0 to 1 and 1 to 0, are news (P5-20). News is collected for a
- * period, which begins with the first of it (P5-22), or until more than a threshold of memory
+ * counted per block, so only the edges, 0 to 1 and 1 to 0, are news (P5-20). News is collected for
+ * a period, which begins with the first of it (P5-22), or until more than a threshold of memory
  * actions was counted (P5-23); then notice.ts makes a message of it.
  *
  * What always holds:

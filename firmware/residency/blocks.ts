@@ -297,7 +297,7 @@ export function isReady(b: Blocks, offset: number, length: number): boolean {
 
 /**
  * The first of `run` blocks in a row that are ready, from `near` on and round to it: what to use
- * instead of a block that is not (P5-5). -1 where there is none. Groups without any are passed over.
+ * instead of a block that is not (P5-5). -1 where there is none. Groups without any are skipped.
  */
 export function findReady(b: Blocks, run: number, near: number): number {
   const behind = findBetween(b, run, near, b.count)

@@ -10,10 +10,10 @@
  * What always holds:
  * - The key must grant reading, and the range lie inside, as a READ's. A region of records is
  *   addressed by the bytes of its first copy, as a block is one of memory.
- * - A wish that can be had is in force from its answer on; instead of any other the nearest size is
- *   offered, which is not in force until the requester proposes exactly that. Without one the block
- *   is the whole of what was associated.
- * - ASSOCIATE begins the association anew, with everything that it says; BLOCK_SIZE changes the size
+ * - A wish that can be had is in force from its answer on; instead of any other the nearest size
+ *   is offered, which is not in force until the requester proposes exactly that. Without one the
+ *   block is the whole of what was associated.
+ * - ASSOCIATE begins the association anew, with everything that it says; BLOCK_SIZE changes size
  *   and flags alone.
  * - An answer stands behind everything before its request. A duplicate is answered from what it
  *   asks and what can be had now, and changes nothing.

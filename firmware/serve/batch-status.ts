@@ -161,10 +161,10 @@ function repeatStatus(state: State, qp: QueuePair, batch: Batch, psn: number, fl
   answer(state, qp, batch, batch.records, batch.copies, psn, flags)
 }
 
-/** A record of a batch again: the last one of its burst earns the same status again. */
+/** A record of a batch again: the one that ended its burst earns the same status again. */
 export function repeatBatch(state: State, qp: QueuePair, lastPsn: number, pweth: Pweth): void {
   const batch = state.batches.of[qp.index]!
-  if (!pweth.lastOfBatch || batch.phase !== BATCH_DONE || batch.psn !== lastPsn) return
+  if (batch.phase !== BATCH_DONE || batch.psn !== lastPsn) return
   if (batch.id === pweth.batchId && batch.count === pweth.batchCount) {
     repeatStatus(state, qp, batch, lastPsn, 0)
   } else {

@@ -4,7 +4,7 @@
  * one which is away waits for it (source 5; P5-27, P5-28, X-6).
  *
  *   WRITE, READ ──▶ page ──memory/translation.ts──▶ frame in DMA_SPACE: carried out
- *                     └─ away: EVENT_PAGES_WANTED to the host, RNR NAK to the requester (PAGE_ABSENT)
+ *                     └─ away: EVENT_PAGES_WANTED to the host, RNR NAK to the requester
  *
  * What always holds:
  * - The pages are looked up before the PSN of a packet is consumed: one that is refused for a page
@@ -18,10 +18,10 @@
  * - A request needs PAGES_AT_ONCE pages at once at the most, those at its begin: of a longer WRITE
  *   every packet needs its own, a longer READ is answered in turns and pauses (stream.ts).
  * - Nothing here is durable, and nothing says so: WRITE_PERSIST, atomics and FLUSH are not granted.
- *   That bytes can be seen by everybody is told by a READ behind the WRITE, which pushes it; a FLUSH
- *   for that would need a page that may be away.
- * - The host is told of the same page once in TELL_AGAIN_US, whoever asks, and nobody but the host is believed
- *   where it lies.
+ *   That bytes can be seen by everybody is told by a READ behind the WRITE, which pushes it; a
+ *   FLUSH for that would need a page that may be away.
+ * - The host is told of the same page once in TELL_AGAIN_US, whoever asks. Nobody but the host is
+ *   believed where a page lies.
  */
 
 import { compare, copy } from '../command-list.ts'

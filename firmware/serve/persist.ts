@@ -81,7 +81,8 @@ export function receivePersist(
     if (row.ends) {
       advance(qp, packet, 1, true)
       touch(state, qp)
-      endPersist(state, qp, message, packet.payloadAt)
+      if (message.batch) endMember(state, qp, message, packet.payloadAt)
+      else endPersist(state, qp, message, packet.payloadAt)
       return PASS
     }
     if (message.batch) openMember(state, qp, message)
@@ -115,7 +116,8 @@ export function gather(
   if (ends) {
     const at = stagedAt(qp)
     qp.message = MESSAGE_NONE
-    endPersist(state, qp, message, at)
+    if (message.batch) endMember(state, qp, message, at)
+    else endPersist(state, qp, message, at)
   }
   return PASS
 }
@@ -260,10 +262,6 @@ export function endPersist(
   message: PersistMessage,
   dataAt: number,
 ): void {
-  if (message.batch) {
-    endMember(state, qp, message, dataAt)
-    return
-  }
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
   // A record of the same slot that is held was sent before this one.

@@ -12,7 +12,7 @@
  */
 
 import { BOUNDS, type Fault, PASS, RESIDENCY_FORM, RIGHTS } from '../fault.ts'
-import { PAGE_BYTES } from '../limits.ts'
+import { HINT_PAGES, HINTS, HINTS_EACH, PAGE_BYTES } from '../limits.ts'
 import {
   byteOffset,
   KIND_ON_DEMAND,
@@ -37,13 +37,6 @@ import {
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { dropPages, wantPages } from './on-demand.ts'
-
-/** Hints that may wait, of all queue pairs and of one. */
-export const HINTS = 64
-export const HINTS_EACH = 8
-
-/** Pages that are looked at in one turn. */
-export const HINT_PAGES = 256
 
 export interface Hint {
   /** Null while its place is free. */

@@ -73,9 +73,16 @@ export function lacksRoom(
 }
 
 /** The element is sent: what the rest of its burst needs is kept, or is not any more. */
-export function noteMember(work: HostWork, pair: HostPair, element: Element): void {
+export function noteMember(
+  work: HostWork,
+  pair: HostPair,
+  element: Element,
+  posting: Posting,
+): void {
   if ((element.flags & BATCH) === 0) return
   const sent = isFurther(pair, element) ? pair.batchSent : 0
+  if (sent === 0) pair.burst = (pair.burst + 1) | 0
+  posting.burst = pair.burst
   endBurst(work, pair)
   if (element.batchLeft === 0) return
   pair.batchId = element.batchId
@@ -87,8 +94,8 @@ export function noteMember(work: HostWork, pair: HostPair, element: Element): vo
 }
 
 /** Is it of the burst that is not complete? */
-export function isOfBurst({ flags, pair, batchId }: Posting): boolean {
-  return (flags & BATCH) !== 0 && pair!.batchSent > 0 && pair!.batchId === batchId
+export function isOfBurst({ flags, pair, burst }: Posting): boolean {
+  return (flags & BATCH) !== 0 && pair!.batchSent > 0 && pair!.burst === burst
 }
 
 /** Nothing more is kept for the pair. */

@@ -186,7 +186,7 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   pair.under += 1
   pair.postings += 1
   expect(hostWork, pair, item)
-  noteMember(hostWork, pair, element)
+  noteMember(hostWork, pair, element, posting)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
   if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
@@ -202,7 +202,6 @@ function describePosting(state: State, pair: HostPair, posting: Posting): void {
   posting.opcode = element.opcode
   posting.flags = element.flags
   posting.length = element.length
-  posting.batchId = element.batchId
   posting.operationHigh = element.operationHigh
   posting.operationLow = element.operationLow
   posting.addressHigh = element.addressHigh

@@ -55,9 +55,11 @@ export interface HostPair {
   under: number
   postings: number
   /**
-   * The burst of a batch that is not complete: id, records of the batch, low word of the operation
-   * of index 0; records sent, none if all is complete; places kept for more.
+   * The burst of a batch that is not complete: its number on this pair; id, records of the batch,
+   * low word of the operation of index 0; records sent, none if all is complete; places kept for
+   * more.
    */
+  burst: number
   batchId: number
   batchCount: number
   batchOperation: number
@@ -101,8 +103,8 @@ export interface Posting {
   opcode: number
   flags: number
   length: number
-  /** Of a record of a batch. */
-  batchId: number
+  /** Of a record of a batch: number of its burst on the pair. */
+  burst: number
   operationHigh: number
   operationLow: number
   addressHigh: number
@@ -230,6 +232,7 @@ function blankPair(): HostPair {
     kept: false,
     under: 0,
     postings: 0,
+    burst: 0,
     batchId: 0,
     batchCount: 0,
     batchOperation: 0,
@@ -264,7 +267,7 @@ function blankPosting(): Posting {
     opcode: 0,
     flags: 0,
     length: 0,
-    batchId: 0,
+    burst: 0,
     operationHigh: 0,
     operationLow: 0,
     addressHigh: 0,

@@ -10,8 +10,8 @@
  * - The key is looked at again in every turn, and its bytes are delivered once before they are
  *   sent: a turn that cannot be is refused at the PSN of its first packet.
  * - A duplicate of a part of it begins anew from there: the peer lost what came behind.
- * - Of memory registered on demand a turn sends what is there, and looks the pages up again in every
- *   turn. Where the next page is away, the READ pauses, and keeps nobody waiting, until pages have
+ * - Of memory registered on demand a turn sends what is there, and every turn looks the pages up
+ *   again. Where the next page is away, the READ pauses, and keeps nobody waiting, until pages have
  *   come, or it is time to ask for that one again.
  */
 

@@ -18,6 +18,7 @@
  */
 
 import { BATCH_ABORTED, FAULTS } from '../fault.ts'
+import { BATCH_TIMEOUT_US } from '../limits.ts'
 import {
   KIND_ACK,
   KIND_NAK,
@@ -76,6 +77,9 @@ import {
   WRITE_PERSIST,
 } from './requester.ts'
 import { regain, rewind, takeCongestion } from './sender.ts'
+
+/** A burst whose end was never posted: the responder has given it up by then, and has said so. */
+const HELD_US = 2 * BATCH_TIMEOUT_US
 
 /** What a record of a batch is told that was refused, but is not the first that was. */
 const NOT_TOLD = FAULTS[BATCH_ABORTED]!.code
@@ -213,7 +217,7 @@ function taken(q: Requester, request: Request, nowUs: number): void {
 
 function setReceived(q: Requester, request: Request, nowUs: number): void {
   request.received = true
-  if (!isHeld(request)) request.persistAtUs = nowUs + q.persistTimeoutUs
+  request.persistAtUs = nowUs + (isHeld(request) ? HELD_US : q.persistTimeoutUs)
   q.hooks.received(request)
 }
 

@@ -10,7 +10,7 @@
  *   incarnation that names the operation of the record at the end of its range (D-5, D-6).
  * - Records of a batch complete together, by the one status that names the batch and its first
  *   operation (P4-8), never by an answer to one record: what the status covers are the members up
- *   to its PSN, and each is durable or not by its bit. One burst of a batch is on its way at a time,
+ *   to its PSN, and each is durable or not by its bit. One burst of a batch is on its way at once,
  *   for the responder repeats the status of the last one only.
  * - A request that wants a response of its own (`isOrdered`) completes only by that response, in
  *   order. Whatever is answered beyond one that still waits tells that its response was lost

@@ -194,11 +194,25 @@ function timeout(q: Requester, nowUs: number): void {
   rewind(q)
 }
 
+/** Was a record of the same batch posted behind it? Then it is that one which asks. */
+function isFollowed(q: Requester, place: number): boolean {
+  const { batchId } = requestAt(q, place)
+  for (let i = place + 1; i < q.tail; i++) {
+    const other = requestAt(q, i)
+    if (isMember(other) && other.batchId === batchId) return true
+  }
+  return false
+}
+
 /** Sends again, under its own PSNs, every record whose PERSIST_ACK is overdue (G2-3). */
 function askAgain(q: Requester, nowUs: number): void {
   for (let i = q.head; i < q.unacked; i++) {
     const request = requestAt(q, i)
     if (request.done || nowUs < request.persistAtUs) continue
+    if (isHeld(request) && isFollowed(q, i)) {
+      request.persistAtUs = Infinity
+      continue
+    }
     if (request.persistTries >= q.persistRetryCount) {
       fail(q, i, 'RESP_TIMEOUT_ERR')
       return

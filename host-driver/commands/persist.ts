@@ -192,9 +192,7 @@ function summaryLines(summary: {
     ['slots', `${firstSlot} to ${firstSlot + records - 1}`],
     ['copies', `${summary.copies} of ${summary.of}`],
     ...requests,
-    ...(batches === undefined
-      ? []
-      : [['batches', `${batches}, sent in ${bursts} bursts`] as const]),
+    ...(batches === undefined ? [] : [['batches', `${batches}; bursts ${bursts}`] as const]),
     ['latency', `half within ${timeText(latencyUs.half)}, 99 % within ${timeText(latencyUs.most)}`],
     ['SHA-256', summary.sha256],
   ])

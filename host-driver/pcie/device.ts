@@ -37,7 +37,7 @@ import { readEvent } from './events.ts'
 import type { HostPort, SharedMemory } from './host-port.ts'
 import { checkDepth, Layout, type LayoutOptions } from './layout.ts'
 import { ManagementQueue } from './management-queue.ts'
-import { type OnDemandOptions, OnDemandRegion } from './on-demand.ts'
+import { checkRoom, type OnDemandOptions, OnDemandRegion } from './on-demand.ts'
 import {
   destroyWhenIdle,
   PcieQueuePair,
@@ -376,6 +376,7 @@ export class PcieDevice implements Clock {
    */
   async registerOnDemand(options: OnDemandOptions): Promise<OnDemandRegion> {
     const { control } = this
+    checkRoom(options.memory)
     const region = new OnDemandRegion(options, () => this.onDemand.delete(region))
     await region.register(control)
     this.onDemand.add(region)

@@ -14,6 +14,8 @@
  * - A page is let go of when the card has answered the UNMAP that came behind its last MAP, or
  *   never had it, or has no such region any more. An answer that does not come is waited for: the
  *   call is made again, with the next sequence.
+ * - The host has room for all pages that one request needs at once, so every request is served in
+ *   the end.
  * - An event that got lost is made good by the card, which asks again for a page that is missing.
  * - A page that is lost puts the whole region into the state of error, until every lost page has a
  *   content again.
@@ -21,7 +23,7 @@
  *   under another R_Key, without any page.
  */
 
-import { REGION_NAME_BYTES } from '../../firmware/limits.ts'
+import { PAGES_AT_ONCE, REGION_NAME_BYTES } from '../../firmware/limits.ts'
 import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/memory/region.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../../firmware/wire/memory-status.ts'
@@ -123,12 +125,13 @@ export class OnDemandRegion {
   /** Registers it with a card that does not know it. Rejects as a control call does. */
   async register(control: Control): Promise<void> {
     if (this.use !== null) throw new ArgumentError(`'${this.name}' is registered`)
+    this.use = this.memory.use(this.user(control))
     this.control = control
     this.sequence = 0
-    this.use = this.memory.use(this.user(control))
     try {
       const key = await control.onDemand(this.shape)
       if (this.control === control) this.key = key
+      else await control.endOnDemand(key)
     } catch (error) {
       if (this.control === control) this.cardGone()
       throw error
@@ -143,6 +146,7 @@ export class OnDemandRegion {
     this.mapped.clear()
     this.toMap.clear()
     this.toUnmap.clear()
+    this.lost.clear()
     this.toldError = false
     this.isBusy = false
     const { use } = this
@@ -311,6 +315,13 @@ const RIGHTS = {
   write: REMOTE_WRITE,
   readWrite: REMOTE_READ | REMOTE_WRITE,
 } as const
+
+/** Throws PERDURE_ARGUMENT where a request could wait for ever. */
+export function checkRoom({ room, bytes, pageBytes }: PagedMemory): void {
+  const least = Math.min(PAGES_AT_ONCE, bytes / pageBytes)
+  if (room >= least) return
+  throw new ArgumentError(`room for ${room} pages: a request may need ${least} at once`)
+}
 
 function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
   const { name, memory, domain = 0, base = 0n, access = 'readWrite' } = options

@@ -3,8 +3,8 @@
  * channel that loses, repeats, delays and reorders what it likes, in any direction.
  *
  * The memory behind it has more pages than frames, so pages are swapped: a frame that a page has
- * left holds other bytes at once. An access looks at the page table, as the firmware does, and never
- * at what the requester believes; the requester decides only whether it hints and waits.
+ * left holds other bytes at once. An access looks at the page table, as the firmware does, and
+ * never at what the requester believes; that decides only whether it hints and waits.
  *
  * The channel is worse than a reliable connection: there a message that is lost is sent again, and
  * nothing is reordered. Only this is left to the connection: what belongs to one that is over comes
@@ -106,6 +106,7 @@ export class ResidencyWorld {
     this.known = createBlocks(pages, 2)
     this.association = PLACES[worlds++ % PLACES.length]!
     endAssociation(this.association)
+    this.association.sequence = 0
     this.connect()
   }
 
