@@ -203,9 +203,12 @@ export const PAGES_AT_ONCE = 17
 export const ASSOCIATIONS = 32
 export const ASSOCIATED_BLOCKS = 8192
 
-/** Hints that may wait, of all queue pairs and of one; and pages that are looked at in one turn. */
-export const HINTS = 64
-export const HINTS_EACH = 8
+/**
+ * Hints that may wait, of all queue pairs and of one, which is all that a burst can bring; and
+ * pages that are looked at in one turn.
+ */
+export const HINTS = 128
+export const HINTS_EACH: number = BURST_FRAMES
 export const HINT_PAGES = 256
 
 /** Control calls of the host that may wait to be executed. */

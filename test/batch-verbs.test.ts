@@ -239,6 +239,10 @@ for (const name of WITH_BATCHES) {
         ['a count that changes', alter(2, { count: 5 })],
         ['a condition that changes', alter(2, { condition: 'inOrder' })],
         ['an index twice', alter(2, { index: 1 })],
+        [
+          'a record that comes twice',
+          (list) => other(2, { operationId: 101n })(alter(2, { index: 1 })(list)),
+        ],
         ['an operation that does not follow', other(2, { operationId: 500n })],
         ['another region', other(2, { rkey: 7 })],
         ['a slot twice', other(2, { remoteAddr: 1n << 32n })],
