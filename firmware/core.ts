@@ -306,8 +306,8 @@ export function settle(state: State): number {
 
 /**
  * Lazy work, when no frame waits: clears lanes, gives up messages and batches that stopped half-way
- * (fault N8), goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for. Returns
- * as `settle` does.
+ * (fault N8), goes on with long READs, scrubs a few records, repeats what RDMA-CM waits for.
+ * Returns as `settle` does.
  */
 export function idle(state: State, now: number): number {
   clearLanes(state.commit)

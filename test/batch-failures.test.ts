@@ -351,7 +351,7 @@ function checkTwo(bench: Bench, count: number, condition: number, one: Kind, oth
 }
 
 describe('P4-8: N records, an error at k', () => {
-  test('P4-7, P4-8, P4-9, P4-10: k-1 accepted, N-k+1 negated, one status; then all in one burst', () => {
+  test('P4-7, P4-8, P4-9, P4-10: k-1 accepted, N-k+1 negated, one status; then one burst', () => {
     for (const count of LENGTHS) {
       for (const k of upTo(count)) {
         const { one, slots, records, operation, status, heal } = play(
@@ -368,7 +368,7 @@ describe('P4-8: N records, an error at k', () => {
     }
   })
 
-  test('P4-10: what still fails is refused again, and what came before it is not written again', () => {
+  test('P4-10: what still fails is refused again, what came before it not written again', () => {
     const bench = new Bench()
     const failures = new Map([
       [2, COPY_A],
@@ -419,7 +419,7 @@ describe('a frame is lost', () => {
     ['lost', () => null],
     ['damaged', damaged],
   ] as const) {
-    test(`P4-7, P4-8: ${name}, any one or two of them: behind go-back-N all is accepted at once`, () => {
+    test(`P4-7, P4-8: ${name}, one or two of them: behind go-back-N all is accepted at once`, () => {
       for (const condition of CONDITIONS) {
         for (const count of LENGTHS) {
           const places = upTo(count).flatMap((j) => [[j], ...upTo(count, j + 1).map((k) => [j, k])])

@@ -12,6 +12,7 @@ import {
   postCost,
   svgOf,
 } from './bench-queues.ts'
+import { wellFormed } from './support/well-formed.ts'
 
 const SECONDS = 0.01
 
@@ -91,18 +92,3 @@ test('the plot is well-formed, complete and names nothing outside itself', () =>
   expect(svg).not.toMatch(/NaN|undefined|Infinity/)
   for (const policy of POLICIES) expect(svg).toContain(policy)
 })
-
-/** What is wrong with the nesting or the attributes of an XML text; empty if nothing is. */
-function wellFormed(xml: string): string {
-  const open: string[] = []
-  const outside = xml.replaceAll(
-    /<(\/?)([a-z]+)((?: [a-zA-Z-]+="[^"<&]*")*)\s*(\/?)>/g,
-    (_all, end: string, name: string, _attributes: string, empty: string) => {
-      if (end !== '' && open.pop() !== name) open.push(`</${name}>`)
-      else if (end === '' && empty === '') open.push(name)
-      return ''
-    },
-  )
-  if (/[<>]|&(?!(amp|lt|gt);)/.test(outside)) return outside
-  return open.join(' ')
-}

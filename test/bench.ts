@@ -3,7 +3,8 @@
  * the ways without it (bench-persist.ts); then persisted records per second through the whole
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
  * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
- * batch` that of batches (bench-batch.ts).
+ * batch` that of batches (bench-batch.ts), `npm run bench -- status` that of memory that tells its
+ * state (bench-status.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -17,6 +18,7 @@ import { benchBatch } from './bench-batch.ts'
 import { MODEL } from './bench-card.ts'
 import { costs, tableOf } from './bench-persist.ts'
 import { benchQueues } from './bench-queues.ts'
+import { benchStatus } from './bench-status.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
 import { median, text } from './support/table.ts'
@@ -205,4 +207,5 @@ async function main(): Promise<void> {
 const [, , subcommand, ...rest] = process.argv
 if (subcommand === 'queues') await benchQueues(rest)
 else if (subcommand === 'batch') await benchBatch(rest)
+else if (subcommand === 'status') await benchStatus(rest)
 else await main()

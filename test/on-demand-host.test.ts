@@ -318,6 +318,20 @@ describe('requests that come again', () => {
       expect(difference(await rig.counters(), before)).toMatchObject({ rnrs: 0, faults: 0 })
     })
   })
+
+  test('P5-25: a hint brings all of its pages, however they are strewn', async () => {
+    await use({ pages: 128, frames: 160 }, async (rig) => {
+      const { memory, pager } = rig
+      const all = { offset: 0, length: 128 * PAGE_BYTES }
+      for (let page = 1; page < 128; page += 2) await memory.read(page * PAGE_BYTES, 1)
+      await memory.watch({ blockBytes: all.length })
+      const began = rig.clock.nowUs
+      await memory.ready(all, { timeoutMs: 100 })
+      // Less than the time after which a hint is given again.
+      expect(rig.clock.nowUs - began).toBeLessThan(1000)
+      for (let page = 0; page < 128; page++) expect(pager.stateOf(page)).toBe('present')
+    })
+  })
 })
 
 describe('what ends', () => {

@@ -317,7 +317,7 @@ function assignLanes(commit: Commit): void {
   }
 }
 
-/** From the lane of item `i` back to that of the record before it; 0 if that is not in the group. */
+/** From the lane of item `i` back to that of the record before it; 0 if the group has it not. */
 function linkOf(commit: Commit, i: number): number {
   const item = commit.items[i]!
   for (let j = i - 1; j >= 0; j--) {

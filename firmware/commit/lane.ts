@@ -20,9 +20,9 @@
  * - A line torn before F1 is harmless: no slot has been touched, so both copies of every record are
  *   equal. A line that fails its own check is therefore no intent. Were it a decayed one, the check
  *   codes of the slots, the second line of defence, still tell the whole copy from the torn.
- * - The link says how many lanes before this one the lane of the record is that this record must not
- *   outlive (commit.ts, "In order"); 0 is none, and so no lane names itself. Lines that were written
- *   before there were links have a 0 there: a part recovers as it did.
+ * - The link says how many lanes before this one the lane of the record is that this record must
+ *   not outlive (commit.ts, "In order"); 0 is none, and so no lane names itself. Lines that were
+ *   written before there were links have a 0 there: a part recovers as it did.
  */
 
 import { BURST_FRAMES } from '../limits.ts'

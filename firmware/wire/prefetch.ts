@@ -1,5 +1,5 @@
 /**
- * Prefetch Extended Transport Header, ours: 8 bytes behind RETH, big-endian (source 5; P5-5, P5-25).
+ * Prefetch Extended Transport Header, ours: 8 bytes behind RETH, big-endian (P5-5, P5-25).
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+

@@ -156,12 +156,7 @@ class Program {
   private next = 0
   private hinted = 0
 
-  constructor(
-    rig: OnDemandRig,
-    memory: BytesRegion,
-    work: readonly Access[],
-    hintsAhead: boolean,
-  ) {
+  constructor(rig: OnDemandRig, memory: BytesRegion, work: readonly Access[], hintsAhead: boolean) {
     this.rig = rig
     this.memory = memory
     this.work = work
