@@ -201,7 +201,7 @@ export const PAGES_AT_ONCE = 17
 
 /** Requesters that are told of the state of a region at once, and the blocks of each, at most. */
 export const ASSOCIATIONS = 32
-export const ASSOCIATED_BLOCKS = 8192
+export const ASSOCIATED_BLOCKS = 4096
 
 /**
  * Hints that may wait, of all queue pairs and of one, which is all that a burst can bring; and

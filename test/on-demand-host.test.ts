@@ -319,6 +319,19 @@ describe('requests that come again', () => {
     })
   })
 
+  test('P5-25: no hint is forgotten because many come at once', async () => {
+    await use({ pages: 64, frames: 64 }, async (rig) => {
+      const { memory, pager } = rig
+      const pages = Array.from({ length: 32 }, (_, i) => 2 * i)
+      const hinted = pages.map((page) => {
+        return memory.prefetch({ offset: page * PAGE_BYTES, length: PAGE_BYTES })
+      })
+      await Promise.all(hinted)
+      await rig.pass(1000)
+      for (const page of pages) expect(pager.stateOf(page)).toBe('present')
+    })
+  })
+
   test('P5-25: a hint brings all of its pages, however they are strewn', async () => {
     await use({ pages: 128, frames: 160 }, async (rig) => {
       const { memory, pager } = rig

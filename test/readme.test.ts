@@ -15,10 +15,16 @@ import { CASES } from '../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B, PHASE_NONE } from '../firmware/commit/lane.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import * as hal from '../firmware/hal.ts'
+import * as headerPage from '../firmware/host/header-page.ts'
 import * as limits from '../firmware/limits.ts'
 import * as map from '../firmware/memory-map.ts'
 import * as management from '../firmware/wire/management.ts'
+import * as memoryStatus from '../firmware/wire/memory-status.ts'
 import { OPCODES } from '../firmware/wire/opcode.ts'
+import * as persist from '../firmware/wire/persist.ts'
+import { adviceFor } from '../host-driver/advice.ts'
+import { CONDITIONS } from '../host-driver/batch-verdict.ts'
+import * as exitCodes from '../host-driver/commands/exit-codes.ts'
 import { Card, dataOf, persistFrames } from './support/card.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
 
@@ -73,6 +79,9 @@ const MAPPED = [
   'firmware/wire/persist.ts',
   'firmware/wire/persist-ack.ts',
   'firmware/wire/persist-query.ts',
+  'firmware/wire/memory-status.ts',
+  'firmware/wire/block-size.ts',
+  'firmware/wire/prefetch.ts',
   'firmware/wire/capability.ts',
   'firmware/wire/announcement.ts',
   'firmware/wire/cm.ts',
@@ -154,6 +163,18 @@ describe('tables of the firmware', () => {
     expect(shown).toEqual(own)
   })
 
+  test.each([
+    ['EVENT_', '| event | type |', 1, headerPage, ['EVENT_TYPE', 'EVENT_QUEUE', 'EVENT_FAULT']],
+    ['STATUS_', '| kind | | says |', 1, memoryStatus, []],
+    ['CONDITION_', '| condition | | a record', 1, persist, []],
+  ] as const)('the constants %s… are all there, with their values', (prefix, head, at, source, not) => {
+    const shown = rowsUnder(page, head).map((row) => [row[0], row[at]])
+    const names = Object.entries(numbersOf(source)).filter(([name]) => {
+      return name.startsWith(prefix) && !/_BYTES$|_STAMP$/.test(name) && !not.includes(name as never)
+    })
+    expect(shown).toEqual(names.map(([name, value]) => [name, String(value)]))
+  })
+
   test('packet memory is laid out as the table says', () => {
     const places = { ...numbersOf(hal), ...numbersOf(map) }
     const shown = rowsUnder(page, '| name | at |').map(([name, at]) => [name, at])
@@ -161,6 +182,53 @@ describe('tables of the firmware', () => {
     const want = names.map((name) => [name, String(places[name])])
     expect(shown.sort()).toEqual(want.sort())
   })
+})
+
+describe('tables of the first page', () => {
+  const page = read('README.md')
+
+  test('what to do about a record of a batch is what its error says', () => {
+    const rows = [...rowsUnder(page, '| `code` | what to do |')]
+    const codes = rows.map(([code]) => code!)
+    const ofBatches = FAULTS.filter(({ name }) => /^(BATCH_|CONDITION$)/.test(name))
+    expect(codes).toEqual(expect.arrayContaining(ofBatches.map(({ name }) => name)))
+    const wrong = rows.filter(([code, what]) => !adviceFor(code!).startsWith(what!.slice(0, -1)))
+    expect(wrong).toEqual([])
+  })
+
+  test('the conditions of a batch are all there', () => {
+    const shown = rowsUnder(page, '| condition | a record is accepted |').map(([name]) => {
+      return name!.split(',')[0]
+    })
+    expect(shown).toEqual(Object.keys(CONDITIONS))
+  })
+
+  test('the exit codes are all there, here and in the help', () => {
+    const shown = rowsUnder(page, '| code | meaning |').map(([code]) => Number(code))
+    expect(shown).toEqual(Object.values(numbersOf(exitCodes)).sort((a, b) => a - b))
+    const overview = helpOf('').split('Exit codes:')[1]!
+    expect([...overview.matchAll(/\b(\d+) [a-z]/gi)].map(([, code]) => Number(code))).toEqual(shown)
+  })
+})
+
+test('the page about the tests names every file of them', () => {
+  const page = read('test/README.md')
+  const named = (path: string, pattern: string): boolean => {
+    return new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(path)
+  }
+  const patternsOf = (head: string): string[] => {
+    return rowsUnder(page, head).flatMap(([first]) => first!.split(', '))
+  }
+  const files = filesBelow('test').filter((path) => dirname(path) === 'test')
+  const tests = files.filter((path) => path.endsWith('.test.ts')).map((path) => {
+    return path.slice('test/'.length, -'.test.ts'.length)
+  })
+  const suites = patternsOf('| files | subject |')
+  expect(tests.filter((name) => !suites.some((pattern) => named(name, pattern)))).toEqual([])
+  const helpers = patternsOf('| helper in')
+  const support = filesBelow('test/support').map((path) => path.slice('test/support/'.length))
+  const left = support.filter((name) => name.endsWith('.ts') && !helpers.some((one) => named(name, one)))
+  expect(left).toEqual([])
 })
 
 test('the times of the host model are those of the emulator', () => {

@@ -101,10 +101,8 @@ export interface Batches extends Room {
 export function createBatches(): Batches {
   const of: Batch[] = []
   for (let place = 0; place < QUEUE_PAIRS; place++) of.push(blankBatch(place))
-  const members: Members[] = []
-  for (let i = 0; i < BATCHES; i++) members.push(createMembers())
   return {
-    members,
+    members: createMembers(BATCHES),
     chunkTaken: new Uint8Array(BATCH_CHUNKS),
     of,
     open: 0,

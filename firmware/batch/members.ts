@@ -56,21 +56,36 @@ export interface Room {
   readonly chunkTaken: Uint8Array
 }
 
-export function createMembers(): Members {
+/** Words and bytes of each member, then the places of slots and the chunks. */
+const MEMBERS_BYTES: number =
+  BATCH_RECORDS_MAX * (5 * 4 + 5) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
+
+/** So many of them, in one piece of memory: it costs little until it is used. */
+export function createMembers(count: number): Members[] {
+  const memory = new ArrayBuffer(count * MEMBERS_BYTES)
+  const all: Members[] = []
+  for (let i = 0; i < count; i++) all.push(membersAt(memory, i * MEMBERS_BYTES))
+  return all
+}
+
+function membersAt(memory: ArrayBuffer, from: number): Members {
+  const n = BATCH_RECORDS_MAX
+  const halves = from + 5 * 4 * n
+  const bytes = halves + 2 * SLOT_PLACES + 2 * BATCH_CHUNKS_EACH
   return {
     taken: false,
-    indexes: new Uint8Array(BATCH_RECORDS_MAX),
-    slots: new Uint32Array(BATCH_RECORDS_MAX),
-    lengths: new Uint32Array(BATCH_RECORDS_MAX),
-    waits: new Uint8Array(BATCH_RECORDS_MAX),
-    faults: new Uint8Array(BATCH_RECORDS_MAX),
-    at: new Uint32Array(BATCH_RECORDS_MAX),
-    inFrame: new Uint8Array(BATCH_RECORDS_MAX),
-    expectHigh: new Uint32Array(BATCH_RECORDS_MAX),
-    expectLow: new Uint32Array(BATCH_RECORDS_MAX),
-    looks: new Uint8Array(BATCH_RECORDS_MAX),
-    bySlot: new Int16Array(SLOT_PLACES),
-    chunks: new Int16Array(BATCH_CHUNKS_EACH),
+    slots: new Uint32Array(memory, from, n),
+    lengths: new Uint32Array(memory, from + 4 * n, n),
+    at: new Uint32Array(memory, from + 8 * n, n),
+    expectHigh: new Uint32Array(memory, from + 12 * n, n),
+    expectLow: new Uint32Array(memory, from + 16 * n, n),
+    bySlot: new Int16Array(memory, halves, SLOT_PLACES),
+    chunks: new Int16Array(memory, halves + 2 * SLOT_PLACES, BATCH_CHUNKS_EACH),
+    indexes: new Uint8Array(memory, bytes, n),
+    waits: new Uint8Array(memory, bytes + n, n),
+    faults: new Uint8Array(memory, bytes + 2 * n, n),
+    inFrame: new Uint8Array(memory, bytes + 3 * n, n),
+    looks: new Uint8Array(memory, bytes + 4 * n, n),
     chunkCount: 0,
     chunkUsed: 0,
   }
@@ -158,3 +173,5 @@ export function addMember(
 }
 
 if (BATCHES_AT % LINE_BYTES !== 0) throw new Error('a slot header must start on a line')
+
+if (MEMBERS_BYTES % 4 !== 0) throw new Error('words of members must be aligned')

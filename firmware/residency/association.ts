@@ -93,12 +93,28 @@ export interface Association {
 }
 
 export function createAssociations(): Association[] {
+  // One piece of memory of each kind: it costs nothing until it is used.
+  const absent = new Uint16Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
+  const flags = new Uint8Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
+  const queue = new Uint16Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
   const all: Association[] = []
-  for (let i = 0; i < ASSOCIATIONS; i++) all.push(createAssociation(i))
+  for (let i = 0; i < ASSOCIATIONS; i++) {
+    const [from, to] = [i * ASSOCIATED_BLOCKS, (i + 1) * ASSOCIATED_BLOCKS]
+    all.push(
+      createAssociation(i, {
+        absent: absent.subarray(from, to),
+        flags: flags.subarray(from, to),
+        queue: queue.subarray(from, to),
+      }),
+    )
+  }
   return all
 }
 
-function createAssociation(index: number): Association {
+function createAssociation(
+  index: number,
+  blocks: Pick<Association, 'absent' | 'flags' | 'queue'>,
+): Association {
   return {
     index,
     life: FREE,
@@ -117,9 +133,7 @@ function createAssociation(index: number): Association {
     sequence: 0,
     underWay: false,
     stale: false,
-    absent: new Uint16Array(ASSOCIATED_BLOCKS),
-    flags: new Uint8Array(ASSOCIATED_BLOCKS),
-    queue: new Uint16Array(ASSOCIATED_BLOCKS),
+    ...blocks,
     queueAt: 0,
     queueCount: 0,
     dirty: 0,

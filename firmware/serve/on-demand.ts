@@ -50,7 +50,7 @@ import { regionEnded } from './residency.ts'
 /** Bytes of a request whose pages must be there at once. */
 export const BYTES_AT_ONCE: number = (PAGES_AT_ONCE - 1) * PAGE_BYTES
 
-/** Runs of pages that the host is told of at once, at the most: of others when they are needed. */
+/** Runs of pages that the host is told of at once, at the most: of others in a later turn. */
 const RUNS_MAX = 16
 
 /** Room that this takes in the list, with much to spare. */
@@ -79,20 +79,26 @@ export function reachOf(state: State, region: Region, offset: number, length: nu
   return end <= offset ? 0 : Math.min(length, end - offset)
 }
 
-/** Asks the host for those of `count` pages from `first` on that are away. */
+/**
+ * Asks the host for those of `count` pages from `first` on that are away. Returns how many of them
+ * were looked at.
+ */
 export function wantPages(
   state: State,
   region: Region,
   first: number,
   count: number,
   now: number,
-): void {
-  tellOfPages(state, region, first, count, EVENT_PAGES_WANTED, now)
+): number {
+  return tellOfPages(state, region, first, count, EVENT_PAGES_WANTED, now)
 }
 
-/** Tells the host that a requester will not need those of the pages that are there. */
-export function dropPages(state: State, region: Region, first: number, count: number): void {
-  tellOfPages(state, region, first, count, EVENT_PAGES_UNWANTED, state.connections.nowUs)
+/**
+ * Tells the host that a requester will not need those of the pages that are there. Returns how many
+ * of them were looked at.
+ */
+export function dropPages(state: State, region: Region, first: number, count: number): number {
+  return tellOfPages(state, region, first, count, EVENT_PAGES_UNWANTED, state.connections.nowUs)
 }
 
 /** Neighbours make one event. What reaches beyond the region is left out. */
@@ -103,16 +109,17 @@ function tellOfPages(
   count: number,
   type: number,
   now: number,
-): void {
+): number {
   const { host, list, translation } = state
   const place = placeOf(region)
-  if (translation.condition[place] !== ON_DEMAND_READY) return
+  if (translation.condition[place] !== ON_DEMAND_READY) return count
   if (list.count > LIST_ROOM) runBurst(state)
   const end = Math.min(translation.pages[place]!, first + count)
   const there = type === EVENT_PAGES_UNWANTED
   let run = 0
   let runs = 0
-  for (let page = first; page < end && runs < RUNS_MAX; page++) {
+  let page = first
+  for (; page < end && runs < RUNS_MAX; page++) {
     if (isToBeTold(translation, place, page, there, now)) {
       run += 1
       if (page + 1 < end) continue
@@ -123,6 +130,7 @@ function tellOfPages(
     runs += 1
     run = 0
   }
+  return page < end ? page - first : count
 }
 
 /**

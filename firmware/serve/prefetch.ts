@@ -185,16 +185,20 @@ function nextHint(hints: Hints): Hint {
   return best!
 }
 
-/** The next pages of a hint, `most` of them; returns how many these are. */
+/**
+ * The next pages of a hint, `most` of them; returns how many these are, or `most` where the host has
+ * been told enough for this turn.
+ */
 function serveHint(state: State, hint: Hint, region: Region, most: number, now: number): number {
   const end = hint.pieceEnd < hint.end ? hint.pieceEnd : hint.end
   const first = Math.floor(hint.at / PAGE_BYTES)
   const pages = Math.ceil(end / PAGE_BYTES) - first
   const count = pages < most ? pages : most
-  if (hint.drops) dropPages(state, region, first, count)
-  else wantPages(state, region, first, count, now)
-  hint.at = (first + count) * PAGE_BYTES
-  if (hint.at < end) return count
+  const seen = hint.drops
+    ? dropPages(state, region, first, count)
+    : wantPages(state, region, first, count, now)
+  hint.at = (first + seen) * PAGE_BYTES
+  if (hint.at < end) return seen < count ? most : count
   hint.pieceAt += hint.step
   hint.at = hint.pieceAt
   hint.pieceEnd = hint.pieceAt + hint.run

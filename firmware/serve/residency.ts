@@ -99,8 +99,11 @@ export interface Residency {
 }
 
 export function createResidency(): Residency {
+  const memory = new Int32Array(ASSOCIATIONS * ABSENT_MAX)
   const absent: Int32Array[] = []
-  for (let i = 0; i < ASSOCIATIONS; i++) absent.push(new Int32Array(ABSENT_MAX))
+  for (let i = 0; i < ASSOCIATIONS; i++) {
+    absent.push(memory.subarray(i * ABSENT_MAX, (i + 1) * ABSENT_MAX))
+  }
   return {
     associations: createAssociations(),
     qps: new Array<QueuePair | null>(ASSOCIATIONS).fill(null),
