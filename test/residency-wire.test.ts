@@ -8,10 +8,11 @@ import { DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import { EVENT_PAGES_UNWANTED } from '../firmware/host/header-page.ts'
 import {
+  ASSOCIATED_BLOCKS,
   ASSOCIATIONS,
-  HINT_PAGES,
   HINTS,
   HINTS_EACH,
+  HINT_PAGES,
   INITIATORS,
   PAGE_BYTES,
   QUEUE_PAIRS,
@@ -365,7 +366,7 @@ describe('P5-7, P5-8, P5-9, P5-18, P5-29: agreeing on a size', () => {
   })
 
   test('a region of very many pages has no more blocks than are kept', () => {
-    const one = new Responder([], 4096, 2 * 8192)
+    const one = new Responder([], 4096, 2 * ASSOCIATED_BLOCKS)
     expect(answersOf(one.associate({ blockSizeLog2: 12 }))).toEqual(['offered 2^13'])
     expect(answersOf(one.associate({ blockSizeLog2: 13 }))).toEqual(['granted 2^13, in force'])
   })
