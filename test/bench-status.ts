@@ -129,12 +129,11 @@ function tableOf(costs: readonly StatusCost[]): string[][] {
 }
 
 function methodLine(seed: number, costs: readonly StatusCost[]): string {
-  const sizes = [
-    ...new Set(costs.map(({ pages, frames, accesses }) => sizeOf(pages, frames, accesses))),
-  ]
+  const sizes = costs.map(({ pages, frames, accesses }) => sizeOf(pages, frames, accesses))
   return (
-    `seed ${seed}; ${sizes.join('; ')}; ${PAGE_BYTES} bytes each, ${100 * WRITES} % of them writes, ` +
-    `${DEPTH} under way, ${THINK_US} µs of thought before each; hints ahead: of ${AHEAD}`
+    `seed ${seed}; ${[...new Set(sizes)].join('; ')}; ${PAGE_BYTES} bytes each, ` +
+    `${100 * WRITES} % of them writes, ${DEPTH} under way, ${THINK_US} µs of thought ` +
+    `before each; hints ahead: of the next ${AHEAD}`
   )
 }
 

@@ -164,15 +164,14 @@ describe('tables of the firmware', () => {
   })
 
   test.each([
-    ['EVENT_', '| event | type |', 1, headerPage, ['EVENT_TYPE', 'EVENT_QUEUE', 'EVENT_FAULT']],
-    ['STATUS_', '| kind | | says |', 1, memoryStatus, []],
-    ['CONDITION_', '| condition | | a record', 1, persist, []],
-  ] as const)('the constants %s… are all there, with their values', (prefix, head, at, source, not) => {
-    const shown = rowsUnder(page, head).map((row) => [row[0], row[at]])
-    const names = Object.entries(numbersOf(source)).filter(([name]) => {
-      return name.startsWith(prefix) && !/_BYTES$|_STAMP$/.test(name) && !not.includes(name as never)
-    })
-    expect(shown).toEqual(names.map(([name, value]) => [name, String(value)]))
+    ['EVENT', '| event | type |', headerPage, /^EVENT_(?!BYTES|TYPE|QUEUE$|FAULT|STAMP)/],
+    ['STATUS', '| kind | | says |', memoryStatus, /^STATUS_/],
+    ['CONDITION', '| condition | | a record', persist, /^CONDITION_/],
+  ] as const)('the constants %s_… are all there, with their values', (_, head, source, those) => {
+    const shown = rowsUnder(page, head).map((row) => [row[0], row[1]])
+    const want = Object.entries(numbersOf(source)).filter(([name]) => those.test(name))
+    expect(want.length).toBeGreaterThan(2)
+    expect(shown).toEqual(want.map(([name, value]) => [name, String(value)]))
   })
 
   test('packet memory is laid out as the table says', () => {
@@ -211,24 +210,27 @@ describe('tables of the first page', () => {
   })
 })
 
-test('the page about the tests names every file of them', () => {
-  const page = read('test/README.md')
-  const named = (path: string, pattern: string): boolean => {
-    return new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(path)
+describe('the page about the tests', () => {
+  /** The names in the first column of a table, where a star stands for any letters. */
+  const namedUnder = (head: string): RegExp[] => {
+    const names = rowsUnder(read('test/README.md'), head).flatMap(([first]) => first!.split(', '))
+    return names.map((name) => new RegExp(`^${name.replaceAll('.', '\\.').replaceAll('*', '.*')}$`))
   }
-  const patternsOf = (head: string): string[] => {
-    return rowsUnder(page, head).flatMap(([first]) => first!.split(', '))
+  const leftOut = (names: readonly string[], named: readonly RegExp[]): string[] => {
+    return names.filter((name) => !named.some((pattern) => pattern.test(name)))
   }
-  const files = filesBelow('test').filter((path) => dirname(path) === 'test')
-  const tests = files.filter((path) => path.endsWith('.test.ts')).map((path) => {
-    return path.slice('test/'.length, -'.test.ts'.length)
+
+  test('names every file of tests', () => {
+    const files = filesBelow('test').map((path) => /^test\/([^/]+)\.test\.ts$/.exec(path)?.[1])
+    const names = files.filter((name) => name !== undefined)
+    expect(leftOut(names, namedUnder('| files | subject |'))).toEqual([])
   })
-  const suites = patternsOf('| files | subject |')
-  expect(tests.filter((name) => !suites.some((pattern) => named(name, pattern)))).toEqual([])
-  const helpers = patternsOf('| helper in')
-  const support = filesBelow('test/support').map((path) => path.slice('test/support/'.length))
-  const left = support.filter((name) => name.endsWith('.ts') && !helpers.some((one) => named(name, one)))
-  expect(left).toEqual([])
+
+  test('names every helper', () => {
+    const files = filesBelow('test/support').map((path) => path.slice('test/support/'.length))
+    const names = files.filter((name) => name.endsWith('.ts'))
+    expect(leftOut(names, namedUnder('| helper in'))).toEqual([])
+  })
 })
 
 test('the times of the host model are those of the emulator', () => {
@@ -341,8 +343,9 @@ function npmComplaint(words: readonly string[]): string | null {
   const dashes = words.indexOf('--')
   const passed = dashes < 0 ? [] : words.slice(dashes + 1)
   if (script === 'start') return perdureComplaint(['demo', ...passed])
-  const bench = read('test/bench.ts') + read('test/bench-queues.ts')
-  const known = script === 'bench' ? bench : passed.join(' ')
+  const [which] = passed.filter((word) => !word.startsWith('--'))
+  const bench = existsSync(join(ROOT, `test/bench-${which}.ts`)) ? `bench-${which}` : 'bench'
+  const known = script === 'bench' ? read(`test/${bench}.ts`) : passed.join(' ')
   const unknown = passed.filter((word) => word.startsWith('--') && !known.includes(word))
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }

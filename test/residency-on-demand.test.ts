@@ -118,6 +118,22 @@ describe('memory that is not there', () => {
     expect(rig.memory.status!.counts).toMatchObject({ hints: 1, hintedBlocks: 1 })
   })
 
+  test('P5-25: of a block that is hinted at a page that is about to go stays', async () => {
+    for (let us = 1; us <= 8; us++) {
+      const rig = await open()
+      await rig.memory.write(0, bytesOf(1))
+      await watched(rig, { blockBytes: 2 * PAGE })
+      await rig.pass(3000)
+      const began = rig.clock.nowUs
+      const reading = rig.memory.read(PAGE, 8)
+      await rig.pass(us)
+      expect(rig.pager.evict(0)).toBe(true)
+      await reading
+      // Much less than the prefetch time: all of the block came.
+      expect(rig.clock.nowUs - began, `evicted ${us} µs behind the READ`).toBeLessThan(1000)
+    }
+  })
+
   test('P5-25: prefetch and ready, by the caller', async () => {
     const rig = await open()
     const watch = await watched(rig)

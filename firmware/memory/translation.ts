@@ -110,25 +110,27 @@ export function setFrame(table: Translation, place: number, page: number, frame:
   const at = table.first[place]! + page
   const was = table.frames[at]!
   table.frames[at] = frame
-  table.toldUs[at] = -Infinity
+  if (was !== frame) table.toldUs[at] = -Infinity
   if ((was === NO_FRAME) === (frame === NO_FRAME)) return false
   table.mapped[place]! += frame === NO_FRAME ? -1 : 1
   return true
 }
 
-/**
- * Is the page away (or there, if `there`), and the host to be told of it now? It is then marked as
- * told of.
- */
+/** Pages that are away, pages that are there, or both. */
+export const AWAY = 1
+export const THERE = 2
+export const ANYWHERE = 3
+
+/** Is the page one of `which`, and the host to be told of it now? It is then marked as told of. */
 export function isToBeTold(
   table: Translation,
   place: number,
   page: number,
-  there: boolean,
+  which: number,
   nowUs: number,
 ): boolean {
   const at = table.first[place]! + page
-  if ((table.frames[at] !== NO_FRAME) !== there) return false
+  if (((table.frames[at] === NO_FRAME ? AWAY : THERE) & which) === 0) return false
   if (nowUs - table.toldUs[at]! < TELL_AGAIN_US) return false
   table.toldUs[at] = nowUs
   return true

@@ -38,7 +38,16 @@ import {
   REGIONS,
 } from '../limits.ts'
 import { byteOffset, KIND_ON_DEMAND, type Region } from '../memory/region.ts'
-import { frameOf, isToBeTold, NO_FRAME, pagesOf, releasePages } from '../memory/translation.ts'
+import {
+  ANYWHERE,
+  AWAY,
+  frameOf,
+  isToBeTold,
+  NO_FRAME,
+  pagesOf,
+  releasePages,
+  THERE,
+} from '../memory/translation.ts'
 import type { State } from '../state.ts'
 import { ownerOf } from '../transport/acknowledge.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
@@ -79,18 +88,30 @@ export function reachOf(state: State, region: Region, offset: number, length: nu
   return end <= offset ? 0 : Math.min(length, end - offset)
 }
 
-/**
- * Asks the host for those of `count` pages from `first` on that are away. Returns how many of them
- * were looked at.
- */
+/** Asks the host for those of `count` pages from `first` on that are away. */
 export function wantPages(
   state: State,
   region: Region,
   first: number,
   count: number,
   now: number,
+): void {
+  tellOfPages(state, region, first, count, AWAY, EVENT_PAGES_WANTED, now)
+}
+
+/**
+ * Tells the host that `count` pages from `first` on will be needed together: those that are away
+ * are to come, and those that are there, some of which may be about to go, to stay. Returns how many
+ * of them were looked at.
+ */
+export function expectPages(
+  state: State,
+  region: Region,
+  first: number,
+  count: number,
+  now: number,
 ): number {
-  return tellOfPages(state, region, first, count, EVENT_PAGES_WANTED, now)
+  return tellOfPages(state, region, first, count, ANYWHERE, EVENT_PAGES_WANTED, now)
 }
 
 /**
@@ -98,7 +119,8 @@ export function wantPages(
  * of them were looked at.
  */
 export function dropPages(state: State, region: Region, first: number, count: number): number {
-  return tellOfPages(state, region, first, count, EVENT_PAGES_UNWANTED, state.connections.nowUs)
+  const now = state.connections.nowUs
+  return tellOfPages(state, region, first, count, THERE, EVENT_PAGES_UNWANTED, now)
 }
 
 /** Neighbours make one event. What reaches beyond the region is left out. */
@@ -107,6 +129,7 @@ function tellOfPages(
   region: Region,
   first: number,
   count: number,
+  which: number,
   type: number,
   now: number,
 ): number {
@@ -115,12 +138,11 @@ function tellOfPages(
   if (translation.condition[place] !== ON_DEMAND_READY) return count
   if (list.count > LIST_ROOM) runBurst(state)
   const end = Math.min(translation.pages[place]!, first + count)
-  const there = type === EVENT_PAGES_UNWANTED
   let run = 0
   let runs = 0
   let page = first
   for (; page < end && runs < RUNS_MAX; page++) {
-    if (isToBeTold(translation, place, page, there, now)) {
+    if (isToBeTold(translation, place, page, which, now)) {
       run += 1
       if (page + 1 < end) continue
       page += 1

@@ -36,7 +36,7 @@ import {
 } from '../wire/prefetch.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
-import { dropPages, wantPages } from './on-demand.ts'
+import { dropPages, expectPages } from './on-demand.ts'
 
 export interface Hint {
   /** Null while its place is free. */
@@ -186,8 +186,8 @@ function nextHint(hints: Hints): Hint {
 }
 
 /**
- * The next pages of a hint, `most` of them; returns how many these are, or `most` where the host has
- * been told enough for this turn.
+ * The next pages of a hint, `most` of them; returns how many these are, or `most` where the host
+ * has been told enough for this turn.
  */
 function serveHint(state: State, hint: Hint, region: Region, most: number, now: number): number {
   const end = hint.pieceEnd < hint.end ? hint.pieceEnd : hint.end
@@ -196,7 +196,7 @@ function serveHint(state: State, hint: Hint, region: Region, most: number, now: 
   const count = pages < most ? pages : most
   const seen = hint.drops
     ? dropPages(state, region, first, count)
-    : wantPages(state, region, first, count, now)
+    : expectPages(state, region, first, count, now)
   hint.at = (first + seen) * PAGE_BYTES
   if (hint.at < end) return seen < count ? most : count
   hint.pieceAt += hint.step
