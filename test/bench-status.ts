@@ -17,6 +17,7 @@ import { PAGE_BYTES } from '../firmware/limits.ts'
 import {
   AHEAD,
   DEPTH,
+  HINTED_TOGETHER,
   type LoadCost,
   MODES,
   type Mode,
@@ -133,7 +134,7 @@ function methodLine(seed: number, costs: readonly StatusCost[]): string {
   return (
     `seed ${seed}; ${[...new Set(sizes)].join('; ')}; ${PAGE_BYTES} bytes each, ` +
     `${100 * WRITES} % of them writes, ${DEPTH} under way, ${THINK_US} µs of thought ` +
-    `before each; hints ahead: of the next ${AHEAD}`
+    `before each; hints ahead: by ${AHEAD} to ${AHEAD + HINTED_TOGETHER} accesses`
   )
 }
 

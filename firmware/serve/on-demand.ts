@@ -101,8 +101,8 @@ export function wantPages(
 
 /**
  * Tells the host that `count` pages from `first` on will be needed together: those that are away
- * are to come, and those that are there, some of which may be about to go, to stay. Returns how many
- * of them were looked at.
+ * are to come, and those that are there, some of which may be about to go, to stay. Returns how
+ * many of them were looked at.
  */
 export function expectPages(
   state: State,

@@ -1,7 +1,8 @@
 // hot path
 /**
  * PREFETCH_HINT: the pages that a requester says it will access are asked for of the host, which
- * loads them, so that the access finds them there (source 5, ¶91, ¶128; P5-5, P5-21, P5-25).
+ * loads them, or keeps them, so that the access finds them there (source 5, ¶91, ¶128; P5-5, P5-21,
+ * P5-25).
  *
  * What always holds:
  * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is

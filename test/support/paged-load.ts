@@ -54,7 +54,7 @@ export const DEPTH = 4
 /** It thinks for so long before each of them, µs, evenly from 0 to twice that. */
 export const THINK_US = 80
 export const WRITES = 0.1
-/** The program knows so much of its work; it hints at so many accesses at a time. */
+/** The program hints at an access so many before it, or earlier: at so many at a time. */
 export const AHEAD = 24
 export const HINTED_TOGETHER = 8
 
