@@ -27,7 +27,12 @@ import {
   blankCapability,
   CAPABILITY_BYTES,
   type Capability,
+  FEATURE_BATCHES,
+  FEATURE_BLOCK_SIZE,
   FEATURE_PERSIST,
+  FEATURE_PERSIST_BITMAP,
+  FEATURE_PREFETCH,
+  FEATURE_STATUS,
   readCapability,
   writeCapability,
 } from '../firmware/wire/capability.ts'
@@ -73,6 +78,15 @@ export interface PortGranted extends Granted {
   /** Its capability block, or null where it is a plain RoCEv2 target. */
   readonly capability: Capability | null
 }
+
+/** Features that we have as the one who asks (wire-format 7.8). */
+const FEATURES =
+  FEATURE_PERSIST |
+  FEATURE_PERSIST_BITMAP |
+  FEATURE_BATCHES |
+  FEATURE_STATUS |
+  FEATURE_PREFETCH |
+  FEATURE_BLOCK_SIZE
 
 const REASONS: Readonly<Record<number, string>> = {
   [cm.REJECT_NO_QP]: 'no queue pair',
@@ -201,7 +215,7 @@ export class PortConnection {
     if (!capability || CAPABILITY_BYTES > data.length) return data
     writeCapability(data, 0, {
       ...blankCapability(),
-      features: FEATURE_PERSIST,
+      features: FEATURES,
       sessionId: this.localId,
       clientHigh: Number(clientId >> 32n),
       clientLow: Number(clientId & 0xffffffffn),

@@ -162,6 +162,11 @@ export class Region {
       this.checkOpen()
       this.checkSlot(slot)
       this.checkLength(bytes)
+      const most = connection.way.batchBytesMax
+      if (bytes.length <= most) return
+      const what = `${bytes.length} bytes for a record of '${this.name}' in a batch`
+      const how = `at most ${most} over the queues of a card; persist it by itself`
+      throw new ArgumentError(`${what}: ${how}`)
     }
     return new Batch({ connection, open, wait, check }, options)
   }

@@ -7,6 +7,7 @@
 
 import { icrcGood } from '../boards/software/icrc.ts'
 import { PASS } from '../firmware/fault.ts'
+import { RECORD_BYTES_MAX } from '../firmware/limits.ts'
 import { BTH_BYTES } from '../firmware/wire/bth.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../firmware/wire/cm.ts'
@@ -37,6 +38,7 @@ export class Session implements Way {
     bytesReceived: 0,
     framesDropped: 0,
   }
+  readonly batchBytesMax: number = RECORD_BYTES_MAX
   onDatagram: Way['onDatagram'] = null
   /** Takes messages of RDMA-CM, by our communication id. */
   readonly connections: Map<number, PacketHandler> = new Map()

@@ -96,6 +96,11 @@ export interface DatagramWay extends Clock {
 
 export interface Way extends DatagramWay {
   readonly counts: WireCounts
+  /**
+   * Bytes of a record that it takes in a batch (`JobQueue.batchMax`), at the most: known of the
+   * way, so that it is known also while there is no queue.
+   */
+  readonly batchBytesMax: number
   /** Makes a queue at both ends. `management` speaks to the DPU over this way. */
   openQueue(management: Management, options: QueueOptions): Promise<JobQueue>
   /** The verbs of this way. */

@@ -419,7 +419,7 @@ describe('a frame is lost', () => {
     ['lost', () => null],
     ['damaged', damaged],
   ] as const) {
-    test(`P4-7, P4-8: ${name}, one or two of them: behind go-back-N all is accepted at once`, () => {
+    test(`P4-7, P4-8: one or two of them ${name}: behind go-back-N all is accepted`, () => {
       for (const condition of CONDITIONS) {
         for (const count of LENGTHS) {
           const places = upTo(count).flatMap((j) => [[j], ...upTo(count, j + 1).map((k) => [j, k])])

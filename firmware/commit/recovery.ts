@@ -10,8 +10,8 @@
  *   the same lanes and decides the same (test/crash.test.ts cuts it three deep).
  * - Of a batch in order, a record goes back with the one before it (commit.ts, "In order"), also
  *   where its own lane says B. Lanes are read in their order, so the one before is judged first,
- *   and by what was kept of it: a recovery that was cut decides the same. When its lane is cleared and
- *   its own is not, both are settled, and there is nothing left to take back.
+ *   and by what was kept of it: a recovery that was cut decides the same. When its lane is cleared
+ *   and its own is not, both are settled, and there is nothing left to take back.
  *   One more fault at the instant of the cut ends the order, not the records: a lane that cannot be
  *   read says nothing of its link, and its record is scanned by itself; of two copies, where the
  *   medium lost the old one, the new one is kept rather than none; and past the host's caches, if
@@ -271,7 +271,8 @@ interface Chain {
 
 /**
  * The lane of the record that this one must not outlive, if that record has gone back; or -1. A
- * line of another group may stand there: it is earlier where this one's never touched a slot, or later.
+ * line of another group may stand there: it is earlier where this one's never touched a slot, or
+ * later.
  */
 function laneBefore(chain: Chain, lane: number, intent: Intent): number {
   const before = lane - intent.link

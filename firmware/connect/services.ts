@@ -11,7 +11,7 @@
 
 import { durableUpTo, findClient } from '../commit/operations.ts'
 import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../fault.ts'
-import { SERVICES } from '../limits.ts'
+import { BATCH_RECORDS_MAX, SERVICES } from '../limits.ts'
 import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
@@ -23,13 +23,19 @@ import {
   REMOTE_WRITE,
   type Region,
 } from '../memory/region.ts'
+import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
 import type { State } from '../state.ts'
 import {
   blankCapability,
   type Capability,
+  FEATURE_BATCHES,
+  FEATURE_BLOCK_SIZE,
   FEATURE_DURABLE_ACK,
   FEATURE_LINUX_FLUSH,
   FEATURE_PERSIST,
+  FEATURE_PERSIST_BITMAP,
+  FEATURE_PREFETCH,
+  FEATURE_STATUS,
   writeCapability,
   writeGeometry,
 } from '../wire/capability.ts'
@@ -110,7 +116,15 @@ export function regionOfService(state: State, service: Service): Region | null {
 }
 
 /** Features that we offer (wire-format 7.8). */
-export const FEATURES: number = FEATURE_PERSIST | FEATURE_DURABLE_ACK | FEATURE_LINUX_FLUSH
+export const FEATURES: number =
+  FEATURE_PERSIST |
+  FEATURE_PERSIST_BITMAP |
+  FEATURE_BATCHES |
+  FEATURE_STATUS |
+  FEATURE_PREFETCH |
+  FEATURE_BLOCK_SIZE |
+  FEATURE_DURABLE_ACK |
+  FEATURE_LINUX_FLUSH
 
 /** What a client's block, if there was one, tells of it, and who answers. */
 export interface Answerer {
@@ -165,6 +179,9 @@ function describeCapability(state: State, region: Region, who: Answerer, into: U
     lengthHigh: Math.floor(region.areaBytes / 2 ** 32),
     lengthLow: region.areaBytes % 2 ** 32,
     slotLog2: slotLog2(region.capacity),
+    blockLog2Min: PAGE_LOG2,
+    blockLog2Max: mostLog2(region.areaBytes),
+    batchMax: BATCH_RECORDS_MAX - 1,
     incarnation: state.incarnation,
     durableHigh: durable.high,
     durableLow: durable.low,

@@ -92,29 +92,20 @@ export interface Association {
   quietUntilUs: number
 }
 
+/** Of each block: what is absent of it, its place in the queue, and its flags. */
+const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 1)
+
 export function createAssociations(): Association[] {
-  // One piece of memory of each kind: it costs nothing until it is used.
-  const absent = new Uint16Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
-  const flags = new Uint8Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
-  const queue = new Uint16Array(ASSOCIATIONS * ASSOCIATED_BLOCKS)
+  // One piece of memory for all: it costs nothing until it is used.
+  const memory = new ArrayBuffer(ASSOCIATIONS * ASSOCIATION_BYTES)
   const all: Association[] = []
   for (let i = 0; i < ASSOCIATIONS; i++) {
-    const [from, to] = [i * ASSOCIATED_BLOCKS, (i + 1) * ASSOCIATED_BLOCKS]
-    all.push(
-      createAssociation(i, {
-        absent: absent.subarray(from, to),
-        flags: flags.subarray(from, to),
-        queue: queue.subarray(from, to),
-      }),
-    )
+    all.push(createAssociation(i, memory, i * ASSOCIATION_BYTES))
   }
   return all
 }
 
-function createAssociation(
-  index: number,
-  blocks: Pick<Association, 'absent' | 'flags' | 'queue'>,
-): Association {
+function createAssociation(index: number, memory: ArrayBuffer, at: number): Association {
   return {
     index,
     life: FREE,
@@ -133,7 +124,9 @@ function createAssociation(
     sequence: 0,
     underWay: false,
     stale: false,
-    ...blocks,
+    absent: new Uint16Array(memory, at, ASSOCIATED_BLOCKS),
+    queue: new Uint16Array(memory, at + 2 * ASSOCIATED_BLOCKS, ASSOCIATED_BLOCKS),
+    flags: new Uint8Array(memory, at + 4 * ASSOCIATED_BLOCKS, ASSOCIATED_BLOCKS),
     queueAt: 0,
     queueCount: 0,
     dirty: 0,

@@ -99,10 +99,10 @@ export interface Residency {
 }
 
 export function createResidency(): Residency {
-  const memory = new Int32Array(ASSOCIATIONS * ABSENT_MAX)
+  const memory = new ArrayBuffer(4 * ASSOCIATIONS * ABSENT_MAX)
   const absent: Int32Array[] = []
   for (let i = 0; i < ASSOCIATIONS; i++) {
-    absent.push(memory.subarray(i * ABSENT_MAX, (i + 1) * ABSENT_MAX))
+    absent.push(new Int32Array(memory, 4 * i * ABSENT_MAX, ABSENT_MAX))
   }
   return {
     associations: createAssociations(),

@@ -61,11 +61,14 @@ const COPIES = 64
 const KIND = 65
 const FLAGS = 66
 
-/** Features. */
+/** Features. WRITE_PERSIST and its answer; the bitmap of a PERSIST_ACK; batches of records. */
 export const FEATURE_PERSIST = 1
 export const FEATURE_PERSIST_BITMAP = 2
 export const FEATURE_BATCHES = 4
+/** The state of memory is told, hints are taken, and the size of blocks is negotiated. */
 export const FEATURE_STATUS = 8
+export const FEATURE_PREFETCH = 16
+export const FEATURE_BLOCK_SIZE = 32
 export const FEATURE_DURABLE_ACK = 64
 export const FEATURE_LINUX_FLUSH = 128
 

@@ -60,6 +60,11 @@ export function regionRequest(text: string, before: RegionRequest[] = []): Regio
   return [...before, { ...request, copies: Number(copies ?? 2) }]
 }
 
+/** A name; may be given several times. */
+export function names(text: string, before: string[] = []): string[] {
+  return [...before, text]
+}
+
 /** A record of a region: 'region:record'; may be given several times. */
 export interface RecordName {
   readonly region: string

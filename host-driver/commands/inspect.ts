@@ -3,10 +3,10 @@
  * does for the queues of its own host, with `--status` which memory is ready. Changes nothing.
  */
 
-import type { Command } from 'commander'
-import { RefusedError } from '../errors.ts'
+import { type Command, Option } from 'commander'
+import { ArgumentError, RefusedError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
-import { engineOption, wholeNumber } from './arguments.ts'
+import { engineOption, names, wholeNumber } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { inspectQueues } from './inspect-queues.ts'
 import { inspectStatus } from './inspect-status.ts'
@@ -30,8 +30,12 @@ export function addInspect(program: Command): void {
     .description('show what a part is and holds, its health, counters and recovery report')
     .argument('<target>', TARGETS)
     .option('--queues', "show the queues of the card's own host, and its context cache, instead")
-    .option('--status', 'show which blocks of each region are ready, instead')
-    .option('--region <name...>', 'with --status: only these')
+    .addOption(
+      new Option('--status', 'show which blocks of each region are ready, instead').conflicts(
+        'queues',
+      ),
+    )
+    .option('--region <name>', 'with --status: only this one; may be repeated', names)
     .option('--most <n>', 'with --queues: list at most so many', wholeNumber(0), 64)
     .addOption(engineOption())
     .option('--json', 'as one JSON object')
@@ -40,7 +44,10 @@ export function addInspect(program: Command): void {
     })
 }
 
-function lookOf({ queues, status }: Options): typeof inspect {
+function lookOf({ queues, status, region }: Options): typeof inspect {
+  if (region !== undefined && status !== true) {
+    throw new ArgumentError('--region is for the map of blocks: say --status as well')
+  }
   if (queues === true) return inspectQueues
   return status === true ? inspectStatus : inspect
 }

@@ -17,7 +17,7 @@ import type { Receipt, Write } from '../write.ts'
 import { engineOption, wholeNumber } from './arguments.ts'
 import { Output } from './output.ts'
 import { bytesText, facts, timeText } from './table.ts'
-import { openTarget } from './target.ts'
+import { openRecords, openTarget } from './target.ts'
 
 interface Options {
   readonly slot: number
@@ -68,7 +68,7 @@ async function persistFile(
   const { engine, capture } = options
   const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
   try {
-    const region = await opened.dpu.openRegion(name)
+    const region = await openRecords(opened.dpu, name)
     const records = split(content, region, options.slot)
     const persist = options.batch === undefined ? persistAll : persistBatches
     const receipts = await persist(region, records, options, output)

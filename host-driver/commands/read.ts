@@ -10,7 +10,7 @@ import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
 import { engineOption, type SlotRange, slotRange } from './arguments.ts'
 import { Output } from './output.ts'
-import { openTarget, TARGETS } from './target.ts'
+import { openRecords, openTarget, TARGETS } from './target.ts'
 
 interface Options {
   readonly slots?: SlotRange
@@ -40,7 +40,7 @@ async function readRecords(target: string, name: string, options: Options): Prom
   const { engine, out } = options
   const opened = await openTarget(target, { writes: false, ...(engine && { engine }) })
   try {
-    const region = await opened.dpu.openRegion(name)
+    const region = await openRecords(opened.dpu, name)
     const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
     if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
     if (out === undefined) await copyRecords(region, first, last, null, output)

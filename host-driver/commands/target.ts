@@ -8,11 +8,12 @@
 
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { RefusedError } from '../errors.ts'
+import { ArgumentError, RefusedError } from '../errors.ts'
 import type { LocalDpu } from '../local.ts'
 import type { ConnectOptions } from '../options.ts'
 import { PcapWriter } from '../pcap.ts'
 import { isPcieTarget } from '../pcie/target.ts'
+import type { Region } from '../region.ts'
 
 export interface OpenTarget {
   readonly dpu: Dpu
@@ -66,6 +67,16 @@ export async function openTarget(target: string, options: TargetOptions): Promis
     }
     throw error
   }
+}
+
+/** Opens a region of records. Throws PERDURE_ARGUMENT where it holds something else. */
+export async function openRecords(dpu: Dpu, name: string): Promise<Region> {
+  const region = await dpu.openRegion(name)
+  const { kind } = region.info
+  if (kind === 'records') return region
+  const what = `region '${name}' is of the kind '${kind}', and has no records`
+  const how = "name one of the kind 'records' ('perdure inspect' lists them)"
+  throw new ArgumentError(`${what}: ${how}; what this one holds, Dpu.openBytes reads and writes`)
 }
 
 async function openImage(path: string, options: TargetOptions): Promise<LocalDpu> {

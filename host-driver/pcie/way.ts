@@ -14,7 +14,7 @@
  *   what its host has asked of it (also under its own address).
  */
 
-import { RESPONDER_RESOURCES } from '../../firmware/limits.ts'
+import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/limits.ts'
 import type { Granted, Management } from '../management.ts'
 import { PcieVerbs } from '../verbs/pcie-verbs.ts'
 import type { VerbsContext } from '../verbs/types.ts'
@@ -39,6 +39,7 @@ export class PcieWay implements Way {
     bytesReceived: 0,
     framesDropped: 0,
   }
+  readonly batchBytesMax: number = BATCH_ELEMENT_BYTES_MAX
   onDatagram: Way['onDatagram'] = null
   private readonly device: PcieDevice
   private readonly peer: Endpoint | null

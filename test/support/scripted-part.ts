@@ -93,6 +93,7 @@ export class ScriptedPart {
     this.batchMax = batchMax
     const way: Way = {
       ...{ onDatagram: null, sendDatagram: () => {}, close: () => {}, now: () => this.nowUs },
+      batchBytesMax: 65_536,
       counts: {
         ...{ framesSent: 0, framesReceived: 0, bytesSent: 0, bytesReceived: 0, framesDropped: 0 },
       },
