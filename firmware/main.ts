@@ -90,14 +90,14 @@ export function createState(machine: Machine): State {
     ipv4: wordAt(machine.facts.ipv4, 0),
     random: seeded(machine.facts.entropy),
     ...scratch(),
-    ...burst(nobody),
+    ...burst(nobody, machine.memory),
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
     host: createHostQueues(machine.memory, machine.facts.dmaBytes > 0),
     hostWork: machine.facts.dmaBytes > 0 ? createHostWork() : NO_HOST_WORK,
     translation: createTranslation(machine.facts.dmaBytes > 0),
-    residency: createResidency(),
+    residency: createResidency(machine.memory),
     hints: createHints(),
     answered: [],
     answeredHost: [],
@@ -178,7 +178,7 @@ function each<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
-function burst(nobody: QueuePair) {
+function burst(nobody: QueuePair, packets: ArrayBuffer) {
   return {
     touched: each(BURST_FRAMES, () => nobody),
     touchedCount: 0,
@@ -200,7 +200,7 @@ function burst(nobody: QueuePair) {
     pausedUs: Infinity,
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     messages: each(QUEUE_PAIRS, blankMessage),
-    batches: createBatches(),
+    batches: createBatches(packets),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     ranges: each(BURST_FRAMES + 1, blankRange),
     rangeOwner: each(BURST_FRAMES, () => nobody),

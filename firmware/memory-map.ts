@@ -6,9 +6,13 @@
 
 import { PRIVATE_AT } from './hal.ts'
 import {
+  ASSOCIATED_BLOCKS,
   ASSOCIATIONS,
   BATCH_CHUNK_BYTES,
   BATCH_CHUNKS,
+  BATCH_CHUNKS_EACH,
+  BATCH_RECORDS_MAX,
+  BATCHES,
   BURST_FRAMES,
   CLIENTS,
   COMPLETIONS,
@@ -124,7 +128,19 @@ export const EXPECT_AT: number = BATCHES_AT + BATCH_CHUNKS * BATCH_CHUNK_BYTES
 export const NOTICES_AT: number = EXPECT_AT + BURST_FRAMES * LINE_BYTES
 export const NOTICE_BYTES = 2048
 
+/** Of each association and block: what is absent of it, its place in a queue, and its flags. */
+export const ASSOCIATIONS_AT: number = NOTICES_AT + ASSOCIATIONS * NOTICE_BYTES
+export const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 1)
+
+/** Where the slots of a batch are looked up: a power of two, at most half full. */
+export const SLOT_PLACES: number = 2 * BATCH_RECORDS_MAX
+
+/** What is known of the records of a held batch: words and bytes of each, slots, chunks. */
+export const MEMBERS_AT: number = ASSOCIATIONS_AT + ASSOCIATIONS * ASSOCIATION_BYTES
+export const MEMBERS_BYTES: number =
+  BATCH_RECORDS_MAX * (5 * 4 + 5) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
+
 /** All of packet memory, bytes. */
-export const MEMORY_BYTES: number = NOTICES_AT + ASSOCIATIONS * NOTICE_BYTES
+export const MEMORY_BYTES: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES
 
 if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')

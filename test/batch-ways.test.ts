@@ -26,11 +26,15 @@ afterEach(async () => {
   for (const way of open.splice(0)) await way.close()
 })
 
-async function regionOf(name: WayName, capacity = 1024): Promise<{ way: OpenWay; region: Region }> {
+async function regionOf(
+  name: WayName,
+  capacity = 1024,
+  slots = SLOTS,
+): Promise<{ way: OpenWay; region: Region }> {
   const way = await openWay(name, { connect: { pathMtu: 1024 } })
   open.push(way)
   await way.dpu.format()
-  return { way, region: await way.dpu.provision({ name: 'records', slots: SLOTS, capacity }) }
+  return { way, region: await way.dpu.provision({ name: 'records', slots, capacity }) }
 }
 
 function bytesOf(slot: number, round: number, length = 40): Uint8Array {
@@ -77,6 +81,24 @@ describe.each(WAYS)('%s', (name) => {
     expect(outcome.bursts).toBe(name === 'frames' ? 1 : 8)
     expect((await region.read(77)).data).toEqual(bytesOf(77, 2, 3000))
     expect(way.dpu.statistics().recordsDurable).toBeGreaterThanOrEqual(256)
+  })
+
+  test('a record that the way takes in no batch is refused at the call', async () => {
+    const { region } = await regionOf(name, 4097, 2)
+    const batch = region.batch({ condition: 'inOrder' })
+    batch.persist(0, bytesOf(0, 1, 4096))
+    const long = bytesOf(1, 1, 4097)
+    if (name === 'frames') {
+      batch.persist(1, long)
+    } else {
+      expect(() => batch.persist(1, long)).toThrow(
+        "4097 bytes for a record of 'records' in a batch: at most 4096 over the queues of a card",
+      )
+      await region.persist(1, long).persisted
+    }
+    expect(await batch.commit()).toMatchObject({ all: true, bursts: 1 })
+    expect((await region.read(0)).data).toEqual(bytesOf(0, 1, 4096))
+    expect((await region.read(1)).data).toEqual(long)
   })
 
   test('D-10: expect: where a slot holds another sequence its record is refused', async () => {

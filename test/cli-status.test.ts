@@ -102,6 +102,17 @@ describe('inspect --status', () => {
     expect(stdout).not.toContain('orders')
   })
 
+  test('of several: the option is repeated, and leaves the target alone', async () => {
+    const one = await run('inspect', '--status', '--region', 'small', tunnel)
+    expect(one.code).toBe(0)
+    expect(one.stdout).not.toContain('orders')
+    const names = ['--region', 'small', '--region', 'orders']
+    const { code, stdout } = await run('inspect', '--status', ...names, tunnel, '--json')
+    expect(code).toBe(0)
+    const { regions } = JSON.parse(stdout) as { regions: { name: string }[] }
+    expect(regions.map(({ name }) => name)).toEqual(['small', 'orders'])
+  })
+
   test("X-7: a region that is not there, and a card's queues, end with 69", async () => {
     const missing = await run('inspect', '--status', tunnel, '--region', 'none')
     expect(missing.code).toBe(69)

@@ -242,6 +242,34 @@ describe('on an image', () => {
     expect((await run(['verify', 'lost.img', ...engine])).code).toBe(0)
   })
 
+  test('a region of bytes has no records, and a command for records says so', async () => {
+    const local = await openLocal({ path: join(folder, 'bytes.img'), bytes: 1 << 20, seed: 5 })
+    const dpu = await connect(local.wire, { seed: 5 })
+    await dpu.format()
+    await dpu.provisionBytes({ name: 'heap', length: 8192 })
+    await dpu.close()
+    local.close()
+    const engine = ['--engine', 'node']
+    for (const args of [
+      ['persist', 'bytes.img', 'heap', 'file.bin'],
+      ['persist', 'bytes.img', 'heap', 'file.bin', '--batch', 'inOrder'],
+      ['read', 'bytes.img', 'heap'],
+      ['read', 'bytes.img', 'heap', '--slots', '0..3', '--out', 'heap.bin'],
+    ]) {
+      const ended = await run([...args, ...engine])
+      expect(ended).toMatchObject({ code: 64, stdout: '' })
+      expect(ended.stderr).toContain("region 'heap' is of the kind 'bytes', and has no records")
+      expect(ended.stderr).toContain("name one of the kind 'records'")
+    }
+    expect(existsSync(join(folder, 'heap.bin'))).toBe(false)
+    expect(await runJson(['verify', 'bytes.img', ...engine])).toMatchObject({ regions: [] })
+    const scan = await run(['recover', 'bytes.img', '--scan', ...engine])
+    expect(scan.code).toBe(0)
+    const discard = await run(['recover', 'bytes.img', '--discard', 'heap:0', ...engine])
+    expect(discard).toMatchObject({ code: 64, stdout: '' })
+    expect(discard.stderr).toContain('not records')
+  })
+
   test('recover prints a table per record after a cut, and an empty one after a rest', async () => {
     const path = join(folder, 'cut.img')
     const local = await openLocal({ path, bytes: 1 << 20, engine: 'node', seed: 9 })
@@ -278,6 +306,8 @@ describe('bad input', () => {
     ['a bad level', ['persist', 'x', 'y', 'file.bin', '--level', '3of2'], 64, /WofN/],
     ['a bad range', ['read', 'x', 'y', '--slots', '9..3'], 64, /first\.\.last/],
     ['a bad target', ['inspect', 'perdure:nowhere'], 64, /perdure:\/\//],
+    ['two looks at once', ['inspect', '--queues', '--status', 'x'], 64, /--queues and --status/],
+    ['a region without a map', ['inspect', 'x', '--region', 'y'], 64, /--status as well/],
     ['no such image', ['inspect', 'nobody.img'], 66, /ENOENT/],
     ['no such file', ['persist', 'perdure://127.0.0.1:9', 'r', 'nobody.bin'], 66, /ENOENT/],
     ['no such capture', ['capture', 'nobody.pcap'], 66, /ENOENT/],

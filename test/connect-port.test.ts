@@ -94,6 +94,7 @@ describe('connecting to a port', () => {
     const { granted } = connection
     const [region] = await dpu.regions()
     expect(granted.capability).toMatchObject({ rkey: region!.rkey, slotLog2: 6, clientLow: 5 })
+    expect(granted.capability).toMatchObject({ features: 255, batchMax: 255, blockLog2Min: 12 })
     expect(granted).toMatchObject({ incarnation: dpu.incarnation, pathMtu: 1024, readDepth: 16 })
     const queuePair = new QueuePair(session, 0x3000, granted, {})
     const image = new Uint8Array(region!.stride)
@@ -103,6 +104,22 @@ describe('connecting to a port', () => {
     expect(status).toBe('SUCCESS')
     await connection.close()
     queuePair.close()
+  })
+
+  test('shows the target what the driver speaks', async () => {
+    const { session, connectPort: to } = await bench()
+    const blocks: Buffer[] = []
+    const { send } = session.wire
+    Object.assign(session.wire, {
+      send: (frame: Uint8Array) => {
+        const at = Buffer.from(frame).indexOf('NVDP')
+        if (at >= 0) blocks.push(Buffer.from(frame.subarray(at)))
+        send(frame)
+      },
+    })
+    await (await to()).close()
+    // Records, the bitmap, batches, the state of memory, hints, and sizes of blocks.
+    expect(blocks.map((block) => block.readUInt16BE(6))).toEqual([63])
   })
 
   test('the bundle in QuickJS answers as the sources do', async () => {

@@ -514,7 +514,13 @@ describe('a client that shows its capability block', () => {
     expect(block).toMatchObject({
       rkey: region.rkey,
       lengthLow: 4096,
+      // WRITE_PERSIST, bitmap, batches, status, hints, sizes of blocks; 64 and 128 as ever.
+      features: 255,
       slotLog2: 6,
+      // From a page to one block that holds it all; batches of 256 records.
+      blockLog2Min: 12,
+      blockLog2Max: 12,
+      batchMax: 255,
       incarnation: 1,
       durableLow: 0,
       sessionId: rep.localId,

@@ -12,7 +12,6 @@ import {
   beginCount,
   beginOutage,
   countAbsent,
-  createAssociations,
   endCount,
   endOutage,
   optIn,
@@ -46,13 +45,14 @@ import {
 import { nextRandom } from '../firmware/state.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../firmware/wire/block-size.ts'
 import { blankMseth, STATUS_ERROR, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
+import { blankAssociations } from './support/residency.ts'
 import { entriesOf, type Notice, noticeLine } from './support/residency-asks.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20265)
 const ROOM = 4096
 const RKEY = 0x1234
 
-const [ONE] = createAssociations() as [Association]
+const [ONE] = blankAssociations() as [Association]
 
 /** The pages of a region: which are there. */
 type Pages = boolean[]
@@ -534,7 +534,7 @@ describe('P5-7, P5-8, P5-9, P5-29: the size of blocks', () => {
   })
 
   test('without an agreement the block is the whole of what was associated', () => {
-    const [, a] = createAssociations()
+    const [, a] = blankAssociations()
     beginAssociation(a!, RKEY, 0, 100_000, mostLog2(100_000))
     expect([a!.committed, a!.blocks]).toEqual([false, 1])
     expect(2 ** a!.sizeLog2).toBeGreaterThanOrEqual(100_000)

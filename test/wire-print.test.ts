@@ -78,7 +78,7 @@ describe('a packet', () => {
       payload: new Uint8Array(1024),
     },
     'WRITE_PERSIST First qp 0x11 psn 256 va 0x1000 key 0x1234 2048 B op 0xffffffff00000000 ' +
-      'wait 1 carried 2 batch 9 3/5 urgent',
+      'wait 1 carried 2 batch 9 3/5 independent urgent',
   )
 
   printed(
@@ -102,6 +102,74 @@ describe('a packet', () => {
     'a persist that was not made durable',
     { bth: { opcode: PERSIST_ACK }, paeth: { status: 0x85 } },
     'PERSIST_ACK qp 0x0 psn 0 ACK msn 0 NOT_ARMED 0-0 op 0 records 0 copies 0 incarnation 0',
+  )
+
+  printed(
+    'the last record of a batch in order',
+    {
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: 0x11, psn: 256 },
+      reth: { vaHigh: 7, rkey: 0x1234, length: 64 },
+      pweth: {
+        ...{ slotAddressed: true, operationLow: 7, batch: true, batchId: 9, batchIndex: 255 },
+        ...{ batchCount: 256, condition: 1, lastOfBatch: true },
+      },
+      payload: new Uint8Array(64),
+    },
+    'WRITE_PERSIST Only qp 0x11 psn 256 va 0x700000000 key 0x1234 64 B op 7 wait 1 slot ' +
+      'batch 9 256/256 in order last',
+  )
+
+  for (const [condition, expected, told] of [
+    [2, 5n, 'expect 5'],
+    [7, undefined, 'condition 7'],
+  ] as const) {
+    printed(
+      `a record of a batch with the condition ${condition}`,
+      {
+        bth: { opcode: WRITE_PERSIST_ONLY },
+        pweth: { slotAddressed: true, batch: true, batchId: 9, batchCount: 2, condition },
+        ...(expected !== undefined && { expect: expected }),
+      },
+      'WRITE_PERSIST Only qp 0x0 psn 0 va 0x0 key 0x0 0 B op 0 wait 1 slot ' +
+        `batch 9 1/2 ${told}`,
+    )
+  }
+
+  /** The status of a batch of 40 records, of which the first bytes of the bitmap are as given. */
+  const statusOf = (status: number, bitmap: readonly number[]): FrameParts => ({
+    bth: { opcode: PERSIST_ACK, destQp: 0x21, psn: 259 },
+    paeth: {
+      ...{ batch: true, batchId: 7, batchCount: 40, status, bitmapWords: bitmap.length / 4 },
+      ...{ firstPsn: 259, lastPsn: 259, records: 12, copies: 2, incarnation: 3 },
+    },
+    payload: Uint8Array.from(bitmap),
+  })
+
+  printed(
+    'the status of a batch of which some records were refused',
+    statusOf(0x86, [0xff, 0xe0, 0, 0, 0x80, 0, 0, 0xff]),
+    'PERSIST_ACK qp 0x21 psn 259 ACK msn 0 8 B CONDITION 259-259 op 0 records 12 copies 2 ' +
+      'incarnation 3 batch 7: 12 of 40 durable, first refusal CONDITION',
+  )
+
+  printed(
+    'the status of a batch that is durable',
+    statusOf(0, new Array(8).fill(0xff)),
+    'PERSIST_ACK qp 0x21 psn 259 ACK msn 0 8 B durable 259-259 op 0 records 12 copies 2 ' +
+      'incarnation 3 batch 7: 40 of 40 durable',
+  )
+
+  printed(
+    'a question about a batch',
+    { bth: { opcode: PERSIST_QUERY }, pqeth: { batch: true, batchId: 7 } },
+    'PERSIST_QUERY qp 0x0 psn 0 op 0 batch 7',
+  )
+
+  printed(
+    'its answer, where the batch is not known',
+    statusOf(2, []),
+    'PERSIST_ACK qp 0x21 psn 259 ACK msn 0 not known to be durable 259-259 op 0 records 12 ' +
+      'copies 2 incarnation 3 batch 7: none of its records told',
   )
 
   printed(

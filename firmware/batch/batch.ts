@@ -16,7 +16,7 @@
  */
 
 import { BATCH_FIELDS, type Fault, PASS } from '../fault.ts'
-import { BATCH_CHUNKS, BATCHES, QUEUE_PAIRS } from '../limits.ts'
+import { BATCH_CHUNKS, QUEUE_PAIRS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
@@ -98,11 +98,11 @@ export interface Batches extends Room {
   readonly said: BatchBits
 }
 
-export function createBatches(): Batches {
+export function createBatches(packets: ArrayBuffer): Batches {
   const of: Batch[] = []
   for (let place = 0; place < QUEUE_PAIRS; place++) of.push(blankBatch(place))
   return {
-    members: createMembers(BATCHES),
+    members: createMembers(packets),
     chunkTaken: new Uint8Array(BATCH_CHUNKS),
     of,
     open: 0,

@@ -11,11 +11,14 @@
  */
 
 import type { Fault } from '../fault.ts'
-import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, BATCH_RECORDS_MAX, LINE_BYTES } from '../limits.ts'
-import { BATCHES_AT } from '../memory-map.ts'
-
-/** Where slots are looked up: a power of two, at most half full. */
-const SLOT_PLACES: number = 2 * BATCH_RECORDS_MAX
+import {
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNKS_EACH,
+  BATCH_RECORDS_MAX,
+  BATCHES,
+  LINE_BYTES,
+} from '../limits.ts'
+import { BATCHES_AT, MEMBERS_AT, MEMBERS_BYTES, SLOT_PLACES } from '../memory-map.ts'
 
 /** What was seen of the slot of a member that expects a sequence there. */
 export const LOOK_UNKNOWN = 0
@@ -56,15 +59,10 @@ export interface Room {
   readonly chunkTaken: Uint8Array
 }
 
-/** Words and bytes of each member, then the places of slots and the chunks. */
-const MEMBERS_BYTES: number =
-  BATCH_RECORDS_MAX * (5 * 4 + 5) + SLOT_PLACES * 2 + BATCH_CHUNKS_EACH * 2
-
-/** So many of them, in one piece of memory: it costs little until it is used. */
-export function createMembers(count: number): Members[] {
-  const memory = new ArrayBuffer(count * MEMBERS_BYTES)
+/** As many as there is room for in packet memory: words of each record, then slots, then bytes. */
+export function createMembers(memory: ArrayBuffer): Members[] {
   const all: Members[] = []
-  for (let i = 0; i < count; i++) all.push(membersAt(memory, i * MEMBERS_BYTES))
+  for (let i = 0; i < BATCHES; i++) all.push(membersAt(memory, MEMBERS_AT + i * MEMBERS_BYTES))
   return all
 }
 

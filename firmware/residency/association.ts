@@ -18,6 +18,7 @@
  */
 
 import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../limits.ts'
+import { ASSOCIATION_BYTES } from '../memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
 import { beginWatch } from './size.ts'
 
@@ -92,15 +93,11 @@ export interface Association {
   quietUntilUs: number
 }
 
-/** Of each block: what is absent of it, its place in the queue, and its flags. */
-const ASSOCIATION_BYTES: number = ASSOCIATED_BLOCKS * (2 + 2 + 1)
-
-export function createAssociations(): Association[] {
-  // One piece of memory for all: it costs nothing until it is used.
-  const memory = new ArrayBuffer(ASSOCIATIONS * ASSOCIATION_BYTES)
+/** Their blocks are counted in packet memory, from `at` on. */
+export function createAssociations(memory: ArrayBuffer, at: number): Association[] {
   const all: Association[] = []
   for (let i = 0; i < ASSOCIATIONS; i++) {
-    all.push(createAssociation(i, memory, i * ASSOCIATION_BYTES))
+    all.push(createAssociation(i, memory, at + i * ASSOCIATION_BYTES))
   }
   return all
 }

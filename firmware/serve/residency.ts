@@ -23,7 +23,7 @@ import { PASS } from '../fault.ts'
 import { ASSOCIATIONS, PAGE_BYTES, REGIONS } from '../limits.ts'
 import { KIND_ON_DEMAND, KIND_RECORDS, type Region } from '../memory/region.ts'
 import { frameOf, NO_FRAME, pagesOf } from '../memory/translation.ts'
-import { NOTICE_BYTES, NOTICES_AT } from '../memory-map.ts'
+import { ASSOCIATIONS_AT, NOTICE_BYTES, NOTICES_AT } from '../memory-map.ts'
 import {
   type Association,
   askCurrent,
@@ -98,14 +98,14 @@ export interface Residency {
   readonly found: Int32Array
 }
 
-export function createResidency(): Residency {
+export function createResidency(packets: ArrayBuffer): Residency {
   const memory = new ArrayBuffer(4 * ASSOCIATIONS * ABSENT_MAX)
   const absent: Int32Array[] = []
   for (let i = 0; i < ASSOCIATIONS; i++) {
     absent.push(new Int32Array(memory, 4 * i * ABSENT_MAX, ABSENT_MAX))
   }
   return {
-    associations: createAssociations(),
+    associations: createAssociations(packets, ASSOCIATIONS_AT),
     qps: new Array<QueuePair | null>(ASSOCIATIONS).fill(null),
     regions: new Array<Region | null>(ASSOCIATIONS).fill(null),
     taken: 0,

@@ -14,6 +14,7 @@ import { FAULTS, PASS } from '../fault.ts'
 import { blankAeth, KIND_ACK, KIND_RNR, readAeth, SYNDROME_KIND } from './aeth.ts'
 import { blankAtomic, blankAtomicAck, readAtomic, readAtomicAck } from './atomic.ts'
 import { blankBseth, readBseth } from './block-size.ts'
+import { u32 } from './bytes.ts'
 import { blankDeth, readDeth } from './deth.ts'
 import {
   blankFeth,
@@ -28,8 +29,25 @@ import * as management from './management.ts'
 import { blankMseth, FORM_BITMAP, readMseth } from './memory-status.ts'
 import type { OpcodeRow } from './opcode.ts'
 import type { Packet } from './packet.ts'
-import { blankPweth, readPweth } from './persist.ts'
-import { blankPaeth, readPaeth, STATUS_DURABLE } from './persist-ack.ts'
+import {
+  blankPweth,
+  CONDITION_EXPECT,
+  EXPECT_EXTENSION_BYTES,
+  extensionBytes,
+  PWETH_BYTES,
+  type Pweth,
+  readPweth,
+} from './persist.ts'
+import {
+  BITMAP_WORDS_MAX,
+  blankPaeth,
+  isInBitmap,
+  PAETH_BYTES,
+  type Paeth,
+  readBitmap,
+  readPaeth,
+  STATUS_DURABLE,
+} from './persist-ack.ts'
 import { blankPqeth, QUERY_NOT_KNOWN, readPqeth } from './persist-query.ts'
 import { blankPfeth, readPfeth } from './prefetch.ts'
 import { printCm } from './print-cm.ts'
@@ -51,7 +69,7 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
   if (row.pqethAt !== 0) printPqeth(words, bytes, bthAt + row.pqethAt)
   if (row.bsethAt !== 0) printBseth(words, bytes, bthAt, row)
   if (row.pfethAt !== 0) printPfeth(words, bytes, bthAt + row.pfethAt)
-  if (row.paethAt !== 0) printPaeth(words, bytes, bthAt + row.paethAt)
+  if (row.paethAt !== 0) printPaeth(words, bytes, bthAt + row.paethAt, packet.payloadLength)
   if (row.atomicAckAt !== 0) printAtomicAck(words, bytes, bthAt + row.atomicAckAt)
   if (row.iethAt !== 0) printIeth(words, bytes, bthAt + row.iethAt)
   if (row.immAt !== 0) printImmdt(words, bytes, bthAt + row.immAt)
@@ -103,27 +121,54 @@ function printPweth(words: string[], bytes: Uint8Array, at: number): void {
   words.push('op', count64(pweth.operationHigh, pweth.operationLow), 'wait', String(pweth.wait))
   if (pweth.slotAddressed) words.push('slot')
   if (pweth.carried) words.push('carried', String(pweth.furtherCopies + 1))
-  if (pweth.batch) {
-    words.push('batch', String(pweth.batchId), `${pweth.batchIndex + 1}/${pweth.batchCount}`)
-  }
+  if (pweth.batch) printMember(words, bytes, at, pweth)
   if (pweth.urgent) words.push('urgent')
+}
+
+const CONDITION_NAMES = ['independent', 'in order', 'expect']
+
+function printMember(words: string[], bytes: Uint8Array, at: number, pweth: Pweth): void {
+  const { batchId, batchIndex, batchCount, condition } = pweth
+  words.push('batch', String(batchId), `${batchIndex + 1}/${batchCount}`)
+  words.push(CONDITION_NAMES[condition] ?? `condition ${condition}`)
+  if (condition === CONDITION_EXPECT) {
+    const from = at + PWETH_BYTES + extensionBytes(bytes, at) - EXPECT_EXTENSION_BYTES
+    words.push(count64(u32(bytes, from), u32(bytes, from + 4)))
+  }
+  if (pweth.lastOfBatch) words.push('last')
 }
 
 function printPqeth(words: string[], bytes: Uint8Array, at: number): void {
   const pqeth = blankPqeth()
   readPqeth(pqeth, bytes, at)
   words.push('op', count64(pqeth.operationHigh, pqeth.operationLow))
+  if (pqeth.batch) words.push('batch', String(pqeth.batchId))
 }
 
-function printPaeth(words: string[], bytes: Uint8Array, at: number): void {
+function printPaeth(words: string[], bytes: Uint8Array, at: number, length: number): void {
   const paeth = blankPaeth()
   readPaeth(paeth, bytes, at)
   words.push(statusName(paeth.status), `${paeth.firstPsn}-${paeth.lastPsn}`)
   words.push('op', count64(paeth.operationHigh, paeth.operationLow))
   words.push('records', String(paeth.records), 'copies', String(paeth.copies))
   words.push('incarnation', String(paeth.incarnation))
+  if (paeth.batch) words.push(`batch ${paeth.batchId}: ${batchText(paeth, bytes, at, length)}`)
   if (paeth.query) words.push('answers a query')
   if (paeth.cumulative) words.push('cumulative')
+}
+
+/** What became of the records of a batch: `12 of 32 durable, first refusal CONDITION`. */
+function batchText(paeth: Paeth, bytes: Uint8Array, at: number, length: number): string {
+  const { batchCount, bitmapWords, status } = paeth
+  const words = Math.min(bitmapWords, BITMAP_WORDS_MAX, length >> 2)
+  if (words === 0) return 'none of its records told'
+  const bitmap = new Uint32Array(BITMAP_WORDS_MAX)
+  readBitmap(bitmap, bytes, at + PAETH_BYTES, words)
+  let durable = 0
+  for (let index = 0; index < batchCount; index++) if (isInBitmap(bitmap, index)) durable++
+  const told = `${durable} of ${batchCount} durable`
+  const isRefused = status !== STATUS_DURABLE && status !== QUERY_NOT_KNOWN
+  return isRefused ? `${told}, first refusal ${statusName(status)}` : told
 }
 
 function statusName(status: number): string {

@@ -3,7 +3,7 @@
  * does for the queues of its own host, with `--status` which memory is ready. Changes nothing.
  */
 
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { ArgumentError, RefusedError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
 import { engineOption, names, wholeNumber } from './arguments.ts'
@@ -30,11 +30,7 @@ export function addInspect(program: Command): void {
     .description('show what a part is and holds, its health, counters and recovery report')
     .argument('<target>', TARGETS)
     .option('--queues', "show the queues of the card's own host, and its context cache, instead")
-    .addOption(
-      new Option('--status', 'show which blocks of each region are ready, instead').conflicts(
-        'queues',
-      ),
-    )
+    .option('--status', 'show which blocks of each region are ready, instead')
     .option('--region <name>', 'with --status: only this one; may be repeated', names)
     .option('--most <n>', 'with --queues: list at most so many', wholeNumber(0), 64)
     .addOption(engineOption())
@@ -45,6 +41,9 @@ export function addInspect(program: Command): void {
 }
 
 function lookOf({ queues, status, region }: Options): typeof inspect {
+  if (queues === true && status === true) {
+    throw new ArgumentError('--queues and --status show different things: say one of the two')
+  }
   if (region !== undefined && status !== true) {
     throw new ArgumentError('--region is for the map of blocks: say --status as well')
   }

@@ -18,7 +18,6 @@ import {
   beginCount,
   beginOutage,
   countAbsent,
-  createAssociations,
   endAssociation,
   endCount,
   endOutage,
@@ -45,12 +44,12 @@ import {
   STATUS_ERROR,
   STATUS_UNAVAILABLE,
 } from '../../firmware/wire/memory-status.ts'
-import { PAGE } from './residency.ts'
+import { blankAssociations, PAGE } from './residency.ts'
 
 const RKEY = 0x51
 
 /** Memory for associations is made once, and worlds take turns. */
-const PLACES = createAssociations()
+const PLACES = blankAssociations()
 let worlds = 0
 
 const PREFETCH_US = 5_000

@@ -1,5 +1,8 @@
 /** Notices for the requester's engine, and a plain model of what it has to know. */
 
+import { ASSOCIATIONS } from '../../firmware/limits.ts'
+import { ASSOCIATION_BYTES } from '../../firmware/memory-map.ts'
+import { type Association, createAssociations } from '../../firmware/residency/association.ts'
 import {
   associated,
   type Blocks,
@@ -20,6 +23,11 @@ import {
 
 export const PAGE = 4096
 export const INCARNATION = 7
+
+/** Associations as those of a part, in memory of their own. */
+export function blankAssociations(): Association[] {
+  return createAssociations(new ArrayBuffer(ASSOCIATIONS * ASSOCIATION_BYTES), 0)
+}
 
 /** Block and whether it is ready. */
 export type Entry = readonly [number, boolean]
