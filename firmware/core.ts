@@ -45,6 +45,7 @@ import { drain, runBurst } from './serve/burst.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { receiveFlush } from './serve/flush.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
+import { isTelling, receiveTold, serveWatches } from './serve/hearing.ts'
 import { receiveCongestion, receiveResponse, serveInitiators } from './serve/initiator.ts'
 import { serveOrdered } from './serve/passes.ts'
 import { receivePersist } from './serve/persist.ts'
@@ -230,7 +231,10 @@ function execute(
   // What stands in front of a question is durable, or refused, before it is answered.
   settleBurst(state, qp)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
-  if (has(is, RESIDENCY)) return receiveResidency(state, qp, packet, row, now)
+  if (has(is, RESIDENCY)) {
+    if (isTelling(state, qp, packet, row)) return receiveTold(state, qp, packet, row, now)
+    return receiveResidency(state, qp, packet, row, now)
+  }
   return receiveQuery(state, qp, packet, row)
 }
 
@@ -338,7 +342,9 @@ export function idle(state: State, now: number): number {
 function serveWaiting(state: State, now: number): number {
   const more = serveHints(state, now)
   const batchesUs = state.batches.open > 0 ? serveBatches(state, now) : 0
-  return sooner(sooner(more ? 1 : 0, batchesUs), serveResidency(state, now))
+  const watchesUs = serveWatches(state, now)
+  const statusUs = sooner(watchesUs, serveResidency(state, now))
+  return sooner(sooner(more ? 1 : 0, batchesUs), statusUs)
 }
 
 /** The sooner of two waits, µs; 0 is never. */

@@ -203,6 +203,10 @@ export const PAGES_AT_ONCE = 17
 export const ASSOCIATIONS = 32
 export const ASSOCIATED_BLOCKS = 4096
 
+/** Associations of our own host with memory of peers, and how long a hint of it counts, µs. */
+export const WATCHES = 16
+export const HINTED_US = 250
+
 /**
  * Hints that may wait, of all queue pairs and of one, which is all that a burst can bring; and
  * pages that are looked at in one turn.

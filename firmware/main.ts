@@ -90,7 +90,7 @@ export function createState(machine: Machine): State {
     ipv4: wordAt(machine.facts.ipv4, 0),
     random: seeded(machine.facts.entropy),
     ...scratch(),
-    ...burst(nobody, machine.memory),
+    ...burst(nobody, machine),
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
@@ -178,7 +178,7 @@ function each<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
-function burst(nobody: QueuePair, packets: ArrayBuffer) {
+function burst(nobody: QueuePair, machine: Machine) {
   return {
     touched: each(BURST_FRAMES, () => nobody),
     touchedCount: 0,
@@ -200,7 +200,7 @@ function burst(nobody: QueuePair, packets: ArrayBuffer) {
     pausedUs: Infinity,
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     messages: each(QUEUE_PAIRS, blankMessage),
-    batches: createBatches(packets),
+    batches: createBatches(machine.memory, machine.facts.dmaBytes > 0),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     ranges: each(BURST_FRAMES + 1, blankRange),
     rangeOwner: each(BURST_FRAMES, () => nobody),

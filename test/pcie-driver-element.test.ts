@@ -132,7 +132,7 @@ describe('an element', () => {
 
   test('what cannot be said in one is refused', () => {
     const wrong: Partial<Record<keyof Work, unknown>>[] = [
-      ...[0, 13, -1, 1.5, Number.NaN, 'nope', null].map((k) => ({ kind: k })),
+      ...[0, 16, -1, 1.5, Number.NaN, 'nope', null].map((k) => ({ kind: k })),
       ...[-1, 2 ** 32, 1.5].flatMap((n) => [{ rkey: n }, { immediate: n }, { length: n }]),
       ...[-1, 256, 1.5].flatMap((n) => [{ wait: n }, { furtherCopies: n }, { placement: n }]),
       ...[-1n, 2n ** 64n, 5].flatMap((n) => [{ address: n }, { operation: n }, { compare: n }]),

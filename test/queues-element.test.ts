@@ -337,7 +337,7 @@ describe('H2: ranges of the host', () => {
       const element = new Uint8Array(20 * UNIT_BYTES)
       for (let j = 0; j < 64 + random.below(200); j++) element[j] = random.below(256)
       if (random.below(2) === 0) element[wqe.WQE_UNITS] = 1 + random.below(4)
-      if (random.below(2) === 0) element[wqe.WQE_OPCODE] = random.below(13)
+      if (random.below(2) === 0) element[wqe.WQE_OPCODE] = random.below(16)
       if (random.below(2) === 0) element.fill(0, 6, 12)
       if (random.below(3) > 0) element[wqe.WQE_ENTRIES] = 0
       become(random.below(2) + 1, random.below(4))

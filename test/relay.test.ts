@@ -18,9 +18,9 @@ import {
 import { EmulatedMachine } from '../boards/emulator/machine.ts'
 import { RELAYS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
-import { takeStaging } from '../firmware/serve/staging.ts'
+import { openPair, takeStaging } from '../firmware/serve/staging.ts'
 import type { Psn } from '../firmware/transport/psn.ts'
-import { MESSAGE_PERSIST, openQueuePair } from '../firmware/transport/queue-pair.ts'
+import { MESSAGE_PERSIST } from '../firmware/transport/queue-pair.ts'
 import { putU16 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
@@ -206,7 +206,7 @@ describe('a region of another DPU', () => {
     })
     const state = createState(card)
     const [sender, other] = [0, 1].map((place) =>
-      openQueuePair(state.queuePairs, place, {
+      openPair(state, place, {
         ...{ peerNumber: 2 + place, clientHigh: 0, clientLow: 1, pathMtu: 1024 },
         ...{ protectionDomain: 0, expectedPsn: 0 as Psn },
       }),

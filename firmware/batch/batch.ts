@@ -16,11 +16,11 @@
  */
 
 import { BATCH_FIELDS, type Fault, PASS } from '../fault.ts'
-import { BATCH_CHUNKS, QUEUE_PAIRS } from '../limits.ts'
+import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
-import { createMembers, freeMembers, type Members, type Room } from './members.ts'
+import { addMembers, freeMembers, type Members, type Room } from './members.ts'
 
 export const BATCH_NONE = 0
 /** Some of its burst is to come. */
@@ -86,7 +86,7 @@ export interface Batch extends BatchBits {
 
 export interface Batches extends Room {
   /** By the place of the queue pair. */
-  readonly of: readonly Batch[]
+  readonly of: (Batch | null)[]
   /** Batches of which some is to come. */
   open: number
   /** Members that lie where they were received: they must be moved before the next burst. */
@@ -98,11 +98,12 @@ export interface Batches extends Room {
   readonly said: BatchBits
 }
 
-export function createBatches(packets: ArrayBuffer): Batches {
-  const of: Batch[] = []
-  for (let place = 0; place < QUEUE_PAIRS; place++) of.push(blankBatch(place))
-  return {
-    members: createMembers(packets),
+/** Those of queue pairs come with these (`createBatch`); a host's own need room from the start. */
+export function createBatches(packets: ArrayBuffer, hosted: boolean): Batches {
+  const of: (Batch | null)[] = []
+  for (let place = 0; place < QUEUE_PAIRS; place++) of.push(null)
+  const batches: Batches = {
+    members: [],
     chunkTaken: new Uint8Array(BATCH_CHUNKS),
     of,
     open: 0,
@@ -111,6 +112,15 @@ export function createBatches(packets: ArrayBuffer): Batches {
     joinedCount: 0,
     said: { id: 0, count: 1, durable: 0, bitmap: new Uint32Array(BITMAP_WORDS_MAX) },
   }
+  for (let i = 0; hosted && i < LOCAL_BATCHES; i++) addMembers(batches, packets)
+  return batches
+}
+
+/** A queue pair is opened at that place: it may have a batch, and that one may be held. */
+export function createBatch(batches: Batches, packets: ArrayBuffer, place: number): void {
+  if (batches.of[place] !== null) return
+  batches.of[place] = blankBatch(place)
+  addMembers(batches, packets)
 }
 
 export function blankBatch(place: number): Batch {

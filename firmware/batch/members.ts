@@ -54,16 +54,15 @@ export interface Members {
 }
 
 export interface Room {
-  readonly members: readonly Members[]
+  readonly members: Members[]
   /** Chunks in use: 1. */
   readonly chunkTaken: Uint8Array
 }
 
-/** As many as there is room for in packet memory: words of each record, then slots, then bytes. */
-export function createMembers(memory: ArrayBuffer): Members[] {
-  const all: Members[] = []
-  for (let i = 0; i < BATCHES; i++) all.push(membersAt(memory, MEMBERS_AT + i * MEMBERS_BYTES))
-  return all
+/** One more, in packet memory: words of each record, then slots, then bytes. */
+export function addMembers(room: Room, memory: ArrayBuffer): void {
+  const at = MEMBERS_AT + room.members.length * MEMBERS_BYTES
+  if (room.members.length < BATCHES) room.members.push(membersAt(memory, at))
 }
 
 function membersAt(memory: ArrayBuffer, from: number): Members {

@@ -10,7 +10,7 @@
  */
 
 import { RESPONDER_RESOURCES } from '../limits.ts'
-import { failQueuePair } from '../serve/staging.ts'
+import { failQueuePair, openPair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
@@ -18,8 +18,8 @@ import {
   freeNumber,
   HOLD_CONNECTED,
   HOLD_RESTING,
-  openQueuePair,
   type QueuePair,
+  type QueuePairOptions,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
 import { blankCapability, readCapability, writeCapability } from '../wire/capability.ts'
@@ -138,14 +138,10 @@ function holdPlace(state: State, number: number): QueuePair {
   return qp
 }
 
-function openOver(
-  state: State,
-  number: number,
-  options: Parameters<typeof openQueuePair>[2],
-): QueuePair {
+function openOver(state: State, number: number, options: QueuePairOptions): QueuePair {
   const ended = state.queuePairs.places[number & 0xff]!
   if (ended !== null) failQueuePair(state, ended)
-  return openQueuePair(state.queuePairs, number, options)
+  return openPair(state, number, options)
 }
 
 /** Ends the link; its owner hears of it when the peer has answered, or did not in time. */

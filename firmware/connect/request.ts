@@ -20,11 +20,11 @@ import {
 } from '../fault.ts'
 import { QUEUE_PAIRS, RESPONDER_RESOURCES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
-import { failQueuePair } from '../serve/staging.ts'
+import { failQueuePair, openPair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
-import { freeNumber, openQueuePair, type QueuePair } from '../transport/queue-pair.ts'
+import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'
 import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
@@ -125,7 +125,7 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
   const speaks = readCapability(block, user, cm.IP_CM_USER, cm.USER_BYTES_REQ)
   const client = speaks ? block : null
   if (client !== null) endOlder(state, req, client.incarnation)
-  const qp = openQueuePair(state.queuePairs, number, {
+  const qp = openPair(state, number, {
     peerNumber: req.qpn,
     // A plain peer names no operations.
     clientHigh: client?.clientHigh ?? 0,

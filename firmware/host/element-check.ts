@@ -16,7 +16,17 @@ import {
   UNIT_BYTES,
   WQE_UNITS_MAX,
 } from '../limits.ts'
+import { BLOCK_SIZE_VERSION, BSETH_WORDS, blankBseth, readBseth } from '../wire/block-size.ts'
 import { CONDITION_EXPECT } from '../wire/persist.ts'
+import {
+  blankPfeth,
+  PFETH_BYTES,
+  PFETH_WORDS,
+  PREFETCH_DROP,
+  PREFETCH_VERSION,
+  PREFETCH_WILL_NEED,
+  readPfeth,
+} from '../wire/prefetch.ts'
 import { kindOf, typeOf, zone1Word } from './context.ts'
 import * as wqe from './element.ts'
 import type { Element, HostQueues } from './host.ts'
@@ -25,7 +35,9 @@ import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL, Z1_DOMAIN } from './que
 import { isOpen } from './ranges.ts'
 
 /** Opcodes of a send queue, by the type of the queue: a bit for each. */
-const REQUESTS = 2 ** (wqe.WQE_PERSIST_QUERY + 1) - 2
+const REQUESTS = 2 ** (wqe.WQE_PREFETCH_HINT + 1) - 2
+/** About memory of a peer. */
+const STATUS = 2 ** wqe.WQE_ASSOCIATE + 2 ** wqe.WQE_BLOCK_SIZE + 2 ** wqe.WQE_PREFETCH_HINT
 const SENDS = 2 ** wqe.WQE_SEND + 2 ** wqe.WQE_SEND_IMM + 2 ** wqe.WQE_SEND_INV
 
 /** Whose bytes are here, or come here: up to READ. A NOP may have some, which nobody looks at. */
@@ -75,6 +87,9 @@ export function checkElement(
     if (batch !== PASS) return batch
   }
   readFields(host, element, w)
+  if (element.opcode <= wqe.WQE_PREFETCH_HINT && element.opcode >= wqe.WQE_ASSOCIATE) {
+    return statusFault(host, element)
+  }
   return rangeFault(host, place, element)
 }
 
@@ -89,12 +104,12 @@ const ONE_BY_ONE = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
 function isServed(host: HostQueues, place: number, opcode: number): boolean {
   if (kindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
   if (opcode === wqe.WQE_NOP) return true
-  if (opcode > wqe.WQE_PERSIST_QUERY) return false
+  if (opcode > wqe.WQE_PREFETCH_HINT) return false
   const type = typeOf(host, place)
   let served = REQUESTS
   if (type === TYPE_GSI) served = 2 ** wqe.WQE_SEND
   else if (type === TYPE_AGENT) served = SENDS
-  else if (type === TYPE_LOCAL) served = REQUESTS - SENDS
+  else if (type === TYPE_LOCAL) served = REQUESTS - SENDS - STATUS
   return (served & (1 << opcode)) !== 0
 }
 
@@ -158,6 +173,29 @@ function batchFault({ bytes, words }: HostQueues, element: Element): Fault {
   element.expectHigh = words[e + 1]! >>> 0
   const behind = e + (wqe.EXPECT_ZEROS >> 2)
   return (words[behind]! | words[behind + 1]!) === 0 ? PASS : ELEMENT_FORM
+}
+
+const bseth = blankBseth()
+const pfeth = blankPfeth()
+
+/** What the peer would end the connection for. */
+function statusFault({ bytes, words }: HostQueues, element: Element): Fault {
+  const { opcode, at, length, addressHigh, addressLow } = element
+  if (opcode === wqe.WQE_PREFETCH_HINT) {
+    readPfeth(pfeth, bytes, at + wqe.WQE_PFETH)
+    const { version, words: size, reserved, op } = pfeth
+    const known = version === PREFETCH_VERSION && size === PFETH_WORDS && reserved === 0
+    const w = (at + wqe.WQE_PFETH + PFETH_BYTES) >> 2
+    if (!known || (words[w]! | words[w + 1]!) !== 0) return ELEMENT_FORM
+    if (op < PREFETCH_WILL_NEED || op > PREFETCH_DROP) return ELEMENT_FORM
+    return length === 0 ? ELEMENT_LENGTH : PASS
+  }
+  readBseth(bseth, bytes, at + wqe.WQE_BSETH)
+  const { version, words: size, reserved, status, optIn, optOut } = bseth
+  if (version !== BLOCK_SIZE_VERSION || size !== BSETH_WORDS) return ELEMENT_FORM
+  if (reserved !== 0 || status !== 0 || (optIn && optOut)) return ELEMENT_FORM
+  if (opcode === wqe.WQE_ASSOCIATE) return PASS
+  return (length | addressHigh | addressLow) === 0 ? PASS : ELEMENT_FORM
 }
 
 function readFields(host: HostQueues, element: Element, w: number): void {

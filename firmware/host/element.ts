@@ -11,7 +11,9 @@
  *    8 length u32           bytes that it sends, or asks for
  *   12 R_Key u32
  *   16 address (64)         where in the peer's region; AH_* of a datagram
- *   24 operation (64)       of a record or a query; what an atomic adds or swaps in
+ *   24 operation (64)       of a record or a query; what an atomic adds or swaps in; of ASSOCIATE
+ *      and BLOCK_SIZE the BSETH, 16 bytes, and of PREFETCH_HINT the PFETH, 8 bytes and 8 of 0, as
+ *      they are on the wire
  *   32 compare (64)         of an atomic; of FLUSH: placement u8, selectivity u8
  *      of a record of a batch (BATCH): condition and last u8, as in PWETH; index u8; count - 1 u8;
  *      records of its burst that may come behind it u8, 0 of the last; batch id u16; 0 u16
@@ -45,6 +47,8 @@ export const WQE_LENGTH = 8
 export const WQE_RKEY = 12
 export const WQE_ADDRESS = 16
 export const WQE_OPERATION = 24
+export const WQE_BSETH = 24
+export const WQE_PFETH = 24
 export const WQE_COMPARE = 32
 export const WQE_PLACEMENT = 32
 export const WQE_SELECTIVITY = 33
@@ -73,6 +77,9 @@ export const WQE_SEND_INV = 6
 export const WQE_READ = 7
 export const WQE_FETCH_ADD = 8
 export const WQE_PERSIST_QUERY = 12
+export const WQE_ASSOCIATE = 13
+export const WQE_BLOCK_SIZE = 14
+export const WQE_PREFETCH_HINT = 15
 
 /** Opcodes besides the kinds of requests. */
 export const WQE_NOP = 32
@@ -120,6 +127,8 @@ export const SGE_LKEY = 12
  *   16 length u32      20 immediate u32               24 operation (64), or what an atomic found
  *   32 PSN u32         36 copies u8  37 mechanism u8  38 refusal u8 (status of the PERSIST_ACK)
  *   40 address (64), of the record or the bytes at the peer; MAC, six bytes, of who sent a datagram
+ *      of ASSOCIATE and BLOCK_SIZE operation and address are the words of the BSETH that was
+ *      answered: the first one in the upper half of operation, the last in the lower of address
  *   48 incarnation u32, of the part that answered; IPv4 of who sent a datagram; zeros: own card
  *   52 source queue pair u32                          56 pointer u32, units taken of that queue
  *   60 stamp u32, again

@@ -97,3 +97,8 @@ export const EVENT_EVENTS_LOST = 5
 export const EVENT_PAGES_WANTED = 6
 /** Likewise, pages that are there, and that a requester says it will not need. */
 export const EVENT_PAGES_UNWANTED = 7
+/**
+ * What is known of the memory at the peer has changed (RESIDENCY): `queue` is the send queue that
+ * follows it, `fault` the R_Key. Told again only when the host has asked.
+ */
+export const EVENT_RESIDENCY = 8

@@ -53,7 +53,7 @@ import { deliverDatagram } from '../serve/queue-gsi.ts'
 import { isHostPair } from '../serve/queue-receive.ts'
 import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
-import { failQueuePair } from '../serve/staging.ts'
+import { failQueuePair, openPair } from '../serve/staging.ts'
 import { detachAgent, repeatRequests } from '../serve/through.ts'
 import { count, random32, type State, type WaitingManagement } from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
@@ -63,7 +63,6 @@ import {
   createQueuePair,
   findQueuePair,
   freeNumber,
-  openQueuePair,
   type QueuePair,
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
@@ -405,7 +404,7 @@ function connect(call: Call): Fault {
     if (number < 0) return QUEUE_PAIRS_FULL
     const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
     if (ended !== null) failQueuePair(state, ended)
-    qp = openQueuePair(state.queuePairs, number, options)
+    qp = openPair(state, number, options)
     prepareTemplate(qp, bytes, call.packet)
   }
   putU32(bytes, to + mad.CONNECT_QP, qp.number)

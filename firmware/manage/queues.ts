@@ -1,6 +1,7 @@
 /**
  * The control calls for the queues of the host (wire/management.ts, 0x60 to 0x6c; source 3), and
- * where those for its memory on demand are listed (on-demand.ts).
+ * where those for its memory on demand (on-demand.ts) and for that of peers (residency.ts) are
+ * listed.
  *
  * What always holds: what the card has done for its host anybody may see, and an operator may say
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
@@ -36,6 +37,7 @@ import {
   unmapPages,
 } from './on-demand.ts'
 import { createCq, createQp, destroy, modifyQp } from './queue-pairs.ts'
+import { residency } from './residency.ts'
 import { lockQueue, releaseQueue, writeQueue } from './zone2.ts'
 
 export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
@@ -57,6 +59,7 @@ export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>
   [mad.ATTRIBUTE_UNMAP]: [mad.METHOD_SET, unmapPages],
   [mad.ATTRIBUTE_ON_DEMAND_END]: [mad.METHOD_SET, deregisterOnDemand],
   [mad.ATTRIBUTE_ON_DEMAND_STATE]: [mad.METHOD_SET, tellState],
+  [mad.ATTRIBUTE_RESIDENCY]: [mad.METHOD_GET, residency],
 }
 
 /** Attributes that whoever asks is answered. */
@@ -83,16 +86,18 @@ export const FOR_THE_HOST: readonly number[] = [
   mad.ATTRIBUTE_UNMAP,
   mad.ATTRIBUTE_ON_DEMAND_END,
   mad.ATTRIBUTE_ON_DEMAND_STATE,
+  mad.ATTRIBUTE_RESIDENCY,
 ]
 
 /**
- * What may be executed again, and comes too often to be remembered: a doorbell, and what pages have
- * a sequence of their own for.
+ * What may be executed again, and comes too often to be remembered: a doorbell, what pages have a
+ * sequence of their own for, and a question.
  */
 export const REPEATABLE: readonly number[] = [
   mad.ATTRIBUTE_RING,
   mad.ATTRIBUTE_MAP,
   mad.ATTRIBUTE_UNMAP,
+  mad.ATTRIBUTE_RESIDENCY,
 ]
 
 function counters(call: Call): Fault {

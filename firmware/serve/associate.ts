@@ -47,6 +47,7 @@ import {
   BLOCK_SIZE_VERSION,
   BSETH_BYTES,
   BSETH_WORDS,
+  type Bseth,
   blankBseth,
   readBseth,
   SIZE_GRANTED,
@@ -89,7 +90,7 @@ export function receiveResidency(
   const region = state.accessed!
   if (row.opcode === ASSOCIATE) associate(state, qp, region)
   else propose(state, findAssociation(state, qp, region))
-  answerSize(state, qp, packet.psn)
+  answerSize(state, qp, packet.psn, answer)
   return PASS
 }
 
@@ -111,7 +112,7 @@ export function repeatResidency(
   if (asked.optOut) answerEnd()
   else if (a === null || isEmpty(state, row)) answerRefusal()
   else answerWish(a, asked.blockSizeLog2)
-  answerSize(state, qp, packet.psn)
+  answerSize(state, qp, packet.psn, answer)
   return DUPLICATE
 }
 
@@ -235,13 +236,14 @@ function answerRefusal(): void {
   answer.periodUs = 0
 }
 
-function answerSize(state: State, qp: QueuePair, psn: number): void {
+/** Answers a question, or an offer, of that PSN. */
+export function answerSize(state: State, qp: QueuePair, psn: number, from: Bseth): void {
   const { answers } = state
   const behind = AETH_BYTES + BSETH_BYTES
   const end = beginFrame(answers, qp, BLOCK_SIZE_ANSWER, psn, behind, 0)
-  answer.alignmentLog2 = PAGE_LOG2
+  from.alignmentLog2 = PAGE_LOG2
   writeAck(answers.bytes, end, qp.messageSequence)
-  writeBseth(answers.bytes, end + AETH_BYTES, answer)
+  writeBseth(answers.bytes, end + AETH_BYTES, from)
   endFrame(answers, qp, end, behind)
 }
 

@@ -239,8 +239,8 @@ export function keepHeld(state: State): void {
   if (batches.inFrames === 0) return
   batches.inFrames = 0
   for (let place = 0; place < QUEUE_PAIRS; place++) {
-    const batch = batches.of[place]!
-    if (batch.phase === BATCH_OPEN) keepMembers(state, batch)
+    const batch = batches.of[place] ?? null
+    if (batch !== null && batch.phase === BATCH_OPEN) keepMembers(state, batch)
   }
 }
 
@@ -265,8 +265,8 @@ export function serveBatches(state: State, now: number): number {
   const { batches } = state
   let waitUs = 0
   for (let place = 0; place < QUEUE_PAIRS && batches.open > 0; place++) {
-    const batch = batches.of[place]!
-    if (!isOpen(batch)) continue
+    const batch = batches.of[place] ?? null
+    if (batch === null || !isOpen(batch)) continue
     const qp = state.queuePairs.places[place]!
     let leftUs = batch.lastUs + BATCH_TIMEOUT_US - now
     if (qp.message !== MESSAGE_NONE) {

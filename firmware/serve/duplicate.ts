@@ -52,6 +52,7 @@ import { readPweth } from '../wire/persist.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
 import { repeatResidency } from './associate.ts'
 import { repeatBatch } from './batch-status.ts'
+import { isTelling, repeatTold } from './hearing.ts'
 import { isKnown } from './operation.ts'
 import { addOrdered } from './ordered.ts'
 import { repeatQuery } from './query.ts'
@@ -74,7 +75,10 @@ export function receiveDuplicate(
   if (has(is, FLUSH)) return repeatDone(state, qp, packet.psn, KIND_FLUSH)
   if (has(is, ATOMIC_WRITE)) return repeatDone(state, qp, packet.psn, KIND_ATOMIC_WRITE)
   if (has(is, QUERY)) return repeatQuery(state, qp, packet, row)
-  if (has(is, RESIDENCY) && row.bsethAt > 0) return repeatResidency(state, qp, packet, row)
+  if (has(is, RESIDENCY) && row.bsethAt > 0) {
+    if (isTelling(state, qp, packet, row)) return repeatTold(state, qp, packet, row)
+    return repeatResidency(state, qp, packet, row)
+  }
   if (has(is, PERSIST) && row.begins) repeatReceipt(state, qp, packet, row)
   if (has(is, WRITE) && row.begins && qp.speaksPersist) repeatRecord(state, qp, packet, row)
   const waits = qp.unanswered > 0 && !qp.stream.accepted

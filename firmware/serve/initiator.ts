@@ -47,6 +47,7 @@ import {
   writePweth,
 } from '../wire/persist.ts'
 import { blankPqeth, writePqeth } from '../wire/persist-query.ts'
+import { type Pfeth, writePfeth } from '../wire/prefetch.ts'
 import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
 import { failQueuePair } from './staging.ts'
 
@@ -92,9 +93,11 @@ export interface Work {
   /** Of an atomic, instead of `reth`; of a FLUSH, besides. */
   readonly atomic: Atomic
   readonly feth: Feth
-  /** Of a notice about memory; of an offer of a block size. */
+  /** Of a notice about memory; of a question about a block size, or an offer of one. */
   readonly mseth: Mseth
   readonly bseth: Bseth
+  /** Of a hint. */
+  readonly pfeth: Pfeth
 }
 
 export interface Initiator {
@@ -258,6 +261,7 @@ function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: 
   if (row.atomicAt > 0) writeAtomic(bytes, bth + row.atomicAt, work.atomic)
   if (row.msethAt > 0) writeMseth(bytes, bth + row.msethAt, work.mseth)
   if (row.bsethAt > 0) writeBseth(bytes, bth + row.bsethAt, work.bseth)
+  if (row.pfethAt > 0) writePfeth(bytes, bth + row.pfethAt, work.pfeth)
   if (row.pqethAt === 0) return
   pqeth.operationHigh = work.pweth.operationHigh
   pqeth.operationLow = work.pweth.operationLow

@@ -16,6 +16,7 @@ import { blankBseth } from '../wire/block-size.ts'
 import { blankFeth } from '../wire/feth.ts'
 import { blankMseth } from '../wire/memory-status.ts'
 import { blankPweth } from '../wire/persist.ts'
+import { blankPfeth } from '../wire/prefetch.ts'
 import { blankReth, type Reth } from '../wire/reth.ts'
 import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
 
@@ -108,5 +109,6 @@ function blankWork(): Work {
     feth: blankFeth(),
     mseth: blankMseth(),
     bseth: blankBseth(),
+    pfeth: blankPfeth(),
   }
 }

@@ -36,7 +36,9 @@ import type { State } from '../state.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import {
+  ASSOCIATE,
   ATOMIC_WRITE,
+  BLOCK_SIZE,
   COMPARE_SWAP,
   FETCH_ADD,
   FLUSH,
@@ -64,6 +66,7 @@ import {
 } from './queue-buffers.ts'
 import { failHostQueue } from './queue-context.ts'
 import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
+import { describeStatus, isVainHint, noteSize } from './queue-status.ts'
 
 const WORD_BYTES = 8
 
@@ -113,7 +116,8 @@ export function executeConnected(state: State): number {
     freeBuffer(state, hostWork.buffer)
     return WAIT
   }
-  post(state, pair, initiator, work)
+  if (isVainHint(state, pair, element)) spare(state, pair)
+  else post(state, pair, initiator, work)
   return EXECUTED
 }
 
@@ -141,7 +145,8 @@ function bytesSent({ opcode, length }: Element): number {
 /** What cannot be said on the wire. */
 function formFault(element: Element): Fault {
   const { opcode, length, flags, wait, furtherCopies } = element
-  if (length > MESSAGE_BYTES_MAX) return ELEMENT_LENGTH
+  // What is associated, or hinted at, is no message.
+  if (length > MESSAGE_BYTES_MAX && opcode < ASSOCIATE) return ELEMENT_LENGTH
   if (opcode !== WRITE_PERSIST) return PASS
   if (wait < 1 || wait > COPIES_MAX || furtherCopies >= COPIES_MAX) return PERSIST_HEADER
   const copies = (flags & el.CARRIED) === 0 ? 1 : furtherCopies + 1
@@ -167,13 +172,38 @@ function gather(state: State): number {
   return PASS
 }
 
+/** The number of a posting for the element, which is under way from here on. */
+function takePosting(state: State, pair: HostPair): number {
+  const { hostWork } = state
+  hostWork.freePostingCount -= 1
+  const item = hostWork.freePostings[hostWork.freePostingCount]!
+  describePosting(state, pair, hostWork.postings[item]!)
+  pair.under += 1
+  pair.postings += 1
+  expect(hostWork, pair, item)
+  return item
+}
+
+/** It has ended without being sent, and completes in its turn. */
+function spare(state: State, pair: HostPair): void {
+  const item = takePosting(state, pair)
+  const posting = state.hostWork.postings[item]!
+  posting.status = el.WC_SUCCESS
+  posting.refusal = 0
+  posting.copies = 0
+  posting.mechanism = 0
+  posting.psn = 0
+  posting.resultHigh = 0
+  posting.resultLow = 0
+  posting.ended = true
+  list(state.hostWork, item)
+}
+
 function post(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
   const { hostWork } = state
   const { element } = state.host
-  hostWork.freePostingCount -= 1
-  const item = hostWork.freePostings[hostWork.freePostingCount]!
+  const item = takePosting(state, pair)
   const posting = hostWork.postings[item]!
-  describePosting(state, pair, posting)
   const { opcode } = element
   work.from = hostWork.buffer < 0 ? 0 : bufferAt(hostWork.buffer)
   work.length = bytesSent(element)
@@ -183,9 +213,7 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   aim(work, element)
   if (opcode === READ) findPieces(state, posting.pieces)
   if (opcode === WRITE_PERSIST) describeRecord(state, work, element)
-  pair.under += 1
-  pair.postings += 1
-  expect(hostWork, pair, item)
+  if (opcode >= ASSOCIATE) describeStatus(state, pair, work, posting)
   noteMember(hostWork, pair, element, posting)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
@@ -292,6 +320,7 @@ const POSTINGS: WorkOwner = {
     freeBuffer(state, posting.buffer)
     posting.buffer = -1
     note(posting, request)
+    if (isSized(posting.opcode)) noteSize(state, posting, request)
     // Records of a burst end behind its last: this one has ended without that.
     if (isOfBurst(posting)) endBurst(state.hostWork, posting.pair!)
     posting.ended = true
@@ -305,6 +334,11 @@ function list(work: HostWork, item: number): void {
   posting.listed = true
   work.listed[work.listedCount] = item
   work.listedCount += 1
+}
+
+/** Is it answered by the size of a block? */
+function isSized(opcode: number): boolean {
+  return opcode === ASSOCIATE || opcode === BLOCK_SIZE
 }
 
 function note(posting: Posting, request: Request): void {

@@ -16,21 +16,16 @@ import { ringQueue } from '../host/doorbell.ts'
 import { HOST_POSTINGS, PATH_MTU_BYTES_MIN, QUEUE_PAIRS } from '../limits.ts'
 import type { State } from '../state.ts'
 import type { Psn } from '../transport/psn.ts'
-import {
-  closeQueuePair,
-  freeNumber,
-  HOLD_RESTING,
-  openQueuePair,
-  STATE_ERROR,
-} from '../transport/queue-pair.ts'
+import { closeQueuePair, freeNumber, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
 import { flush } from '../transport/requester.ts'
+import { endWatches } from './hearing.ts'
 import { findInitiator } from './initiator.ts'
 import { endBurst } from './queue-batch.ts'
 import { dropHeld, finishPostings, isOpen } from './queue-connected.ts'
 import { failHostQueue } from './queue-context.ts'
 import { serveReceives } from './queue-receive.ts'
 import type { HostPair } from './queue-state.ts'
-import { failQueuePair } from './staging.ts'
+import { failQueuePair, openPair } from './staging.ts'
 import { prepareTowards } from './towards.ts'
 
 /**
@@ -49,7 +44,7 @@ export function openHostPair(
   if (number < 0) return -1
   const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
   if (ended !== null) failQueuePair(state, ended)
-  const qp = openQueuePair(state.queuePairs, number, {
+  const qp = openPair(state, number, {
     peerNumber: 0,
     clientHigh,
     clientLow,
@@ -100,7 +95,7 @@ export function readyHostPair(state: State, number: number, options: PairOptions
   const pair = pairOf(state, number)
   if (pair === null) return CONNECTION_LOST
   const held = pair.qp!
-  const qp = openQueuePair(state.queuePairs, number, {
+  const qp = openPair(state, number, {
     peerNumber: options.peerNumber,
     clientHigh: held.clientHigh,
     clientLow: held.clientLow,
@@ -151,6 +146,7 @@ function forgetPair(state: State, pair: HostPair): void {
   const qp = pair.qp!
   if (state.queuePairs.places[qp.index] === qp) closeQueuePair(state.queuePairs, qp)
   endBurst(state.hostWork, pair)
+  endWatches(state, pair)
   pair.promised = -1
   pair.heldFirst = -1
   pair.untoldFirst = -1
@@ -213,6 +209,7 @@ export function serveHostPairs(state: State): number {
 function losePair(state: State, pair: HostPair): void {
   const work = state.hostWork
   pair.ready = false
+  endWatches(state, pair)
   serveReceives(state, pair)
   while (pair.heldFirst >= 0) dropHeld(work, pair)
   failHostQueue(state, pair.send, CONNECTION_LOST)

@@ -9,6 +9,7 @@
 import { type Batch, blankBatch } from '../batch/batch.ts'
 import { blankElement, type Element } from '../host/host.ts'
 import {
+  ASSOCIATED_BLOCKS,
   BATCH_ELEMENTS_MAX,
   BURST_FRAMES,
   CONTEXTS,
@@ -19,9 +20,14 @@ import {
   QUEUE_PAIRS,
   SGES_MAX,
   STAGING_BUFFERS,
+  WATCHES,
 } from '../limits.ts'
+import { type Blocks, createBlocks } from '../residency/blocks.ts'
 import { blankMessage, type PersistMessage } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
+
+/** Blocks of a peer's memory that are counted together. */
+const GROUP_BLOCKS = 64
 
 /** Owner of a record of the group, and of a staging buffer, that is the host's. */
 export const HOST_OWNER: number = QUEUE_PAIRS
@@ -127,10 +133,29 @@ export interface Posting {
   resultHigh: number
   resultLow: number
   cumulative: boolean
+  /** Of ASSOCIATE and BLOCK_SIZE: their key; and whether there was no place for a watch. */
+  rkey: number
+  unheard: boolean
   /** The next one that waits for a receive, or -1. */
   next: number
   /** The element of its pair that was posted behind it, or -1: while it is untold. */
   behind: number
+}
+
+/** Memory of a peer that the host follows (hearing.ts). */
+export interface Watch {
+  /** Null while it is free. */
+  pair: HostPair | null
+  rkey: number
+  /** Address of the first byte that is associated. */
+  vaHigh: number
+  vaLow: number
+  readonly blocks: Blocks
+  /** The current status is being asked for. */
+  isAsking: boolean
+  /** The host was told that there is something new, and has not asked what; the last it knows. */
+  isTold: boolean
+  revision: number
 }
 
 /** A record of the host in the group: what its completion says. Its place is that of the item. */
@@ -192,6 +217,9 @@ export interface HostWork {
   groupFailed: boolean
   readonly freeBuffers: Int16Array
   freeBufferCount: number
+  readonly watches: readonly Watch[]
+  /** Watches that are not free. */
+  followed: number
   readonly batches: readonly LocalBatch[]
   openBatches: number
   /** The one whose record is judged; and what was `host.element` before that. */
@@ -287,6 +315,8 @@ function blankPosting(): Posting {
     resultHigh: 0,
     resultLow: 0,
     cumulative: false,
+    rkey: 0,
+    unheard: false,
     next: -1,
     behind: -1,
   }
@@ -308,6 +338,14 @@ function blankRecord(): HostRecord {
     entry: -1,
     batch: -1,
     batchIndex: 0,
+  }
+}
+
+function blankWatch(): Watch {
+  return {
+    ...{ pair: null, rkey: 0, vaHigh: 0, vaLow: 0 },
+    blocks: createBlocks(ASSOCIATED_BLOCKS, GROUP_BLOCKS),
+    ...{ isAsking: false, isTold: false, revision: 0 },
   }
 }
 
@@ -344,6 +382,8 @@ export function createHostWork(): HostWork {
     groupFailed: false,
     freeBuffers: stack(HOST_BUFFERS),
     freeBufferCount: HOST_BUFFERS,
+    watches: each(WATCHES, blankWatch),
+    followed: 0,
     batches: Array.from({ length: LOCAL_BATCHES }, (_, i) => blankLocalBatch(i)),
     openBatches: 0,
     judged: null,

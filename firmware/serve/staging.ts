@@ -9,12 +9,18 @@
  * list, behind it. The same holds of receive entries (receives.ts).
  */
 
-import { dropBatch } from '../batch/batch.ts'
+import { createBatch, dropBatch } from '../batch/batch.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { RECEIVES, STAGING_BUFFERS, STAGING_BYTES, STAGING_TIMEOUT_US } from '../limits.ts'
 import { STAGING_AT } from '../memory-map.ts'
 import type { State } from '../state.ts'
-import { MESSAGE_NONE, type QueuePair, STATE_ERROR } from '../transport/queue-pair.ts'
+import {
+  MESSAGE_NONE,
+  openQueuePair,
+  type QueuePair,
+  type QueuePairOptions,
+  STATE_ERROR,
+} from '../transport/queue-pair.ts'
 
 /** Largest message that can be gathered, bytes. */
 export const STAGED_BYTES_MAX: number = STAGING_BYTES - SLOT_HEADER_BYTES
@@ -48,6 +54,13 @@ export function releaseStaging(state: State, qp: QueuePair): void {
   if (qp.staging < 0) return
   state.stagingOwner[qp.staging] = -1
   qp.staging = -1
+}
+
+/** Opens the queue pair of that number, which may have a batch; its place must be free. */
+export function openPair(state: State, number: number, options: QueuePairOptions): QueuePair {
+  const qp = openQueuePair(state.queuePairs, number, options)
+  createBatch(state.batches, state.machine.memory, qp.index)
+  return qp
 }
 
 /** The queue pair goes to the error state: silence, and what it was gathering is given back. */

@@ -104,6 +104,7 @@ export const ATTRIBUTE_MAP = 0x0071
 export const ATTRIBUTE_UNMAP = 0x0072
 export const ATTRIBUTE_ON_DEMAND_END = 0x0073
 export const ATTRIBUTE_ON_DEMAND_STATE = 0x0074
+export const ATTRIBUTE_RESIDENCY = 0x0075
 
 /*
  * STATUS (GET) and FORMAT (SET): the part.
@@ -538,6 +539,19 @@ export const RING_MAX = 16
  * ON_DEMAND_STATE (SET): what requesters are told of the whole region.
  *                   0 R_Key u32    4 kind u8: 0 ready, else as in MEMORY_STATUS: 3 error (requests
  *                  fail), 4 unavailable (requests wait), 5 reset (ready, and no page is there)
+ *
+ * RESIDENCY (GET): what the card has heard of the memory at a peer, of the blocks from one on
+ * (residency/blocks.ts). To ask for the first block is to have heard of the event.
+ *                   0 send queue u32       4 R_Key u32       8 first block u32
+ *                  12 phase u8: 0 nothing was told, 1 told, else a kind of MEMORY_STATUS
+ *                  13 block size u8, log2 of bytes           14 health u8, as in MEMORY_STATUS
+ *                  16 sequence of the newest notice u32      20 incarnation of its part u32
+ *                  24 blocks u32          28 of them ready u32
+ *                  32 notices taken u32   36 gaps between two u32
+ *                  40 how often the card asked for the status u32
+ *                  44 hints u32, and      48 elements with one that were of no use u32
+ *                  52 blocks in this answer u32, at most 1280
+ *                  56 a bit for each, most significant first: 1 is ready
  */
 export const ON_DEMAND_NAME = 0
 export const ON_DEMAND_LENGTH = 32
@@ -562,6 +576,24 @@ export const UNMAP_MAX = 53
 export const ON_DEMAND_END_RKEY = 0
 export const ON_DEMAND_STATE_RKEY = 0
 export const ON_DEMAND_STATE_KIND = 4
+export const RESIDENCY_QUEUE = 0
+export const RESIDENCY_RKEY = 4
+export const RESIDENCY_FIRST = 8
+export const RESIDENCY_PHASE = 12
+export const RESIDENCY_BLOCK_SIZE = 13
+export const RESIDENCY_HEALTH = 14
+export const RESIDENCY_SEQUENCE = 16
+export const RESIDENCY_INCARNATION = 20
+export const RESIDENCY_BLOCKS = 24
+export const RESIDENCY_READY = 28
+export const RESIDENCY_NOTICES = 32
+export const RESIDENCY_GAPS = 36
+export const RESIDENCY_ASKED = 40
+export const RESIDENCY_HINTS = 44
+export const RESIDENCY_SPARED = 48
+export const RESIDENCY_HERE = 52
+export const RESIDENCY_STATES = 56
+export const RESIDENCY_BLOCKS_PER_MAD = 1280
 
 /** Kinds of ON_DEMAND_STATE; the others are STATUS_* of wire/memory-status.ts. */
 export const ON_DEMAND_READY = 0

@@ -251,8 +251,28 @@ export class Control implements QueueCalls {
     await this.set('state of memory on demand', mad.ATTRIBUTE_ON_DEMAND_STATE, body)
   }
 
+  /** What the card has heard of memory that a send queue follows: the body of the answer. */
+  residency(queue: number, rkey: number, first: number): Promise<Uint8Array> {
+    const body = blank()
+    putU32(body, mad.RESIDENCY_QUEUE, queue)
+    putU32(body, mad.RESIDENCY_RKEY, rkey)
+    putU32(body, mad.RESIDENCY_FIRST, first)
+    const what = `the status of memory, from block ${first} on`
+    return this.call(what, mad.METHOD_GET, mad.ATTRIBUTE_RESIDENCY, body)
+  }
+
   private set(
     what: string,
+    attribute: number,
+    body: Uint8Array,
+    timeoutUs?: number,
+  ): Promise<Uint8Array> {
+    return this.call(what, mad.METHOD_SET, attribute, body, timeoutUs)
+  }
+
+  private call(
+    what: string,
+    method: number,
     attribute: number,
     body: Uint8Array,
     timeoutUs?: number,
@@ -263,7 +283,7 @@ export class Control implements QueueCalls {
           this.under.delete(number)
           this.begin()
         }
-        const call = this.management.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+        const call = this.management.call(what, method, attribute, 0, body, timeoutUs)
         call.then(resolve, reject)
         call.then(over, over)
       })

@@ -16,7 +16,9 @@ import {
   WQE_UNITS_MAX,
 } from '../../firmware/limits.ts'
 import * as kind from '../../firmware/transport/requester.ts'
+import { writeBseth } from '../../firmware/wire/block-size.ts'
 import { CONDITION_EXPECT } from '../../firmware/wire/persist.ts'
+import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { RETH_BYTES, writeReth } from '../../firmware/wire/reth.ts'
 import { ArgumentError } from '../errors.ts'
 import type { BatchPlace, InlineRule, Range, Receive, Work } from './work.ts'
@@ -39,6 +41,11 @@ const SENDING: ReadonlySet<Work['kind']> = new Set([
 /** Whether work of that kind has bytes that go to the peer. */
 export function sends(what: Work['kind']): boolean {
   return what !== 'nop' && SENDING.has(what)
+}
+
+/** Kinds that name a range of the peer's memory, and send none. */
+function isRanged(what: Work['kind']): boolean {
+  return what === kind.FLUSH || what === kind.ASSOCIATE || what === kind.PREFETCH_HINT
 }
 
 /** Whether work of that kind with so many bytes has them in the element itself (P3-3). */
@@ -93,7 +100,9 @@ export function encodeWork(work: Work, carried: Carried): Uint8Array {
     bytes.set(work.to.ipv4, el.AH_IPV4)
   }
   const sum = isWord ? putWord(bytes, carried) : encodeCarried(bytes, view, carried)
-  view.setUint32(el.WQE_LENGTH, work.kind === kind.FLUSH ? (work.length ?? 0) : sum, true)
+  if (work.bseth !== undefined) writeBseth(bytes, el.WQE_BSETH, work.bseth)
+  if (work.pfeth !== undefined) writePfeth(bytes, el.WQE_PFETH, work.pfeth)
+  view.setUint32(el.WQE_LENGTH, isRanged(work.kind) ? (work.length ?? 0) : sum, true)
   const lastAt = UNIT_BYTES + aligned(behind)
   extensions.forEach((reth, i) => {
     writeReth(bytes, lastAt + i * RETH_BYTES, reth)
@@ -223,8 +232,8 @@ export function checkRange({ address, length, lkey }: Range): void {
 
 function checkWork(work: Work): void {
   const isKind = Number.isInteger(work.kind) && work.kind !== 'nop' && work.kind >= 1
-  if (work.kind !== 'nop' && !(isKind && work.kind <= kind.PERSIST_QUERY)) {
-    throw new ArgumentError(`kind ${work.kind}: 1 to ${kind.PERSIST_QUERY}, or 'nop'`)
+  if (work.kind !== 'nop' && !(isKind && work.kind <= kind.PREFETCH_HINT)) {
+    throw new ArgumentError(`kind ${work.kind}: 1 to ${kind.PREFETCH_HINT}, or 'nop'`)
   }
   checkNumber('length', work.length ?? 0, 2 ** 32)
   checkNumber('rkey', work.rkey ?? 0, 2 ** 32)

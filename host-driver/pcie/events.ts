@@ -13,6 +13,7 @@ const TYPES: Readonly<Record<number, QueueEvent['type']>> = {
   [page.EVENT_EVENTS_LOST]: 'lost',
   [page.EVENT_PAGES_WANTED]: 'pagesWanted',
   [page.EVENT_PAGES_UNWANTED]: 'pagesUnwanted',
+  [page.EVENT_RESIDENCY]: 'residency',
 }
 
 /** The event at `at`, if it is the one with that number; null if it is not there yet. */
@@ -22,6 +23,7 @@ export function readEvent(memory: SharedMemory, at: number, number: number): Que
   const type = TYPES[word & 0xff] ?? 'unknown'
   const queue = memory.loadWord(at + page.EVENT_QUEUE) >>> 0
   const last = memory.loadWord(at + page.EVENT_FAULT) >>> 0
+  if (type === 'residency') return { type, queue, fault: 'PASS', rkey: last }
   if (type !== 'pagesWanted' && type !== 'pagesUnwanted') {
     return { type, queue, fault: faultOfNumber(last) }
   }

@@ -17,13 +17,14 @@ import { WAS_SOLICITED, WITH_IMMEDIATE, WITH_INVALIDATE } from '../../firmware/h
 import { ahead } from '../../firmware/host/queue-info.ts'
 import { BATCH_ELEMENTS_MAX, COPIES_MAX, RECEIVE_BYTES } from '../../firmware/limits.ts'
 import {
+  ASSOCIATE,
   blankCounts,
   READ,
   type RequesterCounts,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { RefusedError } from '../errors.ts'
-import type { Inbox } from '../inbox.ts'
+import type { Inbox, Notices } from '../inbox.ts'
 import type { Job, JobEnd } from '../jobs.ts'
 import type { Granted } from '../management.ts'
 import type { JobQueue } from '../way.ts'
@@ -31,6 +32,7 @@ import type { HostBuffer } from './buffers.ts'
 import type { PcieDevice } from './device.ts'
 import { unitsOf } from './element.ts'
 import { CardRemoved, MemoryFull } from './errors.ts'
+import { Hearing } from './hearing.ts'
 import {
   endOf,
   isReceipt,
@@ -48,6 +50,8 @@ export interface PcieJobQueueOptions {
   readonly granted: Granted
   /** Takes what the peer sends; null for the own card, which sends nothing. */
   readonly inbox: Inbox | null
+  /** Hears of the state of the peer's memory; not of the own card's. */
+  readonly notices?: Notices
   /** Silence for 4.096 µs * 2^this, while jobs wait, is told by `onSilence`. */
   readonly ackTimeoutCode: number
   /** Closes the connection at the other DPU; nothing for the own card. */
@@ -81,6 +85,7 @@ export class PcieJobQueue implements JobQueue {
   readonly granted: Granted
   readonly counts: RequesterCounts = blankCounts()
   readonly batchMax: number = BATCH_ELEMENTS_MAX
+  readonly hearsStatus: boolean
   onIdle: () => void = () => {}
   onBroken: () => void = () => {}
   onSilence: () => void = () => {}
@@ -88,6 +93,7 @@ export class PcieJobQueue implements JobQueue {
   private readonly pair: PcieQueuePair
   private readonly options: PcieJobQueueOptions
   private readonly isLocal: boolean
+  private readonly hearing: Hearing | null
   private waiting: Waiting[] = []
   /** Elements that are posted, and jobs that have not ended. */
   private posted = 0
@@ -112,6 +118,9 @@ export class PcieJobQueue implements JobQueue {
     this.options = options
     this.granted = options.granted
     this.isLocal = pair.type === 'local'
+    const { notices } = options
+    this.hearing = notices === undefined ? null : new Hearing(device, pair.send.queue, notices)
+    this.hearsStatus = this.hearing !== null
     pair.onEnded = () => this.ended()
     pair.sendCq.dispatch(() => this.dispatched())
     if (options.inbox !== null) options.inbox.onFree = () => this.refill()
@@ -149,6 +158,7 @@ export class PcieJobQueue implements JobQueue {
         job.done(unheard(refusal, false))
         continue
       }
+      if (job.kind === ASSOCIATE) this.follow(job)
       const pieces = piecesOf(job)
       const entry = { job, left: pieces.length, end: null }
       this.jobs++
@@ -156,6 +166,11 @@ export class PcieJobQueue implements JobQueue {
     }
     this.pump()
     this.watchSilence()
+  }
+
+  private follow({ rkey, bseth }: Job): void {
+    if (bseth!.optOut) this.hearing?.forget(rkey)
+    else this.hearing?.follow(rkey)
   }
 
   // ---- out -------------------------------------------------------------------------------------
@@ -369,6 +384,7 @@ export class PcieJobQueue implements JobQueue {
   }
 
   private end(): void {
+    this.hearing?.close()
     this.cancelSilence?.()
     this.cancelSilence = null
     this.cancelRetry?.()

@@ -8,6 +8,7 @@
 import { RECEIVED, UP_TO } from '../../firmware/host/element.ts'
 import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/limits.ts'
 import * as kind from '../../firmware/transport/requester.ts'
+import { BSETH_BYTES, type Bseth, blankBseth, readBseth } from '../../firmware/wire/block-size.ts'
 import type { Pweth } from '../../firmware/wire/persist.ts'
 import type { Job, JobEnd } from '../jobs.ts'
 import type { BatchPlace, Completion, Range, WcName, Work } from './work.ts'
@@ -63,6 +64,8 @@ function refusalOf(job: Job, isLocal: boolean): JobEnd['status'] | null {
   const sends = job.kind >= kind.SEND && job.kind <= kind.SEND_INV
   // Nobody receives what a host sends to its own card.
   if (isLocal && (sends || job.kind === kind.WRITE_IMM)) return 'REM_INV_REQ_ERR'
+  // And the status of its own memory its card does not tell it.
+  if (isLocal && job.kind >= kind.ASSOCIATE) return 'REM_INV_REQ_ERR'
   return sends && job.payload.length > PIECE_BYTES ? 'REM_INV_REQ_ERR' : null
 }
 
@@ -95,6 +98,11 @@ export function workOf(
       const { placement, selectivity } = job.feth!
       return { ...work, length: job.length, placement, selectivity }
     }
+    case kind.ASSOCIATE:
+    case kind.BLOCK_SIZE:
+      return { ...work, length: job.length, bseth: job.bseth! }
+    case kind.PREFETCH_HINT:
+      return { ...work, length: job.length, pfeth: job.pfeth! }
     case kind.PERSIST_QUERY:
       return { ...work, operation: job.operationId }
     case kind.WRITE_PERSIST:
@@ -173,7 +181,22 @@ export function endOf(job: Job, completion: Completion, behindRefusal: boolean):
     resultLow: Number(result & 0xffffffffn),
     cumulative: (completion.flags & UP_TO) !== 0,
     behindRefusal,
+    ...(isSized(job) && completion.status === 'SUCCESS' ? { size: sizeOf(completion) } : {}),
   }
+}
+
+function isSized(job: Job): boolean {
+  return job.kind === kind.ASSOCIATE || job.kind === kind.BLOCK_SIZE
+}
+
+/** The size in the answer. */
+function sizeOf({ operation, address }: Completion): Bseth {
+  const bytes = new DataView(new ArrayBuffer(BSETH_BYTES))
+  bytes.setBigUint64(0, operation)
+  bytes.setBigUint64(8, address)
+  const bseth = blankBseth()
+  readBseth(bseth, new Uint8Array(bytes.buffer), 0)
+  return bseth
 }
 
 /** A job of which nothing was posted, or nothing more will be heard. */

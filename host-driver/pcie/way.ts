@@ -101,7 +101,7 @@ export class PcieWay implements Way {
     options: QueueOptions,
   ): Promise<PcieJobQueue> {
     const { peer, device } = this
-    const { clientId, protectionDomain: domain, ackTimeoutCode, inbox } = options
+    const { clientId, protectionDomain: domain, ackTimeoutCode, inbox, notices } = options
     const sendUnits = powerOfTwo(JOBS * JOB_UNITS_MAX)
     const pair = await device.createQp({
       type: peer === null ? 'local' : 'connected',
@@ -116,6 +116,7 @@ export class PcieWay implements Way {
       const { number } = pair
       const queue = new PcieJobQueue(device, pair, {
         ...{ granted, ackTimeoutCode, inbox: peer === null ? null : inbox },
+        ...(peer !== null && notices && { notices }),
         disconnect: async (timeoutUs) => {
           this.queues.delete(queue)
           if (peer !== null) await management.disconnect(granted.queuePair, number, timeoutUs)

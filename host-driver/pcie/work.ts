@@ -6,6 +6,8 @@
  */
 
 import type { RequestKind } from '../../firmware/transport/requester.ts'
+import type { Bseth } from '../../firmware/wire/block-size.ts'
+import type { Pfeth } from '../../firmware/wire/prefetch.ts'
 import type { Reth } from '../../firmware/wire/reth.ts'
 import type { Endpoint } from '../wire.ts'
 
@@ -46,7 +48,7 @@ export interface Work {
    * the queue say so (P3-3), and otherwise through a buffer that the queue allocates and frees.
    */
   readonly data?: Uint8Array | readonly Range[]
-  /** Of FLUSH: bytes. Of everything else the length of `data`. */
+  /** Of FLUSH, ASSOCIATE and PREFETCH_HINT: bytes. Of everything else the length of `data`. */
   readonly length?: number
   readonly rkey?: number
   /** In the peer's region, unsigned 64 bits: of a record, slot << 32. */
@@ -67,6 +69,9 @@ export interface Work {
   readonly extensions?: readonly Reth[]
   /** Of a record that belongs to a batch. */
   readonly batch?: BatchPlace
+  /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */
+  readonly bseth?: Bseth
+  readonly pfeth?: Pfeth
   /** Of FLUSH: placement and selectivity (wire/feth.ts). */
   readonly placement?: number
   readonly selectivity?: number
@@ -135,7 +140,10 @@ export interface Completion {
   /** Bytes that were received or read. */
   readonly length: number
   readonly immediate: number
-  /** Operation of a record; what an atomic found. Unsigned 64 bits. */
+  /**
+   * Operation of a record; what an atomic found. Unsigned 64 bits. Of ASSOCIATE and BLOCK_SIZE the
+   * upper half of the BSETH in the answer; the lower half is `address`.
+   */
   readonly operation: bigint
   readonly psn: number
   /** Durable copies, what made them so, and the status of the PERSIST_ACK that refused it. */
@@ -162,6 +170,7 @@ export interface QueueEvent {
     | 'lost'
     | 'pagesWanted'
     | 'pagesUnwanted'
+    | 'residency'
     | 'unknown'
   /** Where it is about pages the R_Key of their region. */
   readonly queue: number
@@ -169,6 +178,8 @@ export interface QueueEvent {
   readonly fault: string
   /** So many pages from the first on. */
   readonly pages?: { readonly first: number; readonly count: number }
+  /** Key of the memory of which the queue has heard. */
+  readonly rkey?: number
 }
 
 /** Ways to ring (P3-13). */

@@ -17,10 +17,11 @@ import { FENCE, RECEIVE_AT, RECEIVED_AT, SKIP } from '../../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
 import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
+import { openPair } from '../../firmware/serve/staging.ts'
 import type { State } from '../../firmware/state.ts'
 import { prepareTemplate } from '../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../firmware/transport/psn.ts'
-import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
+import type { QueuePair } from '../../firmware/transport/queue-pair.ts'
 import { blankPacket, checkPacket } from '../../firmware/wire/packet.ts'
 import { AnswerNames } from './ack-model-answers.ts'
 import { PATH_MTU, type Plan, requestName } from './ack-model-client.ts'
@@ -226,7 +227,7 @@ class Core {
     })
     this.state = createState(this.machine)
     boot(this.state)
-    this.qp = openQueuePair(this.state.queuePairs, QP_NUMBER, {
+    this.qp = openPair(this.state, QP_NUMBER, {
       peerNumber: PEER,
       clientHigh: 0,
       clientLow: 1,

@@ -18,10 +18,11 @@ import { boot } from '../../firmware/manage/boot.ts'
 import { BYTES_RIGHTS, KIND_BYTES, type Region } from '../../firmware/memory/region.ts'
 import { formatPart } from '../../firmware/memory/superblock.ts'
 import { KEYS_AT } from '../../firmware/memory-map.ts'
+import { openPair } from '../../firmware/serve/staging.ts'
 import type { State } from '../../firmware/state.ts'
 import { prepareTemplate } from '../../firmware/transport/acknowledge.ts'
 import type { Psn } from '../../firmware/transport/psn.ts'
-import { openQueuePair, type QueuePair } from '../../firmware/transport/queue-pair.ts'
+import type { QueuePair } from '../../firmware/transport/queue-pair.ts'
 import { blankAeth, readAeth } from '../../firmware/wire/aeth.ts'
 import { blankBth, readBth } from '../../firmware/wire/bth.ts'
 import { ETH_DESTINATION, MAC_BYTES } from '../../firmware/wire/ethernet.ts'
@@ -77,7 +78,7 @@ export class Dialogue {
     formatPart(this.state.list, this.state.superblock, new Uint8Array(16).fill(1), nvdimm.bytes)
     boot(this.state)
     this.region = this.addRegion(beginning)
-    this.queuePair = openQueuePair(this.state.queuePairs, beginning.localQp, {
+    this.queuePair = openPair(this.state, beginning.localQp, {
       peerNumber: beginning.remoteQp,
       clientHigh: 0,
       clientLow: 1,

@@ -600,7 +600,7 @@ export class QueueHost {
       events.push({
         type: this.bytes[at + page.EVENT_TYPE]!,
         queue: this.view.getUint32(at + page.EVENT_QUEUE, true),
-        fault: FAULTS[this.view.getUint32(at + page.EVENT_FAULT, true)]!.name,
+        fault: faultIn(this.view.getUint32(at + page.EVENT_FAULT, true)),
       })
       this.taken += 1
     }
@@ -650,6 +650,11 @@ export class QueueHost {
       putU32(body, mad.CACHE_CAPACITY, capacity)
     })
   }
+}
+
+/** Its name; of what is no fault, the number. */
+function faultIn(word: number): string {
+  return FAULTS[word]?.name ?? `${word}`
 }
 
 export function putU64(bytes: Uint8Array, at: number, value: number): void {
