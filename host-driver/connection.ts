@@ -71,6 +71,8 @@ export class Connection implements ChainPort {
   /** Called when the connection is closed: gives up what it was tied to. */
   release: () => void = () => {}
   nextOperation: bigint
+  /** The newest operation that is known to be durable, or 0. */
+  newestDurable = 0n
   readonly totals = {
     records: 0,
     recordsDurable: 0,
@@ -239,8 +241,11 @@ export class Connection implements ChainPort {
 
   /** Puts what a broken connection left undone in front of everything else. */
   requeue(writes: readonly PendingWrite[]): void {
-    const again = new Set(writes.map((write) => this.batchOf(write) ?? write))
-    this.waiting = [...again, ...this.waiting]
+    const again = new Set<Waiting>(writes.map((write) => this.batchOf(write) ?? write))
+    // All that was sent of a batch may be settled, and the rest of it was never sent.
+    const queued = new Set<Waiting>([...this.waiting, ...this.pausing])
+    const begun = [...this.batches].filter((batch) => !again.has(batch) && !queued.has(batch))
+    this.waiting = [...again, ...begun, ...this.waiting]
   }
 
   /** The batch that was posted and has the record, if there is one. */
@@ -336,14 +341,20 @@ export class Connection implements ChainPort {
     }
     if (queuePair.room < 1) return false
     if (!isWrite(next) && !isBatch(next)) return true
-    return this.persistsOut < this.inFlight && !this.isHeldUp(next)
+    return this.persistsOut < this.inFlight && !this.isHeldUp(next, queuePair.batchMax)
   }
 
-  /** Was a batch called for before, is not over, and has a slot that this goes to as well? */
-  private isHeldUp(next: PendingWrite | PendingBatch): boolean {
+  /**
+   * Was a batch called for before, is not over, and has a slot that this goes to as well? Or would
+   * what is sent of this take from under it what it stands on?
+   */
+  private isHeldUp(next: PendingWrite | PendingBatch, batchMax: number): boolean {
     if (this.batches.size === 0) return false
     const writes = isBatch(next) ? next.open : [next]
-    return [...this.batches].some((batch) => writes.some((write) => batch.isBefore(write)))
+    const { operationId } = writes.slice(0, Math.max(1, batchMax)).at(-1)!
+    return [...this.batches].some((batch) => {
+      return batch.isOutrunBy(operationId) || writes.some((write) => batch.isBefore(write))
+    })
   }
 
   private postWrite(queuePair: JobQueue, write: PendingWrite): void {
@@ -363,7 +374,7 @@ export class Connection implements ChainPort {
     write.posted = false
     if (status === 'SUCCESS') {
       this.unresolved.delete(write.operationId)
-      this.totals.recordsDurable++
+      this.noteDurable(write)
       write.succeed({
         region: write.region.info.name,
         slot: write.slot,
@@ -389,6 +400,12 @@ export class Connection implements ChainPort {
       // Given up by its caller: what became of it is no longer asked.
       this.unresolved.delete(write.operationId)
     }
+  }
+
+  /** The part has said that the record is durable. */
+  noteDurable({ operationId }: PendingWrite): void {
+    this.totals.recordsDurable++
+    if (operationId > this.newestDurable) this.newestDurable = operationId
   }
 
   /** Posts what a batch has not got through, as much of it as goes together. */

@@ -7,9 +7,13 @@
  * - A burst has the records that have not ended, in their order, under the ids, indexes and
  *   operations that they had the first time (P4-9): the part knows a repetition, and executes
  *   nothing twice.
+ * - While a batch is not sent to its end nothing goes that would make the part forget its records
+ *   (`isOutrunBy`).
  * - Bursts are bounded: after `retries` of them in which no record has ended it gives up (P4-10).
  */
 
+import { OPERATION_WINDOW } from '../firmware/commit/operation-line.ts'
+import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../firmware/limits.ts'
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from './batch-verdict.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from './errors.ts'
 import { isNak, type JobEnd } from './queue-pair.ts'
@@ -20,6 +24,9 @@ export interface BurstEnd {
   readonly write: PendingWrite
   readonly end: JobEnd
 }
+
+/** Operations that the part remembers behind the newest one. */
+const WINDOW = BigInt(OPERATION_WINDOW)
 
 export class PendingBatch {
   readonly condition: BatchCondition
@@ -71,9 +78,25 @@ export class PendingBatch {
     return write.operationId > this.firstOperation
   }
 
-  /** The records of the next burst, at most so many. */
+  /**
+   * Would a record called for after this batch, with that operation, come too far ahead of what the
+   * batch still has to send? Too far behind the newest operation the part records nothing; and in
+   * order it must know every record before as durable, which it does up to the first that is not.
+   */
+  isOutrunBy(operation: bigint): boolean {
+    const ahead = operation - this.firstOperation
+    if (ahead < WINDOW || ahead < this.writes.length) return false
+    const { open } = this
+    const isUnsent = ({ sent, posted }: PendingWrite): boolean => !sent && !posted
+    const isComplete = open.every(({ posted }) => posted)
+    const first = this.condition === 'inOrder' && !isComplete ? open[0] : open.find(isUnsent)
+    return first !== undefined && operation - first.operationId >= WINDOW
+  }
+
+  /** The records of the next burst: at most so many, and no more than the part can hold. */
   nextBurst(most: number): PendingWrite[] {
-    const burst = this.open.slice(0, most)
+    const { open } = this
+    const burst = open.slice(0, Math.min(most, heldTogether(open)))
     for (const [i, { member }] of burst.entries()) member!.isLast = i === burst.length - 1
     return burst
   }
@@ -103,6 +126,16 @@ export class PendingBatch {
     )
     if (verdicts.some(({ kind }) => kind !== 'again')) this.barren = 0
     for (const [i, verdict] of verdicts.entries()) this.carryOut(untaken[i]!.write, verdict)
+    const refused = verdicts.findIndex(({ kind }) => kind === 'refused')
+    if (refused >= 0 && this.condition === 'inOrder') this.negate(untaken[refused]!.write)
+  }
+
+  /** In order nothing behind a record that is refused for good can be taken, sent or not. */
+  private negate(refused: PendingWrite): void {
+    const { index } = refused.member!
+    for (const write of this.open) {
+      if (write.member!.index > index) write.fail(this.notAccepted(write, index))
+    }
   }
 
   private carryOut(write: PendingWrite, verdict: Verdict): void {
@@ -130,10 +163,7 @@ export class PendingBatch {
     if (end.status === 'REM_INV_REQ_ERR') {
       for (const write of this.open) write.fail(new TransportError(end.status, write.what))
     } else if (this.condition === 'inOrder') {
-      for (const write of this.open) {
-        if (write.member!.index < first.member!.index) continue
-        write.fail(this.notAccepted(write, first.member!.index))
-      }
+      this.negate(first)
     }
   }
 
@@ -145,4 +175,20 @@ export class PendingBatch {
     this.left--
     if (this.left === 0) this.onEnd()
   }
+}
+
+/** How many of these, from the first on, find room in the pieces that a part has for one batch. */
+function heldTogether(writes: readonly PendingWrite[]): number {
+  let pieces = 0
+  let left = 0
+  for (const [i, { length }] of writes.entries()) {
+    const bytes = LINE_BYTES + Math.ceil(length / LINE_BYTES) * LINE_BYTES
+    if (bytes > left) {
+      if (pieces === BATCH_CHUNKS_EACH) return i
+      pieces++
+      left = BATCH_CHUNK_BYTES
+    }
+    left -= bytes
+  }
+  return writes.length
 }

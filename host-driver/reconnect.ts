@@ -9,11 +9,14 @@
  * - What the part does not know it may have forgotten: then the slot is read. If it carries this
  *   client and this operation, or a later one of this client, the record was made durable and is
  *   not sent again; otherwise it is, under the same operation id, and the part executes it once.
+ * - Where the part may have forgotten it and somebody else has written to the slot, nobody can tell
+ *   whether that was before or after: it is not sent again, and its outcome is unknown.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
  */
 
+import { OPERATION_WINDOW } from '../firmware/commit/operation-line.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import type { Connection } from './connection.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
@@ -118,19 +121,23 @@ export class Reconnection {
     const known = await this.askOperations(queuePair, open)
     const unknown = open.filter(({ operationId }) => !known.has(operationId))
     const found = await this.readSlots(queuePair, unknown)
-    const rest: PendingWrite[] = []
     for (const write of open) {
-      if (write.settled) continue
-      if (known.has(write.operationId)) {
+      if (!write.settled && known.has(write.operationId)) {
         this.recovered(write, write.wait, queuePair)
-        continue
       }
+    }
+    const rest: PendingWrite[] = []
+    for (const write of unknown) {
+      if (write.settled) continue
       const { record, copies } = found.get(slotName(write))!
       if (!serving && write.sent) {
         const closed = new TransportError('RESP_TIMEOUT_ERR', write.what)
         write.giveUp('the part failed closed, and its next start decides', closed)
       } else if (this.isDurable(write, record, copies)) {
         this.recovered(write, copies, queuePair)
+      } else if (this.mayBeForgotten(write, record)) {
+        const error = new TransportError('RESP_TIMEOUT_ERR', write.what)
+        write.giveUp('the part remembers later operations only, and another wrote there', error)
       } else if (++write.resumed > RESUMES_MAX) {
         const error = new TransportError('RETRY_EXC_ERR', write.what)
         write.giveUp(`${RESUMES_MAX} connections broke under it`, error)
@@ -194,11 +201,22 @@ export class Reconnection {
     return record.operationId === write.operationId && copies >= write.wait
   }
 
+  /**
+   * May it have been made durable, forgotten, and replaced by somebody else? The part remembers a
+   * window of operations. One that comes later than that, as what a long batch sends again, is
+   * executed and not recorded: once more would undo what another has written since.
+   */
+  private mayBeForgotten(write: PendingWrite, record: SlotRecord | null): boolean {
+    const { newestDurable, clientId } = this.connection
+    if (!write.sent || newestDurable - write.operationId < OPERATION_WINDOW) return false
+    return record !== null && record.clientId !== clientId && isWritten(record)
+  }
+
   private recovered(write: PendingWrite, copies: number, queuePair: JobQueue): void {
     const { connection } = this
     const { info } = write.region
     connection.totals.recovered++
-    connection.totals.recordsDurable++
+    connection.noteDurable(write)
     write.succeed({
       region: info.name,
       slot: write.slot,
@@ -253,6 +271,11 @@ function readOver(
     })
     queuePair.post(job)
   })
+}
+
+/** Has anybody written the slot yet? */
+function isWritten({ clientId, operationId }: SlotRecord): boolean {
+  return clientId !== 0n || operationId !== 0n
 }
 
 function startedAgain(): PerdureError {

@@ -396,17 +396,19 @@ describe('a power cut', () => {
 
   test('N14, P4-12: a batch whose status died with the part is found durable', async () => {
     let deaf = false
-    const { region, card, dpu } = await bench(
-      {},
-      { drop: (frame, from) => deaf && from === 'card' && frame[OPCODE_AT] === PERSIST_ACK },
-    )
+    let dropped = (): void => {}
+    const drop = (frame: Uint8Array, from: string): boolean => {
+      const isStatus = deaf && from === 'card' && frame[OPCODE_AT] === PERSIST_ACK
+      if (isStatus) dropped()
+      return isStatus
+    }
+    const { region, card, dpu } = await bench({}, { drop })
     deaf = true
     const batch = region.batch({ condition: 'inOrder' })
     for (const i of upTo(40)) batch.persist(i, data(i))
     const running = batch.commit()
     await new Promise<void>((resolve) => {
-      dpu.query(1n).catch(() => {})
-      setTimeout(resolve, 5)
+      dropped = resolve
     })
     deaf = false
     card.powerCut({ strategy: 'none' })

@@ -15,7 +15,7 @@
  * - A bit of the bitmap that is set is the truth for ever: that record was durable.
  */
 
-import { BATCH_FIELDS, type Fault, PASS } from '../fault.ts'
+import { BATCH_FIELDS, type Fault, IN_DOUBT, PASS } from '../fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import type { Pweth } from '../wire/persist.ts'
@@ -73,7 +73,7 @@ export interface Batch extends BatchBits {
   /** Its records in the group in composition. */
   pending: number
 
-  /** The lowest index of the burst that was refused, or -1; and why. */
+  /** The lowest index of the burst that was refused, or is in doubt, or -1; and why. */
   refusedIndex: number
   refusal: Fault
   /** Records of the burst that are durable, and the least copies that one of them waited for. */
@@ -219,10 +219,14 @@ export function operationHighOf(batch: Batch, index: number): number {
   return (batch.operationHigh + (carry ? 1 : 0)) >>> 0
 }
 
-/** That record of the burst is not stored. */
+/**
+ * That record of the burst is not stored. The first one's reason is told, but a doubt before any
+ * reason: whoever is not told of it would take the record for one that never becomes durable.
+ */
 export function noteRefused(batch: Batch, index: number, fault: Fault): void {
   batch.broken = true
-  if (batch.refusedIndex >= 0 && batch.refusedIndex <= index) return
+  const isTold = batch.refusedIndex >= 0 && batch.refusedIndex <= index
+  if (batch.refusal === IN_DOUBT || (isTold && fault !== IN_DOUBT)) return
   batch.refusedIndex = index
   batch.refusal = fault
 }

@@ -304,7 +304,8 @@ export function storeHeld(state: State, qp: QueuePair): void {
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
-    if (n === looked) looked = lookAtSlots(state, batch, n)
+    // What was run just now may have ended the queue pair, and given back what it held.
+    if (n === looked && qp.state === STATE_OPEN) looked = lookAtSlots(state, batch, n)
     if (qp.state !== STATE_OPEN) return
     const index = members.indexes[n]!
     batch.judged = n + 1
@@ -334,6 +335,7 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
     noteDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
   }
+  if (qp.state !== STATE_OPEN) return BATCH_ABORTED
   if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
     return CONDITION
   let fault = members.faults[n] as Fault
@@ -350,6 +352,7 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
   }
   if (batch.condition === CONDITION_EXPECT) {
     fault = expectFault(state, batch, n)
+    if (fault === PASS && qp.state !== STATE_OPEN) fault = BATCH_ABORTED
     if (fault !== PASS) return fault
   }
   join(state, qp, batch, members, n, isNew)

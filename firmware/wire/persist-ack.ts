@@ -32,8 +32,8 @@
  * With B the packet is the one status of a batch (D-10): its range is the PSN that ended what was
  * sent of the batch, its operation id that of record 0, and its bitmap, a word for every 32 records
  * of the batch, names the records that are durable: record i is bit 0x80000000 >>> (i & 31) of word
- * i >> 5. The status is that of the first record that was refused. A durable index of 255 is said
- * by A.
+ * i >> 5. The status is that of the first record that was refused, or IN_DOUBT where one is. A
+ * durable index of 255 is said by A.
  */
 
 import { putU16, putU24, putU32, u16, u24, u32 } from './bytes.ts'

@@ -16,7 +16,7 @@ import type { ConnectOptions } from '../../host-driver/options.ts'
 import type { RegionInfo } from '../../host-driver/part.ts'
 import { FLUSHED } from '../../host-driver/queue-pair.ts'
 import { Region } from '../../host-driver/region.ts'
-import { writeSlotImage } from '../../host-driver/slot-image.ts'
+import { type SlotRecord, writeSlotImage } from '../../host-driver/slot-image.ts'
 import type { JobQueue, Way } from '../../host-driver/way.ts'
 
 export const CLIENT = 77n
@@ -35,7 +35,6 @@ class ScriptedQueue implements JobQueue {
   readonly granted: JobQueue['granted']
   readonly counts: JobQueue['counts'] = blankCounts()
   readonly batchMax: number
-  readonly room = 400
   broken = false
   onIdle: () => void = () => {}
   onBroken: () => void = () => {}
@@ -46,6 +45,10 @@ class ScriptedQueue implements JobQueue {
     this.part = part
     this.granted = { queuePair: 17, firstPsn: 0, incarnation, pathMtu: 4096 }
     this.batchMax = batchMax
+  }
+
+  get room(): number {
+    return this.broken ? 0 : 400
   }
 
   post(job: Job): void {
@@ -80,6 +83,8 @@ export class ScriptedPart {
   /** Operations that the part knows as durable. */
   readonly durable: Map<bigint, Job> = new Map()
   readonly queried: bigint[] = []
+  /** What another client has written, by slot. */
+  readonly foreign: Map<number, SlotRecord> = new Map()
   state: 'serving' | 'failedClosed' = 'serving'
   incarnation = 1
   /** Called when a queue is made. */
@@ -146,7 +151,7 @@ export class ScriptedPart {
         const slot = job.vaHigh
         const known = [...this.durable].filter(([, one]) => one.vaHigh === slot)
         const last = known.sort(([one], [other]) => Number(one - other)).at(-1)
-        const record = {
+        const record = this.foreign.get(slot) ?? {
           ...{ data: last?.[1].payload ?? new Uint8Array(0), sequence: last?.[0] ?? 0n },
           ...{ clientId: last === undefined ? 0n : CLIENT, operationId: last?.[0] ?? 0n },
         }
