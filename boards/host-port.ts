@@ -85,6 +85,8 @@ export interface PageUser {
 export interface PageUse {
   /** Brings a page in; one that is there arrives again, in the same call. */
   want(page: number): void
+  /** Likewise, of a page that nobody waits for yet: those that are waited for come first. */
+  expect(page: number): void
   /** A page will not be needed soon: others stay before it does. */
   drop(page: number): void
   /**

@@ -191,7 +191,11 @@ function request(
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
     if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
-    if (fault === PAGE_ABSENT) refuse(state, qp, packet, fault)
+    if (fault !== PAGE_ABSENT) return fault
+    const { nakSent } = qp
+    refuse(state, qp, packet, fault)
+    // A gap behind what was taken has not been told of by that.
+    qp.nakSent = nakSent
     return fault
   }
   if (qp.stream.accepted) {

@@ -198,6 +198,7 @@ function burst(nobody: QueuePair, machine: Machine) {
     streaming: false,
     streamNext: 0,
     pausedUs: Infinity,
+    pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     messages: each(QUEUE_PAIRS, blankMessage),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0),

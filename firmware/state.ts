@@ -184,6 +184,8 @@ export interface State {
   streamNext: number
   /** When long READs that wait for a page look again, µs; Infinity if none does. */
   pausedUs: number
+  /** Whose pages alone are asked for until then, µs, as it has waited for too long; or null. */
+  readonly pageTurn: { qp: QueuePair | null; untilUs: number }
   /** Which queue pair has each receive entry: its place, or -1. */
   readonly receiveOwner: Int32Array
 

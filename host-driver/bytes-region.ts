@@ -97,6 +97,8 @@ export class BytesRegion extends RemoteMemory {
   prefetch(range: ByteRange): Promise<void> {
     return quietly(async () => {
       this.checkRange(range.offset, range.length)
+      // There is no hint at nothing.
+      if (range.length === 0) return
       if (this.watched !== null) return await this.watched.prefetch(range)
       await this.post([this.hinting(range.offset, range.length)])
     })

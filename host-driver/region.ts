@@ -203,7 +203,9 @@ export class Region {
     this.checkOpen()
     this.checkSlot(slot)
     const { stride } = this.open.info
-    await this.watched?.pause(slot * stride, stride)
+    // What need not wait leaves within the call: a write that is asked for next stays behind it.
+    const wait = this.watched?.pause(slot * stride, stride) ?? null
+    if (wait !== null) await wait
     for (let attempt = 1; ; attempt++) {
       const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED)
       const { record, why } = readSlotImage(bytes, this.open.info, slot)

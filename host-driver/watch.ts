@@ -226,16 +226,28 @@ export class Watch<Range = ByteRange> {
 
   // ---- for the connection ----------------------------------------------------------------------
 
+  /** Associates behind everything that was asked for before: the end of an earlier watch, too. */
+  start(): void {
+    const verb = {
+      start: (queuePair: JobQueue) => this.associate(queuePair),
+      reject: (error: Error) => this.end(error),
+    }
+    this.connection.enqueueChain({ verbs: [verb], check: () => this.check() })
+  }
+
   /** There is a new queue pair: associates over it, before anything else leaves. */
   begin(queuePair: JobQueue): void {
+    queuePair.post(this.associate(queuePair))
+  }
+
+  private associate(queuePair: JobQueue): Job {
     const { length } = this.watched.where()
     associated(this.known, length, queuePair.granted.incarnation)
     this.isAssociated = true
     this.isSettled = false
-    const job = this.associating(this.bseth, (end) => this.answered(queuePair, end))
-    queuePair.post(job)
     want(this.known, this.connection.way.now() + ASK_AGAIN_US)
     this.changed()
+    return this.associating(this.bseth, (end) => this.answered(queuePair, end))
   }
 
   /** The queue pair is gone, and the association with it. */
@@ -345,7 +357,11 @@ export class Watch<Range = ByteRange> {
       const asked = this.post('ask for the status', (done) => {
         return blockSizeJob(this.rkey, bseth, done)
       })
-      asked.catch(nothing).finally(() => {
+      const refused = ({ status }: Bseth): void => {
+        // The DPU has no association any more, whatever became of it.
+        if (status === SIZE_REFUSED && this.isAssociated) this.start()
+      }
+      asked.then(refused, nothing).finally(() => {
         this.isAsking = false
         this.schedule()
       })

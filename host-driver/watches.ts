@@ -42,7 +42,7 @@ export class Watches implements Notices {
       throw new TransportError('LOC_QP_OP_ERR', `watch ${watched.what}: ${why}`)
     }
     this.byRegion.set(region, watch as unknown as AnyWatch)
-    if (current !== null) watch.begin(current)
+    watch.start()
     await watch.told()
     return watch
   }

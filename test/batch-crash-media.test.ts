@@ -26,7 +26,7 @@ type SlotLine = (copy: number, slot: number) => number
 /** A medium that was cut before F3 of a batch of three; lane 0 says A, the lanes behind it B. */
 function cutBeforeF3(): { content: Uint8Array; slotLine: SlotLine } {
   const card = new Card(1 << 17).format()
-  const region = card.provision()
+  const region = card.provision({ slots: 3 })
   const qp = card.connect()
   const records = (seed: number) => upTo(3).map((slot) => ({ slot, data: dataOf(64, seed + slot) }))
   card.serve(...batchFrames(qp, region, records(OLD), { condition: IN_ORDER }))
@@ -96,7 +96,7 @@ function cutAt(place: keyof typeof PLACES, bad: number, wait: number, at: number
   const name = `${place} of record ${bad}, wait ${wait}, cut at ${at}, SEED=${SEED}`
   const card = new Card(1 << 17).format()
   const { nvdimm, machine } = card
-  const region = card.provision()
+  const region = card.provision({ slots: 3 })
   const qp = card.connect()
   const lineOf: SlotLine = (copy, slot) => slotOffset(region, copy, slot) / LINE_BYTES
   const records = (seed: number) =>

@@ -143,6 +143,67 @@ describe('a working set twice the frames, without any notice (P5-28, X-6)', () =
   })
 })
 
+describe('few frames', () => {
+  test('P5-28: requests that take the pages from one another are all served', async () => {
+    const pages = 512
+    await use({ pages, frames: 17, seed: 5 }, async (rig) => {
+      const random = new Random(4)
+      const readers = [rig.memory]
+      for (let i = 0; i < 3; i++) readers.push(await (await rig.connect()).openBytes('heap'))
+      const reads = readers.map(async (memory) => {
+        for (let i = 0; i < 12; i++) {
+          const offset = random.below(pages * PAGE_BYTES - 60_000)
+          expect((await memory.read(offset, 60_000)).every((byte) => byte === 0)).toBe(true)
+        }
+        return true
+      })
+      const late = rig.pass(2_000_000).then(() => [false])
+      expect(await Promise.race([Promise.all(reads), late])).not.toContain(false)
+    })
+  })
+})
+
+describe('a slow drive', () => {
+  test('X-6: a long READ that pauses for a page for very long is told to wait', async () => {
+    const pages = 40
+    await use({ pages, frames: 20, readUs: 700_000 }, async (rig) => {
+      const data = new Uint8Array(pages * PAGE_BYTES)
+      new Random(3).fill(data, 0, data.length)
+      await rig.memory.write(0, data)
+      compare(await rig.memory.read(0, data.length), data, 0)
+    })
+  })
+})
+
+describe('hints without end', () => {
+  test('P5-25 X-6: of one requester keep no access of another waiting', async () => {
+    const pages = 512
+    await use({ pages, frames: 20, seed: 5 }, async (rig) => {
+      const random = new Random(4)
+      const greedy = await (await rig.connect()).openBytes('heap')
+      let ends = false
+      const storm = async (): Promise<void> => {
+        while (!ends) {
+          await greedy.prefetch({ offset: 0, length: pages * PAGE_BYTES })
+          await rig.pass(20)
+        }
+      }
+      const storms = [storm(), storm()]
+      await rig.pass(5000)
+      for (let i = 0; i < 20; i++) {
+        const begin = rig.clock.nowUs
+        const offset = random.below(pages * PAGE_BYTES - 60_000)
+        const reading = rig.memory.read(offset, 60_000)
+        const inTime = await Promise.race([reading, rig.pass(20_000).then(() => null)])
+        expect(inTime, `read ${i}`).not.toBe(null)
+        expect(rig.clock.nowUs - begin).toBeLessThan(5000)
+      }
+      ends = true
+      await Promise.all(storms)
+    })
+  })
+})
+
 describe('pages come and go', () => {
   test('P5-19 P5-27: the card has a page exactly while the host has it', async () => {
     await use({ pages: 4, frames: 4, region: { base: 0x12_3456_7000n } }, async (rig) => {

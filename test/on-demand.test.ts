@@ -245,6 +245,35 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     expect(sent.map(({ syndrome }) => syndrome).sort()).toEqual([0x1f, RNR_PAGE])
   })
 
+  test('who has waited for too long has a turn: only its pages are asked for', () => {
+    const { host, region, qp } = begun()
+    const other = host.card.connect()
+    const [first] = host.writes(qp, region, 5 * PAGE_BYTES, dataOf(8, 1))
+    const seconds = [9, 10, 11].map((page) => {
+      const one = host.card.connect()
+      return host.writes(one, region, page * PAGE_BYTES, dataOf(8, 2))[0]!
+    })
+    const [later] = host.writes(other, region, 7 * PAGE_BYTES, dataOf(8, 3))
+    const asked = (...frames: Uint8Array[]): number[] => {
+      for (const frame of frames) expect(host.card.serve(frame)[0]!.syndrome).toBe(RNR_PAGE)
+      return host.wanted().map(({ first }) => first)
+    }
+    expect(asked(first!, seconds[0]!), 'nobody has waited for long').toEqual([5, 9])
+    host.card.pass(11_000)
+    expect(asked(first!, later!, seconds[0]!)).toEqual([5])
+    const [frame, another] = host.frames(2)
+    host.map(region, [[5, frame!]])
+    expect(host.card.serve(first!)[0]!.syndrome).toBe(0x1f)
+    expect(asked(later!), 'it has not waited for so long').toEqual([7])
+    expect(asked(seconds[0]!), 'now it has its turn').toEqual([9])
+    expect(asked(seconds[1]!)).toEqual([])
+    // One that does not come any more loses it.
+    host.card.pass(10_000)
+    expect(asked(seconds[2]!)).toEqual([11])
+    host.map(region, [[9, another!]])
+    expect(host.card.serve(seconds[0]!)[0]!.syndrome).toBe(0x1f)
+  })
+
   test('UNMAP in the middle of a WRITE: the next packet waits, and finds the page anew', () => {
     const { host, region, qp } = begun(1024)
     const base = qp.psn
@@ -366,6 +395,18 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     const later = fill(host, [anew!], 2)
     host.map(region, [[0, anew!]])
     expect(hexOf(payloadOf(host.card.serve(read)))).toBe(hexOf(later.subarray(8, 2056)))
+  })
+
+  test('a gap behind a READ that comes again, and is told to wait, is told of', () => {
+    const { host, region, qp } = begun()
+    const base = qp.psn
+    mapAll(host, region, 1)
+    const read = host.reads(qp, region, 0, 8)
+    expect(responses(host.card.serve(read))).toHaveLength(1)
+    host.unmap(region, [0])
+    expect(lines(host.card.serve(read), base)).toEqual(['NAK 0x2a 0'])
+    host.reads(qp, region, 0, 8)
+    expect(lines(host.card.serve(host.reads(qp, region, 0, 8)), base)).toEqual(['NAK 0x60 1'])
   })
 
   test('a long READ that comes again goes on from there, and no two are answered at once', () => {

@@ -207,6 +207,39 @@ describe('frames', () => {
     expect(rig.pager.counts.minorFaults).toBe(16)
   })
 
+  test('P5-25: what is expected comes behind what is waited for, and gives way to it', async () => {
+    const rig = new PagedCard({ frames: 4, pages: 64, stayUs: 1000 })
+    for (let page = 0; page < 60; page++) rig.use.expect(page)
+    await rig.settle(4)
+    expect([...rig.mapped.keys()]).toEqual([0, 1, 2, 3])
+    const begin = rig.clock.nowUs
+    for (const page of [61, 62, 63, 40]) rig.use.want(page)
+    while (![61, 62, 63, 40].every((page) => rig.mapped.has(page))) await rig.settle(1)
+    expect(rig.clock.nowUs - begin).toBeLessThan(100)
+    await rig.settle()
+    expect(rig.pager.counts.minorFaults, 'the others come, too').toBe(63)
+  })
+
+  test('a page that leaves for one that is waited for is not kept as it is expected', async () => {
+    const rig = new PagedCard({ frames: 1, pages: 2, stayUs: 0, answerUs: null })
+    rig.use.want(0)
+    await rig.settle()
+    rig.use.want(1)
+    rig.use.expect(0)
+    rig.answer()
+    await rig.settle()
+    expect([...rig.mapped.keys()]).toEqual([1])
+  })
+
+  test('a card that is gone expects nothing', async () => {
+    const rig = new PagedCard({ frames: 1, pages: 4 })
+    for (let page = 0; page < 4; page++) rig.use.expect(page)
+    rig.use.end()
+    await rig.settle()
+    expect(rig.pager.counts.minorFaults).toBe(1)
+    expect(await rig.load(3 * PAGE_BYTES, 1)).toEqual(Uint8Array.of(0))
+  })
+
   test('a card that is gone has let go of everything', async () => {
     const rig = new PagedCard({ frames: 1, pages: 2, answerUs: null })
     rig.write(0, 7, 1)

@@ -25,6 +25,7 @@ import {
   NOTICE_STALE,
   NOTICE_TAKEN,
   nextAskUs,
+  REFRESH_US,
 } from '../firmware/residency/heard.ts'
 import {
   ACCESS_BLIND,
@@ -312,7 +313,7 @@ describe('notices', () => {
 
   test('D-12, P5-28: a gap makes the requester ask until a current status came', () => {
     const b = toldBlocks(2, false)
-    expect(nextAskUs(b)).toBe(Infinity)
+    expect(nextAskUs(b)).toBe(REFRESH_US)
     hear(b, changeOf(3, 12, [0, true]), 1000)
     expect(picture(b), 'what was heard counts').toBe('Rn')
     expect(isAsking(b, 1000)).toBe(true)
@@ -320,8 +321,26 @@ describe('notices', () => {
     expect(nextAskUs(b)).toBe(1000 + ASK_AGAIN_US)
     expect(isAsking(b, 1000 + ASK_AGAIN_US)).toBe(true)
     hear(b, currentOf(4, 12, [true, true]), 50_000)
-    expect(nextAskUs(b)).toBe(Infinity)
+    expect(nextAskUs(b)).toBe(50_000 + REFRESH_US)
     expect(b.counts).toMatchObject({ gaps: 1, asked: 2 })
+  })
+
+  test('D-12: who has heard nothing for long asks, until it hears something', () => {
+    const b = toldBlocks(2, true)
+    hear(b, noticeOf({ kind: STATUS_HEALTH, sequence: 2 }), 1000)
+    const { revision } = b
+    expect(isAsking(b, REFRESH_US)).toBe(false)
+    expect(isAsking(b, 1000 + REFRESH_US)).toBe(true)
+    expect(nextAskUs(b)).toBe(1000 + REFRESH_US + ASK_AGAIN_US)
+    hear(b, currentOf(3, 12, [true, true]), 1000 + REFRESH_US + 10)
+    expect(nextAskUs(b)).toBe(1000 + 2 * REFRESH_US + 10)
+    expect(b.revision, 'nothing is other than it was').toBe(revision)
+    hear(b, noticeOf({ kind: STATUS_ERROR, sequence: 4 }), 5_000_000)
+    const { forgotten } = b.counts
+    expect(isAsking(b, 5_000_000 + REFRESH_US)).toBe(true)
+    hear(b, noticeOf({ kind: STATUS_ERROR, sequence: 5 }), 7_000_000)
+    expect(b.counts.forgotten).toBe(forgotten)
+    expect(nextAskUs(b)).toBe(7_000_000 + REFRESH_US)
   })
 
   test('D-12: a part that was started again: everything is forgotten and asked for', () => {
@@ -405,7 +424,7 @@ describe('notices', () => {
       expect(judge(b, 0, PAGE)).toBe(ACCESS_BLIND)
       expect(nextHint(b, 0, 4 * PAGE, 1000, 100)).toBe(false)
       // Only a region that begins anew tells its status by itself; then it is waited for.
-      expect(nextAskUs(b)).toBe(kind === STATUS_RESET ? 10 + ASK_AGAIN_US : Infinity)
+      expect(nextAskUs(b)).toBe(10 + (kind === STATUS_RESET ? ASK_AGAIN_US : REFRESH_US))
       hear(b, currentOf(4, 12, [true, false, true, true]))
       expect(judge(b, 0, PAGE)).toBe(ACCESS_READY)
       expect(judge(b, PAGE, PAGE)).toBe(ACCESS_WAITS)

@@ -7,8 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
+import { blankBseth } from '../firmware/wire/block-size.ts'
+import type { Connection } from '../host-driver/connection.ts'
 import type { BytesRegion, ConnectOptions, Dpu, Region } from '../host-driver/index.ts'
 import { connect, PerdureError } from '../host-driver/index.ts'
+import { blockSizeJob } from '../host-driver/jobs.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../host-driver/local.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-residency-'))
@@ -150,6 +153,67 @@ describe('watching a persistent region', () => {
     expect(count(heard, MEMORY_STATUS)).toBe(before)
     const again = await region.watch()
     expect(again.status.phase).toBe('ready')
+  })
+
+  test('P5-16: closed, and watched again at once behind much else: it hears all', async () => {
+    const { region, local } = await bench()
+    const watch = await region.watch()
+    const records: Promise<unknown>[] = []
+    for (let i = 0; i < 200; i++) records.push(region.persist(i % 64, record(i)).persisted)
+    const closing = watch.close()
+    const again = await region.watch()
+    await Promise.all([closing, ...records])
+    local.nvdimm.armed = false
+    await sleep(local, 50_000)
+    expect(again.status.phase).toBe('unavailable')
+  })
+
+  test('D-12: a DPU that gave the queue pair up in silence is found out', async () => {
+    const { region, local } = await bench()
+    const watch = await region.watch()
+    local.link.script = () => ({ drop: true })
+    local.nvdimm.armed = false
+    await sleep(local, 900_000)
+    local.link.script = undefined
+    await sleep(local, 5_000_000)
+    expect(watch.status.phase).toBe('unavailable')
+    local.nvdimm.armed = true
+    await watch.ready({ slot: 0, count: 64 }, { timeoutMs: 1000 })
+  })
+
+  test('D-12: an association that the DPU has no more is made anew', async () => {
+    const { bytes, local, sent } = await bench()
+    const watch = await bytes.watch()
+    // Another end of the same queue pair opts out.
+    const { connection } = bytes as unknown as { readonly connection: Connection }
+    const out = { ...blankBseth(), blockSizeLog2: 0, optOut: true }
+    await new Promise<void>((resolve) => {
+      connection.current!.post(blockSizeJob(bytes.info.rkey, out, () => resolve()))
+    })
+    local.nvdimm.armed = false
+    await sleep(local, 3_000_000)
+    expect(watch.status.phase).toBe('unavailable')
+    expect(count(sent, ASSOCIATE)).toBe(2)
+  })
+
+  test('a read leaves within the call: it does not read what is written next', async () => {
+    const { region } = await bench()
+    await region.persist(1, record(1)).persisted
+    for (const watched of [false, true]) {
+      if (watched) await region.watch()
+      const reading = region.read(1)
+      const writing = region.persist(1, record(watched ? 3 : 2)).persisted
+      expect((await reading).data).toEqual(record(watched ? 2 : 1))
+      await writing
+    }
+  })
+
+  test('X-7: a hint at nothing is none, and breaks nothing', async () => {
+    const { bytes, sent } = await bench()
+    await bytes.prefetch({ offset: 5, length: 0 })
+    await bytes.watch()
+    await bytes.prefetch({ offset: 5, length: 0 })
+    expect(count(sent, PREFETCH_HINT)).toBe(0)
   })
 
   test('P5-15: a part that is not armed: forgotten, no hints; then anew', async () => {

@@ -6,7 +6,11 @@
 import { describe, expect, test } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
-import { EVENT_PAGES_UNWANTED } from '../firmware/host/header-page.ts'
+import {
+  EVENT_PAGES_HINTED,
+  EVENT_PAGES_UNWANTED,
+  EVENT_PAGES_WANTED,
+} from '../firmware/host/header-page.ts'
 import {
   ASSOCIATED_BLOCKS,
   ASSOCIATIONS,
@@ -572,6 +576,47 @@ describe('P5-25: hints load pages', () => {
     expect(turns).toBeLessThanOrEqual((HINTS_EACH * 8192) / HINT_PAGES)
     expect(HINTS_EACH).toBeLessThan(HINTS)
     expect(one.card.counter('RESIDENCY_FORM')).toBe(0)
+  })
+
+  test('who has no hint waiting finds room, however many others have', () => {
+    const one = new Responder([], 4096, 8192)
+    const range = { ...one.range, length: 8000 * PAGE_BYTES }
+    for (let i = 0; i < HINTS / HINTS_EACH; i++) {
+      const greedy = one.card.connect(4096)
+      one.card.serve(...Array.from({ length: HINTS_EACH }, () => hintFrame(greedy, range)))
+    }
+    const other = one.card.connect(4096)
+    const its = { ...one.range, address: BASE + 8000 * PAGE_BYTES, length: PAGE_BYTES }
+    one.card.serve(hintFrame(other, its))
+    const heard = asked(one)
+    for (let i = 0; i < 2 * (HINTS / HINTS_EACH); i++) {
+      one.card.pass(1)
+      heard.push(...asked(one))
+    }
+    expect(heard).toContain(8000)
+  })
+
+  test('what is urgent to one keeps no other waiting', () => {
+    const one = new Responder([], 4096, 8192)
+    const range = { ...one.range, length: 8000 * PAGE_BYTES }
+    for (let i = 0; i < HINTS_EACH; i++) one.card.serve(hintFrame(one.qp, range, { priority: 7 }))
+    asked(one)
+    const other = one.card.connect(4096)
+    const its = { ...one.range, address: BASE + 8000 * PAGE_BYTES, length: PAGE_BYTES }
+    one.card.serve(hintFrame(other, its))
+    one.card.pass(1)
+    expect(asked(one)).toContain(8000)
+  })
+
+  test('an access asks for a page that was hinted at: the host brings it first', () => {
+    const one = new Responder()
+    one.card.serve(hintFrame(one.qp, { ...one.range, length: 4 * PAGE_BYTES }))
+    expect(one.host.wanted(EVENT_PAGES_HINTED)).toMatchObject([{ first: 0, count: 4 }])
+    one.card.serve(one.host.reads(one.qp, one.region, PAGE_BYTES, 8))
+    expect(one.host.wanted(EVENT_PAGES_WANTED)).toMatchObject([{ first: 1, count: 1 }])
+    // It is not told of either again so soon.
+    one.card.serve(hintFrame(one.qp, { ...one.range, length: 4 * PAGE_BYTES }))
+    expect(one.host.wanted()).toEqual([])
   })
 
   test('the hints of a region that ends are forgotten with it', () => {
@@ -1184,7 +1229,9 @@ test('memory behind a relay is not told of, and the queue pair lives', async () 
 })
 
 test('anything at all, in any order: answered by name, and nothing is left of it', () => {
-  for (let run = 0; run < 40; run++) {
+  // FULL=1: more runs of the same kind.
+  const runs = process.env.FULL === '1' ? 40 : 10
+  for (let run = 0; run < runs; run++) {
     const random = new Int32Array([SEED, run, 3, 4])
     const draw = (below: number): number => nextRandom(random) % below
     const of = <T>(...these: T[]): T => these[draw(these.length)]!
@@ -1255,3 +1302,16 @@ function withBit(frame: Uint8Array, at: number, bit: number): Uint8Array {
   writeIcrc(turned)
   return turned
 }
+
+test('P5-10: another size while the status of many blocks is told: it begins anew', () => {
+  const one = new Responder([], 256, 4096)
+  const [first] = one.card
+    .serve(associateFrame(one.qp, one.range, { blockSizeLog2: 12, current: true }))
+    .filter(({ opcode }) => opcode === MEMORY_STATUS)
+  one.card.serve(blockSizeFrame(one.qp, one.region.rkey, { blockSizeLog2: 20 }))
+  const told = noticesOf(one.take([first!]))
+  expect(told.map(({ entries, firstBlock, more }) => [entries, firstBlock, more])).toEqual([
+    [2048, 0, true],
+    [16, 0, false],
+  ])
+})

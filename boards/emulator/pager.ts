@@ -23,6 +23,9 @@
  *   in between. A page that leaves and is wanted meanwhile stays.
  * - A page that came for the card is not chosen before the card has used it, or STAY_US have
  *   passed: whoever asks for less than all frames finds them all present at some time.
+ * - A page that is only expected takes no frame from one that is waited for: it comes after those,
+ *   and where all frames stay for somebody it is the first to go. So no expectations, however many,
+ *   keep an access waiting.
  */
 
 import { PAGE_BYTES } from '../../firmware/limits.ts'
@@ -127,6 +130,8 @@ export class Pager implements PagedMemory {
   /** The user was given it, and has not let go; wants it. */
   private readonly shared: Uint8Array
   private readonly wanted: Uint8Array
+  /** Nobody has waited for it yet. */
+  private readonly expected: Uint8Array
   private readonly waiters = new Map<number, Waiter[]>()
 
   /** By frame: its page, or -1; not to be chosen before that time, unless it is used. */
@@ -134,6 +139,8 @@ export class Pager implements PagedMemory {
   private readonly stays: Float64Array
   private readonly free: number[] = []
   private readonly queue: number[] = []
+  /** Behind all of the queue: pages that are expected. */
+  private readonly ahead: Set<number> = new Set()
   private hand = 0
   private leaving = 0
   private reclaiming: Timer | null = null
@@ -161,6 +168,7 @@ export class Pager implements PagedMemory {
     this.dirty = new Uint8Array(pages)
     this.shared = new Uint8Array(pages)
     this.wanted = new Uint8Array(pages)
+    this.expected = new Uint8Array(pages)
     this.pageOf = new Int32Array(frames).fill(-1)
     this.stays = new Float64Array(frames)
     for (let frame = frames - 1; frame >= 0; frame--) this.free.push(frame)
@@ -202,6 +210,9 @@ export class Pager implements PagedMemory {
       want: (page) => {
         if (this.user === user) this.want(page)
       },
+      expect: (page) => {
+        if (this.user === user) this.expect(page)
+      },
       drop: (page) => {
         if (this.user === user) this.drop(page)
       },
@@ -217,6 +228,29 @@ export class Pager implements PagedMemory {
     this.bring(page)
   }
 
+  private expect(page: number): void {
+    this.check(page * PAGE_BYTES, PAGE_BYTES)
+    const state = this.states[page]
+    // Its frame is for one that is waited for.
+    if ((state === LEAVING || state === WRITING) && this.queue.length > 0) return
+    this.wanted[page] = 1
+    if (state === ABSENT) {
+      this.states[page] = QUEUED
+      this.expected[page] = 1
+      this.ahead.add(page)
+      this.fillFrames()
+    } else if (state === PRESENT || state === LOST) {
+      // From here on it stays for that alone.
+      if (state === PRESENT && this.isFree(page)) this.expected[page] = 1
+      this.tell(page)
+    }
+  }
+
+  /** Nobody needs the page to stay. */
+  private isFree(page: number): boolean {
+    return this.stays[this.frameOf[page]!]! <= this.clock.nowUs
+  }
+
   private drop(page: number): void {
     const frame = this.frameOf[page] ?? -1
     if (frame < 0 || this.states[page] !== PRESENT) return
@@ -228,6 +262,8 @@ export class Pager implements PagedMemory {
     this.user = null
     for (let page = 0; page < this.pages; page++) this.unshare(page)
     this.wanted.fill(0)
+    for (const page of this.ahead) this.states[page] = ABSENT
+    this.ahead.clear()
     // Taking a translation back drains what is on its way (VT-d, drain writes).
     this.ram.link.arrive()
     for (const done of [...this.asked]) done()
@@ -310,9 +346,10 @@ export class Pager implements PagedMemory {
   /** Whoever waits for the page hears of it, now or when it is there. */
   private bring(page: number): void {
     const state = this.states[page]
+    this.expected[page] = 0
     if (state === PRESENT || state === LOST) {
       this.tell(page)
-    } else if (state === ABSENT) {
+    } else if (state === ABSENT || this.ahead.delete(page)) {
       this.states[page] = QUEUED
       this.queue.push(page)
       this.fillFrames()
@@ -320,10 +357,20 @@ export class Pager implements PagedMemory {
   }
 
   private fillFrames(): void {
-    while (this.queue.length > 0 && this.free.length > 0) {
-      this.fill(this.queue.shift()!, this.free.pop()!)
-    }
+    while (this.queued > 0 && this.free.length > 0) this.fill(this.next(), this.free.pop()!)
     this.reclaim()
+  }
+
+  /** Pages that have no frame yet, and are to have one. */
+  private get queued(): number {
+    return this.queue.length + this.ahead.size
+  }
+
+  private next(): number {
+    if (this.queue.length > 0) return this.queue.shift()!
+    const [page] = this.ahead
+    this.ahead.delete(page!)
+    return page!
   }
 
   private fill(page: number, frame: number): void {
@@ -406,17 +453,23 @@ export class Pager implements PagedMemory {
 
   /** Begins to empty frames where too few are free. */
   private reclaim(): void {
-    const needed = Math.min(this.queue.length + this.spare, this.frames)
     const victims: number[] = []
-    while (this.free.length + this.leaving + victims.length < needed) {
-      const frame = this.choose()
-      if (frame < 0) break
+    this.collect(victims, this.queued + this.spare, () => this.choose())
+    this.collect(victims, this.queue.length, () => this.chooseExpected())
+    if (victims.length > 0) this.leave(victims)
+    else if (this.queued > 0 && this.leaving === 0) this.reclaimLater()
+  }
+
+  /** Adds victims, until so many frames are free or will be, or none is found. */
+  private collect(victims: number[], needed: number, choose: () => number): void {
+    const most = Math.min(needed, this.frames)
+    while (this.free.length + this.leaving + victims.length < most) {
+      const frame = choose()
+      if (frame < 0) return
       victims.push(this.pageOf[frame]!)
       // Not to be chosen again in this call.
       this.stays[frame] = Infinity
     }
-    if (victims.length > 0) this.leave(victims)
-    else if (this.queue.length > 0 && this.leaving === 0) this.reclaimLater()
   }
 
   /** Second chance: the next frame that was not used since the hand came by, or -1. */
@@ -429,8 +482,22 @@ export class Pager implements PagedMemory {
       if (page < 0 || this.states[page] !== PRESENT) continue
       const used = ram.marks.takeAccessed(this.addressOfFrame(frame))
       if (this.stays[frame]! === Infinity) continue
-      if (used) this.stays[frame] = 0
-      else if (this.stays[frame]! <= clock.nowUs) return frame
+      if (used) {
+        this.stays[frame] = 0
+        this.expected[page] = 0
+      } else if (this.stays[frame]! <= clock.nowUs) {
+        return frame
+      }
+    }
+    return -1
+  }
+
+  /** The frame of a page that stays as it is expected, for one that is waited for; or -1. */
+  private chooseExpected(): number {
+    for (let frame = 0; frame < this.frames; frame++) {
+      const page = this.pageOf[frame]!
+      if (page < 0 || this.states[page] !== PRESENT || this.expected[page] === 0) continue
+      if (this.stays[frame] !== Infinity) return frame
     }
     return -1
   }

@@ -54,7 +54,7 @@ export function postEvent(
 
 /**
  * Tells the host of `count` pages from `first` on of the region that the key names: `type` is
- * EVENT_PAGES_WANTED or EVENT_PAGES_UNWANTED.
+ * EVENT_PAGES_WANTED, _HINTED or _UNWANTED.
  */
 export function postPages(
   host: HostQueues,

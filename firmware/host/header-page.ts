@@ -102,3 +102,5 @@ export const EVENT_PAGES_UNWANTED = 7
  * follows it, `fault` the R_Key. Told again only when the host has asked.
  */
 export const EVENT_RESIDENCY = 8
+/** Likewise, pages that are away, and that a requester says it will need: others come first. */
+export const EVENT_PAGES_HINTED = 9

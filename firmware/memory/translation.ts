@@ -24,6 +24,8 @@ export interface Translation {
   /** The frame of each page of the pool, or NO_FRAME; and when the host was told of it, µs. */
   readonly frames: Int32Array
   readonly toldUs: Float64Array
+  /** When the host was told of a hint at it. */
+  readonly hintedUs: Float64Array
   /** By place of a region: its first page in the pool, and its pages; 0 if there is no region. */
   readonly first: Int32Array
   readonly pages: Int32Array
@@ -41,6 +43,7 @@ export function createTranslation(hosted: boolean): Translation {
   return {
     frames: new Int32Array(pool).fill(NO_FRAME),
     toldUs: new Float64Array(pool).fill(-Infinity),
+    hintedUs: new Float64Array(pool).fill(-Infinity),
     first: new Int32Array(ON_DEMAND_REGIONS),
     pages: new Int32Array(ON_DEMAND_REGIONS),
     sequence: new Int32Array(ON_DEMAND_REGIONS),
@@ -90,6 +93,7 @@ export function clearPages(table: Translation, place: number): void {
   const first = table.first[place]!
   table.frames.fill(NO_FRAME, first, first + table.pages[place]!)
   table.toldUs.fill(-Infinity, first, first + table.pages[place]!)
+  table.hintedUs.fill(-Infinity, first, first + table.pages[place]!)
   table.mapped[place] = 0
 }
 
@@ -110,7 +114,10 @@ export function setFrame(table: Translation, place: number, page: number, frame:
   const at = table.first[place]! + page
   const was = table.frames[at]!
   table.frames[at] = frame
-  if (was !== frame) table.toldUs[at] = -Infinity
+  if (was !== frame) {
+    table.toldUs[at] = -Infinity
+    table.hintedUs[at] = -Infinity
+  }
   if ((was === NO_FRAME) === (frame === NO_FRAME)) return false
   table.mapped[place]! += frame === NO_FRAME ? -1 : 1
   return true
@@ -121,17 +128,23 @@ export const AWAY = 1
 export const THERE = 2
 export const ANYWHERE = 3
 
-/** Is the page one of `which`, and the host to be told of it now? It is then marked as told of. */
+/**
+ * Is the page one of `which`, and the host to be told of it now? It is then marked as told of. What
+ * the host has heard by a hint only (`hinted`), an access tells it again.
+ */
 export function isToBeTold(
   table: Translation,
   place: number,
   page: number,
   which: number,
+  hinted: boolean,
   nowUs: number,
 ): boolean {
   const at = table.first[place]! + page
   if (((table.frames[at] === NO_FRAME ? AWAY : THERE) & which) === 0) return false
   if (nowUs - table.toldUs[at]! < TELL_AGAIN_US) return false
-  table.toldUs[at] = nowUs
+  if (hinted && nowUs - table.hintedUs[at]! < TELL_AGAIN_US) return false
+  const marks = hinted ? table.hintedUs : table.toldUs
+  marks[at] = nowUs
   return true
 }

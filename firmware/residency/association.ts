@@ -179,6 +179,8 @@ export function setSize(a: Association, sizeLog2: number): void {
   a.sizeLog2 = sizeLog2
   a.blocks = Math.ceil(a.length / 2 ** sizeLog2)
   a.stale = true
+  // The status of all blocks is one of blocks of one size.
+  if (a.currentAt > 0) a.currentAt = 0
   beginWatch(a)
 }
 

@@ -81,6 +81,8 @@ export interface Blocks {
   /** The current status is wanted, and is asked for at that time, µs. */
   wanted: boolean
   askAtUs: number
+  /** It is asked for at that time also if nobody wants it, unless something is heard, µs. */
+  refreshAtUs: number
   /** Room for the other size while blocks are mapped anew. */
   spareStates: Uint8Array
   spareHints: Float64Array
@@ -121,6 +123,7 @@ export function createBlocks(capacity: number, groupBlocks: number): Blocks {
     coveredTo: -1,
     wanted: false,
     askAtUs: 0,
+    refreshAtUs: Infinity,
     spareStates: new Uint8Array(capacity),
     spareHints: new Float64Array(capacity),
   }
@@ -148,6 +151,7 @@ export function associated(b: Blocks, length: number, incarnation: number): void
   b.count = 1
   b.incarnation = incarnation
   b.heard = false
+  b.refreshAtUs = Infinity
   forget(b, PHASE_SILENT)
 }
 

@@ -50,6 +50,12 @@ export const NOTICE_STALE = 1
 /** How long the current status is waited for before it is asked for (again), µs. */
 export const ASK_AGAIN_US = 20_000
 
+/**
+ * Who has heard nothing for so long asks, µs: a responder that has given the queue pair up, as none
+ * of its notices was acknowledged, says nothing more.
+ */
+export const REFRESH_US = 1_000_000
+
 /** Sizes above this are no sizes, log2. */
 const SIZE_LOG2_MAX = 63
 
@@ -90,6 +96,7 @@ export function takeNotice(
     want(b, nowUs)
   }
   b.heard = true
+  b.refreshAtUs = nowUs + REFRESH_US
   b.sequence = mseth.sequence
   if (b.health !== mseth.health) b.revision++
   b.health = mseth.health
@@ -121,7 +128,8 @@ function takeKind(b: Blocks, mseth: Mseth, bytes: Uint8Array, at: number, nowUs:
       return
     case STATUS_ERROR:
     case STATUS_UNAVAILABLE:
-      forget(b, mseth.kind)
+      b.wanted = false
+      if (b.phase !== mseth.kind) forget(b, mseth.kind)
       return
     case STATUS_RESET:
       forget(b, mseth.kind)
@@ -190,14 +198,15 @@ export function doubt(b: Blocks, nowUs: number): void {
   if (b.askAtUs < nowUs) b.askAtUs = nowUs
 }
 
-/** When `isAsking` wants to be called, µs; Infinity is never. */
+/** When `isAsking` wants to be called, µs; Infinity is never: nothing was ever heard or wanted. */
 export function nextAskUs(b: Blocks): number {
-  return b.wanted ? b.askAtUs : Infinity
+  return b.wanted ? b.askAtUs : b.refreshAtUs
 }
 
 /** Is the current status to be asked for now? If so it counts as asked for. */
 export function isAsking(b: Blocks, nowUs: number): boolean {
-  if (!b.wanted || nowUs < b.askAtUs) return false
+  if (nowUs < nextAskUs(b)) return false
+  b.wanted = true
   b.askAtUs = nowUs + ASK_AGAIN_US
   b.counts.asked++
   return true

@@ -118,7 +118,8 @@ function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow)
       stream.length = reth.length
       stream.packets = packetsOf(reth.length, qp.pathMtu)
       stream.sent = 0
-      return DUPLICATE
+      // Who waits for a page hears of it, or it would take the card for one that is gone.
+      return stream.paused ? PAGE_ABSENT : DUPLICATE
     }
   }
   // One long READ at a time.

@@ -17,18 +17,26 @@
  *   arrive in their order (PCIe Base 2.4.1). So no byte reaches a frame that was taken.
  * - A request needs PAGES_AT_ONCE pages at once at the most, those at its begin: of a longer WRITE
  *   every packet needs its own, a longer READ is answered in turns and pauses (stream.ts).
+ * - Requests that need many pages each may take them from one another for ever, where the host has
+ *   few frames. So who has waited for too long has a turn, the longest first, and meanwhile no page
+ *   is asked for on behalf of another: it gets all of its own, and is served.
  * - Nothing here is durable, and nothing says so: WRITE_PERSIST, atomics and FLUSH are not granted.
  *   That bytes can be seen by everybody is told by a READ behind the WRITE, which pushes it; a
  *   FLUSH for that would need a page that may be away.
- * - The host is told of the same page once in TELL_AGAIN_US, whoever asks. Nobody but the host is
- *   believed where a page lies.
+ * - The host is told of the same page once in TELL_AGAIN_US, whoever asks; and once more where an
+ *   access needs what was hinted at, for that comes first. Nobody but the host is believed where a
+ *   page lies.
  */
 
 import { compare, copy } from '../command-list.ts'
 import { type Fault, KEY, PAGE_ABSENT, PASS, UNREADABLE } from '../fault.ts'
 import { DMA_SPACE } from '../hal.ts'
 import { postPages } from '../host/events.ts'
-import { EVENT_PAGES_UNWANTED, EVENT_PAGES_WANTED } from '../host/header-page.ts'
+import {
+  EVENT_PAGES_HINTED,
+  EVENT_PAGES_UNWANTED,
+  EVENT_PAGES_WANTED,
+} from '../host/header-page.ts'
 import {
   COMMANDS_MAX,
   ON_DEMAND_REGIONS,
@@ -50,7 +58,7 @@ import {
 } from '../memory/translation.ts'
 import type { State } from '../state.ts'
 import { ownerOf } from '../transport/acknowledge.ts'
-import type { QueuePair } from '../transport/queue-pair.ts'
+import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { ON_DEMAND_READY } from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
 import { runBurst } from './burst.ts'
@@ -61,6 +69,10 @@ export const BYTES_AT_ONCE: number = (PAGES_AT_ONCE - 1) * PAGE_BYTES
 
 /** Runs of pages that the host is told of at once, at the most: of others in a later turn. */
 const RUNS_MAX = 16
+
+/** Who has waited for so long has a turn, µs; and how long that is, at the most. */
+const STARVED_US = 5_000
+const TURN_US = 10_000
 
 /** Room that this takes in the list, with much to spare. */
 const LIST_ROOM = COMMANDS_MAX >> 1
@@ -88,21 +100,10 @@ export function reachOf(state: State, region: Region, offset: number, length: nu
   return end <= offset ? 0 : Math.min(length, end - offset)
 }
 
-/** Asks the host for those of `count` pages from `first` on that are away. */
-export function wantPages(
-  state: State,
-  region: Region,
-  first: number,
-  count: number,
-  now: number,
-): void {
-  tellOfPages(state, region, first, count, AWAY, EVENT_PAGES_WANTED, now)
-}
-
 /**
- * Tells the host that `count` pages from `first` on will be needed together: those that are away
- * are to come, and those that are there, some of which may be about to go, to stay. Returns how
- * many of them were looked at.
+ * Tells the host that `count` pages from `first` on will be needed together, by a hint: those
+ * that are away are to come when no access waits for others, and those that are there, some of
+ * which may be about to go, to stay. Returns how many of them were looked at.
  */
 export function expectPages(
   state: State,
@@ -111,7 +112,7 @@ export function expectPages(
   count: number,
   now: number,
 ): number {
-  return tellOfPages(state, region, first, count, ANYWHERE, EVENT_PAGES_WANTED, now)
+  return tellOfPages(state, region, first, count, ANYWHERE, EVENT_PAGES_HINTED, now)
 }
 
 /**
@@ -138,11 +139,12 @@ function tellOfPages(
   if (translation.condition[place] !== ON_DEMAND_READY) return count
   if (list.count > LIST_ROOM) runBurst(state)
   const end = Math.min(translation.pages[place]!, first + count)
+  const hinted = type === EVENT_PAGES_HINTED
   let run = 0
   let runs = 0
   let page = first
   for (; page < end && runs < RUNS_MAX; page++) {
-    if (isToBeTold(translation, place, page, which, now)) {
+    if (isToBeTold(translation, place, page, which, hinted, now)) {
       run += 1
       if (page + 1 < end) continue
       page += 1
@@ -161,6 +163,7 @@ function tellOfPages(
  */
 export function pagesFault(
   state: State,
+  qp: QueuePair,
   region: Region,
   offset: number,
   bytes: number,
@@ -170,11 +173,48 @@ export function pagesFault(
   if (state.regions.places[region.index] !== region) return KEY
   const condition = state.translation.condition[placeOf(region)]
   if (condition === STATUS_ERROR) return UNREADABLE
-  if (condition === ON_DEMAND_READY && reachOf(state, region, offset, bytes) === bytes) return PASS
+  if (condition === ON_DEMAND_READY && reachOf(state, region, offset, bytes) === bytes) {
+    if (qp.absentUs !== Infinity) endWaiting(state, qp)
+    return PASS
+  }
+  if (!mayAsk(state, qp, now)) return PAGE_ABSENT
   const first = Math.floor(offset / PAGE_BYTES)
   const span = Math.min(ahead, BYTES_AT_ONCE)
-  wantPages(state, region, first, pagesOf(offset + span) - first, now)
+  const count = pagesOf(offset + span) - first
+  tellOfPages(state, region, first, count, AWAY, EVENT_PAGES_WANTED, now)
   return PAGE_ABSENT
+}
+
+function endWaiting(state: State, qp: QueuePair): void {
+  qp.absentUs = Infinity
+  if (state.pageTurn.qp === qp) state.pageTurn.qp = null
+}
+
+/** May pages be asked for on behalf of that queue pair now? */
+function mayAsk(state: State, qp: QueuePair, now: number): boolean {
+  const { pageTurn } = state
+  if (qp.absentUs === Infinity) qp.absentUs = now
+  const holder = pageTurn.qp
+  // Who has had its turn waits anew, or does not come any more.
+  if (holder !== null && (now >= pageTurn.untilUs || holder.state !== STATE_OPEN)) {
+    holder.absentUs = holder === qp ? now : Infinity
+    pageTurn.qp = null
+  }
+  if (pageTurn.qp === null && now - qp.absentUs >= STARVED_US) {
+    pageTurn.qp = longestWaiting(state, qp)
+    pageTurn.untilUs = now + TURN_US
+  }
+  return pageTurn.qp === null || pageTurn.qp === qp
+}
+
+function longestWaiting(state: State, asking: QueuePair): QueuePair {
+  let longest = asking
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp === null || qp.state !== STATE_OPEN) continue
+    if (qp.absentUs < longest.absentUs) longest = qp
+  }
+  return longest
 }
 
 /** Offset of the range of `state.reth` in the region, or -1 where it leaves it. */

@@ -8,12 +8,14 @@
  * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is
  *   no room, where its time is over, and with its region. Its key must grant reading, and its range
  *   must lie inside, as a READ's: it finds out nothing that a READ would not.
- * - Hints are worked off in turns of HINT_PAGES pages, those of a higher priority first; no queue
- *   pair has more than HINTS_EACH waiting. So nobody waits for the hints of another.
+ * - Hints are worked off in turns of HINT_PAGES pages. The queue pairs take turns, whatever the
+ *   priority of their hints is: that orders those of one. None has more than HINTS_EACH waiting,
+ *   and one of each finds room while others have several.
+ * - The host brings what an access waits for before what was hinted at.
  */
 
 import { BOUNDS, type Fault, PASS, RESIDENCY_FORM, RIGHTS } from '../fault.ts'
-import { HINT_PAGES, HINTS, HINTS_EACH, PAGE_BYTES } from '../limits.ts'
+import { HINT_PAGES, HINTS, HINTS_EACH, PAGE_BYTES, QUEUE_PAIRS } from '../limits.ts'
 import {
   byteOffset,
   KIND_ON_DEMAND,
@@ -64,12 +66,16 @@ export interface Hints {
   readonly places: readonly Hint[]
   count: number
   order: number
+  /** Number of the queue pair that had its turn last. */
+  turn: number
+  /** Hints of each queue pair that wait, by its place. */
+  readonly each: Uint8Array
 }
 
 export function createHints(): Hints {
   const places: Hint[] = []
   for (let i = 0; i < HINTS; i++) places.push(blankHint())
-  return { places, count: 0, order: 0 }
+  return { places, count: 0, order: 0, turn: 0, each: new Uint8Array(QUEUE_PAIRS + 1) }
 }
 
 function blankHint(): Hint {
@@ -143,18 +149,31 @@ export function keepHint(state: State, qp: QueuePair, blockBytes: number, now: n
   hint.pieceEnd = from + hint.run
   hints.order += 1
   hint.order = hints.order
+  hints.each[qp.index]! += 1
   hints.count += 1
 }
 
+/** A place for a hint; who has none takes that of the newest one of somebody who has several. */
 function freeHint(hints: Hints, qp: QueuePair): Hint | null {
-  let free: Hint | null = null
-  let others = 0
+  const { each } = hints
+  const own = each[qp.index]!
+  if (own >= HINTS_EACH || (own > 0 && hints.count === HINTS)) return null
+  let newest: Hint | null = null
   for (let i = 0; i < HINTS; i++) {
     const hint = hints.places[i]!
-    if (hint.region === null) free = hint
-    else if (hint.qp === qp) others += 1
+    if (hint.region === null) return hint
+    const isOneOfMany = each[hint.qp!.index]! > 1
+    if (isOneOfMany && (newest === null || hint.order > newest.order)) newest = hint
   }
-  return others < HINTS_EACH ? free : null
+  if (newest !== null) endHint(hints, newest)
+  return newest
+}
+
+function endHint(hints: Hints, hint: Hint): void {
+  hints.each[hint.qp!.index]! -= 1
+  hints.count -= 1
+  hint.region = null
+  hint.qp = null
 }
 
 /** Asks the host for the pages of the next hints. True if some are left for the next turn. */
@@ -168,22 +187,30 @@ export function serveHints(state: State, now: number): boolean {
     if (!gone && now <= hint.untilUs) left -= serveHint(state, hint, region, left, now)
     else hint.at = hint.end
     if (hint.at < hint.end) continue
-    hint.region = null
-    hint.qp = null
-    hints.count -= 1
+    endHint(hints, hint)
   }
   return hints.count > 0
 }
 
+/** Of the next queue pair that has some: the most urgent, or the one of these that came first. */
 function nextHint(hints: Hints): Hint {
   let best: Hint | null = null
+  let nearest = QUEUE_PAIRS
   for (let i = 0; i < HINTS; i++) {
     const hint = hints.places[i]!
     if (hint.region === null) continue
-    const first = best === null || hint.priority > best.priority
-    if (first || (hint.priority === best!.priority && hint.order < best!.order)) best = hint
+    const away = (hint.qp!.index - hints.turn - 1) & (QUEUE_PAIRS - 1)
+    if (away > nearest || (away === nearest && !isBefore(hint, best!))) continue
+    best = hint
+    nearest = away
   }
+  hints.turn = best!.qp!.index
   return best!
+}
+
+function isBefore(one: Hint, other: Hint): boolean {
+  if (one.priority !== other.priority) return one.priority > other.priority
+  return one.order < other.order
 }
 
 /**

@@ -117,7 +117,7 @@ export function receiveRead(
   // One long READ at a time.
   if (long && qp.stream.accepted) return HELD_BACK
   if (region !== null && region.kind === KIND_ON_DEMAND) {
-    const absent = beginFault(state, region, reth.length)
+    const absent = beginFault(state, qp, region, reth.length)
     if (absent !== PASS) return absent
   }
   if (!again) save(qp, packet, reth)
@@ -134,10 +134,10 @@ export function receiveRead(
 }
 
 /** Are the pages there that a READ of so many bytes begins with? */
-function beginFault(state: State, region: Region, length: number): Fault {
+function beginFault(state: State, qp: QueuePair, region: Region, length: number): Fault {
   const offset = offsetIn(state, region)
   const bytes = Math.min(length, BYTES_AT_ONCE)
-  return pagesFault(state, region, offset, bytes, length, state.connections.nowUs)
+  return pagesFault(state, qp, region, offset, bytes, length, state.connections.nowUs)
 }
 
 /** Accepts the PSNs of its responses, and keeps what a duplicate is compared with. */

@@ -97,7 +97,7 @@ function awaitPages(state: State, qp: QueuePair, region: Region, offset: number)
   const { stream } = qp
   const left = stream.length - stream.sent * qp.pathMtu
   const now = state.connections.nowUs
-  const fault = pagesFault(state, region, offset, Math.min(qp.pathMtu, left), left, now)
+  const fault = pagesFault(state, qp, region, offset, Math.min(qp.pathMtu, left), left, now)
   if (fault === PAGE_ABSENT) {
     stream.paused = true
     state.pausedUs = Math.min(state.pausedUs, now + TELL_AGAIN_US)

@@ -138,7 +138,7 @@ function absentFault(
 ): Fault {
   const region = state.messages[qp.index]!.region!
   const bytes = row.begins ? Math.min(length, BYTES_AT_ONCE) : packet.payloadLength
-  const fault = pagesFault(state, region, qp.messageTo, bytes, length, now)
+  const fault = pagesFault(state, qp, region, qp.messageTo, bytes, length, now)
   // It is our fault, and not the peer's, that the message does not go on.
   if (fault === PAGE_ABSENT) qp.lastPacketUs = now
   return fault

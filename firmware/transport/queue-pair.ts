@@ -109,6 +109,8 @@ export interface QueuePair {
   placing: boolean
   /** It goes into memory registered on demand: `messageTo` is an offset in its region. */
   paged: boolean
+  /** Since when its next request waits for pages, µs; Infinity if it does not. */
+  absentUs: number
   /** It has stored bytes that no fence makes durable: nothing is confirmed to it. */
   cached: boolean
   /** Receive entry in use by the message in progress, or -1. */
@@ -316,8 +318,7 @@ export function createQueuePair(
   options: QueuePairOptions,
 ): QueuePair {
   // One in no table takes no requests, and has none to remember.
-  const kinds = index === QUEUE_PAIRS ? 0 : REMEMBERED_KINDS
-  const records = index === QUEUE_PAIRS ? 0 : REMEMBERED_RECORDS
+  const [kinds, records] = index === QUEUE_PAIRS ? [0, 0] : [REMEMBERED_KINDS, REMEMBERED_RECORDS]
   return {
     index,
     number,
@@ -349,6 +350,7 @@ export function createQueuePair(
     batching: false,
     placing: false,
     paged: false,
+    absentUs: Infinity,
     cached: false,
     receive: -1,
     unanswered: 0,

@@ -14,7 +14,14 @@ const TYPES: Readonly<Record<number, QueueEvent['type']>> = {
   [page.EVENT_PAGES_WANTED]: 'pagesWanted',
   [page.EVENT_PAGES_UNWANTED]: 'pagesUnwanted',
   [page.EVENT_RESIDENCY]: 'residency',
+  [page.EVENT_PAGES_HINTED]: 'pagesHinted',
 }
+
+const OF_PAGES: ReadonlySet<QueueEvent['type']> = new Set([
+  'pagesWanted',
+  'pagesUnwanted',
+  'pagesHinted',
+])
 
 /** The event at `at`, if it is the one with that number; null if it is not there yet. */
 export function readEvent(memory: SharedMemory, at: number, number: number): QueueEvent | null {
@@ -24,8 +31,6 @@ export function readEvent(memory: SharedMemory, at: number, number: number): Que
   const queue = memory.loadWord(at + page.EVENT_QUEUE) >>> 0
   const last = memory.loadWord(at + page.EVENT_FAULT) >>> 0
   if (type === 'residency') return { type, queue, fault: 'PASS', rkey: last }
-  if (type !== 'pagesWanted' && type !== 'pagesUnwanted') {
-    return { type, queue, fault: faultOfNumber(last) }
-  }
+  if (!OF_PAGES.has(type)) return { type, queue, fault: faultOfNumber(last) }
   return { type, queue, fault: 'PASS', pages: { first: last, count: word >>> 16 } }
 }

@@ -6,7 +6,7 @@
  *       arrived ──────────────────────────────▶ MAP, 26 at once ──────▶ page → frame
  *       letGo ───────────────────────────────▶ UNMAP, 53 at once ────▶ page → nothing
  *       done ◀──────────────────────────────── answer of UNMAP
- *       want, drop ◀────────────────────────── EVENT_PAGES_… ◀─────── an access, or a hint
+ *       want, expect, drop ◀────────────────── EVENT_PAGES_… ◀─────── an access, or a hint
  *
  * What always holds:
  * - One call of a region is under way at a time, so the card executes them in the order of their
@@ -165,7 +165,8 @@ export class OnDemandRegion {
         use.drop(page)
       } else {
         counts.wanted++
-        use.want(page)
+        if (type === 'pagesHinted') use.expect(page)
+        else use.want(page)
       }
     }
   }

@@ -171,6 +171,7 @@ export interface QueueEvent {
     | 'pagesWanted'
     | 'pagesUnwanted'
     | 'residency'
+    | 'pagesHinted'
     | 'unknown'
   /** Where it is about pages the R_Key of their region. */
   readonly queue: number

@@ -159,15 +159,16 @@ export class OnDemandHost extends CardHost {
     }).fault
   }
 
-  /** What the card has asked for since this was called last; or told, by the other type. */
-  wanted(type: number = page.EVENT_PAGES_WANTED): Wanted[] {
+  /** What the card has asked for, or told by events of these types, since this was called last. */
+  wanted(...types: number[]): Wanted[] {
+    const asks = types.length > 0 ? types : [page.EVENT_PAGES_WANTED, page.EVENT_PAGES_HINTED]
     const wanted: Wanted[] = []
     for (;;) {
       const at = this.eventsAt + (this.seen & (EVENTS - 1)) * page.EVENT_BYTES
       const word = (offset: number): number => this.view.getUint32(at + offset, true)
       if (word(page.EVENT_STAMP) !== this.seen + 1) break
       const count = word(page.EVENT_TYPE) >>> 16
-      if ((word(page.EVENT_TYPE) & 0xff) === type) {
+      if (asks.includes(word(page.EVENT_TYPE) & 0xff)) {
         wanted.push({ rkey: word(page.EVENT_QUEUE), first: word(page.EVENT_FAULT), count })
       }
       this.seen += 1
