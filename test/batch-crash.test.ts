@@ -3,8 +3,8 @@
  * each of them whole, and all that was acknowledged (X-5, P4-13; D-10).
  *
  * What always holds: every point between two fences is visited, at which some lanes may say A and
- * some B. Of two records every subset of the pending chunks is left; of three the lanes are whole,
- * of four every line is, and of images that a recovery sees alike the first few are booted. The
+ * some B. Of two records subsets of the pending chunks are left; of three the lanes are whole, of
+ * four every line is, and of images that a recovery sees alike the first few are booted. The
  * batch before has left its lanes, linked as well. Without the links the same exploration finds a
  * record that outlives the one before it.
  */
@@ -62,9 +62,9 @@ function batchOf(count: number, { wait, copies }: Level): Scenario {
 
 /** How much is looked at of a batch of so many. */
 function lookOf(count: number, { wait, copies }: Level): Partial<Scenario> {
-  // Every subset of two copies is one of these; of two lanes, it is a sample.
+  // Every subset of two copies is one of these, with FULL; of two lanes, it is a sample.
   if (FULL && count === 2 && wait === copies) return { sample: 2 ** 10 }
-  if (count === 2) return { sample: FULL ? 2 ** 10 : 2 ** 8, perClass: FULL ? 16 : 4 }
+  if (count === 2) return { sample: FULL ? 2 ** 10 : 2 ** 9, perClass: FULL ? 16 : 8 }
   if (count === 3) return { wholeLanes: true, perClass: FULL ? 4 : 2 }
   return { mode: 'line', perClass: FULL ? 8 : 2 }
 }

@@ -380,7 +380,7 @@ describe('power cuts', () => {
 
   /** Older records in all slots; then a batch. */
   function story(condition: number): { card: Card; play: () => string[] } {
-    queue = localQueue(readyHost(4))
+    queue = localQueue(readyHost(8))
     region = queue.host.card.provision({ slots: COUNT, capacity: BYTES })
     told(...burst(COUNT, { base: 10 }))
     queue.host.card.idle()

@@ -3,19 +3,17 @@
  * and `perdure inspect --queues`, in processes of their own.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { QUEUE_COUNTERS } from '../firmware/host/host.ts'
 import { exitCodeOf } from '../host-driver/commands/exit-codes.ts'
 import { connect, PerdureError } from '../host-driver/index.ts'
+import { emulateIn, type Run, runIn, stop } from './support/command.ts'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-queues-'))
 const content = Uint8Array.from({ length: 20_500 }, (_, i) => (i * 7 + (i >> 8)) & 0xff)
 
@@ -23,51 +21,13 @@ function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-interface Run {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function run(...args: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder })
-  const text = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
-    text.stdout += piece
-  })
-  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
-    text.stderr += piece
-  })
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
-  return { code, ...text }
-}
+const run = (...args: string[]): Promise<Run> => runIn(folder, args)
 
 async function runJson(...args: string[]): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await run(...args, '--json')
   expect(stderr).toBe('')
   expect(code).toBe(0)
   return JSON.parse(stdout) as Record<string, unknown>
-}
-
-/** Starts the card and waits for so many lines on its standard output. */
-async function emulate(lines: number, ...args: string[]): Promise<[ChildProcess, string[]]> {
-  const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder })
-  child.stderr.resume()
-  const told: string[] = []
-  await new Promise<void>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      told.push(line)
-      if (told.length === lines) resolve()
-    })
-  })
-  return [child, told]
-}
-
-async function stop(child: ChildProcess): Promise<number | null> {
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
-  child.kill('SIGTERM')
-  return await ended
 }
 
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -80,7 +40,7 @@ describe('a card with a host behind PCIe', () => {
     writeFileSync(join(folder, 'file.bin'), content)
     const image = ['card.img', '--create', '--size', '1M', '--region', 'orders:64:1000']
     const host = ['--host', 'port', '--host-memory', '4M', '--udp', '127.0.0.1:0']
-    const [child, told] = await emulate(2, ...image, ...host)
+    const [child, told] = await emulateIn(folder, 2, [...image, ...host])
     card = child
     expect(told[1]).toBe('pcie:port')
     tunnel = told[0]!

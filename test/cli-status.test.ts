@@ -1,50 +1,20 @@
 /** `perdure inspect --status`, in a process of its own: maps of blocks, JSON, exit codes. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { emulateIn, type Run, runIn, stop } from './support/command.ts'
 
-const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-status-'))
 
-interface Run {
-  readonly code: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-async function run(...args: string[]): Promise<Run> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder })
-  const text = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
-    text.stdout += piece
-  })
-  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
-    text.stderr += piece
-  })
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
-  return { code, ...text }
-}
+const run = (...args: string[]): Promise<Run> => runIn(folder, args)
 
 /** Starts a card; its target for commands. */
 async function emulate(...args: string[]): Promise<[ChildProcess, string]> {
-  const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder })
-  child.stderr.resume()
-  const target = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))
-    createInterface({ input: child.stdout }).once('line', resolve)
-  })
-  return [child, target]
-}
-
-async function stop(child: ChildProcess): Promise<void> {
-  const ended = new Promise<void>((resolve) => child.on('close', () => resolve()))
-  child.kill('SIGTERM')
-  await ended
+  const [child, [target]] = await emulateIn(folder, 1, args)
+  return [child, target!]
 }
 
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -60,7 +30,9 @@ describe('inspect --status', () => {
     const port = ['--host', 'port', '--host-memory', '4M', '--udp', '127.0.0.1:0']
     ;[card, tunnel] = await emulate(...image, ...port)
   })
-  afterAll(() => stop(card))
+  afterAll(async () => {
+    await stop(card)
+  })
 
   test('P5-2, P5-30: prints a map of blocks per region, with counts and a legend', async () => {
     expect((await run('persist', tunnel, 'orders', 'file.bin')).code).toBe(0)

@@ -266,18 +266,23 @@ describe('calls that come late, twice or never', () => {
   })
 })
 
+/** Page 0 was written and evicted, and the swap device cannot bring it back. */
+async function loseAPage(card: FakeCard): Promise<void> {
+  await card.open()
+  card.access(0, 1)
+  await card.settle()
+  card.access(0, 1)
+  card.pager.evict(0)
+  await card.settle()
+  card.swap.script = () => 'error'
+  card.access(0, 2)
+  await card.settle()
+}
+
 describe('the region as a whole', () => {
   test('is in error while a page is lost, and the card is told once', async () => {
     const card = new FakeCard(3, 3)
-    await card.open()
-    card.access(0, 1)
-    await card.settle()
-    card.access(0, 1)
-    card.pager.evict(0)
-    await card.settle()
-    card.swap.script = () => 'error'
-    card.access(0, 2)
-    await card.settle()
+    await loseAPage(card)
     expect([card.region.state, card.state]).toEqual(['error', STATUS_ERROR])
     const stored = card.pager.store(0, new Uint8Array(PAGE_BYTES))
     await card.settle()
@@ -287,15 +292,7 @@ describe('the region as a whole', () => {
 
   test('is ready with a new card, if what was lost was stored anew meanwhile', async () => {
     const card = new FakeCard(2, 2)
-    await card.open()
-    card.access(0, 1)
-    await card.settle()
-    card.access(0, 1)
-    card.pager.evict(0)
-    await card.settle()
-    card.swap.script = () => 'error'
-    card.access(0, 2)
-    await card.settle()
+    await loseAPage(card)
     card.region.cardGone()
     expect(card.region.state).toBe('away')
     const stored = card.pager.store(0, new Uint8Array(PAGE_BYTES).fill(5))

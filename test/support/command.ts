@@ -1,0 +1,55 @@
+/** `perdure` in a process of its own, as a user runs it: the built file, and what it says. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
+
+/** How a run ended. */
+export interface Run {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the command in that folder. */
+export async function runIn(folder: string, args: readonly string[]): Promise<Run> {
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder })
+  const text = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    text.stdout += piece
+  })
+  child.stderr.setEncoding('utf8').on('data', (piece: string) => {
+    text.stderr += piece
+  })
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, ...text }
+}
+
+/** Starts a card in that folder, and waits for so many lines on its standard output. */
+export async function emulateIn(
+  folder: string,
+  lines: number,
+  args: readonly string[],
+): Promise<[ChildProcess, string[]]> {
+  const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder })
+  child.stderr.resume()
+  const told: string[] = []
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}`)))
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      told.push(line)
+      if (told.length === lines) resolve()
+    })
+  })
+  return [child, told]
+}
+
+/** Ends it as a user would; its exit code. */
+export async function stop(child: ChildProcess): Promise<number | null> {
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve))
+  child.kill('SIGTERM')
+  return await ended
+}
