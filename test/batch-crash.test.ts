@@ -64,7 +64,7 @@ function batchOf(count: number, { wait, copies }: Level): Scenario {
 function lookOf(count: number, { wait, copies }: Level): Partial<Scenario> {
   // Every subset of two copies is one of these, with FULL; of two lanes, it is a sample.
   if (FULL && count === 2 && wait === copies) return { sample: 2 ** 10 }
-  if (count === 2) return { sample: FULL ? 2 ** 10 : 2 ** 9, perClass: FULL ? 16 : 8 }
+  if (count === 2) return { sample: FULL ? 2 ** 10 : 2 ** 8, perClass: FULL ? 16 : 4 }
   if (count === 3) return { wholeLanes: true, perClass: FULL ? 4 : 2 }
   return { mode: 'line', perClass: FULL ? 8 : 2 }
 }

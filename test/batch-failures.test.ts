@@ -41,7 +41,7 @@ const NAMES: Readonly<Record<number, string>> = {
 const FULL = process.env.FULL === '1'
 const SEED = Number(process.env.SEED ?? 20266)
 const WHOLE_UP_TO = 4
-const DRAWN_OF = 4
+const DRAWN_OF = 8
 
 const LENGTHS = upTo(9, 1)
 const CAPACITY_BYTES = 64
@@ -340,7 +340,7 @@ describe('two records fail', () => {
         for (const other of [...MEDIA, ...DEGRADING]) {
           for (const count of upTo(5, 2)) {
             checkTwo(bench, count, condition, one, other)
-            checkTwo(bench, count, condition, other, one)
+            if (!DEGRADING.includes(other)) checkTwo(bench, count, condition, other, one)
           }
         }
       }

@@ -49,6 +49,7 @@ import {
   BSETH_WORDS,
   type Bseth,
   blankBseth,
+  clearBseth,
   readBseth,
   SIZE_GRANTED,
   SIZE_REFUSED,
@@ -226,14 +227,8 @@ function answerEnd(): void {
 
 /** Nothing is associated: there is no room, no association, or nothing to be told. */
 function answerRefusal(): void {
+  clearBseth(answer)
   answer.status = SIZE_REFUSED
-  answer.commit = false
-  answer.blockSizeLog2 = 0
-  answer.leastLog2 = 0
-  answer.mostLog2 = 0
-  answer.maximum = 1
-  answer.threshold = 0
-  answer.periodUs = 0
 }
 
 /** Answers a question, or an offer, of that PSN. */

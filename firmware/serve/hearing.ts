@@ -35,7 +35,7 @@ import { isWithheld } from '../transport/acknowledge.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { BLOCK_SIZE, type Request } from '../transport/requester.ts'
 import { advance } from '../transport/responder.ts'
-import { blankBseth, readBseth } from '../wire/block-size.ts'
+import { blankBseth, clearBseth, readBseth } from '../wire/block-size.ts'
 import { u32 } from '../wire/bytes.ts'
 import { blankMseth, readMseth } from '../wire/memory-status.ts'
 import { MEMORY_STATUS, type OpcodeRow } from '../wire/opcode.ts'
@@ -43,7 +43,7 @@ import type { Packet } from '../wire/packet.ts'
 import { RETH_RKEY } from '../wire/reth.ts'
 import { answerSize } from './associate.ts'
 import { runBurst } from './burst.ts'
-import { submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import { submit, takeWork, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
 import type { HostPair, Watch } from './queue-state.ts'
 
@@ -225,26 +225,10 @@ function ask(state: State, pair: HostPair, watch: Watch, item: number, now: numb
   reth.length = 0
   work.length = 0
   work.solicited = false
-  askCurrent(work)
+  clearBseth(work.bseth)
+  work.bseth.current = true
   watch.isAsking = true
   submit(initiator, work, BLOCK_SIZE, QUESTIONS, item)
-}
-
-function askCurrent({ bseth: asked }: Work): void {
-  asked.version = answer.version
-  asked.words = answer.words
-  asked.commit = false
-  asked.optIn = false
-  asked.optOut = false
-  asked.current = true
-  asked.status = 0
-  asked.blockSizeLog2 = 0
-  asked.leastLog2 = 0
-  asked.mostLog2 = 0
-  asked.alignmentLog2 = 0
-  asked.maximum = 1
-  asked.threshold = 0
-  asked.periodUs = 0
 }
 
 const QUESTIONS: WorkOwner = {

@@ -104,6 +104,24 @@ export function blankBseth(): Bseth {
   }
 }
 
+/** Says nothing, and asks for nothing. */
+export function clearBseth(into: Bseth): void {
+  into.version = BLOCK_SIZE_VERSION
+  into.words = BSETH_WORDS
+  into.commit = false
+  into.optIn = false
+  into.optOut = false
+  into.current = false
+  into.status = SIZE_GRANTED
+  into.blockSizeLog2 = 0
+  into.leastLog2 = 0
+  into.mostLog2 = 0
+  into.alignmentLog2 = 0
+  into.maximum = 1
+  into.threshold = 0
+  into.periodUs = 0
+}
+
 /** Reads 16 bytes at `at`; the caller has checked that they are there. */
 export function readBseth(into: Bseth, bytes: Uint8Array, at: number): void {
   const flags = bytes[at + BSETH_FLAGS]!

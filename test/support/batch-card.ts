@@ -5,7 +5,7 @@
 import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
 import { idle, receive, settle } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
-import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
+import { type Machine, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { BURST_FRAMES, FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
 import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
@@ -173,19 +173,28 @@ export function batchSetting(
   mtu = 4096,
   bytes: number = 1 << 18,
 ): BatchSetting {
-  const card = new Card(bytes)
-  const state = createState(card.machine)
-  card.firmware = firmwareOf(state, card)
+  const card = new OpenCard(bytes)
   card.format()
   const region = card.provision({ slots: 300, ...shape })
-  return { state, card, region, qp: card.connect(mtu) }
+  return { state: card.state, card, region, qp: card.connect(mtu) }
 }
 
-function firmwareOf(state: State, card: Card): FirmwareEngine {
+/** A card whose state can be looked at. */
+class OpenCard extends Card {
+  declare state: State
+
+  protected override boot(): FirmwareEngine {
+    this.state = createState(this.machine)
+    return firmwareOf(this.state, this.machine)
+  }
+}
+
+function firmwareOf(state: State, machine: Machine): FirmwareEngine {
   boot(state)
-  const received = new Int32Array(card.machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
+  const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
   return {
-    ...card.firmware,
+    memoryUsed: () => 0,
+    dispose: () => {},
     serve: (count: number, now: number) => {
       state.connections.nowUs = now
       for (let i = 0; i < count; i++) {

@@ -60,7 +60,11 @@ export class Card extends Conversation {
     const dmaBytes = ram?.bytes ?? 0
     this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, dmaBytes, ...facts }
     this.machine = this.makeMachine(watch)
-    this.firmware = bootDirect(this.machine)
+    this.firmware = this.boot()
+  }
+
+  protected boot(): FirmwareEngine {
+    return bootDirect(this.machine)
   }
 
   private makeMachine(watch: Watch | undefined): EmulatedMachine {
