@@ -37,13 +37,13 @@ export interface Translation {
   readonly condition: Uint8Array
 }
 
-/** Without a host there are no pages. */
+/** Without a host there are no pages. A piece of the pool is made ready when it is taken. */
 export function createTranslation(hosted: boolean): Translation {
   const pool = hosted ? ON_DEMAND_PAGES : 0
   return {
-    frames: new Int32Array(pool).fill(NO_FRAME),
-    toldUs: new Float64Array(pool).fill(-Infinity),
-    hintedUs: new Float64Array(pool).fill(-Infinity),
+    frames: new Int32Array(pool),
+    toldUs: new Float64Array(pool),
+    hintedUs: new Float64Array(pool),
     first: new Int32Array(ON_DEMAND_REGIONS),
     pages: new Int32Array(ON_DEMAND_REGIONS),
     sequence: new Int32Array(ON_DEMAND_REGIONS),

@@ -45,7 +45,7 @@ import { answerSize } from './associate.ts'
 import { runBurst } from './burst.ts'
 import { submit, takeWork, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
-import type { HostPair, Watch } from './queue-state.ts'
+import { createWatched, type HostPair, NO_BLOCKS, type Watch } from './queue-state.ts'
 
 /** How soon a question for which there is no room is tried again, µs. */
 const ROOM_US = 1_000
@@ -77,6 +77,8 @@ export function beginWatch(
   const watch = findWatch(state, pair, rkey) ?? freeWatch(state)
   if (watch === null) return false
   if (watch.pair === null) state.hostWork.followed += 1
+  // Taken once, when its place is used for the first time.
+  if (watch.blocks === NO_BLOCKS) watch.blocks = createWatched()
   const { blocks } = watch
   watch.pair = pair
   watch.rkey = rkey

@@ -150,7 +150,8 @@ export interface Watch {
   /** Address of the first byte that is associated. */
   vaHigh: number
   vaLow: number
-  readonly blocks: Blocks
+  /** NO_BLOCKS until its place is used for the first time. */
+  blocks: Blocks
   /** The current status is being asked for. */
   isAsking: boolean
   /** The host was told that there is something new, and has not asked what; the last it knows. */
@@ -341,10 +342,18 @@ function blankRecord(): HostRecord {
   }
 }
 
+/** Of a watch that never began: a host that asks for none needs no memory for them. */
+export const NO_BLOCKS: Blocks = createBlocks(0, GROUP_BLOCKS)
+
+/** What a watch knows. */
+export function createWatched(): Blocks {
+  return createBlocks(ASSOCIATED_BLOCKS, GROUP_BLOCKS)
+}
+
 function blankWatch(): Watch {
   return {
     ...{ pair: null, rkey: 0, vaHigh: 0, vaLow: 0 },
-    blocks: createBlocks(ASSOCIATED_BLOCKS, GROUP_BLOCKS),
+    blocks: NO_BLOCKS,
     ...{ isAsking: false, isTold: false, revision: 0 },
   }
 }
