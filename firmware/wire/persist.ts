@@ -133,32 +133,42 @@ export function blankPweth(): Pweth {
 /** Reads 16 bytes at `at`; the caller has checked that they are there. */
 export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   const flags = bytes[at + PWETH_FLAGS]!
-  const condition = bytes[at + PWETH_CONDITION]!
   const copies = bytes[at + PWETH_COPIES]!
-  const count = bytes[at + PWETH_BATCH_COUNT]!
-  let reserved =
-    (flags & RESERVED_FLAG) | (condition & RESERVED_CONDITION) | (copies & RESERVED_COPIES)
+  const batch = (flags & BATCH) !== 0
+  const fields =
+    bytes[at + PWETH_CONDITION]! |
+    bytes[at + PWETH_BATCH_ID]! |
+    bytes[at + PWETH_BATCH_ID + 1]! |
+    bytes[at + PWETH_BATCH_INDEX]! |
+    bytes[at + PWETH_BATCH_COUNT]!
+  // Of nearly every record, and of the one read before it, they are 0, and so they stay.
+  if (fields !== 0 || into.batch || into.reserved !== 0) readBatchFields(into, bytes, at)
+  let reserved = (flags & RESERVED_FLAG) | (copies & RESERVED_COPIES)
   into.version = bytes[at + PWETH_VERSION]! >> 4
   into.words = bytes[at + PWETH_VERSION]! & 15
   into.wait = (flags >> 6) + 1
   into.slotAddressed = (flags & SLOT_ADDRESSED) !== 0
   into.carried = (flags & CARRIED) !== 0
-  into.batch = (flags & BATCH) !== 0
+  into.batch = batch
   into.wantsAck = (flags & WANTS_ACK) !== 0
   into.urgent = (flags & URGENT) !== 0
+  into.priority = copies >> 5
+  into.furtherCopies = copies & FURTHER_COPIES
+  into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
+  into.operationLow = u32(bytes, at + PWETH_OPERATION_LOW)
+  reserved |= batch ? bytes[at + PWETH_CONDITION]! & RESERVED_CONDITION : fields
+  if (!into.carried) reserved |= into.furtherCopies
+  into.reserved = reserved
+}
+
+function readBatchFields(into: Pweth, bytes: Uint8Array, at: number): void {
+  const condition = bytes[at + PWETH_CONDITION]!
   into.condition = condition >> CONDITION_SHIFT
   into.lastOfBatch = (condition & LAST_OF_BATCH) !== 0
   into.oneStatus = (condition & ONE_STATUS) !== 0
-  into.priority = copies >> 5
-  into.furtherCopies = copies & FURTHER_COPIES
   into.batchId = u16(bytes, at + PWETH_BATCH_ID)
   into.batchIndex = bytes[at + PWETH_BATCH_INDEX]!
-  into.batchCount = count + 1
-  into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
-  into.operationLow = u32(bytes, at + PWETH_OPERATION_LOW)
-  if (!into.batch) reserved |= condition | into.batchId | into.batchIndex | count
-  if (!into.carried) reserved |= into.furtherCopies
-  into.reserved = reserved
+  into.batchCount = bytes[at + PWETH_BATCH_COUNT]! + 1
 }
 
 /** Writes 16 bytes at `at`; reserved bits are 0. */
@@ -186,6 +196,8 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
 /** Bytes of extensions behind the PWETH at `at`: 0 to 48. */
 export function extensionBytes(bytes: Uint8Array, at: number): number {
   const flags = bytes[at + PWETH_FLAGS]!
+  // Nearly every record.
+  if ((flags & (CARRIED | BATCH)) === 0) return 0
   let length = 0
   if ((flags & (SLOT_ADDRESSED | CARRIED)) === CARRIED) {
     length = (bytes[at + PWETH_COPIES]! & FURTHER_COPIES) * ADDRESS_EXTENSION_BYTES
