@@ -289,7 +289,9 @@ export class Watch<Range = ByteRange> {
   async told(): Promise<void> {
     const { way } = this.connection
     const endUs = way.now() + TOLD_US
-    await this.until(() => this.isSettled && this.known.phase !== PHASE_SILENT, endUs)
+    const { known } = this
+    const isTold = (): boolean => known.phase !== PHASE_SILENT && !known.wanted
+    await this.until(() => this.isSettled && isTold(), endUs)
     this.check()
     if (this.known.phase !== PHASE_SILENT) return
     const error = new PerdureError(
@@ -336,7 +338,13 @@ export class Watch<Range = ByteRange> {
         return blockSizeJob(this.rkey, bseth, done)
       })
       if (this.ended !== null) return
-      if (takeAnswer(this.known, size) !== ANSWER_OFFER) break
+      const before = this.known.sizeLog2
+      const answer = takeAnswer(this.known, size)
+      // Of blocks of another size all is told anew.
+      if (this.known.sizeLog2 !== before) {
+        want(this.known, this.connection.way.now() + ASK_AGAIN_US)
+      }
+      if (answer !== ANSWER_OFFER) break
       offer = size.blockSizeLog2
     }
     this.settled()

@@ -62,6 +62,17 @@ describe('memory that is there', () => {
     expect(cost).toEqual({ rnrs: 0, hints: 0 })
   })
 
+  test('P5-2, P5-9: without a wish it is told in blocks of the agreed size', async () => {
+    const rig = await open()
+    for (const page of [3, 8, 9]) await rig.memory.read(page * PAGE, 1)
+    const { status } = await rig.memory.watch()
+    const ready = Array.from({ length: status.blocks }, (_, i) => status.stateOf(i) === 'ready')
+    expect(status.blocks).toBeGreaterThan(1)
+    expect(status.readyBlocks).toBe(ready.filter(Boolean).length)
+    expect(status.isReady(pageAt(3)) && status.isReady(pageAt(9))).toBe(true)
+    expect(status.isReady(pageAt(20))).toBe(false)
+  })
+
   test('P5-11 … P5-14, P5-20: what comes and goes is told, counted and flagged', async () => {
     const rig = await open()
     const { status } = await watched(rig)
