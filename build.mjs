@@ -1,6 +1,6 @@
 /**
  * Sets up, builds and runs Perdure:
- * `node build.mjs start | test | test:interop | build | bench | check [...]`.
+ * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`.
  *
  * What always holds:
  * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
@@ -223,6 +223,11 @@ const COMMANDS = {
     await build()
     place(await bundleForNode({ bench: 'test/bench.ts' }))
     return run(join(DIST, 'bench.js'), args)
+  },
+  async evidence(args) {
+    await build()
+    place(await bundleForNode({ evidence: 'test/evidence/main.ts' }))
+    return run(join(DIST, 'evidence.js'), args)
   },
   check,
 }
