@@ -1,0 +1,136 @@
+/** The frame of the evidence: what is added up, what is missed, and what the command line says. */
+
+import { spawnSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import type { Outcome } from './evidence/pool.ts'
+import { reportOf, tableOf } from './evidence/report.ts'
+import {
+  addTally,
+  missed,
+  NOTHING,
+  playAll,
+  type Shard,
+  type Stage,
+  type Tally,
+} from './evidence/stage.ts'
+import { STAGES } from './evidence/stages.ts'
+import { ROOT } from './support/sources.ts'
+
+const RUN = { size: 'ci', seed: 7, workers: 2, seconds: 61 } as const
+
+/** A stage that counts to the number in its shard's name, and objects to odd seeds. */
+const COUNTING: Stage = {
+  name: 'counting',
+  id: 'C0',
+  title: 'counts',
+  unit: 'numbers',
+  floors: {
+    cut: [{ of: 'count', least: 3 }],
+    ci: [
+      { of: 'count', least: 30 },
+      { of: 'power cuts', least: 2 },
+    ],
+    nightly: [],
+  },
+  shards: (size, seed) =>
+    [1, 2].map((n): Shard => {
+      return {
+        name: `to ${n}`,
+        seed: seed + n,
+        seconds: n,
+        options: { to: n, large: size !== 'cut' },
+      }
+    }),
+  play: async ({ name, seed, options }): Promise<Tally> => {
+    const odd = seed % 2 === 1
+    const described = odd ? [{ shard: name, what: 'the seed is odd', replay: `seed=${seed}` }] : []
+    const count = Number(options.to)
+    const cells = { [`reached ${count}`]: 1, both: 1 }
+    const more = { 'power cuts': 1 }
+    const violations = described.length
+    return { ...NOTHING, count, distinct: 1, seeds: 1, violations, described, more, cells }
+  },
+  lacks: ({ cells }) => (cells['reached 3'] === undefined ? ['nothing reached 3'] : []),
+  replay: async (argument) => ({ violated: true, text: argument }),
+}
+
+const outcomeOf = (tally: Tally): Outcome => {
+  return { stage: COUNTING, tally, busySeconds: 2, ended: 2, shards: 2 }
+}
+
+describe('what is added up', () => {
+  test('the tallies of shards are one tally: counts, cells, violations', async () => {
+    const total = await playAll(COUNTING, 'ci', 1)
+    expect(total).toMatchObject({ count: 3, distinct: 2, seeds: 2, violations: 1 })
+    expect(total.more).toEqual({ 'power cuts': 2 })
+    expect(total.cells).toEqual({ 'reached 1': 1, 'reached 2': 1, both: 2 })
+    expect(total.described).toEqual([{ shard: 'to 2', what: 'the seed is odd', replay: 'seed=3' }])
+    expect(addTally(total, NOTHING)).toEqual(total)
+  })
+
+  test('a floor that was not reached is said, and one that was is not', async () => {
+    const total = await playAll(COUNTING, 'ci', 1)
+    expect(missed(COUNTING, total, 'cut')).toEqual([])
+    expect(missed(COUNTING, total, 'ci')).toEqual(['3 numbers, and 30 are asked'])
+    const none = missed(COUNTING, NOTHING, 'ci')
+    expect(none).toEqual(['0 numbers, and 30 are asked', '0 power cuts, and 2 are asked'])
+  })
+
+  test('the table has a line for each stage, and names what is wrong and how to see it', async () => {
+    const report = reportOf([outcomeOf(await playAll(COUNTING, 'ci', 1))], RUN, true)
+    expect(report.violations).toBe(1)
+    expect(report.stages[0]).toMatchObject({ rate: 1.5, seconds: 2 })
+    const lines = tableOf(report).split('\n')
+    expect(lines[1]).toMatch(/^C0 counting +3 +numbers +2 +2 +1 +2 +2$/)
+    expect(lines).toContain('NOT REACHED  C0 counting: 3 numbers, and 30 are asked')
+    expect(lines).toContain('NOT REACHED  C0 counting: nothing reached 3')
+    expect(lines).toContain('VIOLATION    C0 counting, to 2: the seed is odd')
+    expect(lines).toContain("             npm run evidence -- --replay counting 'seed=3'")
+    expect(lines.at(-1)).toBe('ci, seed 7, 2 workers, 1 min 1 s: 1 violations')
+  })
+
+  test('of a run that played some shards only, no floor is asked', async () => {
+    const report = reportOf([outcomeOf(NOTHING)], RUN, false)
+    expect(report.stages[0]!.lacks).toEqual([])
+  })
+})
+
+describe('the stages', () => {
+  test('have names of their own, and floors for the run of CI', () => {
+    expect(new Set(STAGES.map(({ name }) => name)).size).toBe(STAGES.length)
+    expect(STAGES.filter(({ floors }) => floors.ci.length === 0).map(({ name }) => name)).toEqual(
+      [],
+    )
+  })
+
+  test('have shards of different names at every size, the same for the same seed', () => {
+    for (const stage of STAGES) {
+      for (const size of ['cut', 'ci', 'nightly'] as const) {
+        const shards = stage.shards(size, 1)
+        expect([stage.name, new Set(shards.map(({ name }) => name)).size]).toEqual([
+          stage.name,
+          shards.length,
+        ])
+        expect(stage.shards(size, 1)).toEqual(shards)
+      }
+    }
+  })
+})
+
+/** `npm run evidence` with these arguments, without npm. */
+function evidence(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const options = { cwd: ROOT, encoding: 'utf8' } as const
+  return spawnSync(process.execPath, ['build.mjs', 'evidence', ...args], options)
+}
+
+describe('the command line', () => {
+  test('what it does not know ends with 2 and names what there is', () => {
+    const wrong = evidence('--stage', 'astrology')
+    expect(wrong.status).toBe(2)
+    expect(wrong.stderr).toContain(STAGES.map(({ name }) => name).join(', '))
+    expect(evidence('--seed', 'x').status).toBe(2)
+    expect(evidence('--workers', '0').status).toBe(2)
+    expect(evidence('--replay', 'astrology', 'x').status).toBe(2)
+    expect(evidence('--replay', STAGES[0]!.name).status).toBe(2)
+  })
+})
