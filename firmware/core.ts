@@ -27,7 +27,6 @@ import {
   NOT_ARMED,
   NOT_FOR_US,
   NOT_ROCE,
-  OPCODE,
   PAGE_ABSENT,
   PASS,
   QP_ERROR_STATE,
@@ -203,7 +202,7 @@ function request(
     return HELD_BACK
   }
   if (fault === PASS) fault = judgeRequest(qp, packet)
-  if (fault === PASS) fault = execute(state, qp, packet, row, now)
+  if (fault === PASS) fault = execute(state, qp, packet, row!, now)
   if (fault !== PASS) refuse(state, qp, packet, fault)
   return fault
 }
@@ -215,10 +214,9 @@ function execute(
   state: State,
   qp: QueuePair,
   packet: Packet,
-  row: OpcodeRow | null,
+  row: OpcodeRow,
   now: number,
 ): Fault {
-  if (row === null) return OPCODE
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {

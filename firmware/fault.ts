@@ -6,6 +6,8 @@
  * a number, a name, an answer on the wire and one line of meaning; each is counted.
  */
 
+import { assert } from './assert.ts'
+
 /** The number of a fault; PASS is none. */
 export type Fault = number & { readonly unit: 'fault' }
 
@@ -176,7 +178,7 @@ export const FAULTS: readonly FaultRow[] = [
 
 function numberOf(name: string): Fault {
   const index = FAULTS.findIndex((r) => r.name === name)
-  if (index < 0) throw new Error(`no fault ${name}`)
+  assert(index >= 0, `no fault ${name}`)
   return index as Fault
 }
 

@@ -5,6 +5,8 @@
  * that is reached is a fault with a name (see fault.ts), never a surprise.
  */
 
+import { assert } from './assert.ts'
+
 /** Frames that one burst may bring, and therefore records that one group commit may hold. */
 export const BURST_FRAMES = 32
 
@@ -227,12 +229,12 @@ export const REPORT_ENTRIES = 256
 /** Records checked in one idle call of the scrub. */
 export const SCRUB_RECORDS = 16
 
-if (FRAME_STRIDE_BYTES % LINE_BYTES !== 0) throw new Error('a frame must start on a line')
-if (FRAME_BYTES_MAX + FRAME_OFFSET_BYTES > FRAME_STRIDE_BYTES) throw new Error('a frame must fit')
-if (2 * BATCH_ELEMENTS_MAX > WORKS) throw new Error('others must find room beside a batch')
-if (FETCH_UNITS < WQE_UNITS_MAX) throw new Error('an element must fit into what is fetched')
-if (BATCH_CHUNK_BYTES < LINE_BYTES + RECORD_BYTES_MAX) throw new Error('a record must fit')
-if (LANES * LINE_BYTES > 4096) throw new Error('the lanes must fit into a page')
+assert(FRAME_STRIDE_BYTES % LINE_BYTES === 0, 'a frame must start on a line')
+assert(FRAME_BYTES_MAX + FRAME_OFFSET_BYTES <= FRAME_STRIDE_BYTES, 'a frame must fit')
+assert(2 * BATCH_ELEMENTS_MAX <= WORKS, 'others must find room beside a batch')
+assert(FETCH_UNITS >= WQE_UNITS_MAX, 'an element must fit into what is fetched')
+assert(BATCH_CHUNK_BYTES >= LINE_BYTES + RECORD_BYTES_MAX, 'a record must fit')
+assert(LANES * LINE_BYTES <= 4096, 'the lanes must fit into a page')
 // A burst: per frame a gathering copy, three comparisons of carried copies and four answers. Its
 // group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a
 // check code and a line of the operation table; the lanes of the last group and the fences on top.
@@ -241,4 +243,4 @@ const GROUP_COMMANDS = BURST_FRAMES * (8 + COPIES_MAX) + LANES + 2 + COPIES_MAX
 // Responses to READs of the host go to its scattered memory, as they come.
 const HOST_COMMANDS = BURST_FRAMES * (SGES_MAX + 1)
 const LIST_COMMANDS = BURST_COMMANDS + GROUP_COMMANDS + HOST_COMMANDS
-if (COMMANDS_MAX < LIST_COMMANDS) throw new Error('a burst must fit')
+assert(COMMANDS_MAX >= LIST_COMMANDS, 'a burst must fit')

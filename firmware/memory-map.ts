@@ -4,6 +4,7 @@
  * One line per idea; each starts where the one before ends, so nothing overlaps by construction.
  */
 
+import { assert } from './assert.ts'
 import { PRIVATE_AT } from './hal.ts'
 import {
   ASSOCIATED_BLOCKS,
@@ -143,4 +144,4 @@ export const MEMBERS_BYTES: number =
 /** All of packet memory, bytes. */
 export const MEMORY_BYTES: number = MEMBERS_AT + BATCHES * MEMBERS_BYTES
 
-if (KEYS_AT + (REGIONS + 1) * KEY_BYTES > TEMPLATES_AT) throw new Error('the keys must fit')
+assert(KEYS_AT + (REGIONS + 1) * KEY_BYTES <= TEMPLATES_AT, 'the keys must fit')

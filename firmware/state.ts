@@ -4,6 +4,7 @@
  * `serve/` and `manage/` work on it; the layers below know only their own part of it.
  */
 
+import { assert } from './assert.ts'
 import type { Batches } from './batch/batch.ts'
 import type { CommandList } from './command-list.ts'
 import type { Commit, GroupIndex } from './commit/commit.ts'
@@ -262,4 +263,4 @@ export function touch(state: State, qp: QueuePair): void {
   state.touchedCount += 1
 }
 
-if (FAULTS.length > 255) throw new Error('a fault must fit into a byte')
+assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -154,6 +154,14 @@ describe('an active side and a card', () => {
     expect(pair.said).toEqual(DIALOGUE)
   })
 
+  test('that is closed twice says goodbye once', () => {
+    const pair = new Pair()
+    pair.close()
+    pair.close()
+    expect(pair.said).toEqual(DIALOGUE)
+    expect(pair.events).toEqual([EVENT_CONNECTED, EVENT_CLOSED])
+  })
+
   for (const fate of ['lose', 'double'] as const) {
     DIALOGUE.forEach((name, index) => {
       test(`${name} (${fate}): one connection, one end, and both know of it`, () => {

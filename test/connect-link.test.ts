@@ -7,7 +7,14 @@ import { describe, expect, test } from 'vitest'
 import { EmulatedMachine } from '../boards/emulator/machine.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { EVENT_CLOSED, EVENT_REJECTED, EVENT_TIMED_OUT } from '../firmware/connect/active.ts'
-import { closeLink, connectTo, type Link, type Target } from '../firmware/connect/initiate.ts'
+import {
+  closeLink,
+  connectTo,
+  type Link,
+  type Target,
+  takeForLink,
+} from '../firmware/connect/initiate.ts'
+import { RESOLUTION_FREE } from '../firmware/connect/resolve.ts'
 import { sendTo } from '../firmware/connect/send.ts'
 import { publish } from '../firmware/connect/services.ts'
 import { TIME_WAIT_US } from '../firmware/connect/table.ts'
@@ -401,5 +408,63 @@ describe('a DPU that connects to a DPU', () => {
     const said = network.a.out.map(nameOf)
     expect(said).toEqual(['DREQ', 'REJ'])
     expect(qp!.state).toBe(STATE_OPEN)
+  })
+})
+
+describe('a link in the making', () => {
+  /** Takes a message as the core would that has found the link. */
+  const rejFrom = (network: Network, localId: number): void => {
+    network.a.take(idsFrame(CLIENT, cm.CM_REJ, localId), network.nowUs)
+  }
+
+  test('a message for it from another address is none of the peer', () => {
+    const network = new Network((i) => (i < 3 ? 'deliver' : 'lose'), 2)
+    const link = network.connect()
+    network.pass(100_000)
+    rejFrom(network, link.connection.localId)
+    expect(network.events).toEqual([])
+    expect(link.ended).toBe(false)
+  })
+
+  test('a message for it before its peer is found says nothing', () => {
+    const network = new Network(() => 'lose')
+    const link = network.connect()
+    takeForLink(network.a.state, link, RECEIVE_AT)
+    expect([link.active, link.ended]).toEqual([null, false])
+  })
+
+  test('of two stations that are asked for, each answer finds its own', () => {
+    const network = new Network()
+    network.connect({ address: [10, 0, 0, 99] })
+    network.connect()
+    network.pass(200_000)
+    expect(network.events).toEqual(['connected'])
+    expect(network.said.filter((name) => name === 'a REQ')).toHaveLength(1)
+  })
+
+  test('whose place is taken before its peer is found is over, and another one is begun', () => {
+    const network = new Network(() => 'lose')
+    const link = network.connect()
+    closeQueuePair(network.a.state.queuePairs, link.connection.qp!)
+    network.pass(2_000_000)
+    expect(network.events).toEqual([EVENT_CLOSED])
+    expect(link.resolution.phase).toBe(RESOLUTION_FREE)
+  })
+
+  test('to a peer that shows no capability block has no client, and no records', () => {
+    const network = new Network((i) => (i === 3 ? 'lose' : 'deliver'))
+    network.connect()
+    network.pass(50_000)
+    const [, other] = ends(network)
+    const { reply } = network.b.state.connections.places[other.index]!
+    const rep = cm.blankRep()
+    cm.readRep(rep, reply, cm.CM_BODY)
+    rep.privateData.fill(0)
+    cm.writeRep(reply, cm.CM_BODY, rep)
+    network.b.say(other, reply)
+    network.exchange()
+    expect(network.events).toEqual(['connected'])
+    const [own] = ends(network)
+    expect([own.clientHigh, own.clientLow, own.speaksPersist]).toEqual([0, 0, false])
   })
 })

@@ -138,6 +138,18 @@ function solicitation(at: number, ...bytes: number[]): Uint8Array {
   return frame
 }
 
+/** With an option that ends behind its type. */
+function halfAnOption(): Uint8Array {
+  return Uint8Array.of(...SOLICITATION.slice(0, 19), 0x21, ...SOLICITATION.slice(20), 1)
+}
+
+/** An advertisement with an option for the target, and bytes changed. */
+function advertised(at: number, ...bytes: number[]): Uint8Array {
+  const frame = solicitation(54, 136)
+  frame[78] = 2
+  return solicitation(0, ...changed(frame, at, ...bytes))
+}
+
 const OWN_MAC = [2, 0, 0, 0, 0, 2]
 const OWN_IPV6 = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
 
@@ -197,6 +209,9 @@ describe('neighbour discovery', () => {
     ['shorter than a solicitation', solicitation(18, 0, 23), 'NEIGHBOUR_FORM'],
     ['longer than its frame', solicitation(18, 0, 40), 'NEIGHBOUR_FORM'],
     ['with a group’s link-layer address', solicitation(80, 3), 'NEIGHBOUR_FORM'],
+    ['with half an option at its end', halfAnOption(), 'NEIGHBOUR_FORM'],
+    ['to a group with more in its middle', solicitation(45, 1), 'NOT_FOR_US'],
+    ['from a station that is a group', advertised(80, 3), 'NEIGHBOUR_FORM'],
     ['for another address', solicitation(77, 9), 'NOT_FOR_US'],
     ['to another station', changed(SOLICITATION, 0, 2, 0, 0, 0, 0, 9), 'NOT_FOR_US'],
     ['to another group', solicitation(53, 9), 'NOT_FOR_US'],

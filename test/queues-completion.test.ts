@@ -313,6 +313,20 @@ describe('moderation', () => {
     expect(host.card.waitUs).toBe(0)
   })
 
+  test('of two queues each is told of in its own time', () => {
+    const { host, cqs, sqs } = nopHost({ completionQueues: 2, sendQueues: 2 })
+    cqs.forEach((cq, i) => {
+      moderate(host, cq, 100, 500 + 500 * i)
+      armAndRing(host, cq)
+    })
+    for (const queue of sqs) post(host, queue)
+    wait(host, host.card.waitUs)
+    expect(told(host)).toEqual([cqs[0]])
+    wait(host, host.card.waitUs)
+    expect(told(host)).toEqual([cqs[1]])
+    expect(host.card.waitUs).toBe(0)
+  })
+
   test('without a period it is told of at once', () => {
     const { host, cqs, sqs } = moderated(100, 0)
     post(host, sqs[0]!)

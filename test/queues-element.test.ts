@@ -83,6 +83,12 @@ describe('H2: what an element says of itself', () => {
     expect(wqe.WQE_PERSIST_QUERY).toBe(requester.PERSIST_QUERY)
   })
 
+  test('a receive is one buffer: it has no entries', () => {
+    become(info.KIND_RECEIVE, info.TYPE_CONNECTED)
+    const sges = [{ address: 0x10000, length: 64, lkey: key }]
+    expect(judged({ opcode: wqe.WQE_RECEIVE, sges })).toBe('ELEMENT_FORM')
+  })
+
   test('every opcode in every type of queue', () => {
     const all = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, wqe.WQE_NOP]
     const table: [number, number, number[]][] = [

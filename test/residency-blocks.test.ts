@@ -50,7 +50,9 @@ import {
   SIZE_REFUSED,
 } from '../firmware/wire/block-size.ts'
 import {
+  FORM_LIST,
   HEALTH_DEGRADED,
+  STATUS_CURRENT,
   STATUS_ERROR,
   STATUS_HEALTH,
   STATUS_RESET,
@@ -550,4 +552,30 @@ describe('agreeing on a size', () => {
       expect(isBlockSize({ ...blankBseth(), ...fields })).toBe(false)
     }
   })
+})
+
+test('an access of no bytes waits for nothing', () => {
+  const b = toldBlocks(4, false)
+  nextHint(b, 0, 4 * PAGE, 5, 100)
+  expect(waitUntilUs(b, 0, 1)).toBe(105)
+  expect(waitUntilUs(b, 0, 0)).toBe(0)
+})
+
+test('P5-2: the current status may come as a list: it is that of all blocks or of none', () => {
+  const list = (first: number, count: number): Uint8Array =>
+    Uint8Array.from(
+      { length: 5 * count },
+      (_, i) => [0, 0, 0, first + Math.floor(i / 5), 1][i % 5]!,
+    )
+  const current = (sequence: number, count: number) =>
+    noticeOf(
+      { ...{ kind: STATUS_CURRENT, form: FORM_LIST, sequence, blockSizeLog2: 12 }, entries: count },
+      list(0, count),
+    )
+  for (const count of [3, 4]) {
+    const b = createBlocks(64, 2)
+    associated(b, 4 * PAGE, INCARNATION)
+    hear(b, current(1, count))
+    expect(b.phase === PHASE_TOLD).toBe(count === 4)
+  }
 })

@@ -12,6 +12,7 @@ import {
   beginCount,
   beginOutage,
   countAbsent,
+  endAssociation,
   endCount,
   endOutage,
   optIn,
@@ -538,6 +539,24 @@ describe('P5-7, P5-8, P5-9, P5-29: the size of blocks', () => {
     beginAssociation(a!, RKEY, 0, 100_000, mostLog2(100_000))
     expect([a!.committed, a!.blocks]).toEqual([false, 1])
     expect(2 ** a!.sizeLog2).toBeGreaterThanOrEqual(100_000)
+  })
+
+  test('one that has ended tells nothing any more', () => {
+    const pages = [true, true]
+    const a = associate(pages)
+    toggle(a, pages, 0)
+    endAssociation(a)
+    expect(tellsAtUs(a, 10_000_000)).toBe(Infinity)
+  })
+
+  test('a page that comes though it is there already changes nothing', () => {
+    const pages = [true, false]
+    const a = associate(pages)
+    drain(a, 0)
+    unitChanged(a, 0, PAGE_BYTES, true)
+    expect([a.ready, ...linesOf(drain(a, 0))]).toEqual([1])
+    toggle(a, pages, 1)
+    expect(a.ready).toBe(2)
   })
 
   test('after a change of the size, notices are of the new blocks', () => {

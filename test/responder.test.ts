@@ -7,10 +7,16 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { answerDuplicate } from '../firmware/transport/acknowledge.ts'
 import type { Psn } from '../firmware/transport/psn.ts'
 import {
   createQueuePairTable,
+  forgetOld,
   freeNumber,
+  KIND_READ,
+  kindOf,
+  nextSaved,
+  noteKind,
   openQueuePair,
 } from '../firmware/transport/queue-pair.ts'
 import { advance } from '../firmware/transport/responder.ts'
@@ -188,6 +194,39 @@ describe('a packet with several faults is answered for the first (wire-format 3.
     expect(answer(records.rkey ^ 0x100, 99, 64)).toEqual(['NAK 0x62 0'])
     expect(answer(records.rkey, 99, 64)).toEqual(['PERSIST_ACK 0: 0-0 SLOT records 1', 'ACK 0'])
     expect(firstDifference(contentOf(card), before)).toBe(-1)
+  })
+})
+
+describe('what a queue pair remembers', () => {
+  test('N10: a long READ is known as long as its last response is, however old its first', () => {
+    const { queuePair: qp } = new Dialogue(USUAL, frameOf({ bth: { opcode: RC_READ_REQUEST } }))
+    const far = 0x400000
+    noteKind(qp, 0x10, KIND_READ)
+    noteKind(qp, 0x11, KIND_READ)
+    Object.assign(nextSaved(qp), { kind: KIND_READ, psn: 0x10, packets: 8 })
+    Object.assign(nextSaved(qp), { kind: KIND_READ, psn: 0x11, packets: 1 })
+    qp.expectedPsn = (0x18 + far) as Psn
+    forgetOld(qp)
+    expect([kindOf(qp, 0x10), kindOf(qp, 0x11)]).toEqual([KIND_READ, 0])
+    qp.expectedPsn = (0x19 + far) as Psn
+    forgetOld(qp)
+    expect(kindOf(qp, 0x10)).toBe(0)
+  })
+
+  test('X-3: a duplicate of what is not durable yet is not acknowledged', () => {
+    const dialogue = new Dialogue(USUAL, frameOf({ bth: { opcode: RC_READ_REQUEST } }))
+    const { queuePair: qp, state } = dialogue
+    const acks = (psn: number): number => {
+      const { count } = state.list
+      answerDuplicate(state.answers, qp, psn)
+      return state.list.count - count
+    }
+    qp.used = true
+    qp.expectedPsn = 0x120 as Psn
+    qp.withheldAt = state.list.fences
+    qp.withheldFrom = 0x118 as Psn
+    expect([acks(0x118), acks(0x11f)]).toEqual([0, 0])
+    expect(acks(0x117)).toBeGreaterThan(0)
   })
 })
 

@@ -4,6 +4,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { NO_REGION, PASS } from '../firmware/fault.ts'
+import { blankReq, CM_REQ, writeIds, writeReq } from '../firmware/wire/cm.ts'
 import {
   ATTRIBUTE_CONNECT,
   ATTRIBUTE_OPEN,
@@ -34,6 +35,7 @@ import {
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
 import { printPacket } from '../firmware/wire/print.ts'
 import { blankReth } from '../firmware/wire/reth.ts'
+import { message } from './support/cm.ts'
 import { type FrameParts, frameOf } from './support/frames.ts'
 import { VECTORS } from './support/vectors.ts'
 
@@ -322,4 +324,86 @@ describe('a packet', () => {
       expect(lineOf(bytes)).not.toMatch(/undefined|NaN|\n/)
     }
   })
+})
+
+describe('what no sender of ours says', () => {
+  printed(
+    'a NAK of another kind',
+    { bth: { opcode: RC_ACKNOWLEDGE, destQp: 0x21, psn: 3 }, aeth: { syndrome: 0x65, msn: 1 } },
+    'Acknowledge qp 0x21 psn 3 NAK 0x65 msn 1',
+  )
+
+  printed(
+    'a status of another kind, of a query that is cumulative',
+    {
+      bth: { opcode: PERSIST_ACK, destQp: 0x21, psn: 3 },
+      aeth: { msn: 1 },
+      paeth: {
+        ...{ firstPsn: 3, lastPsn: 3, operationLow: 7, status: 0x7f },
+        ...{ query: true, cumulative: true },
+      },
+    },
+    'PERSIST_ACK qp 0x21 psn 3 ACK msn 1 status 0x7f 3-3 op 7 records 0 copies 0 ' +
+      'incarnation 0 answers a query cumulative',
+  )
+
+  printed(
+    'a notice of another kind',
+    {
+      bth: { opcode: MEMORY_STATUS, destQp: 0x21, psn: 3 },
+      mseth: { kind: 9, rkey: 0x1234, blockSizeLog2: 12, positive: true },
+    },
+    'MEMORY_STATUS qp 0x21 psn 3 kind 9 key 0x1234 sequence 0 incarnation 0 blocks of 4 KiB ' +
+      'entries 0 positive',
+  )
+
+  printed(
+    'an answer about blocks of another kind',
+    {
+      bth: { opcode: BLOCK_SIZE_ANSWER, destQp: 0x21, psn: 3 },
+      aeth: { syndrome: 0x1f, msn: 1 },
+      bseth: { status: 3, blockSizeLog2: 12 },
+    },
+    'BLOCK_SIZE Answer qp 0x21 psn 3 ACK msn 1 status 3 blocks of 4 KiB period 0 ' +
+      'threshold 0 maximum 256',
+  )
+
+  printed(
+    'a hint of another kind',
+    {
+      bth: { opcode: PREFETCH_HINT, destQp: 0x11, psn: 3 },
+      reth: { rkey: 0x1234, length: 4096 },
+      pfeth: { op: 9 },
+    },
+    'PREFETCH_HINT qp 0x11 psn 3 va 0x0 key 0x1234 4096 B operation 9',
+  )
+
+  printed(
+    'a control call of another kind, refused for a reason that is none',
+    {
+      bth: { opcode: UD_SEND_ONLY, destQp: 0x31 },
+      payload: datagram({ method: 0x44, attribute: 0x7777, fault: 255 as typeof PASS }),
+    },
+    'UD SEND Only qp 0x31 psn 0 from 0x1 256 B 0x44 0x7777 refused: 255 transaction 0x0',
+  )
+
+  printed(
+    'a connection message of another kind',
+    {
+      bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+      payload: message(0x7777, 1, (bytes, at) => writeIds(bytes, at, { localId: 5, remoteId: 6 })),
+    },
+    'UD SEND Only qp 0x1 psn 0 from 0x1 256 B CM 0x7777 id 0x5 to 0x6',
+  )
+
+  printed(
+    'a connection request for what is no port',
+    {
+      bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+      payload: message(CM_REQ, 1, (bytes, at) => {
+        writeReq(bytes, at, { ...blankReq(), localId: 5, serviceLow: 0x77, qpn: 9, pathMtu: 3 })
+      }),
+    },
+    'UD SEND Only qp 0x1 psn 0 from 0x1 256 B CM REQ id 0x5 service 0x77 from qp 0x9 psn 0 mtu 1024',
+  )
 })

@@ -6,12 +6,30 @@
  * many boots or much speed; what a card runs is the bundle.
  */
 
+import type { Machine } from '../../firmware/hal.ts'
 import { type Firmware, start } from '../../firmware/main.ts'
 import type { FirmwareEngine } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'
 
+/** Boots in the place of `bootDirect`, which it is given: it may stand between machine and core. */
+export type Recorder = (
+  machine: EmulatedMachine,
+  boot: (machine: Machine) => FirmwareEngine,
+) => FirmwareEngine
+
+let recorder: Recorder | null = null
+
+/** From now on every boot goes through `by`; null ends that. */
+export function recordBoots(by: Recorder | null): void {
+  recorder = by
+}
+
 /** Boots the core on a machine, at once. What it throws is a bug, and comes out as it is. */
 export function bootDirect(machine: EmulatedMachine): FirmwareEngine {
+  return recorder === null ? boot(machine) : recorder(machine, boot)
+}
+
+function boot(machine: Machine): FirmwareEngine {
   const firmware: Firmware = start(machine)
   return {
     serve: (count, nowUs) => firmware.serve(count, nowUs),

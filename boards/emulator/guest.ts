@@ -25,6 +25,7 @@ import {
   type QuickJSHandle,
   RELEASE_SYNC,
 } from 'quickjs-emscripten'
+import type { Facts } from '../../firmware/hal.ts'
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
 import { type FirmwareEngine, FirmwareStopped, type StopReason } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'
@@ -75,20 +76,33 @@ function compile(): object {
   return compiled
 }
 
-export interface GuestOptions {
+/** What a guest needs of the machine around it. */
+export interface GuestMachine {
+  readonly facts: Facts
+  run(count: number): number
+  /** From now on nothing has an effect. */
+  die(): void
+}
+
+export interface GuestOptions<M extends GuestMachine = EmulatedMachine> {
   /** The bundle: a script that defines the global `perdure` with its function `start`. */
   readonly source: string
   /** The name that stands in stacks. */
   readonly sourceName?: string
   /** Makes the machine around the packet memory that the guest shares. */
-  readonly machineFor: (packets: Uint8Array) => EmulatedMachine
+  readonly machineFor: (packets: Uint8Array) => M
+  /** All of the guest's memory, in pages of 64 KiB; never more than it has otherwise. */
+  readonly memoryPages?: number
   /** How often the engine may ask whether to go on, within one call. */
   readonly interruptsMax?: number
 }
 
 /** Boots the bundle. Throws FirmwareStopped if it cannot even start. */
-export async function bootGuest(options: GuestOptions): Promise<Guest> {
-  const memory = new Memory({ initial: MEMORY_PAGES, maximum: MEMORY_PAGES })
+export async function bootGuest<M extends GuestMachine>(
+  options: GuestOptions<M>,
+): Promise<Guest<M>> {
+  const pages = options.memoryPages ?? MEMORY_PAGES
+  const memory = new Memory({ initial: pages, maximum: pages })
   const fixed = newVariant(RELEASE_SYNC, { wasmMemory: memory, wasmModule: compile() })
   let allocator: Allocator | null = null
   const quickjs = await newQuickJSWASMModuleFromVariant({
@@ -111,10 +125,10 @@ export async function bootGuest(options: GuestOptions): Promise<Guest> {
   return new Guest(context, memory, allocator!, options)
 }
 
-export class Guest implements FirmwareEngine {
+export class Guest<M extends GuestMachine = EmulatedMachine> implements FirmwareEngine {
   /** Packet memory: shared with the guest, at a fixed place. */
   readonly packets: Uint8Array
-  readonly machine: EmulatedMachine
+  readonly machine: M
   private readonly context: QuickJSContext
   private readonly buffer: QuickJSHandle
   private readonly firmware: QuickJSHandle
@@ -129,7 +143,7 @@ export class Guest implements FirmwareEngine {
     context: QuickJSContext,
     memory: FixedMemory,
     allocator: Allocator,
-    options: GuestOptions,
+    options: GuestOptions<M>,
   ) {
     const interruptsMax = options.interruptsMax ?? INTERRUPTS_MAX
     this.context = context

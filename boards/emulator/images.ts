@@ -11,6 +11,7 @@
  * a chunk, whatever the size of the part.
  */
 
+import { LINE_BYTES } from '../../firmware/limits.ts'
 import { Journal } from './journal.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
@@ -92,7 +93,7 @@ export function images(
 /** Puts aside what a cut ends; the function that it returns brings everything back. */
 function suspend(part: Nvdimm, pieces: Pieces, adrFail: boolean): () => void {
   const { backing, fenced, journal: outer } = part
-  const journal = outer ?? new Journal()
+  const journal = outer ?? new Journal(part.bytes / LINE_BYTES)
   const mark = journal.mark()
   for (const line of linesOf(pieces)) journal.note(part, line, line)
   for (const line of part.faulty()) journal.note(part, line, line)

@@ -114,7 +114,7 @@ function unitOf(
 /** Says of a line, by its number, whether it is coarse. */
 export type Coarse = (line: number) => boolean
 
-const NOT_COARSE: Coarse = () => false
+export const NOT_COARSE: Coarse = () => false
 
 /** The units of the modes but 'strict', in the order of their first stores. */
 export function unitsOf(
@@ -159,8 +159,10 @@ function unitsAmong(
       if (before !== undefined) words.set(before, 2 * i)
     }
     let unit = unitOf(pieces, members, wordAt, words)
+    const { states, wordCount } = unit
+    // What was stored and taken back is, as a whole, what stood there.
+    if (ends && words.every((word, i) => word === states[i])) continue
     if (ends && unit.stateCount > 2) {
-      const { states, wordCount } = unit
       const both = new Int32Array(2 * wordCount)
       both.set(states.subarray(0, wordCount))
       both.set(words, wordCount)

@@ -10,6 +10,7 @@
  *   header in front, and is padded to whole lines. What a batch holds is given back at once.
  */
 
+import { assert } from '../assert.ts'
 import type { Fault } from '../fault.ts'
 import {
   BATCH_CHUNK_BYTES,
@@ -134,10 +135,9 @@ export function hasSlot(members: Members, slot: number): boolean {
   }
 }
 
-/** Where the data of a record of that length may be kept, or 0 if there is no room. */
+/** Where the data of a record of that length, which fits a slot, may be kept; 0 without room. */
 export function takeRoom(room: Room, members: Members, length: number): number {
   const bytes = LINE_BYTES + Math.ceil(length / LINE_BYTES) * LINE_BYTES
-  if (bytes > BATCH_CHUNK_BYTES) return 0
   if (members.chunkCount === 0 || members.chunkUsed + bytes > BATCH_CHUNK_BYTES) {
     const chunk = members.chunkCount < BATCH_CHUNKS_EACH ? room.chunkTaken.indexOf(0) : FREE
     if (chunk === FREE) return 0
@@ -169,6 +169,6 @@ export function addMember(
   members.inFrame[n] = 0
 }
 
-if (BATCHES_AT % LINE_BYTES !== 0) throw new Error('a slot header must start on a line')
+assert(BATCHES_AT % LINE_BYTES === 0, 'a slot header must start on a line')
 
-if (MEMBERS_BYTES % 4 !== 0) throw new Error('words of members must be aligned')
+assert(MEMBERS_BYTES % 4 === 0, 'words of members must be aligned')

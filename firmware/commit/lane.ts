@@ -25,6 +25,7 @@
  *   written before there were links have a 0 there: a part recovers as it did.
  */
 
+import { assert } from '../assert.ts'
 import { BURST_FRAMES } from '../limits.ts'
 import { CHECK_CODE_BYTES } from './slot.ts'
 
@@ -42,7 +43,7 @@ export const LANE_CHECKED_BYTES = 40
 export const LANE_CODE_AT = 48
 export const PHASE_WORD_BYTES = 8
 
-if (LANE_CODE_AT + CHECK_CODE_BYTES !== 64) throw new Error('a lane is one line')
+assert(LANE_CODE_AT + CHECK_CODE_BYTES === 64, 'a lane is one line')
 
 // Positions in 32-bit words.
 const PHASE = 0
@@ -63,7 +64,7 @@ const LENGTH_BITS = 24
 const LINK_SHIFT = 27
 const WAIT_MASK = 7
 
-if (BURST_FRAMES > 2 ** (32 - LINK_SHIFT)) throw new Error('a link must fit')
+assert(BURST_FRAMES <= 2 ** (32 - LINK_SHIFT), 'a link must fit')
 
 /** An intent, as it is composed and as recovery reads it. */
 export interface Intent {

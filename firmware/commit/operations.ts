@@ -37,6 +37,7 @@
  *   newest is executed and not recorded. Client 0 is nobody, operation 0 has no name.
  */
 
+import { assert } from '../assert.ts'
 import {
   type CommandList,
   checkCode,
@@ -543,4 +544,4 @@ export function voidOperations(o: Operations): number {
   return end
 }
 
-if (2 * CLIENTS * CHECK_CODE_BYTES > RECOVERY_BYTES) throw new Error('the codes must fit')
+assert(2 * CLIENTS * CHECK_CODE_BYTES <= RECOVERY_BYTES, 'the codes must fit')

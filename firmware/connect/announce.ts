@@ -19,9 +19,9 @@ import { ANNOUNCEMENT_BYTES, writeAnnouncement } from '../wire/announcement.ts'
 /** Announces the region on the queue pair. False if there is no room for it. */
 export function announce(state: State, qp: QueuePair, region: Region): boolean {
   const initiator = openInitiator(state, qp, { incarnation: 0, readDepth: 1, kept: false })
-  const work = initiator === null ? null : takeWork(initiator)
+  const work = takeWork(initiator)
   const entry = work === null ? -1 : takeEntry(state, qp)
-  if (initiator === null || work === null || entry < 0) return false
+  if (entry < 0) return false
   writeAnnouncement(state.bytes, receiveAt(entry), {
     addressHigh: region.baseHigh,
     addressLow: region.baseLow,
@@ -30,10 +30,10 @@ export function announce(state: State, qp: QueuePair, region: Region): boolean {
     rkey: region.rkey,
     rights: region.rights & qp.rights,
   })
-  work.from = receiveAt(entry)
-  work.length = ANNOUNCEMENT_BYTES
-  work.solicited = true
-  submit(initiator, work, SEND, ANNOUNCEMENTS, entry)
+  work!.from = receiveAt(entry)
+  work!.length = ANNOUNCEMENT_BYTES
+  work!.solicited = true
+  submit(initiator!, work!, SEND, ANNOUNCEMENTS, entry)
   return true
 }
 

@@ -286,10 +286,10 @@ function establish(state: State, link: Link): void {
   link.owner.connected(state, link)
 }
 
+/** Whoever calls has seen that the link has not ended, and that its place is still its own. */
 function endLink(state: State, link: Link, event: number): void {
-  if (link.ended) return
   link.ended = true
   if (link.active === null) link.resolution.phase = RESOLUTION_FREE
-  if (isLive(state, link.connection)) putToRest(state, link.connection)
+  putToRest(state, link.connection)
   link.owner.ended(state, link, event)
 }

@@ -6,7 +6,6 @@
  */
 
 import { type Fault, PASS } from '../fault.ts'
-import type { Region } from '../memory/region.ts'
 import type { State } from '../state.ts'
 import * as cm from '../wire/cm.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
@@ -29,12 +28,7 @@ export function refusal(reason: number, information = -1, code: Fault = PASS): R
 }
 
 /** The checks of a REQ, in order; null is accepted. */
-export function judge(
-  call: Call,
-  req: cm.CmReq,
-  service: Service | null,
-  region: Region | null,
-): Refusal | null {
+export function judge(call: Call, req: cm.CmReq, service: Service | null): Refusal | null {
   const { state, packet } = call
   if (req.transport !== cm.TRANSPORT_RC) return refusal(cm.REJECT_TRANSPORT)
   if (service === null) return refusal(cm.REJECT_SERVICE_ID)
@@ -45,9 +39,9 @@ export function judge(
   if (mtu === 0 || mtu > state.facts.pathMtu) {
     return refusal(cm.REJECT_MTU, cm.codeOfMtu(state.facts.pathMtu) << 4)
   }
-  const closed = state.refused !== PASS ? state.refused : state.commit.closed
-  if (closed !== PASS) return refusal(cm.REJECT_CONSUMER, -1, closed)
-  return region === null ? refusal(cm.REJECT_SERVICE_ID) : null
+  // A service is published on a part that serves, and its region stays: only commits may be over.
+  const { closed } = state.commit
+  return closed === PASS ? null : refusal(cm.REJECT_CONSUMER, -1, closed)
 }
 
 /** Is the GID the address at `at` of the packet: an IPv6 address, or a mapped IPv4 one? */

@@ -24,13 +24,7 @@ import {
   ETHERTYPE_IPV6,
   MAC_BYTES,
 } from '../wire/ethernet.ts'
-import {
-  IPV6_ADDRESS_BYTES,
-  IPV6_BYTES,
-  IPV6_DESTINATION,
-  IPV6_SOURCE,
-  IPV6_VERSION,
-} from '../wire/ipv6.ts'
+import { IPV6_ADDRESS_BYTES, IPV6_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import * as nd from '../wire/neighbour.ts'
 import { FRAME_BYTES_MIN, isAt, learn, putBytes } from './resolve.ts'
 
@@ -45,7 +39,6 @@ export function receiveNeighbour(state: State, at: number, length: number): Faul
   if (type === arp.ETHERTYPE_ARP) return receiveArp(state, at, end)
   const ipAt = at + ETHERNET_BYTES
   if (type !== ETHERTYPE_IPV6 || end - ipAt < IPV6_BYTES) return NOT_ROCE
-  if (bytes[ipAt + IPV6_VERSION]! >> 4 !== 6) return NOT_ROCE
   return nd.isNeighbour(bytes, ipAt, end) ? receiveDiscovery(state, at, end) : NOT_ROCE
 }
 

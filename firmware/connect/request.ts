@@ -64,8 +64,7 @@ export function receiveReq(call: Call): Fault {
   const known = findRequest(call, req)
   if (known !== null) return receiveAgain(call, req, known)
   const service = findService(state, req.serviceHigh, req.serviceLow)
-  const region = service === null ? null : regionOfService(state, service)
-  const refused = judge(call, req, service, region)
+  const refused = judge(call, req, service)
   if (refused !== null) {
     reject(call, req, refused)
     return UNSERVED_CONNECTION
@@ -76,7 +75,7 @@ export function receiveReq(call: Call): Fault {
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
     return QUEUE_PAIRS_FULL
   }
-  accept(call, req, number, service!, region!)
+  accept(call, req, number, service!, regionOfService(state, service!)!)
   return PASS
 }
 
@@ -166,7 +165,8 @@ function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
     const connection = state.connections.places[i]!
     if (connection.incarnation === 0 || connection.incarnation >= incarnation) continue
     if (connection.guidHigh !== req.guidHigh || connection.guidLow !== req.guidLow) continue
-    if (isLive(state, connection)) putToRest(state, connection)
+    // `findRequest` has just freed those that are over.
+    putToRest(state, connection)
   }
 }
 

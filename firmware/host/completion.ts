@@ -196,7 +196,6 @@ function stopTimer(host: HostQueues, place: number): void {
 
 /** The interrupts whose time has come by `now`. */
 export function tickCompletions(host: HostQueues, list: CommandList, now: number): void {
-  if (host.soonestUs > now) return
   let soonest = Infinity
   for (let place = 0; place < CONTEXTS; place++) {
     const due = host.dueUs[place]!

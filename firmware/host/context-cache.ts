@@ -135,7 +135,7 @@ export function insertContext(contexts: Contexts, queue: number, now: number): n
   while (contexts.used >= contexts.capacity) {
     if (!evict(contexts, now)) return -1
   }
-  if (contexts.placeOf[queue] !== -1) assert(false, 'a queue has one context')
+  assert(contexts.placeOf[queue] === -1, 'a queue has one context')
   const place = contexts.order[contexts.used]!
   contexts.placeOf[queue] = place
   contexts.queueOf[place] = queue
@@ -173,7 +173,7 @@ export function setPolicy(
   capacity: number,
 ): void {
   contexts.policy = policy
-  contexts.n = n < 1 ? 1 : n
+  contexts.n = Math.max(1, n)
   contexts.ageUs = ageUs
   contexts.capacity = Math.min(CONTEXTS, Math.max(CAPACITY_MIN, capacity))
 }

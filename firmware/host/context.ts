@@ -10,6 +10,7 @@
  * - Of two write pointers the newer is used (P3-19): the one further ahead, or stored later.
  */
 
+import { assert } from '../assert.ts'
 import { type CommandList, copy } from '../command-list.ts'
 import { type Fault, PASS, QUEUE_CONTEXT, QUEUE_POINTER } from '../fault.ts'
 import { DMA_SPACE } from '../hal.ts'
@@ -251,4 +252,4 @@ export function writeZone2(host: HostQueues, list: CommandList, place: number): 
   copy(list, contextAt(place) + CONTEXT_ZONE2, to, ZONE2_BYTES)
 }
 
-if (CONTEXT_FRESH + ZONE3_BYTES > CONTEXT_BYTES) throw new Error('a context must fit')
+assert(CONTEXT_FRESH + ZONE3_BYTES <= CONTEXT_BYTES, 'a context must fit')

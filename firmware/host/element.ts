@@ -37,6 +37,7 @@
  * stored last: one that is old, or half stored, is seen to be (fault H2).
  */
 
+import { assert } from '../assert.ts'
 import { UNIT_BYTES } from '../limits.ts'
 
 export const WQE_STAMP = 0
@@ -182,4 +183,4 @@ export const WC_FATAL_ERR = 19
 export const WC_RESP_TIMEOUT_ERR = 20
 export const WC_GENERAL_ERR = 21
 
-if (CQE_STAMP_AGAIN + 4 !== UNIT_BYTES) throw new Error('a completion is one unit')
+assert(CQE_STAMP_AGAIN + 4 === UNIT_BYTES, 'a completion is one unit')

@@ -5,6 +5,7 @@
  * executed in the order in which they came, and those of a host that is gone are forgotten.
  */
 
+import { assert } from '../assert.ts'
 import { HOST_CALLS } from '../limits.ts'
 import { HOST_CALL_BYTES, HOST_CALLS_AT } from '../memory-map.ts'
 import { MAD_BYTES } from '../wire/management.ts'
@@ -33,4 +34,4 @@ export function callAt(place: number): number {
   return HOST_CALLS_AT + place * HOST_CALL_BYTES
 }
 
-if (HOST_CALL_BYTES !== MAD_BYTES) throw new Error('a call is one datagram')
+assert(HOST_CALL_BYTES === MAD_BYTES, 'a call is one datagram')

@@ -6,6 +6,7 @@
  * back, or was never given, finds nothing; bounds are compared without a sum that could overflow.
  */
 
+import { assert } from '../assert.ts'
 import { type Fault, MEMORY_KEY, PASS } from '../fault.ts'
 import { MEMORY_REGIONS } from '../limits.ts'
 
@@ -82,4 +83,4 @@ export function memoryFault(
   return offset >= 0 && length <= bytes && offset <= bytes - length ? PASS : MEMORY_KEY
 }
 
-if (MEMORY_REGIONS !== 256) throw new Error('the place of a region is the low byte of its key')
+assert(MEMORY_REGIONS === 256, 'the place of a region is the low byte of its key')

@@ -9,6 +9,7 @@
  *   another one.
  */
 
+import { assert } from '../assert.ts'
 import { closeLink, connectTo, type Link, type Target } from '../connect/initiate.ts'
 import {
   ATTACH_FAILED,
@@ -146,7 +147,7 @@ function end(state: State, place: number, fault: Fault): void {
 const ATTACHMENTS = {
   connected(state: State, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
-    if (place < 0) return
+    assert(place >= 0, 'a link that was let go is closing, and connects no more')
     const block = blankCapability()
     const geometry = blankGeometry()
     const { privateData } = link.active!.rep
@@ -160,7 +161,7 @@ const ATTACHMENTS = {
           kept: true,
         })
       : null
-    if (initiator === null || geometry.copies === 0) {
+    if (initiator === null || geometry.kind !== KIND_RECORDS) {
       end(state, place, ATTACH_FAILED)
       closeLink(state, link)
       return

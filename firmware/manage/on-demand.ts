@@ -11,6 +11,7 @@
  *   else (serve/residency.ts).
  */
 
+import { assert } from '../assert.ts'
 import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
 import { isOpen } from '../host/ranges.ts'
 import {
@@ -203,4 +204,4 @@ export function tellState(call: Call): Fault {
   return PASS
 }
 
-if (ON_DEMAND_REGIONS !== RELAYS) throw new Error('they share the places behind the regions')
+assert(ON_DEMAND_REGIONS === RELAYS, 'they share the places behind the regions')

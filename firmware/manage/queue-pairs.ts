@@ -249,7 +249,6 @@ function destroyQp(state: State, send: number): Fault {
   let fault = seen.lookAt(state, receive, RECEIVE, info.KIND_RECEIVE)
   if (fault !== PASS) return fault
   if (seen.word(state, receiveAt + info.Z1_LOCK) !== 0) return QUEUE_LOCKED
-  if (seen.pinsOf(state, send) > 0 || seen.pinsOf(state, receive) > 0) return QUEUE_BUSY
   const sendCq = seen.word(state, sendAt + info.Z1_COMPLETIONS)
   const receiveCq = seen.word(state, receiveAt + info.Z1_COMPLETIONS)
   fault = seen.lookAt(state, sendCq, SEND_CQ, info.KIND_COMPLETION)

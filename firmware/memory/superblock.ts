@@ -30,6 +30,7 @@
  * - Nothing is written to a part that was refused.
  */
 
+import { assert } from '../assert.ts'
 import {
   type CommandList,
   checkCode,
@@ -545,5 +546,5 @@ export function readSuperblock(list: CommandList, sb: Superblock, partBytes: num
   return PASS
 }
 
-if (LOST_AT + LOST_MAX * 8 > ENTRIES_AT) throw new Error('the list of the lost must fit')
-if (ENTRIES_AT + REGIONS * ENTRY_BYTES > SUPERBLOCK_BYTES) throw new Error('the table must fit')
+assert(LOST_AT + LOST_MAX * 8 <= ENTRIES_AT, 'the list of the lost must fit')
+assert(ENTRIES_AT + REGIONS * ENTRY_BYTES <= SUPERBLOCK_BYTES, 'the table must fit')

@@ -215,8 +215,8 @@ function tellHost(state: State, pair: HostPair, watch: Watch): void {
 /** Asks for the current status, without a wish: the size in force stays what it is. */
 function ask(state: State, pair: HostPair, watch: Watch, item: number, now: number): void {
   const initiator = openInitiator(state, pair.qp!, pair)
-  const work = initiator === null ? null : takeWork(initiator)
-  if (initiator === null || work === null) {
+  const work = takeWork(initiator)
+  if (work === null) {
     want(watch.blocks, now + ROOM_US)
     return
   }
@@ -230,7 +230,7 @@ function ask(state: State, pair: HostPair, watch: Watch, item: number, now: numb
   clearBseth(work.bseth)
   work.bseth.current = true
   watch.isAsking = true
-  submit(initiator, work, BLOCK_SIZE, QUESTIONS, item)
+  submit(initiator!, work, BLOCK_SIZE, QUESTIONS, item)
 }
 
 const QUESTIONS: WorkOwner = {

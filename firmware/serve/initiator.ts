@@ -108,8 +108,8 @@ export interface Initiator {
   readonly kept: boolean
 }
 
-/** The initiator of the queue pair, or null. */
-export function findInitiator(state: State, qp: QueuePair): Initiator | null {
+/** The initiator of the queue pair, or null; also where there is no queue pair. */
+export function findInitiator(state: State, qp: QueuePair | null): Initiator | null {
   for (let i = 0; i < state.initiators.length; i++) {
     const one = state.initiators[i]!
     if (one.qp === qp) return one
@@ -123,9 +123,12 @@ export function removeInitiator(state: State, index: number): void {
   if (index < state.initiators.length) state.initiators[index] = last
 }
 
-/** A free piece of work, to be filled in and given to `submit`; null if there is no room. */
-export function takeWork(initiator: Initiator): Work | null {
-  if (!hasRoom(initiator.requester)) return null
+/**
+ * A free piece of work, to be filled in and given to `submit`; null if there is no room, or no
+ * initiator that it could be of.
+ */
+export function takeWork(initiator: Initiator | null): Work | null {
+  if (initiator === null || !hasRoom(initiator.requester)) return null
   for (let i = 0; i < initiator.works.length; i++) {
     if (initiator.works[i]!.owner === null) return initiator.works[i]!
   }

@@ -6,6 +6,7 @@
  * as placements are.
  */
 
+import { assert } from '../assert.ts'
 import {
   PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
@@ -26,9 +27,6 @@ export function mechanismOf(region: Region): number {
   return region.placement + MECHANISM_OF_PLACEMENT
 }
 
-if (
-  MECHANISM_LSB_READ !== PLACEMENT_BYPASS + MECHANISM_OF_PLACEMENT ||
-  MECHANISM_CPU_FLUSH !== PLACEMENT_THROUGH + MECHANISM_OF_PLACEMENT
-) {
-  throw new Error('mechanisms are numbered as placements are')
-}
+const ALIKE = 'mechanisms are numbered as placements are'
+assert(MECHANISM_LSB_READ === PLACEMENT_BYPASS + MECHANISM_OF_PLACEMENT, ALIKE)
+assert(MECHANISM_CPU_FLUSH === PLACEMENT_THROUGH + MECHANISM_OF_PLACEMENT, ALIKE)

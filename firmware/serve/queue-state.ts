@@ -6,6 +6,7 @@
  * `Posting` from its acceptance to its completion, and the completion queue has room for it.
  */
 
+import { assert } from '../assert.ts'
 import { type Batch, blankBatch } from '../batch/batch.ts'
 import { blankElement, type Element } from '../host/host.ts'
 import {
@@ -421,4 +422,4 @@ export function noteEnd(work: HostWork, queue: number): void {
   }
 }
 
-if (HOST_BUFFERS + STAGING_BUFFERS > 0x7fff) throw new Error('a buffer is a 16-bit number')
+assert(HOST_BUFFERS + STAGING_BUFFERS <= 0x7fff, 'a buffer is a 16-bit number')

@@ -12,6 +12,7 @@
  *   in each call; what found no room is tried again.
  */
 
+import { assert } from '../assert.ts'
 import { copy, resultOf, runAll } from '../command-list.ts'
 import { DOORBELL } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
@@ -137,4 +138,4 @@ function sweep(state: State): void {
 }
 
 const SWEEP_BYTES = SWEEP_QUEUES * (ZONE1_BYTES + ZONE3_BYTES)
-if (SWEEP_BYTES > FETCHES * FETCH_BYTES) throw new Error('a slice of a sweep must fit')
+assert(SWEEP_BYTES <= FETCHES * FETCH_BYTES, 'a slice of a sweep must fit')

@@ -139,7 +139,7 @@ export function endReceive(
  */
 export function confirm(state: State, item: Ordered): void {
   const initiator = findInitiator(state, item.qp)
-  const work = initiator === null ? null : takeWork(initiator)
+  const work = takeWork(initiator)
   if (work === null) {
     // Our requests have failed since: the queue pair ends with them.
     state.receiveOwner[item.at] = -1

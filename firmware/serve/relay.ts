@@ -17,6 +17,7 @@
  *   RNR NAK and nothing of it has happened (P2-25).
  */
 
+import { assert } from '../assert.ts'
 import { copy } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { type Fault, NOT_DURABLE, NOT_READY, PASS, RIGHTS, STAGING } from '../fault.ts'
@@ -93,7 +94,7 @@ export function relayOf(state: State, region: Region): Relay {
 export function relayReady(state: State, host: QueuePair, region: Region): Fault {
   const { qp, clientHigh, clientLow } = relayOf(state, region)
   if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
-  const initiator = qp === null ? null : findInitiator(state, qp)
+  const initiator = findInitiator(state, qp)
   // Without a link the host's connection ends: the host makes both anew, and sends it again.
   if (initiator === null) return NOT_DURABLE
   let buffers = 0
@@ -109,13 +110,14 @@ export function acceptRelay(
   dataAt: number,
 ): Fault {
   const relay = relayOf(state, message.region!)
-  const initiator = relay.qp === null ? null : findInitiator(state, relay.qp)
-  const work = initiator === null ? null : takeWork(initiator)
+  const initiator = findInitiator(state, relay.qp)
+  const work = takeWork(initiator)
   // Nothing has been sent: the next attempt is as good as the first.
-  if (initiator === null || work === null) return STAGING
+  if (work === null) return STAGING
   const total = message.length * message.carried
   if (qp.staging < 0) {
-    if (!takeStaging(state, qp, state.connections.nowUs)) return STAGING
+    const taken = takeStaging(state, qp, state.connections.nowUs)
+    assert(taken, 'relayReady has found a buffer for a message of one packet')
     copy(state.list, dataAt, bufferAt(qp.staging), total)
   }
   const buffer = qp.staging
@@ -140,7 +142,7 @@ export function acceptRelay(
   work.pweth.wantsAck = true
   work.pweth.operationHigh = message.operationHigh
   work.pweth.operationLow = message.operationLow
-  submit(initiator, work, WRITE_PERSIST, PASSENGERS, buffer)
+  submit(initiator!, work, WRITE_PERSIST, PASSENGERS, buffer)
   return PASS
 }
 

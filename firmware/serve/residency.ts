@@ -234,11 +234,11 @@ function tell(
   now: number,
 ): number {
   const initiator = openInitiator(state, qp, INITIATOR)
-  const work = initiator === null ? null : takeWork(initiator)
-  if (initiator === null || work === null) return now + ROOM_US
+  const work = takeWork(initiator)
+  if (work === null) return now + ROOM_US
   a.underWay = true
-  if (offer !== 0) sendOffer(a, initiator, work, offer)
-  else sendNotice(state, a, region, initiator, work)
+  if (offer !== 0) sendOffer(a, initiator!, work, offer)
+  else sendNotice(state, a, region, initiator!, work)
   return Infinity
 }
 

@@ -19,12 +19,11 @@ import {
   SEQUENCE,
   SEQUENCE_AGAIN,
   WRONG_PEER,
-  WRONG_TRANSPORT,
 } from '../fault.ts'
 import { ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
-import { CNP, has, type OpcodeRow, PERSIST, REQUEST, SEND, WRITE } from '../wire/opcode.ts'
+import { has, type OpcodeRow, PERSIST, REQUEST, SEND } from '../wire/opcode.ts'
 import { type Packet, payloadFault } from '../wire/packet.ts'
 import { psnAdd, psnBehind } from './psn.ts'
 import {
@@ -40,7 +39,7 @@ import {
 
 /**
  * Step 2: is the packet from the connected peer, in a state that takes requests? Frames lie so that
- * the addresses in IP are whole words.
+ * the addresses in IP are whole words. Of other transports no packet comes so far.
  */
 export function checkPeer(
   qp: QueuePair,
@@ -48,7 +47,6 @@ export function checkPeer(
   bytes: Uint8Array,
   words: Int32Array,
 ): Fault {
-  if (packet.opcode >= 0x20 && packet.opcode < 0xc0 && packet.opcode !== CNP) return WRONG_TRANSPORT
   if (packet.ipVersion !== qp.ipVersion) return WRONG_PEER
   if (packet.ipVersion === 4) {
     if (words[(packet.ipAt + IPV4_SOURCE) >> 2] !== qp.peerIpv4) return WRONG_PEER
@@ -74,7 +72,7 @@ export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
   const is = row.properties
   if (has(is, PERSIST)) return message === MESSAGE_PERSIST ? PASS : MESSAGE_ORDER
   if (has(is, SEND)) return message === MESSAGE_SEND ? PASS : MESSAGE_ORDER
-  if (!has(is, WRITE)) return MESSAGE_ORDER
+  // Only a WRITE is left: every other request is one packet, which begins.
   return message === MESSAGE_WRITE || message === MESSAGE_RECORD ? PASS : MESSAGE_ORDER
 }
 

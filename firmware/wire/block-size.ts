@@ -169,10 +169,5 @@ function periodWord(us: number): number {
     mantissa /= 2
     exponent += 1
   }
-  mantissa = Math.ceil(mantissa)
-  if (mantissa === 2 ** MANTISSA_BITS) {
-    mantissa /= 2
-    exponent += 1
-  }
-  return (exponent << MANTISSA_BITS) | mantissa
+  return (exponent << MANTISSA_BITS) | Math.ceil(mantissa)
 }

@@ -6,6 +6,7 @@
  * packet whose length satisfies its row (packet.ts) may be read without looking at lengths again.
  */
 
+import { assert } from '../assert.ts'
 import { AETH_BYTES } from './aeth.ts'
 import { ATOMIC_ACK_BYTES, ATOMIC_BYTES } from './atomic.ts'
 import { BSETH_BYTES } from './block-size.ts'
@@ -292,7 +293,7 @@ export const OPCODES: readonly (OpcodeRow | undefined)[] = table()
 function table(): (OpcodeRow | undefined)[] {
   const rows = new Array<OpcodeRow | undefined>(256).fill(undefined)
   for (const [name, one] of Object.entries(SHAPES)) {
-    if (rows[one.opcode] !== undefined) throw new Error(`two rows of opcode ${one.opcode}`)
+    assert(rows[one.opcode] === undefined, `two rows of opcode ${one.opcode}`)
     rows[one.opcode] = rowOf(name, one)
   }
   return rows

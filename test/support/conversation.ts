@@ -66,6 +66,7 @@ export interface TestQueuePair {
 }
 
 export interface PersistOptions {
+  readonly wantsAck?: boolean
   readonly wait?: number
   readonly psn?: number
   readonly operation?: number
@@ -278,7 +279,7 @@ export function persistFrames(
         pweth: {
           wait: options.wait ?? 2,
           slotAddressed: true,
-          wantsAck: true,
+          wantsAck: options.wantsAck ?? true,
           operationHigh: options.operationHigh ?? 0,
           operationLow: operation,
         },

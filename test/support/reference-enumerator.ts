@@ -42,14 +42,19 @@ export class ReferencePart {
     this.pieces = this.pieces.filter((piece) => !piece.cleaned)
   }
 
-  /** Every image that a cut may leave, in hex. */
-  images(mode: ReferenceMode): Set<string> {
+  /** What chooses on its own: the pieces of the whole part, of a line, of a chunk; in store order. */
+  private groups(mode: ReferenceMode): Piece[][] {
     const unit = { strict: Number.MAX_SAFE_INTEGER, prefix: 64, chunk: 8, line: 64 }[mode]
     const groups = new Map<number, Piece[]>()
     for (const piece of this.pieces) {
       const group = Math.floor(piece.at / unit)
       groups.set(group, [...(groups.get(group) ?? []), piece])
     }
+    return [...groups.values()]
+  }
+
+  /** Every image that a cut may leave, in hex. */
+  images(mode: ReferenceMode): Set<string> {
     const found = new Set<string>()
     const visit = (image: Uint8Array, rest: readonly Piece[][]): void => {
       const [group, ...others] = rest
@@ -64,7 +69,28 @@ export class ReferencePart {
         visit(next, others)
       }
     }
-    visit(this.durable, [...groups.values()])
+    visit(this.durable, this.groups(mode))
     return found
+  }
+
+  /** How many `images` builds, some of them more than once: what it costs. */
+  buildCount(mode: ReferenceMode): number {
+    return this.groups(mode).reduce((count, { length }) => count * (length + 1), 1)
+  }
+
+  /** How many there are, where they are too many to visit: the groups know nothing of each other. */
+  imageCount(mode: ReferenceMode): bigint {
+    let count = 1n
+    for (const group of this.groups(mode)) {
+      const image = this.durable.slice()
+      const states = new Set([Buffer.from(image).toString('hex')])
+      for (const [i, piece] of group.entries()) {
+        image.set(piece.bytes, piece.at)
+        if (mode === 'line' && i < group.length - 1) continue
+        states.add(Buffer.from(image).toString('hex'))
+      }
+      count *= BigInt(states.size)
+    }
+    return count
   }
 }

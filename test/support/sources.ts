@@ -6,11 +6,16 @@
  * out, line for line, so that a word in a sentence is not taken for a use.
  */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export const ROOT: string = join(dirname(fileURLToPath(import.meta.url)), '../..')
+/** The folder of the repository, from its sources and from a bundle of them alike. */
+export const ROOT: string = above(dirname(fileURLToPath(import.meta.url)))
+
+function above(folder: string): string {
+  return existsSync(join(folder, 'package.json')) ? folder : above(dirname(folder))
+}
 
 /** Folders that are made, not written. */
 const MADE = new Set(['node_modules', 'dist', 'coverage', '.git'])

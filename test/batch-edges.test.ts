@@ -1,0 +1,127 @@
+/**
+ * Batches where numbers meet their ends: slots that share a place in the index, operations whose
+ * low word turns over, records of others between two of a batch in order (P4-4, P4-9, D-6, X-5).
+ */
+
+import { describe, expect, test } from 'vitest'
+import { cut } from '../boards/emulator/power-cut.ts'
+import { Random } from '../boards/emulator/random.ts'
+import { addMembers, hasSlot, noteSlot, takeMembers } from '../firmware/batch/members.ts'
+import { COPY_CLEAN, FENCE, SKIP } from '../firmware/hal.ts'
+import { BATCHES, LINE_BYTES } from '../firmware/limits.ts'
+import { LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
+import { MEMORY_BYTES, SLOT_PLACES } from '../firmware/memory-map.ts'
+import { batchFrames, batchSetting, IN_ORDER, statuses } from './support/batch-card.ts'
+import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
+import { slotOffset } from './support/requests.ts'
+
+const older = (slot: number): Uint8Array => dataOf(64, slot)
+const newer = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
+
+describe('the slots of a batch', () => {
+  test('P4-4: that share a place in the index are told apart', () => {
+    const room = { members: [], chunkTaken: new Uint8Array(BATCHES) }
+    addMembers(room, new ArrayBuffer(MEMORY_BYTES))
+    const members = takeMembers(room)!
+    const slots = [3, 3 + SLOT_PLACES, 3 + 2 * SLOT_PLACES]
+    slots.forEach((slot, n) => {
+      expect(noteSlot(members, slot, n)).toBe(false)
+    })
+    expect(slots.map((slot) => noteSlot(members, slot, 9))).toEqual([true, true, true])
+    const looked = [...slots, 3 + 3 * SLOT_PLACES, 4 + SLOT_PLACES]
+    expect(looked.map((slot) => hasSlot(members, slot))).toEqual([true, true, true, false, false])
+  })
+})
+
+test('D-6: a batch that begins below a turn of the low word, and goes on above it', () => {
+  const { card, region, qp } = batchSetting()
+  const operation = 2 ** 32 - 2
+  const records = Array.from({ length: 6 }, (_, slot) => ({
+    ...{ slot, data: newer(slot), index: slot },
+    pweth: {
+      operationHigh: operation + slot >= 2 ** 32 ? 2 : 1,
+      operationLow: (operation + slot) % 2 ** 32,
+    },
+  }))
+  // The burst with the later records comes first: what the batch begins with follows from them.
+  const later = card.serve(...batchFrames(qp, region, records.slice(4), { count: 6 }))
+  expect(statuses(later)).toMatchObject([{ durable: [4, 5], said: 'durable' }])
+  const rest = card.serve(...batchFrames(qp, region, records.slice(0, 4), { count: 6 }))
+  expect(statuses(rest)).toMatchObject([{ durable: [0, 1, 2, 3, 4, 5], said: 'durable' }])
+})
+
+/** A record of somebody else between the two of a batch in order; then the power goes. */
+function interleaved(): ReturnType<typeof batchSetting> & { frames: Uint8Array[] } {
+  const one = batchSetting()
+  const { card, region, qp } = one
+  const other = card.connect(4096, 0, 9)
+  for (const slot of [0, 1, 2]) card.serve(...persistFrames(qp, region, slot, older(slot)))
+  card.idle()
+  card.nvdimm.fence()
+  const records = [0, 2].map((slot) => ({ slot, data: newer(slot) }))
+  const [first, second] = batchFrames(qp, region, records, { condition: IN_ORDER })
+  const [between] = persistFrames(other, region, 1, newer(1))
+  return { ...one, frames: [first!, between!, second!] }
+}
+
+test('X-5: the lane of a record in order names the lane of the one before it, past all others', () => {
+  const { card, frames } = interleaved()
+  const sent = card.serve(...frames)
+  expect(statuses(sent)).toMatchObject([{ durable: [0, 1] }])
+  const { live } = card.nvdimm
+  const links = [0, 1, 2].map((lane) => live[LANES_AT + lane * LINE_BYTES + 23]! >> 3)
+  // The records of a batch may stand before the other one, or around it.
+  expect(links.filter((link) => link > 0)).toHaveLength(1)
+})
+
+describe('X-5: after a save that failed', () => {
+  /** Cut before the phases, with every first copy on the medium but that of record 0. */
+  function cutBetween(): { part: Card['nvdimm']; region: { readonly rkey: number } } {
+    const { card, region, qp } = batchSetting()
+    for (const slot of [0, 1]) card.serve(...persistFrames(qp, region, slot, older(slot)))
+    card.idle()
+    card.nvdimm.fence()
+    const { nvdimm } = card
+    const at = slotOffset(region, 0, 0)
+    const before = nvdimm.durable.slice(at, at + region.stride)
+    let fences = 0
+    card.machine.observe({
+      onCommand: (_, op) => {
+        if (op === FENCE) fences += 1
+        if (fences === 2 && op === COPY_CLEAN) card.machine.die()
+      },
+      replace: (_, op) => (card.machine.dead ? SKIP : op),
+    })
+    const records = [0, 1].map((slot) => ({ slot, data: newer(slot) }))
+    card.serve(...batchFrames(qp, region, records, { condition: IN_ORDER }))
+    expect(card.machine.dead).toBe(true)
+    cut(nvdimm, { random: new Random(1), strategy: 'none' })
+    nvdimm.durable.set(before, at)
+    nvdimm.live.set(before, at)
+    nvdimm.dirtyShutdowns += 1
+    return { part: nvdimm, region }
+  }
+
+  test('no record of a batch in order outlives the one before it', () => {
+    const { part } = cutBetween()
+    const card = new Card(part)
+    const read = (slot: number): Uint8Array => card.read(card.connect(), card.open(), slot, 0, 64)!
+    expect([read(0), read(1)]).toEqual([older(0), older(1)])
+  })
+})
+
+test('P1-11: a client whose line is refused moves, and no record of another is touched', () => {
+  const { card, region, qp } = batchSetting()
+  const other = card.connect(4096, 0, 9)
+  card.serve(...persistFrames(qp, region, 0, older(0)))
+  for (const which of [0, 1]) card.nvdimm.refuseWrites(OPERATIONS_AT / LINE_BYTES + which)
+  const sent = card.serve(
+    ...persistFrames(qp, region, 0, newer(0)),
+    ...persistFrames(other, region, 1, newer(1)),
+  )
+  expect(persistAcks(sent).map(({ status }) => status)).toEqual([0, 0])
+  const again = new Card(card.nvdimm)
+  const reader = again.connect()
+  expect(again.read(reader, again.open(), 0, 0, 64)).toEqual(newer(0))
+  expect(again.read(reader, again.open(), 1, 0, 64)).toEqual(newer(1))
+})

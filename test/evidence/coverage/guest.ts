@@ -1,0 +1,54 @@
+/**
+ * The branches that the firmware takes in QuickJS: every tape of a folder, played in a guest with a
+ * mark at every branch.
+ */
+
+import { ColdGuest } from '../../support/cold-guest.ts'
+import { tapesIn } from './flight-files.ts'
+import { type Branch, bundleMarked, type MarkedFirmware } from './guest-branches.ts'
+import { play } from './guest-player.ts'
+
+export interface GuestCoverage {
+  readonly tapes: number
+  /** Calls of a board, and command lists, that were the same as in Node. */
+  readonly calls: number
+  readonly lists: number
+  /** A byte for each branch: 1 if it was taken in QuickJS. */
+  readonly hits: Uint8Array
+  /** Tapes that QuickJS played otherwise, and how. */
+  readonly differences: readonly string[]
+}
+
+/** Plays every tape of the folder. `progress` is told the name of each. */
+export async function playTapes(
+  folder: string,
+  marked: MarkedFirmware,
+  progress: (name: string) => void = () => {},
+): Promise<GuestCoverage> {
+  const options = { source: await bundleMarked(marked), answer: '__hits.join("")' }
+  const hits = new Uint8Array(marked.branches.length)
+  const differences: string[] = []
+  const sum = { tapes: 0, calls: 0, lists: 0 }
+  let guest = await ColdGuest.evaluate(options)
+  for (const { name, tape } of tapesIn(folder)) {
+    progress(name)
+    const { calls, lists, differs } = play(guest, tape)
+    sum.tapes++
+    sum.calls += calls
+    sum.lists += lists
+    if (differs !== null) differences.push(`${name}: ${differs}`)
+    if (guest.isSpent) {
+      guest = await ColdGuest.evaluate(options)
+      continue
+    }
+    const marks = guest.ask()
+    for (let i = 0; i < marks.length; i++) if (marks[i] === '1') hits[i] = 1
+  }
+  guest.dispose()
+  return { ...sum, hits, differences }
+}
+
+/** A branch, to be looked up: `file:line kind arm`. */
+export function described({ file, line, kind, arm }: Branch): string {
+  return `${file}:${line} ${kind} ${arm}`
+}

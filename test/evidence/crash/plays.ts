@@ -1,0 +1,290 @@
+/**
+ * What the crash stage plays: kinds of operations on records of 64 bytes, at a level, with a
+ * pattern of data.
+ *
+ * What always holds: a play follows from its name, level and pattern. Its part has keys of its own,
+ * so that no two plays have an image in common. Where the product of the subsets of several copies
+ * is too large, it says how it is made smaller: by writes that change few chunks, all of whose
+ * products are visited; or by cutting one record finely beside every class of the others (R3 of
+ * the crash model: records on different lines commute).
+ */
+
+import { dataOf } from '../../support/card.ts'
+import type { Actor, Write } from '../../support/crash/actor.ts'
+import type { Level, Scenario } from '../../support/crash/scenario.ts'
+
+export const LEVELS: readonly Level[] = [
+  { wait: 1, copies: 2 },
+  { wait: 2, copies: 2 },
+  { wait: 2, copies: 3 },
+]
+
+export function levelName({ wait, copies }: Level): string {
+  return `${wait}of${copies}`
+}
+
+/** Bytes of a record. */
+const BYTES = 64
+
+/** Data that a hostile client may send, too: what looks like our own structures, and plain runs. */
+function filled(pattern: number, seed: number): Uint8Array {
+  const data = dataOf(BYTES, 17 * pattern + seed)
+  switch (pattern % 5) {
+    case 1:
+      return data.fill(seed % 2 === 0 ? 0 : 0xff)
+    case 2:
+      // The magic, region, record and length of a slot header, where one would stand.
+      data.set([0x4c, 0x53, 0x44, 0x50, 1, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0], 16)
+      return data
+    case 3:
+      // A lane in phase B that names record 0.
+      data.set([0xb2, 0x4d, 0, 0, seed, 0, 0, 0, 0x4e, 0x49, 0x44, 0x50, 1, 0, 0, 0], 0)
+      return data
+    default:
+      return data
+  }
+}
+
+/** The same data with eight bytes different: with its header five chunks change. */
+function close(data: Uint8Array, seed: number): Uint8Array {
+  const other = data.slice()
+  other.set(dataOf(8, seed), 24)
+  return other
+}
+
+function upTo(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i)
+}
+
+/** How a kind is made. */
+export interface Kind {
+  readonly name: string
+  /** CPU seconds of one play at 2of2, about. */
+  readonly seconds: number
+  /** Records of its group, if the crash table of every record of it can be foretold. */
+  readonly records?: number
+  /** Plays of one pattern. */
+  make(level: Level, pattern: number): Partial<Scenario> & Pick<Scenario, 'during'>
+}
+
+type Make = Kind['make']
+
+/** A group over older records, all of them written by `before` and settled. */
+function group(
+  count: number,
+  data: (slot: number, version: number, pattern: number) => Uint8Array,
+  how: 'write' | 'batch',
+  rest: Partial<Scenario> = {},
+): Make {
+  return ({ wait }, pattern) => {
+    const writes = (version: number, at: number): Write[] =>
+      upTo(count).map((slot) => ({ slot, data: data(slot, version, pattern), wait: at }))
+    return {
+      before: (actor) => {
+        actor[how](...writes(1, 2))
+        actor.idle()
+      },
+      during: (actor) => {
+        actor[how](...writes(2, wait))
+        actor.idle()
+      },
+      ...(how === 'batch' ? { inOrder: upTo(count) } : {}),
+      ...rest,
+    }
+  }
+}
+
+/** Five chunks of each copy change. */
+function closeData(slot: number, version: number, pattern: number): Uint8Array {
+  return close(filled(pattern, slot), 40 * version + slot + pattern)
+}
+
+/** Four chunks change: sequence, operation and check code. */
+function sameData(slot: number, _version: number, pattern: number): Uint8Array {
+  return filled(pattern, slot)
+}
+
+/** Twelve chunks change: all but magic, place, length, client. */
+function freshData(slot: number, version: number, pattern: number): Uint8Array {
+  return filled(pattern, 10 * version + slot)
+}
+
+/** One record at a time: what was there before, and what is done. */
+function one(before: (actor: Actor, pattern: number) => void, rest: Partial<Scenario> = {}): Make {
+  return ({ wait }, pattern) => ({
+    before: (actor) => before(actor, pattern),
+    during: (actor) => {
+      actor.write({ slot: 0, data: filled(pattern, 3), wait })
+      actor.idle()
+    },
+    ...rest,
+  })
+}
+
+/** A shorter record of another client, the lanes of its group still set. */
+function another(actor: Actor, pattern: number): void {
+  const data = filled(pattern, 1).slice(0, 48)
+  actor.write(
+    { slot: 0, data, wait: 2, client: 1 },
+    { slot: 1, data: filled(pattern, 2), wait: 2 },
+  )
+}
+
+function own(actor: Actor, pattern: number): void {
+  actor.write({ slot: 0, data: filled(pattern, 1), wait: 2 })
+  actor.idle()
+}
+
+function ownClose(actor: Actor, pattern: number): void {
+  actor.write({ slot: 0, data: close(filled(pattern, 3), pattern), wait: 2 })
+  actor.idle()
+}
+
+const repeated: Make = ({ wait }, pattern) => {
+  const [first, second] = [1, 2].map((version) => ({
+    slot: 0,
+    data: close(filled(pattern, 1), 10 * version + pattern),
+    wait,
+  }))
+  return {
+    during: (actor) => {
+      actor.write(first!)
+      actor.again(first!, 1)
+      actor.write({ ...second!, client: 1 })
+      actor.again(first!, 1)
+      actor.again({ ...second!, client: 1 }, 2)
+      actor.idle()
+      actor.again(first!, 1)
+    },
+  }
+}
+
+/** Two writes of one record, the second before the first was answered, in one burst or in two. */
+function overtaken(bursts: number): Make {
+  return ({ wait }, pattern) => {
+    const base = filled(pattern, 1)
+    const writes = [1, 2].map((version): Write => {
+      const data = close(base, 10 * version + pattern)
+      return { slot: 0, data, wait, client: version - 1 }
+    })
+    return {
+      before: (actor) => {
+        actor.write({ slot: 0, data: base, wait: 2 })
+        actor.idle()
+      },
+      during: (actor) => {
+        if (bursts === 1) actor.write(...writes)
+        else for (const write of writes) actor.write(write)
+        actor.idle()
+      },
+    }
+  }
+}
+
+/** The same lanes again and again, each with the intent of the group before still in it. */
+const recycled: Make = ({ wait }, pattern) => {
+  const writes = (count: number, version: number): Write[] =>
+    upTo(count).map((slot) => ({ slot, data: closeData(slot, version, pattern), wait }))
+  return {
+    before: (actor) => actor.write(...writes(3, 1)),
+    during: (actor) => {
+      actor.write(...writes(1, 2))
+      actor.write({ slot: 1, data: closeData(1, 3, pattern), wait, client: 1 })
+      actor.write(...writes(2, 4))
+      actor.write(...writes(1, 5))
+    },
+  }
+}
+
+/** Every subset of the lines of the operation table, beside every subset of copy B. */
+const tableLines: Make = ({ wait }, pattern) => ({
+  before: (actor) => {
+    ownClose(actor, pattern)
+  },
+  during: (actor) => {
+    actor.write({ slot: 0, data: filled(pattern, 3), wait })
+    actor.write({ slot: 0, data: close(filled(pattern, 3), pattern + 9), wait, client: 1 })
+    actor.idle()
+  },
+  fineTable: true,
+})
+
+export const KINDS: readonly Kind[] = [
+  { name: 'write over another', seconds: 6, make: one(another) },
+  { name: 'write over a blank', seconds: 4, records: 1, make: one(() => {}) },
+  { name: 'write over its own', seconds: 1, records: 1, make: one(own) },
+  { name: 'group of 2', seconds: 1, records: 2, make: group(2, closeData, 'write') },
+  {
+    name: 'group of 2, one finely',
+    seconds: 10,
+    records: 2,
+    make: (level, pattern) =>
+      group(2, freshData, 'write', { fineRecord: pattern % 2 })(level, pattern),
+  },
+  {
+    name: 'group of 4',
+    seconds: 10,
+    records: 4,
+    make: group(4, sameData, 'write', { wholeLanes: true }),
+  },
+  {
+    name: 'group of 4, one finely',
+    seconds: 10,
+    records: 4,
+    make: (level, pattern) =>
+      group(4, closeData, 'write', { fineRecord: pattern % 4 })(level, pattern),
+  },
+  { name: 'batch of 2', seconds: 1, records: 2, make: group(2, closeData, 'batch') },
+  {
+    name: 'batch of 4',
+    seconds: 10,
+    records: 4,
+    make: group(4, sameData, 'batch', { wholeLanes: true }),
+  },
+  { name: 'repeated', seconds: 1, make: repeated },
+  { name: 'overtaken in a burst', seconds: 1, make: overtaken(1) },
+  { name: 'overtaken by a burst', seconds: 1, make: overtaken(2) },
+  { name: 'lanes again', seconds: 2, make: recycled },
+  { name: 'lines of the table', seconds: 2, make: tableLines },
+  {
+    name: 'recovery',
+    seconds: 10,
+    make: one(own, { nested: 3, nestedSample: 2 ** 13, perClass: 16 }),
+  },
+  {
+    name: 'recovery of 2 in order',
+    seconds: 10,
+    make: group(2, closeData, 'batch', { nested: 3, nestedSample: 2 ** 10, perClass: 4 }),
+  },
+  {
+    name: 'media errors',
+    seconds: 2,
+    make: (level, pattern) => {
+      const mayLose = level.copies === 2
+      return one(ownClose, {
+        mediaErrors: [
+          mayLose ? { lines: 'copies', mayLose } : { lines: 'copies' },
+          { lines: 'metadata' },
+          { lines: 'table', mayLose: true },
+        ],
+      })(level, pattern)
+    },
+  },
+]
+
+/** A number that no other play has. */
+function entropyOf(kind: number, level: Level, pattern: number): number {
+  return 1 + kind + 100 * (level.copies * 8 + level.wait) + 10_000 * pattern
+}
+
+/** The scenario of that kind, at that level, with that pattern. */
+export function playOf(name: string, level: Level, pattern: number): Scenario {
+  const at = KINDS.findIndex((kind) => kind.name === name)
+  if (at < 0) throw new Error(`no kind of play is called ${name}`)
+  return {
+    name: `${name}, ${levelName(level)}, pattern ${pattern}`,
+    shape: { copies: level.copies },
+    entropy: entropyOf(at, level, pattern),
+    ...KINDS[at]!.make(level, pattern),
+  }
+}

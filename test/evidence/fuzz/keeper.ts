@@ -1,0 +1,209 @@
+/**
+ * The good client in the middle of garbage: it writes records, and whatever a frame beside it does,
+ * what it was told is durable must outlive a power cut at that very instant, and be read again.
+ *
+ * What always holds: nobody else is authorised in its region; the judge of its records is the
+ * oracle, which knows nothing of the firmware.
+ */
+
+import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { CUT_STRATEGIES, pending } from '../../../boards/emulator/power-cut.ts'
+import type { Random } from '../../../boards/emulator/random.ts'
+import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'
+import { sentOf, type TestRegion } from '../../support/conversation.ts'
+import * as oracle from '../../support/oracle.ts'
+import { bthOf } from './guard.ts'
+import { World } from './world.ts'
+
+export const KEPT_SLOTS = 4
+export const KEPT_BYTES = 64
+export const KEPT_DOMAIN = 5
+const KEPT_CLIENT = 77
+/** Operations that the table names one by one. */
+const KNOWN_WINDOW = 128n
+
+interface Waiting {
+  readonly psn: number
+  readonly slot: number
+  readonly version: number
+}
+
+/** A durable acknowledgement of a client that is not ours: its operation must be known for ever. */
+interface Told {
+  readonly client: number
+  readonly operation: number
+}
+
+/** What a cut would have left when an acknowledgement went out. */
+interface Snapshot {
+  readonly image: Uint8Array
+  readonly strategy: string
+  readonly told: Told | null
+  readonly acknowledged: readonly number[]
+  readonly started: readonly number[]
+}
+
+let spare: Uint8Array | null = null
+
+export class Keeper {
+  readonly records: oracle.RecordOracle[] = []
+  readonly waiting: Waiting[] = []
+  cuts = 0
+  /** Records written so far. */
+  written = 0
+  private readonly world: World
+  private readonly region: TestRegion
+  private qp: TestQueuePair
+  private readonly random: Random
+  private snapshot: Snapshot | null = null
+  /** The next acknowledgement is looked at with the eyes of a power cut. */
+  private armed = false
+
+  constructor(world: World, region: TestRegion, layout: oracle.RegionLayout, random: Random) {
+    this.world = world
+    this.region = region
+    this.random = random
+    // Its operations follow from nothing but the world.
+    this.qp = { ...world.talk.connect(4096, KEPT_DOMAIN, KEPT_CLIENT), operation: 1000 }
+    const blank = { data: new Uint8Array(0), client: 0, operation: 0 }
+    for (let slot = 0; slot < KEPT_SLOTS; slot++) {
+      this.records.push(new oracle.RecordOracle(layout, slot, blank))
+    }
+    world.authority.pairs.set(this.qp.number, { ...this.qp, domain: KEPT_DOMAIN, ipVersion: 4 })
+    world.authority.areas.set(region.rkey, { rkey: region.rkey, domain: KEPT_DOMAIN, layout })
+  }
+
+  get number(): number {
+    return this.qp.number
+  }
+
+  /** Puts the next record into the burst. */
+  write(): void {
+    const slot = this.written++ % KEPT_SLOTS
+    const record = this.records[slot]!
+    if (this.waiting.some((one) => one.slot === slot)) return
+    const data = dataOf(KEPT_BYTES, this.written)
+    const [frame] = persistFrames(this.qp, this.region, slot, data)
+    const { operation } = this.qp
+    const version = record.versions.push({ data, client: KEPT_CLIENT, operation }) - 1
+    record.started = version
+    this.waiting.push({ psn: (this.qp.psn - 1) & 0xffffff, slot, version })
+    this.world.stage(frame!)
+  }
+
+  /** A cut is played at the next acknowledgement of durability that goes out, to whomever. */
+  arm(): void {
+    this.armed = true
+  }
+
+  /** A frame that the card sends. `clientOf`: whose queue pair has that peer number, or 0. */
+  hear(frame: Uint8Array, clientOf: (peer: number) => number): void {
+    const bth = bthOf(frame, 0)
+    if (frame[bth] !== PERSIST_ACK) return
+    const peer = (frame[bth + 5]! << 16) | (frame[bth + 6]! << 8) | frame[bth + 7]!
+    const { paeth } = sentOf(frame)
+    if (paeth!.status !== 0) return
+    if (peer === this.qp.peer) this.believe(paeth!.lastPsn)
+    if (!this.armed) return
+    const client = peer === this.qp.peer ? 0 : clientOf(peer)
+    const all = paeth!.all || !paeth!.batch
+    const knows = client !== 0 && all && paeth!.operationHigh === 0
+    const operation = paeth!.operationLow
+    this.take(knows && operation !== 0 ? { client, operation } : null)
+  }
+
+  private believe(lastPsn: number): void {
+    const { waiting } = this
+    for (let one = waiting[0]; one !== undefined; one = waiting[0]) {
+      if (((lastPsn - one.psn) & 0x800000) !== 0) return
+      this.records[one.slot]!.acknowledged = one.version
+      this.noteSequence(this.records[one.slot]!)
+      waiting.shift()
+    }
+  }
+
+  /** The sequence under which the newest version is stored. */
+  private noteSequence(record: oracle.RecordOracle): void {
+    const slot = oracle.readSlot(record.copyIn(this.world.part.live, 0))
+    const newest = record.versions.length - 1
+    const { client, operation } = record.versions[newest]!
+    if (slot.client !== BigInt(client) || slot.operation !== BigInt(operation)) return
+    record.noteSequence(newest, slot.sequence)
+  }
+
+  /** What the part could hold if the power went now. */
+  private take(told: Told | null): void {
+    const { part } = this.world
+    this.armed = false
+    const image = part.durable.slice()
+    const strategy = CUT_STRATEGIES[this.random.below(3)]!
+    if (strategy !== 'none') this.surviving(image)
+    this.snapshot = {
+      image,
+      strategy,
+      told,
+      acknowledged: this.records.map(({ acknowledged }) => acknowledged),
+      started: this.records.map(({ started }) => started),
+    }
+  }
+
+  /** Of every pending chunk any version may have survived. */
+  private surviving(image: Uint8Array): void {
+    for (const { at, versions } of pending(this.world.part)) {
+      image.set(versions[this.random.below(versions.length)]!, at)
+    }
+  }
+
+  /** Starts a card on what was taken, if anything was, and judges what it finds. */
+  judgeCut(): void {
+    const taken = this.snapshot
+    if (taken === null) return
+    this.snapshot = null
+    this.cuts++
+    spare ??= new Uint8Array(MEMORY_BYTES)
+    const seed = 1 + this.cuts
+    const next = new World({ seed, content: taken.image, packets: spare })
+    const live = next.part.live
+    const floor = oracle.readSuperblock(live)?.voidOperations ?? 0n
+    this.records.forEach((record, slot) => {
+      const begun = record.started
+      this.noteSequence(record)
+      record.started = taken.started[slot]!
+      const complaint = record.complaint(live, taken.acknowledged[slot]!)
+      record.started = begun
+      if (complaint !== null) this.world.object(`a cut behind an acknowledgement: ${complaint}`)
+    })
+    const { told } = taken
+    if (told === null) return
+    const line = new oracle.TableOracle().lineOf(live, told.client, floor)
+    const operation = BigInt(told.operation)
+    // A client that jumps ahead has given up what is far behind.
+    if (line !== null && line.newest - operation >= KNOWN_WINDOW) return
+    if (line === null || !oracle.lineKnows(line, operation)) {
+      const what = `operation ${told.operation} of client ${told.client}`
+      this.world.object(`${what} was acknowledged as durable, and a cut has lost it`)
+    }
+  }
+
+  /** Everything that was written is acknowledged, and read as it was written. */
+  judgeService(): void {
+    const { world } = this
+    if (this.waiting.length > 0) world.object('a good client waits for its acknowledgement')
+    for (let slot = 0; slot < KEPT_SLOTS; slot++) {
+      const record = this.records[slot]!
+      const { data } = record.versions[record.acknowledged]!
+      const frame = readFrame(this.qp, this.region.rkey, slot, 0, data.length)
+      const sent = world.ask([frame]).filter(({ opcode }) => opcode === 0x10)
+      const found = sent[0]?.payload ?? new Uint8Array(0)
+      if (data.length === 0 || oracle.sameBytes(found, data)) continue
+      world.object(`record ${slot} of a good client is not read as it was written`)
+    }
+  }
+}
+
+/** A part of its own with that content, for judges that change it. */
+export function partOf(content: Uint8Array): Nvdimm {
+  return new Nvdimm({ bytes: content.length, content })
+}

@@ -1,0 +1,137 @@
+/**
+ * Episodes: worlds that are fuzzed one after the other, each from a seed of its own; and what is
+ * done with one that complains.
+ *
+ * What always holds: an episode follows from its target and its seed. A complaint is played again,
+ * with every step written down, and made as short as it gets; what is left is the violation.
+ */
+
+import type { Arena } from './arena.ts'
+import { finish, Ledger, mix } from './ledger.ts'
+import { Lengths } from './lengths.ts'
+import { type Step, scriptText, shrunk } from './script.ts'
+import { DIALOGUES, PACKETS, Traffic } from './traffic.ts'
+import { pooledPackets, type WorldOptions } from './world.ts'
+
+/** What is attacked. */
+export type Target = 'packets' | 'dialogues' | 'lengths'
+
+export const TARGETS: readonly Target[] = ['packets', 'dialogues', 'lengths']
+
+/** A world that is being fuzzed. */
+export interface Episode {
+  readonly arena: Arena
+  /** So many inputs more; it ends early with a complaint. */
+  run(count: number): void
+}
+
+interface Opening {
+  readonly open: (options: WorldOptions) => Episode
+  /** Inputs of one episode. */
+  readonly inputs: number
+}
+
+const OPENINGS: Readonly<Record<Target, Opening>> = {
+  packets: { open: (options) => new Traffic(options, PACKETS), inputs: 60_000 },
+  dialogues: { open: (options) => new Traffic(options, DIALOGUES), inputs: 40_000 },
+  lengths: { open: (options) => new Lengths(options), inputs: 1 },
+}
+
+/** The seed of episode `i` of a shard. */
+export function episodeSeed(seed: number, i: number): number {
+  return finish(mix(mix(0x9e37, seed), i)) >>> 0
+}
+
+/** A fresh world of that seed, as an episode begins. */
+export function openEpisode(target: Target, seed: number): Episode {
+  return OPENINGS[target].open({ seed, packets: pooledPackets() })
+}
+
+/** Plays one episode into the ledger; its complaint, or nothing. */
+function playEpisode(target: Target, seed: number, inputs: number, ledger: Ledger): string {
+  const episode = openEpisode(target, seed)
+  const { world, keeper } = episode.arena
+  world.ledger = ledger
+  episode.run(inputs)
+  world.tell(ledger)
+  ledger.seeds++
+  ledger.count('power cuts behind an acknowledgement', keeper.cuts)
+  ledger.count('records of good clients', keeper.written)
+  if (episode instanceof Lengths) ledger.count('kinds cut off at every byte', episode.kinds)
+  return world.complaint
+}
+
+/** Steps played on a fresh world of that seed; the world as they leave it. */
+export function playSteps(target: Target, seed: number, steps: readonly Step[]): Arena {
+  const { arena } = openEpisode(target, seed)
+  for (const step of steps) {
+    arena.apply(step)
+    if (arena.world.complaint !== '') break
+  }
+  return arena
+}
+
+/** The steps of an episode up to its complaint. */
+export function stepsOf(target: Target, seed: number, inputs: number): Step[] {
+  const episode = openEpisode(target, seed)
+  const script: Step[] = []
+  episode.arena.world.script = script
+  episode.run(inputs)
+  return script
+}
+
+/** The argument that plays a complaint again, as short as it gets. */
+function replayOf(target: Target, seed: number, inputs: number): string {
+  const steps = stepsOf(target, seed, inputs)
+  const fails = (some: readonly Step[]): boolean => {
+    return playSteps(target, seed, some).world.complaint !== ''
+  }
+  if (!fails(steps)) return `${target}/${seed}/${inputs}`
+  return `${target}/${seed}/${scriptText(shrunk(steps, fails))}`
+}
+
+/** Plays so many inputs of a target into a ledger. */
+export function fuzzInto(
+  ledger: Ledger,
+  target: Target,
+  seed: number,
+  inputs: number,
+  progress: (share: number) => void = () => {},
+): void {
+  const begun = ledger.inputs
+  for (let i = 0; ledger.inputs - begun < inputs; i++) {
+    const left = inputs - (ledger.inputs - begun)
+    const size = Math.min(left, OPENINGS[target].inputs)
+    const one = episodeSeed(seed, i)
+    const complaint = playEpisode(target, one, size, ledger)
+    if (complaint !== '') {
+      ledger.object(complaint, replayOf(target, one, size))
+      // A card that complains at once would never come to an end.
+      if (ledger.violations >= VIOLATIONS_MAX) return
+    }
+    progress((ledger.inputs - begun) / inputs)
+  }
+}
+
+const VIOLATIONS_MAX = 3
+
+/** What came of a few inputs: for whoever wants to know whether a change is noticed. */
+export interface Fuzzed {
+  readonly inputs: number
+  readonly violations: number
+  readonly described: readonly string[]
+  readonly cells: number
+}
+
+/** Plays so many inputs of a target from a seed. */
+export function fuzzOnce(target: Target, seed: number, inputs: number): Fuzzed {
+  const ledger = new Ledger(target, `${target} ${seed}`)
+  fuzzInto(ledger, target, seed, inputs)
+  const { described, violations } = ledger
+  return {
+    inputs: ledger.inputs,
+    violations,
+    described: described.map(({ what }) => what),
+    cells: Object.keys(ledger.tally().cells).length,
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * Builds the product with one rule broken, in memory, and lets a killer play on it.
+ *
+ * What always holds: the tree is read and never written. A play has a thread of its own, with a
+ * limit of time and of memory: what hangs, or eats everything, has been noticed, as the unbroken
+ * product ends every play well below both.
+ */
+
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import type { Plugin } from 'esbuild'
+import type { By, Mutant } from './mutant.ts'
+
+/** The root of the sources: whether this runs from there or from a bundle in dist. */
+export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
+
+function rootAbove(folder: string): string {
+  let at = folder
+  while (!existsSync(join(at, 'build.mjs'))) at = dirname(at)
+  return at
+}
+
+/** A play that takes longer hangs, ms; the longest of the unbroken product takes a few seconds. */
+const LIMIT_MS = 60_000
+const MEMORY_MEBIBYTES = 1024
+
+function breaking({ file, find, replace }: Mutant): Plugin {
+  const path = join(ROOT, file)
+  return {
+    name: 'mutant',
+    setup: (build) => {
+      build.onLoad({ filter: /\.ts$/ }, (of) => {
+        if (of.path !== path) return null
+        const text = readFileSync(path, 'utf8')
+        return { contents: text.replace(find, () => replace), loader: 'ts' }
+      })
+    },
+  }
+}
+
+/** The program of that killer with the mutant in it; with null, of the product as it is. */
+export async function buildKiller(by: By, mutant: Mutant | null): Promise<string> {
+  const { build } = await import('esbuild')
+  const contents =
+    `import { serveKiller } from './killer.ts'\n` +
+    `import { play } from './killers/${by}.ts'\n` +
+    'serveKiller(play)\n'
+  const resolveDir = join(ROOT, 'test/evidence/mutants')
+  const { outputFiles } = await build({
+    absWorkingDir: ROOT,
+    stdin: { contents, resolveDir, loader: 'ts' },
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'node20.19',
+    format: 'cjs',
+    logLevel: 'silent',
+    plugins: mutant === null ? [] : [breaking(mutant)],
+  })
+  return outputFiles[0]!.text
+}
+
+/** Plays: the witness of a violation, or null if there was none. */
+export function playKiller(program: string, argument: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const worker = new Worker(program, {
+      eval: true,
+      workerData: argument,
+      resourceLimits: { maxOldGenerationSizeMb: MEMORY_MEBIBYTES },
+    })
+    const end = (witness: string | null): void => {
+      clearTimeout(timer)
+      resolve(witness)
+      void worker.terminate()
+    }
+    const timer = setTimeout(() => end('it hangs'), LIMIT_MS)
+    worker.on('message', end)
+    worker.on('error', (error) => end(`the thread stopped: ${error.message}`))
+    worker.on('exit', () => end('the thread ended without a word'))
+  })
+}

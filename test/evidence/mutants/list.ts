@@ -1,0 +1,10 @@
+/** Every mutant, by subject. */
+
+import type { Mutant } from './mutant.ts'
+import { COMMIT } from './rules/commit.ts'
+import { RECOVERY_RULES } from './rules/recovery.ts'
+import { SERVE } from './rules/serve.ts'
+import { TABLE } from './rules/table.ts'
+import { TRANSPORT } from './rules/transport.ts'
+
+export const MUTANTS: readonly Mutant[] = [...COMMIT, ...RECOVERY_RULES, ...TABLE, ...TRANSPORT, ...SERVE]

@@ -1,0 +1,209 @@
+/** Operations are named for ever (D-6, X-3), and the superblock that says what the part is. */
+
+import { crash, directed, type Mutant } from '../mutant.ts'
+
+const LINE = 'firmware/commit/operation-line.ts'
+const OPERATION = 'firmware/serve/operation.ts'
+const OPERATIONS = 'firmware/commit/operations.ts'
+const SUPERBLOCK = 'firmware/memory/superblock.ts'
+
+/** One line of the table. */
+const LINES: readonly Mutant[] = [
+  {
+    id: 'one-line-each',
+    rule: 'X-3: a client has two lines, written in turn: one is whole at every cut',
+    file: OPERATIONS,
+    find: '    copyLine(o.words, composedOf(client), imageOf(client))\n    o.next[client] = 1 - o.next[client]!\n',
+    replace: '    copyLine(o.words, composedOf(client), imageOf(client))\n',
+    killer: crash('similar 2of2 table'),
+  },
+  {
+    id: 'older-line',
+    rule: 'X-3: of two whole lines of a client the newer one counts',
+    file: OPERATIONS,
+    find: '  if (b > a) copyLine(words, second, image)\n',
+    replace: '  if (b !== 0 && (a === 0 || b < a)) copyLine(words, second, image)\n',
+    killer: crash('similar 2of2'),
+  },
+  {
+    id: 'torn-line-counts',
+    rule: 'X-3: a line of the table that is torn counts as absent',
+    file: OPERATIONS,
+    find: 'const counts = resultOf(list, index) === EQUAL && sequence > floor',
+    replace: 'const counts = sequence > floor',
+    killer: crash('similar 2of2 table'),
+  },
+  {
+    id: 'line-not-cleaned',
+    rule: 'crash-model 2.1: the line of a client is written back before F4',
+    file: OPERATIONS,
+    find: '  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER - client)',
+    replace: '  copy(list, from, operationLineAddress(client, which), LINE_BYTES)',
+    killer: crash('similar 2of2'),
+  },
+  {
+    id: 'void-lines-count',
+    rule: 'D-14: after a save that failed no line of before counts',
+    file: OPERATIONS,
+    find: 'EQUAL && sequence > floor && sequence < SEQUENCES',
+    replace: 'EQUAL && sequence < SEQUENCES',
+    killer: directed('a save that failed'),
+  },
+  {
+    id: 'line-sequence-split',
+    rule: 'H10: the sequence of a line is split at 2^32, into two words',
+    file: LINE,
+    find: '  words[w + SEQUENCE + 1] = Math.floor(sequence / HIGH_UNIT)',
+    replace: '  words[w + SEQUENCE + 1] = sequence >> 31',
+    killer: directed('a save that failed'),
+  },
+  {
+    id: 'window-of-129',
+    rule: 'D-6: the bitmap names 128 operations, not one more',
+    file: LINE,
+    find: '  if (behind >= OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)\n',
+    replace: '  if (behind > OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)\n',
+    killer: directed('operations from 1'),
+  },
+  {
+    id: 'older-than-the-window',
+    rule: 'D-6: an operation that is older than the bitmap is not recorded in it',
+    file: LINE,
+    find: '  if (distance <= -OPERATION_WINDOW) return\n',
+    replace: '',
+    killer: directed('operations from 1'),
+  },
+  {
+    id: 'gap-is-durable',
+    rule: 'D-6: an operation that was passed over is not durable when it leaves the bitmap',
+    file: LINE,
+    find: '    } else {\n      words[w + BELOW] = 0\n      words[w + BELOW + 1] = 0\n    }',
+    replace: '    }',
+    killer: directed('operations from 1'),
+  },
+  {
+    id: 'gap-stays-set',
+    rule: 'D-6: the bit of the operation that leaves is cleared for the one that comes',
+    file: LINE,
+    find: '      words[at]! &= ~bit\n',
+    replace: '',
+    killer: directed('operations from 1'),
+  },
+  {
+    id: 'operation-signed',
+    rule: 'H10: operations are compared as unsigned numbers',
+    file: LINE,
+    find: '  return highs * HIGH_UNIT + ((low >>> 0) - (words[w + NEWEST]! >>> 0))',
+    replace: '  return highs * HIGH_UNIT + (low - words[w + NEWEST]!)',
+    killer: directed('operations at half a word'),
+  },
+  {
+    id: 'operation-low-word',
+    rule: 'D-6: an operation has 64 bits',
+    file: LINE,
+    find: '  return highs * HIGH_UNIT + ((low >>> 0) - (words[w + NEWEST]! >>> 0))',
+    replace: '  return highs * 0 + ((low >>> 0) - (words[w + NEWEST]! >>> 0))',
+    killer: directed('operations at the end of a word'),
+  },
+]
+
+/** Who has a place in the table, and what is asked of it. */
+const CLIENTS: readonly Mutant[] = [
+  {
+    id: 'member-evicted',
+    rule: 'D-6: a client of the group in composition keeps its place',
+    file: OPERATIONS,
+    find: 'if (oldest === NO_CLIENT || o.used[c]! < o.used[oldest]!) oldest = c',
+    replace: 'if (oldest === NO_CLIENT || o.used[c]! > o.used[oldest]!) oldest = c',
+    killer: directed('a crowd of clients'),
+  },
+  {
+    id: 'client-low-word',
+    rule: 'D-6: what one client did is not known of another one',
+    file: LINE,
+    find: '  return words[w + CLIENT] === (low | 0) && words[w + CLIENT + 1] === (high | 0)',
+    replace: '  return (words[w + CLIENT]! & 63) === (low & 63)',
+    killer: directed('a crowd of clients'),
+  },
+  {
+    id: 'repetition-executed',
+    rule: 'X-3: an operation that is durable is acknowledged again and not executed',
+    file: OPERATION,
+    find: 'if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true',
+    replace: 'if (writing) return true',
+    killer: directed('an operation again'),
+  },
+  {
+    id: 'newest-is-new',
+    rule: 'X-3: the newest operation, sent again, is not a new one',
+    file: OPERATIONS,
+    find: 'if (high !== latestHigh ? high < latestHigh : low <= o.latestLow[hint]!) return false',
+    replace: 'if (high !== latestHigh ? high < latestHigh : low < o.latestLow[hint]!) return false',
+    killer: directed('an operation again'),
+  },
+  {
+    id: 'known-of-nobody',
+    rule: 'G2-3: a query is answered "durable" only of what the table knows',
+    file: 'firmware/serve/query.ts',
+    find: '  const known = !batch && isKnown(state, qp, operationHigh, operationLow)\n',
+    replace:
+      '  const newest = isKnown(state, qp, operationHigh, operationLow - 1)\n' +
+      '  const known = !batch && (newest || isKnown(state, qp, operationHigh, operationLow))\n',
+    killer: directed('operations from 1'),
+  },
+]
+
+const PAGES: readonly Mutant[] = [
+  {
+    id: 'one-page',
+    rule: 'D-14: the superblock stands twice',
+    file: SUPERBLOCK,
+    find: '  writePage(list, sb, 1 - first)\n',
+    replace: '',
+    killer: crash('similar 2of2 metadata'),
+  },
+  {
+    id: 'pages-at-once',
+    rule: 'D-14: one page of the superblock is whole at every instant',
+    file: SUPERBLOCK,
+    find: '  copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)\n  fence(list)\n',
+    replace:
+      '  copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)\n' +
+      '  if (page !== sb.first) fence(list)\n',
+    killer: crash('similar 2of2 nested'),
+  },
+  {
+    id: 'earlier-page',
+    rule: 'D-14: of two whole pages the later update counts',
+    file: SUPERBLOCK,
+    find: 'const later = a.valid && b.valid && get64(b.words, UPDATE) > get64(a.words, UPDATE)',
+    replace: 'const later = a.valid && b.valid && get64(b.words, UPDATE) < get64(a.words, UPDATE)',
+    killer: directed('a start that is cut'),
+  },
+  {
+    id: 'only-whole-page-first',
+    rule: 'D-14: an update begins with the page that is not the only whole one',
+    file: SUPERBLOCK,
+    find: '  sb.first = a.valid && behind ? 1 : 0\n',
+    replace: '  sb.first = a.valid && behind ? 0 : 1\n',
+    killer: directed('a start that is cut'),
+  },
+  {
+    id: 'page-unchecked',
+    rule: 'D-14: a page of the superblock counts only if its check code is right',
+    file: SUPERBLOCK,
+    find: 'return resultOf(list, 1) === EQUAL && isSane(',
+    replace: 'return isSane(',
+    killer: directed('a start that is cut'),
+  },
+  {
+    id: 'same-incarnation',
+    rule: 'N9: every start has another incarnation',
+    file: SUPERBLOCK,
+    find: '  sb.words[INCARNATION] = incarnationOf(sb) + 1\n',
+    replace: '',
+    killer: directed('the life before'),
+  },
+]
+
+export const TABLE: readonly Mutant[] = [...LINES, ...CLIENTS, ...PAGES]

@@ -1,0 +1,262 @@
+/**
+ * A simulated DPU: a part, a machine on it, and the firmware in whatever engine it is booted.
+ *
+ * What always holds: packet memory is used again at the next power-on. All of it is zeros then but
+ * the places of payloads, which the firmware writes before it reads them: what a card held before
+ * is still there, so that firmware which read it would be found out.
+ */
+
+import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
+import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { type CutChoice, cut } from '../../../boards/emulator/power-cut.ts'
+import type { Random } from '../../../boards/emulator/random.ts'
+import type { Facts } from '../../../firmware/hal.ts'
+import {
+  BATCHES_AT,
+  COMPLETIONS_AT,
+  EXPECT_AT,
+  HOST_BUFFERS_AT,
+  LSB_AT,
+  MEMORY_BYTES,
+  STAGING_AT,
+  THROUGH_AT,
+} from '../../../firmware/memory-map.ts'
+import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
+import { Lane } from './network.ts'
+
+/**
+ * Boots the firmware on the machine that `machineFor` makes; an engine that has packet memory of
+ * its own gives it. May take its time (QuickJS), or not (Node).
+ */
+export type Boot = (
+  machineFor: (packets?: Uint8Array) => EmulatedMachine,
+) => FirmwareEngine | Promise<FirmwareEngine>
+
+/** What is zero at power-on: everything but payloads. */
+const CLEARED: readonly (readonly [number, number])[] = [
+  [0, STAGING_AT],
+  [LSB_AT, THROUGH_AT],
+  [COMPLETIONS_AT, BATCHES_AT],
+  [EXPECT_AT, MEMORY_BYTES],
+]
+
+/** Packet memories that no card uses now. */
+const pool: Uint8Array[] = []
+
+export const BURST = 32
+/** The queue pair number of the operator, who asks without a network. */
+const OPERATOR = 0xe0
+const MAD_BYTES = 256
+const MAD_MAGIC = 0x50445243
+
+/** What the operator is told by STATUS. */
+export interface Status {
+  readonly state: number
+  readonly fault: number
+  readonly unsettled: number
+  readonly linesRead: number
+  readonly scanned: number
+}
+
+export interface CardOptions {
+  readonly index: number
+  readonly bytes: number
+  readonly adrFences: number
+  readonly sent: (card: Card, frame: Uint8Array) => void
+  /** The power goes; what is pending still is. */
+  readonly struck: () => void
+  readonly boot: Boot
+  readonly watch: Watch | undefined
+}
+
+export class Card {
+  readonly index: number
+  readonly part: Nvdimm
+  readonly inbox: Lane = new Lane(true)
+  machine: EmulatedMachine | null = null
+  engine: FirmwareEngine | null = null
+  private readonly options: CardOptions
+  private readonly packets: Uint8Array
+  private choice: CutChoice | null = null
+  private answer: Uint8Array | null = null
+  private asking = false
+
+  constructor(options: CardOptions) {
+    this.options = options
+    this.index = options.index
+    this.part = new Nvdimm({ bytes: options.bytes, adrFences: options.adrFences })
+    this.packets = pool.pop() ?? new Uint8Array(MEMORY_BYTES)
+  }
+
+  /** Its packet memory may be another card's. */
+  release(): void {
+    this.engine?.dispose()
+    this.engine = null
+    pool.push(this.packets)
+  }
+
+  get isOn(): boolean {
+    return this.engine !== null
+  }
+
+  /** Power comes. A cut that `armed` sets may end the start again: then it is off. */
+  powerOn(
+    random: Random,
+    armed: (machine: EmulatedMachine) => void,
+  ): undefined | Promise<undefined> {
+    const entropy = Array.from({ length: 8 }, () => random.next())
+    const { part, options } = this
+    const facts: Facts = {
+      board: 'simulation',
+      nvdimmBytes: part.bytes,
+      ...{ hostBytes: 0, dmaBytes: 0, strictIcrc: false, pathMtu: 4096, entropy },
+      dirtyShutdowns: part.dirtyShutdowns,
+      mac: dpuMac(this.index),
+      ipv4: dpuIpv4(this.index),
+      ipv6: [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2 + this.index],
+    }
+    const machineFor = (packets?: Uint8Array): EmulatedMachine => {
+      const machine = new EmulatedMachine({
+        facts,
+        nvdimm: part,
+        packets: packets ?? this.clearedPackets(),
+        transmit: (frame) => this.transmitted(frame),
+        onCut: () => this.struck(),
+      })
+      this.machine = machine
+      if (options.watch !== undefined) machine.observe(options.watch)
+      armed(machine)
+      return machine
+    }
+    const booted = options.boot(machineFor)
+    if (booted instanceof Promise) return booted.then((engine) => this.started(engine))
+    return this.started(booted)
+  }
+
+  private clearedPackets(): Uint8Array {
+    for (const [from, to] of CLEARED) this.packets.fill(0, from, to)
+    if (HOST_BUFFERS_AT > COMPLETIONS_AT) throw new RangeError('the map of packet memory moved')
+    return this.packets
+  }
+
+  private started(engine: FirmwareEngine): undefined {
+    this.engine = engine
+    if (this.machine!.dead) this.turnOff()
+  }
+
+  private transmitted(frame: Uint8Array): void {
+    if (this.asking && frame[42] === DATAGRAM && get24(frame, 47) === OPERATOR) this.answer = frame
+    else this.options.sent(this, frame)
+  }
+
+  /** The next cut leaves this. */
+  arm(choice: CutChoice): void {
+    this.choice = choice
+  }
+
+  private struck(): void {
+    this.options.struck()
+    cut(this.part, this.choice!)
+  }
+
+  /** The power goes now, between two lists. */
+  cutNow(): void {
+    if (this.machine !== null && !this.machine.dead) {
+      this.machine.die()
+      this.struck()
+    }
+    this.turnOff()
+  }
+
+  turnOff(): void {
+    this.engine?.dispose()
+    this.engine = null
+    this.machine = null
+    this.inbox.frames = []
+  }
+
+  /** Serves what waits, in one burst of at most so many frames; true if the power went. */
+  serve(most: number, nowUs: number): boolean {
+    const { engine, machine } = this
+    const frames = this.inbox.take(most)
+    for (let i = 0; i < frames.length; i++) machine!.place(i, frames[i]!)
+    engine!.serve(frames.length, nowUs)
+    return this.checkPower()
+  }
+
+  /** Time for lazy work; true if the power went. */
+  idle(nowUs: number): boolean {
+    this.machine!.tellHealth()
+    this.engine!.idle(nowUs)
+    return this.checkPower()
+  }
+
+  private checkPower(): boolean {
+    if (!this.machine!.dead) return false
+    this.turnOff()
+    return true
+  }
+
+  /** Asks the part how it is, without a network; null if the power went meanwhile. */
+  status(path: Path, nowUs: number): Status | null {
+    const body = this.ask(path, nowUs, 1, 0x10, 0, () => {})
+    if (body === null) return null
+    const word = (at: number): number =>
+      ((body[at]! << 24) | (body[at + 1]! << 16) | (body[at + 2]! << 8) | body[at + 3]!) >>> 0
+    return {
+      state: body[0]!,
+      fault: body[2]!,
+      unsettled: word(44),
+      linesRead: word(48),
+      scanned: word(56),
+    }
+  }
+
+  /** A control call of the operator: the body of the answer. */
+  ask(
+    path: Path,
+    nowUs: number,
+    method: number,
+    attribute: number,
+    modifier: number,
+    fill: (body: Uint8Array) => void,
+  ): Uint8Array | null {
+    const frame = datagram(path, OPERATOR, nowUs, method, attribute, modifier, fill)
+    this.answer = null
+    this.asking = true
+    const waiting = this.inbox.take(Number.MAX_SAFE_INTEGER)
+    this.inbox.frames = [frame]
+    const gone = this.serve(1, nowUs)
+    if (!gone) this.inbox.frames = waiting
+    this.asking = false
+    if (gone) return null
+    const answer = this.answer as Uint8Array | null
+    if (answer === null) throw new Error('a control call was not answered')
+    return answer.subarray(62 + 32)
+  }
+}
+
+/** A control call as it goes to queue pair 1. */
+export function datagram(
+  path: Path,
+  from: number,
+  transaction: number,
+  method: number,
+  attribute: number,
+  modifier: number,
+  fill: (body: Uint8Array) => void,
+): Uint8Array {
+  const frame = path.begin(DATAGRAM, 1, 0, false, 8, MAD_BYTES)
+  put32(frame, 54, 0x80010000)
+  put32(frame, 58, from)
+  frame.fill(0, 62, 62 + MAD_BYTES)
+  frame.set([1, 0x09, 1, method], 62)
+  put32(frame, 62 + 12, transaction)
+  put16(frame, 62 + 16, attribute)
+  put32(frame, 62 + 20, modifier)
+  put32(frame, 62 + 24, MAD_MAGIC)
+  frame[62 + 28] = 1
+  fill(frame.subarray(62 + 32, 62 + MAD_BYTES))
+  return seal(frame)
+}

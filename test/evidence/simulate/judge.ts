@@ -1,0 +1,268 @@
+/**
+ * The judge of one simulated card: what it may say, what must lie on its part, what a read may show.
+ *
+ * What always holds:
+ * - An acknowledgement is judged when it leaves the card, against what is durable at that moment
+ *   (O4): so many copies as it says, read from the bytes.
+ * - After each restart every record that was touched is read from the medium: one whole version
+ *   that may be there (O1, O2, O5), in every copy; and every other byte is as it was (O3).
+ * - A record that is lost is on the list of the lost, and only if that much of it was damaged (O7).
+ */
+
+import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { isBlank, isPattern } from './frames.ts'
+import { copyAt, isListedLost, type Layout, layoutOf, Shadow, versionAt } from './medium.ts'
+import { CELL_BYTES, type Operation } from './operation.ts'
+import { Register, type Version } from './register.ts'
+
+/** Cells that each client has to itself. */
+export const CELLS = 8
+const LINE_BYTES = 64
+
+/** A record, and what became of its medium. */
+export interface RecordState {
+  readonly register: Register
+  readonly slot: number
+  /** Copies that a media error hit since the record was written last. */
+  damage: number
+  /** A cut may have caught it half-written. */
+  touched: boolean
+  /** It was reported lost, and not given up yet. */
+  lost: boolean
+}
+
+/** A word of a region of bytes, written by one client alone. */
+export interface Cell {
+  /** The highest value that may be there, and the lowest. */
+  issued: number
+  floor: number
+}
+
+/** What a restart made of the records under way. */
+export type Class = 'nothing' | 'old' | 'new' | 'mixed' | 'lost'
+
+export class Judge {
+  readonly part: Nvdimm
+  readonly layout: Layout
+  readonly bytes: Layout | null
+  readonly records: RecordState[]
+  readonly cells: Cell[] = []
+  /** Clients whose cells an old connection may still change. */
+  readonly loose: Set<number> = new Set()
+  /** Records that were written since the last look. */
+  readonly touched: Set<number> = new Set()
+  /** Acknowledgements judged against the medium, and losses that were said. */
+  acknowledged = 0
+  losses = 0
+  private readonly shadow: Shadow
+  private readonly durableWords: Int32Array
+  private readonly blame: (what: string) => void
+
+  constructor(part: Nvdimm, hasBytes: boolean, clients: number, blame: (what: string) => void) {
+    this.part = part
+    this.blame = blame
+    this.layout = layoutOf(part, 0)
+    this.bytes = hasBytes ? layoutOf(part, 1) : null
+    this.records = Array.from({ length: this.layout.slots }, (_, slot) => {
+      const register = new Register(`record ${slot}`)
+      return { register, slot, damage: 0, touched: false, lost: false }
+    })
+    for (let i = 0; i < clients * CELLS; i++) this.cells.push({ issued: 0, floor: 0 })
+    this.shadow = new Shadow(part)
+    this.durableWords = part.durableWords
+  }
+
+  /** A version is told durable, in that many copies, by a frame that leaves now. */
+  acknowledge(operation: Operation, copies: number, isFirst: boolean, now: number): void {
+    const { version, slot } = operation
+    if (version === null) return
+    const record = this.records[slot]!
+    const wrong = record.register.see(version, version.begun, now)
+    if (wrong !== null) this.blame(`an acknowledgement: ${wrong}`)
+    this.acknowledged += 1
+    if (isFirst && version.promised === 0) this.judgeDurable(record, version, copies)
+    if (copies > version.promised) version.promised = copies
+  }
+
+  private judgeDurable({ register, slot, damage }: RecordState, version: Version, copies: number) {
+    const { part, layout, durableWords } = this
+    let whole = 0
+    for (let c = 0; c < layout.copies; c++) {
+      const at = copyAt(layout, c, slot)
+      const found = versionAt(part.durable, durableWords, at, layout, slot, register)
+      if (found !== null && found.begun >= version.begun) whole += 1
+    }
+    if (whole >= copies || damage > 0) return
+    this.blame(
+      `${register.name}: operation ${version.operation} is acknowledged in ${copies} copies, ` +
+        `and ${whole} are durable`,
+    )
+  }
+
+  /** A READ of a record was answered. */
+  judgeRead({ register, data, slot, begun }: Operation, now: number): void {
+    const bytes = data!
+    const found = register!.find(({ uid, length }) => {
+      if (!isPattern(bytes, 0, Math.min(length, bytes.length), uid)) return false
+      return length >= bytes.length || isBlank(bytes, length, bytes.length - length)
+    })
+    if (found === null) {
+      this.blame(`a read of record ${slot} shows bytes of no version: ${hexOf(bytes)}`)
+      return
+    }
+    const wrong = register!.see(found, begun, now)
+    if (wrong !== null) this.blame(`a read: ${wrong}`)
+  }
+
+  /** A READ of a record was refused: it is lost, or its medium does not deliver. */
+  judgeLoss(slot: number): void {
+    const record = this.records[slot]!
+    if (record.lost || this.mayBeLost(record)) {
+      this.losses += 1
+      return
+    }
+    this.blame(`record ${slot} is refused to a reader, and nothing was the matter with it`)
+  }
+
+  /** Was so much of it damaged that no promise holds? */
+  private mayBeLost({ damage, touched, register }: RecordState): boolean {
+    const { copies } = this.layout
+    if (!touched) return damage >= copies
+    const early = register.versions.some(({ promised }) => promised === 1)
+    return damage >= (early ? 1 : Math.max(1, copies - 1))
+  }
+
+  /** Copies of the record that a media error hits now. */
+  noteDamage(record: RecordState): void {
+    const { part, layout } = this
+    let hit = 0
+    for (let c = 0; c < layout.copies; c++) {
+      const first = copyAt(layout, c, record.slot) / LINE_BYTES
+      for (let line = first; line < first + layout.stride / LINE_BYTES; line++) {
+        if (part.lineFlags(line) === 0) continue
+        hit += 1
+        break
+      }
+    }
+    record.damage = hit
+    this.touched.add(record.slot)
+  }
+
+  /** Looks at the medium after a restart; returns what became of the records under way. */
+  judgeRestart(now: number): Class {
+    const { touched, records, layout } = this
+    let olds = 0
+    let news = 0
+    let losts = 0
+    for (const slot of touched) {
+      const record = records[slot]!
+      const before = record.register.versions.length
+      const found = this.judgeRecord(record, now)
+      if (found === null) losts += 1
+      else if (record.touched && before > 0) {
+        if (found.promised > 0 || found.uid === 0) olds += 1
+        else news += 1
+      }
+      for (let c = 0; c < layout.copies; c++) {
+        this.shadow.allow(copyAt(layout, c, slot), layout.stride)
+      }
+      record.touched = false
+    }
+    touched.clear()
+    if (this.bytes !== null) this.judgeCells(this.bytes)
+    const foreign = this.shadow.foreign()
+    if (foreign >= 0) this.blame(`byte ${foreign} of the part was changed, and nobody may do that`)
+    if (losts > 0) return 'lost'
+    if (olds > 0) return news > 0 ? 'mixed' : 'old'
+    return news > 0 ? 'new' : 'nothing'
+  }
+
+  /** The version that a record has now, in every copy that can be read; null if it is lost. */
+  private judgeRecord(record: RecordState, now: number): Version | null {
+    const { part, layout } = this
+    const { register, slot } = record
+    let first: Version | null = null
+    let shown = ''
+    let equal = true
+    for (let c = 0; c < layout.copies; c++) {
+      const at = copyAt(layout, c, slot)
+      if (!part.readable(at, layout.stride)) continue
+      const found = versionAt(part.live, part.liveWords, at, layout, slot, register)
+      shown += `${found === null ? 'torn' : found.uid} `
+      if (first === null) first = found
+      if (found !== first || found === null) equal = false
+    }
+    const listed = isListedLost(part, layout, slot)
+    if (listed || first === null) {
+      record.lost = listed
+      if (!this.mayBeLost(record)) {
+        this.blame(`record ${slot} is lost after a restart, its copies are ${shown}`)
+      } else if (!listed && record.damage === 0) {
+        this.blame(`record ${slot} has no whole copy, and is not on the list of the lost`)
+      }
+      return null
+    }
+    if (!equal && record.damage === 0) {
+      this.blame(`record ${slot} is not one after a restart: its copies are ${shown}`)
+    }
+    const wrong = register.see(first, now, now)
+    if (wrong !== null) this.blame(`after a restart: ${wrong}`)
+    return first
+  }
+
+  /** What each cell holds after a restart: nothing that was not written, nothing durable missing. */
+  private judgeCells({ at }: Layout): void {
+    const { part, cells, loose } = this
+    const words = part.liveWords
+    cells.forEach((cell, i) => {
+      const low = words[(at + i * CELL_BYTES) >> 2]!
+      const high = words[((at + i * CELL_BYTES) >> 2) + 1]!
+      this.judgeCell(i, low, high)
+      cell.issued = low
+      cell.floor = low
+    })
+    loose.clear()
+    this.shadow.allow(at, cells.length * CELL_BYTES)
+  }
+
+  judgeCell(i: number, low: number, high: number): void {
+    const { issued, floor } = this.cells[i]!
+    const least = this.loose.has(Math.floor(i / CELLS)) ? 0 : floor
+    if (low === high && low >= least && low <= issued) return
+    this.blame(`cell ${i} holds ${low}/${high}: from ${least} to ${issued} may be there`)
+  }
+
+  /** The save failed, or the energy did: what is there is what counts from now on. */
+  amnesty(): void {
+    for (const record of this.records) {
+      for (const version of record.register.versions) {
+        version.firstEnd = Infinity
+        version.lastBegin = version.begun
+        version.promised = 0
+      }
+      record.touched = true
+      record.damage = this.layout.copies
+      this.touched.add(record.slot)
+    }
+    for (const cell of this.cells) cell.floor = 0
+  }
+
+  /** Behind an amnesty, and a restart that has been judged. */
+  endAmnesty(): void {
+    for (const record of this.records) this.noteDamage(record)
+  }
+
+  /** The record was given up: it is blank. */
+  discarded(record: RecordState, now: number): void {
+    record.lost = false
+    const version = record.register.begin(0, 0, 0, 0, now)
+    version.open = false
+    const wrong = record.register.see(version, now, now)
+    if (wrong !== null) this.blame(`given up: ${wrong}`)
+    this.noteDamage(record)
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.subarray(0, 32)).toString('hex')
+}

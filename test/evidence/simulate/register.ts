@@ -1,0 +1,116 @@
+/**
+ * One record as a register: which values may be seen when (durable linearizability, O1, O2, O5).
+ *
+ * Every version has its own bytes, so what is seen names the version. Of each there are two times:
+ * the first at which something that saw it, or its acknowledgement, ended, and the last at which
+ * something that saw it, or its write, began. Between the two, in this or the other order, lies its
+ * zone. A history of such a register can be put into one order exactly if no two zones of the first
+ * order overlap, and none of them contains a zone of the second (Gibbons and Korach 1997). A power
+ * cut changes nothing of that: what was acknowledged or seen stays, so the same test is made of
+ * the bytes that a restart finds.
+ *
+ * What always holds: a version that was refused for good is never seen.
+ */
+
+/** Versions that are kept of a record: those before are certainly overwritten. */
+const KEPT = 24
+const KEPT_MOST = 200
+
+export interface Version {
+  /** Names the bytes (frames.ts); 0 is the blank record. */
+  readonly uid: number
+  readonly length: number
+  readonly client: number
+  readonly operation: number
+  /** When its write began, and the last that saw it. */
+  lastBegin: number
+  /** When the first that saw it, or its acknowledgement, ended; Infinity until then. */
+  firstEnd: number
+  readonly begun: number
+  /** The card has said that it will never be. */
+  refused: boolean
+  /** Somebody may still send it again. */
+  open: boolean
+  /** Durable copies that were promised, 0 while nothing was. */
+  promised: number
+}
+
+export class Register {
+  readonly name: string
+  readonly versions: Version[] = []
+
+  constructor(name: string) {
+    this.name = name
+    this.begin(0, 0, 0, 0, 0)
+    this.versions[0]!.firstEnd = 0
+    this.versions[0]!.open = false
+  }
+
+  /** The record was given up, or made: it is blank from that write on. */
+  begin(uid: number, length: number, client: number, operation: number, now: number): Version {
+    const version: Version = {
+      ...{ uid, length, client, operation, lastBegin: now, firstEnd: Infinity, begun: now },
+      ...{ refused: false, open: true, promised: 0 },
+    }
+    const { versions } = this
+    if (versions.length >= KEPT) this.forget()
+    versions.push(version)
+    return version
+  }
+
+  /** Forgets what was refused, or is certainly overwritten. */
+  private forget(): void {
+    const { versions } = this
+    let newest = 0
+    for (const { firstEnd, begun } of versions) {
+      if (firstEnd !== Infinity && begun > newest) newest = begun
+    }
+    const old = versions.findIndex(({ open, refused, firstEnd, begun }) => {
+      if (open) return false
+      return refused || (firstEnd < newest && begun < newest)
+    })
+    if (old >= 0) versions.splice(old, 1)
+    else if (versions.length > KEPT_MOST) versions.shift()
+  }
+
+  /** The newest version of those bytes, or null. */
+  find(matches: (version: Version) => boolean): Version | null {
+    const { versions } = this
+    for (let i = versions.length - 1; i >= 0; i--) {
+      if (matches(versions[i]!)) return versions[i]!
+    }
+    return null
+  }
+
+  /** Somebody saw it, or was told of it, from `begin` to `end`. What is wrong with that, or null. */
+  see(version: Version, begin: number, end: number): string | null {
+    if (version.refused) return `${this.name}: ${nameOf(version)} was refused, and is there`
+    if (begin > version.lastBegin) version.lastBegin = begin
+    if (end < version.firstEnd) version.firstEnd = end
+    const { versions } = this
+    for (let i = 0; i < versions.length; i++) {
+      const other = versions[i]!
+      if (other !== version && other.firstEnd !== Infinity && clash(version, other)) {
+        return `${this.name}: ${nameOf(version)} and ${nameOf(other)} in no order`
+      }
+    }
+    return null
+  }
+}
+
+function nameOf({ uid, operation, begun }: Version): string {
+  return `version ${uid} (operation ${operation}, begun at ${begun})`
+}
+
+/** Can the two not be put into an order? */
+function clash(a: Version, b: Version): boolean {
+  const aForward = a.firstEnd < a.lastBegin
+  const bForward = b.firstEnd < b.lastBegin
+  if (!aForward && !bForward) return false
+  const aLow = aForward ? a.firstEnd : a.lastBegin
+  const aHigh = aForward ? a.lastBegin : a.firstEnd
+  const bLow = bForward ? b.firstEnd : b.lastBegin
+  const bHigh = bForward ? b.lastBegin : b.firstEnd
+  if (aForward && bForward) return aLow < bHigh && bLow < aHigh
+  return aForward ? aLow < bLow && bHigh < aHigh : bLow < aLow && aHigh < bHigh
+}

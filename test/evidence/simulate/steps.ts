@@ -1,0 +1,387 @@
+/**
+ * The steps of a script: what each does to a simulated world.
+ *
+ * What always holds: a step takes all of its chance from the generator that it is given, and leaves
+ * every card on.
+ */
+
+import { Random } from '../../../boards/emulator/random.ts'
+import { type Client, UP } from './client.ts'
+import { CELLS } from './judge.ts'
+import { copyAt, sequenceAt } from './medium.ts'
+import { type Batch, KINDS, type Kind, type Operation, operationOf } from './operation.ts'
+import type { Step } from './shape.ts'
+import type { SimulatedWorld, Site } from './world.ts'
+
+const BURSTS = [1, 1, 2, 3, 5, 8, 12, 16]
+/** Operations that a client has under way, at the most. */
+const UNDER_WAY = 24
+const PASSES_US = [400, 1_100, 1_100, 1_600, 5_000, 700_000, 3_000_000]
+const LINE_BYTES = 64
+const METHOD_GET = 1
+const METHOD_SET = 2
+const SETTLE = 0x33
+const SCAN = 0x32
+const STATUS = 0x10
+const COUNTERS = 0x31
+const REPORT = 0x30
+
+function oneOf<T>(random: Random, of: readonly T[]): T {
+  return of[random.below(of.length)]!
+}
+
+export async function playStep(world: SimulatedWorld, step: Step, random: Random): Promise<void> {
+  switch (step) {
+    case 'work':
+      work(world, world.clients, random)
+      break
+    case 'cut':
+      cutPower(world, random)
+      break
+    case 'pass':
+      pass(world, random)
+      break
+    case 'fault':
+      fault(world, oneOf(random, world.sites), random)
+      break
+    case 'heal':
+      heal(world, oneOf(random, world.sites))
+      break
+    case 'die':
+      die(world, random)
+      break
+    case 'replay':
+      for (const { card } of world.sites) {
+        for (let i = 0; i < 4; i++) if (card.isOn) world.network.replay(card.inbox)
+      }
+      world.exchange(1, 32)
+      break
+    default:
+      control(world, oneOf(random, world.sites), random)
+  }
+  for (const site of world.sites) {
+    if (site.card.isOn) continue
+    await world.restart(site, random, random.chance(0.15) ? 1 + random.below(3) : 0)
+    world.exchange(2, 32)
+  }
+}
+
+/** Some clients post bursts, and frames go to and fro. */
+function work(world: SimulatedWorld, among: readonly Client[], random: Random): void {
+  const count = 1 + random.below(3)
+  for (let i = 0; i < count; i++) {
+    const client = oneOf(random, among)
+    if (client.state !== UP) {
+      world.ticks()
+      continue
+    }
+    const burst = oneOf(random, BURSTS)
+    for (let j = 0; j < burst && client.state === UP && client.underWay < UNDER_WAY; j++) {
+      post(world, client, random)
+    }
+  }
+  const most = random.chance(0.8) ? 32 : 1 + random.below(8)
+  world.exchange(1 + random.below(3), most)
+}
+
+/** A new operation of the client, of a kind that this world has. */
+function post(world: SimulatedWorld, client: Client, random: Random): void {
+  const kind = drawKind(world, random)
+  const site = world.sites[client.card]!
+  world.operations += 1
+  if (kind === 'batch') postBatch(world, site, client, random)
+  else if (kind === 'read' || kind === 'wrong') client.post(plain(world, site, kind, random))
+  else if (kind === 'query') postQuery(world, client, random)
+  else if (kind === 'stops') {
+    if (world.shape.capacity <= world.mtu) return
+    const stopped = recordOf(world, site, client, random, 'stops', world.shape.capacity)
+    stopped.version!.refused = true
+    client.post(stopped)
+    client.connect()
+  } else if (kind === 'persist' || kind === 'carried' || kind === 'record') {
+    const length = oneOf(random, [1, 1, 2]) === 1 ? world.shape.capacity : lengthOf(world, random)
+    client.post(recordOf(world, site, client, random, kind, length))
+  } else postCell(world, site, client, random, kind)
+}
+
+function drawKind({ shape }: SimulatedWorld, random: Random): Kind {
+  let drawn = random.below(shape.mix.reduce((sum, weight) => sum + weight, 0))
+  for (let i = 0; i < KINDS.length; i++) {
+    drawn -= shape.mix[i]!
+    if (drawn < 0) return KINDS[i]!
+  }
+  return 'persist'
+}
+
+function lengthOf({ shape }: SimulatedWorld, random: Random): number {
+  return 4 + random.below(shape.capacity - 3)
+}
+
+function plain(world: SimulatedWorld, { judge }: Site, kind: Kind, random: Random): Operation {
+  const slot = random.below(world.shape.slots)
+  const { register } = judge.records[slot]!
+  const length = kind === 'read' ? world.shape.capacity : 0
+  return operationOf({
+    kind,
+    slot,
+    register,
+    length,
+    value: random.below(1 << 20),
+    begun: world.tick,
+  })
+}
+
+/** A new version of a record, under the next operation of the client. */
+function recordOf(
+  world: SimulatedWorld,
+  site: Site,
+  client: Client,
+  random: Random,
+  kind: Kind,
+  length: number,
+  slot: number = random.below(world.shape.slots),
+): Operation {
+  const { register } = site.judge.records[slot]!
+  const id = kind === 'record' ? 0 : ++client.operations
+  world.uids += 1
+  world.tick += 1
+  const version = register.begin(world.uids, length, client.id, id, world.tick)
+  const wait = 1 + random.below(world.copies)
+  return operationOf({ kind, register, version, slot, length, id, wait, begun: world.tick })
+}
+
+/** Up to eight records of distinct slots under one status. */
+function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Random): void {
+  const condition = random.below(3)
+  const count = Math.min(world.shape.slots, 1 + random.below(8))
+  const slots = Array.from({ length: world.shape.slots }, (_, i) => i)
+  world.batches += 1
+  const batch: Batch = { id: world.batches & 0xffff, condition, count, members: [] }
+  const wait = 1 + random.below(world.copies)
+  for (let index = 0; index < count; index++) {
+    const slot = slots.splice(random.below(slots.length), 1)[0]!
+    const length = lengthOf(world, random)
+    const operation = { ...recordOf(world, site, client, random, 'batch', length, slot), wait }
+    operation.batch = batch
+    operation.index = index
+    if (condition === 2) {
+      operation.expect = sequenceAt(site.card.part, copyAt(site.judge.layout, 0, slot))
+    }
+    batch.members.push(operation)
+  }
+  world.operations += count - 1
+  for (const operation of batch.members) if (client.state === UP) client.post(operation)
+}
+
+/** Asks for an operation that may be long done, or not be at all. */
+function postQuery(world: SimulatedWorld, client: Client, random: Random): void {
+  const id = 1 + random.below(client.operations + 1)
+  const target = operationOf({ kind: 'query', id, begun: world.tick })
+  client.post(operationOf({ kind: 'query', target, begun: world.tick }))
+}
+
+function postCell(
+  world: SimulatedWorld,
+  { judge, clients }: Site,
+  client: Client,
+  random: Random,
+  kind: Kind,
+): void {
+  const base = clients.indexOf(client) * CELLS
+  const begun = world.tick
+  if (kind === 'look') {
+    client.post(operationOf({ kind, cell: base, length: CELLS * 8, begun }))
+    return
+  }
+  const snapshot = Int32Array.from({ length: CELLS }, (_, i) => judge.cells[base + i]!.issued)
+  if (kind === 'flush') {
+    client.post(operationOf({ kind, cell: base, snapshot, begun }))
+    return
+  }
+  const place = kind === 'write' ? random.below(4) : kind === 'add' ? 4 : kind === 'swap' ? 5 : 6
+  const cell = judge.cells[base + place]!
+  cell.issued += 1
+  const operation = operationOf({ kind, cell: base + place, value: cell.issued, begun })
+  client.post(operation)
+}
+
+/** The power of one card goes: inside a burst, inside the commit of a group, or between two. */
+function cutPower(world: SimulatedWorld, random: Random): void {
+  const site = oneOf(random, world.sites)
+  const { card } = site
+  const style = random.below(10)
+  const adrFail = world.shape.adr && random.chance(0.1)
+  if (adrFail) loseEnergy(world, site)
+  world.aim(site, random, adrFail)
+  if (style < 5) {
+    const bytes = random.chance(0.4) ? 0 : 8 * (1 + random.below(24))
+    card.machine!.armCut(random.below(60), bytes)
+  } else if (style < 9) card.machine!.armCutInGroup(random.fork())
+  if (style < 9) work(world, site.clients, random)
+  if (card.isOn && (style === 9 || adrFail || random.chance(0.5))) card.cutNow()
+  if (world.shape.media && !card.isOn && random.chance(0.3)) poisonRecord(world, site, random)
+}
+
+/** What was saved is not what was there: nobody goes on with what he had under way. */
+function loseEnergy(world: SimulatedWorld, { judge, clients }: Site): void {
+  for (const client of clients) client.die(world.nextHostId())
+  judge.amnesty()
+}
+
+function pass(world: SimulatedWorld, random: Random): void {
+  world.nowUs += oneOf(random, PASSES_US)
+  world.ticks()
+  for (const site of world.sites) {
+    for (let i = 0; i <= random.below(3); i++) world.idle(site)
+  }
+  world.exchange(2, 32)
+}
+
+function die(world: SimulatedWorld, random: Random): void {
+  const { host } = oneOf(random, world.clients)
+  for (const client of world.clients) {
+    if (client.host !== host) continue
+    client.die(world.nextHostId())
+    client.connect()
+  }
+  world.exchange(1, 32)
+}
+
+function fault(world: SimulatedWorld, site: Site, random: Random): void {
+  const { media, health } = world.shape
+  if (media && (!health || random.chance(0.6))) mediaFault(world, site, random)
+  else if (health) healthFault(world, site, random)
+}
+
+function mediaFault(world: SimulatedWorld, site: Site, random: Random): void {
+  const { part } = site.card
+  const kind = random.below(10)
+  if (kind < 6) poisonRecord(world, site, random)
+  else if (kind < 8) {
+    world.count('poisoned lane')
+    part.poison(8192 / LINE_BYTES + random.below(48))
+  } else if (kind === 8) {
+    // One page of the superblock, while the other is whole.
+    world.count('poisoned superblock')
+    const page = random.below(2)
+    if (part.readable((1 - page) * 4096, 4096)) part.poison(page * 64 + random.below(12))
+  } else if (site.clients.every((client) => client.isIdle)) {
+    world.count('poisoned table')
+    part.poison(12288 / LINE_BYTES + random.below(256))
+  }
+}
+
+/** A line of one copy of a record, now and then of every copy. */
+function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
+  const { judge, card } = site
+  const { layout } = judge
+  const among = judge.touched.size > 0 && random.chance(0.6) ? [...judge.touched] : []
+  const slot = among.length > 0 ? oneOf(random, among) : random.below(layout.slots)
+  const refuses = random.chance(0.2)
+  const every = random.chance(0.08)
+  const one = random.below(layout.copies)
+  for (let c = 0; c < layout.copies; c++) {
+    if (!every && c !== one) continue
+    const line = copyAt(layout, c, slot) / LINE_BYTES + random.below(layout.stride / LINE_BYTES)
+    if (refuses) card.part.refuseWrites(line)
+    else card.part.poison(line)
+  }
+  world.count(refuses ? 'refusing record' : 'poisoned record')
+  judge.noteDamage(judge.records[slot]!)
+}
+
+function healthFault(world: SimulatedWorld, site: Site, random: Random): void {
+  const { part } = site.card
+  const kind = random.below(3)
+  if (kind === 0) {
+    world.count('not armed')
+    part.armed = false
+  } else if (kind === 1) {
+    world.count('fence failed')
+    part.fencesToFail = 1
+    site.isClosed = true
+  } else {
+    world.count('save failed')
+    // The table of operations is void: who would ask for one again would have it done twice.
+    for (const client of site.clients) client.die(world.nextHostId())
+    part.failSave()
+    site.saveFailed = true
+    world.aim(site, random, false)
+    site.card.cutNow()
+  }
+}
+
+/** An operator mends what is wrong with the part. */
+function heal(world: SimulatedWorld, site: Site): void {
+  const { card, judge } = site
+  const { part } = card
+  part.armed = true
+  part.fencesToFail = 0
+  for (const line of part.faulty()) part.refuseWrites(line, false)
+  if (!site.isJudged) {
+    world.exchange(1, 32)
+    card.serve(0, world.nowUs)
+    const status = card.status(site.path, world.nowUs)
+    if (status !== null) world.judgeStart(site, status)
+  }
+  if (!site.isClosed && !site.saveFailed) return
+  part.failSave(false)
+  site.isClosed = false
+  site.saveFailed = false
+  for (const slot of judge.touched) judge.records[slot]!.touched = true
+  card.cutNow()
+}
+
+/** An operator asks how things are, has a region scanned, gives up what is lost. */
+function control(world: SimulatedWorld, site: Site, random: Random): void {
+  const { card, judge, path } = site
+  const kind = random.below(4)
+  if (kind === 0) card.ask(path, world.tick, METHOD_GET, STATUS, 0, () => {})
+  else if (kind === 1) card.ask(path, world.tick, METHOD_GET, COUNTERS, random.below(60), () => {})
+  else if (kind === 2) card.ask(path, world.tick, METHOD_GET, REPORT, random.below(4), () => {})
+  else scan(world, site)
+  for (const record of judge.records) {
+    if (!record.lost || !card.isOn) continue
+    const body = card.ask(path, world.tick, METHOD_SET, SETTLE, 0, (request) => {
+      putWord(request, 0, judge.layout.id)
+      putWord(request, 4, record.slot)
+      request[8] = 1
+    })
+    if (body !== null) judge.discarded(record, ++world.tick)
+  }
+}
+
+function scan(world: SimulatedWorld, { card, judge, path }: Site): void {
+  for (const record of judge.records) if (record.damage > 0) judge.touched.add(record.slot)
+  card.ask(path, world.tick, METHOD_SET, SCAN, 0, (request) => {
+    putWord(request, 0, judge.layout.id)
+  })
+}
+
+function putWord(bytes: Uint8Array, at: number, value: number): void {
+  for (let i = 0; i < 4; i++) bytes[at + i] = value >>> (24 - 8 * i)
+}
+
+/** Virtual time in which everything ends once nothing goes wrong any more. */
+const ROUNDS = 80
+
+/** No fault any more: every operation has to end (O6). */
+export async function settle(world: SimulatedWorld): Promise<void> {
+  world.network.quiet = true
+  world.network.drain()
+  for (const site of world.sites) {
+    heal(world, site)
+    if (!site.card.isOn) await world.restart(site, new Random(world.tick), 0)
+  }
+  for (let round = 0; round < ROUNDS && world.violation === null; round++) {
+    world.nowUs += 1_100
+    world.ticks()
+    world.exchange(3, 32)
+    for (const site of world.sites) world.idle(site)
+    if (world.clients.every((client) => client.state === UP && client.isIdle)) return
+  }
+  for (const client of world.clients) {
+    if (client.isIdle && client.state === UP) continue
+    world.blame(`client ${client.index} did not come to an end, with ${client.underWay} under way`)
+  }
+}

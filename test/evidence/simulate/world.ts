@@ -1,0 +1,510 @@
+/**
+ * A world of simulated hosts and DPUs in virtual time, on the firmware's own core, and the judges
+ * of what it does (O1 to O7 of the crash model).
+ *
+ *     const played = await playSeed(7)                       // in Node
+ *     const again = await playSeed(7, { boot: bootQuickJs }) // the same in another engine
+ *     played.hash === again.hash
+ *
+ * For other stages of the evidence: `playSeed(seed, options)` plays the script of a seed
+ * (shape.ts), `playScript(script, seed, options)` one that was cut down. `options.boot` boots the
+ * firmware on the machine that `machineFor` makes; it may return a promise, which is awaited, and
+ * an engine with packet memory of its own hands that over. `options.steps` is the length of the
+ * script; `options.world` asks for one kind of world. The hash is over every frame that a card
+ * sent, and the number of commands at every cut; with `trace` over every command list, too, byte
+ * for byte. Firmware that was changed on purpose is played by handing in a `boot` that starts it.
+ *
+ * What always holds:
+ * - What happens follows from script and seed alone, whatever the engine: no clock, no other
+ *   chance.
+ * - The judges know the wire and the medium from the diagrams, and nothing of the firmware.
+ * - The first violation ends a world: what comes behind it proves nothing.
+ */
+
+import { bootDirect } from '../../../boards/emulator/direct.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import { Random } from '../../../boards/emulator/random.ts'
+import { type Boot, Card, type Status } from './card.ts'
+import {
+  CALLER,
+  Client,
+  type Connection,
+  DOWN,
+  distance,
+  type Ending,
+  isInStatus,
+  receiptOf,
+  type Surroundings,
+} from './client.ts'
+import { DATAGRAM, get24, get32, Path, PERSIST_ACK, put16, put32 } from './frames.ts'
+import { CELLS, Judge } from './judge.ts'
+import { DATA_AT, wholePages } from './medium.ts'
+import { Lane, Network } from './network.ts'
+import type { Kind, Operation } from './operation.ts'
+import { choiceOf, type Phase, phaseOf } from './power.ts'
+import { type Script, type Shape, STEPS, scriptOf, type World } from './shape.ts'
+import { playStep, settle } from './steps.ts'
+
+export interface PlayOptions {
+  readonly boot?: Boot
+  readonly steps?: number
+  readonly world?: World
+  /** Every command list goes into the hash. */
+  readonly trace?: boolean
+  /** Is told what happens, line by line. */
+  readonly tell?: (line: string) => void
+}
+
+export interface Played {
+  readonly hash: number
+  readonly operations: number
+  readonly cuts: number
+  /** At most one: it ends the world. */
+  readonly violations: readonly string[]
+  readonly cells: Readonly<Record<string, number>>
+  readonly counts: Readonly<Record<string, number>>
+  /** Steps that were played. */
+  readonly steps: number
+}
+
+export const STEPS_EACH = 260
+
+/** Copies that a fence may take back in a failing save. */
+const ADR_FENCES = 3
+const METHOD_SET = 2
+const FORMAT = 0x11
+const PROVISION = 0x12
+const SERVING = 1
+/** Behind the last region: nobody may store there. */
+const RED_ZONE_BYTES = 4096
+/** Lines that a recovery may read where no region is scanned: table, lanes, what lanes name. */
+const LINES_MOST = 4096
+
+/** Refusals after which an operation, sent once, is never done. */
+const NEVER = [0x82, 0x83, 0x85, 0x89, 0x8a, 0x8b, 0x8c, 0x8e]
+/** Whose answer says durable where the region is registered write-persist. */
+const DURABLE_AT_ONCE: readonly Kind[] = ['write', 'add', 'atomicWrite']
+/** So many commands are never executed. */
+const NEVER_DUE = 2 ** 40
+
+/** A card, its judge, and the connections to it. */
+export interface Site {
+  readonly card: Card
+  readonly judge: Judge
+  readonly clients: Client[]
+  readonly path: Path
+  /** Health of the part, as the world has made it. */
+  isClosed: boolean
+  saveFailed: boolean
+  /** Strategy and phase of the last cut. */
+  cutName: string
+  cutPhase: Phase | 'recovery'
+  /** It is in its start, and its medium was looked at behind the last one. */
+  starting: boolean
+  isJudged: boolean
+  readonly connections: Map<number, Connection>
+}
+
+export class SimulatedWorld implements Surroundings {
+  nowUs = 1_000
+  readonly shape: Shape
+  readonly sites: Site[] = []
+  readonly clients: Client[] = []
+  readonly lanes: Lane[] = []
+  readonly network: Network
+  readonly cells: Record<string, number> = {}
+  readonly counts: Record<string, number> = {}
+  readonly tell: ((line: string) => void) | null
+  hash = 0
+  operations = 0
+  cuts = 0
+  /** Grows with everything that happens: the time of the judges. */
+  tick = 1
+  uids = 0
+  batches = 0
+  violation: string | null = null
+  private hostIds = 0
+  private peers = 0
+  private readonly boot: Boot
+  private readonly trace: boolean
+
+  constructor(shape: Shape, seed: number, options: PlayOptions) {
+    this.shape = shape
+    this.network = new Network(new Random(seed ^ 0x6e657477))
+    this.boot = options.boot ?? ((machineFor) => bootDirect(machineFor()))
+    this.trace = options.trace ?? false
+    this.tell = options.tell ?? null
+  }
+
+  get hasBytes(): boolean {
+    return this.shape.bytes > 0
+  }
+
+  get mtu(): number {
+    return this.shape.mtu
+  }
+
+  get copies(): number {
+    return this.shape.copies
+  }
+
+  /** Makes the cards, formats them, and lets the clients connect. */
+  async begin(random: Random): Promise<void> {
+    const { shape } = this
+    for (let index = 0; index < shape.cards; index++) await this.addCard(index, random)
+    for (const site of this.sites) {
+      for (let host = 1; host <= shape.hosts; host++) {
+        for (let i = 0; i < shape.clients; i++) this.addClient(site, host)
+      }
+    }
+  }
+
+  private async addCard(index: number, random: Random): Promise<void> {
+    const { shape } = this
+    const stride = 64 + Math.ceil(shape.capacity / 64) * 64
+    const records = shape.copies * wholePages(shape.slots * stride)
+    const bytes = DATA_AT + records + (this.hasBytes ? 4096 : 0) + RED_ZONE_BYTES
+    const card = new Card({
+      ...{ index, bytes, adrFences: shape.adr ? ADR_FENCES : 0, boot: this.boot },
+      sent: (from, frame) => this.sent(from, frame),
+      struck: () => this.struck(this.sites[index]!),
+      watch: this.trace ? { trace: (traced) => this.mixBytes(traced) } : undefined,
+    })
+    const path = new Path(0, index)
+    const booted = card.powerOn(random, () => {})
+    if (booted !== undefined) await booted
+    card.ask(path, 1, METHOD_SET, FORMAT, 0, (body) => random.fill(body, 0, 16))
+    card.ask(path, 2, METHOD_SET, PROVISION, 0, (body) => {
+      body.set(Buffer.from('records'))
+      put32(body, 32, shape.slots)
+      put32(body, 36, shape.capacity)
+      body[40] = shape.copies
+    })
+    if (this.hasBytes) {
+      card.ask(path, 3, METHOD_SET, PROVISION, 0, (body) => {
+        body.set(Buffer.from('bytes'))
+        body[40] = 1
+        body[41] = 1
+        put16(body, 42, shape.bytes === 2 ? 2 : 0)
+        put32(body, 52, 4096)
+      })
+    }
+    const clients = shape.hosts * shape.clients
+    const judge = new Judge(card.part, this.hasBytes, clients, (what) => this.blame(what))
+    this.sites.push({
+      ...{ card, judge, clients: [], path, isClosed: false, saveFailed: false },
+      ...{ cutName: '', cutPhase: 'nothing', starting: false, isJudged: true },
+      connections: new Map(),
+    })
+  }
+
+  private addClient(site: Site, host: number): void {
+    const client = new Client(this, this.clients.length, host, site.card.index, this.nextHostId())
+    this.clients.push(client)
+    site.clients.push(client)
+    this.lanes.push(new Lane(false))
+  }
+
+  nextHostId(): number {
+    this.hostIds += 1
+    return this.hostIds
+  }
+
+  nextPeer(client: Client): number {
+    this.peers += 1
+    return ((this.peers << 8) | client.index) & 0xffffff
+  }
+
+  connected(connection: Connection): void {
+    const { client, peer } = connection
+    const site = this.sites[client.card]!
+    site.connections.set(peer, connection)
+    // What the connection before may still do to the cells, nobody can say.
+    site.judge.loose.add(site.clients.indexOf(client))
+  }
+
+  posted(client: Client, operation: Operation): void {
+    this.tick += 1
+    if (this.tell !== null) this.tellPosted(client, operation)
+    if (operation.version !== null) this.sites[client.card]!.judge.touched.add(operation.slot)
+  }
+
+  private tellPosted(client: Client, { kind, id, slot, tries, version }: Operation): void {
+    const { connection, index } = client
+    const what = version === null ? '' : ` version ${version.uid} of record ${slot}, operation ${id}`
+    const again = tries > 1 ? `, for the ${tries}th time` : ''
+    this.tell!(`    ${this.tick} client ${index}: ${kind}${what}${again}, PSN ${connection!.psn}`)
+  }
+
+  send(client: Client, frame: Uint8Array): void {
+    this.tick += 1
+    const { card } = this.sites[client.card]!
+    if (card.isOn) this.network.send(card.inbox, frame, this.nowUs)
+  }
+
+  /** A card sent a frame. */
+  private sent(card: Card, frame: Uint8Array): void {
+    this.tick += 1
+    const opcode = frame[42]!
+    const peer = get24(frame, 47)
+    this.mix(get32(frame, frame.length - 4))
+    this.tell?.(`    ${this.tick} card ${card.index}: ${told(frame)}`)
+    const site = this.sites[card.index]
+    if (site === undefined) return
+    if (opcode === PERSIST_ACK) this.judgeReceipt(site, peer, frame)
+    const index = opcode === DATAGRAM ? peer - CALLER : peer & 0xff
+    const lane = this.lanes[index]
+    if (lane !== undefined) this.network.send(lane, frame, this.nowUs)
+  }
+
+  mix(word: number): void {
+    this.hash = (Math.imul(this.hash ^ word, 0x9e3779b1) + (this.hash >>> 15)) | 0
+  }
+
+  private mixBytes(bytes: Uint8Array): void {
+    for (let i = 0; i + 4 <= bytes.length; i += 4) this.mix(get32(bytes, i))
+  }
+
+  private judgeReceipt(site: Site, peer: number, frame: Uint8Array): void {
+    const connection = site.connections.get(peer)
+    if (connection === undefined) return
+    const receipt = receiptOf(frame)
+    const { judge } = site
+    for (const { operation, last } of connection.requests) {
+      if (receipt.isBatch) {
+        if (operation.batch === null || operation.batch.id !== receipt.batchId) continue
+        if (!isInStatus(frame, operation.index)) continue
+        judge.acknowledge(operation, operation.wait, operation.tries === 1, this.tick)
+        continue
+      }
+      if (receipt.status !== 0) return
+      if (distance(last, receipt.first) < 0 || distance(last, receipt.last) > 0) continue
+      if (receipt.isQuery) {
+        if (operation.target !== null) judge.acknowledge(operation.target, 1, false, this.tick)
+      } else if (operation.id !== 0) {
+        judge.acknowledge(operation, receipt.copies, operation.tries === 1, this.tick)
+      }
+    }
+  }
+
+  answered(client: Client, operation: Operation): void {
+    const { judge, clients } = this.sites[client.card]!
+    const { kind, data, cell } = operation
+    if (kind === 'read') judge.judgeRead(operation, this.tick)
+    else if (kind === 'look') {
+      const words = new DataView(data!.buffer)
+      for (let i = 0; i < data!.length / 8; i++) {
+        judge.judgeCell(cell + i, words.getInt32(8 * i, true), words.getInt32(8 * i + 4, true))
+      }
+    } else if (operation.snapshot !== null) {
+      const { snapshot } = operation
+      const base = clients.indexOf(client) * CELLS
+      if (judge.loose.has(base / CELLS)) return
+      for (let i = 0; i < CELLS; i++) {
+        const known = judge.cells[base + i]!
+        if (snapshot[i]! > known.floor) known.floor = snapshot[i]!
+      }
+    }
+  }
+
+  ended(client: Client, operation: Operation, how: Ending, code: number): void {
+    const { version, kind } = operation
+    const { judge } = this.sites[client.card]!
+    this.count(`${kind} ${how}`)
+    if (how === 'done' && DURABLE_AT_ONCE.includes(kind) && this.shape.bytes === 2) {
+      const cell = judge.cells[operation.cell]!
+      const isLoose = judge.loose.has(Math.floor(operation.cell / CELLS))
+      if (!isLoose && operation.value > cell.floor) cell.floor = operation.value
+    }
+    if (kind === 'read' && how === 'refused' && code === 0x63) judge.judgeLoss(operation.slot)
+    if (version === null) return
+    version.open = false
+    if (kind === 'record' && how === 'done') {
+      judge.acknowledge(operation, this.copies, false, this.tick)
+    }
+    const record = judge.records[operation.slot]!
+    if (how === 'done' && record.damage > 0) judge.noteDamage(record)
+    const isFinal = how === 'refused' && operation.tries === 1 && NEVER.includes(code)
+    if (isFinal && version.promised === 0 && version.firstEnd === Infinity) version.refused = true
+  }
+
+  played(steps: number): Played {
+    const { hash, operations, cuts, violation, cells, counts, network, sites } = this
+    let acknowledged = 0
+    let losses = 0
+    for (const { judge } of sites) {
+      acknowledged += judge.acknowledged
+      losses += judge.losses
+    }
+    const violations = violation === null ? [] : [violation]
+    const more = { ...counts, ...network.counts, acknowledged, losses }
+    return { hash: hash >>> 0, operations, cuts, violations, cells, counts: more, steps }
+  }
+
+  count(name: string): void {
+    this.counts[name] = (this.counts[name] ?? 0) + 1
+  }
+
+  /** The first thing that must not be ends the world. */
+  blame(what: string): void {
+    this.violation ??= what
+  }
+
+  /** Frames go to and fro, so many times. */
+  exchange(rounds: number, most: number): void {
+    for (let round = 0; round < rounds; round++) {
+      this.network.arrive(this.nowUs)
+      for (const site of this.sites) this.serve(site, most)
+      this.deliver()
+      this.nowUs += 7
+    }
+  }
+
+  private serve(site: Site, most: number): void {
+    const { card } = site
+    while (card.isOn && card.inbox.frames.length > 0) {
+      this.tick += 1
+      card.serve(most, this.nowUs)
+    }
+    // Nobody is there.
+    if (!card.isOn) card.inbox.frames = []
+  }
+
+  private deliver(): void {
+    const { lanes, clients } = this
+    for (let i = 0; i < lanes.length; i++) {
+      const lane = lanes[i]!
+      if (lane.frames.length === 0) continue
+      const frames = lane.take(Number.MAX_SAFE_INTEGER)
+      this.tick += 1
+      for (let j = 0; j < frames.length; j++) clients[i]!.receive(frames[j]!)
+    }
+  }
+
+  idle(site: Site): void {
+    this.tick += 1
+    if (site.card.isOn) site.card.idle(this.nowUs)
+  }
+
+  /** Time for everybody to look at the clock. */
+  ticks(): void {
+    for (const client of this.clients) {
+      if (client.state === DOWN) client.connect()
+      else client.tick()
+    }
+  }
+
+  /** Draws what the next cut of that card leaves. */
+  aim(site: Site, random: Random, adrFail: boolean): void {
+    const { name, choice } = choiceOf(random, site.judge.layout, adrFail)
+    site.cutName = name
+    site.card.arm(choice)
+  }
+
+  private struck(site: Site): void {
+    const { judge, card } = site
+    this.cuts += 1
+    this.mix(card.machine!.commandCount)
+    site.cutPhase = site.starting ? 'recovery' : phaseOf(card.part, judge.layout)
+    for (const slot of judge.touched) judge.records[slot]!.touched = true
+    this.tell?.(
+      `  the power goes: ${site.cutName}, at ${site.cutPhase}, ` +
+        `behind ${card.machine!.commandCount} commands`,
+    )
+  }
+
+  /**
+   * Power comes back: up to `nested` more cuts while the card recovers. Then the medium is judged,
+   * and most clients notice.
+   */
+  async restart(site: Site, random: Random, nested: number): Promise<void> {
+    const { card, judge } = site
+    let left = nested
+    site.connections.clear()
+    for (;;) {
+      site.starting = true
+      const booted = card.powerOn(random, (machine) => {
+        if (left > 0) this.aimAtStart(site, machine, random)
+      })
+      if (booted !== undefined) await booted
+      const status = card.isOn ? card.status(site.path, this.nowUs) : null
+      site.starting = false
+      if (status !== null) {
+        if (left > 0) card.machine!.armCut(NEVER_DUE)
+        this.judgeStart(site, status)
+        break
+      }
+      left -= 1
+      if (left < 0) throw new Error('a card does not start, and nobody cut its power')
+    }
+    for (const client of site.clients) if (!random.chance(0.15)) client.connect()
+    judge.loose.clear()
+    this.tick += 1
+  }
+
+  private aimAtStart(site: Site, machine: EmulatedMachine, random: Random): void {
+    this.aim(site, random, false)
+    machine.armCut(random.below(120), random.chance(0.5) ? 0 : 8 * (1 + random.below(12)))
+  }
+
+  /** What the part says of itself behind a start, and what lies on it. */
+  judgeStart(site: Site, { state, fault, linesRead, scanned }: Status): void {
+    const { card, judge } = site
+    if (state !== SERVING) {
+      site.isJudged = false
+      if (card.part.armed) this.blame(`a part that is whole was refused at its start: ${fault}`)
+      return
+    }
+    site.isJudged = true
+    const became = judge.judgeRestart(this.tick)
+    const cell = `${site.cutName} × ${site.cutPhase} × ${became}`
+    this.cells[cell] = (this.cells[cell] ?? 0) + 1
+    const most = LINES_MOST + (scanned > 0 ? judge.layout.slots * this.copies * 20 : 0)
+    if (linesRead > most) this.blame(`the recovery read ${linesRead} lines`)
+  }
+}
+
+/** What a frame of a card says, for a story. */
+function told(frame: Uint8Array): string {
+  const opcode = frame[42]!
+  const head = `opcode 0x${opcode.toString(16)} to ${get24(frame, 47)}, PSN ${get24(frame, 51)}`
+  if (opcode === PERSIST_ACK) {
+    const { status, first, last, copies, isQuery, isBatch } = receiptOf(frame)
+    const kind = isQuery ? 'query ' : isBatch ? 'batch ' : ''
+    return `${head}: ${kind}status 0x${status.toString(16)} ${copies} copies, PSN ${first} to ${last}`
+  }
+  return opcode === DATAGRAM ? head : `${head}, syndrome 0x${frame[54]!.toString(16)}`
+}
+
+/** Plays a script: what came of it. */
+export async function playScript(
+  script: Script,
+  seed: number,
+  options: PlayOptions = {},
+): Promise<Played> {
+  const world = new SimulatedWorld(script.world, seed, options)
+  let steps = 0
+  try {
+    await world.begin(new Random(seed))
+    for (const [step, value] of script.steps) {
+      if (world.violation !== null) break
+      world.tell?.(`${steps} ${STEPS[step]}`)
+      const random = new Random(value)
+      world.network.reseed(random.fork())
+      await playStep(world, STEPS[step]!, random)
+      steps += 1
+    }
+    if (world.violation === null) await settle(world)
+  } catch (error) {
+    // Whatever leaves the firmware, or an engine, is a violation as well (O6).
+    const said = error instanceof Error ? (error.stack ?? String(error)) : String(error)
+    world.blame(`an exception: ${said.split('\n').slice(0, 6).join(' | ')}`)
+  }
+  for (const { card } of world.sites) card.release()
+  return world.played(steps)
+}
+
+/** Plays the script of a seed. */
+export function playSeed(seed: number, options: PlayOptions = {}): Promise<Played> {
+  return playScript(scriptOf(seed, options.steps ?? STEPS_EACH, options.world), seed, options)
+}

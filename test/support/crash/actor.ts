@@ -1,0 +1,230 @@
+/**
+ * Plays the clients of an exploration: what it writes, the oracle knows.
+ *
+ * What always holds: a version is known to the oracle before its frame reaches the card, and counts
+ * as acknowledged when the frame that says so has left.
+ */
+
+import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/hal.ts'
+import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import { batchFrames, IN_ORDER, statuses } from '../batch-card.ts'
+import {
+  Card,
+  persistFrames,
+  type RegionShape,
+  type Sent,
+  type TestQueuePair,
+  type TestRegion,
+} from '../card.ts'
+import {
+  copyAt,
+  PAGE_BYTES,
+  RecordOracle,
+  type RegionLayout,
+  readSlot,
+  readSuperblock,
+  sealPage,
+} from '../oracle.ts'
+import { REGION } from './part.ts'
+
+/** One write of a burst. */
+export interface Write {
+  readonly slot: number
+  readonly data: Uint8Array
+  readonly wait: number
+  /** Which of the clients writes: 0 (default) or 1. */
+  readonly client?: number
+}
+
+/** A write that a PSN brought. */
+export interface Named {
+  readonly record: RecordOracle
+  readonly version: number
+  readonly wait: number
+}
+
+/** Plays the clients: what it writes, the oracle knows. */
+export class Actor {
+  card: Card
+  region: TestRegion
+  readonly records: Map<number, RecordOracle> = new Map()
+  readonly layout: RegionLayout
+  private pairs: TestQueuePair[]
+  /** What each PSN of each client brought. */
+  private readonly carried = new Map<string, Named>()
+  private readonly checked: boolean
+  /** Clients that have written. */
+  clients = 1
+  private batches = 0
+  /** Called behind each burst. */
+  ended: () => void = () => {}
+  fencesInBurst = 0
+
+  constructor(card: Card, shape: RegionShape, checked: boolean) {
+    this.card = card
+    this.region = card.provision({ name: REGION, slots: 4, ...shape })
+    this.layout = readSuperblock(card.nvdimm.durable)?.regions[0] ?? layoutUnchecked(card)
+    this.checked = checked
+    this.pairs = [card.connect(4096, 0, 7), card.connect(4096, 0, 8)]
+  }
+
+  record(slot: number): RecordOracle {
+    let record = this.records.get(slot)
+    if (record === undefined) {
+      const fixed = (this.layout.flags & 1) !== 0
+      const data = new Uint8Array(fixed ? this.layout.capacity : 0)
+      const blank = { data, client: 0, operation: 0 }
+      record = new RecordOracle(this.layout, slot, blank, this.checked)
+      this.records.set(slot, record)
+    }
+    return record
+  }
+
+  /** One burst of writes. */
+  write(...writes: readonly Write[]): void {
+    const frames = writes.map((write) => this.begin(write))
+    this.fencesInBurst = 0
+    this.card.serve(...frames)
+    this.ended()
+  }
+
+  private begin({ slot, data, wait, client = 0 }: Write): Uint8Array {
+    const qp = this.pairs[client]!
+    this.clients = Math.max(this.clients, client + 1)
+    const [frame] = persistFrames(qp, this.region, slot, data, { wait })
+    const named = this.named(slot, data, wait, client, qp.operation)
+    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, named)
+    return frame!
+  }
+
+  /** A write that has an operation already, once more under a new PSN, as after a lost answer. */
+  again({ slot, data, wait, client = 0 }: Write, version: number): void {
+    const qp = this.pairs[client]!
+    const record = this.record(slot)
+    const { operation } = record.versions[version]!
+    const [frame] = persistFrames(qp, this.region, slot, data, { wait, operation })
+    this.carried.set(`${qp.peer} ${(qp.psn - 1) & 0xffffff}`, { record, version, wait })
+    this.fencesInBurst = 0
+    this.card.serve(frame!)
+    this.ended()
+  }
+
+  private named(
+    slot: number,
+    data: Uint8Array,
+    wait: number,
+    client: number,
+    operation: number,
+  ): Named {
+    const record = this.record(slot)
+    record.versions.push({ data, client: 7 + client, operation })
+    record.started = record.versions.length - 1
+    return { record, version: record.started, wait }
+  }
+
+  /** One burst that is a batch in order, of the first client. */
+  batch(...writes: readonly Write[]): void {
+    const qp = this.pairs[0]!
+    this.batches += 1
+    const first = qp.operation + 1
+    writes.forEach(({ slot, data, wait }, i) => {
+      const named = this.named(slot, data, wait, 0, first + i)
+      this.carried.set(`${qp.peer} batch ${this.batches} ${i}`, named)
+    })
+    const options = { id: this.batches, condition: IN_ORDER }
+    this.fencesInBurst = 0
+    this.card.serve(...batchFrames(qp, this.region, writes, options))
+    this.ended()
+  }
+
+  idle(): void {
+    this.fencesInBurst = 0
+    this.card.idle()
+    this.ended()
+  }
+
+  /**
+   * Starts the part again, on a new card. What each record then is, is where it goes on from:
+   * whatever was begun and did not last must not come back.
+   */
+  restart(): void {
+    const part = this.card.nvdimm
+    this.card = new Card(part)
+    this.region = this.card.open(REGION)
+    this.pairs = this.pairs.map(({ operation }, i) => ({
+      ...this.card.connect(4096, 0, 7 + i),
+      operation,
+    }))
+    this.carried.clear()
+    for (const record of this.records.values()) {
+      const version = record.statesIn(part.durable)[0]!
+      this.records.set(record.record, record.from(version))
+    }
+  }
+
+  /** The records that a PERSIST_ACK speaks of as durable. */
+  namedBy(sent: Sent): Named[] {
+    const [status] = statuses([sent])
+    if (status !== undefined) {
+      const { destQp } = sent.packet
+      return status.durable.map((i) => this.carried.get(`${destQp} batch ${status.id} ${i}`)!)
+    }
+    if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return []
+    const { firstPsn, lastPsn } = sent.paeth!
+    const named: Named[] = []
+    for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
+      named.push(this.carried.get(`${sent.packet.destQp} ${psn}`)!)
+      if (psn === lastPsn) return named
+    }
+  }
+
+  /** Takes note of a frame that left. */
+  noteFrame(sent: Sent): void {
+    for (const { record, version } of this.namedBy(sent)) {
+      record.acknowledged = Math.max(record.acknowledged, version)
+      if (sent.paeth!.copies < 2) continue
+      record.acknowledgedTwice = Math.max(record.acknowledgedTwice, version)
+    }
+  }
+
+  /** Takes note of what a command is about to store. */
+  noteCommand(op: number, words: Float64Array, at: number): void {
+    const from = words[at + FROM]!
+    if (op !== COPY_CLEAN || from >= NVDIMM_SPACE) return
+    const image = this.card.machine.packets.slice(from, from + words[at + LENGTH]!)
+    this.noteStore(words[at + TO]! - NVDIMM_SPACE, image)
+  }
+
+  /** What a READ of the whole slot brings, as hex, and what it should by the medium. */
+  read(slot: number): string | null {
+    const data = this.card.read(this.pairs[0]!, this.region, slot, 0, this.region.capacity)
+    return data === null ? null : Buffer.from(data).toString('hex')
+  }
+
+  expected(slot: number): string {
+    const record = this.record(slot)
+    const data = Buffer.alloc(this.region.capacity)
+    data.set(record.versions[record.started]!.data)
+    return data.toString('hex')
+  }
+
+  /** Takes note of the sequence under which an image goes to copy A. */
+  noteStore(to: number, image: Uint8Array): void {
+    for (const record of this.records.values()) {
+      if (to !== copyAt(this.layout, 0, record.record)) continue
+      const slot = readSlot(image)
+      const version = record.versions.findIndex(
+        ({ operation, client }) =>
+          BigInt(operation) === slot.operation && BigInt(client) === slot.client,
+      )
+      if (version > 0) record.noteSequence(version, slot.sequence)
+    }
+  }
+}
+
+/** The first region, where the check code of the superblock is switched off. */
+function layoutUnchecked(card: Card): RegionLayout {
+  const pages = card.nvdimm.durable.slice(0, 2 * PAGE_BYTES)
+  sealPage(pages.subarray(0, PAGE_BYTES))
+  return readSuperblock(pages)!.regions[0]!
+}
