@@ -2,11 +2,12 @@
  * Looking at the copies of one record: which are readable and valid, which are the same.
  *
  * What always holds: nothing is written; a media error makes a copy invalid and stops nothing; a
- * header's length is used only to find out whether the check code agrees with it.
+ * header's length is used only to find out whether the check code agrees with it; where a host did
+ * not answer, that is said.
  */
 
 import { type CommandList, checkCode, compare, copy, resultOf, runAll } from '../command-list.ts'
-import { EQUAL } from '../hal.ts'
+import { DMA_FAILED, DONE, EQUAL } from '../hal.ts'
 import { COPIES_MAX, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { EXAMINE_AT } from '../memory-map.ts'
@@ -33,6 +34,8 @@ export interface Examination {
   readonly copies: readonly CopyView[]
   /** Lines read from the medium so far, over all examinations: the cost of recovery. */
   linesRead: number
+  /** A host did not answer: what was not read is not known, and nothing is wrong with it. */
+  unanswered: boolean
 }
 
 export function createExamination(): Examination {
@@ -40,7 +43,7 @@ export function createExamination(): Examination {
   for (let c = 0; c < COPIES_MAX; c++) {
     copies.push({ header: blankSlotHeader(), readable: false, valid: false })
   }
-  return { copies, linesRead: 0 }
+  return { copies, linesRead: 0, unanswered: false }
 }
 
 /** Where the header line of copy `c` was read to, in packet memory. */
@@ -62,18 +65,26 @@ export function examineCopies(
   first: number,
   last: number,
 ): void {
+  into.unanswered = false
   for (let c = first; c < last; c++) {
     copy(list, slotAddress(region, c, slot), headerAt(c), SLOT_HEADER_BYTES)
   }
   runAll(list)
   for (let c = first; c < last; c++) {
     const view = into.copies[c]!
-    view.readable = resultOf(list, c - first) === 0
+    view.readable = isRead(list, into, c - first)
     if (view.readable) readSlotHeader(view.header, words, headerAt(c))
     view.valid = view.readable && headerFits(view.header, region, slot)
     into.linesRead += 1
   }
   verifyCodes(list, into, region, slot, first, last)
+}
+
+/** Has the command of that number read what it should? */
+function isRead(list: CommandList, into: Examination, index: number): boolean {
+  const result = resultOf(list, index)
+  if (result === DMA_FAILED) into.unanswered = true
+  return result === DONE
 }
 
 function verifyCodes(
@@ -99,9 +110,9 @@ function verifyCodes(
   for (let c = first; c < last; c++) {
     const view = into.copies[c]!
     if (!view.valid) continue
-    const unreadable = resultOf(list, index) !== 0
-    if (unreadable) view.readable = false
-    view.valid = !unreadable && resultOf(list, index + 1) === EQUAL
+    const readable = isRead(list, into, index)
+    if (!readable) view.readable = false
+    view.valid = readable && resultOf(list, index + 1) === EQUAL
     index += 2
   }
 }

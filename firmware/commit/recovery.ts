@@ -191,6 +191,11 @@ export function settleRecord(
   const before = examination.linesRead
   const outcome = blankOutcome()
   judgeRecord(list, words, examination, region, slot, phase, intent, outcome)
+  if (outcome.failure !== 0) {
+    // A host that does not answer: its records are looked at again, and its lanes stay.
+    if (lane !== SCANNED) recovery.closed = closedBy(outcome.failure)
+    return outcome
+  }
   repairRecord(list, examination, region, slot, outcome)
   const clean = outcome.row === CLEAN_ROW && outcome.repaired === 0 && outcome.failure === 0
   const dull = lane === SCANNED && clean

@@ -10,7 +10,7 @@
  */
 
 import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
-import { FLUSH } from '../hal.ts'
+import { DMA_FAILED, FLUSH } from '../hal.ts'
 import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
 import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
@@ -27,7 +27,10 @@ export interface Outcome {
   kept: number
   /** Bit c set: copy c was overwritten. */
   repaired: number
-  /** 0, or what the board answered to the repair: the kept copy is whole, the others are not. */
+  /**
+   * 0, or what the board answered to the repair: the kept copy is whole, the others are not. Where a
+   * host did not even answer the question, none is kept.
+   */
   failure: number
 }
 
@@ -90,6 +93,10 @@ export function judgeRecord(
   into.kept = then === 'lost' ? -1 : then === 'useB' ? b : 0
   into.repaired = 0
   into.failure = 0
+  if (!examination.unanswered) return
+  // Of what nobody answered for nothing is decided (fault H4).
+  into.kept = -1
+  into.failure = DMA_FAILED
 }
 
 /**

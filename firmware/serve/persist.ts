@@ -111,6 +111,7 @@ export function gather(
   }
   qp.messageLeft = left
   qp.lastPacketUs = now
+  if (ends && message.plain) clearWay(state, message)
   advance(qp, packet, 1, ends)
   touch(state, qp)
   if (ends) {
@@ -288,8 +289,8 @@ export function endPersist(
     hand(state, qp, message, dataAt)
     return
   }
-  const full = commit.count === commit.usableLanes
-  if (full || groupHolds(state.group, commit, region, message.slot)) {
+  if (mustCommit(state, message)) {
+    if (message.plain) withholdRecord(state, qp, message.lastPsn)
     commitNow(state)
     // What was committed just now may have closed the part or the region.
     fault = healthFault(state, region)
@@ -325,6 +326,19 @@ export function endPersist(
   sealItem(commit, item)
   groupAdd(state.group, commit)
   if (message.plain) withholdRecord(state, qp, message.lastPsn)
+}
+
+/** Must the group be committed before that record can join it? */
+function mustCommit({ commit, group }: State, { region, slot }: PersistMessage): boolean {
+  return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
+}
+
+/**
+ * For a plain WRITE, before its PSN is taken: what the group acknowledges, as it is committed to
+ * make way, must not speak of a record that has not joined it.
+ */
+export function clearWay(state: State, message: PersistMessage): void {
+  if (mustCommit(state, message)) commitNow(state)
 }
 
 /** While the host's CPU has the record, the table may know of fewer copies than are asked for. */

@@ -21,7 +21,7 @@ import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { accessOf } from './access.ts'
-import { endPersist, gather, openMessage } from './persist.ts'
+import { clearWay, endPersist, gather, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { releaseReceive } from './staging.ts'
 import { storageFault } from './storage.ts'
@@ -81,6 +81,7 @@ function beginRecord(
   message.plain = true
   message.placed = false
   message.batch = false
+  if (row.ends) clearWay(state, message)
   const storage = storageFault(state, message, region)
   if (storage !== PASS) return refusalOf(storage)
   qp.messageFault = PASS

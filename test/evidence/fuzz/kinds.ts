@@ -66,7 +66,7 @@ function fieldsOf(frame: Uint8Array, ipVersion: 4 | 6, payloadAt: number): Field
   for (let at = udpAt; at < udpAt + 8; at += 2) add(at, 2)
   for (let at = udpAt + 8; at < payloadAt; at++) add(at, 1)
   for (let at = udpAt + 8; at < payloadAt; at += 2) add(at, 2)
-  for (let at = udpAt + 8; at < payloadAt; at += 4) add(at, 4, 4)
+  for (let at = udpAt + 8; at < payloadAt; at += 4) add(at, 4, 4, 4, 4, 4, 4)
   // What is behind the headers of the opcode: extensions, and the begin of the payload.
   for (let at = payloadAt; at < Math.min(payloadAt + 48, frame.length - 4); at += 4) add(at, 4)
   return fields

@@ -96,31 +96,23 @@ export function scriptOf(text: string): Step[] {
 }
 
 /**
- * The shortest list that delta debugging finds in which `fails` still holds, within so many trials
- * (Zeller and Hildebrandt 2002).
+ * The shortest list that delta debugging finds in which `fails` still holds, while no more than so
+ * many elements are tried in all (Zeller and Hildebrandt 2002).
  */
 export function shrunk<T>(
   all: readonly T[],
   fails: (some: readonly T[]) => boolean,
-  trialsMax = 400,
+  triedMax = 600_000,
 ): readonly T[] {
   let left = all
-  let trials = 0
-  for (let size = Math.ceil(left.length / 2); size >= 1 && trials < trialsMax; ) {
-    let removed = false
-    for (let at = 0; at < left.length && trials < trialsMax; ) {
+  let tried = 0
+  for (let size = Math.ceil(left.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    for (let at = 0; at < left.length && tried < triedMax; ) {
       const rest = [...left.slice(0, at), ...left.slice(at + size)]
-      trials++
-      if (fails(rest)) {
-        left = rest
-        removed = true
-      } else {
-        at += size
-      }
+      tried += rest.length
+      if (fails(rest)) left = rest
+      else at += size
     }
-    if (size === 1 && !removed) break
-    size = removed ? Math.min(size, Math.ceil(left.length / 2)) : Math.floor(size / 2)
-    if (size === 0) break
   }
   return left
 }

@@ -7,4 +7,10 @@ import { SERVE } from './rules/serve.ts'
 import { TABLE } from './rules/table.ts'
 import { TRANSPORT } from './rules/transport.ts'
 
-export const MUTANTS: readonly Mutant[] = [...COMMIT, ...RECOVERY_RULES, ...TABLE, ...TRANSPORT, ...SERVE]
+export const MUTANTS: readonly Mutant[] = [
+  ...COMMIT,
+  ...RECOVERY_RULES,
+  ...TABLE,
+  ...TRANSPORT,
+  ...SERVE,
+]

@@ -8,7 +8,15 @@ import { DECAY, SLOTS } from '../plays/media.ts'
 import { SICK } from '../plays/sick.ts'
 import { TABLE_PLAYS } from '../plays/table.ts'
 
-const PLAYS: Readonly<Record<string, Play>> = { ...DECAY, ...SLOTS, ...TABLE_PLAYS, ...DIALOGUES, ...HOSTILE, ...DURABLE, ...SICK }
+const PLAYS: Readonly<Record<string, Play>> = {
+  ...DECAY,
+  ...SLOTS,
+  ...TABLE_PLAYS,
+  ...DIALOGUES,
+  ...HOSTILE,
+  ...DURABLE,
+  ...SICK,
+}
 
 export const play: Play = (argument) => {
   const found = PLAYS[argument]

@@ -27,12 +27,7 @@ import {
 } from '../../../support/card.ts'
 import { frameOf } from '../../../support/frames.ts'
 import { sameBytes } from '../../../support/oracle.ts'
-import {
-  fetchAddFrame,
-  NAK_INVALID,
-  NAK_SEQUENCE,
-  writeFrames,
-} from '../../../support/requests.ts'
+import { fetchAddFrame, NAK_INVALID, NAK_SEQUENCE, writeFrames } from '../../../support/requests.ts'
 import type { Play } from '../killer.ts'
 import { firstOf, SLOTS, syndromes, World } from './world.ts'
 

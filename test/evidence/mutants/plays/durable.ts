@@ -8,8 +8,8 @@ import {
   RC_ATOMIC_ACK,
   RC_READ_RESPONSE_ONLY,
 } from '../../../../firmware/wire/opcode.ts'
-import { BYTES_AT, bytesCard, KEPT_AT, RECORDS_AT, watch } from '../../../support/bytes-card.ts'
 import type { BytesCard } from '../../../support/bytes-card.ts'
+import { BYTES_AT, bytesCard, KEPT_AT, RECORDS_AT, watch } from '../../../support/bytes-card.ts'
 import { dataOf, readFrame, type Sent } from '../../../support/card.ts'
 import { sameBytes } from '../../../support/oracle.ts'
 import { fetchAddFrame, flushFrame, writeFrames } from '../../../support/requests.ts'

@@ -51,11 +51,14 @@ function denied(tries: readonly Try[]): string | null {
 
 const KEYS: readonly Try[] = [
   ['a key of the same place', ({ bytes }, qp) => writeFrames(qp, bytes.rkey ^ 0x20, 0, DATA)],
-  ['a key with its highest bit turned', ({ bytes }, qp) => [
-    readFrame(qp, (bytes.rkey ^ 0x80000000) >>> 0, 0, 0, 64),
-  ]],
-  ['a record under a guessed key', ({ records }, qp) =>
-    persistFrames(qp, { rkey: (records.rkey + 0x1000) >>> 0 }, 0, DATA)],
+  [
+    'a key with its highest bit turned',
+    ({ bytes }, qp) => [readFrame(qp, (bytes.rkey ^ 0x80000000) >>> 0, 0, 0, 64)],
+  ],
+  [
+    'a record under a guessed key',
+    ({ records }, qp) => persistFrames(qp, { rkey: (records.rkey + 0x1000) >>> 0 }, 0, DATA),
+  ],
 ]
 
 const DOMAINS: readonly Try[] = [
@@ -73,34 +76,48 @@ const RANGES: readonly Try[] = [
   ['one byte behind the end', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, BYTES - 63, DATA)],
   ['an address behind the end', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, BYTES, DATA)],
   ['an address that wraps', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0xffffffc1, DATA)],
-  ['an address above 32 bits', ({ bytes }, qp) =>
-    writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 1 })],
-  ['an address at 2^64', ({ bytes }, qp) =>
-    writeFrames(qp, bytes.rkey, 0xfffffff0, DATA, { vaHigh: 0xffffffff })],
-  ['an address at 2^48', ({ bytes }, qp) =>
-    writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 0x10000 })],
+  [
+    'an address above 32 bits',
+    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 1 }),
+  ],
+  [
+    'an address at 2^64',
+    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0xfffffff0, DATA, { vaHigh: 0xffffffff }),
+  ],
+  [
+    'an address at 2^48',
+    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 0x10000 }),
+  ],
   ['a READ of one byte more', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 1, BYTES)]],
   ['a READ behind the end', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, BYTES, 1)]],
   ['a READ that wraps', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 0xfffffffc, 8)]],
   ['a READ of 2 GiB', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 0, 2 ** 31)]],
-  ['a FLUSH beyond the end', ({ bytes }, qp) => [
-    flushFrame(qp, bytes.rkey, { vaLow: BYTES - 4, length: 8 }),
-  ]],
+  [
+    'a FLUSH beyond the end',
+    ({ bytes }, qp) => [flushFrame(qp, bytes.rkey, { vaLow: BYTES - 4, length: 8 })],
+  ],
   ['a slot behind the last', ({ records }, qp) => persistFrames(qp, records, SLOTS, DATA)],
   ['a slot of 2^31', ({ records }, qp) => persistFrames(qp, records, 2 ** 31, DATA)],
-  ['a record of one byte more', ({ records }, qp) =>
-    persistFrames(qp, records, 0, dataOf(CAPACITY + 1, 2))],
-  ['a READ of a slot behind the last', ({ records }, qp) => [
-    readFrame(qp, records.rkey, SLOTS, 0, 8),
-  ]],
-  ['a READ behind the capacity', ({ records }, qp) => [
-    readFrame(qp, records.rkey, 0, CAPACITY - 7, 8),
-  ]],
-  ['a READ of a copy that is not kept', ({ records }, qp) => [
-    readFrame(qp, records.rkey, 0, 4 * 2 ** 28, 8),
-  ]],
-  ['a plain WRITE at an offset in a record', ({ records }, qp) =>
-    writeFrames(qp, records.rkey, 64, DATA)],
+  [
+    'a record of one byte more',
+    ({ records }, qp) => persistFrames(qp, records, 0, dataOf(CAPACITY + 1, 2)),
+  ],
+  [
+    'a READ of a slot behind the last',
+    ({ records }, qp) => [readFrame(qp, records.rkey, SLOTS, 0, 8)],
+  ],
+  [
+    'a READ behind the capacity',
+    ({ records }, qp) => [readFrame(qp, records.rkey, 0, CAPACITY - 7, 8)],
+  ],
+  [
+    'a READ of a copy that is not kept',
+    ({ records }, qp) => [readFrame(qp, records.rkey, 0, 4 * 2 ** 28, 8)],
+  ],
+  [
+    'a plain WRITE at an offset in a record',
+    ({ records }, qp) => writeFrames(qp, records.rkey, 64, DATA),
+  ],
 ]
 
 /** What is allowed to the last byte, and to the last slot. */
@@ -194,7 +211,8 @@ export const HOSTILE: Readonly<Record<string, Play>> = {
   rights: () => denied(RIGHTS),
   ranges: () => firstOf(() => denied(RANGES), edges),
   lengths,
-  'a wrong ICRC': () => changed('ICRC', (frame) => (frame[frame.length - 1]! ^= 1), { icrc: false }),
+  'a wrong ICRC': () =>
+    changed('ICRC', (frame) => (frame[frame.length - 1]! ^= 1), { icrc: false }),
   'a byte turned on the way': () =>
     changed('payload', (frame) => (frame[frame.length - 20]! ^= 1), { icrc: false }),
   'a wrong transport version': () => changed('version', setByte(BTH_AT + 1, 0x11)),

@@ -78,11 +78,7 @@ function judge(
 }
 
 /** The record is lost, by name: it takes no write, and is still lost after a further start. */
-function lostForGood(
-  media: Media,
-  copies: readonly Uint8Array[],
-  lane: Uint8Array,
-): string | null {
+function lostForGood(media: Media, copies: readonly Uint8Array[], lane: Uint8Array): string | null {
   const part = partOf(media, copies, lane)
   const said = complaint(media, part, 'lost')
   if (said !== null) return said

@@ -56,6 +56,11 @@ function afterCut({ card }: Sick, acknowledged: boolean): string | null {
   const region = anew.open('records')
   const data = anew.read(anew.connect(), region, 0, 0, 64)
   if (data === null) return region.unsettled > 0 ? null : 'a loss is not told'
+  const copies = Array.from({ length: region.copies }, (_, copy) => {
+    const at = slotOffset(region, copy, 0)
+    return part.durable.slice(at, at + region.stride)
+  })
+  if (copies.some((copy) => !sameBytes(copy, copies[0]!))) return 'its copies are not one'
   if (sameBytes(data, NEW) || (sameBytes(data, OLD) && !acknowledged)) return null
   return acknowledged ? 'what was acknowledged is gone' : 'what is there is neither old nor new'
 }
@@ -94,7 +99,8 @@ function refuses(copy: number, line: number, wait: number, copies: number): stri
   const name = `line ${line} of copy ${copy} takes nothing, ${wait}of${copies}`
   const shown = card.read(card.connect(), region, 0, 0, 64)
   if (shown !== null && durable && sameBytes(shown, OLD)) return `${name}: an old record is read`
-  card.idle()
+  // Its lane is cleared, and used again.
+  for (let slot = 1; slot < 4; slot++) card.serve(...persistFrames(qp, region, slot, OLD))
   card.nvdimm.refuseWrites(at, false)
   const said = afterCut(one, durable)
   return said === null ? null : `${name}: ${said}`
@@ -117,8 +123,8 @@ function notArmed(): string | null {
   // When it is armed again, nothing has been lost, and the part goes on.
   card.nvdimm.armed = true
   card.machine.tellHealth()
-  if (!isDurable(card.serve(...persistFrames(qp, records, 1, NEW)))) return 'it does not go on'
   const last = card.connect(256)
+  if (!isDurable(card.serve(...persistFrames(last, records, 1, NEW)))) return 'it does not go on'
   const answered = card.serve(flushFrame(last, bytes.rkey)).some(({ opcode }) => opcode === 0x10)
   return answered ? null : 'no FLUSH is answered any more'
 }
@@ -127,7 +133,7 @@ function notArmed(): string | null {
 function held(): string | null {
   const { card, region, qp } = sick()
   const part = card.nvdimm
-  part.refuseWrites(slotOffset(region, 1, 0) / LINE_BYTES + 1)
+  part.refuseWrites(slotOffset(region, 1, 0) / LINE_BYTES)
   if (!isDurable(card.serve(...persistFrames(qp, region, 0, NEW, { wait: 1 })))) return 'no receipt'
   part.poison(slotOffset(region, 0, 0) / LINE_BYTES + 1)
   const data = card.read(card.connect(), region, 0, 0, 64)
@@ -175,9 +181,7 @@ function laneRefuses(): string | null {
 
 export const SICK: Readonly<Record<string, Play>> = {
   'a fence fails': () =>
-    firstOf(
-      ...[1, 2, 3, 4].flatMap((at) => [1, 2].map((wait) => () => fenceFails(at, wait))),
-    ),
+    firstOf(...[1, 2, 3, 4].flatMap((at) => [1, 2].map((wait) => () => fenceFails(at, wait)))),
   'a copy refuses': () =>
     firstOf(
       ...[0, 1].flatMap((copy) =>

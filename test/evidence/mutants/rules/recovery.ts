@@ -190,7 +190,7 @@ const CHECKS: readonly Mutant[] = [
     id: 'lane-of-no-region',
     rule: 'D-2: a lane names a region and a record that are there',
     file: RECOVERY,
-    find: "  const named = region !== null && region.kind === KIND_RECORDS && intent.record < region.slots\n",
+    find: '  const named = region !== null && region.kind === KIND_RECORDS && intent.record < region.slots\n',
     replace: '  const named = region !== null\n',
     killer: directed('a lane beyond the region'),
   },

@@ -141,7 +141,8 @@ const ANSWERS: readonly Mutant[] = [
     rule: 'D-9: a FLUSH is answered behind the fence that covers what was stored before',
     file: PASSES,
     find: '  if (kind === ORDERED_FLUSH) {\n    if (item.since',
-    replace: '  if (kind === ORDERED_FLUSH) return false\n  if (kind === ORDERED_FLUSH) {\n    if (item.since',
+    replace:
+      '  if (kind === ORDERED_FLUSH) return false\n  if (kind === ORDERED_FLUSH) {\n    if (item.since',
     killer: directed('a FLUSH'),
   },
   {
@@ -257,7 +258,7 @@ const FAILURES: readonly Mutant[] = [
     id: 'not-armed-ignored',
     rule: 'D-13: without save energy nothing is called durable',
     file: STORAGE,
-    find: "  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED\n",
+    find: '  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED\n',
     replace: '',
     killer: directed('not armed'),
   },

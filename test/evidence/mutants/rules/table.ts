@@ -62,7 +62,8 @@ const LINES: readonly Mutant[] = [
     rule: 'D-6: the bitmap names 128 operations, not one more',
     file: LINE,
     find: '  if (behind >= OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)\n',
-    replace: '  if (behind > OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)\n',
+    replace:
+      '  if (behind > OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)\n',
     killer: directed('operations from 1'),
   },
   {
