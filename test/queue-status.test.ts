@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_RESIDENCY } from '../firmware/host/header-page.ts'
+import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
 import { PAGE_BYTES, WATCHES } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import {
@@ -20,7 +21,7 @@ import {
 } from '../firmware/wire/block-size.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
+import { MSETH_RKEY, MSETH_VERSION, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
 import {
   ASSOCIATE,
   BLOCK_SIZE,
@@ -29,6 +30,7 @@ import {
   PREFETCH_HINT,
 } from '../firmware/wire/opcode.ts'
 import { blankPfeth, type Pfeth, writePfeth } from '../firmware/wire/prefetch.ts'
+import { writeIcrc } from './support/frames.ts'
 import { BASE, fillMap, fillOnDemand, fillUnmap } from './support/on-demand.ts'
 import type { Answered } from './support/queue-calls.ts'
 import { type Cqe, elementOf } from './support/queue-host.ts'
@@ -330,6 +332,14 @@ describe('hints', () => {
     expect(cqes.every(({ status }) => status === el.WC_SUCCESS)).toBe(true)
   })
 
+  test('P5-6: of what is not watched the peer is the judge', () => {
+    play(associating(FOLLOW, { address: BASE, length: 4 * PAGE_BYTES }))
+    come(1)
+    rig.sent.length = 0
+    play(hinting(1, 1), hinting(8, 1), hinting(3, 2))
+    expect(sentBy(0, PREFETCH_HINT)).toBe(2)
+  })
+
   test('without a watch every hint is sent', () => {
     play(hinting(4, 1), hinting(4, 1))
     expect(sentBy(0, PREFETCH_HINT)).toBe(2)
@@ -402,6 +412,97 @@ describe('what gets lost', () => {
     end = one
     expect(known()).toBe('░'.repeat(PAGES / 4))
   })
+})
+
+describe('what a peer may say', () => {
+  /** Changes a byte in the first frame of that kind which the other card sends. */
+  function change(opcode: number, header: 'msethAt' | 'bsethAt', at: number, byte: number): void {
+    let done = false
+    rig.loses = (from, { opcode: sent, packet, bytes }) => {
+      if (from === 0 || sent !== opcode || done) return false
+      done = true
+      bytes[packet.bthAt + packet.row![header] + at] = byte
+      writeIcrc(bytes)
+      return false
+    }
+  }
+
+  test('P5-2: a notice in another form ends the connection, and is not believed', () => {
+    play(associating())
+    pass()
+    change(MEMORY_STATUS, 'msethAt', MSETH_VERSION, 0x28)
+    come(1)
+    pass(500_000)
+    expect(end.host.zone1(end.qp.send).state).toBe(QUEUE_ERROR)
+  })
+
+  test('P5-2: a notice of memory that nobody watches is taken, and forgotten', () => {
+    play(associating())
+    pass()
+    change(MEMORY_STATUS, 'msethAt', MSETH_RKEY, 0x77)
+    come(1)
+    pass(500_000)
+    come(2)
+    pass(500_000)
+    expect(end.host.zone1(end.qp.send).state).toBe(QUEUE_READY)
+    expect(known()).toBe(`░██${'░'.repeat(13)}`)
+  })
+
+  test('P5-28: an answer to a question of the card in another form is none', () => {
+    let answers = 0
+    rig.loses = (from, { opcode, packet, bytes }) => {
+      if (from === 0) return false
+      if (opcode === MEMORY_STATUS) return answers < 2
+      if (opcode !== BLOCK_SIZE_ANSWER) return false
+      answers += 1
+      if (answers !== 2) return false
+      bytes[packet.bthAt + packet.row!.bsethAt] = 0x28
+      writeIcrc(bytes)
+      return false
+    }
+    play(associating())
+    pass(500_000)
+    come(1)
+    pass(500_000)
+    expect(answers).toBeGreaterThan(1)
+    expect(known()).toBe(`░█${'░'.repeat(14)}`)
+  })
+
+  test('P5-18: an offer in another form is refused, and so is its repetition', () => {
+    for (const first of [true, false]) {
+      const [one, other] = hostToHost(rig)
+      end = one
+      play(associating())
+      pass()
+      let seen = 0
+      rig.loses = (from, { opcode, packet, bytes }) => {
+        if (from === 0) return opcode === BLOCK_SIZE_ANSWER && seen === 1
+        if (opcode !== BLOCK_SIZE) return false
+        seen += 1
+        if (first || seen > 1) {
+          bytes[packet.bthAt + packet.row!.bsethAt] = 0x28
+          writeIcrc(bytes)
+        }
+        return false
+      }
+      other.host.post(other.qp.send, sizing({ blockSizeLog2: PAGE_LOG2 + 2 }))
+      other.host.ring(other.qp.send)
+      pass(500_000)
+      expect(seen).toBeGreaterThan(0)
+      rig.loses = () => false
+      end = one
+      expect(known().length).toBeGreaterThan(0)
+    }
+  })
+})
+
+test('P5-18: who associates again begins anew, in the same place', () => {
+  play(associating())
+  come(1)
+  play(associating())
+  pass()
+  expect(known()).toBe(`░█${'░'.repeat(14)}`)
+  expect(play(associating({ optOut: true }))).toMatchObject([{ status: el.WC_SUCCESS }])
 })
 
 describe('what a host may say', () => {

@@ -228,11 +228,7 @@ export class Guest<M extends GuestMachine = EmulatedMachine> implements Firmware
   private stop(thrown: QuickJSHandle): never {
     // After a lack of memory the engine may not even be able to say so.
     const error: unknown = this.context.dump(thrown)
-    const { name, message, stack } = (typeof error === 'object' && error !== null ? error : {}) as {
-      readonly name?: string
-      readonly message?: string
-      readonly stack?: string
-    }
+    const { name, message, stack } = partsOf(error)
     const text = message ?? (error === null || error === '' ? 'out of memory' : String(error))
     const reason = reasonOf(name ?? '', text)
     this.stopped = new FirmwareStopped(reason, `${name ?? 'error'}: ${text}`, stack ?? '')
@@ -286,6 +282,21 @@ function share(
   } finally {
     allocator._malloc = allocate
   }
+}
+
+interface ErrorParts {
+  readonly name?: string
+  readonly message?: string
+  readonly stack?: string
+}
+
+/** How the engine says an error of its own that it has no memory to show as an object. */
+const IN_SHORT = 'InternalError: '
+
+function partsOf(error: unknown): ErrorParts {
+  if (typeof error === 'object' && error !== null) return error
+  if (typeof error !== 'string' || !error.startsWith(IN_SHORT)) return {}
+  return { name: 'InternalError', message: error.slice(IN_SHORT.length) }
 }
 
 function reasonOf(name: string, message: string): StopReason {

@@ -100,8 +100,8 @@ export function judgeRecord(
 }
 
 /**
- * Overwrites every copy that differs from the kept one, and fences. A copy that is the same is
- * written back too: it may be the same only for loads.
+ * Overwrites every copy that differs from the kept one, each behind a fence. A copy that is the same
+ * is written back too: it may be the same only for loads.
  */
 export function repairRecord(
   list: CommandList,
@@ -128,6 +128,8 @@ export function repairRecord(
       else copyClean(list, from, to, bytes, 0)
       continue
     }
+    // One at a time: a cut, and a media error beside it, leave another copy whole.
+    if (into.repaired !== 0) fence(list)
     copyClean(list, from, to, bytes, 0)
     into.repaired |= 1 << c
   }

@@ -203,7 +203,7 @@ export function serveWatches(state: State, now: number): number {
     if (wantsUs < atUs) atUs = wantsUs
   }
   if (atUs === Infinity) return 0
-  return atUs <= now ? 1 : Math.ceil(atUs - now)
+  return Math.max(1, Math.ceil(atUs - now))
 }
 
 function tellHost(state: State, pair: HostPair, watch: Watch): void {

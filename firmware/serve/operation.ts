@@ -88,7 +88,7 @@ function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: nu
   const { lastPsn, operationHigh, operationLow, wait } = message
   count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
   // As many copies as it asks for, and as it was acknowledged with.
-  const copies = copiesIn(region, wait < region.copies ? wait : region.copies)
+  const copies = copiesIn(region, Math.min(wait, region.copies))
   remember(qp, lastPsn, operationHigh, operationLow, 0, copies)
   if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
 }

@@ -138,7 +138,7 @@ function takeHost(state: State): void {
 /** Clears a part of zone 1; behind the last one the host is served. */
 function clear(state: State): void {
   const { host, list } = state
-  if (list.count > 0) runBurst(state)
+  runBurst(state)
   const end = host.queues * info.ZONE1_BYTES
   let at = host.cleared * info.ZONE1_BYTES
   for (let i = 0; i < CLEARINGS && at < end; i++) {

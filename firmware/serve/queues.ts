@@ -71,7 +71,7 @@ export function serveQueues(state: State, now: number): void {
 /** Nobody rings when the host has made room for events. */
 function lookAtEvents(state: State): void {
   const { host, list } = state
-  if (list.count > 0) runBurst(state)
+  runBurst(state)
   const read = readEventsTaken(host, list)
   runAll(list)
   if (resultOf(list, read) === DONE) refreshEvents(host, list)
@@ -95,7 +95,7 @@ export function endQueues(state: State): number {
   const heldUs = heldDueUs(state)
   if (heldUs < due) due = heldUs
   if (due === Infinity) return 0
-  return due > host.nowUs ? Math.ceil(due - host.nowUs) : 1
+  return Math.max(1, Math.ceil(due - host.nowUs))
 }
 
 /** Queues that found no room have their turn again. */
@@ -113,8 +113,7 @@ function sweep(state: State): void {
   const { host, list, words } = state
   const first = host.sweepNext < host.queues ? host.sweepNext : 0
   const rest = host.queues - first
-  let queues = rest < SWEEP_QUEUES ? rest : SWEEP_QUEUES
-  if (queues > host.sweepLeft) queues = host.sweepLeft
+  const queues = Math.min(rest, SWEEP_QUEUES, host.sweepLeft)
   writeContexts(host, list)
   if (list.count > 0) runBurst(state)
   const zone1 = DMA_SPACE + host.zone1 + first * ZONE1_BYTES

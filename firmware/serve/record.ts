@@ -88,8 +88,9 @@ function beginRecord(
   if (row.ends) return PASS
   openMessage(state, qp, MESSAGE_RECORD, length, now)
   if (qp.messageFault === PASS) return PASS
+  // A record of one copy fits every buffer: there was none.
   qp.message = MESSAGE_NONE
-  return qp.messageFault === faults.STAGING ? NOT_READY : BOUNDS
+  return NOT_READY
 }
 
 /** What a status of ours is to a peer that knows only NAKs. */

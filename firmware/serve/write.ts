@@ -18,7 +18,6 @@ import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PAGE_ABSENT, PASS } fr
 import {
   byteOffset,
   findRegion,
-  KIND_BYTES,
   KIND_ON_DEMAND,
   KIND_RECORDS,
   PLACEMENT_THROUGH,
@@ -103,9 +102,7 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.accessed!
-  if (region.kind !== KIND_BYTES) {
-    return region.kind === KIND_ON_DEMAND ? aimAtPages(state, qp, region) : BOUNDS
-  }
+  if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
   const offset = byteOffset(region, reth.vaHigh, reth.vaLow, length)
   if (offset < 0) return BOUNDS
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0

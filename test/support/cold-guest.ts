@@ -41,20 +41,20 @@ export interface ColdOptions {
   readonly source?: string
   /** Less memory than a card has, in pages of 64 KiB. */
   readonly memoryPages?: number
-  /** Litters, and collects, before every command list. */
-  readonly collecting?: boolean
+  /** Litters before every command list, and collects before one in so many. */
+  readonly collectEvery?: number
   /** An expression: what `ask` answers, as text. */
   readonly answer?: string
 }
 
 /** What stands behind the bundle: `start` waits, and the machine may be littered. */
-function waiting({ collecting = false, answer = '""' }: ColdOptions): string {
+function waiting({ collectEvery = 0, answer = '""' }: ColdOptions): string {
   const run = '(count) => { const a = {}; a.self = a; return board.run(count) }'
   return `
 ;((start) => {
   globalThis.perdure = { start(board) {
     const text = new Uint8Array(board.memory, ${TEXT_AT}, ${TEXT_BYTES})
-    const run = ${collecting ? run : 'board.run'}
+    const run = ${collectEvery > 0 ? run : 'board.run'}
     let firmware, left = ''
     const put = () => {
       const count = Math.min(left.length, ${TEXT_BYTES})
@@ -80,14 +80,42 @@ function waiting({ collecting = false, answer = '""' }: ColdOptions): string {
 })(perdure.start)`
 }
 
+/** A part of memory as it was when the bundle had been evaluated; null where all was zeros. */
+interface Stretch {
+  readonly at: number
+  readonly end: number
+  readonly bytes: Uint8Array | null
+}
+
+const PAGE_BYTES = 64 * 1024
+
+/** All of a memory; most of it is zeros, and to clear is cheaper than to copy. */
+function stretchesOf(memory: Uint8Array): Stretch[] {
+  const isZero = (at: number): boolean => {
+    return memory.subarray(at, at + PAGE_BYTES).every((byte) => byte === 0)
+  }
+  const stretches: Stretch[] = []
+  let at = 0
+  while (at < memory.length) {
+    const zero = isZero(at)
+    let end = at + PAGE_BYTES
+    while (end < memory.length && isZero(end) === zero) end += PAGE_BYTES
+    stretches.push({ at, end, bytes: zero ? null : memory.slice(at, end) })
+    at = end
+  }
+  return stretches
+}
+
 export class ColdGuest {
   /** Garbage collections that were forced. */
   collections = 0
   private readonly guest: Guest<GuestMachine>
   private readonly memory: Uint8Array
-  private readonly cold: Uint8Array
+  private readonly cold: readonly Stretch[]
   private readonly words: Int32Array
   private readonly thresholdAt: number
+  private readonly collectEvery: number
+  private lists = 0
   private machine: GuestMachine | null = null
   private powerOns = 0
   private spent = false
@@ -97,10 +125,11 @@ export class ColdGuest {
     this.guest = guest
     this.memory = new Uint8Array(guest.packets.buffer)
     this.words = new Int32Array(guest.packets.buffer)
-    this.thresholdAt = options.collecting === true ? thresholdOf(this.words) : -1
+    this.collectEvery = options.collectEvery ?? 0
+    this.thresholdAt = this.collectEvery > 0 ? thresholdOf(this.words) : -1
     // What the engine makes for its first such answer is there from now on.
     guest.memoryUsed()
-    this.cold = this.memory.slice()
+    this.cold = stretchesOf(this.memory)
   }
 
   static async evaluate(options: ColdOptions = {}): Promise<ColdGuest> {
@@ -127,17 +156,25 @@ export class ColdGuest {
   }
 
   private run(count: number): number {
-    if (this.thresholdAt >= 0) {
-      if (this.words[this.thresholdAt] !== 0) this.collections++
-      this.words[this.thresholdAt] = 0
-    }
+    if (this.collectEvery > 0 && ++this.lists % this.collectEvery === 0) this.collectNext()
     return this.machine!.run(count)
+  }
+
+  /** The next object that the guest makes, in front of its next list, is behind a collection. */
+  private collectNext(): void {
+    const { words, thresholdAt } = this
+    const at = words[thresholdAt]
+    if (at !== 0 && at !== THRESHOLD_FIRST) this.collections++
+    words[thresholdAt] = 0
   }
 
   /** Powers it on: recovery has run when this returns. */
   start(machineFor: (packets: Uint8Array) => GuestMachine): FirmwareEngine {
     const { guest, memory } = this
-    memory.set(this.cold)
+    for (const { at, end, bytes } of this.cold) {
+      if (bytes === null) memory.fill(0, at, end)
+      else memory.set(bytes, at)
+    }
     const machine = machineFor(guest.packets)
     this.machine = machine
     const facts = Buffer.from(JSON.stringify(machine.facts), 'latin1')

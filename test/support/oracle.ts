@@ -304,13 +304,17 @@ export function lineKnows(line: ClientLine, operation: bigint): boolean {
 export class TableOracle {
   private readonly known = new Map<string, ClientLine | null>()
 
-  /** The line that counts of that client, or null. `floor` is the superblock's. */
-  lineOf(part: Uint8Array, client: number, floor = 0n): ClientLine | null {
+  /**
+   * The line that counts of that client, or null. `floor` is the superblock's; the line at
+   * `unreadable` is there for nobody.
+   */
+  lineOf(part: Uint8Array, client: number, floor = 0n, unreadable = -1): ClientLine | null {
     let found: ClientLine | null = null
     const first = client % 256
     const end = OPERATIONS_AT + OPERATIONS_BYTES
     for (let at = OPERATIONS_AT; at < end; at += LINE_BYTES) {
       if (part[at + 24] !== first || little32(part, at + 24) !== client) continue
+      if (at === unreadable) continue
       const line = this.read(part.subarray(at, at + LINE_BYTES))
       if (line === null || line.client !== BigInt(client) || line.sequence <= floor) continue
       if (found === null || line.sequence > found.sequence) found = line

@@ -18,6 +18,7 @@ export interface Branch {
   /** Path from the root. */
   readonly file: string
   readonly line: number
+  readonly column: number
   /** 'if', 'binary-expr', 'cond-expr', 'switch', 'default-arg'. */
   readonly kind: string
   readonly arm: number
@@ -84,8 +85,9 @@ function mark(path: string, text: string, branches: Branch[]): string {
   for (const [number, places] of Object.entries(instrumenter.lastFileCoverage().branchMap)) {
     first[Number(number)] = branches.length
     places.locations.forEach(({ start }, arm) => {
-      const line = start.line ?? places.loc.start.line ?? 0
-      branches.push({ file: path, line, kind: places.type, arm })
+      // An `else` that is not written stands where its `if` does.
+      const { line = 0, column = 0 } = start.line === undefined ? places.loc.start : start
+      branches.push({ file: path, line, column, kind: places.type, arm })
     })
   }
   // In front stands the table of all places, as a function that is called once.

@@ -48,7 +48,7 @@ export async function playTapes(
   return { ...sum, hits, differences }
 }
 
-/** A branch, to be looked up: `file:line kind arm`. */
-export function described({ file, line, kind, arm }: Branch): string {
-  return `${file}:${line} ${kind} ${arm}`
+/** A branch, to be looked up: `file:line:column kind/arm`. */
+export function described({ file, line, column, kind, arm }: Branch): string {
+  return `${file}:${line}:${column} ${kind}/${arm}`
 }

@@ -68,6 +68,7 @@ export function tallyOf(explored: Explored, shard: string, replay: string): Tall
       'images of cut recoveries': findings.nested,
       'images with a media error': findings.withMediaError,
       'losses, all said': findings.losses,
+      'operations forgotten with their line': findings.forgotten,
       'boots of the whole card beside': findings.compared,
     },
     cells: Object.fromEntries(findings.cells),

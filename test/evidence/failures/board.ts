@@ -21,6 +21,7 @@ export type FailureKind =
   | 'different' // what should be equal is not
   | 'power' // the power goes, and the board says so
   | 'throws' // the board throws: the firmware ends there
+  | 'lies' // a fence is said to be done and is not: no board may, and the judge must notice
 
 export const KINDS: readonly FailureKind[] = [
   'media',
@@ -108,6 +109,7 @@ export class FailingBoard {
     const { failure } = this
     if (failure === null) return this.runAndNote(count)
     if (failure.kind === 'different') return this.runAndDiffer(count, failure)
+    if (failure.kind === 'lies') return this.runWithoutFences(count)
     const next = this.nextOf(failure, count)
     const before = next < 0 ? count : next
     const done = before === 0 ? 0 : this.runReally(before)
@@ -149,6 +151,16 @@ export class FailingBoard {
       this.words[at + hal.RESULT] = hal.DIFFERENT
     }
     return done
+  }
+
+  private runWithoutFences(count: number): number {
+    for (let i = 0; i < count; i++) {
+      const at = i * hal.COMMAND_WORDS + hal.OP
+      if (this.words[at] !== hal.FENCE) continue
+      this.words[at] = hal.SKIP
+      this.struck += 1
+    }
+    return this.runReally(count)
   }
 
   /** The command fails; what it leaves as its result. */

@@ -38,6 +38,14 @@ export interface BoardCardOptions {
   readonly leaves?: (sent: Sent) => void
   /** The ordinary memory of a host behind it. */
   readonly ram?: HostRam
+  /** Another engine than the sources in Node. */
+  readonly starter?: Starter
+}
+
+/** An engine that has its own packet memory, and starts the firmware on a machine with it. */
+export interface Starter {
+  readonly packets: Uint8Array
+  start(machine: EmulatedMachine): FirmwareEngine
 }
 
 export class BoardCard extends Conversation {
@@ -58,7 +66,7 @@ export class BoardCard extends Conversation {
       facts: { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, dmaBytes },
       nvdimm,
       ram,
-      packets: packetsOf(options.seat),
+      packets: options.starter?.packets ?? packetsOf(options.seat),
       transmit: (frame) => {
         const sent = sentOf(frame)
         this.sent.push(sent)
@@ -66,7 +74,7 @@ export class BoardCard extends Conversation {
       },
     })
     options.beforeBoot?.(this.machine)
-    this.firmware = bootDirect(this.machine)
+    this.firmware = options.starter?.start(this.machine) ?? bootDirect(this.machine)
   }
 
   serve(...frames: Uint8Array[]): Sent[] {

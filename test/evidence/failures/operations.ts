@@ -2,10 +2,10 @@
 
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { EXPECT, IN_ORDER, INDEPENDENT } from '../../support/batch-card.ts'
 import { dataOf, readFrame, type TestRegion } from '../../support/conversation.ts'
 import { frameOf } from '../../support/frames.ts'
-import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import {
   atomicWriteFrame,
   carriedFrames,
@@ -15,7 +15,14 @@ import {
   sendFrames,
   writeFrames,
 } from '../../support/requests.ts'
-import { crashedParts, formattedPart, PART_BYTES, REGIONS, servedPart } from './parts.ts'
+import {
+  crashedParts,
+  formattedPart,
+  PART_BYTES,
+  partWithLoss,
+  REGIONS,
+  servedPart,
+} from './parts.ts'
 import { type Attach, type Judged, PartWorld, type World } from './world.ts'
 
 export interface Operation {
@@ -57,12 +64,11 @@ function idleTimes(world: PartWorld, times: number): void {
   for (let i = 0; i < times; i++) world.card!.idle()
 }
 
-/** One record at one level; the lanes are cleared behind it. */
+/** One record at one level. */
 function recordAt(wait: number, regionName: string, length: number, mtu = 4096): Operation {
   const name = `WRITE_PERSIST of ${length} bytes, ${regionName}, wait ${wait}, MTU ${mtu}`
   return asked(name, regionName, mtu, (world, region, qp) => {
     world.card!.serve(...world.persist(qp, region, 0, dataOf(length, 31), wait))
-    idleTimes(world, 1)
   })
 }
 
@@ -73,7 +79,6 @@ function batchOf(name: string, condition: number, count: number): Operation {
     })
     const frames = world.batch(qp, region, writes, { condition, expects: condition === EXPECT })
     world.card!.serve(...frames)
-    idleTimes(world, 1)
   })
 }
 
@@ -91,12 +96,10 @@ const PERSISTS: readonly Operation[] = [
       return world.persist(qp, region, slot, dataOf(64, 40 + slot))
     })
     world.card!.serve(...frames)
-    idleTimes(world, 1)
   }),
   asked('one record twice in a burst', 'records', 4096, (world, region, qp) => {
     const frames = [0, 1].flatMap((v) => world.persist(qp, region, 0, dataOf(64, 50 + v), 1))
     world.card!.serve(...frames)
-    idleTimes(world, 1)
   }),
   asked('a record that carries both copies', 'records', 4096, (world, region, qp) => {
     // What is carried is one record: the oracle is told of it as of any.
@@ -106,7 +109,6 @@ const PERSISTS: readonly Operation[] = [
     qp.psn = psn
     qp.operation = operation
     world.card!.serve(...carriedFrames(qp, region, 0, [data, data]))
-    idleTimes(world, 1)
   }),
   asked('a record that is repeated', 'records', 4096, (world, region, qp) => {
     const frames = world.persist(qp, region, 0, dataOf(64, 56))
@@ -121,7 +123,6 @@ const PERSISTS: readonly Operation[] = [
     const frames = world.batch(qp, region, writes, { condition: IN_ORDER })
     world.card!.serve(...frames.slice(0, 2))
     world.card!.serve(...frames.slice(2))
-    idleTimes(world, 1)
   }),
 ]
 
@@ -134,7 +135,6 @@ function claimAndServe(
 ): void {
   world.claim(qp, region, 0, bytes)
   world.card!.serve(...frames)
-  idleTimes(world, 1)
 }
 
 function numberOf(value: bigint): Uint8Array {
@@ -223,15 +223,46 @@ const CONTROL: readonly Operation[] = [
     world.card!.tryProvision({ name: 'more', kind: mad.KIND_BYTES, length: 4096 })
   }),
   served('SCAN of a region', (world) => {
-    world.mayLose = true
     world.card!.manage(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
       putU32(body, mad.SCAN_REGION, world.layouts[0]!.id)
     })
   }),
   served('idle time, and the scrub', (world) => {
-    world.mayLose = true
     idleTimes(world, 12)
   }),
+  {
+    name: 'idle time behind records: lanes are cleared',
+    begin: (judged) => {
+      return new PartWorld(servedPart(), judged, (world, attach) => {
+        const card = world.boot()
+        const region = card.open('records')
+        const qp = world.connect()
+        for (const slot of [0, 1]) {
+          card.serve(...world.persist(qp, region, slot, dataOf(64, 45 + slot)))
+        }
+        attach(card.machine)
+        idleTimes(world, 2)
+      })
+    },
+  },
+  {
+    name: 'SETTLE: a lost record is discarded',
+    begin: (judged) => {
+      const world = new PartWorld(partWithLoss(), judged, (here, attach) => {
+        const card = here.boot()
+        attach(card.machine)
+        card.manage(mad.METHOD_SET, mad.ATTRIBUTE_SETTLE, (body) => {
+          putU32(body, mad.SETTLE_REGION, here.layouts[0]!.id)
+          putU32(body, mad.SETTLE_RECORD, 0)
+          body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+        })
+      })
+      world.part.dirtyShutdowns = 1
+      world.mayLose = true
+      world.forget(0)
+      return world
+    },
+  },
   served('PUBLISH', (world) => {
     world.card!.manage(mad.METHOD_SET, mad.ATTRIBUTE_PUBLISH, (body) => {
       body.set(Buffer.from('bytes'), mad.REGION_NAME)

@@ -7,6 +7,7 @@ import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { dataOf, persistFrames, type RegionShape } from '../../support/conversation.ts'
 import { type Level, type Media, mediaOf, partOf } from '../../support/explorer.ts'
+import { copyAt, LINE_BYTES, readSuperblock } from '../../support/oracle.ts'
 import { BoardCard } from './card.ts'
 
 export const PART_BYTES: number = 96 * 1024
@@ -57,6 +58,23 @@ export function servedPart(): Uint8Array {
   }
   served = contentOf(card)
   return served
+}
+
+let withLoss: Uint8Array | null = null
+
+/** Record 0 has no whole copy, and is on the list of the lost. */
+export function partWithLoss(): Uint8Array {
+  if (withLoss !== null) return withLoss
+  const content = servedPart().slice()
+  const [layout] = readSuperblock(content)!.regions
+  for (let copy = 0; copy < layout!.copies; copy++) {
+    const at = copyAt(layout!, copy, 0) + LINE_BYTES
+    content[at]! ^= 1 + copy
+  }
+  const nvdimm = new Nvdimm({ bytes: PART_BYTES, content })
+  nvdimm.dirtyShutdowns = 1
+  withLoss = contentOf(new BoardCard(nvdimm, { seat: 'restarted' }))
+  return withLoss
 }
 
 const media = new Map<string, Media>()

@@ -69,7 +69,8 @@ export function playFailure(operation: Operation, failure: Failure, judged: Judg
     })
   } catch (error) {
     goesOn = false
-    if (!(error instanceof BoardThrew || error instanceof WentDark)) complaints.push(`it throws: ${sentence(error)}`)
+    if (!(error instanceof BoardThrew || error instanceof WentDark))
+      complaints.push(`it throws: ${sentence(error)}`)
   }
   try {
     complaints.push(...world.judge(goesOn, mayLose(failure)))

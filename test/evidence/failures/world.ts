@@ -36,7 +36,7 @@ import {
   readSuperblock,
   sameBytes,
 } from '../../support/oracle.ts'
-import { BoardCard, type Seat } from './card.ts'
+import { BoardCard, type Seat, type Starter } from './card.ts'
 
 /** Called when failures begin to count. */
 export type Attach = (machine: EmulatedMachine) => void
@@ -113,6 +113,8 @@ export class PartWorld implements World {
   private connections = 10
   layouts: readonly RegionLayout[] = []
   card: BoardCard | null = null
+  /** Another engine than the sources in Node. */
+  starter: Starter | null = null
 
   constructor(
     content: Uint8Array,
@@ -152,6 +154,12 @@ export class PartWorld implements World {
     this.keep(record)
   }
 
+  /** The record is lost; it is blank when it is anything. */
+  forget(slot: number): void {
+    const blank = { data: new Uint8Array(0), client: 0, operation: 0 }
+    this.keep(new RecordOracle(this.layouts[0]!, slot, blank))
+  }
+
   private keep(record: RecordOracle): void {
     const { region } = record
     this.records.set(`${region.id} ${record.record}`, record)
@@ -163,6 +171,7 @@ export class PartWorld implements World {
     this.card = new BoardCard(this.part, {
       seat: 'played',
       ...(ram === undefined ? {} : { ram }),
+      ...(this.starter === null ? {} : { starter: this.starter }),
       leaves: (sent) => this.noteFrame(sent),
       beforeBoot: (machine) => {
         this.noteSequences(machine)

@@ -7,16 +7,27 @@
  */
 
 import type { Arena } from './arena.ts'
+import { Control } from './control.ts'
 import { finish, Ledger, mix } from './ledger.ts'
 import { Lengths } from './lengths.ts'
+import { Media } from './media.ts'
 import { type Step, scriptText, shrunk } from './script.ts'
-import { DIALOGUES, PACKETS, Traffic } from './traffic.ts'
+import { DIALOGUES, FAULTS, PACKETS, Traffic } from './traffic.ts'
+import { Work } from './work.ts'
 import { pooledPackets, type WorldOptions } from './world.ts'
 
 /** What is attacked. */
-export type Target = 'packets' | 'dialogues' | 'lengths'
+export type Target = 'packets' | 'dialogues' | 'lengths' | 'faults' | 'control' | 'work' | 'media'
 
-export const TARGETS: readonly Target[] = ['packets', 'dialogues', 'lengths']
+export const TARGETS: readonly Target[] = [
+  'packets',
+  'dialogues',
+  'lengths',
+  'faults',
+  'control',
+  'work',
+  'media',
+]
 
 /** A world that is being fuzzed. */
 export interface Episode {
@@ -35,6 +46,10 @@ const OPENINGS: Readonly<Record<Target, Opening>> = {
   packets: { open: (options) => new Traffic(options, PACKETS), inputs: 60_000 },
   dialogues: { open: (options) => new Traffic(options, DIALOGUES), inputs: 40_000 },
   lengths: { open: (options) => new Lengths(options), inputs: 1 },
+  faults: { open: (options) => new Traffic(options, FAULTS), inputs: 4000 },
+  control: { open: (options) => new Control(options), inputs: 30_000 },
+  work: { open: (options) => new Work(options), inputs: 2000 },
+  media: { open: (options) => new Media(options), inputs: 1000 },
 }
 
 /** The seed of episode `i` of a shard. */
@@ -48,8 +63,7 @@ export function openEpisode(target: Target, seed: number): Episode {
 }
 
 /** Plays one episode into the ledger; its complaint, or nothing. */
-function playEpisode(target: Target, seed: number, inputs: number, ledger: Ledger): string {
-  const episode = openEpisode(target, seed)
+export function playEpisode(episode: Episode, inputs: number, ledger: Ledger): string {
   const { world, keeper } = episode.arena
   world.ledger = ledger
   episode.run(inputs)
@@ -80,8 +94,24 @@ export function stepsOf(target: Target, seed: number, inputs: number): Step[] {
   return script
 }
 
+/** What these do is not all of it a step; what is said of them is how many inputs it takes. */
+const UNSCRIPTED: readonly Target[] = ['work', 'media']
+
+function fewestInputs(target: Target, seed: number, inputs: number): number {
+  let enough = inputs
+  for (let least = 1; least < enough; ) {
+    const half = (least + enough) >> 1
+    const episode = openEpisode(target, seed)
+    episode.run(half)
+    if (episode.arena.world.complaint !== '') enough = half
+    else least = half + 1
+  }
+  return enough
+}
+
 /** The argument that plays a complaint again, as short as it gets. */
 function replayOf(target: Target, seed: number, inputs: number): string {
+  if (UNSCRIPTED.includes(target)) return `${target}/${seed}/${fewestInputs(target, seed, inputs)}`
   const steps = stepsOf(target, seed, inputs)
   const fails = (some: readonly Step[]): boolean => {
     return playSteps(target, seed, some).world.complaint !== ''
@@ -103,7 +133,7 @@ export function fuzzInto(
     const left = inputs - (ledger.inputs - begun)
     const size = Math.min(left, OPENINGS[target].inputs)
     const one = episodeSeed(seed, i)
-    const complaint = playEpisode(target, one, size, ledger)
+    const complaint = playEpisode(openEpisode(target, one), size, ledger)
     if (complaint !== '') {
       ledger.object(complaint, replayOf(target, one, size))
       // A card that complains at once would never come to an end.

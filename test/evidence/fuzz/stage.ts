@@ -2,8 +2,10 @@
 
 import { FAULTS } from '../../../firmware/fault.ts'
 import type { Shard, Size, Stage, Tally } from '../stage.ts'
+import { playCorpus } from './corpus.ts'
 import { Ledger, opcodeCell, refusalCell } from './ledger.ts'
 import { episodeSeed, fuzzInto, TARGETS, type Target } from './play.ts'
+import { fuzzGuest } from './quickjs.ts'
 import { replayed } from './story.ts'
 
 interface Plan {
@@ -14,29 +16,52 @@ interface Plan {
   readonly seconds: number
 }
 
-const none: Plan = { shards: 0, inputs: 0, seconds: 0 }
+/** What a shard plays: a target in Node, both engines, or the corpus. */
+type Play = Target | 'quickjs' | 'corpus'
 
-const PLANS: Readonly<Record<Size, Readonly<Record<Target, Plan>>>> = {
+const PLAYS: readonly Play[] = [...TARGETS, 'quickjs', 'corpus']
+
+const CORPUS: Plan = { shards: 1, inputs: 1, seconds: 1 }
+
+const PLANS: Readonly<Record<Size, Readonly<Record<Play, Plan>>>> = {
   cut: {
     packets: { shards: 1, inputs: 120_000, seconds: 3 },
     dialogues: { shards: 1, inputs: 40_000, seconds: 2 },
     lengths: { shards: 1, inputs: 1, seconds: 1 },
+    faults: { shards: 1, inputs: 20_000, seconds: 1 },
+    control: { shards: 1, inputs: 30_000, seconds: 1 },
+    work: { shards: 1, inputs: 20_000, seconds: 1 },
+    media: { shards: 1, inputs: 500, seconds: 2 },
+    quickjs: { shards: 1, inputs: 20_000, seconds: 2 },
+    corpus: CORPUS,
   },
   ci: {
     packets: { shards: 20, inputs: 1_900_000, seconds: 20 },
     dialogues: { shards: 8, inputs: 1_000_000, seconds: 20 },
     lengths: { shards: 1, inputs: 1, seconds: 1 },
+    faults: { shards: 1, inputs: 400_000, seconds: 10 },
+    control: { shards: 2, inputs: 1_000_000, seconds: 15 },
+    work: { shards: 2, inputs: 500_000, seconds: 15 },
+    media: { shards: 2, inputs: 8_000, seconds: 20 },
+    quickjs: { shards: 4, inputs: 510_000, seconds: 25 },
+    corpus: CORPUS,
   },
   nightly: {
     packets: { shards: 400, inputs: 4_000_000, seconds: 40 },
     dialogues: { shards: 100, inputs: 4_000_000, seconds: 60 },
     lengths: { shards: 10, inputs: 1, seconds: 1 },
+    faults: { shards: 20, inputs: 1_000_000, seconds: 30 },
+    control: { shards: 20, inputs: 2_000_000, seconds: 30 },
+    work: { shards: 20, inputs: 1_000_000, seconds: 30 },
+    media: { shards: 40, inputs: 20_000, seconds: 40 },
+    quickjs: { shards: 40, inputs: 1_000_000, seconds: 50 },
+    corpus: CORPUS,
   },
 }
 
 function shardsOf(size: Size, seed: number): Shard[] {
-  return TARGETS.flatMap((target, t) => {
-    const { shards, inputs, seconds } = PLANS[size][target] ?? none
+  return PLAYS.flatMap((target, t) => {
+    const { shards, inputs, seconds } = PLANS[size][target]
     return Array.from({ length: shards }, (_, i) => ({
       name: `${target} ${i}`,
       seed: episodeSeed(seed, 1000 * t + i),
@@ -47,22 +72,28 @@ function shardsOf(size: Size, seed: number): Shard[] {
 }
 
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
-  const target = shard.options.target as Target
+  const target = shard.options.target as Play
+  const inputs = shard.options.inputs as number
   const ledger = new Ledger(target, shard.name)
-  fuzzInto(ledger, target, shard.seed, shard.options.inputs as number, progress)
+  if (target === 'quickjs') await fuzzGuest(ledger, shard.seed, inputs, progress)
+  else if (target === 'corpus') playCorpus(ledger, shard.seed)
+  else fuzzInto(ledger, target, shard.seed, inputs, progress)
   return ledger.tally()
 }
 
-/** Every reason to refuse, every opcode. */
-function lacks(total: Tally): string[] {
+/** Opcodes that no frame had, and reasons for which nothing was refused. */
+function lacks({ cells }: Tally): string[] {
   const missing: string[] = []
-  for (let opcode = 0; opcode < 256; opcode++) {
-    if ((total.cells[opcodeCell(opcode)] ?? 0) === 0) missing.push(opcodeCell(opcode))
+  const want = (cell: string, what: string): void => {
+    if ((cells[cell] ?? 0) === 0) missing.push(what)
   }
-  FAULTS.forEach((_, fault) => {
-    if (fault > 0 && (total.cells[refusalCell(fault)] ?? 0) === 0) missing.push(refusalCell(fault))
+  for (let opcode = 0; opcode < 256; opcode++) {
+    want(opcodeCell(opcode), `no frame had ${opcodeCell(opcode)}`)
+  }
+  FAULTS.forEach(({ name }, fault) => {
+    if (fault > 0) want(refusalCell(fault), `nothing was refused for ${name}`)
   })
-  return missing.map((what) => `nothing was ${what}`)
+  return missing
 }
 
 export const FUZZ: Stage = {
@@ -77,15 +108,17 @@ export const FUZZ: Stage = {
     ],
     ci: [
       { of: 'count', least: 50_000_000 },
+      { of: 'inputs in QuickJS', least: 2_000_000 },
       { of: 'kinds cut off at every byte', least: 250 },
     ],
     nightly: [
       { of: 'count', least: 2_000_000_000 },
+      { of: 'inputs in QuickJS', least: 40_000_000 },
       { of: 'kinds cut off at every byte', least: 2_500 },
     ],
   },
   shards: shardsOf,
   play,
   lacks,
-  replay: async (argument) => replayed(argument),
+  replay: replayed,
 }

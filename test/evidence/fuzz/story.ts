@@ -5,8 +5,13 @@ import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { printPacket } from '../../../firmware/wire/print.ts'
 import { hexOf } from '../../support/frames.ts'
 import type { Replayed } from '../stage.ts'
-import { openEpisode, stepsOf, type Target } from './play.ts'
+import type { Arena } from './arena.ts'
+import { playCorpus } from './corpus.ts'
+import { Ledger } from './ledger.ts'
+import { type Episode, openEpisode, type Target } from './play.ts'
+import { openGuestEpisode } from './quickjs.ts'
 import { type Step, scriptOf } from './script.ts'
+import type { World } from './world.ts'
 
 /** Bytes of a frame in a line of hex. */
 const HEX_BYTES = 32
@@ -52,13 +57,39 @@ function stepLines(step: Step): string[] {
 const TOLD_STEPS = 400
 
 /** Plays `target/seed/script`, or `target/seed/inputs`, and tells it. */
-export function replayed(argument: string): Replayed {
-  const [target, seedText, rest] = argument.split('/') as [Target, string, string]
+export async function replayed(argument: string): Promise<Replayed> {
+  const [target, seedText, rest] = argument.split('/') as [string, string, string]
   const seed = Number(seedText)
-  const steps = /^\d+$/.test(rest) ? stepsOf(target, seed, Number(rest)) : scriptOf(rest)
-  const lines: string[] = [`${target}, seed ${seed}: ${steps.length} steps`]
-  const { arena } = openEpisode(target, seed)
+  if (target === 'corpus') return corpusAgain(seed)
+  if (target === 'quickjs') {
+    const { episode } = await openGuestEpisode(seed)
+    return told(`${target}, seed ${seed}`, episode, Number(rest))
+  }
+  const episode = openEpisode(target as Target, seed)
+  if (/^\d+$/.test(rest)) return told(`${target}, seed ${seed}`, episode, Number(rest))
+  return toldSteps(`${target}, seed ${seed}`, episode.arena, scriptOf(rest))
+}
+
+function corpusAgain(seed: number): Replayed {
+  const ledger = new Ledger('corpus', 'corpus')
+  playCorpus(ledger, seed)
+  const lines = ledger.described.map(({ what }) => what)
+  return { violated: ledger.violations > 0, text: ['the corpus', ...lines].join('\n') }
+}
+
+/** An episode up to its complaint, and the last steps before it. */
+function told(title: string, episode: Episode, inputs: number): Replayed {
+  const { world } = episode.arena
+  world.script = []
+  episode.run(inputs)
+  const last = world.script.slice(-TOLD_STEPS).flatMap(stepLines)
+  return ended([`${title}: ${inputs} inputs`, ...last], world)
+}
+
+/** Steps, with what the card answers. */
+function toldSteps(title: string, arena: Arena, steps: readonly Step[]): Replayed {
   const { world } = arena
+  const lines: string[] = [`${title}: ${steps.length} steps`]
   const before = world.onSent
   let telling = false
   world.onSent = (frame) => {
@@ -71,7 +102,11 @@ export function replayed(argument: string): Replayed {
     if (telling) lines.push(...stepLines(step))
     arena.apply(step)
   })
-  const violated = world.complaint !== ''
-  lines.push(violated ? `OBJECTION: ${world.complaint}` : 'Nobody objects.')
+  return ended(lines, world)
+}
+
+function ended(lines: string[], { complaint }: World): Replayed {
+  const violated = complaint !== ''
+  lines.push(violated ? `OBJECTION: ${complaint}` : 'Nobody objects.')
   return { violated, text: lines.join('\n') }
 }

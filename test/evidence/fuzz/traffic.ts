@@ -6,6 +6,7 @@
  */
 
 import { Random } from '../../../boards/emulator/random.ts'
+import { copyAt, LANES_AT, type RegionLayout } from '../../support/oracle.ts'
 import { Arena, type Pair } from './arena.ts'
 import type { Kind } from './kinds.ts'
 import { mutateField, put, setLengths, tag } from './mutate.ts'
@@ -25,15 +26,38 @@ export interface Manner {
   readonly again: number
   /** Of all connections those that may have ended before they are made again. */
   readonly dead: number
+  /** Something happens to the medium, in a hundred bursts. */
+  readonly medium: number
 }
 
-export const PACKETS: Manner = { field: 55, form: 14, psn: 12, plan: 60, again: 3, dead: 50 }
-export const DIALOGUES: Manner = { field: 6, form: 1, psn: 8, plan: 94, again: 7, dead: 12 }
+export const PACKETS: Manner = {
+  field: 55,
+  form: 14,
+  psn: 12,
+  plan: 60,
+  again: 3,
+  dead: 50,
+  medium: 0,
+}
+export const DIALOGUES: Manner = {
+  field: 6,
+  form: 1,
+  psn: 8,
+  plan: 94,
+  again: 7,
+  dead: 12,
+  medium: 0,
+}
+
+/** For the slower engine: more that is refused early, fewer connections. */
+export const BRISK: Manner = { ...PACKETS, field: 75, form: 20, dead: 88 }
+/** Dialogues on a medium that fails. */
+export const FAULTS: Manner = { ...DIALOGUES, medium: 8 }
 
 /** Frames between two looks at the good client. */
 const REST_FRAMES = 4096
 /** A cut is played at one acknowledgement in so many bursts. */
-const CUT_BURSTS = 64
+const CUT_BURSTS = 160
 const HISTORY = 64
 
 const FIELD_COUNTS = [1, 1, 1, 1, 2, 2, 3]
@@ -53,8 +77,13 @@ export class Traffic {
     this.manner = manner
   }
 
-  /** So many frames more; it ends early with a complaint. */
+  /** So many frames more, and a rest; it ends early with a complaint. */
   run(count: number): void {
+    this.send(count)
+    if (this.arena.world.complaint === '') this.arena.rest()
+  }
+
+  send(count: number): void {
     const { arena, random } = this
     const { world } = arena
     for (let left = count; left > 0 && world.complaint === ''; ) {
@@ -69,7 +98,6 @@ export class Traffic {
       this.after()
       left -= size
     }
-    if (world.complaint === '') arena.rest()
   }
 
   private after(): void {
@@ -83,11 +111,50 @@ export class Traffic {
       else dead.push(pair)
     }
     if (100 * dead.length > this.manner.dead * arena.pairs.length) arena.connectAll(dead)
+    if (random.below(100) < this.manner.medium) this.harm()
     if (random.below(16) === 0) world.pass(1 + random.below(2000))
     if (random.below(600) === 0) world.pass(1_100_000)
     if (this.frames < REST_FRAMES) return
     this.frames = 0
     arena.rest()
+  }
+
+  /** The medium fails, in the middle of what the attacker may change. */
+  private harm(): void {
+    const { arena, random } = this
+    const { world } = arena
+    if (arena.serving) this.expectHarm()
+    const areas = [...world.authority.areas.values()].filter(({ domain }) => domain === 0)
+    const { layout } = areas[random.below(areas.length)]!
+    const line = (layout.at >> 6) + random.below((layout.copies * layout.areaBytes) >> 6)
+    const what = random.below(40)
+    if (what < 16) world.medium('poison', line)
+    else if (what < 24) world.medium('refuse', line)
+    else if (what < 32) world.medium('take', line)
+    else if (what < 36) world.medium('armed', random.below(2))
+    else if (what < 38) world.medium('fences', 1)
+    if (what < 24) this.poisonRecord(layout)
+  }
+
+  /** What is lost is noted in the superblock, and copies are repaired from others. */
+  private expectHarm(): void {
+    const { world } = this.arena
+    this.arena.serving = false
+    world.part.openAlways(0, LANES_AT)
+    for (const { layout, domain } of world.authority.areas.values()) {
+      if (domain !== 0) continue
+      world.part.openAlways(layout.at, layout.at + layout.copies * layout.areaBytes)
+    }
+  }
+
+  /** All copies of one record are lost, where it is a region of records. */
+  private poisonRecord(layout: RegionLayout): void {
+    const { arena, random } = this
+    if (layout.kind !== 0 || random.below(2) === 0) return
+    const record = random.below(layout.slots)
+    for (let copy = 0; copy < layout.copies; copy++) {
+      arena.world.medium('poison', copyAt(layout, copy, record) >> 6)
+    }
   }
 
   /** One frame. */
@@ -156,10 +223,10 @@ export class Traffic {
     } else {
       arena.seal(length)
     }
-    this.send(length)
+    this.place(length)
   }
 
-  private send(length: number): void {
+  private place(length: number): void {
     const { arena, random } = this
     const frame = arena.view(length)
     if (random.below(24) === 0) this.history[random.below(HISTORY)] = frame.slice()

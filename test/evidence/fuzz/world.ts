@@ -6,8 +6,10 @@
  * complaint names the first thing that must not be; behind it nothing counts.
  */
 
+import { crc32 } from 'node:zlib'
 import { HostRam } from '../../../boards/emulator/host-ram.ts'
 import { EmulatedMachine, type MachineOptions } from '../../../boards/emulator/machine.ts'
+import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { Random } from '../../../boards/emulator/random.ts'
 import { idle, receive, settle } from '../../../firmware/core.ts'
 import {
@@ -52,6 +54,7 @@ const IDLE_CALLS = 5_000
 const REST_US = 3_000_000
 /** Bytes of a frame that count for whether it differs, besides its length. */
 const HASHED_WORDS = 40
+const PART_BYTES: number = 1 << 17
 
 /** A machine that notices commands that it had to refuse. */
 export class StrictMachine extends EmulatedMachine {
@@ -74,16 +77,42 @@ export class StrictMachine extends EmulatedMachine {
   }
 }
 
+/** The same firmware in another engine: what it does must be the same, byte for byte. */
+export interface Twin {
+  place(i: number, frame: Uint8Array): void
+  serve(count: number, now: number): number
+  idle(now: number): number
+  /** A hash of every frame that it has sent. */
+  readonly sent: number
+  readonly part: Nvdimm
+  readonly machine: StrictMachine
+}
+
 export interface WorldOptions {
+  readonly twin?: Twin
   readonly seed: number
   readonly partBytes?: number
   /** What the part holds at first. */
   readonly content?: Uint8Array
+  /** Lines that cannot be read at power-on; and whether the save energy is armed then. */
+  readonly poisoned?: readonly number[]
+  readonly armed?: boolean
   /** Memory of a host behind PCIe, bytes. */
   readonly hostBytes?: number
   /** Packet memory, to be used again: it is cleared here. */
   readonly packets?: Uint8Array
   readonly facts?: Partial<Facts>
+}
+
+/** What the board of such a world states. */
+export function factsOf({ seed, partBytes, content, hostBytes, facts }: WorldOptions): Facts {
+  return {
+    ...FACTS,
+    nvdimmBytes: partBytes ?? content?.length ?? PART_BYTES,
+    dmaBytes: hostBytes ?? 0,
+    entropy: entropyOf(seed),
+    ...facts,
+  }
 }
 
 /** Entropy of a power-on: part of what a seed says. */
@@ -118,6 +147,9 @@ export class World {
   onSent: ((frame: Uint8Array) => void) | null = null
   /** Where frames that are served are counted; null while nobody fuzzes. */
   ledger: Ledger | null = null
+  private readonly twin: Twin | null
+  /** As `Twin.sent`. */
+  private sentHash = 0
   private readonly received: Int32Array
   private readonly words: Int32Array
   private readonly counted: Float64Array
@@ -125,20 +157,18 @@ export class World {
   private readonly due = (number: number): number => this.expected(number)
 
   constructor(options: WorldOptions) {
-    const bytes = options.partBytes ?? options.content?.length ?? 1 << 17
     const { content, hostBytes = 0 } = options
+    const facts = factsOf(options)
+    const bytes = facts.nvdimmBytes
+    this.twin = options.twin ?? null
     this.part = new GuardedPart(content === undefined ? { bytes } : { bytes, content })
+    for (const line of options.poisoned ?? []) this.part.poison(line)
+    this.part.armed = options.armed ?? true
     this.ram = hostBytes > 0 ? new HostRam(hostBytes) : null
     const packets = options.packets ?? new Uint8Array(MEMORY_BYTES)
     packets.fill(0)
     this.machine = new StrictMachine({
-      facts: {
-        ...FACTS,
-        nvdimmBytes: bytes,
-        dmaBytes: hostBytes,
-        entropy: entropyOf(options.seed),
-        ...options.facts,
-      },
+      facts,
       nvdimm: this.part,
       ram: this.ram,
       transmit: (frame) => this.hear(frame),
@@ -167,6 +197,7 @@ export class World {
     if (this.staged === BURST_FRAMES) this.serve()
     this.script?.push({ kind: 'frame', bytes: frame.slice() })
     this.machine.place(this.staged, frame)
+    this.twin?.place(this.staged, frame)
     this.staged++
   }
 
@@ -180,9 +211,19 @@ export class World {
     this.protect(() => {
       this.receiveAll(count)
       this.waitUs = settle(this.state)
+      this.compare(this.twin?.serve(count, this.now))
     })
     this.note()
     this.judge(commands)
+  }
+
+  /** Does the other engine do the same? */
+  private compare(waitUs: number | undefined): void {
+    const { twin } = this
+    if (twin === null) return
+    if (waitUs !== this.waitUs) this.object(`QuickJS waits ${waitUs} us, and Node ${this.waitUs}`)
+    if (twin.sent !== this.sentHash) this.object('QuickJS and Node have sent other frames')
+    if (twin.machine.refused !== '') this.object(`in QuickJS, ${twin.machine.refused}`)
   }
 
   private receiveAll(count: number): void {
@@ -252,6 +293,7 @@ export class World {
     const commands = this.machine.commandCount
     this.protect(() => {
       this.waitUs = idle(this.state, this.now)
+      this.compare(this.twin?.idle(this.now))
     })
     this.judge(commands)
   }
@@ -264,6 +306,9 @@ export class World {
       this.passQuietly(10)
     }
     this.part.epoch++
+    if (this.twin !== null && !oracle.sameBytes(this.twin.part.live, this.part.live)) {
+      this.object('QuickJS and Node have stored other bytes')
+    }
   }
 
   private passQuietly(us: number): void {
@@ -313,6 +358,7 @@ export class World {
 
   private hear(frame: Uint8Array): void {
     const { ledger } = this
+    if (this.twin !== null) this.sentHash = hashFrame(this.sentHash, frame)
     if (!isRoce(frame)) return
     this.kept?.push(frame)
     const bth = bthOf(frame, 0)
@@ -357,6 +403,11 @@ export class World {
       ledger.refusals[fault] = ledger.refusals[fault]! + times
     })
   }
+}
+
+/** A hash that goes on over one frame more. */
+export function hashFrame(hash: number, frame: Uint8Array): number {
+  return mix(mix(hash, crc32(frame)), frame.length)
 }
 
 /** What a queue pair is like, by the place of its name in STATES. */

@@ -63,7 +63,11 @@ export async function buildKiller(by: By, mutant: Mutant | null): Promise<string
 }
 
 /** Plays: the witness of a violation, or null if there was none. */
-export function playKiller(program: string, argument: string): Promise<string | null> {
+export function playKiller(
+  program: string,
+  argument: string,
+  limitMs: number = LIMIT_MS,
+): Promise<string | null> {
   return new Promise((resolve) => {
     const worker = new Worker(program, {
       eval: true,
@@ -75,9 +79,15 @@ export function playKiller(program: string, argument: string): Promise<string | 
       resolve(witness)
       void worker.terminate()
     }
-    const timer = setTimeout(() => end('it hangs'), LIMIT_MS)
+    const timer = setTimeout(() => end('it hangs'), limitMs)
     worker.on('message', end)
     worker.on('error', (error) => end(`the thread stopped: ${error.message}`))
     worker.on('exit', () => end('the thread ended without a word'))
   })
+}
+
+/** The witness against the mutant, or null: it survives. */
+export async function witnessAgainst(mutant: Mutant): Promise<string | null> {
+  const { by, argument } = mutant.killer
+  return playKiller(await buildKiller(by, mutant), argument)
 }

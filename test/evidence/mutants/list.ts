@@ -1,8 +1,11 @@
 /** Every mutant, by subject. */
 
 import type { Mutant } from './mutant.ts'
+import { BATCH_RULES } from './rules/batch.ts'
 import { COMMIT } from './rules/commit.ts'
+import { HOST } from './rules/host.ts'
 import { RECOVERY_RULES } from './rules/recovery.ts'
+import { REQUESTER } from './rules/requester.ts'
 import { SERVE } from './rules/serve.ts'
 import { TABLE } from './rules/table.ts'
 import { TRANSPORT } from './rules/transport.ts'
@@ -13,4 +16,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...TABLE,
   ...TRANSPORT,
   ...SERVE,
+  ...BATCH_RULES,
+  ...HOST,
+  ...REQUESTER,
 ]

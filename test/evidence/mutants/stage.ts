@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
-import { buildKiller, playKiller, ROOT } from './build.ts'
+import { buildKiller, playKiller, ROOT, witnessAgainst } from './build.ts'
 import { MUTANTS } from './list.ts'
 import { type By, type Killer, type Mutant, rotOf } from './mutant.ts'
 
@@ -100,12 +100,6 @@ async function playProduct(
   })
 }
 
-/** The witness against the mutant, or null: it survives. */
-async function witnessOf(mutant: Mutant): Promise<string | null> {
-  const { by, argument } = mutant.killer
-  return playKiller(await buildKiller(by, mutant), argument)
-}
-
 async function playMutants(
   shard: Shard,
   mutants: readonly Mutant[],
@@ -116,7 +110,7 @@ async function playMutants(
   const cells: Record<string, number> = {}
   for (const [i, mutant] of mutants.entries()) {
     const { id, rule, file, killer } = mutant
-    if ((await witnessOf(mutant)) === null) {
+    if ((await witnessAgainst(mutant)) === null) {
       const what = `${id} survives ${nameOf(killer)}: ${file} without "${rule}"`
       complaints.push({ what, replay: id })
     } else {
@@ -157,7 +151,7 @@ async function replay(argument: string): Promise<Replayed> {
   const rot = rotOf(mutant, readFileSync(join(ROOT, file), 'utf8'))
   const story = [`${rule}`, file, ...quoted('-', find), ...quoted('+', replace), nameOf(killer)]
   if (rot !== null) return { violated: true, text: [...story, rot].join('\n') }
-  const witness = await witnessOf(mutant)
+  const witness = await witnessAgainst(mutant)
   const end = witness === null ? 'SURVIVED: nobody noticed' : `killed: ${witness}`
   return { violated: witness === null, text: [...story, end].join('\n') }
 }

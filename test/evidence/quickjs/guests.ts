@@ -59,9 +59,8 @@ export class Guests {
     guest: ColdGuest,
     machineFor: (packets: Uint8Array) => GuestMachine,
   ): FirmwareEngine {
-    this.powerOns++
+    const isAsked = this.powerOns++ % ASKED_EVERY === 0
     const engine = guest.start(machineFor)
-    const isAsked = this.powerOns % ASKED_EVERY === 0
     const before = isAsked ? engine.memoryUsed() : 0
     let isOn = true
     return {

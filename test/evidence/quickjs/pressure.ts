@@ -5,11 +5,12 @@
  * WebAssembly memory that is lowered, page by page: engine, heap, stack and packets have to fit.
  */
 
-import { FirmwareStopped } from '../../../boards/emulator/engine.ts'
+import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { FACTS } from '../../support/card.ts'
 import { ColdGuest } from '../../support/cold-guest.ts'
+import { Conversation, dataOf, persistFrames, sentOf } from '../../support/conversation.ts'
 
 export const PAGE_KIBIBYTES = 64
 
@@ -28,18 +29,43 @@ export interface Least {
   readonly refused: number
 }
 
+interface Life {
+  readonly guest: ColdGuest
+  readonly machine: EmulatedMachine
+  readonly engine: FirmwareEngine
+  readonly card: Conversation
+}
+
+/** Starts the firmware in so many pages, on an empty part. */
+async function live(memoryPages: number): Promise<Life> {
+  const guest = await ColdGuest.evaluate({ memoryPages })
+  const sent: Uint8Array[] = []
+  let made: EmulatedMachine | null = null
+  const engine = guest.start((packets) => {
+    made = new EmulatedMachine({
+      facts: { ...FACTS, nvdimmBytes: PART_BYTES },
+      nvdimm: new Nvdimm({ bytes: PART_BYTES }),
+      transmit: (frame) => sent.push(frame),
+      packets,
+    })
+    return made
+  })
+  const machine = made!
+  const card = new Conversation((...frames) => {
+    sent.length = 0
+    frames.forEach((frame, i) => {
+      machine.place(i, frame)
+    })
+    engine.serve(frames.length, 0)
+    return sent.map(sentOf)
+  })
+  return { guest, machine, engine, card }
+}
+
 /** Whether the firmware starts in so many pages. Throws what is not a lack of memory. */
 async function starts(memoryPages: number): Promise<boolean> {
   try {
-    const guest = await ColdGuest.evaluate({ memoryPages })
-    guest.start((packets) => {
-      return new EmulatedMachine({
-        facts: { ...FACTS, nvdimmBytes: PART_BYTES },
-        nvdimm: new Nvdimm({ bytes: PART_BYTES }),
-        transmit: () => {},
-        packets,
-      })
-    })
+    const { guest } = await live(memoryPages)
     guest.dispose()
     return true
   } catch (error) {
@@ -48,8 +74,15 @@ async function starts(memoryPages: number): Promise<boolean> {
   }
 }
 
-/** Finds the least, by halves, and then looks at each of the pages below that are close. */
-export async function leastMemory(): Promise<Least> {
+let found: Promise<Least> | null = null
+
+/** Finds the least, by halves. It is looked for once. */
+export function leastMemory(): Promise<Least> {
+  found ??= findLeast()
+  return found
+}
+
+async function findLeast(): Promise<Least> {
   let [low, high, refused] = [PAGES_LEAST - 1, PAGES_MOST, 0]
   while (high - low > 1) {
     const middle = (low + high) >> 1
@@ -60,4 +93,39 @@ export async function leastMemory(): Promise<Least> {
     }
   }
   return { pages: high, refused }
+}
+
+/** Bursts of a long life, and behind how many of them its heap must be level. */
+const BURSTS = 400
+const WARM = 100
+const BURST_RECORDS = 16
+
+export interface LongLife {
+  readonly operations: number
+  /** Bytes by which the heap grew when it was warm. */
+  readonly grown: number
+}
+
+/** Persists records in the least memory, each burst new ones, for longer than any heap could bear. */
+export async function longLife(): Promise<LongLife> {
+  const { pages } = await leastMemory()
+  const { guest, machine, engine, card } = await live(pages)
+  card.format()
+  const region = card.provision({ slots: 64, capacity: 64 })
+  const qp = card.connect()
+  let warm = 0
+  for (let burst = 0; burst < BURSTS; burst++) {
+    if (burst === WARM) warm = engine.memoryUsed()
+    const frames = Array.from({ length: BURST_RECORDS }, (_, i) =>
+      persistFrames(qp, region, i, dataOf(64, burst)),
+    ).flat()
+    frames.forEach((frame, i) => {
+      machine.place(i, frame)
+    })
+    engine.serve(frames.length, burst)
+    if (burst % 8 === 7) engine.idle(burst)
+  }
+  const grown = engine.memoryUsed() - warm
+  guest.dispose()
+  return { operations: BURSTS * BURST_RECORDS, grown }
 }

@@ -5,13 +5,13 @@
  *
  * What always holds: Node has no part in what QuickJS does but the machine, the network and the
  * judges. Three kinds of guest play: as a card has it; with the least memory that the firmware
- * starts in; and with garbage, and a collection of it, before every command list.
+ * starts in; and with garbage, and collections of it, between command lists.
  */
 
 import { NOTHING, type Shard, type Size, type Stage, type Tally, type Violation } from '../stage.ts'
 import { Guests } from './guests.ts'
 import { type Pair, playPair, tellPair } from './pair.ts'
-import { leastMemory, PAGE_KIBIBYTES } from './pressure.ts'
+import { leastMemory, longLife, PAGE_KIBIBYTES } from './pressure.ts'
 
 /** How a guest lives. */
 type Kind = 'card' | 'tight' | 'collecting'
@@ -25,12 +25,15 @@ interface Plan {
 
 const PLANS: Readonly<Record<Size, Plan>> = {
   cut: { shards: { card: 1, tight: 1, collecting: 1 }, seeds: 2, steps: 60 },
-  ci: { shards: { card: 6, tight: 2, collecting: 2 }, seeds: 24, steps: 260 },
+  ci: { shards: { card: 6, tight: 2, collecting: 2 }, seeds: 24, steps: 200 },
   nightly: { shards: { card: 120, tight: 40, collecting: 40 }, seeds: 24, steps: 260 },
 }
 
 /** CPU seconds of one seed of 260 steps in both engines, about. */
 const SECONDS: Readonly<Record<Kind, number>> = { card: 0.8, tight: 0.8, collecting: 2 }
+
+/** Before one list in so many the garbage is collected: each time takes two milliseconds. */
+const COLLECT_EVERY = 7
 
 /** Violations of one shard that are described. */
 const DESCRIBED_MAX = 5
@@ -39,7 +42,7 @@ const DESCRIBED_MAX = 5
 const STRIDE = 1_000_003
 
 async function guestsOf(kind: Kind): Promise<Guests> {
-  if (kind === 'collecting') return new Guests({ collecting: true })
+  if (kind === 'collecting') return new Guests({ collectEvery: COLLECT_EVERY })
   if (kind === 'card') return new Guests()
   return new Guests({ memoryPages: (await leastMemory()).pages })
 }
@@ -127,6 +130,9 @@ async function playMemory(shard: Shard): Promise<Tally> {
   const sum = new Sum(shard)
   sum.count('KiB is the least memory', pages * PAGE_KIBIBYTES)
   sum.count('boots refused in less', refused)
+  const { operations, grown } = await longLife()
+  sum.count('records of a long life in it', operations)
+  if (grown !== 0) sum.violation(`the heap grew by ${grown} bytes in a long life`, '')
   return sum.tally
 }
 

@@ -18,6 +18,8 @@ import { Register, type Version } from './register.ts'
 /** Cells that each client has to itself. */
 export const CELLS = 8
 const LINE_BYTES = 64
+/** Flag of a line that takes no stores, as the emulated part keeps it. */
+const REFUSES_WRITES = 8
 
 /** A record, and what became of its medium. */
 export interface RecordState {
@@ -25,6 +27,8 @@ export interface RecordState {
   readonly slot: number
   /** Copies that a media error hit since the record was written last. */
   damage: number
+  /** A line of it takes no stores: what is half-written stays so, and is shown to nobody. */
+  refuses: boolean
   /** A cut may have caught it half-written. */
   touched: boolean
   /** It was reported lost, and not given up yet. */
@@ -51,9 +55,13 @@ export class Judge {
   readonly loose: Set<number> = new Set()
   /** Records that were written since the last look. */
   readonly touched: Set<number> = new Set()
+  /** Records with a line that something is the matter with: whoever likes may repair them. */
+  private readonly damaged: Set<number> = new Set()
   /** Acknowledgements judged against the medium, and losses that were said. */
   acknowledged = 0
   losses = 0
+  /** The energy of the last save failed: older versions may come back. */
+  forgives = false
   private readonly shadow: Shadow
   private readonly durableWords: Int32Array
   private readonly blame: (what: string) => void
@@ -65,7 +73,7 @@ export class Judge {
     this.bytes = hasBytes ? layoutOf(part, 1) : null
     this.records = Array.from({ length: this.layout.slots }, (_, slot) => {
       const register = new Register(`record ${slot}`)
-      return { register, slot, damage: 0, touched: false, lost: false }
+      return { register, slot, damage: 0, refuses: false, touched: false, lost: false }
     })
     for (let i = 0; i < clients * CELLS; i++) this.cells.push({ issued: 0, floor: 0 })
     this.shadow = new Shadow(part)
@@ -117,7 +125,7 @@ export class Judge {
   /** A READ of a record was refused: it is lost, or its medium does not deliver. */
   judgeLoss(slot: number): void {
     const record = this.records[slot]!
-    if (record.lost || this.mayBeLost(record)) {
+    if (record.lost || record.refuses || this.mayBeLost(record)) {
       this.losses += 1
       return
     }
@@ -128,7 +136,7 @@ export class Judge {
   private mayBeLost({ damage, touched, register }: RecordState): boolean {
     const { copies } = this.layout
     if (!touched) return damage >= copies
-    const early = register.versions.some(({ promised }) => promised === 1)
+    const early = register.versions.some(({ isEarly }) => isEarly)
     return damage >= (early ? 1 : Math.max(1, copies - 1))
   }
 
@@ -139,18 +147,22 @@ export class Judge {
     for (let c = 0; c < layout.copies; c++) {
       const first = copyAt(layout, c, record.slot) / LINE_BYTES
       for (let line = first; line < first + layout.stride / LINE_BYTES; line++) {
-        if (part.lineFlags(line) === 0) continue
+        const flags = part.lineFlags(line)
+        if (flags === 0) continue
+        if ((flags & REFUSES_WRITES) !== 0) record.refuses = true
         hit += 1
         break
       }
     }
     record.damage = hit
     this.touched.add(record.slot)
+    this.damaged.add(record.slot)
   }
 
   /** Looks at the medium after a restart; returns what became of the records under way. */
   judgeRestart(now: number): Class {
-    const { touched, records, layout } = this
+    const { touched, damaged, records, layout } = this
+    for (const slot of damaged) touched.add(slot)
     let olds = 0
     let news = 0
     let losts = 0
@@ -158,6 +170,7 @@ export class Judge {
       const record = records[slot]!
       const before = record.register.versions.length
       const found = this.judgeRecord(record, now)
+      if (!this.forgives) record.register.restarted()
       if (found === null) losts += 1
       else if (record.touched && before > 0) {
         if (found.promised > 0 || found.uid === 0) olds += 1
@@ -167,6 +180,9 @@ export class Judge {
         this.shadow.allow(copyAt(layout, c, slot), layout.stride)
       }
       record.touched = false
+      record.refuses = false
+      if (damaged.has(slot) && found !== null) this.noteDamage(record)
+      if (record.damage === 0) damaged.delete(slot)
     }
     touched.clear()
     if (this.bytes !== null) this.judgeCells(this.bytes)
@@ -194,8 +210,9 @@ export class Judge {
     }
     const listed = isListedLost(part, layout, slot)
     if (listed || first === null) {
+      const isNews = !record.lost
       record.lost = listed
-      if (!this.mayBeLost(record)) {
+      if (isNews && !this.mayBeLost(record)) {
         this.blame(`record ${slot} is lost after a restart, its copies are ${shown}`)
       } else if (!listed && record.damage === 0) {
         this.blame(`record ${slot} has no whole copy, and is not on the list of the lost`)
@@ -234,6 +251,7 @@ export class Judge {
 
   /** The save failed, or the energy did: what is there is what counts from now on. */
   amnesty(): void {
+    this.forgives = true
     for (const record of this.records) {
       for (const version of record.register.versions) {
         version.firstEnd = Infinity
@@ -249,6 +267,7 @@ export class Judge {
 
   /** Behind an amnesty, and a restart that has been judged. */
   endAmnesty(): void {
+    this.forgives = false
     for (const record of this.records) this.noteDamage(record)
   }
 

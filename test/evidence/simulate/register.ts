@@ -13,7 +13,8 @@
  */
 
 /** Versions that are kept of a record: those before are certainly overwritten. */
-const KEPT = 24
+const KEPT = 16
+const KEPT_LEAST = 8
 const KEPT_MOST = 200
 
 export interface Version {
@@ -33,6 +34,8 @@ export interface Version {
   open: boolean
   /** Durable copies that were promised, 0 while nothing was. */
   promised: number
+  /** It asks for no more than one: a media error may take it, and be told. */
+  isEarly: boolean
 }
 
 export class Register {
@@ -50,7 +53,7 @@ export class Register {
   begin(uid: number, length: number, client: number, operation: number, now: number): Version {
     const version: Version = {
       ...{ uid, length, client, operation, lastBegin: now, firstEnd: Infinity, begun: now },
-      ...{ refused: false, open: true, promised: 0 },
+      ...{ refused: false, open: true, promised: 0, isEarly: false },
     }
     const { versions } = this
     if (versions.length >= KEPT) this.forget()
@@ -58,19 +61,36 @@ export class Register {
     return version
   }
 
+  /**
+   * A restart was judged. What nobody has seen, and nobody sends again, will never be: its
+   * connections are gone.
+   */
+  restarted(): void {
+    const { versions } = this
+    for (let i = 0; i < versions.length; i++) {
+      const version = versions[i]!
+      if (!version.open && version.firstEnd === Infinity) version.refused = true
+    }
+  }
+
   /** Forgets what was refused, or is certainly overwritten. */
   private forget(): void {
     const { versions } = this
     let newest = 0
-    for (const { firstEnd, begun } of versions) {
+    for (let i = 0; i < versions.length; i++) {
+      const { firstEnd, begun } = versions[i]!
       if (firstEnd !== Infinity && begun > newest) newest = begun
     }
-    const old = versions.findIndex(({ open, refused, firstEnd, begun }) => {
-      if (open) return false
-      return refused || (firstEnd < newest && begun < newest)
-    })
-    if (old >= 0) versions.splice(old, 1)
-    else if (versions.length > KEPT_MOST) versions.shift()
+    let kept = 0
+    for (let i = 0; i < versions.length; i++) {
+      const version = versions[i]!
+      const { open, refused, firstEnd, begun } = version
+      const isOver = !open && (refused || (firstEnd < newest && begun < newest))
+      if (isOver && kept + versions.length - i > KEPT_LEAST) continue
+      versions[kept++] = version
+    }
+    versions.length = kept
+    if (kept > KEPT_MOST) versions.shift()
   }
 
   /** The newest version of those bytes, or null. */

@@ -78,9 +78,9 @@ export function shapeOf(random: Random, world: World): Shape {
     hosts: 1 + random.below(3),
     cards: random.chance(0.2) ? 2 : 1,
     clients: 1 + random.below(2),
-    slots: oneOf(random, [4, 8, 16, 24]),
-    capacity: oneOf(random, [64, 64, 64, 128, 200, 300, 1000]),
-    copies: oneOf(random, [2, 2, 2, 3, 3, 4]),
+    slots: oneOf(random, [4, 16, 24, 48, 64]),
+    capacity: oneOf(random, [64, 64, 64, 64, 64, 120, 128, 200, 300, 700]),
+    copies: oneOf(random, [2, 2, 2, 3, 4]),
     mtu: oneOf(random, [256, 512, 1024, 4096]),
     bytes: world === 'bytes' || all || world === 'health' ? 1 + random.below(2) : 0,
     network: world === 'network' ? Math.max(300, rough) : all ? rough : 0,
@@ -94,10 +94,10 @@ export function shapeOf(random: Random, world: World): Shape {
 /** Steps of a script, by how often they come. */
 function stepFor(random: Random, { network, media, health }: Shape): number {
   const drawn = random.below(100)
-  if (drawn < 58) return 0
+  if (drawn < 44) return 0
   if (drawn < 80) return 1
-  if (drawn < 88) return 2
-  if (drawn < 93) return media || health ? 3 : 0
+  if (drawn < 87) return 2
+  if (drawn < 92) return media || health ? 3 : 0
   if (drawn < 95) return media || health ? 4 : 0
   if (drawn < 96) return 5
   if (drawn < 98) return network > 0 ? 6 : 0

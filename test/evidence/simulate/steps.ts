@@ -45,7 +45,7 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
       fault(world, oneOf(random, world.sites), random)
       break
     case 'heal':
-      heal(world, oneOf(random, world.sites))
+      heal(world, oneOf(random, world.sites), random)
       break
     case 'die':
       die(world, random)
@@ -147,6 +147,7 @@ function recordOf(
   world.tick += 1
   const version = register.begin(world.uids, length, client.id, id, world.tick)
   const wait = 1 + random.below(world.copies)
+  version.isEarly = wait === 1
   return operationOf({ kind, register, version, slot, length, id, wait, begun: world.tick })
 }
 
@@ -162,6 +163,7 @@ function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Ra
     const slot = slots.splice(random.below(slots.length), 1)[0]!
     const length = lengthOf(world, random)
     const operation = { ...recordOf(world, site, client, random, 'batch', length, slot), wait }
+    operation.version!.isEarly = wait === 1
     operation.batch = batch
     operation.index = index
     if (condition === 2) {
@@ -223,7 +225,9 @@ function cutPower(world: SimulatedWorld, random: Random): void {
 }
 
 /** What was saved is not what was there: nobody goes on with what he had under way. */
-function loseEnergy(world: SimulatedWorld, { judge, clients }: Site): void {
+function loseEnergy(world: SimulatedWorld, site: Site): void {
+  const { judge, clients } = site
+  site.isForgiven = true
   for (const client of clients) client.die(world.nextHostId())
   judge.amnesty()
 }
@@ -287,6 +291,9 @@ function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
     else card.part.poison(line)
   }
   world.count(refuses ? 'refusing record' : 'poisoned record')
+  world.tell?.(
+    `  ${refuses ? 'refusing' : 'poisoned'} record ${slot}, ${every ? 'every copy' : `copy ${one}`}`,
+  )
   judge.noteDamage(judge.records[slot]!)
 }
 
@@ -312,8 +319,8 @@ function healthFault(world: SimulatedWorld, site: Site, random: Random): void {
 }
 
 /** An operator mends what is wrong with the part. */
-function heal(world: SimulatedWorld, site: Site): void {
-  const { card, judge } = site
+function heal(world: SimulatedWorld, site: Site, random: Random): void {
+  const { card } = site
   const { part } = card
   part.armed = true
   part.fencesToFail = 0
@@ -324,11 +331,11 @@ function heal(world: SimulatedWorld, site: Site): void {
     const status = card.status(site.path, world.nowUs)
     if (status !== null) world.judgeStart(site, status)
   }
-  if (!site.isClosed && !site.saveFailed) return
+  if (!card.isOn || (!site.isClosed && !site.saveFailed)) return
   part.failSave(false)
   site.isClosed = false
   site.saveFailed = false
-  for (const slot of judge.touched) judge.records[slot]!.touched = true
+  world.aim(site, random, false)
   card.cutNow()
 }
 
@@ -347,6 +354,7 @@ function control(world: SimulatedWorld, site: Site, random: Random): void {
       putWord(request, 4, record.slot)
       request[8] = 1
     })
+    world.tell?.(`  record ${record.slot} is given up`)
     if (body !== null) judge.discarded(record, ++world.tick)
   }
 }
@@ -369,9 +377,15 @@ const ROUNDS = 80
 export async function settle(world: SimulatedWorld): Promise<void> {
   world.network.quiet = true
   world.network.drain()
+  const random = new Random(world.tick)
   for (const site of world.sites) {
-    heal(world, site)
-    if (!site.card.isOn) await world.restart(site, new Random(world.tick), 0)
+    heal(world, site, random)
+    // A cut that waits for its command waits for ever.
+    if (site.card.isOn) {
+      world.aim(site, random, false)
+      site.card.cutNow()
+    }
+    await world.restart(site, random, 0)
   }
   for (let round = 0; round < ROUNDS && world.violation === null; round++) {
     world.nowUs += 1_100

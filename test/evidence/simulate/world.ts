@@ -24,6 +24,7 @@
 import { bootDirect } from '../../../boards/emulator/direct.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
 import { Random } from '../../../boards/emulator/random.ts'
+import { FAULTS } from '../../../firmware/fault.ts'
 import { type Boot, Card, type Status } from './card.ts'
 import {
   CALLER,
@@ -67,7 +68,7 @@ export interface Played {
   readonly steps: number
 }
 
-export const STEPS_EACH = 260
+export const STEPS_EACH = 240
 
 /** Copies that a fence may take back in a failing save. */
 const ADR_FENCES = 3
@@ -102,6 +103,8 @@ export interface Site {
   /** It is in its start, and its medium was looked at behind the last one. */
   starting: boolean
   isJudged: boolean
+  /** The energy of its last save failed: nothing is promised of that. */
+  isForgiven: boolean
   readonly connections: Map<number, Connection>
 }
 
@@ -123,6 +126,8 @@ export class SimulatedWorld implements Surroundings {
   uids = 0
   batches = 0
   violation: string | null = null
+  /** A part is lost for good. */
+  isOver = false
   private hostIds = 0
   private peers = 0
   private readonly boot: Boot
@@ -193,7 +198,7 @@ export class SimulatedWorld implements Surroundings {
     const judge = new Judge(card.part, this.hasBytes, clients, (what) => this.blame(what))
     this.sites.push({
       ...{ card, judge, clients: [], path, isClosed: false, saveFailed: false },
-      ...{ cutName: '', cutPhase: 'nothing', starting: false, isJudged: true },
+      ...{ cutName: '', cutPhase: 'nothing', starting: false, isJudged: true, isForgiven: false },
       connections: new Map(),
     })
   }
@@ -231,7 +236,8 @@ export class SimulatedWorld implements Surroundings {
 
   private tellPosted(client: Client, { kind, id, slot, tries, version }: Operation): void {
     const { connection, index } = client
-    const what = version === null ? '' : ` version ${version.uid} of record ${slot}, operation ${id}`
+    const what =
+      version === null ? '' : ` version ${version.uid} of record ${slot}, operation ${id}`
     const again = tries > 1 ? `, for the ${tries}th time` : ''
     this.tell!(`    ${this.tick} client ${index}: ${kind}${what}${again}, PSN ${connection!.psn}`)
   }
@@ -309,14 +315,16 @@ export class SimulatedWorld implements Surroundings {
 
   ended(client: Client, operation: Operation, how: Ending, code: number): void {
     const { version, kind } = operation
-    const { judge } = this.sites[client.card]!
+    const site = this.sites[client.card]!
+    const { judge } = site
     this.count(`${kind} ${how}`)
     if (how === 'done' && DURABLE_AT_ONCE.includes(kind) && this.shape.bytes === 2) {
       const cell = judge.cells[operation.cell]!
       const isLoose = judge.loose.has(Math.floor(operation.cell / CELLS))
       if (!isLoose && operation.value > cell.floor) cell.floor = operation.value
     }
-    if (kind === 'read' && how === 'refused' && code === 0x63) judge.judgeLoss(operation.slot)
+    if (kind === 'read' && how === 'refused' && code === 0x63)
+      this.judgeRefusedRead(site, operation)
     if (version === null) return
     version.open = false
     if (kind === 'record' && how === 'done') {
@@ -326,6 +334,11 @@ export class SimulatedWorld implements Surroundings {
     if (how === 'done' && record.damage > 0) judge.noteDamage(record)
     const isFinal = how === 'refused' && operation.tries === 1 && NEVER.includes(code)
     if (isFinal && version.promised === 0 && version.firstEnd === Infinity) version.refused = true
+  }
+
+  /** Behind stores that cannot become durable a part that is not well shows nothing. */
+  private judgeRefusedRead({ card, judge, isClosed, saveFailed }: Site, { slot }: Operation): void {
+    if (card.part.armed && !isClosed && !saveFailed) judge.judgeLoss(slot)
   }
 
   played(steps: number): Played {
@@ -452,11 +465,20 @@ export class SimulatedWorld implements Surroundings {
     const { card, judge } = site
     if (state !== SERVING) {
       site.isJudged = false
-      if (card.part.armed) this.blame(`a part that is whole was refused at its start: ${fault}`)
+      if (!card.part.armed || site.isClosed) return
+      if (site.isForgiven) {
+        // A failing save may take back both pages of the superblock: the part says so, and is lost.
+        this.count('part lost with its energy')
+        this.isOver = true
+        return
+      }
+      this.blame(`a part that is whole was refused at its start: ${FAULTS[fault]!.name}`)
       return
     }
     site.isJudged = true
     const became = judge.judgeRestart(this.tick)
+    if (site.isForgiven) judge.endAmnesty()
+    site.isForgiven = false
     const cell = `${site.cutName} × ${site.cutPhase} × ${became}`
     this.cells[cell] = (this.cells[cell] ?? 0) + 1
     const most = LINES_MOST + (scanned > 0 ? judge.layout.slots * this.copies * 20 : 0)
@@ -487,14 +509,14 @@ export async function playScript(
   try {
     await world.begin(new Random(seed))
     for (const [step, value] of script.steps) {
-      if (world.violation !== null) break
+      if (world.violation !== null || world.isOver) break
       world.tell?.(`${steps} ${STEPS[step]}`)
       const random = new Random(value)
       world.network.reseed(random.fork())
       await playStep(world, STEPS[step]!, random)
       steps += 1
     }
-    if (world.violation === null) await settle(world)
+    if (world.violation === null && !world.isOver) await settle(world)
   } catch (error) {
     // Whatever leaves the firmware, or an engine, is a violation as well (O6).
     const said = error instanceof Error ? (error.stack ?? String(error)) : String(error)

@@ -63,7 +63,7 @@ const WITNESSES = 5
 const NESTED_MAX = 2 ** 10
 
 /** One image in so many is booted the whole way, too. */
-const CHECK_EACH = 64
+const CHECK_EACH = 256
 
 /**
  * From here on, as a share of the images of a point, the first of a class stands for it once more:
@@ -185,6 +185,7 @@ class Explorer {
     scenario.during(actor)
     card.machine.observe({})
     findings.distinct = this.met.size
+    findings.forgotten = this.judge.forgotten
     findings.milliseconds = performance.now() - began
     return findings
   }
@@ -261,6 +262,7 @@ class Explorer {
     const mode = scenario.mode ?? 'chunk'
     const coarse = this.coarse()
     const count = imageCount(part, mode, false, coarse)
+    findings.possible += count
     const share = (scenario.sample ?? Number.POSITIVE_INFINITY) / count
     const mark = this.marker()
     const visit = (image: number): void => {
@@ -391,6 +393,7 @@ class Explorer {
       for (const line of linesHit(error, record)) {
         if (this.aim !== null && this.aim.line !== line) continue
         this.line = line
+        this.judge.tableLine = error.lines === 'table' ? line : -1
         images(this.part, 'chunk', () => {
           this.part.poison(line)
           this.findings.withMediaError += 1
@@ -399,6 +402,7 @@ class Explorer {
           else this.bootAndJudge(name, this.isCompared())
         })
         this.line = undefined
+        this.judge.tableLine = -1
       }
     }
   }
@@ -438,6 +442,8 @@ class Explorer {
     const { findings } = this
     findings.boots += 1
     const whole = compare ? this.bootWhole(verdict) : null
+    const stale = compare ? this.lean.staleness() : null
+    if (stale !== null) this.violation(name, `a lean boot begins with another ${stale}`)
     this.lean.boot(this.watchOf(null), (state) => {
       const started = startedOf(state)
       const said = verdict(started, null, askerOf(state))
@@ -508,8 +514,6 @@ class Explorer {
     const { part } = this
     images(part, 'chunk', () => {
       decided = this.bootAndJudge(name, this.isCompared())
-      const stale = this.lean.staleness()
-      if (stale !== null) this.violation(name, `a lean boot begins with another ${stale}`)
     })
     const seen = new Set<string>()
     let done = ''

@@ -89,6 +89,12 @@ export class Judge {
   /** What must stay as it is since the last point: ranges, and what they held. */
   private ranges: (readonly [number, number])[] = []
   private reference: Uint8Array = new Uint8Array(0)
+  /**
+   * A line of the operation table that has a media error, or -1: what it alone knew is forgotten,
+   * which is no violation (operations.ts), and counted here.
+   */
+  tableLine = -1
+  forgotten = 0
 
   constructor(part: Nvdimm, actor: Actor, scenario: Scenario) {
     this.part = part
@@ -284,7 +290,9 @@ export class Judge {
   }
 
   private knownOnMedium({ client, versions, operations, masks }: Asked): number {
-    const line = this.table.lineOf(this.part.durable, client)
+    const lost = this.tableLine >= 0 && this.part.isPoisoned(this.tableLine)
+    const unreadable = lost ? this.tableLine * LINE_BYTES : -1
+    const line = this.table.lineOf(this.part.durable, client, 0n, unreadable)
     if (line === null) return 0
     let mask = masks.get(line)
     if (mask === undefined) {
@@ -310,6 +318,10 @@ export class Judge {
     for (let v = 1; v <= record.started; v++) {
       const is = ((known >> v) & 1) === 1
       if (is === v <= version) continue
+      if (!is && this.tableLine >= 0) {
+        this.forgotten += 1
+        continue
+      }
       const what = `record ${record.record} is v${version} (v${record.acknowledged} acknowledged)`
       said.push(`${what}, and v${v} is ${is ? '' : 'not '}known as durable`)
     }

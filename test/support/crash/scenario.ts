@@ -118,6 +118,8 @@ export interface Findings {
   /** Images that differ, and how many subsets of the pending chunks they stand for. */
   images: number
   subsets: number
+  /** Images that differ at the points, visited or not. */
+  possible: number
   boots: number
   /** Images left by a cut of a recovery, not counting those that were judged before. */
   nested: number
@@ -125,6 +127,8 @@ export interface Findings {
   /** Images with a media error, and how many of them ended in a loss that was said. */
   withMediaError: number
   losses: number
+  /** Operations that nobody knew any more behind a media error in the operation table. */
+  forgotten: number
   /** Images that differ from every other one of this exploration, those of recoveries included. */
   distinct: number
   /** Boots of the whole card, with which lean ones were compared. */
@@ -148,11 +152,13 @@ export function blankFindings(scenario: string): Findings {
     points: 0,
     images: 0,
     subsets: 0,
+    possible: 0,
     boots: 0,
     nested: 0,
     nestedRepeated: 0,
     withMediaError: 0,
     losses: 0,
+    forgotten: 0,
     distinct: 0,
     compared: 0,
     classes: new Map(),

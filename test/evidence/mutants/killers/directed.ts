@@ -1,11 +1,14 @@
 /** The short plays, by name. */
 
 import type { Play } from '../killer.ts'
+import { BATCHES } from '../plays/batch.ts'
 import { DIALOGUES } from '../plays/dialogue.ts'
 import { DURABLE } from '../plays/durable.ts'
 import { HOSTILE } from '../plays/hostile.ts'
 import { DECAY, SLOTS } from '../plays/media.ts'
+import { QUEUES } from '../plays/queues.ts'
 import { SICK } from '../plays/sick.ts'
+import { STARTS } from '../plays/starts.ts'
 import { TABLE_PLAYS } from '../plays/table.ts'
 
 const PLAYS: Readonly<Record<string, Play>> = {
@@ -16,6 +19,9 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...HOSTILE,
   ...DURABLE,
   ...SICK,
+  ...STARTS,
+  ...BATCHES,
+  ...QUEUES,
 }
 
 export const play: Play = (argument) => {

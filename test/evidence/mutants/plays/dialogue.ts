@@ -34,8 +34,8 @@ import { firstOf, SLOTS, syndromes, World } from './world.ts'
 const MINE = dataOf(64, 1)
 const THEIRS = dataOf(64, 2)
 
-/** The same operation on another connection, after another client has gone on. */
-function again(later: number): string | null {
+/** The same operation under another PSN, on another connection or not, after another client. */
+function again(later: number, anew: boolean): string | null {
   const world = new World()
   const { card, records, qp } = world
   const other = card.connect(256, 0, 8)
@@ -44,8 +44,8 @@ function again(later: number): string | null {
   for (let i = 0; i < later; i++) card.serve(...persistFrames(qp, records, 1 + i, MINE))
   card.serve(...persistFrames(other, records, 0, THEIRS))
   card.idle()
-  const anew = card.connect(256, 0, 7)
-  const sent = card.serve(...persistFrames(anew, records, 0, MINE, { operation }))
+  const pair = anew ? card.connect(256, 0, 7) : qp
+  const sent = card.serve(...persistFrames(pair, records, 0, MINE, { operation }))
   if (!persistAcks(sent).some(({ status }) => status === 0)) return 'it is not acknowledged again'
   return world.expectSlot(0, THEIRS, 'what was durable is executed again')
 }
@@ -293,7 +293,9 @@ function order(): string | null {
 }
 
 export const DIALOGUES: Readonly<Record<string, Play>> = {
-  'an operation again': () => firstOf(...[0, 1, SLOTS - 1].map((later) => () => again(later))),
+  'an operation again': () => firstOf(
+      ...[0, 1, SLOTS - 1].flatMap((later) => [true, false].map((anew) => () => again(later, anew))),
+    ),
   'a duplicate': () => firstOf(duplicate, duplicateWrite),
   'short records': shortRecords,
   'a forged duplicate': forged,

@@ -110,8 +110,8 @@ const CHECKS: readonly Mutant[] = [
     id: 'code-unchecked',
     rule: 'D-3: a copy counts only if its check code is right',
     file: EXAMINE,
-    find: 'view.valid = !unreadable && resultOf(list, index + 1) === EQUAL',
-    replace: 'view.valid = !unreadable',
+    find: 'view.valid = readable && resultOf(list, index + 1) === EQUAL',
+    replace: 'view.valid = readable',
     killer: crash('similar 2of2 metadata'),
   },
   {

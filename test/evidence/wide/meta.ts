@@ -17,9 +17,9 @@ import {
   OPERATIONS_AT,
   readSuperblock,
 } from '../../support/oracle.ts'
+import { LEVELS, levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'
 import { type MetaFindings, type MetaPlay, playMeta } from './meta-player.ts'
-import { LEVELS, levelName } from './plays.ts'
 
 type Changed = Partial<Facts>
 
@@ -65,23 +65,21 @@ function provision(shape: RegionShape, name: string): MetaPlay {
 }
 
 /** Two regions one behind the other, over one that is there: two updates of the superblock. */
-function provisionTwo({ copies }: Level): MetaPlay {
-  return {
-    name: `two provisions, ${copies} copies`,
-    seconds: 12,
-    part: (facts) => {
-      const card = formatted(facts)
-      card.provision({ name: 'first', slots: 1, copies })
-      return card.nvdimm
-    },
-    during: (part, facts, watch) => {
-      const card = new Card(part, facts)
-      card.machine.observe(watch)
-      card.provision({ name: 'second', kind: mad.KIND_BYTES, length: 64 })
-      card.provision({ name: 'third', kind: mad.KIND_BYTES, length: 64, domain: 3 })
-    },
-    states: ['1 regions', '2 regions', '3 regions'],
-  }
+const twoProvisions: MetaPlay = {
+  name: 'two provisions',
+  seconds: 8,
+  part: (facts) => {
+    const card = formatted(facts)
+    card.provision({ name: 'first', slots: 1, copies: 2 })
+    return card.nvdimm
+  },
+  during: (part, facts, watch) => {
+    const card = new Card(part, facts)
+    card.machine.observe(watch)
+    card.provision({ name: 'second', kind: mad.KIND_BYTES, length: 64 })
+    card.provision({ name: 'third', kind: mad.KIND_BYTES, length: 64, domain: 3 })
+  },
+  states: ['1 regions', '2 regions', '3 regions'],
 }
 
 /** A part with records, of which the first has decayed in every copy. */
@@ -174,12 +172,12 @@ const BY_COPIES: readonly Level[] = LEVELS.filter(({ wait }) => wait === 2)
 export const META: readonly MetaPlay[] = [
   format,
   formatOver,
+  twoProvisions,
   ...BY_COPIES.flatMap((level) => {
     const { copies } = level
     return [
       provision({ slots: 1, copies }, `provision of a record, ${copies} copies`),
       provision({ slots: 3, copies, flags: 1 }, `provision of three records, ${copies} copies`),
-      provisionTwo(level),
       discard(level),
     ]
   }),

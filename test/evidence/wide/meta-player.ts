@@ -15,7 +15,7 @@
 
 import { imageCount, images } from '../../../boards/emulator/images.ts'
 import type { Watch } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/power-cut.ts'
 import { Random } from '../../../boards/emulator/random.ts'
 import { BLANK, FAULTS, PASS } from '../../../firmware/fault.ts'
@@ -25,6 +25,7 @@ import { FACTS } from '../../support/card.ts'
 import { Booth } from '../../support/crash/booth.ts'
 import { addLine, ImageTable, type Mark } from '../../support/crash/image-table.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
+import { Scratch } from '../../support/crash/scratch.ts'
 import {
   copyAt,
   LANES,
@@ -89,6 +90,12 @@ const DEPTH = 2
 /** Images of a point of a start that is cut, at the most. */
 const NESTED_MOST = 2 ** 12
 
+/** Kind of a region of records. */
+const RECORDS = 0
+
+/** Any odd number of 32 bits. */
+const MIX = 0x9e3779b1
+
 /** Lines that are cut finely where not all can be, and images that are drawn besides. */
 const FINE_LINES = 24
 const DRAWN = 512
@@ -112,6 +119,8 @@ class MetaPlayer {
   private readonly booth = new Booth()
   private readonly lean: LeanBooth
   private readonly met = new ImageTable()
+  /** Images that were judged, by what had been answered. */
+  private readonly judged = new ImageTable()
   private readonly superblocks = new Map<string, SuperblockPage | null>()
   private readonly complete = new Set<string>()
   private readonly findings: MetaFindings
@@ -121,6 +130,7 @@ class MetaPlayer {
   private answers = 0
   private done = ''
   private incarnation = 0
+  private image = -1
   private settled: Uint8Array | null = null
 
   constructor(play: MetaPlay, look: MetaLook) {
@@ -194,16 +204,14 @@ class MetaPlayer {
     const { random } = this
     const chunks = pending(this.part)
     const lines = [...new Set(chunks.map(({ at }) => Math.floor(at / LINE_BYTES)))]
-    const scratch = this.scratch()
-    const lean = new LeanBooth(scratch, this.facts)
-    const mark = this.marker(scratch, lines)
+    const scratch = new Scratch(this.part)
+    const lean = new LeanBooth(scratch.part, this.facts)
+    const mark = this.marker(scratch.part, lines)
     const show = (version: (chunk: PendingChunk) => number): void => {
       for (const chunk of chunks) {
-        const bytes = chunk.versions[version(chunk)]!
-        scratch.durable.set(bytes, chunk.at)
-        scratch.live.set(bytes, chunk.at)
+        scratch.put(chunk.at, chunk.versions[version(chunk)]!)
       }
-      images(scratch, 'chunk', () => this.visitImage(scratch, lean, mark))
+      images(scratch.part, 'chunk', () => this.visitImage(scratch.part, lean, mark))
     }
     const last = ({ versions }: PendingChunk): number => versions.length - 1
     const fine = lines.filter(() => random.chance(FINE_LINES / lines.length))
@@ -224,13 +232,6 @@ class MetaPlayer {
     }
   }
 
-  /** A part of its own with what is durable, and nothing pending. */
-  private scratch(): Nvdimm {
-    const { bytes, durable: content, dirtyShutdowns, saveFailed } = this.part
-    const condition = { dirtyShutdowns, saveFailed, poisonedLines: [] }
-    return new Nvdimm({ bytes, content, condition })
-  }
-
   /** The mark of an image: only these lines differ from one to the next. */
   private marker(part: Nvdimm, lines: readonly number[]): () => Mark {
     const among = new Set(lines)
@@ -247,12 +248,14 @@ class MetaPlayer {
 
   private visitImage(part: Nvdimm, lean: LeanBooth, mark: () => Mark): void {
     const { findings, look, seen, play } = this
-    const number = findings.images
-    findings.images += 1
-    if (look.aim !== undefined && look.aim !== number) return
-    this.met.put(mark(), 0)
+    this.image += 1
+    if (look.aim !== undefined && look.aim !== this.image) return
+    const image = mark()
+    this.met.put(image, 0)
     const cell = `${play.name}, ${this.point}: ${this.classOf(part)}`
     findings.cells.set(cell, (findings.cells.get(cell) ?? 0) + 1)
+    if (!this.isFresh(image, this.answers)) return
+    findings.images += 1
     const told = look.aim !== undefined
     if (told) findings.story.push(`${cell}; ${this.answers} answers had left`)
     if (!seen.has(cell)) {
@@ -266,6 +269,12 @@ class MetaPlayer {
     }
     const state = this.boot(part, lean, cell)
     if (told) findings.story.push(`it starts, and is: ${state}`)
+  }
+
+  /** Was nothing like it judged before, where as much had been answered? */
+  private isFresh(mark: Mark, answers: number): boolean {
+    mark.low ^= Math.imul(answers + 1, MIX)
+    return this.judged.put(mark, 0)
   }
 
   /** What the pages of the superblock are in the image. */
@@ -326,7 +335,7 @@ class MetaPlayer {
     const lanes = part.durableWords.subarray(LANES_AT >> 2, (LANES_AT + LANES * LINE_BYTES) >> 2)
     if (lanes.some((word) => word !== 0)) return 'with a lane that is not clear'
     const lost = new Set(superblock.lost.map(([region, record]) => `${region} ${record}`))
-    for (const region of superblock.regions) {
+    for (const region of superblock.regions.filter(({ kind }) => kind === RECORDS)) {
       if (!this.isComplete(part, region, lost)) return `with a region ${region.name} that is torn`
     }
     const more = lost.size === 0 ? '' : `, ${lost.size} records lost`
@@ -382,7 +391,9 @@ class MetaPlayer {
       if (imageCount(part) > NESTED_MOST) return
       let first = true
       const name = `${above}, its start cut before F${fences + 1}`
+      const mark = this.marker(part, linesPending(part))
       images(part, 'chunk', () => {
+        if (!this.isFresh(mark(), least)) return
         this.findings.nested += 1
         if (first && depth < DEPTH) {
           first = false
@@ -399,7 +410,7 @@ class MetaPlayer {
     findings.violations += 1
     if (findings.witnesses.length === WITNESSES) return
     findings.witnesses.push(what)
-    findings.aims.push(findings.images - 1)
+    findings.aims.push(this.image)
   }
 }
 

@@ -1,0 +1,80 @@
+/**
+ * The crash stage in short: some kinds of operations, one level each, judged as in full; and that
+ * damage of every kind does not escape it.
+ *
+ * What always holds: the seed is fixed. What is damaged is the machine, never the judge.
+ */
+
+import { expect, test, vi } from 'vitest'
+import { STAGING_AT } from '../firmware/memory-map.ts'
+import type { State } from '../firmware/state.ts'
+import { exploreOnce } from './evidence/crash/engine.ts'
+import { LEVELS, playOf } from './evidence/crash/plays.ts'
+import { CRASH } from './evidence/crash/stage.ts'
+import { missed, playAll } from './evidence/stage.ts'
+import { Card } from './support/card.ts'
+import { LeanBooth } from './support/crash/lean-boot.ts'
+import type { Damage, Scenario } from './support/explorer.ts'
+
+vi.setConfig({ testTimeout: 300_000 })
+
+const SEED = 20261121
+
+test('X-2, X-3, P1-23: every crash in short: no violation, every cell met', async () => {
+  const total = await playAll(CRASH, 'cut', SEED)
+  const { count, distinct, violations, more } = total
+  console.log({ count, distinct, violations, more, cells: Object.keys(total.cells).length })
+  expect(total.described).toEqual([])
+  expect(violations).toBe(0)
+  expect(missed(CRASH, total, 'cut')).toEqual([])
+  expect(CRASH.lacks!(total, 'cut')).toEqual([])
+})
+
+const [ONE_OF_TWO] = LEVELS
+
+/** What is damaged, in which play, and at which points it shows. */
+const DAMAGED: readonly (readonly [string, Damage, string, string?])[] = [
+  ['F1 left out', { dropFence: 1 }, 'overtaken by a burst'],
+  ['F2 left out', { dropFence: 2 }, 'overtaken by a burst'],
+  ['F3 left out', { dropFence: 3 }, 'overtaken by a burst'],
+  ['F4 left out', { dropFence: 4 }, 'overtaken by a burst'],
+  ['an acknowledgement before F3', { acknowledgeEarly: true }, 'overtaken by a burst'],
+  ['lanes not linked', { unlinked: true }, 'batch of 4', 'before F3'],
+  ['a line of the table before F1', { table: 'beforeF1' }, 'overtaken by a burst'],
+  ['a table that recovery skips', { table: 'recoverySkipped' }, 'overtaken by a burst'],
+]
+
+for (const [what, damage, kind, only] of DAMAGED) {
+  test(`D-2, D-6: with ${what} the stage finds a violation, and plays it again`, async () => {
+    const sound = playOf(kind, ONE_OF_TWO!, 0)
+    const scenario: Scenario = { ...sound, damage, sample: 256, ...(only ? { only } : {}) }
+    const found = exploreOnce(scenario)
+    expect(found.violations).toBeGreaterThan(0)
+    expect(found.witnesses.length).toBe(found.aims.length)
+  })
+}
+
+test('a violation is played again by what it names, and told as a story', async () => {
+  const { violated, text } = await CRASH.replay('write over its own, 2of2, 0, 1: 3.77')
+  expect(violated).toBe(false)
+  expect(text).toMatch(/point 3, before F2: the image is: lane 0 A, record 0 torn\/old/)
+  expect(text).toMatch(/record 0, by lane 0: A torn, useB/)
+  const nested = await CRASH.replay('write over its own, 2of2, 0, 1: 3.77/30.0')
+  expect(nested.text).toMatch(/it starts: state/)
+})
+
+test('what a boot leaves behind in the state, or in packet memory, does not escape', () => {
+  const card = new Card().format()
+  const spoilt = (spoil: (state: State) => void): string | null => {
+    const booth = new LeanBooth(card.nvdimm, card.facts)
+    booth.boot(null, spoil)
+    return booth.staleness()
+  }
+  expect(spoilt(() => {})).toBe(null)
+  expect(spoilt((state) => void (state.scrubSlot = 7))).toBe('state.scrubSlot')
+  expect(spoilt((state) => void (state.commit.items[3]!.wait = 2))).toBe(
+    'state.commit.items.3.wait',
+  )
+  expect(spoilt((state) => state.group.members.fill(1))).toBe('state.group.members')
+  expect(spoilt((state) => void (state.bytes[STAGING_AT + 5] = 1))).toBe('packet memory')
+})

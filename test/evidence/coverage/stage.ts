@@ -1,0 +1,94 @@
+/**
+ * C9: every branch of the firmware, in Node and in QuickJS.
+ *
+ * What always holds: an arm of an `if`, a `?:`, a `switch` and a default, and each operand of `&&`,
+ * `||` and `??` is a branch of its own. No branch is left out of the count.
+ */
+
+import type { Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
+import { NOTHING } from '../stage.ts'
+import { described } from './guest.ts'
+import type { Branch } from './guest-branches.ts'
+import { type Coverage, cover } from './run.ts'
+import { KERNEL, testsOf } from './tests.ts'
+
+/** Violations that are described; the others are counted. */
+const DESCRIBED = 8
+
+function isOf(size: Size, { file }: Branch): boolean {
+  return size !== 'cut' || KERNEL.includes(file)
+}
+
+function violationsOf(shard: string, { failed, guest }: Coverage): Violation[] {
+  const tests = failed.map(({ file, name, message }) => {
+    const what = `with marks a test fails: ${file}: ${name}: ${message.split('\n')[0]}`
+    return { shard, what, replay: file }
+  })
+  const tapes = guest.differences.map((what) => {
+    const replay = `test/${what.replace(/-\d+\.tape: .*$/s, '')}.test.ts`
+    return { shard, what: `QuickJS does otherwise than Node: ${what}`, replay }
+  })
+  return [...tests, ...tapes]
+}
+
+function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
+  const { branches, hits, guest, passed } = coverage
+  const cells: Record<string, number> = {}
+  let inGuest = 0
+  branches.forEach((branch, i) => {
+    if (!isOf(size, branch)) return
+    cells[described(branch)] = hits[i]!
+    inGuest += guest.hits[i]!
+  })
+  const counted = Object.values(cells)
+  const violations = violationsOf(shard.name, coverage)
+  return {
+    ...NOTHING,
+    count: counted.length,
+    distinct: counted.filter((taken) => taken > 0).length,
+    violations: violations.length,
+    described: violations.slice(0, DESCRIBED),
+    more: {
+      'taken in QuickJS': inGuest,
+      'calls of a board that QuickJS repeated': guest.calls,
+      'command lists alike': guest.lists,
+      tests: passed,
+    },
+    cells,
+  }
+}
+
+export const COVERAGE: Stage = {
+  name: 'coverage',
+  id: 'C9',
+  title: 'every branch of the firmware is taken',
+  unit: 'branches',
+  floors: {
+    cut: [{ of: 'count', least: 250 }],
+    ci: [{ of: 'count', least: 7500 }],
+    nightly: [{ of: 'count', least: 7500 }],
+  },
+  shards(size: Size): readonly Shard[] {
+    const seconds = size === 'cut' ? 15 : 250
+    const name = size === 'cut' ? 'kernel' : 'firmware'
+    return [{ name, seed: 0, seconds, options: { size } }]
+  },
+  async play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
+    const size = shard.options.size as Size
+    return tallyOf(shard, size, await cover(testsOf(size), progress))
+  },
+  lacks({ cells }: Tally): readonly string[] {
+    const missing = Object.entries(cells).filter(([, taken]) => taken === 0)
+    return missing.map(([branch]) => `no test takes ${branch}`)
+  },
+  /** The argument is a test file: it is run with marks, and QuickJS repeats what it did. */
+  async replay(argument: string): Promise<Replayed> {
+    const coverage = await cover([argument], () => {})
+    const told = violationsOf(argument, coverage).map(({ what }) => what)
+    const { failed, passed, guest } = coverage
+    const messages = failed.map(({ message }) => message)
+    const lists = `QuickJS repeated ${guest.calls} calls and ${guest.lists} command lists`
+    const lines = [`${argument}: ${passed} tests passed`, lists, ...told, ...messages]
+    return { violated: told.length > 0, text: lines.join('\n') }
+  },
+}

@@ -1,0 +1,253 @@
+/**
+ * The corpus: for each reason that chance meets seldom, the way to it, from a card that is new.
+ *
+ * What always holds: a seed leads to its reason every time; around it the last frames are varied,
+ * and nothing that comes of that may throw.
+ */
+
+import { DDIO_ON, HostMemory } from '../../../boards/emulator/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host-ram.ts'
+import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { PcieLink } from '../../../boards/emulator/pcie.ts'
+import { Random } from '../../../boards/emulator/random.ts'
+import { fillIcrc } from '../../../boards/software/icrc.ts'
+import { FAULTS } from '../../../firmware/fault.ts'
+import { FENCE } from '../../../firmware/hal.ts'
+import { SIGNALED } from '../../../firmware/host/element.ts'
+import { HEADER_QUEUES } from '../../../firmware/host/header-page.ts'
+import { Z2_DEPTH, ZONE2_BYTES } from '../../../firmware/host/queue-info.ts'
+import { BATCHES, MEMORY_REGIONS, QUEUE_PAIRS, STAGING_BUFFERS } from '../../../firmware/limits.ts'
+import { PLACEMENT_THROUGH } from '../../../firmware/memory/region.ts'
+import { u32 } from '../../../firmware/wire/bytes.ts'
+import * as mad from '../../../firmware/wire/management.ts'
+import { RawAgentQueues } from '../../support/agent-host.ts'
+import { batchFrames } from '../../support/batch-card.ts'
+import { Card, dataOf, persistFrames, readFrame } from '../../support/card.ts'
+import { nop, nopHost } from '../../support/nop-queues.ts'
+import { OnDemandHost } from '../../support/on-demand.ts'
+import { attachedAgent, believe, placed, tellAgent } from '../../support/placed.ts'
+import { createCq, destroy, hostOf, register } from '../../support/queue-calls.ts'
+import { elementOf, QueueHost } from '../../support/queue-host.ts'
+import { setting, slotOffset } from '../../support/requests.ts'
+import { type Ledger, mix } from './ledger.ts'
+
+/** A card behind its seed, and frames whose neighbours are worth a look. */
+interface Led {
+  readonly card: Pick<Card, 'serve' | 'idle' | 'must'>
+  readonly frames?: readonly Uint8Array[]
+}
+
+const RECORDS = [1, 2].map((slot) => ({ slot, data: dataOf(8, slot) }))
+const BYTES = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096 }
+
+function sent(card: Card, frames: readonly Uint8Array[]): Led {
+  card.serve(...frames)
+  return { card, frames }
+}
+
+export const SEEDS: Readonly<Record<string, () => Led>> = {
+  STAGING: () => {
+    const { card, region, qp } = setting({ capacity: 300 }, 256)
+    for (let i = 0; i < STAGING_BUFFERS; i++) {
+      card.serve(persistFrames(card.connect(256), region, i % 8, dataOf(300, i))[0]!)
+    }
+    return sent(card, persistFrames(qp, region, 0, dataOf(300, 1)))
+  },
+  BATCH_ROOM: () => {
+    const { card, region, qp } = setting()
+    for (let i = 0; i < BATCHES; i++) card.serve(batchFrames(card.connect(), region, RECORDS)[0]!)
+    return sent(card, batchFrames(qp, region, RECORDS))
+  },
+  BATCH_REGION: () => {
+    const { card, qp } = setting()
+    const region = card.provision({ ...BYTES, flags: mad.REGION_WRITE_PERSIST })
+    return sent(card, batchFrames(qp, region, RECORDS))
+  },
+  MEDIA: () => {
+    const { card, region, qp } = setting()
+    card.nvdimm.refuseWrites(slotOffset(region, 0, 0) / 64)
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
+  },
+  IN_DOUBT: () => {
+    const { card, region, qp } = setting()
+    let fences = 0
+    card.machine.observe({
+      onCommand: (_, op) => {
+        if (op === FENCE && ++fences === 2) card.nvdimm.fencesToFail = 1
+      },
+    })
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
+  },
+  PLACEMENT_WRONG: () => {
+    const { card, region, qp } = placed()
+    believe(card, PLACEMENT_THROUGH)
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
+  },
+  NO_AGENT: () => {
+    const { card, region, qp } = placed(DDIO_ON)
+    tellAgent(card, mad.AGENT_DETACH, 0)
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
+  },
+  BELL: () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    made.agent!.queues.postFinished(2 ** 32 - 1)
+    for (let i = 0; i < 5; i++) card.idle()
+    return { card, frames: persistFrames(qp, region, 1, dataOf(64, 2)) }
+  },
+  OWN_HOST: () => {
+    const link = new PcieLink()
+    const part = new Nvdimm({ bytes: 1 << 20 })
+    const memory = new HostMemory({ part, platform: DDIO_ON, link })
+    const card = new Card(1 << 18, {}, undefined, memory, new HostRam(1 << 20, link)).format()
+    believe(card, PLACEMENT_THROUGH)
+    const host = new QueueHost(card).init(64)
+    attachedAgent(card, new RawAgentQueues(host))
+    const region = card.provision({ placement: PLACEMENT_THROUGH })
+    const { send } = host.createQp(host.createCq(64))
+    const inline = dataOf(64, 1)
+    const fields = { opcode: 1, rkey: region.rkey, operation: 1, wait: 2, flags: SIGNALED }
+    host.post(send, elementOf({ ...fields, inline }))
+    host.ring(send)
+    host.run()
+    return { card }
+  },
+  PAGE_ABSENT: () => {
+    const host = new OnDemandHost()
+    const { rkey } = host.registerOnDemand({ base: 0 })
+    return sent(host.card, [readFrame(host.card.connect(), rkey, 0, 0, 8)])
+  },
+  ON_DEMAND_FULL: () => {
+    const host = new OnDemandHost()
+    for (let i = 0; i < 9; i++) host.tryRegister({ name: `r${i}`, length: 4096 })
+    return { card: host.card }
+  },
+  PAGE: () => {
+    const host = new OnDemandHost()
+    host.map(host.registerOnDemand({ base: 0 }), [[1 << 20, 5]])
+    return { card: host.card }
+  },
+  QUEUE_PAIRS_FULL: () => {
+    const card = new Card(1 << 18).format()
+    const region = card.provision()
+    const pairs = Array.from({ length: QUEUE_PAIRS }, () => card.connect())
+    for (const qp of pairs) card.serve(...persistFrames(qp, region, 0, dataOf(8, 1)))
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
+      body.set([0, 0, 9, 9, 0, 0, 0, 0, 4, 0], mad.CONNECT_CLIENT_QP)
+      body[mad.CONNECT_CLIENT_ID_LOW + 3] = 1
+    })
+    return { card }
+  },
+  NO_SPACE: () => {
+    const card = new Card(1 << 18).format()
+    card.tryProvision({ slots: 1 << 20, capacity: 65536 })
+    return { card }
+  },
+  ATTACH_FAILED: () => {
+    const card = new Card(1 << 18).format()
+    const attach = (): void => {
+      card.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
+        body.set(new TextEncoder().encode('far'), mad.REGION_NAME)
+        body[mad.ATTACH_IP_VERSION] = 4
+        body.set([0x1d, 0x2f, 10, 0, 0, 9], mad.ATTACH_PORT)
+        body[mad.ATTACH_CLIENT_LOW] = 3
+      })
+    }
+    for (let i = 0; i < 60; i++) {
+      attach()
+      card.pass(2_000_000)
+    }
+    return { card }
+  },
+  QUEUE_BUSY: () => {
+    const host = hostOf().init(16)
+    const cq = host.createCq(16)
+    host.createQp(cq, { units: 8 })
+    destroy(host, cq)
+    return { card: host.card }
+  },
+  QUEUE_CONTEXT: () => {
+    const { host, sqs } = nopHost()
+    host.view.setUint32(host.zone2At + sqs[0]! * ZONE2_BYTES + Z2_DEPTH, 7, true)
+    host.post(sqs[0]!, nop())
+    host.ring(sqs[0]!)
+    host.run()
+    return { card: host.card }
+  },
+  QUEUES_FULL: () => {
+    const host = hostOf().init(8)
+    for (let i = 0; i < 8; i++) createCq(host)
+    return { card: host.card }
+  },
+  REGIONS_OF_HOST_FULL: () => {
+    const host = hostOf().init()
+    const at = host.allocate(4096)
+    for (let i = 0; i <= MEMORY_REGIONS; i++) register(host, at, i + 1)
+    return { card: host.card }
+  },
+  HEADER_PAGE: () => {
+    const host = hostOf()
+    host.layOut(16, 0)
+    host.putHeader(HEADER_QUEUES, 1)
+    host.enable()
+    host.run()
+    return { card: host.card }
+  },
+  COMPLETION_OVERRUN: () => {
+    const { host, sqs } = nopHost({ entries: 4, depth: 16 })
+    for (let i = 0; i < 7; i++) host.post(sqs[0]!, nop())
+    host.ring(sqs[0]!)
+    host.run()
+    return { card: host.card }
+  },
+}
+
+/** Around each seed, so many variations. */
+const VARIATIONS = 40
+
+/** Plays every seed and what is near it; a seed that does not lead to its reason is a complaint. */
+export function playCorpus(ledger: Ledger, seed: number): void {
+  const random = new Random(seed)
+  for (const [reason, lead] of Object.entries(SEEDS)) {
+    ledger.see(mix(1, ledger.inputs))
+    ledger.seeds++
+    try {
+      const { card, frames = [] } = lead()
+      const counted = counterOf(card, reason)
+      if (counted === 0) ledger.object(`the corpus does not lead to ${reason}`, '')
+      ledger.refusals[FAULT_NUMBERS.get(reason)!]! += counted
+      vary(ledger, card, frames, random)
+    } catch (error) {
+      const stack = error instanceof Error ? (error.stack ?? '') : String(error)
+      const where = stack.split('\n').slice(0, 3).join(' ')
+      ledger.object(`around ${reason} something threw: ${where}`, `corpus/${seed}/1`)
+    }
+  }
+}
+
+/** How often a card has met it, asked over the wire. */
+function counterOf(card: Led['card'], reason: string): number {
+  const index = FAULT_NUMBERS.get(reason)!
+  const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_COUNTERS, undefined, index)
+  return u32(body, mad.COUNTERS_FIRST + 4)
+}
+
+const FAULT_NUMBERS = new Map(FAULTS.map(({ name }, fault) => [name, fault]))
+
+function vary(
+  ledger: Ledger,
+  card: Led['card'],
+  frames: readonly Uint8Array[],
+  random: Random,
+): void {
+  for (let i = 0; i < VARIATIONS && frames.length > 0; i++) {
+    const frame = frames[random.below(frames.length)]!.slice()
+    const at = 42 + random.below(frame.length - 46)
+    frame[at] = random.below(256)
+    fillIcrc(frame, 0, frame.length)
+    ledger.see(mix(mix(2, at), frame[at]! + 256 * ledger.inputs))
+    card.serve(frame)
+    card.idle()
+  }
+}

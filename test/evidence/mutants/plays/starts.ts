@@ -1,0 +1,143 @@
+/**
+ * Starts that are cut, and cut again: the superblock, the lanes and the records that a start has to
+ * leave whole at every instant (D-14, P1-26; fault H12).
+ *
+ * What always holds: power goes before a fence, since between two fences what is pending only
+ * grows; the last start is not cut, and must serve, with the record as it was and a new incarnation.
+ */
+
+import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
+import { cut } from '../../../../boards/emulator/power-cut.ts'
+import { Random } from '../../../../boards/emulator/random.ts'
+import { FENCE } from '../../../../firmware/hal.ts'
+import { Card, dataOf, persistFrames } from '../../../support/card.ts'
+import { PAGE_BYTES, readSuperblock, sameBytes, usedBytes } from '../../../support/oracle.ts'
+import type { Play } from '../killer.ts'
+
+const DATA = dataOf(64, 1)
+/** Images that are drawn of each pair of cuts; of what is pending each chunk may be there or not. */
+const ROUNDS = 4
+
+/** Starts the part, and takes the power before fence number `at`; false if there are not so many. */
+function cutStart(part: Nvdimm, at: number, seed: number): boolean {
+  let fences = 0
+  let off = false
+  try {
+    new Card(
+      part,
+      {},
+      {
+        onCommand: (_, op) => {
+          if (op !== FENCE) return
+          fences += 1
+          off = fences === at
+          if (off) throw new Error('no power')
+        },
+      },
+    )
+  } catch (error) {
+    // The machine's own end is what was asked for; anything else is a bug.
+    if (!off) throw error
+  }
+  cut(part, { random: new Random(seed), strategy: 'half' })
+  return off
+}
+
+/** A part with a record whose lane says B, and copy B still the old one. */
+function interrupted(): Nvdimm {
+  const card = new Card(1 << 17).format()
+  const region = card.provision({ slots: 4 })
+  const qp = card.connect()
+  card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+  card.idle()
+  let fences = 0
+  card.machine.observe({
+    onCommand: (_, op) => {
+      if (op === FENCE) fences += 1
+      if (op === FENCE && fences === 4) card.machine.armCut(0)
+    },
+  })
+  card.serve(...persistFrames(qp, region, 0, DATA))
+  cut(card.nvdimm, { random: new Random(1), strategy: 'none' })
+  return card.nvdimm
+}
+
+function complaint(part: Nvdimm, least: number): string | null {
+  const card = new Card(part)
+  const incarnation = readSuperblock(part.durable)?.incarnation ?? -1
+  if (incarnation <= least) return `incarnation ${incarnation} after ${least}`
+  const region = card.open('records')
+  const data = card.read(card.connect(), region, 0, 0, 64)
+  return data !== null && sameBytes(data, DATA) ? null : 'the record is another one'
+}
+
+/** Two starts are cut, one after the other, at every pair of fences. */
+function starts(): string | null {
+  const begin = interrupted()
+  const content = begin.durable.slice()
+  const { incarnation } = readSuperblock(content)!
+  for (let first = 1; ; first++) {
+    let there = false
+    for (let round = 0; round < ROUNDS; round++) {
+      for (let second = 1; ; second++) {
+        const part = new Nvdimm({ bytes: content.length, content })
+        there = cutStart(part, first, 100 * first + round)
+        const both = cutStart(part, second, 1000 * first + 10 * second + round)
+        const said = complaint(part, incarnation)
+        if (said !== null) return `cut before fence ${first}, then ${second}, ${round}: ${said}`
+        if (!both) break
+      }
+    }
+    if (!there) return null
+  }
+}
+
+/** One bit of a page of the superblock turns: the other page says the same. */
+function decay(): string | null {
+  const card = new Card(interrupted())
+  const content = card.nvdimm.durable.slice()
+  const used = usedBytes(content)
+  for (const page of [0, PAGE_BYTES]) {
+    for (let at = 0; at < used; at += 12) {
+      const part = new Nvdimm({ bytes: content.length, content })
+      part.durable[page + at]! ^= 1
+      part.live[page + at]! ^= 1
+      const said = complaint(part, 0)
+      if (said !== null) return `byte ${at} of the page at ${page} has turned: ${said}`
+    }
+  }
+  return null
+}
+
+/** Records of the life before have greater counters, and smaller sequences. */
+function lives(): string | null {
+  let card = new Card(1 << 17).format()
+  card.provision({ slots: 4 })
+  for (let life = 0; life < 5; life++) {
+    const region = card.open('records')
+    const qp = card.connect()
+    for (let i = 0; i < 5 - life; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    card.idle()
+    let fences = 0
+    card.machine.observe({
+      onCommand: (_, op) => {
+        if (op === FENCE) fences += 1
+        if (op === FENCE && fences === 4) card.machine.armCut(0)
+      },
+    })
+    const data = dataOf(64, 50 + life)
+    card.serve(...persistFrames(qp, region, 0, data, { wait: 1 }))
+    const part = card.nvdimm
+    cut(part, { random: new Random(life), strategy: life % 2 === 0 ? 'none' : 'half' })
+    card = new Card(part)
+    const found = card.read(card.connect(), card.open('records'), 0, 0, 64)
+    if (found === null || !sameBytes(found, data)) return `life ${life}: an older record is there`
+  }
+  return null
+}
+
+export const STARTS: Readonly<Record<string, Play>> = {
+  'a start that is cut': starts,
+  'a page that decays': decay,
+  'lives of a part': lives,
+}

@@ -1,0 +1,195 @@
+/** Batches, messages of several packets, and what is held until all of it is here (D-7, D-10). */
+
+import { crash, directed, type Mutant } from '../mutant.ts'
+
+const BATCH = 'firmware/serve/batch.ts'
+const FIELDS = 'firmware/batch/batch.ts'
+const STAGING = 'firmware/serve/staging.ts'
+
+const WHOLE: readonly Mutant[] = [
+  {
+    id: 'stored-as-it-comes',
+    rule: 'D-10: nothing of a burst is stored before its last record has come',
+    file: BATCH,
+    find: '  if (!message.lastOfBatch) return\n  storeHeld(state, qp)\n',
+    replace: '  storeHeld(state, qp)\n  if (!message.lastOfBatch) return\n',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'slot-twice-in-a-batch',
+    rule: 'N18: a batch that names a slot twice is refused whole',
+    file: BATCH,
+    find: '  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = BATCH_FIELDS\n',
+    replace: '  noteSlot(batch.members!, message.slot, n)\n',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'index-does-not-grow',
+    rule: 'N18: the indexes of a burst grow',
+    file: FIELDS,
+    find: 'if (batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS',
+    replace:
+      'if (batchIndex >= pweth.batchCount || batchIndex < batch.lastIndex) return BATCH_FIELDS',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'index-at-the-count',
+    rule: 'N18: the indexes of a batch are below its count',
+    file: FIELDS,
+    find: 'if (batchIndex >= pweth.batchCount || batchIndex <=',
+    replace: 'if (batchIndex > pweth.batchCount || batchIndex <=',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'another-batch-joins',
+    rule: 'N18: a record of another batch is no record of this one',
+    file: BATCH,
+    find: '  if (qp.batching && batch.id !== pweth.batchId) {\n',
+    replace: '  if (qp.batching && batch.id === -1) {\n',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'another-condition',
+    rule: 'N18: the records of a batch have one count and one condition',
+    file: FIELDS,
+    find: '  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return BATCH_FIELDS\n',
+    replace: '',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'any-operation',
+    rule: 'D-10: the operation of index i is the first one plus i',
+    file: FIELDS,
+    find: 'return low === pweth.operationLow && high === pweth.operationHigh ? PASS : BATCH_FIELDS',
+    replace: 'return low === low + 0 * high ? PASS : BATCH_FIELDS',
+    killer: directed('a batch that contradicts itself'),
+  },
+  {
+    id: 'held-in-the-frame',
+    rule: 'D-10: what is held of a batch survives the frames that it came in',
+    file: BATCH,
+    find: '    if (length > 0) copy(state.list, members.at[n]!, to, length)\n    members.at[n] = to\n',
+    replace: '    if (length > 0) copy(state.list, members.at[n]!, to, length)\n',
+    killer: directed('a batch in pieces'),
+  },
+  {
+    id: 'batch-for-ever',
+    rule: 'N8: a batch of which nothing more comes is given up',
+    file: BATCH,
+    find: '    refuseBatch(state, qp, batch, batch.lastIndex, BATCH_TIME)\n    closeBatch(state, qp, batch)\n',
+    replace: '    waitUs = 0\n',
+    killer: directed('messages that stop'),
+  },
+  {
+    id: 'read-overtakes-the-batch',
+    rule: 'D-10: what is held of a batch goes before any other request of its queue pair',
+    file: 'firmware/core.ts',
+    find: '  if (qp.batching && !has(is, PERSIST)) storeHeld(state, qp)\n',
+    replace: '',
+    killer: directed('a READ behind a batch'),
+  },
+]
+
+const STATUS: readonly Mutant[] = [
+  {
+    id: 'bitmap-off-by-one',
+    rule: 'P4-12: bit i of the bitmap is record i',
+    file: FIELDS,
+    find: '  batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)\n',
+    replace: '  batch.bitmap[index >> 5]! |= 0x80000000 >>> ((index + 1) & 31)\n',
+    killer: directed('the bitmap'),
+  },
+  {
+    id: 'bitmap-signed-shift',
+    rule: 'H10: the first bit of a word of the bitmap is no sign',
+    file: FIELDS,
+    find: '  batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)\n',
+    replace: '  batch.bitmap[index >> 5]! |= 0x80000000 >> (index & 31)\n',
+    killer: directed('the bitmap'),
+  },
+  {
+    id: 'refused-is-in-the-bitmap',
+    rule: 'P4-12: a record that was refused is not durable',
+    file: BATCH,
+    find: '    count(state, fault)\n    noteRefused(batch, index, fault)\n',
+    replace: '    count(state, fault)\n    noteDurable(batch, index, 2)\n',
+    killer: directed('the bitmap'),
+  },
+  {
+    id: 'order-ignored',
+    rule: 'X-5: in order, a record is stored when every one before it is',
+    file: BATCH,
+    find: 'if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))',
+    replace: 'if (batch.condition === -1 && !isInOrder(state, qp, batch, index))',
+    killer: directed('a batch in order'),
+  },
+  {
+    id: 'not-chained',
+    rule: 'X-5: a record in order must not outlive the one before it',
+    file: BATCH,
+    find: '  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER\n',
+    replace: '  item.chained = sameGroup && batch.condition === -1\n',
+    killer: crash('order 2of2'),
+  },
+  {
+    id: 'expect-unchecked',
+    rule: 'P4-11: a record is accepted only where its slot holds the sequence that it names',
+    file: BATCH,
+    find: '    fault = expectFault(state, batch, n)\n',
+    replace: '    fault = PASS\n',
+    killer: directed('a batch that expects'),
+  },
+  {
+    id: 'expect-low-word',
+    rule: 'P4-11: a sequence that is expected has 64 bits',
+    file: 'firmware/serve/batch-expect.ts',
+    find: 'return sequenceHigh === members.expectHigh[n]! && sequenceLow === members.expectLow[n]!',
+    replace: 'return sequenceHigh !== -1 && sequenceLow === members.expectLow[n]!',
+    killer: directed('a batch that expects'),
+  },
+  {
+    id: 'member-executed-again',
+    rule: 'X-3: a record of a batch that is durable is not stored again',
+    file: BATCH,
+    find: '  if (!isNew && wasDurable(state, qp, record, false)) {\n',
+    replace: '  if (!isNew && wasDurable(state, qp, record, true)) {\n',
+    killer: directed('a batch again'),
+  },
+]
+
+const GATHERING: readonly Mutant[] = [
+  {
+    id: 'staging-shared',
+    rule: 'D-7: a message of several packets has a buffer of its own',
+    file: STAGING,
+    find: '    if (state.stagingOwner[i] !== -1 && !giveUp(state, i, now)) continue\n',
+    replace: '',
+    killer: directed('messages at once'),
+  },
+  {
+    id: 'staging-leaks',
+    rule: 'N8: a buffer is given back when its record is committed',
+    file: 'firmware/serve/group.ts',
+    find: '    if (staging >= 0) state.stagingOwner[staging] = -1\n',
+    replace: '    if (staging >= 32) state.stagingOwner[staging] = -1\n',
+    killer: directed('messages at once'),
+  },
+  {
+    id: 'staging-for-ever',
+    rule: 'N8: a message that stopped half-way is given up',
+    file: STAGING,
+    find: '  return qp.message !== MESSAGE_NONE && now - qp.lastPacketUs > STAGING_TIMEOUT_US\n',
+    replace: '  return qp.message === MESSAGE_NONE && now - qp.lastPacketUs > STAGING_TIMEOUT_US\n',
+    killer: directed('messages that stop'),
+  },
+  {
+    id: 'gathered-in-one-place',
+    rule: 'D-7: each packet of a message goes behind the one before',
+    file: 'firmware/serve/persist.ts',
+    find: '    qp.messageTo = payloadTo + packet.payloadLength\n',
+    replace: '    qp.messageTo = payloadTo\n',
+    killer: directed('messages at once'),
+  },
+]
+
+export const BATCH_RULES: readonly Mutant[] = [...WHOLE, ...STATUS, ...GATHERING]

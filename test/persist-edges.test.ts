@@ -1,0 +1,344 @@
+/**
+ * Records and stores that end together: a queue pair whose store the medium refuses while its
+ * records are in the group, stores of several queue pairs that fail in one list, what is repeated
+ * under names that were used, and messages that do not keep the length they announced.
+ *
+ * What always holds: what was acknowledged is there, and a queue pair that ended is silent.
+ */
+
+import { describe, expect, test } from 'vitest'
+import { FENCE } from '../firmware/hal.ts'
+import { INITIATORS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import {
+  RC_ACKNOWLEDGE,
+  WRITE_PERSIST_FIRST,
+  WRITE_PERSIST_LAST,
+  WRITE_PERSIST_ONLY,
+} from '../firmware/wire/opcode.ts'
+import { batchFrames, EXPECT, statuses } from './support/batch-card.ts'
+import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT, RECORDS_AT } from './support/bytes-card.ts'
+import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
+import {
+  ACK,
+  carriedFrames,
+  fetchAddFrame,
+  flushFrame,
+  NAK_ACCESS,
+  NAK_INVALID,
+  NAK_OPERATIONAL,
+  sendFrames,
+  setting,
+  writeFrames,
+} from './support/requests.ts'
+
+const LINE = 64
+const old = (slot: number): Uint8Array => dataOf(64, slot)
+const fresh = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
+
+/** Syndromes of what came, without what only acknowledges. */
+const naks = (sent: readonly Sent[]): number[] =>
+  sent.flatMap(({ syndrome }) => (syndrome > ACK ? [syndrome] : []))
+
+/** A WRITE that the medium refuses. */
+function failing({ card, qp, bytes }: BytesCard): Uint8Array[] {
+  card.nvdimm.refuseWrites(BYTES_AT / LINE)
+  return writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
+}
+
+/** A record without a word about it. */
+function silent(
+  { qp, records }: Pick<BytesCard, 'qp' | 'records'>,
+  slot: number,
+  operation: number,
+): Uint8Array {
+  const { psn } = qp
+  qp.psn = (psn + 1) & 0xffffff
+  return frameOf({
+    bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn, ackRequest: true },
+    reth: { vaHigh: slot, rkey: records.rkey, length: 64 },
+    pweth: { wait: 2, slotAddressed: true, wantsAck: false, operationLow: operation },
+    payload: fresh(slot),
+  })
+}
+
+describe('P1-11: a queue pair whose store is refused', () => {
+  test('hears nothing of the records that it had in the group', () => {
+    const one = bytesCard()
+    const other = one.card.connect()
+    const sent = one.card.serve(
+      ...persistFrames(one.qp, one.records, 0, fresh(0)),
+      ...failing(one),
+      ...persistFrames(other, one.records, 1, fresh(1)),
+    )
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    expect(
+      persistAcks(sent).filter(({ operationLow }) => operationLow === other.operation),
+    ).toHaveLength(1)
+    expect(one.card.read(other, one.records, 1, 0, 64)).toEqual(fresh(1))
+  })
+
+  test('hears nothing of the batch that it had in the group', () => {
+    const one = bytesCard()
+    const records = [0, 1].map((slot) => ({ slot, data: fresh(slot) }))
+    const frames = batchFrames(one.qp, one.records, records)
+    const sent = one.card.serve(...frames, ...failing(one))
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    const reader = one.card.connect()
+    expect(one.card.read(reader, one.records, 0, 0, 64)).not.toBeNull()
+  })
+
+  test('takes no batch any more that comes behind', () => {
+    const one = bytesCard()
+    const records = [0, 1].map((slot) => ({ slot, data: fresh(slot) }))
+    const first = batchFrames(one.qp, one.records, records, { id: 1 })
+    const store = failing(one)
+    const sent = one.card.serve(
+      ...first,
+      ...store,
+      ...batchFrames(one.qp, one.records, records, { id: 2 }),
+    )
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    expect(statuses(sent).filter(({ id }) => id === 2)).toEqual([])
+  })
+
+  test.each(['slot', 'operation', 'expectation'])(
+    'ends while its batch is judged, over the %s of a record',
+    (what) => {
+      const one = bytesCard()
+      const { card, qp, records } = one
+      const other = card.connect()
+      const operation = qp.operation + 1
+      const before =
+        what === 'slot'
+          ? persistFrames(other, records, 0, old(0))
+          : what === 'operation'
+            ? persistFrames(qp, records, 5, old(5), { operation })
+            : []
+      const at = RECORDS_AT / LINE
+      if (what === 'expectation') card.nvdimm.poison(at)
+      const store = failing(one)
+      const list = [{ slot: 0, data: fresh(0) }]
+      const condition = what === 'expectation' ? EXPECT : 0
+      const sent = card.serve(
+        ...before,
+        ...store,
+        ...batchFrames(qp, records, list, { operation, condition }),
+      )
+      expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+      expect(statuses(sent)).toEqual([])
+    },
+  )
+
+  test.each([0, 3000])(
+    'is answered no READ that comes behind, of a record and of %i bytes',
+    (length) => {
+      const one = bytesCard(256)
+      const { card, qp, records, bytes } = one
+      const store = failing(one)
+      const read =
+        length === 0
+          ? readFrame(qp, records.rkey, 0, 0, 64)
+          : readFrame(qp, bytes.rkey, 0, 4096, length)
+      const sent = card.serve(...store, read)
+      expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+      expect(sent.filter(({ payload }) => payload.length > 0)).toEqual([])
+    },
+  )
+
+  test('is silent about questions and refusals behind it, when the part does not fence', () => {
+    for (const behind of ['query', 'no request'] as const) {
+      const one = bytesCard()
+      const { card, qp, kept } = one
+      const store = writeFrames(qp, kept.rkey, 0, dataOf(8, 1))
+      card.nvdimm.fencesToFail = 1
+      const opcode = behind === 'query' ? 0xd4 : 0x15
+      const frame =
+        behind === 'query'
+          ? flushFrame(qp, kept.rkey)
+          : frameOf({ bth: { opcode, destQp: qp.number, psn: qp.psn, ackRequest: true } })
+      const sent = card.serve(...store, frame)
+      expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    }
+  })
+})
+
+test('H7: of two queue pairs that read unreadable lines in one list each hears it', () => {
+  const one = bytesCard()
+  const { card, bytes } = one
+  const pairs = [one.qp, card.connect(1024), card.connect(1024)]
+  for (const line of [1, 3]) card.nvdimm.poison(BYTES_AT / LINE + line)
+  const sent = card.serve(...pairs.map((qp, i) => readFrame(qp, bytes.rkey, 0, LINE * (i + 1), 32)))
+  expect(naks(sent)).toEqual([NAK_OPERATIONAL, NAK_OPERATIONAL])
+  expect(sent.filter(({ payload }) => payload.length === 32)).toHaveLength(1)
+})
+
+describe('what is repeated under a name that was used', () => {
+  test('X-3: without a wish for an answer, it has none but that of the transport', () => {
+    const one = bytesCard()
+    one.card.serve(silent(one, 0, 5))
+    const other = { ...one, qp: one.card.connect() }
+    const sent = one.card.serve(silent(other, 0, 5))
+    expect(persistAcks(sent)).toEqual([])
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([ACK])
+    expect(one.card.counter('DUPLICATE')).toBe(1)
+  })
+
+  test('D-6: of two operations with one low word each is done, the later one first', () => {
+    const { card, qp, records } = bytesCard()
+    const operation = qp.operation + 1
+    const sent = card.serve(
+      ...persistFrames(qp, records, 0, fresh(0), { operation, operationHigh: 1 }),
+      ...persistFrames(qp, records, 1, fresh(1), { operation }),
+    )
+    expect(persistAcks(sent).every(({ status }) => status === 0)).toBe(true)
+    expect([0, 1].map((slot) => card.read(qp, records, slot, 0, 64))).toEqual([fresh(0), fresh(1)])
+  })
+
+  test('N3: with a slot that is not there it is acknowledged, whatever it carries', () => {
+    const { card, qp, records } = bytesCard()
+    const operation = qp.operation + 1
+    card.serve(...persistFrames(qp, records, 0, fresh(0), { operation }))
+    const sent = card.serve(...persistFrames(card.connect(), records, 99, fresh(0), { operation }))
+    expect(persistAcks(sent).map(({ status }) => status)).toEqual([0])
+    expect(card.counter('DUPLICATE') + card.counter('DUPLICATE_FORGED')).toBe(1)
+  })
+
+  test('H7: whose slot cannot be read it is acknowledged: nobody knows better', () => {
+    const { card, qp, records } = bytesCard()
+    const operation = qp.operation + 1
+    card.serve(...persistFrames(qp, records, 0, fresh(0), { operation }))
+    card.nvdimm.poison(RECORDS_AT / LINE)
+    const sent = card.serve(...persistFrames(card.connect(), records, 0, fresh(0), { operation }))
+    expect(persistAcks(sent).map(({ status }) => status)).toEqual([0])
+    expect(card.counter('DUPLICATE_FORGED')).toBe(0)
+  })
+})
+
+test('P1-11: a second copy that is taken at the second attempt: nothing is said that is not asked', () => {
+  const one = bytesCard()
+  const { card, qp, records } = one
+  const line = (RECORDS_AT + 8192) / LINE
+  let fences = 0
+  let refused = 0
+  card.machine.observe({
+    onCommand: (_, op) => {
+      if (op === FENCE) fences += 1
+      if (refused === 1) card.nvdimm.refuseWrites(line, false)
+      // Behind the lane, the first copy and the phase comes the second copy.
+      if (fences === 3 && refused === 0) card.nvdimm.refuseWrites(line)
+      if (fences === 3) refused += 1
+    },
+  })
+  const sent = card.serve(silent(one, 0, 5))
+  card.machine.observe({})
+  expect(refused).toBeGreaterThan(1)
+  expect(sent.map(({ opcode }) => opcode)).toEqual([RC_ACKNOWLEDGE])
+  expect(card.read(qp, records, 0, 0, 64)).toEqual(fresh(0))
+})
+
+describe('P4-9: a record that expects a sequence, over a slot whose header is damaged', () => {
+  test.each([true, false])('is judged by the copy that is whole: %s', (right) => {
+    const one = setting({ slots: 8 })
+    const { card, region, qp } = one
+    card.serve(...persistFrames(qp, region, 0, old(0)))
+    const { live, durable } = card.nvdimm
+    const expected = new DataView(live.buffer, live.byteOffset).getBigUint64(RECORD_AT + 32, true)
+    for (const bytes of [live, durable]) bytes.fill(0xee, RECORD_AT, RECORD_AT + 32)
+    const records = [{ slot: 0, data: fresh(0), expect: right ? expected : expected + 1n }]
+    const [status] = statuses(
+      card.serve(...batchFrames(qp, region, records, { condition: EXPECT })),
+    )
+    expect(status!.said).toBe(right ? 'durable' : 'CONDITION')
+  })
+})
+
+describe('messages into regions of bytes', () => {
+  /** A WRITE_PERSIST of two packets that announces 400 bytes. */
+  function frames({ qp, kept }: BytesCard, second: number, wantsAck = true): Uint8Array[] {
+    const opcodes = [WRITE_PERSIST_FIRST, WRITE_PERSIST_LAST]
+    return opcodes.map((opcode, i) =>
+      frameOf({
+        bth: { opcode, destQp: qp.number, psn: (qp.psn + i) & 0xffffff, ackRequest: i === 1 },
+        reth: { rkey: kept.rkey, length: 400 },
+        pweth: { wait: 1, wantsAck, operationLow: 5 },
+        payload: dataOf(i === 0 ? 256 : second, i),
+      }),
+    )
+  }
+
+  test('P1-5: that do not keep the length they announced are refused', () => {
+    const one = bytesCard(256)
+    expect(naks(one.card.serve(...frames(one, 140)))).toEqual([NAK_INVALID])
+  })
+
+  test('P2-28: that want no answer have none but that of the transport', () => {
+    const one = bytesCard(256)
+    const sent = one.card.serve(...frames(one, 144, false))
+    expect(persistAcks(sent)).toEqual([])
+    expect(naks(sent)).toEqual([])
+    expect(Buffer.from(one.card.nvdimm.durable.subarray(KEPT_AT, KEPT_AT + 256))).toEqual(
+      Buffer.from(dataOf(256, 0)),
+    )
+  })
+
+  test('D-13: into a part that is closed they are refused by name, as atomics are', () => {
+    const one = bytesCard(256)
+    one.card.nvdimm.fencesToFail = 1
+    one.card.serve(...persistFrames(one.card.connect(), one.records, 0, fresh(0)))
+    const [answer] = persistAcks(one.card.serve(...frames(one, 144)))
+    expect(answer!.status).toBe(0x8e)
+    const other = one.card.connect()
+    expect(naks(one.card.serve(fetchAddFrame(other, one.kept.rkey, 8, 1n)))).toEqual([
+      NAK_OPERATIONAL,
+    ])
+  })
+})
+
+test('P1-6: copies that are carried and fill no buffer are refused', () => {
+  const { card, region, qp } = setting({ copies: 3, capacity: 65536, slots: 1 })
+  const copies = Array.from({ length: 3 }, () => dataOf(65536, 1))
+  const all = carriedFrames(qp, region, 0, copies)
+  const sent = all.flatMap((_, i) => (i % 32 === 0 ? card.serve(...all.slice(i, i + 32)) : []))
+  expect(persistAcks(sent).map(({ status }) => status !== 0)).toEqual([true])
+})
+
+test('a FLUSH of a range in a record that is not there is refused', () => {
+  const one = bytesCard()
+  const frame = flushFrame(one.qp, one.records.rkey, { vaHigh: 99 })
+  expect(naks(one.card.serve(frame))).toEqual([NAK_ACCESS])
+})
+
+test('a message that has stopped gives its buffer to the next one, before any clock strikes', () => {
+  const { card, records } = bytesCard(256)
+  const first = (): Uint8Array => persistFrames(card.connect(256), records, 0, dataOf(512, 1))[0]!
+  for (let i = 0; i < STAGING_BUFFERS; i++) card.serve(first())
+  const qp = card.connect(256)
+  card.now += STAGING_TIMEOUT_US + 1000
+  const [answer] = persistAcks(card.serve(...persistFrames(qp, records, 1, dataOf(512, 2))))
+  expect(answer!.status).toBe(0)
+})
+
+describe('SENDs that are to be confirmed', () => {
+  test('a card whose hands are full is not ready for one more', () => {
+    const { card } = bytesCard()
+    const answers = Array.from({ length: INITIATORS + 1 }, () => {
+      const sent = card.serve(...sendFrames(card.connect(), dataOf(8, 1), { solicited: true }))
+      return sent.some(({ syndrome }) => syndrome > ACK && syndrome < 0x60)
+    })
+    expect(answers).toEqual([...new Array(INITIATORS).fill(false), true])
+  })
+
+  test('D-13: what cannot become durable is refused at its last packet', () => {
+    const one = bytesCard(256)
+    const { card, records } = one
+    const frames = sendFrames(one.qp, dataOf(400, 1), { solicited: true })
+    card.serve(frames[0]!)
+    card.nvdimm.fencesToFail = 1
+    card.serve(...persistFrames(card.connect(), records, 0, fresh(0)))
+    expect(naks(card.serve(frames[1]!))).toEqual([NAK_OPERATIONAL])
+  })
+})
+
+/** The first copy of slot 0 of the only region of a part. */
+const RECORD_AT = BYTES_AT
