@@ -212,9 +212,13 @@ function burst(nobody: QueuePair, machine: Machine) {
 
 /** Starts the firmware on that machine: recovery has run when this returns. */
 export function start(machine: Machine): Firmware {
-  const state = createState(machine)
+  return startWith(createState(machine))
+}
+
+/** The same with state that was made before, for whoever wants to look at it. */
+export function startWith(state: State): Firmware {
   boot(state)
-  const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
+  const received = new Int32Array(state.machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
   return {
     serve(count: number, now: number): number {
       state.connections.nowUs = now

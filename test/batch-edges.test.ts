@@ -64,7 +64,7 @@ function interleaved(): ReturnType<typeof batchSetting> & { frames: Uint8Array[]
   return { ...one, frames: [first!, between!, second!] }
 }
 
-test('X-5: the lane of a record in order names the lane of the one before it, past all others', () => {
+test('X-5: a lane of a batch in order names the lane of the record before it, past others', () => {
   const { card, frames } = interleaved()
   const sent = card.serve(...frames)
   expect(statuses(sent)).toMatchObject([{ durable: [0, 1] }])

@@ -9,8 +9,14 @@ import { Random } from '../boards/emulator/random.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../firmware/limits.ts'
+import {
+  BATCH_ELEMENTS_MAX,
+  BATCH_TIMEOUT_US,
+  LINE_BYTES,
+  LOCAL_BATCHES,
+} from '../firmware/limits.ts'
 import { WRITE_PERSIST_REGION } from '../firmware/memory/region.ts'
+import { DATA_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_RKEY } from '../firmware/wire/management.ts'
@@ -19,7 +25,7 @@ import {
   CONDITION_IN_ORDER,
   CONDITION_INDEPENDENT,
 } from '../firmware/wire/persist.ts'
-import { Card, dataOf, type TestRegion } from './support/card.ts'
+import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from './support/card.ts'
 import { at, type LocalQueue, localQueue, one, play, readyHost } from './support/local-queue.ts'
 import { type Cqe, type ElementFields, elementOf } from './support/queue-host.ts'
 
@@ -258,6 +264,29 @@ describe('hostile batches', () => {
     for (const i of [0, 31, 32]) expect(readBack(i)).toEqual(ZEROS)
   })
 
+  test('P4-5: a record that begins inside its slot ends the queue', () => {
+    const [first, ...rest] = burst(2)
+    play(queue, { ...first!, address: 8 }, ...rest)
+    const { state, fault } = queue.host.zone1(queue.qp.send)
+    expect([state, fault]).toEqual([QUEUE_ERROR, 'BOUNDS'])
+    expect(another().host.zone1(queue.cq).state).toBe(QUEUE_READY)
+  })
+
+  test('H4: a host that does not give the bytes of a record ends its queue', () => {
+    const { host } = queue
+    const [first, ...rest] = burst(2).map(({ inline: _, ...one }, i) => {
+      return { ...one, ...at(queue, BYTES, i * BYTES) }
+    })
+    host.card.ram!.link.script = ({ kind: what, at: from }) =>
+      what === 'read' && from === queue.buffer + BYTES ? 'unsupported' : undefined
+    play(queue, first!, ...rest)
+    host.card.ram!.link.script = null
+    const { state, fault } = host.zone1(queue.qp.send)
+    expect([state, fault]).toEqual([QUEUE_ERROR, 'DMA'])
+    queue = another()
+    for (let i = 0; i < 2; i++) expect(readBack(i)).toEqual(ZEROS)
+  })
+
   test('BATCH_REGION: bytes take no batches', () => {
     const { card } = queue.host
     const shape = { kind: KIND_BYTES, length: 4096, flags: WRITE_PERSIST_REGION }
@@ -430,4 +459,44 @@ describe('power cuts', () => {
     }
     expect(met.has(0) && met.has(COUNT)).toBe(true)
   }, 240_000)
+})
+
+describe('batches beside other records', () => {
+  test('P4-8: one that does not fit into what is left of a group has one of its own', () => {
+    const { host, qp, cq } = queue
+    const far = host.card.connect()
+    const frames = Array.from({ length: 20 }, (_, i) =>
+      persistFrames(far, region, 30 + i, dataOf(BYTES, i)),
+    )
+    for (const fields of burst(20)) {
+      host.post(qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+    }
+    host.ring(qp.send)
+    const fences = host.card.nvdimm.fences
+    expect(persistAcks(host.card.serve(...frames.flat())).every(({ status }) => status === 0)).toBe(
+      true,
+    )
+    host.run()
+    expect(host.poll(cq).map(toldOf)).toEqual(all(20, 'durable'))
+    expect(host.card.nvdimm.fences - fences).toBe(8)
+  })
+
+  test('X-5: in order, behind a record of another queue: what follows a refusal is not taken', () => {
+    const { host } = queue
+    const other = another()
+    host.card.nvdimm.refuseWrites(DATA_AT / LINE_BYTES)
+    const [single] = burst(1, { indexes: [1], base: 900 })
+    const { batch: _, ...record } = single!
+    host.post(other.qp.send, elementOf({ ...record, flags: el.SIGNALED }))
+    for (const fields of burst(2, { condition: CONDITION_IN_ORDER })) {
+      host.post(queue.qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+    }
+    host.ring(other.qp.send)
+    host.ring(queue.qp.send)
+    host.run()
+    expect(host.poll(other.cq).map(toldOf)).toEqual(['durable'])
+    expect(host.poll(queue.cq).map(toldOf)).toEqual(['MEDIA', 'CONDITION'])
+    queue = another()
+    expect(readBack(1)).toEqual(bytesOf(1, 900))
+  })
 })

@@ -65,16 +65,16 @@ test('a violation is played again by what it names, and told as a story', async 
 
 test('what a boot leaves behind in the state, or in packet memory, does not escape', () => {
   const card = new Card().format()
-  const spoilt = (spoil: (state: State) => void): string | null => {
+  const spoilt = (spoil: (state: State) => unknown): string | null => {
     const booth = new LeanBooth(card.nvdimm, card.facts)
     booth.boot(null, spoil)
     return booth.staleness()
   }
   expect(spoilt(() => {})).toBe(null)
-  expect(spoilt((state) => void (state.scrubSlot = 7))).toBe('state.scrubSlot')
-  expect(spoilt((state) => void (state.commit.items[3]!.wait = 2))).toBe(
-    'state.commit.items.3.wait',
+  expect(spoilt((state) => Object.assign(state, { scrubSlot: 7 }))).toBe('state.scrubSlot')
+  expect(spoilt(({ commit }) => Object.assign(commit.items[3]!, { wait: 2 }))).toMatch(
+    /items.3.wait/,
   )
-  expect(spoilt((state) => state.group.members.fill(1))).toBe('state.group.members')
-  expect(spoilt((state) => void (state.bytes[STAGING_AT + 5] = 1))).toBe('packet memory')
+  expect(spoilt(({ group }) => group.members.fill(1))).toBe('state.group.members')
+  expect(spoilt(({ bytes }) => bytes.fill(1, STAGING_AT, STAGING_AT + 1))).toBe('packet memory')
 })

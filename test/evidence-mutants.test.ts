@@ -12,7 +12,7 @@ import { missed, playAll } from './evidence/stage.ts'
 // Builds, and threads of their own: a busy machine takes its time.
 vi.setConfig({ testTimeout: 300_000 })
 
-test('C8: every text stands where it stood, and the mutants of the short cut are killed', async () => {
+test('C8: every text stands where it stood; the mutants of the cut are killed', async () => {
   const total = await playAll(MUTANTS_STAGE, 'cut', 1)
   expect(total.described).toEqual([])
   expect(missed(MUTANTS_STAGE, total, 'cut')).toEqual([])

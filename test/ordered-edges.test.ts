@@ -63,9 +63,8 @@ describe('a long READ', () => {
     card.serve(readFrame(qp, bytes.rkey, 0, 0, LENGTH))
     for (let i = 0; i < 10; i++) card.idle()
     card.serve(readFrame(qp, bytes.rkey, 0, 1024, LENGTH))
-    const before = card.counter('DUPLICATE_FORGOTTEN')
     card.serve(readFrame({ ...qp, psn }, bytes.rkey, 0, 0, LENGTH))
-    expect(card.counter('DUPLICATE_FORGOTTEN')).toBe(before + 1)
+    expect(card.counter('DUPLICATE_FORGOTTEN')).toBe(1)
   })
 })
 
@@ -87,7 +86,7 @@ describe('D-9: a record by plain WRITE', () => {
     }
   })
 
-  test('I4: of the same slot, twice in one burst: both are acknowledged, the later one stays', () => {
+  test('I4: of the same slot, twice in one burst: both are acknowledged, the later stays', () => {
     const { card, records, qp } = bytesCard()
     const sent = card.serve(
       ...writeFrames(qp, records.rkey, 0, fresh(1), { vaHigh: 1 }),
@@ -98,7 +97,7 @@ describe('D-9: a record by plain WRITE', () => {
   })
 })
 
-test('P1-11: where every lane is refused, a batch is refused that shares a slot with the group', () => {
+test('P1-11: where every lane is refused, so is a batch that shares a slot with the group', () => {
   const { card, records, qp } = bytesCard()
   for (let lane = 0; lane < LANES; lane++) card.nvdimm.refuseWrites(LANES_AT / LINE + lane)
   const sent = card.serve(
@@ -118,7 +117,7 @@ test('a congestion notification to a card that has requests of its own under way
   expect(naks(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))))).toEqual([])
 })
 
-test('P2-28: a burst that is answered by more frames than there are places commits all the same', () => {
+test('P2-28: a burst that is answered by more frames than there are places commits', () => {
   const { card, bytes, records } = bytesCard(256)
   const readers = Array.from({ length: BURST_FRAMES - 1 }, () => card.connect(256))
   const writer = card.connect(256)

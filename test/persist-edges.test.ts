@@ -215,7 +215,7 @@ describe('what is repeated under a name that was used', () => {
   })
 })
 
-test('P1-11: a second copy that is taken at the second attempt: nothing is said that is not asked', () => {
+test('P1-11: a second copy that is taken at the second attempt, without a word about it', () => {
   const one = bytesCard()
   const { card, qp, records } = one
   const line = (RECORDS_AT + 8192) / LINE
@@ -309,7 +309,7 @@ test('a FLUSH of a range in a record that is not there is refused', () => {
   expect(naks(one.card.serve(frame))).toEqual([NAK_ACCESS])
 })
 
-test('a message that has stopped gives its buffer to the next one, before any clock strikes', () => {
+test('a message that has stopped gives its buffer to the next one, before the clock', () => {
   const { card, records } = bytesCard(256)
   const first = (): Uint8Array => persistFrames(card.connect(256), records, 0, dataOf(512, 1))[0]!
   for (let i = 0; i < STAGING_BUFFERS; i++) card.serve(first())

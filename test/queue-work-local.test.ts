@@ -9,8 +9,9 @@ import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { PcieLink } from '../boards/emulator/pcie.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import { LANES, LINE_BYTES } from '../firmware/limits.ts'
 import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
-import { DATA_AT } from '../firmware/memory/superblock.ts'
+import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
@@ -103,6 +104,18 @@ describe('records', () => {
     expect(persistAcks(sent)).toMatchObject([{ all: true, records: 1 }])
     expect(host.poll(cq)).toMatchObject([{ status: el.WC_SUCCESS, flags: el.DURABLE }])
     expect(host.card.nvdimm.fences - fences).toBe(4)
+  })
+
+  test('P1-11: where every lane is refused, so is what shares a slot with the group', () => {
+    const queue = localQueue()
+    const region = queue.host.card.provision()
+    for (let lane = 0; lane < LANES; lane++) {
+      queue.host.card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + lane)
+    }
+    const elements = [1, 2].map((n) => record(queue, region, 5, n, dataOf(64, n)))
+    const cqes = play(queue, ...elements)
+    expect(cqes.map(({ status }) => status)).toEqual([el.WC_GENERAL_ERR, el.WC_GENERAL_ERR])
+    expect(readBack(queue, region, 5, 0, 64)).toEqual(new Uint8Array(64))
   })
 
   test('unsignaled records say nothing, and their room is given back', () => {
@@ -467,6 +480,9 @@ describe('what is refused', () => {
       expect(card.counter('OWN_HOST')).toBe(n + 1)
       expect(queue.host.zone1(queue.qp.send).state).toBe(QUEUE_READY)
     }
+    const near = card.provision({ name: 'near' })
+    const both = play(queue, record(queue, near, 0, 50, dataOf(64, 5)), stores[0]!)
+    expect(both.map(({ status }) => status)).toEqual([el.WC_SUCCESS, el.WC_GENERAL_ERR])
     expect(card.counter('PLACEMENT_WRONG')).toBe(0)
     expect(adviceFor('OWN_HOST')).toMatch(/flushes itself.*`peer`/)
   })

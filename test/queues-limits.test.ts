@@ -54,7 +54,7 @@ test('N21: what completes into a queue that has failed is told to nobody', () =>
   expect(host.poll(cq)).toEqual([])
 })
 
-test('H1: a port that claims more doorbells than it has room for is believed as many as that', () => {
+test('H1: a port that claims more doorbells than it has room for is believed that many', () => {
   const { card, state } = openCard()
   const { host, sqs, cqs } = nopHost({ card })
   host.post(sqs[0]!, nop())

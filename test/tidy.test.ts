@@ -298,9 +298,8 @@ describe('what the package depends on', () => {
     }
     expect([...used.product].sort()).toEqual(Object.keys(MANIFEST.dependencies).sort())
 
-    // Two are run by build.mjs as commands, one is named by tsconfig.json, and the test runner
-    // loads the one that counts branches.
-    const named = ['@biomejs/biome', 'typescript', '@types/node', '@vitest/coverage-istanbul']
+    // Two are run by build.mjs as commands, and one is named by tsconfig.json.
+    const named = ['@biomejs/biome', 'typescript', '@types/node']
     const work = [...used.work].filter((name) => !(name in MANIFEST.dependencies))
     expect([...work, ...named].sort()).toEqual(Object.keys(MANIFEST.devDependencies).sort())
   })

@@ -7,7 +7,8 @@
  */
 
 import type { Machine } from '../../firmware/hal.ts'
-import { type Firmware, start } from '../../firmware/main.ts'
+import { createState, type Firmware, startWith } from '../../firmware/main.ts'
+import type { State } from '../../firmware/state.ts'
 import type { FirmwareEngine } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'
 
@@ -24,13 +25,22 @@ export function recordBoots(by: Recorder | null): void {
   recorder = by
 }
 
-/** Boots the core on a machine, at once. What it throws is a bug, and comes out as it is. */
-export function bootDirect(machine: EmulatedMachine): FirmwareEngine {
-  return recorder === null ? boot(machine) : recorder(machine, boot)
+/**
+ * Boots the core on a machine, at once. What it throws is a bug, and comes out as it is. `see` is
+ * given the core's state, to look at.
+ */
+export function bootDirect(
+  machine: EmulatedMachine,
+  see: (state: State) => void = () => {},
+): FirmwareEngine {
+  const bootOn = (seen: Machine): FirmwareEngine => boot(seen, see)
+  return recorder === null ? bootOn(machine) : recorder(machine, bootOn)
 }
 
-function boot(machine: Machine): FirmwareEngine {
-  const firmware: Firmware = start(machine)
+function boot(machine: Machine, see: (state: State) => void): FirmwareEngine {
+  const state = createState(machine)
+  see(state)
+  const firmware: Firmware = startWith(state)
   return {
     serve: (count, nowUs) => firmware.serve(count, nowUs),
     idle: (nowUs) => firmware.idle(nowUs),

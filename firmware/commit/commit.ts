@@ -138,7 +138,7 @@ export interface Commit {
   readonly retiredLanes: Uint8Array
   /** Per retired lane the intent that it holds against older copies of its record, or null. */
   readonly held: (Intent | null)[]
-  /** Likewise the intent of a record of a batch in order that must not be brought forward. */
+  /** Likewise the intent of a record that must not be brought forward, nor shown. */
   readonly takenBack: (Intent | null)[]
   /** Lanes of groups, the first BURST_FRAMES, that are not retired: no group may have more. */
   usableLanes: number

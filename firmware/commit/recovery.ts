@@ -142,7 +142,7 @@ export interface Recovery {
   readonly unflushed: (Intent | null)[]
   /** Per lane the intent that it holds against older copies, or null: the commit's own. */
   readonly held: (Intent | null)[]
-  /** Likewise the intents of a batch in order that went back, if the medium refused the last. */
+  /** Likewise the intents that go back, where the medium refused it; of a batch, those behind. */
   readonly takenBack: (Intent | null)[]
 }
 
@@ -204,6 +204,10 @@ export function settleRecord(
     if (outcome.failure !== MEDIA_ERROR) recovery.closed = closedBy(outcome.failure)
     // The medium refused the repair: the lane stays, to say the same at the next start.
     if (lane !== SCANNED) keepLane(recovery, region, lane, phase, intent)
+    // Readers are not shown what the next start takes back, if the medium lets it.
+    if (lane !== SCANNED && phase === PHASE_A && outcome.kept > 0) {
+      recovery.takenBack[lane] = intent
+    }
   }
   if (outcome.kept < 0) markLost(recovery, region, slot, lane)
   return outcome

@@ -67,7 +67,9 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
     if (item.acknowledged) commit.held[item.lane] = { ...item }
-    if (!forward && item.link > 0) commit.takenBack[item.lane] = { ...item }
+    // Readers are not shown what the next start takes back, if the medium lets it.
+    const goesBack = item.link > 0 || outcome.kept > 0
+    if (!forward && goesBack) commit.takenBack[item.lane] = { ...item }
     if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
     item.region.unsettled += 1
     noteDegraded(commit, item)

@@ -1,18 +1,229 @@
 /**
- * The run as one page to look at: the table, and for crash points the slots and the lane.
+ * The run as one page to look at: what was tried and found, floors, cells that were reached, and
+ * for crash points the slots and the lane, chunk by chunk (crash/picture.ts).
  *
- * What always holds: the page names nothing outside itself, and every text in it is escaped.
+ * What always holds: the page is one file and names nothing outside itself; every text in it that
+ * comes from a run is escaped.
  */
 
+import { PAGE_SCRIPT } from './page-script.ts'
+import { PAGE_STYLE } from './page-style.ts'
 import type { Outcome } from './pool.ts'
-import { type Report, tableOf } from './report.ts'
+import type { Report, StageReport } from './report.ts'
+import { countOf, missed, type Violation } from './stage.ts'
+
+/** So many lines of what a stage lacks are open. */
+const LACKS_SHOWN = 4
 
 function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
 }
 
-export function pageOf(report: Report, _outcomes: readonly Outcome[]): string {
-  return `<!doctype html><meta charset="utf-8"><title>Perdure: the evidence</title>
-<pre>${escaped(tableOf(report))}</pre>
+const number = (value: number): string => Math.round(value).toLocaleString('en')
+
+function chip(name: string, text: string): string {
+  return `<span class="chip ${name}">${text}</span>`
+}
+
+/** The verdict, in one line and one colour. */
+function verdictOf(report: Report, outcomes: readonly Outcome[]): string {
+  const { violations, stages, size, seed, workers, seconds } = report
+  const short = stages.reduce((sum, { lacks }) => sum + lacks.length, 0)
+  const missing = outcomes.some(({ stage, tally }) => missed(stage, tally, size).length > 0)
+  const kind = violations > 0 ? 'bad' : short > 0 ? 'warn' : 'good'
+  const said =
+    violations > 0
+      ? `${number(violations)} violations`
+      : short > 0
+        ? `No violation; ${number(short)} things not reached`
+        : missing
+          ? 'No violation in the shards that were played'
+          : 'No violation, every floor reached'
+  const time = `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  const run = `size ${size} · seed ${seed} · ${workers} workers · ${time}`
+  return `<div class="verdict ${kind}"><strong>${said}</strong><span>${run}</span></div>`
+}
+
+function row(cells: readonly string[], tag: 'td' | 'th', text: number): string {
+  const inside = cells.map(
+    (cell, i) => `<${tag}${i === text ? ' class="text"' : ''}>${cell}</${tag}>`,
+  )
+  return `<tr>${inside.join('')}</tr>`
+}
+
+function tableOf(report: Report): string {
+  const head = [
+    'stage',
+    'what it shows',
+    'units',
+    'distinct',
+    'seeds',
+    'violations',
+    'per s',
+    'busy s',
+  ]
+  const rows = report.stages.map((stage) =>
+    row(
+      [
+        `${escaped(stage.id)} <b>${escaped(stage.stage)}</b>`,
+        escaped(stage.title),
+        `${number(stage.count)} <span class="soft">${escaped(stage.unit)}</span>`,
+        number(stage.distinct),
+        number(stage.seeds),
+        chip(stage.violations > 0 ? 'wrong' : 'old', number(stage.violations)),
+        number(stage.rate),
+        number(stage.seconds),
+      ],
+      'td',
+      1,
+    ),
+  )
+  return `<div class="card scroll"><table>${row(head, 'th', 1)}${rows.join('')}</table></div>`
+}
+
+/** A violation, with the command that plays it again. */
+function violationOf(of: string, { stage }: StageReport, violation: Violation): string {
+  const { shard, what, replay } = violation
+  const command = `npm run evidence -- --replay ${stage} '${replay}'`
+  const again = replay === '' ? '' : `<code class="command">${escaped(command)}</code>`
+  const where = `<b>${of}, ${escaped(shard)}</b>`
+  return `<li>${chip('wrong', 'violation')} ${where}<br>${escaped(what)}${again}</li>`
+}
+
+/** What a stage lacks: a few lines, and the others on demand. */
+function lacksOf(of: string, { lacks }: StageReport): string {
+  if (lacks.length === 0) return ''
+  const lines = lacks.map((lack) => `<div>${escaped(lack)}</div>`)
+  const rest = lines.slice(LACKS_SHOWN)
+  const title = `<summary>and ${number(rest.length)} more</summary>`
+  const more = `<details>${title}${rest.join('')}</details>`
+  const shown = lines.slice(0, LACKS_SHOWN).join('')
+  const head = `${chip('torn', 'not reached')} <b>${of}</b>`
+  return `<li>${head}${shown}${rest.length === 0 ? '' : more}</li>`
+}
+
+/** Everything that is wrong, violations first. */
+function objectionsOf({ stages }: Report): string {
+  const named = stages.map((stage) => ({
+    stage,
+    of: `${escaped(stage.id)} ${escaped(stage.stage)}`,
+  }))
+  const items = [
+    ...named.flatMap(({ of, stage }) => stage.described.map((one) => violationOf(of, stage, one))),
+    ...named.map(({ of, stage }) => lacksOf(of, stage)),
+  ].filter((item) => item !== '')
+  if (items.length === 0) return ''
+  return `<h2>What is wrong</h2><ul class="plain card">${items.join('')}</ul>`
+}
+
+/** What is asked for, and how far it was reached: the bar is full where it was. */
+function floorsOf(report: Report, outcomes: readonly Outcome[]): string {
+  const rows = outcomes.flatMap(({ stage, tally }) =>
+    stage.floors[report.size].map(({ of, least }) => {
+      const value = countOf(tally, of)
+      const percent = Math.min(100, (100 * value) / least)
+      const short = percent < 100 ? ' class="short"' : ''
+      const bar = `<div class="bar"><i${short} style="width:${percent.toFixed(1)}%"></i></div>`
+      const times = percent < 100 ? `${percent.toFixed(0)} %` : `${(value / least).toFixed(1)} ×`
+      const name = `${escaped(stage.id)} ${escaped(of === 'count' ? stage.unit : of)}`
+      return row([name, number(value), number(least), times, bar], 'td', 4)
+    }),
+  )
+  if (rows.length === 0) return ''
+  const head = row(['what is asked', 'reached', 'asked', '', ''], 'th', 4)
+  return `<h2>Floors</h2><div class="card scroll"><table>${head}${rows.join('')}</table></div>`
+}
+
+/** Cells by phase: what stands before the last colon; behind it the class. */
+function phasesOf(cells: Readonly<Record<string, number>>): Map<string, [string, number][]> {
+  const phases = new Map<string, [string, number][]>()
+  for (const [name, count] of Object.entries(cells)) {
+    const at = name.indexOf(': ')
+    const phase = at < 0 ? '' : name.slice(0, at)
+    const known = phases.get(phase) ?? []
+    known.push([at < 0 ? name : name.slice(at + 2), count])
+    phases.set(phase, known)
+  }
+  return phases
+}
+
+/** A tile for each cell; the more often it was met, the fuller its colour. */
+function heatOf({ cells, id, stage }: StageReport): string {
+  const names = Object.keys(cells)
+  if (names.length === 0) return ''
+  const most = Math.log2(1 + Math.max(...Object.values(cells)))
+  const rows = [...phasesOf(cells)].map(([phase, classes]) => {
+    const tiles = classes.map(([name, count]) => {
+      const share = 0.12 + 0.88 * (Math.log2(1 + count) / most)
+      const title = `${phase === '' ? '' : `${phase}: `}${name}: ${number(count)}`
+      return `<i style="opacity:${share.toFixed(2)}" title="${escaped(title)}"></i>`
+    })
+    const label = `<div>${escaped(phase === '' ? 'all' : phase)}</div>`
+    return `${label}<div class="tiles">${tiles.join('')}</div>`
+  })
+  const head = `<summary>${escaped(id)} ${escaped(stage)}: ${number(names.length)} cells</summary>`
+  const out = '<div class="readout">Point at a tile, or touch it.</div>'
+  return `<details>${head}<div class="heat">${rows.join('')}</div>${out}</details>`
+}
+
+function cellsOf(report: Report): string {
+  const maps = report.stages.map(heatOf).join('')
+  if (maps === '') return ''
+  return `<h2>Cells reached</h2><p class="soft">Every tile is a class that was met in a phase;
+the fuller its colour, the more often.</p><div class="card">${maps}</div>`
+}
+
+const LEGEND: string = [
+  ['', 'durable'],
+  ['same', 'stored again as it was'],
+  ['kept', 'pending, survived'],
+  ['gone', 'pending, lost'],
+]
+  .map(([name, said]) => `<span><i class="chunk ${name}"></i>${said}</span>`)
+  .join('')
+
+const PICTURE = `<h2>A crash, looked at</h2>
+<p class="soft">A write is cut at each point. Of the chunks of eight bytes that are pending then any
+subset may survive. Choose a point, step through images of it, and see what recovery makes of them:
+all of these were started by the firmware, and read over the wire.</p>
+<div class="card pad"><div class="controls">
+<label>operation<select id="kind"></select></label><label>level<select id="level"></select></label>
+</div><div class="points" id="points"></div><p class="known soft" id="known"></p>
+<div class="step"><button type="button" id="back" aria-label="previous image">←</button>
+<input type="range" id="slider" min="0" value="0" aria-label="image">
+<button type="button" id="forth" aria-label="next image">→</button></div>
+<p class="soft" id="which"></p><div class="blocks" id="blocks"></div>
+<div class="outcome"><div id="survived"></div><div id="decided"></div><div id="reads"></div></div>
+<div class="legend">${LEGEND}</div></div>`
+
+/** Pictures of crashes; a stage may have pictures of another kind. */
+function isCrash(picture: unknown): boolean {
+  return (picture as { readonly picture?: unknown } | null)?.picture === 'crash'
+}
+
+export function pageOf(report: Report, outcomes: readonly Outcome[]): string {
+  const pictures = outcomes.flatMap(({ tally }) => tally.pictures).filter(isCrash)
+  // In a script element only `<` could end it.
+  const data = JSON.stringify(pictures).replaceAll('<', '\\u003c')
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Perdure: the evidence</title><style>${PAGE_STYLE}</style></head><body><main>
+<h1>The evidence</h1>
+<p class="soft">Nothing acknowledged is lost, nothing torn is returned: what was tried against
+it.</p>
+${verdictOf(report, outcomes)}
+<h2>Stages</h2>
+${tableOf(report)}
+${objectionsOf(report)}
+${pictures.length === 0 ? '' : PICTURE}
+${floorsOf(report, outcomes)}
+${cellsOf(report)}
+</main><script type="application/json" id="pictures">${data}</script>
+<script>${PAGE_SCRIPT}</script></body></html>
 `
 }

@@ -19,8 +19,8 @@ export async function serveJob(): Promise<void> {
       say({ kind: 'share', share })
     })
     // Of this thread alone: what the others use is theirs.
-    const { utilization } = performance.eventLoopUtilization()
-    say({ kind: 'done', tally, busySeconds: (utilization * performance.now()) / 1000 })
+    const { active } = performance.eventLoopUtilization()
+    say({ kind: 'done', tally, busySeconds: active / 1000 })
   } catch (error) {
     say({ kind: 'threw', error: error instanceof Error ? (error.stack ?? '') : String(error) })
   }

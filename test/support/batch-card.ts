@@ -2,13 +2,9 @@
  * A card that is sent batches, frame by frame; what their status says, and what the card holds.
  */
 
+import { bootDirect } from '../../boards/emulator/direct.ts'
 import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
-import { idle, receive, settle } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
-import { type Machine, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
-import { BURST_FRAMES, FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'
-import { createState } from '../../firmware/main.ts'
-import { boot } from '../../firmware/manage/boot.ts'
 import type { State } from '../../firmware/state.ts'
 import { PERSIST_QUERY } from '../../firmware/wire/opcode.ts'
 import {
@@ -184,26 +180,9 @@ class OpenCard extends Card {
   declare state: State
 
   protected override boot(): FirmwareEngine {
-    this.state = createState(this.machine)
-    return firmwareOf(this.state, this.machine)
-  }
-}
-
-function firmwareOf(state: State, machine: Machine): FirmwareEngine {
-  boot(state)
-  const received = new Int32Array(machine.memory, RECEIVED_AT, 2 * BURST_FRAMES)
-  return {
-    memoryUsed: () => 0,
-    dispose: () => {},
-    serve: (count: number, now: number) => {
-      state.connections.nowUs = now
-      for (let i = 0; i < count; i++) {
-        const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
-        receive(state, at, received[2 * i]!, received[2 * i + 1]!, now)
-      }
-      return settle(state)
-    },
-    idle: (now: number) => idle(state, now),
+    return bootDirect(this.machine, (state) => {
+      this.state = state
+    })
   }
 }
 

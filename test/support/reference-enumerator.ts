@@ -42,7 +42,7 @@ export class ReferencePart {
     this.pieces = this.pieces.filter((piece) => !piece.cleaned)
   }
 
-  /** What chooses on its own: the pieces of the whole part, of a line, of a chunk; in store order. */
+  /** What chooses on its own: pieces of the whole part, of a line, of a chunk; in store order. */
   private groups(mode: ReferenceMode): Piece[][] {
     const unit = { strict: Number.MAX_SAFE_INTEGER, prefix: 64, chunk: 8, line: 64 }[mode]
     const groups = new Map<number, Piece[]>()
@@ -78,7 +78,7 @@ export class ReferencePart {
     return this.groups(mode).reduce((count, { length }) => count * (length + 1), 1)
   }
 
-  /** How many there are, where they are too many to visit: the groups know nothing of each other. */
+  /** How many there are, where they are too many to visit: each group chooses on its own. */
   imageCount(mode: ReferenceMode): bigint {
     let count = 1n
     for (const group of this.groups(mode)) {

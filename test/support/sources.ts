@@ -18,7 +18,7 @@ function above(folder: string): string {
 }
 
 /** Folders that are made, not written. */
-const MADE = new Set(['node_modules', 'dist', 'coverage', '.git'])
+const MADE = new Set(['node_modules', 'dist', '.git'])
 
 export interface Source {
   /** Path from the root, with slashes. */

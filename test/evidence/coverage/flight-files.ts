@@ -27,9 +27,12 @@ export function knownIn(folder: string, branches: number): Uint8Array {
 /** Tapes first: what is known has to be there. */
 export function leave(folder: string, { name, inside, outside, tapes }: Flight): void {
   mkdirSync(folder, { recursive: true })
-  tapes.forEach((tape, i) => {
-    writeFileSync(join(folder, `${name}-${i}${TAPE}`), encode(tape))
-  })
+  let number = 0
+  for (const tape of tapes) {
+    // Those of an earlier run stay: what they take is known.
+    while (existsSync(join(folder, `${name}-${number}${TAPE}`))) number++
+    writeFileSync(join(folder, `${name}-${number}${TAPE}`), encode(tape))
+  }
   const hits = outside.map((taken, i) => (taken === 1 || inside[i] === 1 ? 1 : 0))
   writeFileSync(join(folder, `${name}${HITS}`), hits)
   const known = knownIn(folder, inside.length)

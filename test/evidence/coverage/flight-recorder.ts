@@ -50,10 +50,11 @@ export class FlightRecorder {
   /** Branches taken inside calls of a board, and those of tests that call the firmware's parts. */
   readonly inside: Hits
   readonly outside: Hits
-  /** Tapes that were full when the firmware did something new. */
+  /** Calls that did something new when their tape was full, or that a bug ended. */
   full = 0
   private readonly sessions = new Set<Session>()
-  private isNew = false
+  /** Branches that the call which runs was the first to take. */
+  private fresh: number[] = []
 
   constructor(inside: Hits) {
     this.inside = inside
@@ -61,7 +62,7 @@ export class FlightRecorder {
     counters.__hit = (branch) => {
       const hits = counters.__hits
       hits[branch] = 1
-      if (hits === this.inside) this.isNew = true
+      if (hits === this.inside) this.fresh.push(branch)
     }
     const record: Recorder = (machine, boot) => new Session(this, machine).boot(boot)
     recordBoots(record)
@@ -72,7 +73,7 @@ export class FlightRecorder {
     return [...this.sessions].map((session) => session.recorded)
   }
 
-  /** Runs what belongs to the firmware; returns whether it did something new. */
+  /** Runs what belongs to the firmware. */
   enter<T>(run: () => T): T {
     counters.__hits = this.inside
     try {
@@ -92,12 +93,19 @@ export class FlightRecorder {
     }
   }
 
-  /** A call is over. */
+  /** A call is over. What it was the first to do is left to others if its tape cannot be kept. */
   judge(session: Session): void {
-    if (!this.isNew) return
-    this.isNew = false
-    if (session.keep()) this.sessions.add(session)
-    else this.full++
+    if (this.fresh.length === 0) return
+    if (session.keep()) {
+      this.sessions.add(session)
+    } else {
+      this.full++
+      for (const branch of this.fresh) {
+        this.inside[branch] = 0
+        this.outside[branch] = 1
+      }
+    }
+    this.fresh = []
   }
 
   stop(): void {
@@ -184,12 +192,13 @@ class Session {
         tape.put(BACK)
         tape.put(value)
       }
-      recorder.judge(this)
-      this.shadow.set(this.board)
       return value
     } catch (error) {
       this.hasEnded = true
       throw error
+    } finally {
+      recorder.judge(this)
+      this.shadow.set(this.board)
     }
   }
 

@@ -15,5 +15,6 @@ afterAll(() => {
   const { inside, outside, tapes, full } = recorder
   const name = basename(expect.getState().testPath ?? 'unnamed', '.test.ts')
   leave(folder, { name, inside, outside, tapes })
-  if (full > 0) process.stderr.write(`${name}: ${full} times a tape was full\n`)
+  if (full > 0)
+    process.stderr.write(`${name}: ${full} calls did something new and are on no tape\n`)
 })

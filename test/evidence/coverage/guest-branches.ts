@@ -105,9 +105,9 @@ function mark(path: string, text: string, branches: Branch[]): string {
   return `declare const __hits: Uint8Array; declare function __hit(branch: number): void;${flat}`
 }
 
-/** The bundle of the marked firmware, for QuickJS: what it marks is in the global `__hits`. */
-export async function bundleMarked({ files, branches }: MarkedFirmware): Promise<string> {
-  const plugin: Plugin = {
+/** Gives a bundle the marked sources in the place of the others. */
+export function markedSources({ files }: MarkedFirmware): Plugin {
+  return {
     name: 'marked',
     setup(made) {
       made.onLoad({ filter: /[\\/]firmware[\\/].*\.ts$/ }, ({ path }) => {
@@ -116,6 +116,17 @@ export async function bundleMarked({ files, branches }: MarkedFirmware): Promise
       })
     },
   }
+}
+
+/** What the marks write to, for a guest. */
+export function marksOf({ branches }: MarkedFirmware): string {
+  return `var __hits = new Uint8Array(${branches.length})
+function __hit(branch) { __hits[branch] = 1 }
+`
+}
+
+/** The bundle of the marked firmware, for QuickJS: what it marks is in the global `__hits`. */
+export async function bundleMarked(marked: MarkedFirmware): Promise<string> {
   const { outputFiles } = await build({
     absWorkingDir: ROOT,
     entryPoints: ['firmware/main.ts'],
@@ -128,10 +139,7 @@ export async function bundleMarked({ files, branches }: MarkedFirmware): Promise
     charset: 'utf8',
     legalComments: 'none',
     logLevel: 'error',
-    plugins: [plugin],
+    plugins: [markedSources(marked)],
   })
-  const marks = `var __hits = new Uint8Array(${branches.length})
-function __hit(branch) { __hits[branch] = 1 }
-`
-  return marks + outputFiles[0]!.text
+  return marksOf(marked) + outputFiles[0]!.text
 }

@@ -64,7 +64,7 @@ export const COVERAGE: Stage = {
   title: 'every branch of the firmware is taken',
   unit: 'branches',
   floors: {
-    cut: [{ of: 'count', least: 250 }],
+    cut: [{ of: 'count', least: 150 }],
     ci: [{ of: 'count', least: 7500 }],
     nightly: [{ of: 'count', least: 7500 }],
   },

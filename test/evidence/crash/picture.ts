@@ -59,7 +59,7 @@ export interface PointShown {
   /** Of each record: `record 0: v2 begun, v1 acknowledged`. */
   readonly known: readonly string[]
   readonly blocks: readonly Block[]
-  /** Subsets of the stars, as text: 2^14. */
+  /** How many subsets of the stars there are, as text. */
   readonly subsets: string
   readonly images: readonly ImageShown[]
 }
@@ -121,6 +121,8 @@ class Painter {
   private readonly random: Random
   private readonly points: PointShown[] = []
   private exploring = false
+  /** The versions that were begun before the exploration. */
+  private readonly before = new Map<number, number>()
   private taken: readonly Sent[] = []
   private takenCount = 0
   private done = ''
@@ -151,6 +153,7 @@ class Painter {
       this.paintPoint('at the end of a step')
     }
     scenario.before?.(actor)
+    for (const { record, started } of actor.records.values()) this.before.set(record, started)
     this.exploring = true
     scenario.during(actor)
     return this.points
@@ -166,8 +169,11 @@ class Painter {
     return sent.length > from
   }
 
+  /** The records that the play writes, so far. */
   private written(): RecordOracle[] {
-    return [...this.actor.records.values()].filter(({ started }) => started > 0)
+    return [...this.actor.records.values()].filter(
+      ({ record, started }) => started > (this.before.get(record) ?? 0),
+    )
   }
 
   private paintPoint(name: string): void {
@@ -184,7 +190,7 @@ class Painter {
     const stars: PendingChunk[] = []
     const blocks = placed.map((block) => blockOf(block, chunks, stars))
     const images = this.imagesOf(placed, stars)
-    const subsets = stars.length === 0 ? '1' : `2^${stars.length}`
+    const subsets = (2 ** stars.length).toLocaleString('en')
     this.points.push({ name, known, blocks, subsets, images })
   }
 
@@ -210,10 +216,10 @@ class Painter {
       const name = lines.length === 1 ? 'operations' : `operations ${i + 1}`
       return { name, at: line * LINE_BYTES, lines: 1 }
     })
-    return [...lanes.filter(({ name }, i) => i === 0 || this.isUsed(name, i)), ...copies, ...table]
+    return [...lanes.filter((_, lane) => lane === 0 || this.isUsed(lane)), ...copies, ...table]
   }
 
-  private isUsed(_: string, lane: number): boolean {
+  private isUsed(lane: number): boolean {
     const at = LANES_AT + lane * LINE_BYTES
     return this.part.live.subarray(at, at + LINE_BYTES).some((byte) => byte !== 0)
   }
@@ -235,8 +241,8 @@ class Painter {
       const name = is.join()
       const before = times.get(name) ?? 0
       times.set(name, before + 1)
-      // One of each class; a second one where something is torn.
-      if (before > (name.includes('torn') ? 1 : 0)) continue
+      // One of each class; two more where something is torn.
+      if (before > (name.includes('torn') ? 2 : 0)) continue
       shown.push(this.start(kept, is, placed))
     }
     return shown

@@ -31,7 +31,7 @@ function filled(pattern: number, seed: number): Uint8Array {
   const data = dataOf(BYTES, 17 * pattern + seed)
   switch (pattern % 5) {
     case 1:
-      return data.fill(seed % 2 === 0 ? 0 : 0xff)
+      return data.fill(seed % 4 < 2 ? 0 : 0xff)
     case 2:
       // The magic, region, record and length of a slot header, where one would stand.
       data.set([0x4c, 0x53, 0x44, 0x50, 1, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0], 16)

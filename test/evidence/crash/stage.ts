@@ -22,6 +22,7 @@ const CUT: Readonly<Record<string, string>> = {
   'group of 4, one finely': '2of2',
   'batch of 2': '1of2',
   'overtaken by a burst': '1of2',
+  recovery: '1of2',
   'media errors': '2of3',
 }
 

@@ -151,11 +151,13 @@ export class Arena {
     if (answer[mad.MAD_FAULT] !== 0) return
     const body = answer.subarray(mad.MAD_BODY)
     const { pairs } = this.world.authority
-    pairs.delete(pair.number)
+    // The place of one that ended may be another's by now, under the same number.
+    if (pairs.get(pair.number)?.peer === pair.peer) pairs.delete(pair.number)
     pair.number = u32(body, mad.CONNECT_QP)
     pair.psn = u32(body, mad.CONNECT_FIRST_PSN)
     pair.plan = []
-    pairs.set(pair.number, { number: pair.number, domain: 0, ipVersion: pair.ipVersion })
+    const { number, peer, ipVersion } = pair
+    pairs.set(number, { number, peer, domain: 0, ipVersion })
   }
 
   /** Is the queue pair there, and does it serve? */
@@ -241,8 +243,7 @@ export class Arena {
     else if (step.kind === 'arm') this.arm()
     else if (step.kind === 'rest') this.rest()
     else if (step.kind === 'connect') this.connectAll(step.pairs.map((i) => this.pairs[i]!))
-    else if (step.kind === 'medium') world.medium(step.what, step.value)
-    else throw new Error(`there is no host to ${step.kind}`)
+    else world.medium(step.what, step.value)
   }
 
   /** What was held for messages and batches that stopped half-way was given back. */

@@ -28,7 +28,7 @@ import { OnDemandHost } from '../../support/on-demand.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/placed.ts'
 import { createCq, destroy, hostOf, register } from '../../support/queue-calls.ts'
 import { elementOf, QueueHost } from '../../support/queue-host.ts'
-import { setting, slotOffset } from '../../support/requests.ts'
+import { type Setting, setting, slotOffset } from '../../support/requests.ts'
 import { type Ledger, mix } from './ledger.ts'
 
 /** A card behind its seed, and frames whose neighbours are worth a look. */
@@ -43,6 +43,16 @@ const BYTES = { name: 'bytes', kind: mad.KIND_BYTES, length: 4096 }
 function sent(card: Card, frames: readonly Uint8Array[]): Led {
   card.serve(...frames)
   return { card, frames }
+}
+
+/** A card one of whose records has no copy that can be read. */
+function lost(): Setting {
+  const one = setting()
+  for (const copy of [0, 1]) one.card.nvdimm.poison(slotOffset(one.region, copy, 0) / 64)
+  one.card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
+    body[mad.SCAN_REGION + 3] = one.region.id
+  })
+  return one
 }
 
 export const SEEDS: Readonly<Record<string, () => Led>> = {
@@ -77,6 +87,26 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
       },
     })
     return sent(card, persistFrames(qp, region, 0, dataOf(64, 1)))
+  },
+  UNREADABLE: () => {
+    const { card, region, qp } = setting()
+    const { rkey } = card.provision(BYTES)
+    card.nvdimm.poison(slotOffset(region, region.copies, 0) / 64)
+    return sent(card, [readFrame(qp, rkey, 0, 0, 8)])
+  },
+  UNSETTLED_READ: () => {
+    const { card, region, qp } = lost()
+    return sent(card, [readFrame(qp, region.rkey, 0, 0, 8)])
+  },
+  READ_ONLY: () => {
+    const { card, region, qp } = lost()
+    return sent(card, persistFrames(qp, region, 3, dataOf(64, 1)))
+  },
+  TRUNCATED: () => {
+    const content = new Card(1 << 18).format().nvdimm.live.subarray(0, 1 << 17)
+    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
+    return { card }
   },
   PLACEMENT_WRONG: () => {
     const { card, region, qp } = placed()

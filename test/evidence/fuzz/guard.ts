@@ -54,6 +54,7 @@ export interface Area {
 /** A queue pair that somebody opened. */
 export interface Known {
   readonly number: number
+  readonly peer: number
   readonly domain: number
   readonly ipVersion: 4 | 6
 }

@@ -66,8 +66,7 @@ export class Media {
   readonly arena: Arena
   private readonly traffic: Traffic
   private readonly random: Random
-  private readonly keptAt: number
-  private readonly keptEnd: number
+  private readonly kept: oracle.RegionLayout
   private readonly seed: number
   private elsewhere: Uint8Array | null = null
 
@@ -79,8 +78,7 @@ export class Media {
     const { layout } = [...this.arena.world.authority.areas.values()].find(
       ({ domain }) => domain === KEPT_DOMAIN,
     )!
-    this.keptAt = layout.at
-    this.keptEnd = layout.at + layout.copies * layout.areaBytes
+    this.kept = layout
   }
 
   run(count: number): void {
@@ -133,7 +131,7 @@ export class Media {
   private place(): number {
     const { random, arena } = this
     const { bytes } = arena.world.part
-    switch (random.below(6)) {
+    switch (random.below(7)) {
       case 0:
         return random.below(2 * oracle.PAGE_BYTES)
       case 1:
@@ -141,7 +139,11 @@ export class Media {
       case 2:
         return oracle.OPERATIONS_AT + random.below(oracle.OPERATIONS_BYTES)
       case 3:
-        return this.keptAt + random.below(this.keptEnd - this.keptAt)
+      case 4: {
+        const copy = random.below(this.kept.copies)
+        const at = oracle.copyAt(this.kept, copy, random.below(this.kept.slots))
+        return at + random.below(this.kept.stride)
+      }
       default:
         return random.below(bytes)
     }
@@ -149,8 +151,9 @@ export class Media {
 
   private touch(spoilt: Spoilt, at: number, what: string): void {
     spoilt.what.push(what)
-    const kept = at >= this.keptAt && at < this.keptEnd
-    if (kept || at < oracle.OPERATIONS_AT) spoilt.kept = true
+    const { at: first, copies, areaBytes } = this.kept
+    const isKept = at >= first && at < first + copies * areaBytes
+    if (isKept || at < oracle.OPERATIONS_AT) spoilt.kept = true
   }
 
   private turnBit(spoilt: Spoilt): void {

@@ -17,9 +17,6 @@ export type Step =
   | { readonly kind: 'pass'; readonly us: number }
   /** Something happens to the medium. */
   | { readonly kind: 'medium'; readonly what: string; readonly value: number }
-  /** The host stores bytes, or a register of the card's port. */
-  | { readonly kind: 'store'; readonly at: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'port'; readonly at: number; readonly value: number }
   /** The good client puts its next record into the burst. */
   | { readonly kind: 'good' }
   /** A cut is played at the next acknowledgement of durability. */
@@ -42,10 +39,6 @@ function stepText(step: Step): string {
       return `p ${step.us}`
     case 'medium':
       return `m ${step.what} ${step.value}`
-    case 'store':
-      return `h ${step.at} ${base64(step.bytes)}`
-    case 'port':
-      return `o ${step.at} ${step.value}`
     case 'good':
       return 'g'
     case 'arm':
@@ -68,10 +61,6 @@ function stepOf(text: string): Step {
       return { kind: 'pass', us: Number(one) }
     case 'm':
       return { kind: 'medium', what: one, value: Number(two) }
-    case 'h':
-      return { kind: 'store', at: Number(one), bytes: bytesOf(two) }
-    case 'o':
-      return { kind: 'port', at: Number(one), value: Number(two) }
     case 'g':
       return { kind: 'good' }
     case 'a':

@@ -38,10 +38,6 @@ function stepLines(step: Step): string[] {
       return [`   ${step.us} us go by`]
     case 'medium':
       return [`   the medium: ${step.what} ${step.value}`]
-    case 'store':
-      return [`   the host stores ${step.bytes.length} bytes at ${step.at}: ${hexOf(step.bytes)}`]
-    case 'port':
-      return [`   the host writes ${step.value} to the port at ${step.at}`]
     case 'good':
       return ['   a good client writes its next record']
     case 'arm':

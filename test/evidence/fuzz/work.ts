@@ -3,8 +3,8 @@
  * which change while they are fetched; its network answers wrongly, too.
  *
  * What always holds:
- * - The red zones of the host's memory are registered by nobody: no byte of them is ever written by
- *   the card. That holds while the host spoils its elements only, which is every other episode.
+ * - The red zones of the host's memory are registered by nobody, or for another domain: no byte of
+ *   them is ever written by the card. That holds while the host spoils its elements only, which is every other episode.
  * - On the part, regions of another domain and those of the good client stay as they are.
  */
 
@@ -76,20 +76,21 @@ export class Work {
     const red = (): number => this.host.allocate(RED_BYTES, 4096)
     const first = red()
     this.data = this.host.allocate(DATA_BYTES, 4096)
-    this.reds = [first, red()]
+    const far = red()
+    this.reds = [first, red(), far]
     this.lkeys = [
       this.host.register(this.data, DATA_BYTES),
       this.host.register(this.data, 64),
-      this.host.register(this.data + 4096, 4096, FAR_DOMAIN),
+      this.host.register(far, RED_BYTES, FAR_DOMAIN),
     ]
     this.openQueues()
+    this.onDemand()
     this.watch()
     this.words = [...this.arena.words, ...this.lkeys, ...this.reds, this.data, HOST_BYTES]
     for (const { layout, domain } of world.authority.areas.values()) {
       if (domain !== 0) continue
       world.part.openAlways(layout.at, layout.at + layout.copies * layout.areaBytes)
     }
-    this.onDemand()
   }
 
   private openQueues(): void {
@@ -269,15 +270,17 @@ export class Work {
     const { records, bytes, durable, fixed, big } = arena.regions
     const region = [records, bytes, durable, fixed, big][random.below(5)]!
     const isRecords = region === records || region === fixed || region === big
-    const opcode = random.below(17) === 16 ? 32 : random.below(16)
+    const drawn = random.below(20)
+    const opcode = drawn < 16 ? drawn : drawn < 19 ? el.WQE_READ : el.WQE_NOP
     const address = isRecords ? random.below(9) * 2 ** 32 : 8 * random.below(520)
     const length = [0, 1, 8, 48, 64, 100, 300, 4096][random.below(8)]!
     const base = {
       ...{ opcode, rkey: region.rkey, address, operation: this.operation++, wait: 1 },
       ...{ compare: random.below(3), flags: random.below(4) === 0 ? random.below(256) & 0x67 : 1 },
     }
-    const lkey = this.lkeys[random.below(8) === 0 ? random.below(3) : 0]!
-    const local = random.below(20) === 0 ? this.reds[random.below(2)]! + 8 : this.data + 64
+    const wrong = random.below(6)
+    const lkey = this.lkeys[wrong === 0 ? random.below(3) : wrong === 1 ? 2 : 0]!
+    const local = wrong < 3 ? this.reds[wrong === 1 ? 2 : random.below(3)]! + 8 : this.data + 64
     switch (random.below(4)) {
       case 0:
         return { ...base, inline: new Uint8Array(Math.min(length, 1024)).fill(this.operation) }

@@ -43,7 +43,7 @@ export const ALPHABET: readonly Step[] = [
   { kind: 'fence' },
 ]
 
-/** The program of that number among those of that length: its digits to the base of the alphabet. */
+/** The program of that number among those of that length: its digits are the steps. */
 export function programOf(number: number, length: number): Step[] {
   const steps: Step[] = []
   for (let rest = number; steps.length < length; rest = Math.floor(rest / ALPHABET.length)) {

@@ -130,11 +130,11 @@ export const IMAGES: Stage = {
     ],
     ci: [
       { of: 'count', least: 2_000_000 },
-      { of: 'programs', least: 50_000 },
+      { of: 'programs', least: 8_000 },
     ],
     nightly: [
-      { of: 'count', least: 50_000_000 },
-      { of: 'programs', least: 1_200_000 },
+      { of: 'count', least: 40_000_000 },
+      { of: 'programs', least: 230_000 },
     ],
   },
   shards,

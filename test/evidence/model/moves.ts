@@ -215,7 +215,7 @@ function end(plan: Plan, s: State, items: readonly number[]): string | null {
 }
 
 /** The intents that count: those that are whole, and not of a write that a later one follows. */
-function intentsOf(plan: Plan, s: State): number[] {
+function intentsOf(s: State): number[] {
   const lanes = Array.from({ length: LANES }, (_, lane) => s[laneAt(lane)]!)
   return lanes.map((lane) => {
     const write = writeIn(lane)
@@ -223,7 +223,7 @@ function intentsOf(plan: Plan, s: State): number[] {
     const overtaken = lanes.some((other) => {
       return writeIn(other) > write && recordOf(s, writeIn(other)) === recordOf(s, write)
     })
-    return overtaken && plan.mutant !== 'overtaken' ? 0 : lane
+    return overtaken ? 0 : lane
   })
 }
 
@@ -236,7 +236,7 @@ function goesBack(plan: Plan, s: State, lane: number, intents: readonly number[]
 
 /** What the lane says of one copy of its record is done; the same each time, whatever is done. */
 function repair(plan: Plan, s: State, lane: number, copy: number): string | null {
-  const intents = intentsOf(plan, s)
+  const intents = intentsOf(s)
   if (lane === 0) scanIfBlind(plan, s, copy)
   const intent = intents[lane]!
   if (intent === 0) return null
@@ -247,7 +247,8 @@ function repair(plan: Plan, s: State, lane: number, copy: number): string | null
   const { action, kept } = decide(plan, phase, write, values)
   if (action === 'lost') {
     s[LOSING]! |= 1 << record
-    s[BACK]! |= 1 << lane
+    // In phase B all of the group are acknowledged, or may be: what is lost takes none with it.
+    if (phase === 'A') s[BACK]! |= 1 << lane
     return null
   }
   if (phase === 'A' && values[kept] !== write) s[BACK]! |= 1 << lane
@@ -269,7 +270,7 @@ function spread(plan: Plan, s: State, record: number, kept: number, copy: number
 function scanIfBlind(plan: Plan, s: State, copy: number): void {
   const blind = Array.from({ length: LANES }, (_, lane) => s[laneAt(lane)]!).includes(UNREADABLE)
   if (!blind) return
-  const named = intentsOf(plan, s).map((lane) => (lane === 0 ? -1 : recordOf(s, writeIn(lane))))
+  const named = intentsOf(s).map((lane) => (lane === 0 ? -1 : recordOf(s, writeIn(lane))))
   for (let record = 0; record < RECORDS; record++) {
     if (named.includes(record)) continue
     const values = valuesOf(plan, s, record)
@@ -289,7 +290,7 @@ function scanIfBlind(plan: Plan, s: State, copy: number): void {
 /** The operations of the lanes go into the table, or out of it: what was kept decides. */
 function note(plan: Plan, s: State): string | null {
   if (plan.mutant === 'table skipped') return null
-  for (const intent of intentsOf(plan, s)) {
+  for (const intent of intentsOf(s)) {
     if (intent === 0) continue
     const write = writeIn(intent)
     const record = recordOf(s, write)

@@ -26,10 +26,8 @@ export type Mutant =
   | 'I6' // a reader is given the first copy, durable or not
   | 'I7' // a reader is served before recovery has ended
   | 'I8' // a slot of another record counts as valid
-  | 'equality' // copies that are equal count as whole
   | 'majority' // of three copies the one that two agree on
   | 'stale' // an old second copy stands for an acknowledged first one
-  | 'overtaken' // the lane of an earlier write of a record still speaks
   | 'clearing' // recovery clears the lanes in the epoch of its repairs
   | 'repair' // recovery overwrites two copies in one epoch
   | 'unlinked' // no lane says which record its own must not outlive
@@ -303,7 +301,6 @@ export function decide(
   const valid = (value: number): boolean => isValid(plan, value)
   const [a] = values as readonly [number, ...number[]]
   const same = values.every((value) => value === a)
-  if (plan.mutant === 'equality' && same) return { action: 'none', kept: 0 }
   if (plan.mutant === 'majority') return majorityOf(values, valid)
   if (valid(a) && same) return { action: 'none', kept: 0 }
   const b = values.findIndex((value, c) => c > 0 && valid(value))

@@ -32,6 +32,15 @@ export function crash(argument: string): Killer {
   return { by: 'crash', argument }
 }
 
+export function failures(argument: string): Killer {
+  return { by: 'failures', argument }
+}
+
+/** `TARGET SEED INPUTS`. */
+export function fuzz(argument: string): Killer {
+  return { by: 'fuzz', argument }
+}
+
 export function directed(argument: string): Killer {
   return { by: 'directed', argument }
 }

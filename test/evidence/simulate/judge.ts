@@ -181,7 +181,12 @@ export class Judge {
       }
       record.touched = false
       record.refuses = false
-      if (damaged.has(slot) && found !== null) this.noteDamage(record)
+      if (damaged.has(slot)) {
+        const before = record.damage
+        this.noteDamage(record)
+        // What is gone stays gone, though its medium be well again.
+        if (found === null && before > record.damage) record.damage = before
+      }
       if (record.damage === 0) damaged.delete(slot)
     }
     touched.clear()

@@ -318,25 +318,26 @@ function healthFault(world: SimulatedWorld, site: Site, random: Random): void {
   }
 }
 
-/** An operator mends what is wrong with the part. */
+/** An operator mends what is wrong with the part; what a start decided needs another one. */
 function heal(world: SimulatedWorld, site: Site, random: Random): void {
   const { card } = site
   const { part } = card
+  const needsStart = site.isClosed || site.saveFailed
   part.armed = true
   part.fencesToFail = 0
-  for (const line of part.faulty()) part.refuseWrites(line, false)
-  if (!site.isJudged) {
-    world.exchange(1, 32)
-    card.serve(0, world.nowUs)
-    const status = card.status(site.path, world.nowUs)
-    if (status !== null) world.judgeStart(site, status)
-  }
-  if (!card.isOn || (!site.isClosed && !site.saveFailed)) return
   part.failSave(false)
   site.isClosed = false
   site.saveFailed = false
-  world.aim(site, random, false)
-  card.cutNow()
+  for (const line of part.faulty()) part.refuseWrites(line, false)
+  if (needsStart) {
+    world.aim(site, random, false)
+    card.cutNow()
+  } else if (!site.isJudged) {
+    // It starts by itself, as it has its energy now.
+    card.serve(0, world.nowUs)
+    const status = card.isOn ? card.status(site.path, world.nowUs) : null
+    if (status !== null) world.judgeStart(site, status)
+  }
 }
 
 /** An operator asks how things are, has a region scanned, gives up what is lost. */

@@ -464,6 +464,7 @@ export class SimulatedWorld implements Surroundings {
   judgeStart(site: Site, { state, fault, linesRead, scanned }: Status): void {
     const { card, judge } = site
     if (state !== SERVING) {
+      this.tell?.(`  the part does not serve: ${FAULTS[fault]!.name}`)
       site.isJudged = false
       if (!card.part.armed || site.isClosed) return
       if (site.isForgiven) {

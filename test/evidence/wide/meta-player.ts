@@ -53,6 +53,8 @@ export interface MetaPlay {
    * given, it is in the state of that number or in the next.
    */
   readonly states: readonly string[]
+  /** Points with more images than these are visited by lines; as the look says if absent. */
+  readonly most?: number
   /** Every start comes to the same records as the first one. */
   readonly settled?: boolean
 }
@@ -192,7 +194,7 @@ class MetaPlayer {
       durable: part.durable.slice(at, at + PAGE_BYTES),
       live: part.live.slice(at, at + PAGE_BYTES),
     }))
-    if (imageCount(part) <= look.most) {
+    if (imageCount(part) <= Math.min(look.most, this.play.most ?? look.most)) {
       const mark = this.marker(part, linesPending(part))
       images(part, 'chunk', () => this.visitImage(part, this.lean, mark))
     } else this.visitReduced()

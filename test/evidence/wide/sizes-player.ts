@@ -268,9 +268,11 @@ class SizePlayer {
     const fence = this.random.below(5)
     const seed = this.random.below(2 ** 30)
     if (look.aim !== undefined && look.aim !== this.image) return
-    findings.images += 1
     findings.cells.set(name, (findings.cells.get(name) ?? 0) + 1)
-    findings.distinct.add(`${findings.points} ${bitsOf(survivors)}`)
+    const bits = `${findings.points} ${bitsOf(survivors)}`
+    if (findings.distinct.has(bits)) return
+    findings.images += 1
+    findings.distinct.add(bits)
     desk.show(pending(this.part), survivors)
     if (cutAgain) this.cutStart(name, fence, seed)
     this.object(name, desk.start())

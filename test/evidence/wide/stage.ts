@@ -6,8 +6,9 @@
  * them have an image in common.
  */
 
+import { allPictures } from '../crash/picture.ts'
 import { LEVELS, levelName } from '../crash/plays.ts'
-import type { Replayed, Shard, Size, Stage, Tally } from '../stage.ts'
+import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
 import { META, metaReplay, metaTally } from './meta.ts'
 import { BEFORE, type Before, largeTally, prefixTally, sizesReplay } from './sizes.ts'
 
@@ -21,7 +22,7 @@ interface Amount {
 
 const AMOUNTS: Readonly<Record<Size, Amount>> = {
   cut: { most: 2 ** 9, drawn: 8, seeds: 1 },
-  ci: { most: 2 ** 17, drawn: 1000, seeds: 1 },
+  ci: { most: 2 ** 16, drawn: 4000, seeds: 1 },
   nightly: { most: 2 ** 20, drawn: 20_000, seeds: 40 },
 }
 
@@ -50,7 +51,7 @@ function shardsOf(size: Size, seed: number): Shard[] {
       const names = [`256 bytes ${over}`, `4 KiB ${over}`] as const
       const all = { kind: 'prefix', few: size === 'cut', ...options }
       return [
-        { name: names[0], seed: own(names[0]), seconds: 8, options: all },
+        { name: names[0], seed: own(names[0]), seconds: 4 * level.copies, options: all },
         {
           name: names[1],
           seed: own(names[1]),
@@ -71,17 +72,20 @@ function hashOf(text: string): number {
 
 function shards(size: Size, seed: number): Shard[] {
   const runs = Array.from({ length: AMOUNTS[size].seeds }, (_, i) => i)
-  return runs.flatMap((run) =>
+  const paint = { name: 'pictures', seed, seconds: 3, options: { kind: 'pictures' } }
+  const plays = runs.flatMap((run) =>
     shardsOf(size, seed + 1000 * run).map((shard) => {
       const options = { ...shard.options, play: shard.name }
       return { ...shard, name: run === 0 ? shard.name : `${shard.name}, again ${run}`, options }
     }),
   )
+  return size === 'cut' ? plays : [...plays, paint]
 }
 
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
   progress(0)
   const { options, name, seed } = shard
+  if (options.kind === 'pictures') return { ...NOTHING, pictures: allPictures(seed) }
   if (options.kind === 'meta') {
     return metaTally(String(options.play), name, seed, Number(options.most))
   }

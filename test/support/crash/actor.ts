@@ -65,7 +65,10 @@ export class Actor {
     this.region = card.provision({ name: REGION, slots: 4, ...shape })
     this.layout = readSuperblock(card.nvdimm.durable)?.regions[0] ?? layoutUnchecked(card)
     this.checked = checked
-    this.pairs = [card.connect(4096, 0, 7), card.connect(4096, 0, 8)]
+    // The part is new, so its clients begin with the same operations whatever was played before.
+    this.pairs = [7, 8].map((client) => {
+      return { ...card.connect(4096, 0, client), operation: 10_000 * client }
+    })
   }
 
   record(slot: number): RecordOracle {

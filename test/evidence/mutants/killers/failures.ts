@@ -14,7 +14,8 @@ export const play: Play = (argument) => {
   for (const failure of failuresOf(plain)) {
     const { complaints } = playFailure(operation, failure, judged)
     const { kind, k, lasting } = failure
-    if (complaints.length > 0) return `${kind} at ${k}${lasting ? ', lasting' : ''}: ${complaints[0]}`
+    if (complaints.length > 0)
+      return `${kind} at ${k}${lasting ? ', lasting' : ''}: ${complaints[0]}`
   }
   return null
 }

@@ -233,7 +233,7 @@ function lifeBefore(): string | null {
   card.idle()
   const anew = new Card(card.nvdimm)
   anew.open('records')
-  anew.connect(256, 0, 8)
+  if (anew.connect(256, 0, 8).number === qp.number) return 'a number of the life before is taken'
   const sent = anew.serve(...first, ...next, readFrame(qp, records.rkey, 0, 0, 64))
   if (sent.length > 0) return 'a packet of the life before is answered'
   for (const rkey of [records.rkey, world.bytes.rkey]) {
@@ -293,8 +293,11 @@ function order(): string | null {
 }
 
 export const DIALOGUES: Readonly<Record<string, Play>> = {
-  'an operation again': () => firstOf(
-      ...[0, 1, SLOTS - 1].flatMap((later) => [true, false].map((anew) => () => again(later, anew))),
+  'an operation again': () =>
+    firstOf(
+      ...[0, 1, SLOTS - 1].flatMap((later) =>
+        [true, false].map((anew) => () => again(later, anew)),
+      ),
     ),
   'a duplicate': () => firstOf(duplicate, duplicateWrite),
   'short records': shortRecords,

@@ -3,18 +3,13 @@
  * at the part behind every frame, as if the power went then and nothing pending survived.
  */
 
-import {
-  RC_ACKNOWLEDGE,
-  RC_ATOMIC_ACK,
-  RC_READ_RESPONSE_ONLY,
-} from '../../../../firmware/wire/opcode.ts'
+import { RC_ACKNOWLEDGE, RC_READ_RESPONSE_ONLY } from '../../../../firmware/wire/opcode.ts'
 import type { BytesCard } from '../../../support/bytes-card.ts'
-import { BYTES_AT, bytesCard, KEPT_AT, RECORDS_AT, watch } from '../../../support/bytes-card.ts'
+import { BYTES_AT, bytesCard, RECORDS_AT, watch } from '../../../support/bytes-card.ts'
 import { dataOf, readFrame, type Sent } from '../../../support/card.ts'
 import { sameBytes } from '../../../support/oracle.ts'
-import { fetchAddFrame, flushFrame, writeFrames } from '../../../support/requests.ts'
+import { writeFrames } from '../../../support/requests.ts'
 import type { Play } from '../killer.ts'
-import { persistBytes } from './world.ts'
 
 const DATA = dataOf(128, 1)
 
@@ -42,45 +37,12 @@ const isAck = ({ opcode, syndrome }: Sent): boolean =>
   opcode === RC_ACKNOWLEDGE && syndrome === 0x1f
 const isResponse = ({ opcode }: Sent): boolean => opcode === RC_READ_RESPONSE_ONLY
 
-function flush(persistent: boolean): string | null {
-  const one = bytesCard()
-  const { bytes, qp } = one
-  const frames = [
-    ...writeFrames(qp, bytes.rkey, 256, DATA),
-    flushFrame(qp, bytes.rkey, { placement: persistent ? 2 : 3, vaLow: 256, length: 128 }),
-  ]
-  return durableAt(one, frames, BYTES_AT + 256, DATA, isResponse)
-}
-
-/** A plain WRITE into bytes that are kept is acknowledged when it is durable. */
-function kept(): string | null {
-  const one = bytesCard()
-  const frames = writeFrames(one.qp, one.kept.rkey, 0, DATA)
-  return durableAt(one, frames, KEPT_AT, DATA, isAck)
-}
-
 /** A plain WRITE of a record is acknowledged when the record is durable. */
 function record(): string | null {
   const one = bytesCard()
   const frames = writeFrames(one.qp, one.records.rkey, 0, DATA, { vaHigh: 2 })
   const at = RECORDS_AT + 2 * one.records.stride + 64
   return durableAt(one, frames, at, DATA, isAck)
-}
-
-/** An atomic on bytes that are kept is answered when its result is durable. */
-function atomic(): string | null {
-  const one = bytesCard()
-  const frames = [fetchAddFrame(one.qp, one.kept.rkey, 8, 3n)]
-  const word = new Uint8Array([3])
-  const isAnswer = ({ opcode }: Sent): boolean => opcode === RC_ATOMIC_ACK
-  return durableAt(one, frames, KEPT_AT + 8, word, isAnswer)
-}
-
-/** A persist into plain bytes that are kept, and its receipt. */
-function persist(): string | null {
-  const one = bytesCard()
-  const frames = [persistBytes(one.qp, one.kept.rkey, DATA)]
-  return durableAt(one, frames, KEPT_AT, DATA, ({ paeth }) => paeth?.status === 0)
 }
 
 /** A READ acknowledges what its queue pair stored before, and shows nothing else. */
@@ -103,10 +65,6 @@ function read(): string | null {
 }
 
 export const DURABLE: Readonly<Record<string, Play>> = {
-  'a FLUSH': () => flush(true) ?? flush(false),
-  'a WRITE that is kept': kept,
   'a WRITE of a record': record,
-  'an atomic that is kept': atomic,
-  'a persist into bytes': persist,
   'a READ behind a WRITE': read,
 }

@@ -61,12 +61,6 @@ const KEYS: readonly Try[] = [
   ],
 ]
 
-const DOMAINS: readonly Try[] = [
-  ['a WRITE into another domain', ({ foreign }, qp) => writeFrames(qp, foreign.rkey, 0, DATA)],
-  ['a READ of another domain', ({ foreign }, qp) => [readFrame(qp, foreign.rkey, 0, 0, 64)]],
-  ['an atomic in another domain', ({ foreign }, qp) => [fetchAddFrame(qp, foreign.rkey, 0, 1n)]],
-]
-
 const RIGHTS: readonly Try[] = [
   ['an atomic on records', ({ records }, qp) => [fetchAddFrame(qp, records.rkey, 0, 1n)]],
   ['a persist into plain bytes', ({ bytes }, qp) => [persistBytes(qp, bytes.rkey, DATA)]],
@@ -198,16 +192,8 @@ function lengths(): string | null {
   return null
 }
 
-/** A READ of another domain says so, and not that the range is wrong. */
-function accessNak(): string | null {
-  const { card, foreign, qp } = new World()
-  const sent = card.serve(readFrame(qp, foreign.rkey, 0, 0, 8))
-  return syndromes(sent).includes(NAK_ACCESS) ? null : 'no NAK for access'
-}
-
 export const HOSTILE: Readonly<Record<string, Play>> = {
   keys: () => denied(KEYS),
-  domains: () => firstOf(() => denied(DOMAINS), accessNak),
   rights: () => denied(RIGHTS),
   ranges: () => firstOf(() => denied(RANGES), edges),
   lengths,
@@ -222,5 +208,4 @@ export const HOSTILE: Readonly<Record<string, Play>> = {
   'another queue pair of that place': () => changed('queue pair', setByte(BTH_AT + 5, 0x5a)),
   'another port': () => changed('port', setByte(UDP_AT + 3, 0xb8)),
   'a fragment': () => changed('fragment', setByte(IP_AT + 6, 0x20)),
-  'IP options': () => changed('options', setByte(IP_AT, 0x46)),
 }

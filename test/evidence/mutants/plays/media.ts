@@ -9,15 +9,7 @@
 import type { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
 import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
 import { type Media, mediaOf, partOf } from '../../../support/explorer.ts'
-import {
-  LANES_AT,
-  LINE_BYTES,
-  PART_KEY,
-  readLane,
-  sameBytes,
-  sealSlot,
-  sipHash128,
-} from '../../../support/oracle.ts'
+import { PART_KEY, readLane, sameBytes, sealSlot, sipHash128 } from '../../../support/oracle.ts'
 import type { Play } from '../killer.ts'
 
 type Want = 'old' | 'fresh' | 'lost'
@@ -137,10 +129,6 @@ export const DECAY: Readonly<Record<string, Play>> = {
     const media = level(1)
     return judge(media, [media.fresh, media.old], decayed(media.laneB, 0xa1), 'fresh')
   },
-  'a phase that decayed to B': () => {
-    const media = level(1)
-    return judge(media, [torn(media), media.old], decayed(media.laneA, 0xb2), 'old')
-  },
   'the phase of another intent': () => {
     const media = level(1)
     const lane = media.laneA.slice()
@@ -191,25 +179,6 @@ export const SLOTS: Readonly<Record<string, Play>> = {
     }
     return null
   },
-  'every byte of a slot': () => {
-    const media = level(2)
-    for (let at = 16; at < 128; at++) {
-      const slot = media.fresh.slice()
-      slot[at]! ^= 0x04
-      const said = judge(media, [slot, slot], null, 'lost')
-      if (said !== null) return `byte ${at} is wrong: ${said}`
-    }
-    return null
-  },
-  'zeros and ones': () => {
-    const media = level(2)
-    for (const byte of [0, 255]) {
-      const slot = new Uint8Array(media.old.length).fill(byte)
-      const said = judge(media, [slot, slot], null, 'lost')
-      if (said !== null) return `slots of ${byte}: ${said}`
-    }
-    return null
-  },
   'the later sequence': () => {
     const media = level(2)
     for (const pair of PAIRS) {
@@ -217,11 +186,5 @@ export const SLOTS: Readonly<Record<string, Play>> = {
       if (said !== null) return said
     }
     return null
-  },
-  'a lane that cannot be read': () => {
-    const media = level(1)
-    const part = partOf(media, [media.fresh, media.old], media.laneB)
-    part.poison(LANES_AT / LINE_BYTES)
-    return complaint(media, part, 'fresh')
   },
 }

@@ -80,8 +80,10 @@ function fenceFails(at: number, wait: number): string | null {
   const frames = persistFrames(qp, region, 0, NEW, { wait })
   const sent = card.serve(...frames)
   card.machine.observe({})
-  // What was refused once is not durable when it comes twice.
-  sent.push(...card.serve(...frames))
+  // What was refused once is not durable when it comes twice, here or on another connection.
+  const { operation } = qp
+  const again = persistFrames(card.connect(), region, 0, NEW, { wait, operation })
+  sent.push(...card.serve(...frames), ...card.serve(...again))
   const later = card.serve(...persistFrames(qp, region, 1, NEW, { wait }))
   if (isDurable(later)) return `fence ${at}: a part that does not fence goes on`
   const said = afterCut(one, isDurable(sent))
@@ -95,7 +97,11 @@ function refuses(copy: number, line: number, wait: number, copies: number): stri
   const at = slotOffset(region, copy, 0) / LINE_BYTES + line
   card.nvdimm.refuseWrites(at)
   const frames = persistFrames(qp, region, 0, NEW, { wait })
-  const durable = isDurable([...card.serve(...frames), ...card.serve(...frames)])
+  const { operation } = qp
+  const sent = [...card.serve(...frames), ...card.serve(...frames)]
+  // Nor is it when it comes on another connection.
+  sent.push(...card.serve(...persistFrames(card.connect(), region, 0, NEW, { wait, operation })))
+  const durable = isDurable(sent)
   const name = `line ${line} of copy ${copy} takes nothing, ${wait}of${copies}`
   const shown = card.read(card.connect(), region, 0, 0, 64)
   if (shown !== null && durable && sameBytes(shown, OLD)) return `${name}: an old record is read`

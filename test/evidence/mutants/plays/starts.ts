@@ -3,7 +3,7 @@
  * leave whole at every instant (D-14, P1-26; fault H12).
  *
  * What always holds: power goes before a fence, since between two fences what is pending only
- * grows; the last start is not cut, and must serve, with the record as it was and a new incarnation.
+ * grows; the last start is not cut, and must serve, with the record as it was, as a new life.
  */
 
 import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
@@ -15,10 +15,10 @@ import { PAGE_BYTES, readSuperblock, sameBytes, usedBytes } from '../../../suppo
 import type { Play } from '../killer.ts'
 
 const DATA = dataOf(64, 1)
-/** Images that are drawn of each pair of cuts; of what is pending each chunk may be there or not. */
+/** Images that are drawn of each pair of cuts; of what is pending each chunk may be there. */
 const ROUNDS = 4
 
-/** Starts the part, and takes the power before fence number `at`; false if there are not so many. */
+/** Starts the part, and takes the power before fence number `at`; false if there are fewer. */
 function cutStart(part: Nvdimm, at: number, seed: number): boolean {
   let fences = 0
   let off = false
@@ -54,7 +54,7 @@ function interrupted(): Nvdimm {
   card.machine.observe({
     onCommand: (_, op) => {
       if (op === FENCE) fences += 1
-      if (op === FENCE && fences === 4) card.machine.armCut(0)
+      if (op === FENCE && fences === 3) card.machine.armCut(2)
     },
   })
   card.serve(...persistFrames(qp, region, 0, DATA))
@@ -116,13 +116,14 @@ function lives(): string | null {
   for (let life = 0; life < 5; life++) {
     const region = card.open('records')
     const qp = card.connect()
-    for (let i = 0; i < 5 - life; i++) card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
+    for (let i = 0; i < 5 && life === 0; i++)
+      card.serve(...persistFrames(qp, region, 0, dataOf(64, i)))
     card.idle()
     let fences = 0
     card.machine.observe({
       onCommand: (_, op) => {
         if (op === FENCE) fences += 1
-        if (op === FENCE && fences === 4) card.machine.armCut(0)
+        if (op === FENCE && fences === 3) card.machine.armCut(2)
       },
     })
     const data = dataOf(64, 50 + life)

@@ -19,7 +19,9 @@ const WHOLE: readonly Mutant[] = [
     id: 'slot-twice-in-a-batch',
     rule: 'N18: a batch that names a slot twice is refused whole',
     file: BATCH,
-    find: '  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = BATCH_FIELDS\n',
+    find:
+      '  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = ' +
+      'BATCH_FIELDS\n',
     replace: '  noteSlot(batch.members!, message.slot, n)\n',
     killer: directed('a batch that contradicts itself'),
   },
@@ -27,9 +29,8 @@ const WHOLE: readonly Mutant[] = [
     id: 'index-does-not-grow',
     rule: 'N18: the indexes of a burst grow',
     file: FIELDS,
-    find: 'if (batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS',
-    replace:
-      'if (batchIndex >= pweth.batchCount || batchIndex < batch.lastIndex) return BATCH_FIELDS',
+    find: 'batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex',
+    replace: 'batchIndex >= pweth.batchCount || batchIndex < batch.lastIndex',
     killer: directed('a batch that contradicts itself'),
   },
   {
@@ -52,7 +53,9 @@ const WHOLE: readonly Mutant[] = [
     id: 'another-condition',
     rule: 'N18: the records of a batch have one count and one condition',
     file: FIELDS,
-    find: '  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return BATCH_FIELDS\n',
+    find:
+      '  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return ' +
+      'BATCH_FIELDS\n',
     replace: '',
     killer: directed('a batch that contradicts itself'),
   },
@@ -68,7 +71,9 @@ const WHOLE: readonly Mutant[] = [
     id: 'held-in-the-frame',
     rule: 'D-10: what is held of a batch survives the frames that it came in',
     file: BATCH,
-    find: '    if (length > 0) copy(state.list, members.at[n]!, to, length)\n    members.at[n] = to\n',
+    find:
+      '    if (length > 0) copy(state.list, members.at[n]!, to, length)\n' +
+      '    members.at[n] = to\n',
     replace: '    if (length > 0) copy(state.list, members.at[n]!, to, length)\n',
     killer: directed('a batch in pieces'),
   },
@@ -76,7 +81,9 @@ const WHOLE: readonly Mutant[] = [
     id: 'batch-for-ever',
     rule: 'N8: a batch of which nothing more comes is given up',
     file: BATCH,
-    find: '    refuseBatch(state, qp, batch, batch.lastIndex, BATCH_TIME)\n    closeBatch(state, qp, batch)\n',
+    find:
+      '    refuseBatch(state, qp, batch, batch.lastIndex, BATCH_TIME)\n' +
+      '    closeBatch(state, qp, batch)\n',
     replace: '    waitUs = 0\n',
     killer: directed('messages that stop'),
   },

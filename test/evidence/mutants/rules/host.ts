@@ -58,7 +58,9 @@ const ELEMENTS: readonly Mutant[] = [
     id: 'stamp-unchecked',
     rule: 'H2: an element counts only with the stamp of its lap, at both ends',
     file: CHECK,
-    find: 'if (words[w] !== stamp || words[w + (wqe.WQE_STAMP_AGAIN >> 2)] !== stamp) return ELEMENT_FORM',
+    find:
+      'if (words[w] !== stamp || words[w + (wqe.WQE_STAMP_AGAIN >> 2)] !== stamp) return ' +
+      'ELEMENT_FORM',
     replace: 'if (words[w] === 0 && stamp === 0) return ELEMENT_FORM',
     killer: directed('a stale element'),
   },
@@ -66,7 +68,9 @@ const ELEMENTS: readonly Mutant[] = [
     id: 'stamp-half-checked',
     rule: 'H2: an element of which only the first part was stored is none',
     file: CHECK,
-    find: 'if (words[w] !== stamp || words[w + (wqe.WQE_STAMP_AGAIN >> 2)] !== stamp) return ELEMENT_FORM',
+    find:
+      'if (words[w] !== stamp || words[w + (wqe.WQE_STAMP_AGAIN >> 2)] !== stamp) return ' +
+      'ELEMENT_FORM',
     replace: 'if (words[w] !== stamp) return ELEMENT_FORM',
     killer: directed('a stale element'),
   },
@@ -115,6 +119,14 @@ const ELEMENTS: readonly Mutant[] = [
 
 const QUEUES: readonly Mutant[] = [
   {
+    id: 'completion-early',
+    rule: 'X-1: a record of the host completes when it is durable at its level',
+    file: 'firmware/serve/queue-record-end.ts',
+    find: '  if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return\n',
+    replace: '  if (copies !== 1 || (record.flags & el.SIGNALED) === 0) return\n',
+    killer: directed('a record of the host'),
+  },
+  {
     id: 'pointer-beyond-the-ring',
     rule: 'H1, H3: a pointer further ahead than the ring is deep is not believed',
     file: CONTEXT,
@@ -158,9 +170,12 @@ const QUEUES: readonly Mutant[] = [
     id: 'doorbell-believed',
     rule: 'P3-14: the write pointer is read from memory, and never taken from a doorbell',
     file: PASS_FILE,
-    find: '  const stored = ahead(farPointerOf(host, place), pointerOf(host, place))\n  return stored < FETCH_UNITS ? stored : FETCH_UNITS\n',
+    find:
+      '  const stored = ahead(farPointerOf(host, place), pointerOf(host, place))\n' +
+      '  return stored < FETCH_UNITS ? stored : FETCH_UNITS\n',
     replace:
-      '  const stored = ahead(farPointerOf(host, place), pointerOf(host, place)) + 1\n  return stored < FETCH_UNITS ? stored : FETCH_UNITS\n',
+      '  const stored = ahead(farPointerOf(host, place), pointerOf(host, place)) + 1\n' +
+      '  return stored < FETCH_UNITS ? stored : FETCH_UNITS\n',
     killer: directed('a doorbell ahead'),
   },
 ]

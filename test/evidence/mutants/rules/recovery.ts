@@ -190,7 +190,9 @@ const CHECKS: readonly Mutant[] = [
     id: 'lane-of-no-region',
     rule: 'D-2: a lane names a region and a record that are there',
     file: RECOVERY,
-    find: '  const named = region !== null && region.kind === KIND_RECORDS && intent.record < region.slots\n',
+    find:
+      '  const named = region !== null && region.kind === KIND_RECORDS && intent.record < ' +
+      'region.slots\n',
     replace: '  const named = region !== null\n',
     killer: directed('a lane beyond the region'),
   },
@@ -220,7 +222,8 @@ const SEQUENCES: readonly Mutant[] = [
     file: EXAMINE,
     find: '  return a.sequenceLow > b.sequenceLow\n',
     replace:
-      '  return a.sequenceHigh * 2 ** 32 + a.sequenceLow > b.sequenceHigh * 2 ** 32 + b.sequenceLow\n',
+      '  return a.sequenceHigh * 2 ** 32 + a.sequenceLow > b.sequenceHigh * 2 ** 32 + ' +
+      'b.sequenceLow\n',
     killer: directed('the later sequence'),
   },
   {
@@ -236,28 +239,12 @@ const SEQUENCES: readonly Mutant[] = [
 /** What recovery does, and in which order. */
 const REPAIR: readonly Mutant[] = [
   {
-    id: 'repair-unfenced',
-    rule: 'P1-26: a repair is durable before the lane that asked for it is cleared',
-    file: UNIFY,
-    find: '  if (list.count === 0) return\n  fence(list)\n',
-    replace: '  if (list.count === 0) return\n',
-    killer: crash('similar 2of2 nested'),
-  },
-  {
     id: 'repair-left-out',
     rule: 'P1-19: after a start the copies of a record are one',
     file: UNIFY,
     find: '    copyClean(list, from, to, bytes, 0)\n    into.repaired |= 1 << c\n',
     replace: '    into.repaired |= 1 << c\n',
     killer: crash('similar 2of2'),
-  },
-  {
-    id: 'same-for-loads-only',
-    rule: 'P1-26: a copy that is the same is written back too',
-    file: UNIFY,
-    find: 'if (region.placement === PLACEMENT_LOCAL) append(list, FLUSH, 0, to, bytes, 0)',
-    replace: 'if (region.placement === PLACEMENT_LOCAL) continue',
-    killer: crash('similar 2of2 nested'),
   },
   {
     id: 'lanes-not-cleared',
@@ -287,7 +274,9 @@ const REPAIR: readonly Mutant[] = [
     id: 'operation-not-taken-back',
     rule: 'X-3: an operation whose record went back is known no more',
     file: RECOVERY,
-    find: 'if (header === null || sequenceAfter(intent, header)) forgetOperation(operations, intent)',
+    find:
+      'if (header === null || sequenceAfter(intent, header)) forgetOperation(operations, ' +
+      'intent)',
     replace: 'if (header === null || sequenceAfter(intent, header)) return',
     killer: crash('similar 2of2 copies'),
   },
@@ -319,7 +308,9 @@ const REPAIR: readonly Mutant[] = [
     id: 'list-behind-the-lanes',
     rule: 'D-14: incarnation and lost records are durable before a lane is cleared',
     file: 'firmware/manage/boot.ts',
-    find: '  fault = writeSuperblock(list, superblock)\n  if (fault === PASS) fault = clearAllLanes(recovery)\n',
+    find:
+      '  fault = writeSuperblock(list, superblock)\n' +
+      '  if (fault === PASS) fault = clearAllLanes(recovery)\n',
     replace: '  fault = clearAllLanes(recovery)\n',
     killer: directed('both torn'),
   },

@@ -13,7 +13,9 @@ export const REQUESTER: readonly Mutant[] = [
     file: COMPLETER,
     find: '    if (!request.received) setReceived(q, request, nowUs)\n    return\n',
     replace:
-      "    if (!request.received) setReceived(q, request, nowUs)\n    complete(q, request, 'SUCCESS')\n    return\n",
+      '    if (!request.received) setReceived(q, request, nowUs)\n' +
+      "    complete(q, request, 'SUCCESS')\n" +
+      '    return\n',
     killer: MODEL,
   },
   {
@@ -36,7 +38,9 @@ export const REQUESTER: readonly Mutant[] = [
     id: 'receipt-of-all-before',
     rule: 'D-5: a PERSIST_ACK speaks of the records that end in its range, and of no others',
     file: COMPLETER,
-    find: '    if (psnDistance(request.lastPsn, firstPsn) > range) continue\n    if (!request.received)',
+    find:
+      '    if (psnDistance(request.lastPsn, firstPsn) > range) continue\n' +
+      '    if (!request.received)',
     replace: '    if (range < 0) continue\n    if (!request.received)',
     killer: MODEL,
   },

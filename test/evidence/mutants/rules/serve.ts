@@ -1,6 +1,6 @@
 /** Requests: who may touch what, what an answer stands behind, and parts that fail. */
 
-import { directed, type Mutant } from '../mutant.ts'
+import { directed, failures, fuzz, type Mutant } from '../mutant.ts'
 
 const BURST = 'firmware/serve/burst.ts'
 const COMMIT = 'firmware/commit/commit.ts'
@@ -35,7 +35,7 @@ const ACCESS: readonly Mutant[] = [
     file: REGION,
     find: '  if (region.protectionDomain !== domain) return PROTECTION_DOMAIN\n',
     replace: '',
-    killer: directed('domains'),
+    killer: fuzz('packets 1 8000'),
   },
   {
     id: 'some-rights',
@@ -49,7 +49,9 @@ const ACCESS: readonly Mutant[] = [
     id: 'address-low-word',
     rule: 'N16: an address has 64 bits',
     file: REGION,
-    find: '  if (high < 0 || high >= 2 ** 16) return -1\n  const offset = high * 2 ** 32 + (vaLow - region.baseLow)\n',
+    find:
+      '  if (high < 0 || high >= 2 ** 16) return -1\n' +
+      '  const offset = high * 2 ** 32 + (vaLow - region.baseLow)\n',
     replace: '  if (high < -1) return -1\n  const offset = vaLow - region.baseLow\n',
     killer: directed('ranges'),
   },
@@ -57,7 +59,9 @@ const ACCESS: readonly Mutant[] = [
     id: 'address-wraps',
     rule: 'N16: the end of a range is never reached by a sum that may wrap',
     file: REGION,
-    find: 'if (offset < 0 || length > region.areaBytes || offset > region.areaBytes - length) return -1',
+    find:
+      'if (offset < 0 || length > region.areaBytes || offset > region.areaBytes - length) ' +
+      'return -1',
     replace: 'if (((offset + length) | 0) > region.areaBytes) return -1',
     killer: directed('ranges'),
   },
@@ -129,7 +133,9 @@ const ACCESS: readonly Mutant[] = [
     id: 'only-of-any-length',
     rule: 'N18: an Only brings exactly what it announces',
     file: PERSIST,
-    find: 'if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH',
+    find:
+      'if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return ' +
+      'MESSAGE_LENGTH',
     replace: 'if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH',
     killer: directed('lengths'),
   },
@@ -142,8 +148,10 @@ const ANSWERS: readonly Mutant[] = [
     file: PASSES,
     find: '  if (kind === ORDERED_FLUSH) {\n    if (item.since',
     replace:
-      '  if (kind === ORDERED_FLUSH) return false\n  if (kind === ORDERED_FLUSH) {\n    if (item.since',
-    killer: directed('a FLUSH'),
+      '  if (kind === ORDERED_FLUSH) return false\n' +
+      '  if (kind === ORDERED_FLUSH) {\n' +
+      '    if (item.since',
+    killer: failures('WRITE and FLUSH'),
   },
   {
     id: 'store-not-cleaned',
@@ -153,7 +161,7 @@ const ANSWERS: readonly Mutant[] = [
     replace:
       '  copyClean(list, from, to, length, ownerOf(qp, psn))\n' +
       '  list.words[(list.count - 1) * COMMAND_WORDS + OP] = 1\n',
-    killer: directed('a FLUSH'),
+    killer: failures('WRITE and FLUSH'),
   },
   {
     id: 'read-before-the-fence',
@@ -169,7 +177,7 @@ const ANSWERS: readonly Mutant[] = [
     file: BURST,
     find: '  qp.withheldAt = state.list.fences\n',
     replace: '  qp.withheldAt = -1\n',
-    killer: directed('a WRITE that is kept'),
+    killer: failures('WRITE where every store is durable'),
   },
   {
     id: 'record-write-early',
@@ -185,26 +193,52 @@ const ANSWERS: readonly Mutant[] = [
     file: PASSES,
     find: '      if (item.since >= 0) return false\n',
     replace: '',
-    killer: directed('an atomic that is kept'),
+    killer: failures('COMPARE SWAP where it is durable'),
   },
 ]
 
 const FAILURES: readonly Mutant[] = [
+  {
+    id: 'doubt-is-known',
+    rule: 'G2-5: an operation in doubt is not known to be durable',
+    file: COMMIT,
+    find: '    if (item.fault !== PASS && !item.acknowledged) continue\n',
+    replace: '',
+    killer: directed('a fence fails'),
+  },
+  {
+    id: 'degraded-is-known',
+    rule: 'X-3: an operation is known only in as many copies as it was asked for',
+    file: REPAIR,
+    find: 'const note = item.acknowledged ? recordOperation : withdrawOperation',
+    replace: 'const note = item.owner >= 0 ? recordOperation : withdrawOperation',
+    killer: directed('a copy refuses'),
+  },
+  {
+    id: 'third-copy-left',
+    rule: 'D-4: a repair makes every copy one, not the first two',
+    file: 'firmware/commit/unify.ts',
+    find: '    if (c === into.kept) continue\n',
+    replace: '    if (c === into.kept || c > 1) continue\n',
+    killer: directed('a third copy refuses'),
+  },
   {
     id: 'refused-not-repaired',
     rule: 'P1-11: a record that the medium refused half-way is made one again',
     file: COMMIT,
     find: '    item.fault = MEDIA\n    item.failedStage = stage\n',
     replace: '    item.fault = MEDIA\n    item.failedStage = -1\n',
-    killer: directed('a copy refuses'),
+    killer: failures('a batch in order of 4'),
   },
   {
     id: 'failed-fence-is-done',
     rule: 'D-13: a fence that failed is never taken for one that was done',
     file: COMMIT,
-    find: '      if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT\n',
+    find:
+      '      if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : ' +
+      'IN_DOUBT\n',
     replace: '',
-    killer: directed('a fence fails'),
+    killer: failures('a record that is repeated'),
   },
   {
     id: 'goes-on-without-fences',
@@ -212,7 +246,7 @@ const FAILURES: readonly Mutant[] = [
     file: COMMIT,
     find: '  commit.closed = closedBy(result)\n  return false\n',
     replace: '  return false\n',
-    killer: directed('a fence fails'),
+    killer: failures('a record that is repeated'),
   },
   {
     id: 'refused-is-acknowledged',
@@ -220,7 +254,7 @@ const FAILURES: readonly Mutant[] = [
     file: COMMIT,
     find: '    item.acknowledged = item.wait <= item.durable\n',
     replace: '    item.acknowledged = item.wait <= item.durable + 1\n',
-    killer: directed('a copy refuses'),
+    killer: failures('a record that is repeated'),
   },
   {
     id: 'bad-lane-again',
@@ -236,7 +270,7 @@ const FAILURES: readonly Mutant[] = [
     file: REPAIR,
     find: '  const forward = item.failedStage > STAGE_FIRST_COPY\n',
     replace: '  const forward = item.failedStage >= STAGE_FIRST_COPY\n',
-    killer: directed('a copy refuses'),
+    killer: failures('two records of one burst'),
   },
   {
     id: 'held-copy-is-read',
@@ -258,7 +292,9 @@ const FAILURES: readonly Mutant[] = [
     id: 'not-armed-ignored',
     rule: 'D-13: without save energy nothing is called durable',
     file: STORAGE,
-    find: '  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED\n',
+    find:
+      '  if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return ' +
+      'NOT_ARMED\n',
     replace: '',
     killer: directed('not armed'),
   },

@@ -13,7 +13,9 @@ const LINES: readonly Mutant[] = [
     id: 'one-line-each',
     rule: 'X-3: a client has two lines, written in turn: one is whole at every cut',
     file: OPERATIONS,
-    find: '    copyLine(o.words, composedOf(client), imageOf(client))\n    o.next[client] = 1 - o.next[client]!\n',
+    find:
+      '    copyLine(o.words, composedOf(client), imageOf(client))\n' +
+      '    o.next[client] = 1 - o.next[client]!\n',
     replace: '    copyLine(o.words, composedOf(client), imageOf(client))\n',
     killer: crash('similar 2of2 table'),
   },
@@ -37,7 +39,9 @@ const LINES: readonly Mutant[] = [
     id: 'line-not-cleaned',
     rule: 'crash-model 2.1: the line of a client is written back before F4',
     file: OPERATIONS,
-    find: '  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER - client)',
+    find:
+      '  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER ' +
+      '- client)',
     replace: '  copy(list, from, operationLineAddress(client, which), LINE_BYTES)',
     killer: crash('similar 2of2'),
   },
@@ -78,7 +82,10 @@ const LINES: readonly Mutant[] = [
     id: 'gap-is-durable',
     rule: 'D-6: an operation that was passed over is not durable when it leaves the bitmap',
     file: LINE,
-    find: '      words[w + BELOW] = 0\n      words[w + BELOW + 1] = 0\n      words[at] = was | bit\n',
+    find:
+      '      words[w + BELOW] = 0\n' +
+      '      words[w + BELOW + 1] = 0\n' +
+      '      words[at] = was | bit\n',
     replace: '      words[at] = was | bit\n',
     killer: directed('operations from 1'),
   },
@@ -130,7 +137,9 @@ const CLIENTS: readonly Mutant[] = [
     id: 'repetition-executed',
     rule: 'X-3: an operation that is durable is acknowledged again and not executed',
     file: OPERATION,
-    find: 'if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true',
+    find:
+      'if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return ' +
+      'true',
     replace: 'if (writing) return true',
     killer: directed('an operation again'),
   },
@@ -155,6 +164,30 @@ const CLIENTS: readonly Mutant[] = [
 ]
 
 const PAGES: readonly Mutant[] = [
+  {
+    id: 'sequence-of-one-life',
+    rule: 'D-3: the incarnation stands above the counter of a sequence',
+    file: 'firmware/manage/boot.ts',
+    find: 'commit.sequenceHigh = state.incarnation * 2 ** SEQUENCE_COUNTER_BITS',
+    replace: 'commit.sequenceHigh = 2 ** SEQUENCE_COUNTER_BITS',
+    killer: directed('lives of a part'),
+  },
+  {
+    id: 'numbers-of-the-life-before',
+    rule: 'N9, N11: a queue pair has another number in every incarnation',
+    file: 'firmware/manage/boot.ts',
+    find: 'state.queuePairs.salt = ((state.incarnation - 1) % 0xffff) + 1',
+    replace: 'state.queuePairs.salt = 1',
+    killer: directed('the life before'),
+  },
+  {
+    id: 'key-not-drawn',
+    rule: 'N9, N15: a key is drawn anew at every power-on',
+    file: 'firmware/manage/boot.ts',
+    find: 'rkey: ((random32(state) << 5) | index) >>> 0,',
+    replace: 'rkey: ((0x123456 << 5) | index) >>> 0,',
+    killer: directed('the life before'),
+  },
   {
     id: 'one-page',
     rule: 'D-14: the superblock stands twice',

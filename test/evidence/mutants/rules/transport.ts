@@ -107,7 +107,9 @@ const DUPLICATES: readonly Mutant[] = [
     id: 'receipt-by-psn',
     rule: 'D-6, N3: a receipt is earned by PSN and operation, never by the PSN alone',
     file: QUEUE_PAIR,
-    find: '  if (qp.rememberedHigh[place] !== (operationHigh | 0)) return -1\n  return qp.rememberedLow[place] === (operationLow | 0) ? place : -1',
+    find:
+      '  if (qp.rememberedHigh[place] !== (operationHigh | 0)) return -1\n' +
+      '  return qp.rememberedLow[place] === (operationLow | 0) ? place : -1',
     replace: '  return place + 0 * (operationHigh + operationLow)',
     killer: directed('a forged duplicate'),
   },
@@ -115,7 +117,9 @@ const DUPLICATES: readonly Mutant[] = [
     id: 'blind-receipt',
     rule: 'N3: a duplicate of which nothing is known earns no receipt',
     file: DUPLICATE,
-    find: '  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {\n    count(state, DUPLICATE_FORGED)\n',
+    find:
+      '  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {\n' +
+      '    count(state, DUPLICATE_FORGED)\n',
     replace:
       '  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {\n' +
       '    answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, 0, 2)\n',
@@ -224,8 +228,8 @@ const FRAMES: readonly Mutant[] = [
     id: 'any-destination',
     rule: 'wire-format 3.3: a frame to another address is dropped',
     file: CORE,
-    find: '    if (words[(packet.ipAt + IPV4_DESTINATION) >> 2] !== state.ipv4) return NOT_FOR_US\n',
-    replace: '',
+    find: 'if (words[(packet.ipAt + IPV4_DESTINATION) >> 2] !== state.ipv4) return',
+    replace: 'if (state.ipv4 === -1) return',
     killer: directed('another destination'),
   },
   {
@@ -240,7 +244,9 @@ const FRAMES: readonly Mutant[] = [
     id: 'u32-signed',
     rule: 'H10: a number of 32 bits on the wire has no sign',
     file: 'firmware/wire/bytes.ts',
-    find: '((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!) >>> 0',
+    find:
+      '((bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + ' +
+      '3]!) >>> 0',
     replace: '(bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!',
     killer: directed('ranges'),
   },

@@ -1,0 +1,141 @@
+/**
+ * Tests that call the firmware's parts, and not a board, played in QuickJS as they stand.
+ *
+ * What always holds: one bundle of a test file, with a mark at every branch of the firmware, runs
+ * in Node and in QuickJS. Every value that a test looks at is the same in both, or it is told.
+ */
+
+import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
+import { build, type Plugin } from 'esbuild'
+import { newQuickJSWASMModule } from 'quickjs-emscripten'
+import { ROOT } from '../../support/sources.ts'
+import { type MarkedFirmware, markedSources, marksOf } from './guest-branches.ts'
+
+/** What a play came to. */
+interface Looked {
+  readonly hash: number
+  readonly values: number
+  readonly tests: number
+  readonly failed: readonly string[]
+}
+
+export interface PartsCoverage {
+  readonly tests: number
+  /** Values that were the same in both. */
+  readonly values: number
+  /** A byte for each branch: 1 if it was taken in QuickJS. */
+  readonly hits: Uint8Array
+  readonly differences: readonly string[]
+}
+
+const STACK_BYTES = 2 ** 20
+
+/** What QuickJS has not, as far as these tests need it: both play with the same. */
+const PLATFORM = `
+var process = { env: {}, memoryUsage: () => ({ heapUsed: 0 }) }
+var setTimeout = () => 0
+var clearTimeout = () => {}
+var Buffer = {
+  alloc: (length) => new Uint8Array(length),
+  compare: (a, b) => {
+    for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i] - b[i]
+    return a.length - b.length
+  },
+}
+class TextEncoder {
+  encode(text) {
+    return Uint8Array.from(unescape(encodeURIComponent(text)), (c) => c.charCodeAt(0))
+  }
+}
+class TextDecoder {
+  decode(bytes) {
+    return decodeURIComponent(escape(String.fromCharCode(...bytes)))
+  }
+}
+`
+
+/** The runner is the shim; of Node there is nothing. */
+const standIns: Plugin = {
+  name: 'stand-ins',
+  setup(made) {
+    const shim = join(ROOT, 'test/evidence/coverage/guest-shim.ts')
+    made.onResolve({ filter: /^vitest$/ }, () => ({ path: shim }))
+    made.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: 'none' }))
+    made.onLoad({ filter: /.*/, namespace: 'none' }, () => {
+      return { contents: 'module.exports = {}', loader: 'js' }
+    })
+  },
+}
+
+async function bundleTest(file: string, marked: MarkedFirmware): Promise<string> {
+  const contents = `import ${JSON.stringify(`./${file}`)}
+export { look, play } from 'vitest'`
+  const { outputFiles } = await build({
+    absWorkingDir: ROOT,
+    stdin: { contents, resolveDir: ROOT, loader: 'ts' },
+    bundle: true,
+    write: false,
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    target: 'es2023',
+    format: 'iife',
+    globalName: 'parts',
+    ignoreAnnotations: true,
+    define: { 'import.meta.url': '"file:///"' },
+    legalComments: 'none',
+    logLevel: 'error',
+    plugins: [standIns, markedSources(marked)],
+  })
+  return `${PLATFORM}${marksOf(marked)}${outputFiles[0]!.text}`
+}
+
+const PLAY = 'parts.play()'
+const LOOK = 'parts.look()'
+
+async function inNode(source: string): Promise<Looked> {
+  const context = {}
+  runInNewContext(source, context)
+  await runInNewContext(PLAY, context)
+  return JSON.parse(runInNewContext(LOOK, context) as string) as Looked
+}
+
+async function inQuickJs(source: string): Promise<{ looked: Looked; marks: string }> {
+  const quickjs = await newQuickJSWASMModule()
+  const context = quickjs.newContext()
+  context.runtime.setMaxStackSize(STACK_BYTES)
+  const evaluate = (code: string): string => {
+    const value = context.unwrapResult(context.evalCode(code, 'parts.js', { type: 'global' }))
+    const text = context.typeof(value) === 'string' ? context.getString(value) : ''
+    value.dispose()
+    return text
+  }
+  evaluate(source)
+  evaluate(PLAY)
+  while (context.runtime.hasPendingJob()) context.unwrapResult(context.runtime.executePendingJobs())
+  return { looked: JSON.parse(evaluate(LOOK)) as Looked, marks: evaluate('__hits.join("")') }
+}
+
+/** Plays those test files in both. */
+export async function playParts(
+  files: readonly string[],
+  marked: MarkedFirmware,
+  progress: (file: string) => void = () => {},
+): Promise<PartsCoverage> {
+  const hits = new Uint8Array(marked.branches.length)
+  const differences: string[] = []
+  let [tests, values] = [0, 0]
+  for (const file of files) {
+    progress(file)
+    const source = await bundleTest(file, marked)
+    const node = await inNode(source)
+    const { looked, marks } = await inQuickJs(source)
+    for (let i = 0; i < marks.length; i++) if (marks[i] === '1') hits[i] = 1
+    tests += looked.tests
+    values += looked.values
+    const told = [node, looked].map((play) => JSON.stringify(play).slice(0, 400))
+    if (told[0] !== told[1]) differences.push(`${file}: ${told.join(' in Node, in QuickJS ')}`)
+    else differences.push(...looked.failed.map((what) => `${file}: in both: ${what}`))
+  }
+  return { tests, values, hits, differences }
+}
