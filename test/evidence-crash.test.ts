@@ -8,7 +8,7 @@
 import { expect, test, vi } from 'vitest'
 import { STAGING_AT } from '../firmware/memory-map.ts'
 import type { State } from '../firmware/state.ts'
-import { exploreOnce } from './evidence/crash/engine.ts'
+import { exploreOnce, tellOne } from './evidence/crash/engine.ts'
 import { LEVELS, playOf } from './evidence/crash/plays.ts'
 import { CRASH } from './evidence/crash/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
@@ -50,7 +50,9 @@ for (const [what, damage, kind, only] of DAMAGED) {
     const scenario: Scenario = { ...sound, damage, sample: 256, ...(only ? { only } : {}) }
     const found = exploreOnce(scenario)
     expect(found.violations).toBeGreaterThan(0)
-    expect(found.witnesses.length).toBe(found.aims.length)
+    const again = tellOne(scenario, found.aims[0]!)
+    expect(again.violated).toBe(true)
+    expect(again.text).toContain(`OBJECTION  ${found.witnesses[0]}`)
   })
 }
 
@@ -59,8 +61,23 @@ test('a violation is played again by what it names, and told as a story', async 
   expect(violated).toBe(false)
   expect(text).toMatch(/point 3, before F2: the image is: lane 0 A, record 0 torn\/old/)
   expect(text).toMatch(/record 0, by lane 0: A torn, useB/)
-  const nested = await CRASH.replay('write over its own, 2of2, 0, 1: 3.77/30.0')
-  expect(nested.text).toMatch(/it starts: state/)
+  expect(text).toMatch(/record 0 is old\/old/)
+})
+
+test('P1-26: a violation behind a recovery that was cut is played again, too', () => {
+  const scenario: Scenario = {
+    ...playOf('overtaken by a burst', ONE_OF_TWO!, 0),
+    damage: { table: 'recoveryNotCleaned' },
+    sample: 64,
+    nested: 1,
+    nestedSample: 32,
+  }
+  const { aims, witnesses } = exploreOnce(scenario)
+  const at = aims.findIndex((aim) => aim.includes('/'))
+  const { violated, text } = tellOne(scenario, aims[at]!)
+  expect(violated).toBe(true)
+  expect(text).toContain('its recovery is cut at')
+  expect(text).toContain(witnesses[at])
 })
 
 test('what a boot leaves behind in the state, or in packet memory, does not escape', () => {

@@ -1,4 +1,4 @@
-/** C7 in short: failures of the board and of the engine, and that the judge notices what is wrong. */
+/** C7 in short: failures of the board and of the engine, and that the judge notices. */
 
 import { expect, test } from 'vitest'
 import { DDIO_OFF } from '../boards/emulator/host-memory.ts'
@@ -13,7 +13,7 @@ import { placed } from './support/placed.ts'
 
 const SEED = 6
 
-test('X-1, H9: every seventh failure of some operations: nothing acknowledged is lost', async () => {
+test('X-1, H9: every seventh failure of some operations loses nothing acknowledged', async () => {
   const total = await playAll(FAILURES, 'cut', SEED)
   expect(total.described).toEqual([])
   expect(total.violations).toBe(0)

@@ -1,7 +1,7 @@
 /**
  * The short cut of the fuzzing: nobody objects, and what has to be met is met; and the judges
- * notice: a card without fences, a store that nobody was given, a command of no sense, a bundle that
- * does something else.
+ * notice: a card without fences, a store that nobody was given, a command of no sense, a bundle
+ * that does something else.
  */
 
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ const SEED = 20_266
 /** No operation has that number. */
 const NO_COMMAND = 99
 
-test('C5: inputs that nobody should send: nothing escapes, every reason to refuse is met', async () => {
+test('C5: inputs nobody should send: nothing escapes, every refusal is met', async () => {
   const total = await playAll(FUZZ, 'cut', SEED)
   expect(total.described).toEqual([])
   expect(total.violations).toBe(0)

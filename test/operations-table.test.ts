@@ -255,7 +255,7 @@ describe('the phase of a lane', () => {
   const MAGIC = 2
 
   test.each<[string, (words: Int32Array) => void]>([
-    ['no phase', (words) => words.fill(0x3cc3, 0, 1)],
+    ['no phase', (words) => words.fill(0x3cc3 | (5 << 16), 0, 1)],
     ['the phase of another low word', (words) => words.fill(0x1235, PHASE_SEQUENCE, MAGIC)],
     [
       'the phase of another high word',

@@ -10,7 +10,9 @@ import { describe, expect, test } from 'vitest'
 import { FENCE } from '../firmware/hal.ts'
 import { INITIATORS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
 import {
+  PERSIST_QUERY,
   RC_ACKNOWLEDGE,
+  RC_FLUSH,
   WRITE_PERSIST_FIRST,
   WRITE_PERSIST_LAST,
   WRITE_PERSIST_ONLY,
@@ -147,14 +149,13 @@ describe('P1-11: a queue pair whose store is refused', () => {
   )
 
   test('is silent about questions and refusals behind it, when the part does not fence', () => {
-    for (const behind of ['query', 'no request'] as const) {
+    for (const opcode of [PERSIST_QUERY, RC_FLUSH, 0x15]) {
       const one = bytesCard()
       const { card, qp, kept } = one
       const store = writeFrames(qp, kept.rkey, 0, dataOf(8, 1))
       card.nvdimm.fencesToFail = 1
-      const opcode = behind === 'query' ? 0xd4 : 0x15
       const frame =
-        behind === 'query'
+        opcode === RC_FLUSH
           ? flushFrame(qp, kept.rkey)
           : frameOf({ bth: { opcode, destQp: qp.number, psn: qp.psn, ackRequest: true } })
       const sent = card.serve(...store, frame)

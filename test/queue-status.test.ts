@@ -29,7 +29,7 @@ import {
   MEMORY_STATUS,
   PREFETCH_HINT,
 } from '../firmware/wire/opcode.ts'
-import { blankPfeth, type Pfeth, writePfeth } from '../firmware/wire/prefetch.ts'
+import { blankPfeth, type Pfeth, PREFETCH_DROP, writePfeth } from '../firmware/wire/prefetch.ts'
 import { writeIcrc } from './support/frames.ts'
 import { BASE, fillMap, fillOnDemand, fillUnmap } from './support/on-demand.ts'
 import type { Answered } from './support/queue-calls.ts'
@@ -338,6 +338,9 @@ describe('hints', () => {
     rig.sent.length = 0
     play(hinting(1, 1), hinting(8, 1), hinting(3, 2))
     expect(sentBy(0, PREFETCH_HINT)).toBe(2)
+    // What goes is no reason to keep a hint that it may go.
+    play(hinting(1, 1, { op: PREFETCH_DROP }))
+    expect(sentBy(0, PREFETCH_HINT)).toBe(3)
   })
 
   test('without a watch every hint is sent', () => {

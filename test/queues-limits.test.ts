@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { append, copyClean } from '../firmware/command-list.ts'
+import { append, copyClean, runAll } from '../firmware/command-list.ts'
 import { DMA } from '../firmware/fault.ts'
 import { FENCE, PORT_PRODUCED } from '../firmware/hal.ts'
 import { complete, reserveCompletion } from '../firmware/host/completion.ts'
@@ -25,6 +25,9 @@ describe('a list of commands', () => {
 
   test('that has no room for what the host is to be told runs first', () => {
     const { host, list } = openCard().state
+    while (list.count < COMMANDS_MAX - 8) append(list, FENCE, 0, 0, 0, 0)
+    expect(composeRoom(host, list)).toBe(2)
+    runAll(list)
     for (let i = 0; i < COMPLETIONS; i++) takeLine(host, list)
     expect([composeRoom(host, list), list.runs]).toEqual([0, list.runs])
     while (list.count < COMMANDS_MAX - 3) append(list, FENCE, 0, 0, 0, 0)

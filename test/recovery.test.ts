@@ -28,6 +28,7 @@ import {
   PAGE_BYTES,
   type RegionLayout,
   readSuperblock,
+  sealPage,
   sealSlot,
   slotValid,
 } from './support/oracle.ts'
@@ -380,6 +381,37 @@ describe('records that are lost', () => {
       if (data !== null) expect(Buffer.from(data)).toEqual(Buffer.alloc(64))
     }
     expect(points).toBeGreaterThan(10)
+  })
+
+  test('D-14: one whose lane cannot be cleared is lost once, however often it is found', () => {
+    const part = partOf(TWO, [decayed, decayed], TWO.laneB)
+    for (let lane = 0; lane < LANES; lane++) part.refuseWrites(LANES_AT / LINE_BYTES + lane)
+    for (let start = 0; start < 3; start++) {
+      const card = new Card(part)
+      expect(card.open().unsettled).toBe(1)
+      expect(readSuperblock(part.durable)!.lost).toEqual([[TWO.layout.id, 0]])
+    }
+  })
+
+  test('D-14: one for which the list has no room is told again by its lane, at each start', () => {
+    const part = partOf(TWO, [decayed, decayed], TWO.laneB)
+    for (const bytes of [part.durable, part.live]) {
+      for (const page of [0, 1]) {
+        const at = page * PAGE_BYTES
+        const view = new DataView(bytes.buffer, bytes.byteOffset + at)
+        view.setUint32(96, 64, true)
+        for (let i = 0; i < 64; i++) view.setUint32(128 + 8 * i, 999, true)
+        sealPage(bytes.subarray(at, at + PAGE_BYTES))
+      }
+    }
+    for (let start = 0; start < 2; start++) {
+      const card = new Card(part)
+      const region = card.open()
+      expect(region.unsettled).toBe(1)
+      const frames = persistFrames(card.connect(4096, 0, 99), region, 1, dataOf(64, 1))
+      expect(persistAcks(card.serve(...frames))[0]!.status).toBe(STATUS_READ_ONLY)
+      expect(readSuperblock(part.durable)!.lost).toHaveLength(64)
+    }
   })
 
   test('D-14: more losses than the superblock can name: all refused, no write taken', () => {

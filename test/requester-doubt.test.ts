@@ -47,6 +47,16 @@ describe('what is not believed', () => {
     expect(unresolved(p.q)).toBe(1)
   })
 
+  test('an answer to a requester that has failed is a ghost', () => {
+    const p = peer()
+    persist(p, 1)
+    answer(p, 100, NAK_ACCESS)
+    const { ghosts } = p.q.counts
+    answer(p, 100)
+    expect(p.story).toEqual(['REM_ACCESS_ERR 1'])
+    expect(p.q.counts.ghosts).toBe(ghosts + 1)
+  })
+
   test('D-5: a PERSIST_ACK whose AETH is no acknowledgement makes nothing durable', () => {
     const p = peer()
     persist(p, 1)

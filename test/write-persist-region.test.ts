@@ -24,6 +24,7 @@ import {
   watch,
 } from './support/bytes-card.ts'
 import {
+  Card,
   dataOf,
   persistAcks,
   persistFrames,
@@ -481,4 +482,26 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     ])
     expect(card.machine.statistics.fences).toBe(fences)
   })
+})
+
+test('P2-5: a plain WRITE is not acknowledged with the group that made way for it', () => {
+  const card = new Card(1 << 18).format()
+  const region = card.provision()
+  const qp = card.connect()
+  const [first] = persistFrames(qp, region, 2, dataOf(64, 1))
+  const psn = qp.psn
+  const [second] = writeFrames(qp, region.rkey, 0, dataOf(64, 2), { vaHigh: 2 })
+  // What is durable of the record in the part whenever something has been sent.
+  const [want] = [hexOf(dataOf(64, 2))]
+  const at = slotOffset(region, 1, 2) + 64
+  let early = 0
+  card.machine.observe({
+    onCommand: () => {
+      const isTaken = card.sent.some((frame) => frame.psn === psn && frame.syndrome < 0x20)
+      if (isTaken && hexOf(card.nvdimm.durable.slice(at, at + 64)) !== want) early += 1
+    },
+  })
+  const sent = card.serve(first!, second!)
+  expect(early).toBe(0)
+  expect(sent.at(-1)!.psn).toBe(psn)
 })

@@ -137,14 +137,15 @@ export function closeHostPair(state: State, number: number): void {
 /** Its requests end, and the peer hears nothing more. */
 function cutPair(state: State, pair: HostPair): void {
   const qp = pair.qp!
-  if (state.queuePairs.places[qp.index] === qp) failQueuePair(state, qp)
+  // Nobody takes its number before the host has closed it.
+  failQueuePair(state, qp)
   const initiator = findInitiator(state, qp)
   if (initiator !== null) flush(initiator.requester)
 }
 
 function forgetPair(state: State, pair: HostPair): void {
   const qp = pair.qp!
-  if (state.queuePairs.places[qp.index] === qp) closeQueuePair(state.queuePairs, qp)
+  closeQueuePair(state.queuePairs, qp)
   endBurst(state.hostWork, pair)
   endWatches(state, pair)
   pair.promised = -1

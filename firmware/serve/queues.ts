@@ -115,7 +115,7 @@ function sweep(state: State): void {
   const rest = host.queues - first
   const queues = Math.min(rest, SWEEP_QUEUES, host.sweepLeft)
   writeContexts(host, list)
-  if (list.count > 0) runBurst(state)
+  runBurst(state)
   const zone1 = DMA_SPACE + host.zone1 + first * ZONE1_BYTES
   const zone3 = DMA_SPACE + host.zone3 + first * ZONE3_BYTES
   const one = copy(list, zone1, FETCH_AT, queues * ZONE1_BYTES)

@@ -6,6 +6,7 @@ import { CRASH } from './crash/stage.ts'
 import { FAILURES } from './failures/stage.ts'
 import { FUZZ } from './fuzz/stage.ts'
 import { IMAGES } from './images/stage.ts'
+import { MODEL } from './model/stage.ts'
 import { MUTANTS_STAGE } from './mutants/stage.ts'
 import { QUICKJS } from './quickjs/stage.ts'
 import { SIMULATE } from './simulate/stage.ts'
@@ -16,6 +17,7 @@ export const STAGES: readonly Stage[] = [
   CRASH,
   IMAGES,
   WIDE,
+  MODEL,
   SIMULATE,
   QUICKJS,
   FUZZ,

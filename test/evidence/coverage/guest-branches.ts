@@ -125,13 +125,20 @@ function __hit(branch) { __hits[branch] = 1 }
 `
 }
 
-/** The bundle of the marked firmware, for QuickJS: what it marks is in the global `__hits`. */
-export async function bundleMarked(marked: MarkedFirmware): Promise<string> {
-  const { outputFiles } = await build({
+export interface MarkedBundle {
+  /** For QuickJS: what it marks is in the global `__hits`. */
+  readonly source: string
+  /** Paths of the files that a card gets, from the root. */
+  readonly files: ReadonlySet<string>
+}
+
+export async function bundleMarked(marked: MarkedFirmware): Promise<MarkedBundle> {
+  const { outputFiles, metafile } = await build({
     absWorkingDir: ROOT,
     entryPoints: ['firmware/main.ts'],
     bundle: true,
     write: false,
+    metafile: true,
     platform: 'neutral',
     target: 'es2023',
     format: 'iife',
@@ -141,5 +148,6 @@ export async function bundleMarked(marked: MarkedFirmware): Promise<string> {
     logLevel: 'error',
     plugins: [markedSources(marked)],
   })
-  return marksOf(marked) + outputFiles[0]!.text
+  const files = new Set(Object.keys(metafile.inputs))
+  return { source: marksOf(marked) + outputFiles[0]!.text, files }
 }

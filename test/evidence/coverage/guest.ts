@@ -1,11 +1,12 @@
 /**
  * The branches that the firmware takes in QuickJS: every tape of a folder, played in a guest with a
- * mark at every branch.
+ * mark at every branch; and tests that call parts of the firmware, as they stand.
  */
 
 import { ColdGuest } from '../../support/cold-guest.ts'
 import { tapesIn } from './flight-files.ts'
 import { type Branch, bundleMarked, type MarkedFirmware } from './guest-branches.ts'
+import { PARTS, playParts } from './guest-parts.ts'
 import { play } from './guest-player.ts'
 
 export interface GuestCoverage {
@@ -15,6 +16,8 @@ export interface GuestCoverage {
   readonly lists: number
   /** A byte for each branch: 1 if it was taken in QuickJS. */
   readonly hits: Uint8Array
+  /** 1 if it is in a file that a card gets: the others are for tests and drivers. */
+  readonly bundled: Uint8Array
   /** Tapes that QuickJS played otherwise, and how. */
   readonly differences: readonly string[]
 }
@@ -25,7 +28,8 @@ export async function playTapes(
   marked: MarkedFirmware,
   progress: (name: string) => void = () => {},
 ): Promise<GuestCoverage> {
-  const options = { source: await bundleMarked(marked), answer: '__hits.join("")' }
+  const { source, files } = await bundleMarked(marked)
+  const options = { source, answer: '__hits.join("")' }
   const hits = new Uint8Array(marked.branches.length)
   const differences: string[] = []
   const sum = { tapes: 0, calls: 0, lists: 0 }
@@ -45,7 +49,27 @@ export async function playTapes(
     for (let i = 0; i < marks.length; i++) if (marks[i] === '1') hits[i] = 1
   }
   guest.dispose()
-  return { ...sum, hits, differences }
+  const bundled = Uint8Array.from(marked.branches, ({ file }) => (files.has(file) ? 1 : 0))
+  return { ...sum, hits, bundled, differences }
+}
+
+/** Plays the tapes, and those of the test files that call parts of the firmware. */
+export async function playInGuest(
+  folder: string,
+  marked: MarkedFirmware,
+  files: readonly string[],
+): Promise<GuestCoverage & { readonly values: number }> {
+  const tapes = await playTapes(folder, marked)
+  const parts = await playParts(
+    PARTS.filter((file) => files.includes(file)),
+    marked,
+  )
+  return {
+    ...tapes,
+    values: parts.values,
+    hits: tapes.hits.map((taken, i) => taken | parts.hits[i]!),
+    differences: [...tapes.differences, ...parts.differences],
+  }
 }
 
 /** A branch, to be looked up: `file:line:column kind/arm`. */

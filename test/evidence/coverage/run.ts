@@ -13,14 +13,14 @@ import { join } from 'node:path'
 import { ROOT } from '../../support/sources.ts'
 import { hitsIn } from './flight-files.ts'
 import { FOLDER } from './flight-names.ts'
-import { type GuestCoverage, playTapes } from './guest.ts'
+import { type GuestCoverage, playInGuest } from './guest.ts'
 import { type Branch, keepMarked, markFirmware } from './guest-branches.ts'
 
 export interface Coverage {
   readonly branches: readonly Branch[]
   /** A byte for each branch: 1 if it was taken in Node. */
   readonly hits: Uint8Array
-  readonly guest: GuestCoverage
+  readonly guest: GuestCoverage & { readonly values: number }
   /** Tests that passed, and those that did not, by file and name. */
   readonly passed: number
   readonly failed: readonly FailedTest[]
@@ -58,7 +58,7 @@ export async function cover(
     const marked = await markFirmware()
     keepMarked(folder, marked)
     const report = await runTests(files, folder, (ended) => progress((0.8 * ended) / files.length))
-    const guest = await playTapes(folder, marked)
+    const guest = await playInGuest(folder, marked, files)
     const { branches } = marked
     return { ...report, branches, hits: hitsIn(folder, branches.length), guest }
   } finally {

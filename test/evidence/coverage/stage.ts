@@ -19,28 +19,43 @@ function isOf(size: Size, { file }: Branch): boolean {
   return size !== 'cut' || KERNEL.includes(file)
 }
 
+/** The test file whose tape a difference names. */
+function testOf(what: string): string {
+  return `test/${what.replace(/-\d+\.tape: .*$/s, '')}.test.ts`
+}
+
 function violationsOf(shard: string, { failed, guest }: Coverage): Violation[] {
   const tests = failed.map(({ file, name, message }) => {
     const what = `with marks a test fails: ${file}: ${name}: ${message.split('\n')[0]}`
     return { shard, what, replay: file }
   })
   const tapes = guest.differences.map((what) => {
-    const replay = `test/${what.replace(/-\d+\.tape: .*$/s, '')}.test.ts`
+    const replay = /^test\/[\w-]+\.test\.ts/.exec(what)?.[0] ?? testOf(what)
     return { shard, what: `QuickJS does otherwise than Node: ${what}`, replay }
   })
   return [...tests, ...tapes]
 }
 
+/** What Node takes and QuickJS does not, of what a card gets. */
+function missingInGuest({ branches, hits, guest }: Coverage): string[] {
+  return branches.flatMap((branch, i) => {
+    const isMissing = hits[i] === 1 && guest.bundled[i] === 1 && guest.hits[i] === 0
+    return isMissing ? [`${described(branch)} in QuickJS`] : []
+  })
+}
+
 function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
   const { branches, hits, guest, passed } = coverage
   const cells: Record<string, number> = {}
-  let inGuest = 0
+  let [inGuest, bundled] = [0, 0]
   branches.forEach((branch, i) => {
     if (!isOf(size, branch)) return
     cells[described(branch)] = hits[i]!
-    inGuest += guest.hits[i]!
+    inGuest += guest.hits[i]! & guest.bundled[i]!
+    bundled += guest.bundled[i]!
   })
   const counted = Object.values(cells)
+  for (const branch of size === 'cut' ? [] : missingInGuest(coverage)) cells[branch] = 0
   const violations = violationsOf(shard.name, coverage)
   return {
     ...NOTHING,
@@ -49,9 +64,11 @@ function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
     violations: violations.length,
     described: violations.slice(0, DESCRIBED),
     more: {
-      'taken in QuickJS': inGuest,
+      'branches of the bundle': bundled,
+      'of these taken in QuickJS': inGuest,
       'calls of a board that QuickJS repeated': guest.calls,
       'command lists alike': guest.lists,
+      'values of tests of parts alike': guest.values,
       tests: passed,
     },
     cells,

@@ -3,8 +3,8 @@
  * there: for lack of memory, of stack or of time, in any moment.
  *
  * What always holds:
- * - All of a guest's state is its WebAssembly memory, so a guest that is put back is as good as new,
- *   also one that had stopped.
+ * - All of a guest's state is its WebAssembly memory, so a guest that is put back is as good as
+ *   new, also one that had stopped.
  * - The limit that is lowered is the engine's own: it is asked at every allocation, and at every
  *   change of an allocation's size, and what it refuses is answered as lack of memory.
  */

@@ -6,7 +6,6 @@
  * oracle, which knows nothing of the firmware.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/power-cut.ts'
 import type { Random } from '../../../boards/emulator/random.ts'
 import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
@@ -201,9 +200,4 @@ export class Keeper {
       world.object(`record ${slot} of a good client is not read as it was written`)
     }
   }
-}
-
-/** A part of its own with that content, for judges that change it. */
-export function partOf(content: Uint8Array): Nvdimm {
-  return new Nvdimm({ bytes: content.length, content })
 }

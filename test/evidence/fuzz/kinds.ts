@@ -13,7 +13,7 @@ import { type FrameParts, frameOf } from '../../support/frames.ts'
 
 export const MTU = 256
 
-/** A field of a frame: its offset, its width in bytes, and what it is called in a story. */
+/** A field of a frame: its offset, and its width in bytes. */
 export interface Field {
   readonly at: number
   readonly width: number

@@ -1,4 +1,4 @@
-/** What a script does, told line by line: frames as they came, answers as they left, who objects. */
+/** What a script does, line by line: frames as they came, answers as they left, who objects. */
 
 import { FAULTS } from '../../../firmware/fault.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'

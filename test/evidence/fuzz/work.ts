@@ -4,7 +4,8 @@
  *
  * What always holds:
  * - The red zones of the host's memory are registered by nobody, or for another domain: no byte of
- *   them is ever written by the card. That holds while the host spoils its elements only, which is every other episode.
+ *   them is ever written by the card. That holds while the host spoils its elements only, which is
+ *   every other episode.
  * - On the part, regions of another domain and those of the good client stay as they are.
  */
 

@@ -207,4 +207,3 @@ export function conformOrder(plan: Plan): Conformed {
   }
   return { count: 2, cells, complaints }
 }
-

@@ -56,7 +56,8 @@ export function totalRecovery(): Conformed {
 const HEADERS: Readonly<Record<number, number>> = {
   ...{ 0: 0, 1: 0, 2: 0, 3: 4, 4: 0, 5: 4, 6: 16, 7: 0, 8: 0, 9: 4, 10: 16, 11: 20, 12: 16 },
   ...{ 13: 4, 14: 0, 15: 4, 16: 4, 17: 4, 18: 12, 19: 28, 20: 28, 22: 4, 23: 4, 28: 20, 29: 16 },
-  ...{ 0x64: 8, 0x65: 12, 0x81: 0 },
+  ...{ 100: 8, 101: 12, 129: 0, 196: 32, 197: 32, 198: 32, 199: 0, 200: 0, 202: 32 },
+  ...{ 204: 24, 205: 12, 209: 36, 216: 32, 217: 20 },
 }
 
 const RC_LAST = 0x1f
@@ -87,8 +88,7 @@ function frameOf(opcode: number, behind: number, pad: number): Uint8Array {
 function verdictOf(opcode: number, behind: number, pad: number): string {
   const udp = UDP + BTH + behind + ICRC
   if (udp % 4 !== 0) return 'IP_LENGTH'
-  const ours = OPCODES[opcode]
-  const header = HEADERS[opcode] ?? (ours === undefined ? -1 : ours.headerBytes - BTH)
+  const header = HEADERS[opcode] ?? -1
   if (header < 0 && opcode > RC_LAST) return 'WRONG_TRANSPORT'
   return Math.max(0, header) + pad > behind ? 'FRAME_SHORT' : 'PASS'
 }

@@ -36,6 +36,11 @@ export function failures(argument: string): Killer {
   return { by: 'failures', argument }
 }
 
+/** `WORLD FIRST-LAST`. */
+export function simulate(argument: string): Killer {
+  return { by: 'simulate', argument }
+}
+
 /** `TARGET SEED INPUTS`. */
 export function fuzz(argument: string): Killer {
   return { by: 'fuzz', argument }

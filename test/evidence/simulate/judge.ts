@@ -1,5 +1,5 @@
 /**
- * The judge of one simulated card: what it may say, what must lie on its part, what a read may show.
+ * The judge of one simulated card: what it may say, what must lie on its part, what reads may show.
  *
  * What always holds:
  * - An acknowledgement is judged when it leaves the card, against what is durable at that moment
@@ -170,7 +170,8 @@ export class Judge {
       const record = records[slot]!
       const before = record.register.versions.length
       const found = this.judgeRecord(record, now)
-      if (!this.forgives) record.register.restarted()
+      // What a lane holds, as a line took no repair, may yet come forward.
+      if (!this.forgives && record.damage === 0) record.register.restarted()
       if (found === null) losts += 1
       else if (record.touched && before > 0) {
         if (found.promised > 0 || found.uid === 0) olds += 1
@@ -227,12 +228,14 @@ export class Judge {
     if (!equal && record.damage === 0) {
       this.blame(`record ${slot} is not one after a restart: its copies are ${shown}`)
     }
+    // Where a line took no repair, which copy is shown is the card's to say: the reads are judged.
+    if (!equal && record.refuses) return first
     const wrong = register.see(first, now, now)
     if (wrong !== null) this.blame(`after a restart: ${wrong}`)
     return first
   }
 
-  /** What each cell holds after a restart: nothing that was not written, nothing durable missing. */
+  /** What each cell holds after a restart: only what was written, nothing durable missing. */
   private judgeCells({ at }: Layout): void {
     const { part, cells, loose } = this
     const words = part.liveWords

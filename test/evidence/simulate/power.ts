@@ -61,7 +61,7 @@ export function choiceOf(random: Random, layout: Layout, adrFail: boolean): Choi
 }
 
 /** Where a commit is, by what is pending. */
-export const PHASES = ['nothing', 'lane', 'copy A', 'copy B', 'copy C+', 'superblock'] as const
+export const PHASES = ['nothing', 'lane', 'copy A', 'copy B', 'copy C+'] as const
 
 export type Phase = (typeof PHASES)[number]
 
@@ -72,12 +72,11 @@ export function phaseOf(part: Nvdimm, layout: Layout): Phase {
   for (let entry = 0; entry < count; entry++) {
     if (mask[entry] === 0) continue
     const at = line[entry]! * LINE_BYTES
-    if (at < LANES_AT) return 'superblock'
     if (at >= layout.at && at < layout.at + layout.copies * layout.areaBytes) {
       const copy = Math.floor((at - layout.at) / layout.areaBytes)
       return copy === 0 ? 'copy A' : copy === 1 ? 'copy B' : 'copy C+'
     }
-    if (at < TABLE_AT) phase = 'lane'
+    if (at >= LANES_AT && at < TABLE_AT) phase = 'lane'
   }
   return phase
 }

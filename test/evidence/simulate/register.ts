@@ -102,7 +102,7 @@ export class Register {
     return null
   }
 
-  /** Somebody saw it, or was told of it, from `begin` to `end`. What is wrong with that, or null. */
+  /** Somebody saw it, or was told of it, from `begin` to `end`: what is wrong, or null. */
   see(version: Version, begin: number, end: number): string | null {
     if (version.refused) return `${this.name}: ${nameOf(version)} was refused, and is there`
     if (begin > version.lastBegin) version.lastBegin = begin

@@ -1,8 +1,8 @@
 /**
- * Makes a failing script short: a smaller world, then fewer and fewer steps (Zeller and Hildebrandt,
- * Simplifying and isolating failure-inducing input, 2002).
+ * Makes a failing script short: a smaller world, then fewer and fewer steps (Zeller and
+ * Hildebrandt, Simplifying and isolating failure-inducing input, 2002).
  *
- * What always holds: what comes out fails in the same way, numbers apart, and plays again by itself.
+ * What always holds: what comes out fails in the same way, numbers apart, and plays by itself.
  */
 
 import type { Line, Script, Shape } from './shape.ts'

@@ -292,7 +292,7 @@ function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
   }
   world.count(refuses ? 'refusing record' : 'poisoned record')
   world.tell?.(
-    `  ${refuses ? 'refusing' : 'poisoned'} record ${slot}, ${every ? 'every copy' : `copy ${one}`}`,
+    `  ${refuses ? 'refusing' : 'poisoned'} record ${slot}, copy ${every ? 'every' : one}`,
   )
   judge.noteDamage(judge.records[slot]!)
 }

@@ -136,6 +136,7 @@ export class SimulatedWorld implements Surroundings {
   constructor(shape: Shape, seed: number, options: PlayOptions) {
     this.shape = shape
     this.network = new Network(new Random(seed ^ 0x6e657477))
+    this.network.faultsIn65536 = shape.network
     this.boot = options.boot ?? ((machineFor) => bootDirect(machineFor()))
     this.trace = options.trace ?? false
     this.tell = options.tell ?? null
@@ -466,13 +467,13 @@ export class SimulatedWorld implements Surroundings {
     if (state !== SERVING) {
       this.tell?.(`  the part does not serve: ${FAULTS[fault]!.name}`)
       site.isJudged = false
-      if (!card.part.armed || site.isClosed) return
-      if (site.isForgiven) {
+      if (site.isForgiven && FAULTS[fault]!.name === 'DAMAGED') {
         // A failing save may take back both pages of the superblock: the part says so, and is lost.
         this.count('part lost with its energy')
         this.isOver = true
         return
       }
+      if (!card.part.armed || site.isClosed) return
       this.blame(`a part that is whole was refused at its start: ${FAULTS[fault]!.name}`)
       return
     }
@@ -494,7 +495,8 @@ function told(frame: Uint8Array): string {
   if (opcode === PERSIST_ACK) {
     const { status, first, last, copies, isQuery, isBatch } = receiptOf(frame)
     const kind = isQuery ? 'query ' : isBatch ? 'batch ' : ''
-    return `${head}: ${kind}status 0x${status.toString(16)} ${copies} copies, PSN ${first} to ${last}`
+    const range = `PSN ${first} to ${last}`
+    return `${head}: ${kind}status 0x${status.toString(16)} ${copies} copies, ${range}`
   }
   return opcode === DATAGRAM ? head : `${head}, syndrome 0x${frame[54]!.toString(16)}`
 }

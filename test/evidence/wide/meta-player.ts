@@ -216,7 +216,9 @@ class MetaPlayer {
       images(scratch.part, 'chunk', () => this.visitImage(scratch.part, lean, mark))
     }
     const last = ({ versions }: PendingChunk): number => versions.length - 1
-    const fine = lines.filter(() => random.chance(FINE_LINES / lines.length))
+    // With fewer images asked there are fewer lines, too.
+    const share = Math.min(1, this.look.most / 2 ** 10)
+    const fine = lines.filter(() => random.chance((share * FINE_LINES) / lines.length))
     for (const line of [lines[0]!, ...fine]) {
       for (const others of [0, 1]) {
         for (let subset = 0; subset < 256; subset++) {
@@ -228,9 +230,9 @@ class MetaPlayer {
         }
       }
     }
-    for (let i = 0; i < DRAWN; i++) {
-      const share = [0.02, 0.1, 0.5, 0.9, 0.98][i % 5]!
-      show((chunk) => (random.chance(share) ? last(chunk) : random.below(last(chunk))))
+    for (let i = 0; i < share * DRAWN; i++) {
+      const survive = [0.02, 0.1, 0.5, 0.9, 0.98][i % 5]!
+      show((chunk) => (random.chance(survive) ? last(chunk) : random.below(last(chunk))))
     }
   }
 

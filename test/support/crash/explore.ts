@@ -65,6 +65,9 @@ const NESTED_MAX = 2 ** 10
 /** One image in so many is booted the whole way, too. */
 const CHECK_EACH = 256
 
+/** At one such comparison in so many, all that a lean boot begins with is looked at, too. */
+const STALENESS_EACH = 16
+
 /**
  * From here on, as a share of the images of a point, the first of a class stands for it once more:
  * the very first image that is torn is so by one chunk only, and leaves a repair no choice.
@@ -437,12 +440,13 @@ class Explorer {
   /** What the records were behind the last lean boot, as a number. */
   private decided = 0
 
-  /** Boots lean and, if `compare`, the whole way before; everything that is wrong is a violation. */
+  /** Boots lean and, if `compare`, the whole way before; what is wrong is a violation. */
   private bootBoth(name: string, compare: boolean, verdict: Verdict): void {
     const { findings } = this
     findings.boots += 1
     const whole = compare ? this.bootWhole(verdict) : null
-    const stale = compare ? this.lean.staleness() : null
+    const looks = compare && findings.compared % STALENESS_EACH === 1
+    const stale = looks ? this.lean.staleness() : null
     if (stale !== null) this.violation(name, `a lean boot begins with another ${stale}`)
     this.lean.boot(this.watchOf(null), (state) => {
       const started = startedOf(state)
@@ -552,6 +556,7 @@ class Explorer {
       if (became < 0) {
         const { low, high } = now
         findings.nested += 1
+        if (aim !== null) this.tell(`its recovery is cut at ${command}: ${this.classes.name()}`)
         this.cutAgain(depth, name, seen)
         became = this.bootAndJudge(name, this.isCompared())
         judged.put({ low, high }, became)

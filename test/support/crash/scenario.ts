@@ -60,7 +60,7 @@ export interface Scenario {
    * every subset beside every class of the others, and not their product.
    */
   readonly fineRecord?: number
-  /** Where the keys of the part come from: two parts of different entropy have no byte in common. */
+  /** Where the keys of the part come from: two entropies have no image in common. */
   readonly entropy?: number
 }
 
@@ -134,7 +134,7 @@ export interface Findings {
   /** Boots of the whole card, with which lean ones were compared. */
   compared: number
   readonly classes: Map<string, ClassCount>
-  /** How often each class was met at each kind of point: `before F2: lane 0 A, record 0 torn/old`. */
+  /** How often each class was met at each point: `before F2: lane 0 A, record 0 torn/old`. */
   readonly cells: Map<string, number>
   violations: number
   /** The first few. */

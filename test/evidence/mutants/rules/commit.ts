@@ -1,6 +1,6 @@
 /** The write: fences, lanes, acknowledgements, and what is written in which order (D-2, D-4). */
 
-import { crash, type Mutant } from '../mutant.ts'
+import { crash, type Mutant, simulate } from '../mutant.ts'
 
 const FILE = 'firmware/commit/commit.ts'
 
@@ -44,7 +44,7 @@ const FENCES: readonly Mutant[] = [
     file: FILE,
     find: '  fence(list)\n  commit.acknowledge(1)',
     replace: '  commit.acknowledge(1)\n  fence(list)',
-    killer: crash('similar 1of2'),
+    killer: simulate('network 1-2'),
   },
   {
     id: 'level-2-early',

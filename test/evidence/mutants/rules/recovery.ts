@@ -1,6 +1,6 @@
 /** The start: what lanes and copies say, which copy stays, and what is cleared when (D-2, D-14). */
 
-import { crash, directed, type Mutant } from '../mutant.ts'
+import { crash, directed, type Mutant, simulate } from '../mutant.ts'
 
 const CASES = 'firmware/commit/cases.ts'
 const EXAMINE = 'firmware/commit/examine.ts'
@@ -17,7 +17,7 @@ const DECISION: readonly Mutant[] = [
     file: CASES,
     find: "line('between', PHASE_B, [1, 1, 0, __, __], 'useA', 3)",
     replace: "line('between', PHASE_B, [1, 1, 0, __, __], 'useB', 3)",
-    killer: crash('similar 1of2'),
+    killer: simulate('network 1-2'),
   },
   {
     id: 'a-over-b-in-phase-a',
