@@ -210,13 +210,7 @@ function request(
 /** What is acknowledged by a plain ACK. */
 const MESSAGE = (PERSIST | WRITE | SEND) as OpcodeMask
 
-function execute(
-  state: State,
-  qp: QueuePair,
-  packet: Packet,
-  row: OpcodeRow,
-  now: number,
-): Fault {
+function execute(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow, now: number): Fault {
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {

@@ -481,7 +481,7 @@ describe('batches beside other records', () => {
     expect(host.card.nvdimm.fences - fences).toBe(8)
   })
 
-  test('X-5: in order, behind a record of another queue: what follows a refusal is not taken', () => {
+  test('X-5: in order, behind a record of another queue: nothing follows a refusal', () => {
     const { host } = queue
     const other = another()
     host.card.nvdimm.refuseWrites(DATA_AT / LINE_BYTES)

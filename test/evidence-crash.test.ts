@@ -68,9 +68,9 @@ test('P1-26: a violation behind a recovery that was cut is played again, too', (
   const scenario: Scenario = {
     ...playOf('overtaken by a burst', ONE_OF_TWO!, 0),
     damage: { table: 'recoveryNotCleaned' },
-    sample: 64,
+    sample: 16,
     nested: 1,
-    nestedSample: 32,
+    nestedSample: 16,
   }
   const { aims, witnesses } = exploreOnce(scenario)
   const at = aims.findIndex((aim) => aim.includes('/'))

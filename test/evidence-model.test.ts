@@ -1,8 +1,12 @@
 /** C2 in short: small walks of the model, every rule left out, and the firmware beside it. */
 
 import { expect, test } from 'vitest'
+import { COPY_CLEAN, FENCE, NVDIMM_SPACE, OP, TO } from '../firmware/hal.ts'
 import { MODEL } from './evidence/model/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
+import { Card } from './support/card.ts'
+import { mediaOf, partOf } from './support/explorer.ts'
+import { copyAt } from './support/oracle.ts'
 
 const SEED = 2
 
@@ -19,4 +23,24 @@ test('a rule that is left out is told as the shortest schedule to what goes wron
   expect(violated).toBe(true)
   expect(text).toContain('the lane of v1 says B')
   expect(text).toMatch(/record 0 is lost, and no medium failed\n\d+ states, 1 violations$/)
+})
+
+test('I1: of three copies a start overwrites one at a time, each behind a fence', () => {
+  const media = mediaOf({ wait: 2, copies: 3 })
+  const part = partOf(media, [media.fresh, media.old, media.old], media.laneB)
+  const places = [1, 2].map((copy) => NVDIMM_SPACE + copyAt(media.layout, copy, 0))
+  const told: (number | 'fence')[] = []
+  new Card(
+    part,
+    {},
+    {
+      onCommand: (_, op, words, at) => {
+        if (words[at + OP] === FENCE) told.push('fence')
+        const copy = places.indexOf(words[at + TO]!)
+        if (op === COPY_CLEAN && copy >= 0) told.push(copy + 1)
+      },
+    },
+  )
+  const first = told.indexOf(1)
+  expect(told.slice(first, first + 4)).toEqual([1, 'fence', 2, 'fence'])
 })

@@ -404,6 +404,7 @@ describe('what no sender of ours says', () => {
         writeReq(bytes, at, { ...blankReq(), localId: 5, serviceLow: 0x77, qpn: 9, pathMtu: 3 })
       }),
     },
-    'UD SEND Only qp 0x1 psn 0 from 0x1 256 B CM REQ id 0x5 service 0x77 from qp 0x9 psn 0 mtu 1024',
+    'UD SEND Only qp 0x1 psn 0 from 0x1 256 B CM REQ id 0x5 service 0x77 from qp 0x9 psn 0 ' +
+      'mtu 1024',
   )
 })

@@ -33,7 +33,10 @@ import type { EmulatedMachine } from './machine.ts'
 /** All of the guest's memory, in pages of 64 KiB: engine, heap, stack and packets. */
 const MEMORY_PAGES = 512
 
-/** What the guest may allocate in all, bytes, packet memory included. */
+/**
+ * The most that the guest may ask for at once, bytes. The engine counts blocks and not what is in
+ * them (eight bytes each), so what it holds in all is limited by its pages alone.
+ */
 const HEAP_BYTES_MAX = 24 * 2 ** 20
 
 const STACK_BYTES_MAX = 256 * 1024

@@ -28,8 +28,8 @@ export interface Outcome {
   /** Bit c set: copy c was overwritten. */
   repaired: number
   /**
-   * 0, or what the board answered to the repair: the kept copy is whole, the others are not. Where a
-   * host did not even answer the question, none is kept.
+   * 0, or what the board answered to the repair: the kept copy is whole, the others are not. Where
+   * a host did not even answer the question, none is kept.
    */
   failure: number
 }
@@ -100,8 +100,8 @@ export function judgeRecord(
 }
 
 /**
- * Overwrites every copy that differs from the kept one, each behind a fence. A copy that is the same
- * is written back too: it may be the same only for loads.
+ * Overwrites every copy that differs from the kept one, each behind a fence. A copy that is the
+ * same is written back too: it may be the same only for loads.
  */
 export function repairRecord(
   list: CommandList,

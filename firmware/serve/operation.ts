@@ -95,7 +95,7 @@ function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: nu
 
 const header = blankSlotHeader()
 
-/** Does the slot that it names hold that operation, and other data than it brings? */
+/** Does the slot, which there is, hold that operation, and other data than the message brings? */
 export function isForged(
   state: State,
   whose: ClientId,
@@ -103,7 +103,6 @@ export function isForged(
   dataAt: number,
 ): boolean {
   const region: Region = message.region!
-  if (message.slot >= region.slots) return true
   const { list } = state
   // What was received lies in packet memory only when the list has been run.
   runBurst(state)

@@ -1,4 +1,4 @@
-/** Makes what the marks of the firmware write to, before any of it is loaded (vitest, setupFiles). */
+/** What the marks of the firmware write to, before any of it is loaded (vitest, setupFiles). */
 
 import { BRANCHES } from './flight-names.ts'
 

@@ -1,4 +1,4 @@
-/** Records what the tests of a file do to the firmware (vitest, setupFiles, behind flight-marks). */
+/** Records what the tests of a file do to the firmware (vitest, setupFiles; after flight-marks). */
 
 import { basename } from 'node:path'
 import { afterAll, expect } from 'vitest'

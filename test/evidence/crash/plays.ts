@@ -208,56 +208,56 @@ const tableLines: Make = ({ wait }, pattern) => ({
 })
 
 export const KINDS: readonly Kind[] = [
-  { name: 'write over another', seconds: 6, make: one(another) },
-  { name: 'write over a blank', seconds: 4, records: 1, make: one(() => {}) },
+  { name: 'write over another', seconds: 5, make: one(another) },
+  { name: 'write over a blank', seconds: 3, records: 1, make: one(() => {}) },
   { name: 'write over its own', seconds: 1, records: 1, make: one(own) },
-  { name: 'group of 2', seconds: 1, records: 2, make: group(2, closeData, 'write') },
+  { name: 'group of 2', seconds: 4, records: 2, make: group(2, closeData, 'write') },
   {
     name: 'group of 2, one finely',
-    seconds: 10,
+    seconds: 3,
     records: 2,
     make: (level, pattern) =>
       group(2, freshData, 'write', { fineRecord: pattern % 2 })(level, pattern),
   },
   {
     name: 'group of 4',
-    seconds: 10,
+    seconds: 14,
     records: 4,
     make: group(4, sameData, 'write', { wholeLanes: true }),
   },
   {
     name: 'group of 4, one finely',
-    seconds: 10,
+    seconds: 1,
     records: 4,
     make: (level, pattern) =>
       group(4, closeData, 'write', { fineRecord: pattern % 4 })(level, pattern),
   },
-  { name: 'batch of 2', seconds: 1, records: 2, make: group(2, closeData, 'batch') },
+  { name: 'batch of 2', seconds: 4, records: 2, make: group(2, closeData, 'batch') },
   {
     name: 'batch of 4',
-    seconds: 10,
+    seconds: 14,
     records: 4,
     make: group(4, sameData, 'batch', { wholeLanes: true }),
   },
-  { name: 'repeated', seconds: 1, make: repeated },
+  { name: 'repeated', seconds: 3, make: repeated },
   { name: 'overtaken in a burst', seconds: 1, make: overtaken(1) },
   { name: 'overtaken by a burst', seconds: 1, make: overtaken(2) },
-  { name: 'lanes again', seconds: 2, make: recycled },
-  { name: 'lines of the table', seconds: 2, make: tableLines },
+  { name: 'lanes again', seconds: 7, make: recycled },
+  { name: 'lines of the table', seconds: 1, make: tableLines },
   {
     name: 'recovery',
-    seconds: 10,
+    seconds: 3,
     make: one(own, { nested: 3, nestedSample: 2 ** 13, perClass: 16 }),
   },
   {
     name: 'recovery of 2 in order',
     seconds: 10,
     // Where one lane may say A and the other B.
-    make: group(2, closeData, 'batch', { only: 'before F3', nested: 3, nestedSample: 2 ** 6 }),
+    make: group(2, closeData, 'batch', { only: 'before F3', nested: 2, nestedSample: 2 ** 6 }),
   },
   {
     name: 'media errors',
-    seconds: 2,
+    seconds: 3,
     make: (level, pattern) => {
       const mayLose = level.copies === 2
       return one(ownClose, {

@@ -79,7 +79,7 @@ function lacks(total: Tally, size: Size): string[] {
     LEVELS.flatMap((level) => {
       if (size === 'cut' && CUT[name] !== levelName(level)) return []
       const cells = records === undefined ? [] : cellsOf(records, level)
-      if (name.startsWith('recovery')) cells.push(...DEPTHS.map((at) => `recovery cut ${at} deep`))
+      for (const at of DEPTHS[name] ?? []) cells.push(`recovery cut ${at} deep`)
       return cells.map((cell) => `${name}, ${levelName(level)}, ${cell}`)
     }),
   )
@@ -90,8 +90,11 @@ function lacks(total: Tally, size: Size): string[] {
     .map((cell) => `no image was met: ${cell}`)
 }
 
-/** Depths whose recoveries were cut again. */
-const DEPTHS = [1, 2]
+/** How deep were recoveries cut that were then cut again? */
+const DEPTHS: Readonly<Record<string, readonly number[]>> = {
+  recovery: [1, 2],
+  'recovery of 2 in order': [1],
+}
 
 const ARGUMENT = /^(.+), (\dof\d), (\d+), (\d+): (\S+)$/
 

@@ -76,7 +76,7 @@ export function playEpisode(episode: Episode, inputs: number, ledger: Ledger): s
 }
 
 /** Steps played on a fresh world of that seed; the world as they leave it. */
-export function playSteps(target: Target, seed: number, steps: readonly Step[]): Arena {
+function playSteps(target: Target, seed: number, steps: readonly Step[]): Arena {
   const { arena } = openEpisode(target, seed)
   for (const step of steps) {
     arena.apply(step)
@@ -86,7 +86,7 @@ export function playSteps(target: Target, seed: number, steps: readonly Step[]):
 }
 
 /** The steps of an episode up to its complaint. */
-export function stepsOf(target: Target, seed: number, inputs: number): Step[] {
+function stepsOf(target: Target, seed: number, inputs: number): Step[] {
   const episode = openEpisode(target, seed)
   const script: Step[] = []
   episode.arena.world.script = script

@@ -116,7 +116,7 @@ export function factsOf({ seed, partBytes, content, hostBytes, facts }: WorldOpt
 }
 
 /** Entropy of a power-on: part of what a seed says. */
-export function entropyOf(seed: number): number[] {
+function entropyOf(seed: number): number[] {
   const random = new Random(seed)
   return Array.from({ length: 8 }, () => random.next())
 }

@@ -106,7 +106,7 @@ export interface LongLife {
   readonly grown: number
 }
 
-/** Persists records in the least memory, each burst new ones, for longer than any heap could bear. */
+/** Persists records in the least memory, each burst new ones, longer than a leak could hide. */
 export async function longLife(): Promise<LongLife> {
   const { pages } = await leastMemory()
   const { guest, machine, engine, card } = await live(pages)

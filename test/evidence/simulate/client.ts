@@ -264,6 +264,8 @@ export class Client {
     }
     const { connection } = this
     if (this.state !== UP || connection === null) return
+    // What is late may be of a connection before.
+    if (get24(frame, 47) !== connection.peer) return
     const psn = get24(frame, 51)
     if (opcode >= READ_FIRST && opcode <= READ_ONLY) this.receiveData(connection, frame, psn)
     else if (opcode === ATOMIC_ACK) this.receiveData(connection, frame, psn)

@@ -230,6 +230,8 @@ export class Judge {
     }
     // Where a line took no repair, which copy is shown is the card's to say: the reads are judged.
     if (!equal && record.refuses) return first
+    // A media error in every copy: what is there must be whole, and nothing else is promised.
+    if (record.damage >= layout.copies) register.forgive()
     const wrong = register.see(first, now, now)
     if (wrong !== null) this.blame(`after a restart: ${wrong}`)
     return first
@@ -261,11 +263,7 @@ export class Judge {
   amnesty(): void {
     this.forgives = true
     for (const record of this.records) {
-      for (const version of record.register.versions) {
-        version.firstEnd = Infinity
-        version.lastBegin = version.begun
-        version.promised = 0
-      }
+      record.register.forgive()
       record.touched = true
       record.damage = this.layout.copies
       this.touched.add(record.slot)

@@ -73,6 +73,15 @@ export class Register {
     }
   }
 
+  /** Whatever was seen, and promised, counts no more: any version may be there. */
+  forgive(): void {
+    for (const version of this.versions) {
+      version.firstEnd = Infinity
+      version.lastBegin = version.begun
+      version.promised = 0
+    }
+  }
+
   /** Forgets what was refused, or is certainly overwritten. */
   private forget(): void {
     const { versions } = this

@@ -18,8 +18,8 @@ interface Plan {
 }
 
 const PLANS: Readonly<Record<Size, Plan>> = {
-  cut: { shards: 1, seedsEach: 42 },
-  ci: { shards: 100, seedsEach: 100 },
+  cut: { shards: 1, seedsEach: 35 },
+  ci: { shards: 110, seedsEach: 100 },
   nightly: { shards: 2_500, seedsEach: 110 },
 }
 
@@ -152,9 +152,9 @@ export const SIMULATE: Stage = {
   unit: 'operations',
   floors: {
     cut: [
-      { of: 'count', least: 60_000 },
-      { of: 'power cuts', least: 3_000 },
-      { of: 'seeds', least: 42 },
+      { of: 'count', least: 50_000 },
+      { of: 'power cuts', least: 2_500 },
+      { of: 'seeds', least: 35 },
     ],
     ci: [
       { of: 'count', least: 20_000_000 },

@@ -22,7 +22,7 @@ interface Amount {
 
 const AMOUNTS: Readonly<Record<Size, Amount>> = {
   cut: { most: 2 ** 9, drawn: 8, seeds: 1 },
-  ci: { most: 2 ** 16, drawn: 4000, seeds: 1 },
+  ci: { most: 2 ** 16, drawn: 2000, seeds: 1 },
   nightly: { most: 2 ** 20, drawn: 20_000, seeds: 40 },
 }
 
@@ -129,8 +129,8 @@ export const WIDE: Stage = {
   floors: {
     cut: [{ of: 'count', least: 10_000 }],
     ci: [
-      { of: 'count', least: 1_000_000 },
-      { of: 'distinct', least: 500_000 },
+      { of: 'count', least: 1_500_000 },
+      { of: 'distinct', least: 1_200_000 },
     ],
     nightly: [
       { of: 'count', least: 40_000_000 },

@@ -250,6 +250,9 @@ class Explorer {
     this.done = now
     if ((scenario.only ?? point) !== point) return
     findings.points += 1
+    // What is booted on the images changes the part's counts, so that the next point is a new one;
+    // it is one, too, where nothing was booted: points have the same numbers in a replay.
+    this.done = ''
     this.point = `point ${findings.points}, ${point}`
     this.pointKind = point
     if (aim !== null && aim.point !== findings.points) return
