@@ -47,7 +47,7 @@ describe('a part that fails', () => {
     expect(scan.fault).toBe('FLUSH')
   })
 
-  test('D-13: a start at each of whose fences the part fails does not serve; the next one does', () => {
+  test('D-13: a start does not serve if any of its fences fails; the next one does', () => {
     const card = new Card().format()
     const region = card.provision()
     const qp = card.connect(4096, 0, 7)

@@ -76,7 +76,7 @@ describe('what is added up', () => {
     expect(none).toEqual(['0 numbers, and 30 are asked', '0 power cuts, and 2 are asked'])
   })
 
-  test('the table has a line for each stage, and names what is wrong and how to see it', async () => {
+  test('the table has a line for each stage, names what is wrong, and how to see it', async () => {
     const report = reportOf([outcomeOf(await playAll(COUNTING, 'ci', 1))], RUN, true)
     expect(report.violations).toBe(1)
     expect(report.stages[0]).toMatchObject({ rate: 1.5, seconds: 2 })

@@ -156,7 +156,7 @@ describe('H4, H5: a read of queue information that fails', () => {
     }
   })
 
-  test('QUEUE_RELEASE: what the host may have changed is not known, so the queue is in error', () => {
+  test('QUEUE_RELEASE: what the host may have changed is unknown: the queue is in error', () => {
     const seen = new Set<string>()
     for (let k = 0; ; k++) {
       const { host, send } = made(info.TYPE_LOCAL)
@@ -220,7 +220,7 @@ describe('queues that others have brought where they are', () => {
     expect(destroy(host, cq)).toBe('QUEUE_UNKNOWN')
   })
 
-  test('P3-4: a completion that is promised keeps its queue, whatever the host made of its users', () => {
+  test('P3-4: a promised completion keeps its queue, whatever the host made of its users', () => {
     const one = made()
     const { host, cq, send } = one
     // The host's own fault: the completion queue counts no users any more.

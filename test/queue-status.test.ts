@@ -417,6 +417,69 @@ describe('what gets lost', () => {
   })
 })
 
+describe('a question of the card', () => {
+  const LATER = { ...FOLLOW, current: false }
+
+  test('waits where the connection has as much under way as it may', () => {
+    play(associating(LATER, { address: BASE, length: 4 * PAGE_BYTES }))
+    rig.loses = () => true
+    for (let i = 0; i < 70; i++) end.host.post(end.qp.send, hinting(8, 1))
+    end.host.ring(end.qp.send)
+    pass()
+    expect(sentBy(0, BLOCK_SIZE)).toBe(0)
+    rig.loses = () => false
+    pass(2_000_000)
+    expect(known()).toBe('░░░░')
+    expect(end.host.poll(end.cq)).toHaveLength(70)
+  })
+
+  test('that is under way when its connection ends is answered to nobody', () => {
+    play(associating(LATER))
+    rig.loses = (_, { opcode }) => opcode === BLOCK_SIZE
+    pass()
+    expect(sentBy(0, BLOCK_SIZE)).toBeGreaterThan(0)
+    end.host.destroy(end.qp.send)
+    pass()
+    expect(known()).toBe('KEY')
+    rig.loses = () => false
+    end = toCard(rig, 1024, 0x222222)
+    play(associating(LATER))
+    pass()
+    expect(known()).toBe('░'.repeat(PAGES))
+  })
+})
+
+test('P5-18: the answer to a repetition does not acknowledge what waits for its own', () => {
+  const [one, other] = hostToHost(rig)
+  end = one
+  play(associating())
+  pass()
+  const [host] = rig.hosts
+  const made = host.must(mad.METHOD_SET, mad.ATTRIBUTE_ON_DEMAND, fillOnDemand({ name: 'ours' }))
+  const ours = u32(made, mad.ON_DEMAND_RKEY)
+  const frame = host.allocate(PAGE_BYTES, PAGE_BYTES) / PAGE_BYTES
+  host.must(mad.METHOD_SET, mad.ATTRIBUTE_MAP, fillMap(ours, ++sequence, [[0, frame]]))
+  const kept: Uint8Array[] = []
+  rig.loses = (from, { bytes }) => {
+    if (from === 1) kept.push(bytes)
+    return from === 1
+  }
+  end = other
+  const read = { opcode: kind.READ, rkey: ours, address: BASE, flags: el.SIGNALED }
+  const offer = sizing({ blockSizeLog2: PAGE_LOG2 + 1 })
+  for (const units of [offer, elementOf({ ...read, ...end.at(8) })]) {
+    end.host.post(end.qp.send, units)
+  }
+  end.host.ring(end.qp.send)
+  rig.run()
+  const [size, reading] = kept as [Uint8Array, Uint8Array]
+  const answers = (sent: readonly { readonly opcode: number }[]): number => {
+    return sent.filter(({ opcode }) => opcode === BLOCK_SIZE_ANSWER).length
+  }
+  expect(answers(host.card.serve(size, reading, size))).toBe(1)
+  expect(answers(host.card.serve(size))).toBe(1)
+})
+
 describe('what a peer may say', () => {
   /** Changes a byte in the first frame of that kind which the other card sends. */
   function change(opcode: number, header: 'msethAt' | 'bsethAt', at: number, byte: number): void {

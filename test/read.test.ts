@@ -365,3 +365,19 @@ describe('what the medium lost', () => {
     expect(one.card.counter('UNREADABLE')).toBe(3)
   })
 })
+
+test('what is behind a READ that was refused is not answered, whatever it reads', () => {
+  const one = setting()
+  const { card, qp, region } = one
+  persist(one, 0, dataOf(64, 1))
+  const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+  const { psn } = qp
+  expect(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(64, 7)))).toHaveLength(1)
+  const content = Buffer.from(card.nvdimm.live.buffer, card.nvdimm.live.byteOffset)
+  const at = content.lastIndexOf(Buffer.from(dataOf(64, 7)))
+  card.nvdimm.poison(at / 64)
+  const first = readFrame(qp, bytes.rkey, 0, 0, 64)
+  const second = readFrame(qp, region.rkey, 0, 0, 64)
+  expect(lines(card.serve(first, second), psn)).toEqual(['NAK 0x63 1'])
+  expect(card.read(card.connect(), region, 0, 0, 64)).toEqual(dataOf(64, 1))
+})

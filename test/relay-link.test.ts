@@ -150,7 +150,7 @@ function acks(wire: Wire): number {
     .length
 }
 
-test('X-1: a record goes on and its PERSIST_ACK comes back; without a wish for it, it does not', () => {
+test('X-1: a record goes on, and its PERSIST_ACK comes back only where it is wished for', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open()
@@ -195,7 +195,7 @@ test('X-7: what names no relay, or finds no queue pair, is refused and takes no 
   expect(wire.attach()).toBe('REGIONS_FULL')
 })
 
-test('X-1: behind a link that is over, a record ends its connection, and nothing is durable', () => {
+test('X-1: behind a link that is over, a record ends its connection and is not durable', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open()
@@ -210,7 +210,7 @@ test('X-1: behind a link that is over, a record ends its connection, and nothing
   expect(wire.a.counter('NOT_DURABLE')).toBeGreaterThan(0)
 })
 
-test('P2-25: a message whose relay is taken away while it comes is refused at its last packet', () => {
+test('P2-25: a message that loses its relay while it comes is refused at its last packet', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open(256)
@@ -231,7 +231,7 @@ test('P2-25: a message whose relay is taken away while it comes is refused at it
   expect(there === null || !Buffer.from(there).equals(Buffer.from(data))).toBe(true)
 })
 
-test('P2-25: with every buffer taken a record draws an RNR NAK, and passes when one is free', () => {
+test('P2-25: with every buffer taken a record draws an RNR NAK, and passes with one free', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { rkey } = wire.open()

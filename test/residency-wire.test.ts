@@ -23,6 +23,7 @@ import {
 } from '../firmware/limits.ts'
 import { EDGES_MANY, WINDOW_US } from '../firmware/residency/size.ts'
 import { nextRandom } from '../firmware/state.ts'
+import { SEND } from '../firmware/transport/requester.ts'
 import { SIZE_GRANTED, SIZE_OFFERED, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -78,6 +79,7 @@ import {
   sizeAnswers,
   sizeLine,
 } from './support/residency-asks.ts'
+import { End, type TwoCards } from './support/two-cards.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20265)
 
@@ -437,6 +439,16 @@ describe('P5-7, P5-8, P5-9, P5-18, P5-29: agreeing on a size', () => {
       expect(toldOf(sent)).toEqual([`current ${'░'.repeat(16)}`])
     })
 
+    test('a size that was offered for more memory is none of less', () => {
+      const one = new Responder()
+      one.associate({ periodUs: 1_000_000 })
+      const offer = offered(one)
+      one.associate({ periodUs: 1_000_000 }, { ...one.range, length: PAGE_BYTES })
+      const size = { status: SIZE_GRANTED, commit: true, blockSizeLog2: 13 }
+      one.take(one.card.serve(answerFrame(one.qp, offer.psn, size)))
+      expect(one.current()).toEqual(['current ░'])
+    })
+
     test.each([
       ['without a commitment', { status: SIZE_GRANTED, commit: false, blockSizeLog2: 13 }],
       ['of another size', { status: SIZE_GRANTED, commit: true, blockSizeLog2: 14 }],
@@ -451,6 +463,29 @@ describe('P5-7, P5-8, P5-9, P5-18, P5-29: agreeing on a size', () => {
       expect(one.current()).toEqual([`current ${'░'.repeat(16)}`])
     })
   })
+})
+
+test('a notice that finds no room leaves when there is some', () => {
+  const one = new Responder()
+  const { host, card } = one
+  // A connection of the host's own keeps one place, and waits for a peer that does not answer.
+  const end = new End({ hosts: [host, host] } as unknown as TwoCards, 0, { units: 8 })
+  end.ready({ last: 9, number: 77, mtu: 1024, peerPsn: 5, psn: 6, incarnation: 0 })
+  end.post({ opcode: SEND, inline: dataOf(8, 1) })
+  host.run()
+  const told: (readonly [TestQueuePair, Sent])[] = []
+  const qps = Array.from({ length: INITIATORS }, () => card.connect(4096))
+  for (const qp of qps) {
+    const sent = card.serve(associateFrame(qp, one.range, { optIn: true, current: true }))
+    for (const each of sent) if (each.opcode === MEMORY_STATUS) told.push([qp, each])
+  }
+  expect(told).toHaveLength(INITIATORS - 1)
+  const [qp, notice] = told[0]!
+  const later = [...card.serve(acknowledgeFrame(qp, notice.psn)), ...card.pass(2_000)]
+  const isNew = ({ opcode, bytes }: Sent): boolean => {
+    return opcode === MEMORY_STATUS && !told.some(([, each]) => each.bytes === bytes)
+  }
+  expect(later.filter(isNew)).toHaveLength(1)
 })
 
 describe('P5-25: hints load pages', () => {
@@ -594,6 +629,39 @@ describe('P5-25: hints load pages', () => {
       heard.push(...asked(one))
     }
     expect(heard).toContain(8000)
+  })
+
+  test('where everybody who waits has one hint, another is forgotten: an access is heard', () => {
+    const one = new Responder([], 4096, 8192)
+    const range = { ...one.range, length: 8000 * PAGE_BYTES }
+    const others = Array.from({ length: HINTS }, () => one.card.connect(4096))
+    for (let i = 0; i < HINTS; i += 32) {
+      one.card.serve(...others.slice(i, i + 32).map((qp) => hintFrame(qp, range)))
+    }
+    const its = { ...one.range, address: BASE + 8000 * PAGE_BYTES, length: PAGE_BYTES }
+    const sent = one.card.serve(hintFrame(one.qp, its))
+    expect(sent.map(({ syndrome }) => syndrome)).toEqual([ACK])
+    const heard = asked(one)
+    for (let i = 0; i < 2 * HINTS; i++) {
+      one.card.pass(1)
+      heard.push(...asked(one))
+    }
+    expect(heard).not.toContain(8000)
+    one.card.serve(one.host.reads(one.qp, one.region, 8000 * PAGE_BYTES, 8))
+    expect(asked(one)).toContain(8000)
+  })
+
+  test('pages that are strewn: so many runs in one turn, and the others in the next', () => {
+    const one = new Responder([], 4096, 64)
+    for (let page = 1; page < 48; page += 2) hint(one, page, 1)
+    const odd = asked(one)
+    expect(odd).toHaveLength(24)
+    hint(one, 0, 48)
+    const first = asked(one)
+    expect(first).toHaveLength(16)
+    one.card.pass(1)
+    const all = [...odd, ...first, ...asked(one)].sort((a, b) => a - b)
+    expect(all).toEqual(Array.from({ length: 48 }, (_, page) => page))
   })
 
   test('what is urgent to one keeps no other waiting', () => {

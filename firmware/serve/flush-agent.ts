@@ -16,6 +16,7 @@
  * - A SEND completes behind the PERSIST_ACKs that it earned.
  */
 
+import { assert } from '../assert.ts'
 import { copy, resultOf, run, runAll } from '../command-list.ts'
 import { PLACEMENT_UNPROVEN } from '../commit/placement.ts'
 import {
@@ -190,7 +191,7 @@ export function askFlush(state: State, request: FlushRequest): boolean {
   const { agent } = state.through
   const { host, list } = state
   const place = receivePlace(state)
-  if (place < 0) return false
+  assert(place >= 0, 'who is asked has a receive: hasReceive has just seen it')
   host.contexts.pins[place]! += 1
   const cq = contextNow(state, zone1Word(host, place, Z1_COMPLETIONS))
   host.contexts.pins[place]! -= 1
@@ -265,7 +266,7 @@ export function executeAgentSend(state: State): number {
   if (opcode !== WQE_SEND_IMM || length !== 0) return ELEMENT_FORM
   if (!agent.attached || queue !== agent.send) return NO_AGENT
   if (agent.noted === unit) {
-    if (!agent.served) return WAIT
+    assert(agent.served, 'behind every pass over the queues the jobs have been looked after')
     agent.noted = NONE
     return endSend(state)
   }

@@ -18,7 +18,7 @@
 import { DUPLICATE, DUPLICATE_FORGOTTEN, type Fault, PASS, RESIDENCY_FORM } from '../fault.ts'
 import { postEvent } from '../host/events.ts'
 import { EVENT_RESIDENCY } from '../host/header-page.ts'
-import { COMMANDS_MAX, HINTED_US, WATCHES } from '../limits.ts'
+import { HINTED_US, WATCHES } from '../limits.ts'
 import { associated, type Blocks } from '../residency/blocks.ts'
 import {
   ASK_AGAIN_US,
@@ -42,16 +42,12 @@ import { MEMORY_STATUS, type OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { RETH_RKEY } from '../wire/reth.ts'
 import { answerSize } from './associate.ts'
-import { runBurst } from './burst.ts'
 import { submit, takeWork, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
 import { createWatched, type HostPair, NO_BLOCKS, type Watch } from './queue-state.ts'
 
 /** How soon a question for which there is no room is tried again, µs. */
 const ROOM_US = 1_000
-
-/** Room that this takes in the list, with much to spare. */
-const LIST_ROOM = COMMANDS_MAX >> 1
 
 // ---- beginning and end -------------------------------------------------------------------------
 
@@ -207,7 +203,6 @@ export function serveWatches(state: State, now: number): number {
 }
 
 function tellHost(state: State, pair: HostPair, watch: Watch): void {
-  if (state.list.count > LIST_ROOM) runBurst(state)
   watch.isTold = true
   postEvent(state.host, state.list, EVENT_RESIDENCY, pair.send, watch.rkey)
 }

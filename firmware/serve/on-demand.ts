@@ -37,14 +37,7 @@ import {
   EVENT_PAGES_UNWANTED,
   EVENT_PAGES_WANTED,
 } from '../host/header-page.ts'
-import {
-  COMMANDS_MAX,
-  ON_DEMAND_REGIONS,
-  PAGE_BYTES,
-  PAGES_AT_ONCE,
-  QUEUE_PAIRS,
-  REGIONS,
-} from '../limits.ts'
+import { ON_DEMAND_REGIONS, PAGE_BYTES, PAGES_AT_ONCE, QUEUE_PAIRS, REGIONS } from '../limits.ts'
 import { byteOffset, KIND_ON_DEMAND, type Region } from '../memory/region.ts'
 import {
   ANYWHERE,
@@ -61,7 +54,6 @@ import { ownerOf } from '../transport/acknowledge.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { ON_DEMAND_READY } from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
-import { runBurst } from './burst.ts'
 import { regionEnded } from './residency.ts'
 
 /** Bytes of a request whose pages must be there at once. */
@@ -73,9 +65,6 @@ const RUNS_MAX = 16
 /** Who has waited for so long has a turn, µs; and how long that is, at the most. */
 const STARVED_US = 5_000
 const TURN_US = 10_000
-
-/** Room that this takes in the list, with much to spare. */
-const LIST_ROOM = COMMANDS_MAX >> 1
 
 /** Where the region stands in the tables of those that are registered on demand. */
 function placeOf(region: Region): number {
@@ -137,7 +126,6 @@ function tellOfPages(
   const { host, list, translation } = state
   const place = placeOf(region)
   if (translation.condition[place] !== ON_DEMAND_READY) return count
-  if (list.count > LIST_ROOM) runBurst(state)
   const end = Math.min(translation.pages[place]!, first + count)
   const hinted = type === EVENT_PAGES_HINTED
   let run = 0

@@ -39,6 +39,7 @@ import {
 } from '../wire/prefetch.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
+import { runBurst } from './burst.ts'
 import { dropPages, expectPages } from './on-demand.ts'
 
 export interface Hint {
@@ -179,6 +180,9 @@ function endHint(hints: Hints, hint: Hint): void {
 /** Asks the host for the pages of the next hints. True if some are left for the next turn. */
 export function serveHints(state: State, now: number): boolean {
   const { hints } = state
+  if (hints.count === 0) return false
+  // Every page of a turn may be an event of its own: they find the list empty.
+  runBurst(state)
   let left = HINT_PAGES
   while (hints.count > 0 && left > 0) {
     const hint = nextHint(hints)

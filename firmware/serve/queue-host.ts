@@ -12,6 +12,7 @@
  * - When a host is gone nothing of it is left: no context, no key, no page, no doorbell, no work.
  */
 
+import { assert } from '../assert.ts'
 import { copy, resultOf, run, runAll } from '../command-list.ts'
 import { DMA, type Fault, HEADER_PAGE, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE, PORT_DROPPED, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../hal.ts'
@@ -58,7 +59,8 @@ export function serveHost(state: State): void {
     dropHost(state)
     host.seenEpoch = epoch
     if (epoch !== 0) takeHost(state)
-  } else if (host.phase === HOST_CLEARING) {
+  } else {
+    assert(host.phase === HOST_CLEARING, 'with the epoch as it was, only a clearing is due')
     clear(state)
   }
 }

@@ -70,6 +70,8 @@ export function openHostPair(
   pair.receiveWaits = false
   pair.stopped = false
   pair.starved = false
+  // Not that of the pair before: what comes too early has no room kept anywhere.
+  pair.completions = -1
   pair.promised = -1
   return number
 }

@@ -9,7 +9,7 @@
  * over, and the caller says so. At the end of a pass every record that it brought is committed.
  */
 
-import { ELEMENT_FORM } from '../fault.ts'
+import { assert } from '../assert.ts'
 import { typeOf } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import { TYPE_AGENT, TYPE_CONNECTED, TYPE_GSI, TYPE_LOCAL } from '../host/queue-info.ts'
@@ -46,8 +46,8 @@ export function executeElement(state: State, completions: number): number {
   if (type === TYPE_LOCAL) return executeLocal(state)
   if (type === TYPE_CONNECTED) return executeConnected(state)
   if (type === TYPE_GSI) return executeDatagram(state)
-  if (type === TYPE_AGENT) return executeAgentSend(state)
-  return ELEMENT_FORM
+  assert(type === TYPE_AGENT, 'a context of any other type was refused when it was read')
+  return executeAgentSend(state)
 }
 
 /** A NOP: it completes behind everything that was posted before it. */

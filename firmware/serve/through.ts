@@ -23,6 +23,7 @@
  * - A first copy whose bell has not rung is shown to no reader.
  */
 
+import { assert } from '../assert.ts'
 import { checkCode, copy, copyClean, fence, ownerOf, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
 import { blankItem, type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
@@ -400,7 +401,8 @@ function startFailed(state: State, job: Job, failed: number): void {
   } else if (owner === OWN_LANE) {
     tell(state, job, MEDIA)
     end(state, job)
-  } else if (owner < 0) {
+  } else {
+    assert(owner < 0, 'what goes to the memory of the host is posted: no medium refuses it')
     retireLane(commit, -1 - owner)
   }
 }
@@ -421,6 +423,7 @@ function writeCopy(state: State, job: Job, c: number): void {
 function askFor(state: State, job: Job, c: number): void {
   job.copy = c
   job.asked = false
+  job.sinceUs = -1
   if (hasReceive(state)) ask(state, job)
 }
 
@@ -605,7 +608,7 @@ export function timeThrough(state: State, now: number): void {
     if (job.sinceUs < 0) job.sinceUs = now
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
     if (job.asked) silent = true
-    else if (job.state === WAITING) giveUp(state, job, NO_AGENT)
+    else giveUp(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)
   if (state.list.count > 0) run(state.list)
@@ -646,7 +649,8 @@ function giveUp(state: State, job: Job, fault: Fault): void {
 function requester(state: State, job: Job): QueuePair | null {
   const { qp } = job
   if (qp === null || qp.state !== STATE_OPEN) return null
-  return state.queuePairs.places[qp.index] === qp ? qp : null
+  assert(state.queuePairs.places[qp.index] === qp, 'a queue pair fails before its place is free')
+  return qp
 }
 
 function answerDurable(state: State, job: Job): void {

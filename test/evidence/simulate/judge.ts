@@ -155,6 +155,7 @@ export class Judge {
       }
     }
     record.damage = hit
+    record.register.isHurt = hit > 0
     this.touched.add(record.slot)
     this.damaged.add(record.slot)
   }
@@ -228,10 +229,11 @@ export class Judge {
     if (!equal && record.damage === 0) {
       this.blame(`record ${slot} is not one after a restart: its copies are ${shown}`)
     }
+    // A media error in every copy, or beside one that takes no store, so that others were not
+    // written: what is there must be whole, and nothing else is promised.
+    if (record.damage >= (record.refuses ? 2 : layout.copies)) register.forgive()
     // Where a line took no repair, which copy is shown is the card's to say: the reads are judged.
     if (!equal && record.refuses) return first
-    // A media error in every copy: what is there must be whole, and nothing else is promised.
-    if (record.damage >= layout.copies) register.forgive()
     const wrong = register.see(first, now, now)
     if (wrong !== null) this.blame(`after a restart: ${wrong}`)
     return first

@@ -41,6 +41,8 @@ export interface Version {
 export class Register {
   readonly name: string
   readonly versions: Version[] = []
+  /** Its medium was hit: what is overwritten in one copy may be all that another has. */
+  isHurt = false
 
   constructor(name: string) {
     this.name = name
@@ -56,7 +58,7 @@ export class Register {
       ...{ refused: false, open: true, promised: 0, isEarly: false },
     }
     const { versions } = this
-    if (versions.length >= KEPT) this.forget()
+    if (versions.length >= KEPT && !this.isHurt) this.forget()
     versions.push(version)
     return version
   }

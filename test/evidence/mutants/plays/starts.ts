@@ -11,7 +11,14 @@ import { cut } from '../../../../boards/emulator/power-cut.ts'
 import { Random } from '../../../../boards/emulator/random.ts'
 import { FENCE } from '../../../../firmware/hal.ts'
 import { Card, dataOf, persistFrames } from '../../../support/card.ts'
-import { PAGE_BYTES, readSuperblock, sameBytes, usedBytes } from '../../../support/oracle.ts'
+import { mediaOf, partOf } from '../../../support/explorer.ts'
+import {
+  linesOfCopy,
+  PAGE_BYTES,
+  readSuperblock,
+  sameBytes,
+  usedBytes,
+} from '../../../support/oracle.ts'
 import type { Play } from '../killer.ts'
 
 const DATA = dataOf(64, 1)
@@ -137,8 +144,28 @@ function lives(): string | null {
   return null
 }
 
+/** Of three copies a start repairs two, is cut, and the medium loses a line of the third (D-4). */
+function repairs(): string | null {
+  const media = mediaOf({ wait: 2, copies: 3 })
+  const whole = [media.oldData, media.freshData]
+  for (let fence = 1; ; fence++) {
+    for (let seed = 0; seed < ROUNDS; seed++) {
+      const part = partOf(media, [media.fresh, media.old, media.old], media.laneB)
+      if (!cutStart(part, fence, seed)) return null
+      for (const line of linesOfCopy(media.layout, 0, 0)) part.poison(line)
+      const card = new Card(part)
+      const { capacity, name } = media.layout
+      const data = card.read(card.connect(), card.open(name), 0, 0, capacity)
+      if (data === null || !whole.some((one) => sameBytes(one, data))) {
+        return `cut before fence ${fence}, ${seed}, and copy A lost: no copy is whole`
+      }
+    }
+  }
+}
+
 export const STARTS: Readonly<Record<string, Play>> = {
   'a start that is cut': starts,
   'a page that decays': decay,
   'lives of a part': lives,
+  'a repair that is cut': repairs,
 }

@@ -1,6 +1,6 @@
 /** The start: what lanes and copies say, which copy stays, and what is cleared when (D-2, D-14). */
 
-import { crash, directed, type Mutant, simulate } from '../mutant.ts'
+import { crash, directed, failures, type Mutant, simulate } from '../mutant.ts'
 
 const CASES = 'firmware/commit/cases.ts'
 const EXAMINE = 'firmware/commit/examine.ts'
@@ -11,6 +11,22 @@ const UNIFY = 'firmware/commit/unify.ts'
 
 /** Which copy is kept. */
 const DECISION: readonly Mutant[] = [
+  {
+    id: 'unanswered-is-lost',
+    rule: 'H4: of a record that a host did not answer for, nothing is decided',
+    file: UNIFY,
+    find: '  if (!examination.unanswered) return\n',
+    replace: '  if (examination.copies.length > 0) return\n',
+    killer: failures('placement: a record through the caches'),
+  },
+  {
+    id: 'repairs-at-once',
+    rule: 'I1: a start overwrites one copy at a time, each behind a fence',
+    file: UNIFY,
+    find: '    if (into.repaired !== 0) fence(list)\n',
+    replace: '',
+    killer: directed('a repair that is cut'),
+  },
   {
     id: 'b-over-a-in-phase-b',
     rule: 'P1-16: between F3 and F4 copy A goes over copy B',

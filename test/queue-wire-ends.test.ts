@@ -1,0 +1,233 @@
+/**
+ * How connected queues and those of management end, or wait, where the host, its memory or the room
+ * for contexts fails them (P3-26, P3-28, P2-25, H2, H4).
+ */
+
+import { expect, test } from 'vitest'
+import * as el from '../firmware/host/element.ts'
+import * as page from '../firmware/host/header-page.ts'
+import * as info from '../firmware/host/queue-info.ts'
+import { HOST_BUFFERS, QUEUE_PAIRS } from '../firmware/limits.ts'
+import * as kind from '../firmware/transport/requester.ts'
+import { putU16, putU32 } from '../firmware/wire/bytes.ts'
+import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
+import * as mad from '../firmware/wire/management.ts'
+import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import { type Card, dataOf } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
+import { at, localQueue, record } from './support/local-queue.ts'
+import { FIRST, nopHost } from './support/nop-queues.ts'
+import { type CardHost, callOf, destroy, hostOf, stationOf } from './support/queue-calls.ts'
+import { elementOf } from './support/queue-host.ts'
+import { End, hostToHost, TwoCards } from './support/two-cards.ts'
+
+/** Depth of the ring of events. */
+const EVENTS = 1024
+
+/** Reads of [from, from + length) fail, but for the first `after` of them. */
+function failReads(host: CardHost, from: number, length: number, after = 0): void {
+  let left = after
+  host.ram.link.script = ({ kind: what, at: where }) => {
+    if (what !== 'read' || where < from || where >= from + length) return undefined
+    left -= 1
+    return left < 0 ? 'unsupported' : undefined
+  }
+}
+
+function zone3Of(host: CardHost, queue: number): number {
+  return host.zone3At + queue * info.ZONE3_BYTES
+}
+
+function send(bytes: number): { opcode: number; inline: Uint8Array } {
+  return { opcode: kind.SEND, inline: dataOf(bytes, 1) }
+}
+
+test('P3-26: a message that turns out longer than its element is its sender’s error', () => {
+  const rig = new TwoCards()
+  const [one, other] = hostToHost(rig, 256)
+  other.receive(0, 300)
+  const cqes = one.play({ opcode: kind.SEND, ...one.put(dataOf(1000, 3)) })
+  expect(cqes).toMatchObject([{ status: el.WC_REM_INV_REQ_ERR }])
+})
+
+test('P2-25: what comes before any element keeps no room in the queue of an earlier pair', () => {
+  const rig = new TwoCards()
+  const [, first] = hostToHost(rig)
+  // Only its number on the wire is free.
+  for (let i = 0; i < QUEUE_PAIRS - 1; i++) {
+    first.host.card.must(mad.METHOD_SET, mad.ATTRIBUTE_CONNECT, (body) => {
+      putU32(body, mad.CONNECT_CLIENT_QP, 0x200 + i)
+      putU16(body, mad.CONNECT_PATH_MTU, 1024)
+      putU32(body, mad.CONNECT_CLIENT_ID_LOW, 100 + i)
+    })
+  }
+  first.receive(0, 100)
+  expect(destroy(first.host, first.qp.send)).toBe('PASS')
+  const [one, other] = hostToHost(rig)
+  const placeOf = ({ qp }: End): number => qp.number & (QUEUE_PAIRS - 1)
+  expect(placeOf(other)).toBe(placeOf(first))
+  one.post(send(8))
+  rig.run()
+  rig.pass(100)
+  other.receive(0, 100)
+  for (let i = 0; i < 4; i++) rig.pass(100_000)
+  expect(other.host.poll(first.receiveCq)).toEqual([])
+  expect(other.host.poll(other.receiveCq)).toMatchObject([{ length: 8 }])
+})
+
+test('H4: an element of a receive queue that cannot be read ends queue and pair', () => {
+  const rig = new TwoCards()
+  const [one, other] = hostToHost(rig)
+  const { host, qp } = other
+  const { ring } = host.queues.get(qp.receive)!
+  failReads(host, ring, 64)
+  other.receive(0, 100)
+  host.ram.link.script = null
+  expect(host.zone1(qp.receive)).toMatchObject({ state: info.QUEUE_ERROR, fault: 'DMA' })
+  one.post(send(8))
+  for (let i = 0; i < 10; i++) rig.pass(1_000_000)
+  expect(host.poll(other.receiveCq)).toEqual([])
+})
+
+test('P3-28: a completion queue that is gone, though receives name it, takes no message', () => {
+  const rig = new TwoCards()
+  const [one, other] = hostToHost(rig)
+  const { host, receiveCq } = other
+  // The host's own fault: the completion queue counts no users any more.
+  host.view.setUint32(host.zone1At + receiveCq * info.ZONE1_BYTES + info.Z1_USERS, 0, true)
+  other.receive(0, 100)
+  expect(destroy(host, receiveCq)).toBe('PASS')
+  other.receive(100, 100)
+  one.post(send(8))
+  for (let i = 0; i < 4; i++) rig.pass(100_000)
+  expect(host.zone1(other.qp.receive)).toMatchObject({ state: info.QUEUE_ERROR })
+})
+
+test('P3-28: an element of a pair that was lost in the same call is not sent', () => {
+  const rig = new TwoCards()
+  const [one, other] = hostToHost(rig)
+  const [peer, host] = rig.hosts
+  one.post({ opcode: kind.WRITE, rkey: 1, inline: dataOf(8, 1) })
+  const frames = peer.card.serve().map(({ bytes }) => bytes)
+  other.post(send(8))
+  host.card.serve(...frames)
+  rig.pass(100)
+  expect(host.zone1(other.qp.send)).toMatchObject({ pointer: 0, fault: 'CONNECTION_LOST' })
+})
+
+test('H4: a completion queue that cannot be looked at again ends alone with who needs it', () => {
+  const { host, cqs, sqs } = nopHost({ entries: 2, completionQueues: 2, sendQueues: 2 })
+  const [queue, neighbour] = sqs
+  const nop = elementOf({ opcode: el.WQE_NOP, flags: el.SIGNALED })
+  for (let i = 0; i < 2; i++) host.post(queue!, nop)
+  host.ring(queue!)
+  host.run()
+  expect(host.poll(cqs[0]!)).toHaveLength(2)
+  host.post(queue!, nop)
+  host.ring(queue!)
+  failReads(host as CardHost, zone3Of(host as CardHost, cqs[0]!), info.ZONE3_BYTES)
+  host.run()
+  host.ram.link.script = null
+  expect(host.zone1(cqs[0]!)).toMatchObject({ state: info.QUEUE_ERROR, fault: 'DMA' })
+  expect(host.zone1(queue!).state).toBe(info.QUEUE_ERROR)
+  host.post(neighbour!, nop)
+  host.ring(neighbour!)
+  host.run()
+  expect(host.poll(cqs[1]!)).toHaveLength(1)
+})
+
+test('H4: a datagram whose bytes cannot be read ends its queue', () => {
+  const host = hostOf().init()
+  const local = host.allocate(mad.MAD_BYTES)
+  failReads(host, local, mad.MAD_BYTES)
+  host.post(0, elementOf({ opcode: kind.SEND, local, length: mad.MAD_BYTES }))
+  host.ring(0)
+  host.run()
+  host.ram.link.script = null
+  expect(host.zone1(page.QUEUE_GSI_SEND)).toMatchObject({ fault: 'DMA' })
+})
+
+/** A response of another card. */
+function response(): Uint8Array {
+  return frameOf({
+    bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+    deth: { qkey: Q_KEY_GSI, sourceQp: 1 },
+    payload: callOf(mad.ATTRIBUTE_STATUS, 77, undefined, mad.METHOD_RESPONSE),
+  })
+}
+
+test('H4: a datagram for a host whose completion queue is over is dropped, and nothing ends', () => {
+  for (const isRung of [false, true]) {
+    const host = hostOf().init()
+    const queue = page.QUEUE_GSI_COMPLETION
+    failReads(host, zone3Of(host, queue), info.ZONE3_BYTES)
+    if (isRung) {
+      host.ring(queue)
+      host.run()
+    }
+    host.card.serve(response())
+    host.ram.link.script = null
+    expect(host.zone1(queue)).toMatchObject({ state: info.QUEUE_ERROR, fault: 'DMA' })
+    host.card.serve(response())
+    expect(host.zone1(page.QUEUE_GSI_RECEIVE)).toMatchObject({
+      ...{ state: info.QUEUE_READY, pointer: 0 },
+    })
+  }
+})
+
+test('H3: a queue that names a pair which is not there is neither made ready nor held', () => {
+  const { host } = nopHost({ count: 32 })
+  const queue = FIRST + 8
+  const shape = { type: info.TYPE_CONNECTED, queuePair: 5, depth: 16, completions: FIRST }
+  const of = { ...shape, state: info.QUEUE_INIT }
+  host.forceQueue(queue, { ...of, kind: info.KIND_SEND, other: queue + 1 })
+  host.forceQueue(queue + 1, { ...of, kind: info.KIND_RECEIVE, other: queue })
+  const ready = host.manage(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, (body) => {
+    putU32(body, mad.MODIFY_QP_SEND, queue)
+    body[mad.MODIFY_QP_STATE] = info.QUEUE_READY
+    putU16(body, mad.MODIFY_QP_MTU, 1024)
+    putU32(body, mad.MODIFY_QP_PEER, 0x1234)
+    body[mad.MODIFY_QP_DEPTH] = 16
+    body.set(stationOf(3).mac, mad.MODIFY_QP_MAC)
+    body.set(stationOf(3).ipv4, mad.MODIFY_QP_IPV4)
+  })
+  expect(ready.fault).toBe('CONNECTION_LOST')
+  expect(destroy(host, queue)).toBe('PASS')
+})
+
+test('P2-25: a record waits for a buffer while silent peers have all of them', () => {
+  const rig = new TwoCards(128)
+  const queue = localQueue(rig.hosts[1])
+  const { card } = queue.host
+  const region = card.provision({ slots: 8, capacity: 1024 })
+  const nobody = { last: 3, number: 0x1234, mtu: 1024, peerPsn: 1, psn: 1, incarnation: 1 }
+  const ends = Array.from({ length: 8 }, () => new End(rig, 1, { memory: queue }).ready(nobody))
+  rig.loses = (from) => from === 0
+  for (const end of ends) {
+    end.post(...Array.from({ length: HOST_BUFFERS / 2 }, () => send(8)))
+    rig.run()
+  }
+  const { host, qp, cq } = queue
+  const wanted = record(queue, region, 1, 1, dataOf(1024, 1))
+  expect(wanted).toMatchObject(at(queue, 1024))
+  host.post(qp.send, elementOf({ ...wanted, flags: el.SIGNALED }))
+  host.ring(qp.send)
+  for (let i = 0; i < 4; i++) card.pass(100)
+  expect(host.poll(cq)).toEqual([])
+  destroy(host, ends[0]!.qp.send)
+  for (let i = 0; i < 4; i++) card.pass(100)
+  expect(host.poll(cq)).toMatchObject([{ status: el.WC_SUCCESS, flags: el.DURABLE }])
+})
+
+test('H4: a host whose count of events cannot be read is served no more', () => {
+  const { host } = nopHost()
+  const card = host.card as Card
+  for (let i = 0; i < EVENTS + 8; i++) {
+    host.ring(15)
+    host.run()
+  }
+  host.ram.link.script = ({ kind: what }) => (what === 'read' ? 'unsupported' : undefined)
+  card.pass(1_000_000)
+  host.ram.link.script = null
+  expect(host.header(page.HEADER_EPOCH)).toBe(0)
+})
