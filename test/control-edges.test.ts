@@ -8,7 +8,7 @@ import { HostRam } from '../boards/emulator/host-ram.ts'
 import type { Watch } from '../boards/emulator/machine.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { FAULTS } from '../firmware/fault.ts'
-import { FENCE } from '../firmware/hal.ts'
+import { COPY_CLEAN, FENCE, FETCH_ADD } from '../firmware/hal.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
@@ -74,6 +74,36 @@ describe('a part that fails', () => {
         dataOf(64, 1),
       )
     }
+  })
+
+  test('D-13: a start with any one store that the board fails: the next one finds all', () => {
+    const card = new Card().format()
+    const region = card.provision()
+    const qp = card.connect(4096, 0, 7)
+    // Cut before F3: the lane is in use.
+    card.machine.observe(
+      fenceWatch((fence) => {
+        if (fence === 3) card.machine.die()
+      }),
+    )
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    const content = card.nvdimm.durable
+    const seen = new Set<string>()
+    for (let k = 1, whole = false; !whole; k++) {
+      const part = new Nvdimm({ bytes: content.length, content })
+      let stores = 0
+      const failing: Watch = {
+        // It takes eight bytes only: the board refuses it, and it is no error of the medium.
+        replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
+      }
+      seen.add(stateOf(new Card(part, {}, failing)))
+      whole = stores < k
+      const again = new Card(new Nvdimm({ bytes: content.length, content: part.durable }))
+      expect(again.read(again.connect(4096), again.open('records'), 0, 0, 64)).toEqual(
+        dataOf(64, 1),
+      )
+    }
+    expect([...seen].sort()).toEqual(['FLUSH', 'serves'])
   })
 
   test('D-13: a region whose making is refused in its midst is not there afterwards', () => {

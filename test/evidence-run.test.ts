@@ -1,6 +1,9 @@
 /** The frame of the evidence: what is added up, what is missed, and what the command line says. */
 
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from './evidence/pool.ts'
 import { reportOf, tableOf } from './evidence/report.ts'
@@ -132,5 +135,22 @@ describe('the command line', () => {
     expect(evidence('--workers', '0').status).toBe(2)
     expect(evidence('--replay', 'astrology', 'x').status).toBe(2)
     expect(evidence('--replay', STAGES[0]!.name).status).toBe(2)
+  })
+
+  test('a run says all of it as JSON, and leaves a page that names nothing outside itself', () => {
+    const out = mkdtempSync(join(tmpdir(), 'perdure-evidence-'))
+    try {
+      const run = evidence('--cut', '--stage', 'bound', '--seed', '3', '--json', '--out', out)
+      expect([run.status, run.stderr]).toEqual([0, expect.stringContaining('seed 3')])
+      const report = JSON.parse(run.stdout)
+      expect(report).toMatchObject({ size: 'cut', seed: 3, violations: 0 })
+      expect(report.stages).toMatchObject([{ stage: 'bound', violations: 0, lacks: [] }])
+      expect(JSON.parse(readFileSync(join(out, 'evidence.json'), 'utf8'))).toEqual(report)
+      const page = readFileSync(join(out, 'evidence.html'), 'utf8')
+      expect(page).toMatch(/^<!doctype html>/i)
+      expect(page.match(/(?:src|href)="(?!#)[^"]*"|@import|url\(/g)).toBeNull()
+    } finally {
+      rmSync(out, { recursive: true, force: true })
+    }
   })
 })

@@ -174,6 +174,16 @@ test('H7: of two queue pairs that read unreadable lines in one list each hears i
   expect(sent.filter(({ payload }) => payload.length === 32)).toHaveLength(1)
 })
 
+test('P2-9, X-1: a WRITE to the slot of a record that a batch holds comes behind it', () => {
+  const { card, qp, records } = bytesCard()
+  const held = [{ slot: 0, data: fresh(0) }]
+  const batch = batchFrames(qp, records, held, { count: 2, ends: false })
+  const write = writeFrames(qp, records.rkey, 0, fresh(7), { vaHigh: 0 })
+  const sent = card.serve(...batch, ...write)
+  expect(naks(sent)).toEqual([])
+  expect(card.read(qp, records, 0, 0, 64)).toEqual(fresh(7))
+})
+
 describe('what is repeated under a name that was used', () => {
   test('X-3: without a wish for an answer, it has none but that of the transport', () => {
     const one = bytesCard()

@@ -245,7 +245,7 @@ describe('an agent that is none', () => {
     host.forceQueue(SEND, { ...both, kind: KIND_SEND, other: RECEIVE })
     host.forceQueue(RECEIVE, { ...both, kind: KIND_RECEIVE, other: SEND, ...receive })
     expect(attach(card, SEND)).toBe('PASS')
-    for (let i = 0; i < 4; i++) host.post(RECEIVE, new Uint8Array(64))
+    for (let i = 0; i < 4; i++) host.post(RECEIVE, elementOf({ opcode: WQE_RECEIVE }))
     const sent = card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
     const said = [...statuses(sent), ...toldInTime(card)]
     expect(said).toHaveLength(1)

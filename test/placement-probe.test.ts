@@ -13,6 +13,7 @@ import {
 } from '../boards/emulator/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
+import { COPY, HOST_SPACE, LENGTH, TO } from '../firmware/hal.ts'
 import { HOST_PROBE_AT, PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
@@ -89,6 +90,24 @@ describe('P2-12: what the probe finds', () => {
 
   test('before any probe nothing is made in the host’s memory', () => {
     expect(made(target(DDIO_OFF))).toEqual(UNKNOWN)
+  })
+
+  test('a region of that name elsewhere is another one', async () => {
+    const t = target(DDIO_OFF)
+    await probe(t)
+    expect(t.card.tryProvision({ name: 'one', slots: 2 }).fault).toBe('PASS')
+    const placement = PLACEMENT_BYPASS
+    expect(t.card.tryProvision({ name: 'one', slots: 2, placement }).fault).toBe('REGION_EXISTS')
+  })
+
+  test('H4: a probe whose lines do not reach the host is said to have failed', () => {
+    const { card } = target(DDIO_OFF)
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        if (op === COPY && words[at + TO]! >= HOST_SPACE) words[at + LENGTH] = 2 ** 40
+      },
+    })
+    expect(card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault).toBe('UNREADABLE')
   })
 
   test('a card that sees no host’s memory has nothing to probe', () => {

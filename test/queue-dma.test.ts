@@ -230,6 +230,10 @@ describe('queues that others have brought where they are', () => {
     host.ring(send)
     host.run()
     expect(destroy(host, cq)).toBe('QUEUE_BUSY')
+    const lock = host.manage(mad.METHOD_SET, mad.ATTRIBUTE_QUEUE_LOCK, (body) => {
+      putU32(body, mad.QUEUE_LOCK_QUEUE, cq)
+    })
+    expect(lock.fault, 'nor may it be stopped').toBe('QUEUE_BUSY')
     expect(destroy(host, send), 'what is under way is flushed').toBe('PASS')
     expect(host.poll(cq)).toHaveLength(1)
     expect(destroy(host, cq)).toBe('QUEUE_BUSY')

@@ -9,14 +9,21 @@ import { FAULTS } from '../firmware/fault.ts'
 import { PORT_EPOCH } from '../firmware/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
-import { BATCH_ELEMENTS_MAX, BURST_FRAMES } from '../firmware/limits.ts'
+import {
+  BATCH_CHUNK_BYTES,
+  BATCH_CHUNKS,
+  BATCH_TIMEOUT_US,
+  BATCHES,
+  BURST_FRAMES,
+} from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
 import { CONDITION_IN_ORDER } from '../firmware/wire/persist.ts'
 import { RawAgentQueues } from './support/agent-host.ts'
-import { dataOf, persistAcks, persistFrames, type TestRegion } from './support/card.ts'
+import { batchFrames } from './support/batch-card.ts'
+import { dataOf, persistFrames, type TestRegion } from './support/card.ts'
 import { at, type LocalQueue, localQueue, one, play, record } from './support/local-queue.ts'
 import { placed } from './support/placed.ts'
 import { type Cqe, type ElementFields, elementOf, u64 } from './support/queue-host.ts'
@@ -111,7 +118,7 @@ test('H4: what is stored from memory that does not answer ends its queue', () =>
   expect(host.zone1(queue.qp.send)).toMatchObject({ state: QUEUE_ERROR, fault: 'DMA' })
 })
 
-test('H7, D-3: of a record that is lost no view but its copies is read, and these are zeros', () => {
+test('H7, D-3: of a record that is lost its copies are zeros, and its data is not read', () => {
   const { queue, region } = world()
   const { host } = queue
   const marker = dataOf(BYTES, 99)
@@ -212,23 +219,55 @@ test('P4-13: a batch does not begin in a group that cannot hold all of it', () =
   const { queue, region } = here
   const { card } = queue.host
   const client = card.connect()
-  post(queue, el.SIGNALED, ...batchOf(here, BATCH_ELEMENTS_MAX))
-  const frames = [40, 41, 42].flatMap((slot) =>
+  post(queue, el.SIGNALED, ...batchOf(here, 2))
+  const frames = Array.from({ length: BURST_FRAMES - 1 }, (_, i) => i + 2).flatMap((slot) =>
     persistFrames(client, region, slot, dataOf(BYTES, slot)),
   )
   const cqes = together(queue, frames)
-  expect(cqes.map(({ flags }) => flags)).toEqual(Array(BATCH_ELEMENTS_MAX).fill(el.DURABLE))
+  expect(cqes.map(({ flags }) => flags)).toEqual([el.DURABLE, el.DURABLE])
 })
 
-test('P4-14: a record that the same client has on its way over the wire is not stored again', () => {
+test('P4-14: what the same client has on its way over the wire is not stored again', () => {
   const here = world()
   const { queue, region } = here
   const { card } = queue.host
   const client = card.connect(1024, 0, CLIENT)
+  const { fences } = card.machine.statistics
   post(queue, el.SIGNALED, ...batchOf(here, 1, 0, 1))
-  const cqes = together(queue, persistFrames(client, region, 0, dataOf(BYTES, 1)))
+  const cqes = together(queue, persistFrames(client, region, 0, dataOf(BYTES, 1), { operation: 1 }))
   expect(cqes).toMatchObject([{ status: el.WC_SUCCESS, flags: el.DURABLE, operation: 1 }])
-  expect(persistAcks(card.sent)).toBeDefined()
+  expect(card.machine.statistics.fences - fences, 'one group').toBe(4)
+})
+
+/** An open batch of that client, of so many records of so many bytes. */
+function openBatch({ queue }: World, of: TestRegion, id: number, n: number, bytes: number): void {
+  const { card } = queue.host
+  const client = card.connect(4096, 0, id)
+  const members = Array.from({ length: n }, (_, slot) => ({ slot, data: dataOf(bytes, id) }))
+  card.serve(...batchFrames(client, of, members, { count: n + 1, ends: false }))
+  card.serve()
+}
+
+test.each(['batches', 'bytes'])('P4-5: no room beside what the network has: %s', (what) => {
+  const here = world()
+  const { queue, region } = here
+  const { card } = queue.host
+  if (what === 'batches') {
+    for (let id = 100; id < 100 + BATCHES; id++) openBatch(here, region, id, 1, BYTES)
+  } else {
+    // Each record fills more than half of a piece of memory.
+    const bytes = BATCH_CHUNK_BYTES / 2
+    const long = card.provision({ name: 'long', slots: 3, capacity: bytes })
+    let id = 100
+    for (let left = BATCH_CHUNKS; left > 0; left -= 3) {
+      openBatch(here, long, id++, Math.min(3, left), bytes)
+    }
+  }
+  const refused = play(queue, ...batchOf(here, 2))
+  expect(refused.map(({ refusal }) => refusal)).toEqual(Array(2).fill(codeOf('BATCH_ROOM')))
+  card.pass(2 * BATCH_TIMEOUT_US)
+  const told = play(queue, ...batchOf(here, 2))
+  expect(told.map(({ flags }) => flags)).toEqual([el.DURABLE, el.DURABLE])
 })
 
 test('X-4: a host that goes with a batch open leaves no batch', () => {

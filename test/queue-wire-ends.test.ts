@@ -4,10 +4,11 @@
  */
 
 import { expect, test } from 'vitest'
+import { CAPACITY_MIN } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { HOST_BUFFERS, QUEUE_PAIRS } from '../firmware/limits.ts'
+import { HOST_BUFFERS, POSTED_RECEIVES, QUEUE_PAIRS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { putU16, putU32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
@@ -15,7 +16,7 @@ import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { type Card, dataOf } from './support/card.ts'
 import { frameOf } from './support/frames.ts'
-import { at, localQueue, record } from './support/local-queue.ts'
+import { at, localQueue, play, record } from './support/local-queue.ts'
 import { FIRST, nopHost } from './support/nop-queues.ts'
 import { type CardHost, callOf, destroy, hostOf, stationOf } from './support/queue-calls.ts'
 import { elementOf } from './support/queue-host.ts'
@@ -156,7 +157,7 @@ function response(): Uint8Array {
   })
 }
 
-test('H4: a datagram for a host whose completion queue is over is dropped, and nothing ends', () => {
+test('H4: a datagram for a host whose completion queue is over is dropped, and no more', () => {
   for (const isRung of [false, true]) {
     const host = hostOf().init()
     const queue = page.QUEUE_GSI_COMPLETION
@@ -199,7 +200,7 @@ test('P2-25: a record waits for a buffer while silent peers have all of them', (
   const rig = new TwoCards(128)
   const queue = localQueue(rig.hosts[1])
   const { card } = queue.host
-  const region = card.provision({ slots: 8, capacity: 1024 })
+  const region = card.provision({ slots: 8, capacity: 4096 })
   const nobody = { last: 3, number: 0x1234, mtu: 1024, peerPsn: 1, psn: 1, incarnation: 1 }
   const ends = Array.from({ length: 8 }, () => new End(rig, 1, { memory: queue }).ready(nobody))
   rig.loses = (from) => from === 0
@@ -208,8 +209,8 @@ test('P2-25: a record waits for a buffer while silent peers have all of them', (
     rig.run()
   }
   const { host, qp, cq } = queue
-  const wanted = record(queue, region, 1, 1, dataOf(1024, 1))
-  expect(wanted).toMatchObject(at(queue, 1024))
+  const wanted = record(queue, region, 1, 1, dataOf(3000, 1))
+  expect(wanted).toMatchObject(at(queue, 3000))
   host.post(qp.send, elementOf({ ...wanted, flags: el.SIGNALED }))
   host.ring(qp.send)
   for (let i = 0; i < 4; i++) card.pass(100)
@@ -217,6 +218,47 @@ test('P2-25: a record waits for a buffer while silent peers have all of them', (
   destroy(host, ends[0]!.qp.send)
   for (let i = 0; i < 4; i++) card.pass(100)
   expect(host.poll(cq)).toMatchObject([{ status: el.WC_SUCCESS, flags: el.DURABLE }])
+})
+
+test('P2-25: messages whose contexts find no place wait until room that is kept is wanted', () => {
+  const rig = new TwoCards(128)
+  const memory = localQueue(rig.hosts[1])
+  const { host } = memory
+  const { card } = host
+  const others = localQueue(rig.hosts[0])
+  const pairs = Array.from({ length: CAPACITY_MIN + 1 }, () => {
+    const ends = [
+      new End(rig, 0, { memory: others, units: 16 }),
+      new End(rig, 1, { memory, units: 16 }),
+    ] as const
+    const both = { mtu: 1024, peerPsn: 1, psn: 1, incarnation: 0 }
+    ends[0].ready({ ...both, last: 2, number: ends[1].qp.number })
+    ends[1].ready({ ...both, last: 3, number: ends[0].qp.number })
+    return ends
+  })
+  const [late, ...early] = pairs
+  // More than are fetched at once: the queue has to be looked at again.
+  late![1].receive(0, 100, POSTED_RECEIVES + 2)
+  for (const [one, other] of early) {
+    other.receive(0, 100)
+    expect(one.one(send(8)).status).toBe(el.WC_SUCCESS)
+  }
+  host.setCache(0, 1, 0, CAPACITY_MIN)
+  const nop = { opcode: el.WQE_NOP }
+  expect(play(memory, nop)).toHaveLength(1)
+  // The next one finds no element, and room is kept for it.
+  for (const [one] of early) {
+    one.post(send(8))
+    rig.run()
+  }
+  expect(late![0].play(send(8))).toEqual([])
+  host.post(memory.qp.send, elementOf({ ...nop, flags: el.SIGNALED }))
+  host.ring(memory.qp.send)
+  for (let i = 0; i < 4; i++) card.pass(100)
+  expect(host.poll(memory.cq)).toHaveLength(1)
+  for (const [, other] of early) other.receive(0, 100)
+  for (let i = 0; i < 6; i++) rig.pass(100_000)
+  expect(host.poll(late![1].receiveCq)).toMatchObject([{ length: 8 }])
 })
 
 test('H4: a host whose count of events cannot be read is served no more', () => {

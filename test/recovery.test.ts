@@ -12,6 +12,7 @@ import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { CASES } from '../firmware/commit/cases.ts'
+import { PHASE_A, PHASE_B } from '../firmware/commit/lane.ts'
 import { COPY_CLEAN, FENCE, NVDIMM_SPACE, SKIP, TO } from '../firmware/hal.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -28,6 +29,7 @@ import {
   PAGE_BYTES,
   type RegionLayout,
   readSuperblock,
+  sealLane,
   sealPage,
   sealSlot,
   slotValid,
@@ -98,6 +100,39 @@ function recovered(media: Media, part: Nvdimm) {
 function repeated(image: Uint8Array, count: number): Buffer[] {
   return Array.from({ length: count }, () => Buffer.from(image))
 }
+
+describe('lanes that are whole, and do not mean what they seem to', () => {
+  const REGION_AT = 12
+  const RECORD_AT = 16
+  const LINK_AT = 23
+
+  test('P1-19: one that names no region of the part is cleared, and no record touched', () => {
+    const lane = TWO.laneB.slice()
+    lane[REGION_AT] = 99
+    sealLane(lane)
+    const part = partOf(TWO, [TWO.fresh, TWO.old], lane)
+    const found = recovered(TWO, part)
+    expect(found.row).toBe('nothing said')
+    expect(found.copies).toEqual([TWO.fresh, TWO.old].map((image) => Buffer.from(image)))
+    expect(part.durable.slice(LANES_AT, LANES_AT + LINE_BYTES)).toEqual(new Uint8Array(LINE_BYTES))
+  })
+
+  test('X-5: one that is linked to the lane of another group goes by its own phase', () => {
+    const lane = TWO.laneB.slice()
+    lane[RECORD_AT] = 1
+    // To the lane before, whose record goes back; but its operation is not the one before.
+    lane[LINK_AT] = (lane[LINK_AT]! & 7) | (1 << 3)
+    sealLane(lane)
+    const content = partOf(TWO, [TWO.old, TWO.old], TWO.laneA).durable.slice()
+    content.set(lane, LANES_AT + LINE_BYTES)
+    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    const rows = recoveryReport(card).map(({ record, row }) => [record, CASES[row]!.phase])
+    expect(rows).toEqual([
+      [0, PHASE_A],
+      [1, PHASE_B],
+    ])
+  })
+})
 
 describe('the five cases of source 1', () => {
   const { old, fresh, laneA, laneB, oldData, freshData } = TWO

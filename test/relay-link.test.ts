@@ -184,6 +184,27 @@ test('X-7: a region of bytes cannot be relayed, nor one of a peer that is no DPU
   expect(wire.attach()).toBe('PASS')
 })
 
+test('X-7: a peer that offers no such service is not attached to', () => {
+  expect(new Wire().attach()).toBe('ATTACH_FAILED')
+})
+
+test('X-1: a relay whose queue pair has failed is made anew when it is asked for again', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  for (let s = 0; s < 40; s++) wire.pass(500_000)
+  wire.isCut = false
+  let fault = 'CONNECTING'
+  for (let i = 0; i < 20 && fault !== 'PASS'; i++) fault = wire.attach()
+  expect(fault).toBe('PASS')
+  const again = wire.open()
+  wire.serve(...persistFrames(again.qp, again, 2, dataOf(100, 2)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+})
+
 test('X-7: what names no relay, or finds no queue pair, is refused and takes no place', () => {
   const wire = related()
   expect(wire.attach('')).toBe('REQUEST')

@@ -317,7 +317,8 @@ function endPair(state: State, send: number, receive: number): void {
 /** Ends the connection of the send queue that is looked at, if it has one: it may be another's. */
 function closeWire(state: State, send: number): void {
   const number = seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR)
-  if (pairOf(state, number)?.send === send) closeHostPair(state, number)
+  const pair = pairOf(state, number)
+  if (pair?.send === send) closeHostPair(state, pair)
   // One that speaks to the own part has no connection, but may hold records of a batch.
   flushHeld(state, send)
 }

@@ -14,7 +14,6 @@
  * - A burst that fits into a group is one: its fences are shared (P4-13).
  */
 
-import { assert } from '../assert.ts'
 import {
   BATCH_REFUSED,
   type Batch,
@@ -131,15 +130,14 @@ function enterFault(state: State, local: LocalBatch, region: Region): Fault {
   if (fault !== PASS) return fault
   if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
   if (batch.received === BATCH_ELEMENTS_MAX) return BATCH_ROOM
-  batch.members ??= takeMembers(batches)
-  const { members } = batch
-  assert(members !== null, 'there are members for every batch that may be open')
+  if (batch.members === null) batch.members = takeMembers(batches)
+  if (batch.members === null) return BATCH_ROOM
   const { addressHigh, length } = state.host.element
   const n = batch.received
-  if (noteSlot(members!, addressHigh, n)) return BATCH_FIELDS
-  const at = takeRoom(batches, members!, length)
+  if (noteSlot(batch.members, addressHigh, n)) return BATCH_FIELDS
+  const at = takeRoom(batches, batch.members, length)
   if (at === 0) return BATCH_ROOM
-  members!.at[n] = at
+  batch.members.at[n] = at
   return PASS
 }
 

@@ -126,9 +126,7 @@ export function pairOf(state: State, number: number): HostPair | null {
 }
 
 /** Ends the pair: what was under way is flushed, and its number is free. */
-export function closeHostPair(state: State, number: number): void {
-  const pair = pairOf(state, number)
-  if (pair === null) return
+export function closeHostPair(state: State, pair: HostPair): void {
   cutPair(state, pair)
   finishPostings(state)
   while (pair.heldFirst >= 0) dropHeld(state.hostWork, pair)

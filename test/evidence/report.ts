@@ -2,21 +2,14 @@
 
 import { text } from '../support/table.ts'
 import type { Outcome } from './pool.ts'
-import { missed, type Size, type Violation } from './stage.ts'
+import { missed, type Size, type Tally } from './stage.ts'
 
-/** One stage in the report. */
-export interface StageReport {
+/** One stage in the report: its tally, but for the pictures, which are on the page. */
+export interface StageReport extends Omit<Tally, 'pictures'> {
   readonly stage: string
   readonly id: string
   readonly title: string
   readonly unit: string
-  readonly count: number
-  readonly distinct: number
-  readonly seeds: number
-  readonly violations: number
-  readonly described: readonly Violation[]
-  readonly more: Readonly<Record<string, number>>
-  readonly cells: Readonly<Record<string, number>>
   /** Busy seconds of all workers together, and units per such second. */
   readonly seconds: number
   readonly rate: number
@@ -47,11 +40,10 @@ function stageReport(
   { size }: Run,
   whole: boolean,
 ): StageReport {
-  const { count, distinct, seeds, violations, described, more, cells } = tally
+  const { pictures: _, ...said } = tally
   const lacks = whole ? [...missed(stage, tally, size), ...(stage.lacks?.(tally, size) ?? [])] : []
   const { name, id, title, unit } = stage
-  const rate = busySeconds > 0 ? count / busySeconds : 0
-  const said = { count, distinct, seeds, violations, described, more, cells }
+  const rate = busySeconds > 0 ? said.count / busySeconds : 0
   return { stage: name, id, title, unit, ...said, seconds: busySeconds, rate, lacks }
 }
 

@@ -3,8 +3,9 @@
  * firmware: which version a copy is, and whether anything was touched that nobody may touch.
  *
  * What always holds: a copy counts as a version only if every field of its header and every byte of
- * its data are those of that version. Its check code is looked at by a sample only (world.ts), as
- * computing it here, slowly, would be most of the work.
+ * its data are those of that version. Its check code is not computed here, which would be most of
+ * the work: the firmware's own start rejects a copy whose code is wrong, and that record is then
+ * missed; the stage `crash` judges the codes themselves.
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
