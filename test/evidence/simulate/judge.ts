@@ -146,13 +146,12 @@ export class Judge {
     let hit = 0
     for (let c = 0; c < layout.copies; c++) {
       const first = copyAt(layout, c, record.slot) / LINE_BYTES
+      let flags = 0
       for (let line = first; line < first + layout.stride / LINE_BYTES; line++) {
-        const flags = part.lineFlags(line)
-        if (flags === 0) continue
-        if ((flags & REFUSES_WRITES) !== 0) record.refuses = true
-        hit += 1
-        break
+        flags |= part.lineFlags(line)
       }
+      if ((flags & REFUSES_WRITES) !== 0) record.refuses = true
+      if (flags !== 0) hit += 1
     }
     record.damage = hit
     record.register.isHurt = hit > 0

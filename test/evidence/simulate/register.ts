@@ -41,6 +41,8 @@ export interface Version {
 export class Register {
   readonly name: string
   readonly versions: Version[] = []
+  /** What was seen last: a record that takes nothing more shows it for ever. */
+  private shown: Version | null = null
   /** Its medium was hit: what is overwritten in one copy may be all that another has. */
   isHurt = false
 
@@ -97,11 +99,11 @@ export class Register {
       const version = versions[i]!
       const { open, refused, firstEnd, begun } = version
       const isOver = !open && (refused || (firstEnd < newest && begun < newest))
-      if (isOver && kept + versions.length - i > KEPT_LEAST) continue
+      if (isOver && version !== this.shown && kept + versions.length - i > KEPT_LEAST) continue
       versions[kept++] = version
     }
     versions.length = kept
-    if (kept > KEPT_MOST) versions.shift()
+    if (kept > KEPT_MOST) versions.splice(versions[0] === this.shown ? 1 : 0, 1)
   }
 
   /** The newest version of those bytes, or null. */
@@ -115,6 +117,7 @@ export class Register {
 
   /** Somebody saw it, or was told of it, from `begin` to `end`: what is wrong, or null. */
   see(version: Version, begin: number, end: number): string | null {
+    this.shown = version
     if (version.refused) return `${this.name}: ${nameOf(version)} was refused, and is there`
     if (begin > version.lastBegin) version.lastBegin = begin
     if (end < version.firstEnd) version.firstEnd = end

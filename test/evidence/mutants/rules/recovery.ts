@@ -12,14 +12,6 @@ const UNIFY = 'firmware/commit/unify.ts'
 /** Which copy is kept. */
 const DECISION: readonly Mutant[] = [
   {
-    id: 'taken-back-is-shown',
-    rule: 'X-2: what the next start takes back is not shown to readers before',
-    file: RECOVERY,
-    find: 'if (lane !== SCANNED && phase === PHASE_A && outcome.kept > 0) {',
-    replace: 'if (lane !== SCANNED && phase === PHASE_A && outcome.kept > 9) {',
-    killer: simulate('media 56'),
-  },
-  {
     id: 'unanswered-is-lost',
     rule: 'H4: of a record that a host did not answer for, nothing is decided',
     file: UNIFY,
