@@ -25,7 +25,7 @@ const PART_BYTES = 1 << 20
 export interface Least {
   /** The least memory that the firmware starts in. */
   readonly pages: number
-  /** Boots that were refused: all for lack of memory, and none in another way. */
+  /** Boots that were refused, for lack of memory. */
   readonly refused: number
 }
 
@@ -62,14 +62,19 @@ async function live(memoryPages: number): Promise<Life> {
   return { guest, machine, engine, card }
 }
 
-/** Whether the firmware starts in so many pages. Throws what is not a lack of memory. */
+/**
+ * Whether the firmware starts in so many pages. Throws what is not a lack of memory. Where memory
+ * ends inside the engine's parser it speaks of the syntax of a source that is right: all of memory
+ * was tried before.
+ */
 async function starts(memoryPages: number): Promise<boolean> {
   try {
     const { guest } = await live(memoryPages)
     guest.dispose()
     return true
   } catch (error) {
-    if (error instanceof FirmwareStopped && error.reason === 'memory') return false
+    if (!(error instanceof FirmwareStopped)) throw error
+    if (error.reason === 'memory' || error.message.includes('SyntaxError')) return false
     throw error
   }
 }
@@ -84,6 +89,7 @@ export function leastMemory(): Promise<Least> {
 
 async function findLeast(): Promise<Least> {
   let [low, high, refused] = [PAGES_LEAST - 1, PAGES_MOST, 0]
+  if (!(await starts(high))) throw new Error('the bundle does not start in all of memory')
   while (high - low > 1) {
     const middle = (low + high) >> 1
     if (await starts(middle)) high = middle
