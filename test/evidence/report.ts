@@ -54,6 +54,9 @@ export function reportOf(outcomes: readonly Outcome[], run: Run, whole: boolean)
   return { ...run, violations, stages }
 }
 
+/** Lines of the table about what a stage lacks; the rest is in the JSON. */
+const LACKS_SHOWN = 12
+
 const number = (value: number): string => Math.round(value).toLocaleString('en')
 
 /** The table that ends a run, and below it what was met besides, and what is wrong. */
@@ -77,7 +80,10 @@ export function tableOf(report: Report): string {
     if (counts.length > 0) lines.push(`${id} ${stage}: ${counts.join(', ')}`)
   }
   for (const stage of report.stages) {
-    for (const lack of stage.lacks) lines.push(`NOT REACHED  ${stage.id} ${stage.stage}: ${lack}`)
+    const said = `NOT REACHED  ${stage.id} ${stage.stage}:`
+    for (const lack of stage.lacks.slice(0, LACKS_SHOWN)) lines.push(`${said} ${lack}`)
+    const more = stage.lacks.length - LACKS_SHOWN
+    if (more > 0) lines.push(`${said} and ${number(more)} more, in evidence.json`)
     for (const { shard, what, replay } of stage.described) {
       lines.push(`VIOLATION    ${stage.id} ${stage.stage}, ${shard}: ${what}`)
       if (replay !== '') {
