@@ -11,6 +11,7 @@ import { BRANCHES, FOLDER } from './flight-names.ts'
 import { markedIn } from './guest-branches.ts'
 
 const { files, branches } = await markedIn(process.env[FOLDER] ?? '')
+const FEW_DRAWS = join(ROOT, 'test/evidence/coverage/few-draws.ts')
 
 const config: ViteUserConfig = defineConfig({
   root: ROOT,
@@ -20,6 +21,9 @@ const config: ViteUserConfig = defineConfig({
       name: 'marked-firmware',
       enforce: 'pre',
       load: (id: string) => files.get(relative(ROOT, id).replaceAll('\\', '/'))?.code ?? null,
+      resolveId: (id: string, importer?: string) => {
+        return id === 'fast-check' && importer !== FEW_DRAWS ? FEW_DRAWS : null
+      },
     },
   ],
   test: {

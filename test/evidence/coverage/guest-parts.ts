@@ -5,6 +5,7 @@
  * in Node and in QuickJS. Every value that a test looks at is the same in both, or it is told.
  */
 
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
 import { build, type Plugin } from 'esbuild'
@@ -47,9 +48,13 @@ export const PARTS: readonly string[] = [
 
 const STACK_BYTES = 2 ** 20
 
+/** Where tests that read files find them, and what they may read. */
+const VECTORS = 'test/vectors/'
+
 /** What QuickJS has not, as far as these tests need it: both play with the same. */
 const PLATFORM = `
 var process = { env: {}, memoryUsage: () => ({ heapUsed: 0 }) }
+var console = { log() {}, error() {}, warn() {} }
 var setTimeout = () => 0
 var clearTimeout = () => {}
 var Buffer = {
@@ -58,6 +63,16 @@ var Buffer = {
     for (let i = 0; i < a.length && i < b.length; i++) if (a[i] !== b[i]) return a[i] - b[i]
     return a.length - b.length
   },
+}
+class URL {
+  constructor(path, base) {
+    const parts = String(base).split('/').slice(0, -1).concat(path.split('/'))
+    for (let at = parts.indexOf('..'); at > 0; at = parts.indexOf('..')) parts.splice(at - 1, 2)
+    this.href = parts.join('/')
+  }
+  toString() {
+    return this.href
+  }
 }
 class TextEncoder {
   encode(text) {
@@ -71,15 +86,37 @@ class TextDecoder {
 }
 `
 
-/** The runner is the shim; of Node there is nothing. */
+/** `readFile` of a path below VECTORS gives a letter for each byte, of a folder names. */
+const FILES = `
+module.exports = {
+  readFileSync: (path, encoding) => {
+    const bytes = Uint8Array.from(readFile(String(path)), (letter) => letter.charCodeAt(0))
+    return encoding === undefined ? bytes : new TextDecoder().decode(bytes)
+  },
+  readdirSync: (path) => readFile(String(path)).split('\\n'),
+}`
+
+function readFile(path: string): string {
+  const whole = join(ROOT, path)
+  if (!path.startsWith(VECTORS)) throw new Error(`${path} is not for tests of parts`)
+  if (path.endsWith('/')) return readdirSync(whole).join('\n')
+  return readFileSync(whole, 'latin1')
+}
+
+/** The runner is the shim, and draws are few; of Node there is nothing but the vectors. */
 const standIns: Plugin = {
   name: 'stand-ins',
   setup(made) {
-    const shim = join(ROOT, 'test/evidence/coverage/guest-shim.ts')
-    made.onResolve({ filter: /^vitest$/ }, () => ({ path: shim }))
+    const [shim, few] = ['guest-shim.ts', 'few-draws.ts'].map((name) => {
+      return join(ROOT, 'test/evidence/coverage', name)
+    })
+    made.onResolve({ filter: /^vitest$/ }, () => ({ path: shim! }))
+    made.onResolve({ filter: /^fast-check$/ }, ({ importer }) => {
+      return importer === few ? null : { path: few! }
+    })
     made.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: 'none' }))
-    made.onLoad({ filter: /.*/, namespace: 'none' }, () => {
-      return { contents: 'module.exports = {}', loader: 'js' }
+    made.onLoad({ filter: /.*/, namespace: 'none' }, ({ path }) => {
+      return { contents: path === 'node:fs' ? FILES : 'module.exports = {}', loader: 'js' }
     })
   },
 }
@@ -98,7 +135,8 @@ export { look, play } from 'vitest'`
     format: 'iife',
     globalName: 'parts',
     ignoreAnnotations: true,
-    define: { 'import.meta.url': '"file:///"' },
+    // Readers of files are in that folder.
+    define: { 'import.meta.url': '"test/support/"' },
     legalComments: 'none',
     logLevel: 'error',
     plugins: [standIns, markedSources(marked)],
@@ -110,7 +148,7 @@ const PLAY = 'parts.play()'
 const LOOK = 'parts.look()'
 
 async function inNode(source: string): Promise<Looked> {
-  const context = {}
+  const context = { readFile }
   runInNewContext(source, context)
   await runInNewContext(PLAY, context)
   return JSON.parse(runInNewContext(LOOK, context) as string) as Looked
@@ -120,6 +158,11 @@ async function inQuickJs(source: string): Promise<{ looked: Looked; marks: strin
   const quickjs = await newQuickJSWASMModule()
   const context = quickjs.newContext()
   context.runtime.setMaxStackSize(STACK_BYTES)
+  const reader = context.newFunction('readFile', (path) => {
+    return context.newString(readFile(context.getString(path)))
+  })
+  context.setProp(context.global, 'readFile', reader)
+  reader.dispose()
   const evaluate = (code: string): string => {
     const value = context.unwrapResult(context.evalCode(code, 'parts.js', { type: 'global' }))
     const text = context.typeof(value) === 'string' ? context.getString(value) : ''

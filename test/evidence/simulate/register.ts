@@ -45,6 +45,8 @@ export class Register {
   private shown: Version | null = null
   /** Its medium was hit: what is overwritten in one copy may be all that another has. */
   isHurt = false
+  /** When each read that is under way began: it may show what stood there then. */
+  private readonly readers: number[] = []
 
   constructor(name: string) {
     this.name = name
@@ -86,13 +88,27 @@ export class Register {
     }
   }
 
-  /** Forgets what was refused, or is certainly overwritten. */
+  readBegins(now: number): void {
+    this.readers.push(now)
+  }
+
+  readEnds(begun: number): void {
+    const { readers } = this
+    const place = readers.indexOf(begun)
+    if (place >= 0) readers.splice(place, 1)
+  }
+
+  /**
+   * Forgets what was refused, or is certainly overwritten: by a version that was there before any
+   * read that is under way began. An answer may be late by many writes.
+   */
   private forget(): void {
-    const { versions } = this
+    const { versions, readers } = this
+    const oldest = readers.length === 0 ? Infinity : Math.min(...readers)
     let newest = 0
     for (let i = 0; i < versions.length; i++) {
       const { firstEnd, begun } = versions[i]!
-      if (firstEnd !== Infinity && begun > newest) newest = begun
+      if (firstEnd < oldest && begun > newest) newest = begun
     }
     let kept = 0
     for (let i = 0; i < versions.length; i++) {

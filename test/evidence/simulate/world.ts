@@ -233,12 +233,14 @@ export class SimulatedWorld implements Surroundings {
     this.tick += 1
     if (this.tell !== null) this.tellPosted(client, operation)
     if (operation.version !== null) this.sites[client.card]!.judge.touched.add(operation.slot)
+    if (operation.kind === 'read') operation.register!.readBegins(operation.begun)
   }
 
   private tellPosted(client: Client, { kind, id, slot, tries, version }: Operation): void {
     const { connection, index } = client
+    const of = kind === 'read' ? ` of record ${slot}` : ''
     const what =
-      version === null ? '' : ` version ${version.uid} of record ${slot}, operation ${id}`
+      version === null ? of : ` version ${version.uid} of record ${slot}, operation ${id}`
     const again = tries > 1 ? `, for the ${tries}th time` : ''
     this.tell!(`    ${this.tick} client ${index}: ${kind}${what}${again}, PSN ${connection!.psn}`)
   }
@@ -324,6 +326,7 @@ export class SimulatedWorld implements Surroundings {
       const isLoose = judge.loose.has(Math.floor(operation.cell / CELLS))
       if (!isLoose && operation.value > cell.floor) cell.floor = operation.value
     }
+    if (kind === 'read') operation.register!.readEnds(operation.begun)
     if (kind === 'read' && how === 'refused' && code === 0x63)
       this.judgeRefusedRead(site, operation)
     if (version === null) return

@@ -1,0 +1,51 @@
+/**
+ * The numbers that firmware and native runtime agree on, as a header for C.
+ *
+ * What always holds: every number comes from `firmware/`; nobody writes one of them twice.
+ */
+
+import * as hal from '../../firmware/hal.ts'
+import {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  DOORBELLS,
+  FRAME_BYTES_MAX,
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  LINE_BYTES,
+  TRANSMIT_FRAMES,
+} from '../../firmware/limits.ts'
+import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
+
+const LIMITS: Readonly<Record<string, number>> = {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  DOORBELLS,
+  FRAME_BYTES_MAX,
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  LINE_BYTES,
+  MEMORY_BYTES,
+  TRANSMIT_FRAMES,
+}
+
+/** The text of `hal.h`: each number of firmware/hal.ts, and the limits it needs, as HAL_NAME. */
+export function halHeader(): string {
+  const numbers = Object.entries({ ...hal, ...LIMITS }).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number',
+  )
+  const lines = numbers.map(([name, value]) => `#define HAL_${name} ${literal(value)}`)
+  return [
+    '/* Made from firmware/hal.ts, limits.ts and memory-map.ts by the build. */',
+    '#ifndef PERDURE_HAL_H',
+    '#define PERDURE_HAL_H',
+    ...lines,
+    '#endif',
+    '',
+  ].join('\n')
+}
+
+function literal(value: number): string {
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no integer`)
+  return value > 0x7fffffff ? `${value}ull` : `${value}`
+}

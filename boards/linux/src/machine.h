@@ -1,0 +1,44 @@
+/*
+ * The machine that the firmware asks for (firmware/hal.ts): spaces, and lists of commands.
+ *
+ * What always holds, whatever JavaScript has written into the ring:
+ * - No command reads or writes a byte outside the space that its address names. Addresses, lengths
+ *   and counts are doubles that JavaScript wrote; each is checked to be a whole number in range
+ *   before it becomes a pointer.
+ * - The list runs in order and stops at the first command that fails, the reason in its result.
+ * - A load that the medium cannot answer (SIGBUS) is MEDIA_ERROR of that command, not the end of
+ *   the process.
+ */
+#ifndef PERDURE_MACHINE_H
+#define PERDURE_MACHINE_H
+
+#include <stdint.h>
+
+#include "link.h"
+#include "memory.h"
+
+struct window {
+  uint8_t *live;  /* NULL if there is none */
+  uint64_t bytes;
+};
+
+struct machine_counters {
+  uint64_t runs, commands, fences, bytes_stored, lines_cleaned, media_errors, bad_commands;
+};
+
+struct machine {
+  uint8_t *packets; /* MEMORY_BYTES of hal.h, aligned to a page */
+  struct memory *memory;
+  struct window host; /* HOST_SPACE */
+  struct window dma;  /* DMA_SPACE */
+  struct link *link;
+  struct machine_counters counters;
+};
+
+/* `Machine.run` of firmware/hal.ts. `count` is what JavaScript gave. */
+uint32_t machine_run(struct machine *machine, double count);
+
+/* Writes the health bits into packet memory. Called before every call of the firmware. */
+void machine_tell_health(struct machine *machine);
+
+#endif
