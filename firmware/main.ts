@@ -113,7 +113,7 @@ export function createState(machine: Machine): State {
 }
 
 /** The generator's state: every word of the entropy counts, and none shows. */
-function seeded(entropy: readonly number[]): Int32Array {
+export function seeded(entropy: readonly number[]): Int32Array {
   const words = new Int32Array(4)
   for (let i = 0; i < entropy.length; i++) {
     words[i & 3]! ^= entropy[i]! ^ Math.imul(i + 1, 0x9e3779b9)

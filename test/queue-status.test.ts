@@ -212,6 +212,22 @@ describe('following', () => {
     expect(news()).toBe(1)
   })
 
+  test('to ask for the blocks from a later one on is not to have heard of the news', () => {
+    play(associating())
+    pass()
+    expect(news()).toBe(1)
+    come(4)
+    const { fault, body } = ask(end.qp.send, rkey, 3)
+    expect(fault).toBe('PASS')
+    expect(u32(body, mad.RESIDENCY_HERE)).toBe(PAGES - 3)
+    expect(body[mad.RESIDENCY_STATES], 'the second of them is ready').toBe(0x40)
+    come(5)
+    expect(news(), 'it has not asked for the first yet').toBe(0)
+    expect(known()).toBe(`░░░░██${'░'.repeat(10)}`)
+    come(6)
+    expect(news()).toBe(1)
+  })
+
   test('P5-7 … P5-10, P5-29: wish, counter-offer, and another size at any time', () => {
     expect(sizeOf(associating({ ...FOLLOW, blockSizeLog2: 9 }))).toMatchObject({
       ...{ status: SIZE_OFFERED, commit: false, blockSizeLog2: PAGE_LOG2 },

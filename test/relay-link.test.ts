@@ -5,6 +5,7 @@
 
 import { expect, test } from 'vitest'
 import { fillIcrc } from '../boards/software/icrc.ts'
+import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS, STAGING_BUFFERS } from '../firmware/limits.ts'
 import { putU16, putU32, u16 } from '../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES, MAC_BYTES } from '../firmware/wire/ethernet.ts'
@@ -22,6 +23,7 @@ import {
   type TestQueuePair,
 } from './support/card.ts'
 import { madFrame, PORT, publish } from './support/cm.ts'
+import { sendFrames, writeFrames } from './support/requests.ts'
 
 const ARP = 0x0806
 const ICRC_BYTES = 4
@@ -109,13 +111,8 @@ class Wire {
 
   attach(name = 'far', port: number = PORT): string {
     const ask = (): string => {
-      return this.a.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, (body) => {
-        body.set(new TextEncoder().encode(name), mad.REGION_NAME)
-        body[mad.ATTACH_IP_VERSION] = 4
-        body.set([10, 0, 0, 3], mad.ATTACH_ADDRESS)
-        putU16(body, mad.ATTACH_PORT, port)
-        putU32(body, mad.ATTACH_CLIENT_LOW, 7)
-      }).fault
+      const fill = attaching(name, port)
+      return this.a.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, fill).fault
     }
     let fault = 'CONNECTING'
     for (let i = 0; i < 20 && fault === 'CONNECTING'; i++) {
@@ -135,6 +132,16 @@ class Wire {
       request.set(new TextEncoder().encode('far'), mad.REGION_NAME)
     })
     return { qp: this.a.connect(mtu, 0, 7), rkey: regionOf(body).rkey }
+  }
+}
+
+function attaching(name = 'far', port: number = PORT): (body: Uint8Array) => void {
+  return (body) => {
+    body.set(new TextEncoder().encode(name), mad.REGION_NAME)
+    body[mad.ATTACH_IP_VERSION] = 4
+    body.set([10, 0, 0, 3], mad.ATTACH_ADDRESS)
+    putU16(body, mad.ATTACH_PORT, port)
+    putU32(body, mad.ATTACH_CLIENT_LOW, 7)
   }
 }
 
@@ -262,4 +269,96 @@ test('P2-25: with every buffer taken a record draws an RNR NAK, and passes with 
   wire.serve(...frames)
   const rnr = wire.heard.filter(({ syndrome }) => syndrome >> 5 === 1)
   expect(rnr).toHaveLength(1)
+})
+
+test('D-6: a relay takes no records of another client than its own', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { rkey } = wire.open()
+  wire.serve(...persistFrames(wire.a.connect(4096, 0, 8), { rkey }, 1, dataOf(100, 1)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(0)
+  expect(wire.heard.some(({ paeth, syndrome }) => paeth?.status !== 0 || syndrome === 0x62)).toBe(
+    true,
+  )
+  expect(wire.a.counter('RIGHTS')).toBe(1)
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).not.toEqual(dataOf(100, 1))
+})
+
+test('P1-5: a SEND that is to be confirmed waits for the record that is on its way', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  const send = sendFrames(qp, dataOf(8, 1), { solicited: true })
+  wire.serve(...send)
+  const rnr = wire.heard.filter(({ syndrome }) => syndrome >> 5 === 1)
+  expect(rnr).toHaveLength(1)
+  wire.isCut = false
+  for (let i = 0; i < 20; i++) wire.pass(100_000)
+  expect(acks(wire)).toBe(1)
+  const before = wire.heard.length
+  wire.serve(...send)
+  const answers = wire.heard.slice(before)
+  expect(answers.some(({ syndrome }) => syndrome >> 5 === 1)).toBe(false)
+  expect(answers.some(({ payload }) => Buffer.from(payload).equals(dataOf(8, 1)))).toBe(true)
+})
+
+test('X-1: what is told of one record waits for no message whose buffer is an earlier one', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  const slow = wire.a.connect(256, 0, 7)
+  const [first, last] = persistFrames(slow, { rkey }, 2, dataOf(400, 2))
+  wire.serve(first!)
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+  wire.serve(last!)
+  wire.pass(100)
+  expect(acks(wire)).toBe(2)
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 2, 0, 400)).toEqual(dataOf(400, 2))
+})
+
+test('X-1: a host that ended meanwhile hears nothing of its record, which has no buffer left', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  wire.serve(...writeFrames(qp, rkey + 1, 0, dataOf(8, 1)))
+  const before = wire.heard.length
+  wire.isCut = false
+  for (let i = 0; i < 20; i++) wire.pass(100_000)
+  expect(wire.heard.slice(before)).toEqual([])
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).toEqual(dataOf(100, 1))
+  const others = Array.from({ length: STAGING_BUFFERS }, () => wire.a.connect(256, 0, 7))
+  wire.serve(...others.flatMap((one, i) => persistFrames(one, { rkey }, i, dataOf(200, i))))
+  wire.pass(100)
+  expect(acks(wire), 'every buffer is free').toBe(STAGING_BUFFERS)
+})
+
+test('X-1: who asks for a relay at once when its queue pair has failed gets it made anew', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  for (let i = 0; i < 2000 && wire.a.counter('NOT_DURABLE') === 0; i++) wire.pass(10_000)
+  expect(wire.a.counter('NOT_DURABLE')).toBe(1)
+  wire.isCut = false
+  // In this very instant: nothing has looked at the link since.
+  wire.serve(madFrame(callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, attaching(), 0)))
+  const header = mad.blankMad()
+  mad.readMad(header, wire.heard.at(-1)!.payload, 0)
+  expect(FAULTS[header.fault]!.name, 'what was sent may still be under way').toBe('CONNECTING')
+  expect(wire.attach()).toBe('PASS')
+  const again = wire.open()
+  wire.serve(...persistFrames(again.qp, again, 2, dataOf(100, 2)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
 })

@@ -7,6 +7,7 @@
  * - What is published is published again after every power-on: the card itself forgets it.
  */
 
+import { createHash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import {
   type CardPort,
@@ -15,6 +16,7 @@ import {
   type Engine,
   EthernetSwitch,
   FileCard,
+  findBundle,
   Link,
   type Netdev,
   type Nvdimm,
@@ -237,11 +239,14 @@ export class Emulation {
       const names = regions.map((region) => region.name)
       const ports = published.map(({ port, region }) => ({ port, region: region.name }))
       const [address] = addresses
-      output.printJson({ address, addresses, part, regions: names, published: ports, report })
+      const told = { address, addresses, bundle: this.bundleHash(), part, regions: names }
+      output.printJson({ ...told, published: ports, report })
       return
     }
     const { state, incarnation } = part
     output.say(`emulated DPU, ${bytesText(nvdimm.bytes)}, ${state}, incarnation ${incarnation}`)
+    const bundle = this.bundleHash()
+    if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
       output.say(`  region '${one.name}': ${one.slots} x ${one.capacity} B, ${one.copies} copies`)
     }
@@ -255,6 +260,12 @@ export class Emulation {
     }
     if (serving) sayReport(output, part, report, regions, (line) => output.say(line))
     for (const address of addresses) output.print(address)
+  }
+
+  /** SHA-256 of the bundle that the card runs, as every board says it; null on the sources. */
+  private bundleHash(): string | null {
+    if (this.options.engine !== 'quickjs') return null
+    return createHash('sha256').update(findBundle().source).digest('hex')
   }
 
   /** Resolves at a signal that stops it; rejects where the firmware stops. */

@@ -7,7 +7,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { Trouble } from './programs.ts'
+import { Trouble } from '../../boards/debian/programs.ts'
 
 const WAIT_MS = 30_000
 

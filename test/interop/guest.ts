@@ -6,8 +6,8 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { Trouble } from '../../boards/debian/programs.ts'
 import type { GuestImage } from './image.ts'
-import { Trouble } from './programs.ts'
 
 /** How long the guest may take to boot: some 5 s on an idle machine. */
 const BOOT_MS = 120_000

@@ -21,10 +21,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
-import { basename, join } from 'node:path'
-import { archive, type Entry } from './cpio.ts'
+import { join } from 'node:path'
+import { archive, type Entry } from '../../boards/debian/cpio.ts'
+import { kernelVersion, moduleEntries } from '../../boards/debian/kernel.ts'
+import { run, Trouble } from '../../boards/debian/programs.ts'
 import { fetchGuest, type GuestFiles } from './debian.ts'
-import { run, Trouble } from './programs.ts'
 
 /** Modules of the guest, each after what it needs; what they depend on is found in them. */
 const MODULES = ['virtio_net', 'crc32_generic', 'rdma_rxe', 'rdma_ucm']
@@ -36,7 +37,8 @@ const FLUSH_EXAMPLE = '05-flush-to-persistent'
 const ATOMIC_EXAMPLE = '07-atomic-write'
 
 /** Files that make the image, besides everything in `guest/`. */
-const RECIPE = ['cpio.ts', 'debian.ts', 'image.ts', 'programs.ts']
+const SHARED = ['apt.ts', 'cpio.ts', 'kernel.ts', 'programs.ts']
+const RECIPE = ['debian.ts', 'image.ts', ...SHARED.map((name) => `../../boards/debian/${name}`)]
 
 export interface GuestImage {
   readonly kernel: string
@@ -99,10 +101,10 @@ function make(here: string, folder: string, say: (line: string) => void): void {
     const clients = ownClients(join(here, 'guest'), compile)
     const examples = exampleClients(files.librpma, compile)
     say('packing the guest')
-    const version = onlyEntry(join(files.root, 'usr/lib/modules'))
+    const version = kernelVersion(files.root)
     const kernel = unpackKernel(readFileSync(join(files.root, `boot/vmlinuz-${version}`)))
     writeFileSync(join(out, 'vmlinux'), kernel)
-    const root = [...baseEntries(here, files.root), ...moduleEntries(files.root, version)]
+    const root = [...baseEntries(here, files.root), ...moduleEntries(files.root, MODULES)]
     const found = typeof examples === 'string' ? [] : examples
     writeFileSync(join(out, 'root.cpio'), archive([...root, ...clients, ...found]))
     const about = {
@@ -118,12 +120,6 @@ function make(here: string, folder: string, say: (line: string) => void): void {
     process.off('exit', clear)
     clear()
   }
-}
-
-function onlyEntry(folder: string): string {
-  const [name, ...more] = readdirSync(folder)
-  if (name === undefined || more.length > 0) throw new Trouble(`${folder}: not one entry`)
-  return name
 }
 
 /**
@@ -175,39 +171,6 @@ function rxeProvider(root: string): string {
   const name = readdirSync(join(root, folder)).find((file) => file.startsWith('librxe-'))
   if (name === undefined) throw new Trouble('ibverbs-providers has no provider for rxe')
   return join(folder, name)
-}
-
-/** The modules and what they need, and the order in which they go in. */
-function moduleEntries(root: string, version: string): Entry[] {
-  const paths = new Map<string, string>()
-  const walk = (folder: string): void => {
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      const path = join(folder, entry.name)
-      if (entry.isDirectory()) walk(path)
-      else
-        paths.set(
-          basename(entry.name)
-            .replace(/\.ko.*$/, '')
-            .replaceAll('-', '_'),
-          path,
-        )
-    }
-  }
-  walk(join(root, 'usr/lib/modules', version, 'kernel'))
-  const found = new Map<string, Uint8Array>()
-  const add = (name: string): void => {
-    if (found.has(name)) return
-    const path = paths.get(name)
-    if (path === undefined) throw new Trouble(`the kernel ${version} has no module ${name}`)
-    const content = path.endsWith('.xz') ? run('xz', ['-dc', path]) : readFileSync(path)
-    const depends = /\0depends=([^\0]*)\0/.exec(content.toString('latin1'))?.[1] ?? ''
-    for (const other of depends.split(',')) if (other !== '') add(other.replaceAll('-', '_'))
-    found.set(name, content)
-  }
-  for (const name of MODULES) add(name)
-  const order = Buffer.from([...found.keys()].join('\n'))
-  const modules = [...found].map(([name, content]) => ({ path: `modules/${name}.ko`, content }))
-  return [{ path: 'modules/order', content: order }, ...modules]
 }
 
 /** Compiles a client from its sources. */

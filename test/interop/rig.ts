@@ -13,12 +13,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { Trouble } from '../../boards/debian/programs.ts'
 import { Cases, PORTS } from './cases.ts'
 import { needPrograms } from './debian.ts'
 import { DpuProcess } from './dpu-process.ts'
 import { Guest } from './guest.ts'
 import { type GuestImage, guestImage, isCached } from './image.ts'
-import { Trouble } from './programs.ts'
 import { type Outcome, tableOf } from './table.ts'
 
 const DIST = dirname(fileURLToPath(import.meta.url))

@@ -85,16 +85,26 @@ export function granted(
 ): Granted {
   card.format()
   const length = atPsn ? STRIDE_BYTES : beginning.length
-  const { fault, body } = card.tryProvision({ name: 'replay', kind: KIND_BYTES, length })
+  const grant = grantedOn(card, beginning.pathMtu, 'replay', length)
+  return atPsn ? movedOn(ask, card, grant, beginning) : grant
+}
+
+/** The same on a part that is laid out: a new queue pair, and the region of that name. */
+export function grantedOn(
+  card: Conversation,
+  pathMtu: number,
+  name: string,
+  length: number,
+): Granted {
+  const { fault, body } = card.tryProvision({ name, kind: KIND_BYTES, length })
   if (fault !== 'PASS') throw new Error(`the region was not made: ${fault}`)
-  const grant: Granted = {
-    qp: card.connect(beginning.pathMtu),
+  return {
+    qp: card.connect(pathMtu),
     rkey: regionOf(body).rkey,
     baseHigh: u32(body, REGION_BASE_HIGH),
     baseLow: u32(body, REGION_BASE_LOW),
     messages: 0,
   }
-  return atPsn ? movedOn(ask, card, grant, beginning) : grant
 }
 
 /** Of many queue pairs the one whose PSN is nearest, moved on by READs. */

@@ -33,14 +33,20 @@ struct link {
   /* A descriptor that polls readable when a frame waits. It may change when `receive` ran. */
   int (*descriptor)(struct link *link);
   void (*close)(struct link *link);
+  /*
+   * NULL where the carrier has no addresses of its own. Else `mac` is the interface's, and
+   * `listen_as` lets frames for another one in, in its stead.
+   */
+  bool (*listen_as)(struct link *link, const uint8_t mac[6], struct fault *fault);
+  const uint8_t *mac;
   void *internal;
 };
 
 /*
  * Opens what `where` names:
- *   packet:INTERFACE      raw Ethernet, mapped rings (TPACKET_V3)
+ *   packet:INTERFACE      raw Ethernet, mapped rings
  *   udp:ADDRESS:PORT      one datagram is one frame; the peer of an address is learned, as
- *                         `boards/emulator/tunnel.ts` does it
+ *                         `boards/emulator/tunnel.ts` does it. Port 0: `name` says the real one
  *   stream:unix:PATH      QEMU's stream backend, we listen
  *   dgram:ADDR:PORT,ADDR:PORT   QEMU's dgram backend: own, then the other's
  */

@@ -7,8 +7,10 @@
  *   data at the next kill, as a power cut would.
  * - A clean covers what was stored before it, and nothing that is stored after.
  * - Durability is claimed (`armed`) only where the mapping is synchronous (device-dax, or MAP_SYNC
- *   on fsdax), or where the operator said that this is a development file. Whoever asks reads it
- *   from `class` and `armed`; nobody guesses.
+ *   on fsdax) and the CPU's instruction reaches the point of persistence, or where the operator said
+ *   that this is a development file. Whoever asks reads it from `class` and `armed`; nobody guesses.
+ * - A line that is known to be bad is never read as data; one that is written whole and fenced is
+ *   good again (`memory_readable`, `memory_heal`).
  */
 #ifndef PERDURE_MEMORY_H
 #define PERDURE_MEMORY_H
@@ -28,7 +30,7 @@ enum memory_class {
 
 struct memory_options {
   const char *path;
-  uint64_t at;       /* first byte that is ours, a multiple of the alignment of the device */
+  uint64_t at;       /* first byte that is ours, a multiple of 4096; of the alignment of a device */
   uint64_t bytes;    /* how many; 0: all there are. A multiple of 4096 */
   bool create;       /* make a file of `bytes` if there is none */
   bool development;  /* treat MEMORY_CACHED as durable: it survives the process, not the machine */
@@ -41,11 +43,17 @@ struct memory {
   uint64_t bytes;
   enum memory_class class;
   bool armed;
+  const char *not_armed_because; /* words for people; NULL if it is */
   const struct persist *persist; /* the instructions that this CPU has */
+  uint32_t dirty_shutdowns;      /* unsafe shutdowns that the part has counted; 0 if nobody counts */
+  bool save_failed;              /* the last save of the part failed or was incomplete */
+  uint64_t bad_lines;            /* lines that memory_readable refuses */
   void *internal;
 };
 
 bool memory_open(struct memory *memory, const struct memory_options *options, struct fault *fault);
+
+/* Ends the use. What was not fenced is lost in shadow mode. */
 void memory_close(struct memory *memory);
 
 /* "device-dax", "fsdax (MAP_SYNC)", "page cache". */
@@ -54,7 +62,18 @@ const char *memory_class_name(enum memory_class class);
 /* Starts to write back every line of [at, at + length); the range is inside. */
 void memory_clean(struct memory *memory, uint64_t at, uint64_t length);
 
-/* Waits for what was cleaned. Returns DONE, NOT_ARMED or FLUSH_FAILED of hal.h. */
+/*
+ * Waits for what was cleaned. Returns DONE, NOT_ARMED or FLUSH_FAILED of hal.h. In shadow mode a
+ * mapping that does not answer raises SIGBUS inside: the caller guards it, and then calls
+ * `memory_fence_failed`, which forgets what was cleaned: asking again proves nothing.
+ */
 int memory_fence(struct memory *memory);
+void memory_fence_failed(struct memory *memory);
+
+/* Whether no line of [at, at + length) is known to be bad; the range is inside. */
+bool memory_readable(const struct memory *memory, uint64_t at, uint64_t length);
+
+/* Every line that lies wholly in [at, at + length) is about to be stored and cleaned. */
+void memory_heal(struct memory *memory, uint64_t at, uint64_t length);
 
 #endif

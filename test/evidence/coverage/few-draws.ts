@@ -5,7 +5,7 @@
 
 import fc from 'fast-check'
 
-const DRAWS_MAX = 60
+const DRAWS_MAX = 20
 const SEED = 1
 
 function assertFew<T>(property: fc.IRawProperty<T>, options: fc.Parameters<T> = {}): unknown {

@@ -81,26 +81,28 @@ class TextEncoder {
 }
 class TextDecoder {
   decode(bytes) {
-    return decodeURIComponent(escape(String.fromCharCode(...bytes)))
+    let letters = ''
+    for (const byte of bytes) letters += String.fromCharCode(byte)
+    return decodeURIComponent(escape(letters))
   }
 }
 `
 
-/** `readFile` of a path below VECTORS gives a letter for each byte, of a folder names. */
+/** What both play with in the place of Node's. */
 const FILES = `
+var read = (path) => new Uint8Array(readFile(String(path)))
+var textOf = (bytes) => new TextDecoder().decode(bytes)
 module.exports = {
-  readFileSync: (path, encoding) => {
-    const bytes = Uint8Array.from(readFile(String(path)), (letter) => letter.charCodeAt(0))
-    return encoding === undefined ? bytes : new TextDecoder().decode(bytes)
-  },
-  readdirSync: (path) => readFile(String(path)).split('\\n'),
+  readFileSync: (path, encoding) => encoding === undefined ? read(path) : textOf(read(path)),
+  readdirSync: (path) => textOf(read(path)).split('\\n'),
 }`
 
-function readFile(path: string): string {
+/** Bytes of a file below VECTORS; of a folder the names in it, a line each. */
+function readFile(path: string): ArrayBuffer {
   const whole = join(ROOT, path)
   if (!path.startsWith(VECTORS)) throw new Error(`${path} is not for tests of parts`)
-  if (path.endsWith('/')) return readdirSync(whole).join('\n')
-  return readFileSync(whole, 'latin1')
+  const bytes = path.endsWith('/') ? Buffer.from(readdirSync(whole).join('\n')) : readFileSync(whole)
+  return Uint8Array.from(bytes).buffer
 }
 
 /** The runner is the shim, and draws are few; of Node there is nothing but the vectors. */
@@ -159,7 +161,7 @@ async function inQuickJs(source: string): Promise<{ looked: Looked; marks: strin
   const context = quickjs.newContext()
   context.runtime.setMaxStackSize(STACK_BYTES)
   const reader = context.newFunction('readFile', (path) => {
-    return context.newString(readFile(context.getString(path)))
+    return context.newArrayBuffer(readFile(context.getString(path)))
   })
   context.setProp(context.global, 'readFile', reader)
   reader.dispose()

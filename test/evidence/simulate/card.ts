@@ -49,6 +49,9 @@ export const BURST = 32
 const OPERATOR = 0xe0
 const MAD_BYTES = 256
 const MAD_MAGIC = 0x50445243
+/** Where a datagram has its body, and the reason of a refusal before it. */
+const BODY_AT = 62 + 32
+const FAULT_AT = 62 + 29
 
 /** What the operator is told by STATUS. */
 export interface Status {
@@ -57,6 +60,12 @@ export interface Status {
   readonly unsettled: number
   readonly linesRead: number
   readonly scanned: number
+}
+
+/** What a control call came to: 0, or the number of the reason why it was refused (fault.ts). */
+export interface Answer {
+  readonly fault: number
+  readonly body: Uint8Array
 }
 
 export interface CardOptions {
@@ -200,8 +209,9 @@ export class Card {
 
   /** Asks the part how it is, without a network; null if the power went meanwhile. */
   status(path: Path, nowUs: number): Status | null {
-    const body = this.ask(path, nowUs, 1, 0x10, 0, () => {})
-    if (body === null) return null
+    const answer = this.ask(path, nowUs, 1, 0x10, 0, () => {})
+    if (answer === null) return null
+    const { body } = answer
     const word = (at: number): number =>
       ((body[at]! << 24) | (body[at + 1]! << 16) | (body[at + 2]! << 8) | body[at + 3]!) >>> 0
     return {
@@ -213,7 +223,7 @@ export class Card {
     }
   }
 
-  /** A control call of the operator: the body of the answer. */
+  /** A control call of the operator: its answer; null if the power went meanwhile. */
   ask(
     path: Path,
     nowUs: number,
@@ -221,7 +231,7 @@ export class Card {
     attribute: number,
     modifier: number,
     fill: (body: Uint8Array) => void,
-  ): Uint8Array | null {
+  ): Answer | null {
     const frame = datagram(path, OPERATOR, nowUs, method, attribute, modifier, fill)
     this.answer = null
     this.asking = true
@@ -233,7 +243,7 @@ export class Card {
     if (gone) return null
     const answer = this.answer as Uint8Array | null
     if (answer === null) throw new Error('a control call was not answered')
-    return answer.subarray(62 + 32)
+    return { fault: answer[FAULT_AT]!, body: answer.subarray(BODY_AT) }
   }
 }
 

@@ -456,6 +456,7 @@ export class Client {
     for (const { taken, frames, operation } of connection.requests) {
       if (taken) continue
       operation.got = 0
+      operation.resent = true
       for (let i = 0; i < frames.length; i++) this.world.send(this, frames[i]!)
     }
   }

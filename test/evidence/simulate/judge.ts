@@ -10,8 +10,16 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { isBlank, isPattern } from './frames.ts'
-import { copyAt, isListedLost, type Layout, layoutOf, Shadow, versionAt } from './medium.ts'
+import { fillPattern, isBlank, isPattern } from './frames.ts'
+import {
+  copyAt,
+  isLater,
+  isListedLost,
+  type Layout,
+  layoutOf,
+  Shadow,
+  versionAt,
+} from './medium.ts'
 import { CELL_BYTES, type Operation } from './operation.ts'
 import { Register, type Version } from './register.ts'
 
@@ -29,6 +37,11 @@ export interface RecordState {
   damage: number
   /** A line of it takes no stores: what is half-written stays so, and is shown to nobody. */
   refuses: boolean
+  /**
+   * Copies, bit by bit, that took no store, or no repair at a start that could not read a lane:
+   * they count as hit until the record is one again, though the medium may be well by then.
+   */
+  behind: number
   /** A cut may have caught it half-written. */
   touched: boolean
   /** It was reported lost, and not given up yet. */
@@ -62,6 +75,8 @@ export class Judge {
   losses = 0
   /** The energy of the last save failed: older versions may come back. */
   forgives = false
+  /** A lane was hit since the last start: what it says of its record is not known there. */
+  isLaneHurt = false
   private readonly shadow: Shadow
   private readonly durableWords: Int32Array
   private readonly blame: (what: string) => void
@@ -73,7 +88,8 @@ export class Judge {
     this.bytes = hasBytes ? layoutOf(part, 1) : null
     this.records = Array.from({ length: this.layout.slots }, (_, slot) => {
       const register = new Register(`record ${slot}`)
-      return { register, slot, damage: 0, refuses: false, touched: false, lost: false }
+      const well = { damage: 0, refuses: false, behind: 0, touched: false, lost: false }
+      return { register, slot, ...well }
     })
     for (let i = 0; i < clients * CELLS; i++) this.cells.push({ issued: 0, floor: 0 })
     this.shadow = new Shadow(part)
@@ -88,18 +104,32 @@ export class Judge {
     const wrong = record.register.see(version, version.begun, now)
     if (wrong !== null) this.blame(`an acknowledgement: ${wrong}`)
     this.acknowledged += 1
-    if (isFirst && version.promised === 0) this.judgeDurable(record, version, copies)
+    if (isFirst && version.promised === 0) {
+      this.judgeDurable(record, version, copies, operation.batch !== null)
+    }
     if (copies > version.promised) version.promised = copies
   }
 
-  private judgeDurable({ register, slot, damage }: RecordState, version: Version, copies: number) {
+  /**
+   * The status of a batch leaves when its burst is over. Until then one of its records may have
+   * been overwritten by a write that began before it and came late, or again: one that nobody was
+   * told of before this one began, and that has a later sequence than this one where it still is.
+   */
+  private judgeDurable(record: RecordState, version: Version, copies: number, late: boolean): void {
     const { part, layout, durableWords } = this
-    let whole = 0
+    const { register, slot, damage } = record
+    const found: (Version | null)[] = []
     for (let c = 0; c < layout.copies; c++) {
       const at = copyAt(layout, c, slot)
-      const found = versionAt(part.durable, durableWords, at, layout, slot, register)
-      if (found !== null && found.begun >= version.begun) whole += 1
+      found.push(versionAt(part.durable, durableWords, at, layout, slot, register))
     }
+    const own = found.indexOf(version)
+    const counts = (other: Version | null, c: number): boolean => {
+      if (other === null || other.begun >= version.begun) return other !== null
+      if (!late || other.firstEnd < version.begun) return false
+      return own < 0 || isLater(part, copyAt(layout, c, slot), copyAt(layout, own, slot))
+    }
+    const whole = found.filter(counts).length
     if (whole >= copies || damage > 0) return
     this.blame(
       `${register.name}: operation ${version.operation} is acknowledged in ${copies} copies, ` +
@@ -107,19 +137,27 @@ export class Judge {
     )
   }
 
-  /** A READ of a record was answered. */
-  judgeRead({ register, data, slot, begun }: Operation, now: number): void {
+  /**
+   * A READ of a record was answered, in packets of so many bytes, each of which may be of another
+   * execution: a duplicate READ is executed again (IBTA 9.7.5.1.5), and its responses have the same
+   * PSNs, so that who missed one of the first answer cannot tell it from that of the second. All
+   * packets of one execution are of one version; where there was but one, `packet` is the whole.
+   */
+  judgeRead({ register, data, slot, begun }: Operation, packet: number, now: number): void {
     const bytes = data!
-    const found = register!.find(({ uid, length }) => {
-      if (!isPattern(bytes, 0, Math.min(length, bytes.length), uid)) return false
-      return length >= bytes.length || isBlank(bytes, length, bytes.length - length)
-    })
-    if (found === null) {
-      this.blame(`a read of record ${slot} shows bytes of no version: ${hexOf(bytes)}`)
-      return
+    for (let at = 0; at < bytes.length; at += packet) {
+      const end = Math.min(bytes.length, at + packet)
+      const found = register!.find((version) => shows(bytes, at, end, version))
+      if (found === null) {
+        const shown = hexOf(bytes.subarray(at))
+        this.blame(`a read of record ${slot} shows bytes of no version: ${shown}`)
+        return
+      }
+      // Behind its data every version shows the same: who it was needs four bytes (frames.ts).
+      if (at > 0 && found.length < at + 4) continue
+      const wrong = register!.see(found, begun, now)
+      if (wrong !== null) this.blame(`a read: ${wrong}`)
     }
-    const wrong = register!.see(found, begun, now)
-    if (wrong !== null) this.blame(`a read: ${wrong}`)
   }
 
   /** A READ of a record was refused: it is lost, or its medium does not deliver. */
@@ -150,13 +188,22 @@ export class Judge {
       for (let line = first; line < first + layout.stride / LINE_BYTES; line++) {
         flags |= part.lineFlags(line)
       }
-      if ((flags & REFUSES_WRITES) !== 0) record.refuses = true
-      if (flags !== 0) hit += 1
+      if ((flags & REFUSES_WRITES) !== 0) {
+        record.refuses = true
+        record.behind |= 1 << c
+      }
+      if (flags !== 0 || (record.behind & (1 << c)) !== 0) hit += 1
     }
     record.damage = hit
     record.register.isHurt = hit > 0
     this.touched.add(record.slot)
     this.damaged.add(record.slot)
+  }
+
+  /** All copies of the record were written anew, those whose medium takes stores. */
+  noteWritten(record: RecordState): void {
+    record.behind = 0
+    this.noteDamage(record)
   }
 
   /** Looks at the medium after a restart; returns what became of the records under way. */
@@ -181,7 +228,7 @@ export class Judge {
         this.shadow.allow(copyAt(layout, c, slot), layout.stride)
       }
       record.touched = false
-      record.refuses = false
+      record.refuses = record.refuses && record.behind !== 0
       if (damaged.has(slot)) {
         const before = record.damage
         this.noteDamage(record)
@@ -191,6 +238,7 @@ export class Judge {
       if (record.damage === 0) damaged.delete(slot)
     }
     touched.clear()
+    this.isLaneHurt = false
     if (this.bytes !== null) this.judgeCells(this.bytes)
     const foreign = this.shadow.foreign()
     if (foreign >= 0) this.blame(`byte ${foreign} of the part was changed, and nobody may do that`)
@@ -206,14 +254,18 @@ export class Judge {
     let first: Version | null = null
     let shown = ''
     let equal = true
+    let behind = 0
     for (let c = 0; c < layout.copies; c++) {
       const at = copyAt(layout, c, slot)
       if (!part.readable(at, layout.stride)) continue
       const found = versionAt(part.live, part.liveWords, at, layout, slot, register)
       shown += `${found === null ? 'torn' : found.uid} `
       if (first === null) first = found
-      if (found !== first || found === null) equal = false
+      if (found === first && found !== null) continue
+      equal = false
+      behind |= 1 << c
     }
+    record.behind = this.isLaneHurt ? behind : behind & record.behind
     const listed = isListedLost(part, layout, slot)
     if (listed || first === null) {
       const isNews = !record.lost
@@ -225,6 +277,8 @@ export class Judge {
       }
       return null
     }
+    // A cut caught it being given up.
+    record.lost = false
     if (!equal && record.damage === 0) {
       this.blame(`record ${slot} is not one after a restart: its copies are ${shown}`)
     }
@@ -278,15 +332,32 @@ export class Judge {
     for (const record of this.records) this.noteDamage(record)
   }
 
-  /** The record was given up: it is blank. */
-  discarded(record: RecordState, now: number): void {
-    record.lost = false
+  /** The record is being given up: from now on it may be blank, and lost until it is. */
+  discarding(record: RecordState, now: number): Version {
     const version = record.register.begin(0, 0, 0, 0, now)
     version.open = false
+    this.touched.add(record.slot)
+    return version
+  }
+
+  /** The record was given up: it is blank. */
+  discarded(record: RecordState, version: Version, now: number): void {
+    record.lost = false
     const wrong = record.register.see(version, now, now)
     if (wrong !== null) this.blame(`given up: ${wrong}`)
-    this.noteDamage(record)
+    this.noteWritten(record)
   }
+}
+
+const whole = new Uint8Array(4096)
+
+/** Are bytes [at, end) of an answer what that version shows there: its data, then zeros? */
+function shows(bytes: Uint8Array, at: number, end: number, { uid, length }: Version): boolean {
+  const until = Math.max(at, Math.min(length, end))
+  if (at === 0) return isPattern(bytes, 0, until, uid) && isBlank(bytes, until, end - until)
+  fillPattern(whole, 0, length, uid)
+  for (let i = at; i < until; i++) if (bytes[i] !== whole[i]) return false
+  return isBlank(bytes, until, end - until)
 }
 
 function hexOf(bytes: Uint8Array): string {

@@ -98,6 +98,16 @@ export function sequenceAt(part: Nvdimm, at: number): readonly [number, number] 
   return [part.liveWords[at / 4 + 8]! >>> 0, part.liveWords[at / 4 + 9]! >>> 0]
 }
 
+/** Has the durable copy at `a` a later sequence than the one at `b`? */
+export function isLater({ durableWords }: Nvdimm, a: number, b: number): boolean {
+  for (const word of [9, 8]) {
+    const one = durableWords[a / 4 + word]! >>> 0
+    const other = durableWords[b / 4 + word]! >>> 0
+    if (one !== other) return one > other
+  }
+  return false
+}
+
 /** Where bytes may have been stored that nobody is allowed to store (O3). */
 export class Shadow {
   private readonly bytes: Uint8Array

@@ -82,6 +82,8 @@ export interface Operation {
   value: number
   /** Of a FLUSH: what each cell held when it was sent. */
   snapshot: Int32Array | null
+  /** Its frames were sent again, so that a read may have been answered more than once. */
+  resent: boolean
   /** Bytes of its answer that have come. */
   got: number
   data: Uint8Array | null
@@ -104,6 +106,7 @@ const NO_OPERATION: Operation = {
   cell: -1,
   value: 0,
   snapshot: null,
+  resent: false,
   got: 0,
   data: null,
 }

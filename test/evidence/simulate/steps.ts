@@ -6,8 +6,9 @@
  */
 
 import { Random } from '../../../boards/emulator/random.ts'
+import { FAULTS } from '../../../firmware/fault.ts'
 import { type Client, UP } from './client.ts'
-import { CELLS } from './judge.ts'
+import { CELLS, type RecordState } from './judge.ts'
 import { copyAt, sequenceAt } from './medium.ts'
 import { type Batch, KINDS, type Kind, type Operation, operationOf } from './operation.ts'
 import type { Step } from './shape.ts'
@@ -59,8 +60,10 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
     default:
       control(world, oneOf(random, world.sites), random)
   }
-  for (const site of world.sites) {
-    if (site.card.isOn) continue
+  // What goes to and fro behind one start may bring another card to the cut that waits for it.
+  for (;;) {
+    const site = world.sites.find(({ card }) => !card.isOn)
+    if (site === undefined) break
     await world.restart(site, random, random.chance(0.15) ? 1 + random.below(3) : 0)
     world.exchange(2, 32)
   }
@@ -263,6 +266,7 @@ function mediaFault(world: SimulatedWorld, site: Site, random: Random): void {
   if (kind < 6) poisonRecord(world, site, random)
   else if (kind < 8) {
     world.count('poisoned lane')
+    site.judge.isLaneHurt = true
     part.poison(8192 / LINE_BYTES + random.below(48))
   } else if (kind === 8) {
     // One page of the superblock, while the other is whole.
@@ -348,15 +352,29 @@ function control(world: SimulatedWorld, site: Site, random: Random): void {
   else if (kind === 1) card.ask(path, world.tick, METHOD_GET, COUNTERS, random.below(60), () => {})
   else if (kind === 2) card.ask(path, world.tick, METHOD_GET, REPORT, random.below(4), () => {})
   else scan(world, site)
-  for (const record of judge.records) {
-    if (!record.lost || !card.isOn) continue
-    const body = card.ask(path, world.tick, METHOD_SET, SETTLE, 0, (request) => {
-      putWord(request, 0, judge.layout.id)
-      putWord(request, 4, record.slot)
-      request[8] = 1
-    })
+  for (const record of judge.records) if (record.lost && card.isOn) giveUp(world, site, record)
+}
+
+/** A record that is lost becomes blank: at once, at the next start where the power goes, or not. */
+function giveUp(world: SimulatedWorld, site: Site, record: RecordState): void {
+  const { card, judge, path } = site
+  const blank = judge.discarding(record, ++world.tick)
+  const answer = card.ask(path, world.tick, METHOD_SET, SETTLE, 0, (request) => {
+    putWord(request, 0, judge.layout.id)
+    putWord(request, 4, record.slot)
+    request[8] = 1
+  })
+  if (answer === null) world.tell?.(`  the power goes as record ${record.slot} is given up`)
+  else if (answer.fault === 0) {
     world.tell?.(`  record ${record.slot} is given up`)
-    if (body !== null) judge.discarded(record, ++world.tick)
+    judge.discarded(record, blank, ++world.tick)
+  } else {
+    const { name } = FAULTS[answer.fault]!
+    world.tell?.(`  record ${record.slot} is not given up: ${name}`)
+    world.count(`not given up: ${name}`)
+    if (card.part.armed && !site.isClosed && !site.saveFailed && !record.refuses) {
+      world.blame(`record ${record.slot} cannot be given up: ${name}, and nothing is the matter`)
+    }
   }
 }
 
@@ -388,6 +406,7 @@ export async function settle(world: SimulatedWorld): Promise<void> {
     }
     await world.restart(site, random, 0)
   }
+  if (world.isOver) return
   for (let round = 0; round < ROUNDS && world.violation === null; round++) {
     world.nowUs += 1_100
     world.ticks()

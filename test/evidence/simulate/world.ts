@@ -21,12 +21,12 @@
  * - The first violation ends a world: what comes behind it proves nothing.
  */
 
-import { bootDirect } from '../../../boards/emulator/direct.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
 import { Random } from '../../../boards/emulator/random.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { type Boot, Card, type Status } from './card.ts'
 import {
+  BYTES,
   CALLER,
   Client,
   type Connection,
@@ -34,15 +34,27 @@ import {
   distance,
   type Ending,
   isInStatus,
+  RECORDS,
   receiptOf,
   type Surroundings,
 } from './client.ts'
-import { DATAGRAM, get24, get32, Path, PERSIST_ACK, put16, put32 } from './frames.ts'
+import {
+  ACKNOWLEDGE,
+  DATAGRAM,
+  get24,
+  get32,
+  HEAD_AT,
+  Path,
+  PERSIST_ACK,
+  put16,
+  put32,
+} from './frames.ts'
 import { CELLS, Judge } from './judge.ts'
-import { DATA_AT, wholePages } from './medium.ts'
+import { DATA_AT, regionCount, wholePages } from './medium.ts'
 import { Lane, Network } from './network.ts'
 import type { Kind, Operation } from './operation.ts'
 import { choiceOf, type Phase, phaseOf } from './power.ts'
+import { bootRenewed } from './renewed.ts'
 import { type Script, type Shape, STEPS, scriptOf, type World } from './shape.ts'
 import { playStep, settle } from './steps.ts'
 
@@ -72,9 +84,11 @@ export const STEPS_EACH = 240
 
 /** Copies that a fence may take back in a failing save. */
 const ADR_FENCES = 3
+const METHOD_GET = 1
 const METHOD_SET = 2
 const FORMAT = 0x11
 const PROVISION = 0x12
+const OPEN = 0x13
 const SERVING = 1
 /** Behind the last region: nobody may store there. */
 const RED_ZONE_BYTES = 4096
@@ -85,6 +99,8 @@ const LINES_MOST = 4096
 const NEVER = [0x82, 0x83, 0x85, 0x89, 0x8a, 0x8b, 0x8c, 0x8e]
 /** Whose answer says durable where the region is registered write-persist. */
 const DURABLE_AT_ONCE: readonly Kind[] = ['write', 'add', 'atomicWrite']
+/** Syndrome of a READ of a record that is lost, or that its medium does not deliver. */
+const UNSETTLED = 0x63
 /** So many commands are never executed. */
 const NEVER_DUE = 2 ** 40
 
@@ -137,7 +153,7 @@ export class SimulatedWorld implements Surroundings {
     this.shape = shape
     this.network = new Network(new Random(seed ^ 0x6e657477))
     this.network.faultsIn65536 = shape.network
-    this.boot = options.boot ?? ((machineFor) => bootDirect(machineFor()))
+    this.boot = options.boot ?? ((machineFor) => bootRenewed(machineFor()))
     this.trace = options.trace ?? false
     this.tell = options.tell ?? null
   }
@@ -181,14 +197,14 @@ export class SimulatedWorld implements Surroundings {
     if (booted !== undefined) await booted
     card.ask(path, 1, METHOD_SET, FORMAT, 0, (body) => random.fill(body, 0, 16))
     card.ask(path, 2, METHOD_SET, PROVISION, 0, (body) => {
-      body.set(Buffer.from('records'))
+      body.set(Buffer.from(RECORDS))
       put32(body, 32, shape.slots)
       put32(body, 36, shape.capacity)
       body[40] = shape.copies
     })
     if (this.hasBytes) {
       card.ask(path, 3, METHOD_SET, PROVISION, 0, (body) => {
-        body.set(Buffer.from('bytes'))
+        body.set(Buffer.from(BYTES))
         body[40] = 1
         body[41] = 1
         put16(body, 42, shape.bytes === 2 ? 2 : 0)
@@ -261,6 +277,9 @@ export class SimulatedWorld implements Surroundings {
     const site = this.sites[card.index]
     if (site === undefined) return
     if (opcode === PERSIST_ACK) this.judgeReceipt(site, peer, frame)
+    else if (opcode === ACKNOWLEDGE && frame[HEAD_AT] === UNSETTLED) {
+      this.judgeRefusal(site, peer, get24(frame, 51))
+    }
     const index = opcode === DATAGRAM ? peer - CALLER : peer & 0xff
     const lane = this.lanes[index]
     if (lane !== undefined) this.network.send(lane, frame, this.nowUs)
@@ -299,7 +318,7 @@ export class SimulatedWorld implements Surroundings {
   answered(client: Client, operation: Operation): void {
     const { judge, clients } = this.sites[client.card]!
     const { kind, data, cell } = operation
-    if (kind === 'read') judge.judgeRead(operation, this.tick)
+    if (kind === 'read') judge.judgeRead(operation, this.packetOf(operation), this.tick)
     else if (kind === 'look') {
       const words = new DataView(data!.buffer)
       for (let i = 0; i < data!.length / 8; i++) {
@@ -316,6 +335,11 @@ export class SimulatedWorld implements Surroundings {
     }
   }
 
+  /** Bytes of an answer that are surely of one execution: all, where it was asked for once. */
+  private packetOf({ resent, length }: Operation): number {
+    return resent || this.shape.network > 0 ? this.mtu : length
+  }
+
   ended(client: Client, operation: Operation, how: Ending, code: number): void {
     const { version, kind } = operation
     const site = this.sites[client.card]!
@@ -327,22 +351,28 @@ export class SimulatedWorld implements Surroundings {
       if (!isLoose && operation.value > cell.floor) cell.floor = operation.value
     }
     if (kind === 'read') operation.register!.readEnds(operation.begun)
-    if (kind === 'read' && how === 'refused' && code === 0x63)
-      this.judgeRefusedRead(site, operation)
     if (version === null) return
     version.open = false
     if (kind === 'record' && how === 'done') {
       judge.acknowledge(operation, this.copies, false, this.tick)
     }
     const record = judge.records[operation.slot]!
-    if (how === 'done' && record.damage > 0) judge.noteDamage(record)
+    if (how === 'done' && record.damage > 0) judge.noteWritten(record)
     const isFinal = how === 'refused' && operation.tries === 1 && NEVER.includes(code)
     if (isFinal && version.promised === 0 && version.firstEnd === Infinity) version.refused = true
   }
 
-  /** Behind stores that cannot become durable a part that is not well shows nothing. */
-  private judgeRefusedRead({ card, judge, isClosed, saveFailed }: Site, { slot }: Operation): void {
-    if (card.part.armed && !isClosed && !saveFailed) judge.judgeLoss(slot)
+  /**
+   * A READ is refused now: when the answer is there, a write may have mended the record. Behind
+   * stores that cannot become durable a part that is not well shows nothing.
+   */
+  private judgeRefusal(site: Site, peer: number, psn: number): void {
+    const { card, judge, connections, isClosed, saveFailed } = site
+    if (!card.part.armed || isClosed || saveFailed) return
+    for (const { operation, psn: first, last } of connections.get(peer)?.requests ?? []) {
+      if (operation.kind !== 'read') continue
+      if (distance(psn, first) >= 0 && distance(psn, last) <= 0) judge.judgeLoss(operation.slot)
+    }
   }
 
   played(steps: number): Played {
@@ -480,6 +510,10 @@ export class SimulatedWorld implements Surroundings {
       this.blame(`a part that is whole was refused at its start: ${FAULTS[fault]!.name}`)
       return
     }
+    if (site.isForgiven && regionCount(card.part) < (this.hasBytes ? 2 : 1)) {
+      this.judgeTakenBack(site)
+      return
+    }
     site.isJudged = true
     const became = judge.judgeRestart(this.tick)
     if (site.isForgiven) judge.endAmnesty()
@@ -488,6 +522,19 @@ export class SimulatedWorld implements Surroundings {
     this.cells[cell] = (this.cells[cell] ?? 0) + 1
     const most = LINES_MOST + (scanned > 0 ? judge.layout.slots * this.copies * 20 : 0)
     if (linesRead > most) this.blame(`the recovery read ${linesRead} lines`)
+  }
+
+  /** A failing save may take back that a region was made: whoever asks for it is told. */
+  private judgeTakenBack({ card, path }: Site): void {
+    const name = this.hasBytes && regionCount(card.part) > 0 ? BYTES : RECORDS
+    const answer = card.ask(path, this.tick, METHOD_GET, OPEN, 0, (body) => {
+      body.set(Buffer.from(name))
+    })
+    if (answer === null || FAULTS[answer.fault]!.name !== 'NO_REGION') {
+      this.blame(`region ${name} was taken back with its energy, and is served`)
+    }
+    this.count('region lost with its energy')
+    this.isOver = true
   }
 }
 

@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** What keeps the test from running, for people. */
+/** What keeps us from going on, for people. */
 export class Trouble extends Error {}
 
 /** What one program may print, bytes: a kernel goes through here. */

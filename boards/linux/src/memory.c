@@ -1,0 +1,307 @@
+#include "memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "condition.h"
+#include "guard.h"
+#include "hal.h"
+#include "image-lock.h"
+#include "shadow.h"
+#include "sysfs.h"
+
+#ifndef MAP_SHARED_VALIDATE
+#define MAP_SHARED_VALIDATE 0x03
+#endif
+#ifndef MAP_SYNC
+#define MAP_SYNC 0x80000
+#endif
+
+enum { PAGE_BYTES = 4096 };
+
+struct internal {
+  int descriptor;
+  uint8_t *mapping; /* what is mapped, from a multiple of the device's alignment on */
+  size_t mapping_bytes;
+  uint8_t *durable; /* first byte of it that is ours */
+  bool shadowed;
+  struct shadow shadow;
+  struct image_lock lock;
+  struct condition condition;
+};
+
+static struct internal *internal_of(const struct memory *memory) { return memory->internal; }
+
+const char *memory_class_name(enum memory_class class) {
+  if (class == MEMORY_DEVDAX) return "device-dax";
+  return class == MEMORY_FSDAX ? "fsdax (MAP_SYNC)" : "page cache";
+}
+
+/* The file's name is made durable, too: it must be there when the power comes back. */
+static bool settle_name(const char *path, int descriptor) {
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%s", path);
+  char *slash = strrchr(folder, '/');
+  if (slash == NULL) {
+    strcpy(folder, ".");
+  } else {
+    slash[slash == folder ? 1 : 0] = '\0';
+  }
+  int above = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (above < 0) return false;
+  bool settled = fsync(descriptor) == 0 && fsync(above) == 0;
+  close(above);
+  return settled;
+}
+
+/* All of its bytes are there from the beginning: a full disk is found out now, not at a store. */
+static int make_file(const struct memory_options *options, struct fault *fault) {
+  uint64_t bytes = options->at + options->bytes;
+  if (options->bytes == 0) {
+    fault_set(fault, "%s is not there, and how many bytes it shall have is not said",
+              options->path);
+    return -1;
+  }
+  int descriptor = open(options->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    fault_set(fault, "cannot make %s: %s", options->path, strerror(errno));
+    return -1;
+  }
+  int reason = posix_fallocate(descriptor, 0, (off_t)bytes);
+  if (reason == 0 && settle_name(options->path, descriptor)) return descriptor;
+  fault_set(fault, "cannot make %s with %llu bytes: %s", options->path, (unsigned long long)bytes,
+            strerror(reason != 0 ? reason : errno));
+  close(descriptor);
+  unlink(options->path);
+  return -1;
+}
+
+static int open_file(const struct memory_options *options, struct fault *fault) {
+  int descriptor = open(options->path, O_RDWR | O_CLOEXEC);
+  if (descriptor >= 0) return descriptor;
+  if (errno == ENOENT && options->create) return make_file(options, fault);
+  const char *hint = errno == ENOENT ? "; memory-create makes a file" : "";
+  fault_set(fault, "cannot open %s: %s%s", options->path, strerror(errno), hint);
+  return -1;
+}
+
+/* What there is to map: bytes and alignment, and what kind of device the kernel calls it. */
+struct extent {
+  uint64_t bytes, align;
+  char device[48]; /* as sysfs_dax wants it */
+  bool is_device;
+};
+
+static bool measure(const char *path, int descriptor, struct extent *extent, struct fault *fault) {
+  struct stat status;
+  struct sysfs_dax dax;
+  if (fstat(descriptor, &status) != 0) {
+    return fault_set(fault, "cannot examine %s: %s", path, strerror(errno));
+  }
+  extent->is_device = S_ISCHR(status.st_mode);
+  dev_t number = extent->is_device ? status.st_rdev : status.st_dev;
+  snprintf(extent->device, sizeof extent->device, "%s/%u:%u", extent->is_device ? "char" : "block",
+           major(number), minor(number));
+  if (S_ISREG(status.st_mode)) {
+    extent->bytes = (uint64_t)status.st_size;
+    extent->align = PAGE_BYTES;
+    return true;
+  }
+  if (extent->is_device && sysfs_dax("/sys", extent->device, &dax)) {
+    extent->bytes = dax.bytes;
+    extent->align = dax.align;
+    return true;
+  }
+  return fault_set(fault,
+                   "%s is neither a file nor a device of device-dax (/dev/daxX.Y): a block device "
+                   "would be mapped through the page cache",
+                   path);
+}
+
+/* Which bytes are ours. */
+static bool choose(const struct memory_options *options, const struct extent *extent,
+                   uint64_t *bytes, struct fault *fault) {
+  uint64_t at = options->at;
+  if (at % extent->align != 0 || options->bytes % PAGE_BYTES != 0) {
+    return fault_set(fault, "memory-at must be a multiple of %llu, memory-bytes of %d",
+                     (unsigned long long)extent->align, PAGE_BYTES);
+  }
+  uint64_t left = at < extent->bytes ? extent->bytes - at : 0;
+  *bytes = options->bytes != 0 ? options->bytes : left - left % PAGE_BYTES;
+  if (*bytes != 0 && *bytes <= left) return true;
+  return fault_set(fault, "%s has %llu bytes: it has not %llu from %llu on", options->path,
+                   (unsigned long long)extent->bytes, (unsigned long long)*bytes,
+                   (unsigned long long)at);
+}
+
+static bool map(struct memory *memory, const struct memory_options *options,
+                const struct extent *extent, struct fault *fault) {
+  struct internal *internal = internal_of(memory);
+  size_t bytes = (size_t)((memory->bytes + extent->align - 1) / extent->align * extent->align);
+  int access = PROT_READ | PROT_WRITE;
+  off_t at = (off_t)options->at;
+  uint8_t *mapping = MAP_FAILED;
+  memory->class = MEMORY_DEVDAX;
+  if (!extent->is_device) {
+    memory->class = MEMORY_FSDAX;
+    mapping = mmap(NULL, bytes, access, MAP_SHARED_VALIDATE | MAP_SYNC, internal->descriptor, at);
+    if (mapping == MAP_FAILED) memory->class = MEMORY_CACHED;
+  }
+  if (mapping == MAP_FAILED) {
+    mapping = mmap(NULL, bytes, access, MAP_SHARED, internal->descriptor, at);
+  }
+  if (mapping == MAP_FAILED) {
+    return fault_set(fault, "cannot map %s: %s", options->path, strerror(errno));
+  }
+  if (!guard_cover(mapping, bytes, fault)) {
+    munmap(mapping, bytes);
+    return false;
+  }
+  internal->mapping = mapping;
+  internal->mapping_bytes = bytes;
+  internal->durable = mapping;
+  memory->live = mapping;
+  return true;
+}
+
+/* Whether what was fenced survives a power cut, or the operator said that this does not matter. */
+static void judge(struct memory *memory, const struct memory_options *options) {
+  memory->not_armed_because = NULL;
+  if (memory->class == MEMORY_CACHED) {
+    if (!options->development) {
+      memory->not_armed_because =
+          "the file is mapped through the page cache: nothing guarantees that a fence persists";
+    }
+  } else if (!memory->persist->to_persistence && !options->clean_to_coherency) {
+    memory->not_armed_because =
+        "this CPU cleans to the point of coherency only, and nobody stated that the platform "
+        "persists from there";
+  }
+  memory->armed = memory->not_armed_because == NULL;
+}
+
+static void on_bad_line(void *context, uint64_t line) {
+  struct memory *memory = context;
+  condition_mark(&internal_of(memory)->condition, line);
+}
+
+static bool set_up(struct memory *memory, const struct memory_options *options,
+                   struct fault *fault) {
+  struct internal *internal = internal_of(memory);
+  struct extent extent = {0};
+  internal->descriptor = open_file(options, fault);
+  if (internal->descriptor < 0) return false;
+  if (!measure(options->path, internal->descriptor, &extent, fault)) return false;
+  if (!image_lock_take(&internal->lock, options->path, internal->descriptor, extent.is_device,
+                       fault)) {
+    return false;
+  }
+  if (!choose(options, &extent, &memory->bytes, fault)) return false;
+  if (!map(memory, options, &extent, fault)) return false;
+  struct condition *condition = &internal->condition;
+  /* An image is a whole file: of a part of one, the file beside it says nothing. */
+  const char *beside = extent.is_device || options->at != 0 ? NULL : options->path;
+  if (!condition_open(condition, beside, memory->bytes, fault)) return false;
+  if (options->shadow) {
+    if (!shadow_open(&internal->shadow, internal->durable, memory->bytes, on_bad_line, memory,
+                     fault)) {
+      return false;
+    }
+    internal->shadowed = true;
+    memory->live = internal->shadow.live;
+  }
+  memory->persist = persist_detect();
+  memory->bad_lines = condition->bad_lines;
+  memory->save_failed = condition->save_failed;
+  memory->dirty_shutdowns =
+      condition->dirty_shutdowns + sysfs_dirty_shutdowns("/sys", extent.device);
+  judge(memory, options);
+  return true;
+}
+
+bool memory_open(struct memory *memory, const struct memory_options *options,
+                 struct fault *fault) {
+  memset(memory, 0, sizeof *memory);
+  struct internal *internal = calloc(1, sizeof *internal);
+  if (internal == NULL) return fault_set(fault, "no memory");
+  internal->descriptor = -1;
+  memory->internal = internal;
+  if (set_up(memory, options, fault)) return true;
+  memory_close(memory);
+  return false;
+}
+
+void memory_close(struct memory *memory) {
+  struct internal *internal = internal_of(memory);
+  if (internal == NULL) return;
+  if (internal->shadowed) shadow_close(&internal->shadow);
+  condition_close(&internal->condition);
+  if (internal->mapping != NULL) {
+    guard_uncover(internal->mapping);
+    munmap(internal->mapping, internal->mapping_bytes);
+  }
+  image_lock_release(&internal->lock);
+  if (internal->descriptor >= 0) close(internal->descriptor);
+  free(internal);
+  memset(memory, 0, sizeof *memory);
+}
+
+#ifdef DROP_FLUSH
+/*
+ * For the kill tests alone: every so many cleans, one is left out, as a driver with a bug would.
+ * Whoever then finds no loss has a test that cannot fail.
+ */
+enum { CLEANS_TO_ONE_LEFT_OUT = 3 };
+
+static bool is_left_out(void) {
+  static unsigned cleans;
+  return ++cleans % CLEANS_TO_ONE_LEFT_OUT == 0;
+}
+#endif
+
+void memory_clean(struct memory *memory, uint64_t at, uint64_t length) {
+  struct internal *internal = internal_of(memory);
+#ifdef DROP_FLUSH
+  if (is_left_out()) return;
+#endif
+  if (internal->shadowed) {
+    shadow_clean(&internal->shadow, at, length);
+  } else {
+    memory->persist->clean(memory->live + at, length, memory->persist->line_bytes);
+  }
+}
+
+int memory_fence(struct memory *memory) {
+  struct internal *internal = internal_of(memory);
+  if (!memory->armed) return HAL_NOT_ARMED;
+  if (internal->shadowed) {
+    shadow_fence(&internal->shadow, memory->persist);
+  } else {
+    memory->persist->fence();
+  }
+  if (internal->condition.healed_lines == 0) return HAL_DONE;
+  /* Behind the content: what is noted as healed must be there. */
+  return condition_settle(&internal->condition) ? HAL_DONE : HAL_FLUSH_FAILED;
+}
+
+void memory_fence_failed(struct memory *memory) {
+  struct internal *internal = internal_of(memory);
+  if (internal->shadowed) shadow_forget(&internal->shadow);
+}
+
+bool memory_readable(const struct memory *memory, uint64_t at, uint64_t length) {
+  return condition_readable(&internal_of(memory)->condition, at, length);
+}
+
+void memory_heal(struct memory *memory, uint64_t at, uint64_t length) {
+  struct condition *condition = &internal_of(memory)->condition;
+  condition_heal(condition, at, length);
+  memory->bad_lines = condition->bad_lines;
+}

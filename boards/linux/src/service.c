@@ -1,0 +1,140 @@
+#include "service.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hal.h"
+#include "log.h"
+#include "notify.h"
+
+#define NEVER UINT64_MAX
+
+/* Turns of a busy loop between two looks at console and signals. */
+#define TURNS 64
+
+/*
+ * How long the firmware's lazy work may be put off by frames that keep coming, µs: an `idle` that is
+ * wanted as soon as no frame waits.
+ */
+#define PUT_OFF_US 1000
+
+/* Time that the firmware gets for its lazy work when the service ends, µs; as in the emulator. */
+#define FAREWELL_US 20000
+
+uint64_t service_now_us(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+int service_signals(void) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  sigprocmask(SIG_BLOCK, &ends, NULL);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Takes down what a call of the firmware asked for; false if it has stopped. */
+static bool took(struct service *service, double wanted, uint64_t now_us) {
+  service->link->flush(service->link);
+  if (wanted < 0) return false;
+  if (wanted == 0) return true;
+  bool soon = wanted <= 1;
+  uint64_t within = wanted < 1e15 ? (uint64_t)ceil(wanted) : (uint64_t)1e15;
+  uint64_t at = soon ? now_us : now_us + within;
+  uint64_t latest = soon ? now_us + PUT_OFF_US : at;
+  if (at < service->idle_us) service->idle_us = at;
+  if (latest < service->idle_latest_us) service->idle_latest_us = latest;
+  return true;
+}
+
+static bool serve_burst(struct service *service, uint32_t count, uint64_t now_us) {
+  service->bursts++;
+  service->frames += count;
+  machine_tell_health(service->machine);
+  return took(service, engine_serve(service->engine, count, (double)now_us), now_us);
+}
+
+static bool idle(struct service *service, uint64_t now_us) {
+  service->idle_calls++;
+  service->idle_us = service->idle_latest_us = NEVER;
+  machine_tell_health(service->machine);
+  return took(service, engine_idle(service->engine, (double)now_us), now_us);
+}
+
+static void take_signal(struct service *service) {
+  struct signalfd_siginfo signal;
+  if (read(service->signals, &signal, sizeof signal) == sizeof signal) service->stopping = true;
+}
+
+/*
+ * Looks after signals and console; waits at most `wait_us` for these or for a frame. Returns
+ * whether a frame may wait.
+ */
+static bool look(struct service *service, uint64_t wait_us) {
+  struct pollfd places[3 + CONSOLE_CONNECTIONS];
+  places[0] = (struct pollfd){service->signals, POLLIN, 0};
+  places[1] = (struct pollfd){service->link->descriptor(service->link), POLLIN, 0};
+  int count = 2 + console_watch(service->console, places + 2);
+  struct timespec wait = {(time_t)(wait_us / 1000000u), (long)(wait_us % 1000000u) * 1000};
+  int found = ppoll(places, (nfds_t)count, wait_us == NEVER ? NULL : &wait, NULL);
+  if (found <= 0) return false;
+  if (places[0].revents != 0) take_signal(service);
+  for (int i = 2; i < count; i++) {
+    if (places[i].revents == 0) continue;
+    console_serve(service->console, service_answer, service);
+    break;
+  }
+  return places[1].revents != 0;
+}
+
+/* The lazy work that is left, for a moment. */
+static bool farewell(struct service *service) {
+  uint64_t now_us = service_now_us(), end_us = now_us + FAREWELL_US;
+  while (service->idle_us <= now_us && now_us < end_us) {
+    if (!idle(service, now_us)) return false;
+    now_us = service_now_us();
+  }
+  return true;
+}
+
+static uint64_t sooner(uint64_t one, uint64_t other) {
+  return one < other ? one : other;
+}
+
+bool service_run(struct service *service) {
+  struct link *link = service->link;
+  uint64_t watchdog_us = notify_watchdog_us();
+  uint64_t sign_us = watchdog_us == 0 ? NEVER : service->started_us;
+  unsigned turns = 0;
+  bool spins = service->config->spin;
+  service->idle_us = service->idle_latest_us = service_now_us();
+  while (!service->stopping) {
+    int count = link->receive(link, service->machine->packets);
+    uint64_t now_us = service_now_us();
+    if (count > 0 && !serve_burst(service, (uint32_t)count, now_us)) return false;
+    if (now_us >= (count > 0 ? service->idle_latest_us : service->idle_us)) {
+      if (!idle(service, now_us)) return false;
+    }
+    if (now_us >= sign_us) {
+      notify("WATCHDOG=1");
+      sign_us = now_us + watchdog_us;
+    }
+    if (++turns % TURNS == 0) look(service, 0);
+    /* Fewer frames than there are places: that were all. A frame that comes now ends the wait. */
+    if (count == HAL_BURST_FRAMES || spins || service->stopping) continue;
+    uint64_t until_us = sooner(service->idle_us, sign_us);
+    if (until_us <= now_us) continue;
+    look(service, until_us == NEVER ? NEVER : until_us - now_us);
+  }
+  notify("STOPPING=1");
+  return farewell(service);
+}

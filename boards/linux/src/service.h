@@ -1,0 +1,51 @@
+/*
+ * The service: bursts in, the firmware, bursts out, and what is asked of it meanwhile.
+ *
+ * What always holds:
+ * - The firmware is called by one thread, one burst at a time; the console and signals are looked
+ *   after between two calls.
+ * - Nothing is waited for while a frame waits.
+ */
+#ifndef PERDURE_SERVICE_H
+#define PERDURE_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "console.h"
+#include "engine.h"
+#include "link.h"
+#include "machine.h"
+#include "memory.h"
+#include "verify.h"
+
+struct service {
+  const struct config *config;
+  const struct bundle *bundle;
+  struct memory *memory;
+  struct machine *machine;
+  struct link *link;
+  struct engine *engine;
+  struct console *console;
+  int signals; /* a descriptor of signalfd */
+  uint64_t bursts, frames, idle_calls;
+  uint64_t started_us;
+  bool stopping;
+  /* When `idle` is wanted, µs: if no frame waits, and even if frames do. UINT64_MAX: it is not. */
+  uint64_t idle_us, idle_latest_us;
+};
+
+/* Microseconds of the clock that the firmware lives by. */
+uint64_t service_now_us(void);
+
+/* Makes the descriptor of the signals that end the service, SIGTERM and SIGINT; blocks them. */
+int service_signals(void);
+
+/* Serves until it is told to stop: true. False if the firmware stopped: see engine_stopped. */
+bool service_run(struct service *service);
+
+/* One line of the console (console.h); `context` is the service. */
+void service_answer(void *context, const char *line, char *answer);
+
+#endif

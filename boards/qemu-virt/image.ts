@@ -1,0 +1,127 @@
+/**
+ * What the virtual machine boots: a kernel, and a first root with everything that it runs.
+ *
+ * What always holds:
+ * - The root is the kernel's modules, our init, perdured, the signed bundle and the configuration
+ *   of this start, and nothing else; the same of these give the same bytes.
+ * - What is fetched or compiled is kept by the hash of what it is made of: a second start makes
+ *   nothing anew.
+ */
+
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { missing, type Needs, need } from '../debian/apt.ts'
+import { archive, type Entry } from '../debian/cpio.ts'
+import { isThere, run } from '../debian/programs.ts'
+import { INSIDE } from './configuration.ts'
+import { fetchKernel, hasKernel, type Kernel } from './kernel.ts'
+import { CACHE, HERE, ROOT } from './places.ts'
+
+/** What the card runs, as paths of this machine. */
+export interface Runtime {
+  /** perdured for arm64, static. */
+  readonly perdured: string
+  /** The bundle, its signature, and the public key that it is held against. */
+  readonly firmware: string
+  readonly signature: string
+  readonly trust: string
+}
+
+/** What a machine is started from. */
+export interface Image {
+  readonly kernel: Kernel
+  readonly init: string
+  readonly runtime: Runtime
+}
+
+/** Where the build leaves them (`node build.mjs --board linux --arch arm64`). */
+export const RUNTIME: Runtime = {
+  perdured: join(ROOT, 'dist/linux/arm64/perdured'),
+  firmware: join(ROOT, 'dist/firmware.js'),
+  signature: join(ROOT, 'dist/firmware.js.sig'),
+  trust: join(ROOT, 'dist/linux/trust.pem'),
+}
+
+const COMPILER = 'aarch64-linux-gnu-gcc'
+const FLAGS = ['-std=gnu11', '-Os', '-static', '-s', '-Wall', '-Wextra', '-Werror']
+const SOURCE = join(HERE, 'init.c')
+
+/** Programs that run the machine, that compile for it, and that fetch its kernel. */
+const RUN = { 'qemu-system-aarch64': 'qemu-system-arm', fdtput: 'device-tree-compiler' }
+const COMPILE = { [COMPILER]: 'gcc-aarch64-linux-gnu' }
+const COMPILE_FILES = { '/usr/aarch64-linux-gnu/include/stdio.h': 'libc6-dev-arm64-cross' }
+const FETCH = { xz: 'xz-utils', 'dpkg-deb': 'dpkg' }
+
+const ELSEWHERE =
+  'QEMU 7.2 or later with qemu-system-aarch64, fdtput, and a compiler for arm64; the kernel is a ' +
+  'package of Debian, so a first run needs apt (a Debian container will do).'
+
+function needs(): Needs {
+  const compiles = !existsSync(initPath())
+  return {
+    programs: { ...RUN, ...(compiles ? COMPILE : {}), ...(hasKernel(CACHE) ? {} : FETCH) },
+    files: compiles ? COMPILE_FILES : {},
+    elsewhere: ELSEWHERE,
+  }
+}
+
+/** Why there can be no machine here, in words that say what helps; null where there can. */
+export function whyNot(runtime: Runtime = RUNTIME): string | null {
+  const lack = missing(needs())
+  if (lack !== null) return `${lack.what}: missing. This installs it: ${lack.command}`
+  if (!hasKernel(CACHE) && !isThere('apt-get')) return 'its kernel takes apt-get'
+  const absent = Object.values(runtime).find((path) => !existsSync(path))
+  if (absent === undefined) return null
+  return `${absent} is missing: node build.mjs --board linux --arch arm64`
+}
+
+/** Everything that a machine is started from. Throws a Trouble for what cannot be had. */
+export function prepareImage(
+  say: (line: string) => void,
+  { install = false, runtime = RUNTIME }: { install?: boolean; runtime?: Runtime } = {},
+): Image {
+  need(needs(), { install, say })
+  return { kernel: fetchKernel(CACHE, say), init: compileInit(), runtime }
+}
+
+function initPath(): string {
+  const hash = createHash('sha256').update(FLAGS.join(' ')).update(readFileSync(SOURCE))
+  return join(CACHE, `init-${hash.digest('hex').slice(0, 12)}`)
+}
+
+/** The init for arm64: compiled once for each text of `init.c`. */
+function compileInit(): string {
+  const path = initPath()
+  if (existsSync(path)) return path
+  mkdirSync(CACHE, { recursive: true })
+  const aside = `${path}.${process.pid}`
+  try {
+    run(COMPILER, [...FLAGS, '-o', aside, SOURCE])
+    renameSync(aside, path)
+  } finally {
+    rmSync(aside, { force: true })
+  }
+  return path
+}
+
+/** The first root, with this text as perdured.conf. */
+export function firstRoot({ kernel, init, runtime }: Image, configuration: string): Buffer {
+  const program = (path: string, from: string): Entry => {
+    return { path, content: readFileSync(from), executable: true }
+  }
+  const file = (path: string, from: string): Entry => {
+    return { path: path.slice(1), content: readFileSync(from) }
+  }
+  const own = archive([
+    program('init', init),
+    program('bin/perdured', runtime.perdured),
+    file(INSIDE.firmware, runtime.firmware),
+    file(INSIDE.signature, runtime.signature),
+    file(INSIDE.trust, runtime.trust),
+    { path: 'etc/perdured.conf', content: Buffer.from(configuration) },
+    ...['dev', 'proc', 'run', 'sys', 'tmp'].map((path) => ({ path })),
+  ])
+  // The kernel takes one archive behind another.
+  return Buffer.concat([readFileSync(kernel.modules), own])
+}

@@ -1,0 +1,332 @@
+/**
+ * One arm64 virtual machine with an NVDIMM, from its start to its end, however often that is.
+ *
+ * What always holds:
+ * - The part, the network and the console's place outlive the machine: after a kill or a reset it
+ *   is reached at the same target, and has what its file has.
+ * - A start that does not come to serve is over after its time, and says what the machine said.
+ * - Whatever ends this process ends the machine with it, and `close` leaves nothing behind but the
+ *   part's file.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { isThere, Trouble } from '../debian/programs.ts'
+import {
+  CARD_MAC,
+  type CpuName,
+  configurationText,
+  type Settings,
+  WINDOW_SLOT,
+} from './configuration.ts'
+import { SerialConsole } from './console.ts'
+import { MEMORY_MIB, machineArguments, writeDeviceTree } from './device-tree.ts'
+import { firstRoot, type Image } from './image.ts'
+import { BoardNetwork, type UdpAddress } from './network.ts'
+import { PART_FRONT, preparePart } from './part-file.ts'
+import { qmp } from './qmp.ts'
+
+export interface MachineOptions {
+  readonly image: Image
+  /** File behind the NVDIMM; made where there is none. */
+  readonly memory: string
+  /** Bytes of that file, its front included (part-file.ts): 64 MiB, or what it has. */
+  readonly bytes?: number
+  /** 'neoverse-n1' unless given. */
+  readonly cpu?: CpuName
+  /** Where hosts reach it; the loopback interface and any port unless given. */
+  readonly udp?: UdpAddress
+  /** The serial line: a path for a Unix socket, 'pty' for a pseudo terminal; else a socket. */
+  readonly console?: string
+  /** A file that the machine has as the memory of a PCIe device (ivshmem), and its bytes. */
+  readonly window?: { readonly path: string; readonly bytes: number }
+  /** More of perdured.conf, over what the board says. */
+  readonly settings?: Settings
+  /** How long a start may take, ms. */
+  readonly startMs?: number
+  /** Told of every stage. */
+  readonly onStage?: (stage: Stage) => void
+}
+
+/** A stage of a start, and the seconds from its beginning to when the stage was done. */
+export interface Stage {
+  readonly name: string
+  readonly seconds: number
+}
+
+/** How a machine ended: QEMU's exit code, or the signal that ended it. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+const START_MS = 120_000
+
+/** Lines of the machine's log that are kept. */
+const LOG_LINES = 300
+
+/**
+ * Less to do at boot under TCG: no work-arounds for speculation, and no self-tests of what the
+ * board does not use. The kernel's own words go to the log only where they are warnings.
+ */
+const KERNEL_LINE = [
+  ...['console=hvc0', 'rdinit=/init', `mem=${MEMORY_MIB}M`, 'panic=1', 'quiet', 'loglevel=4'],
+  ...['mitigations=off', 'kpti=off', 'nokaslr', 'ipv6.disable=1'],
+  'initcall_blacklist=jent_mod_init,load_system_certificate_list,bpf_dummy_struct_ops_init,' +
+    'bpf_tcp_ca_kfunc_init,init_kprobe_trace',
+].join(' ')
+
+/** The machine's words: "board: SECONDS NAME", or why it failed. */
+const STAGE_LINE = /^board: \d+\.\d+ (.+)$/
+const FAILED_LINE = /^board: (failed: .*|perdured ended.*)$/
+
+interface Start {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+export class VirtualMachine {
+  /** Where the host driver reaches it, and where its serial line is. */
+  readonly target: string
+  consolePath: string
+  /** Bytes of the part that the firmware has, and where they begin in the file. */
+  readonly partBytes: number
+  readonly partAt: number = PART_FRONT
+  /** Whether the part's file was made, and is blank. */
+  readonly made: boolean
+  /** The stages of the last start. */
+  stages: Stage[] = []
+
+  private readonly options: MachineOptions
+  private readonly folder: string
+  private readonly network: BoardNetwork
+  private readonly cpu: CpuName
+  private readonly fileBytes: number
+  private child: ChildProcess | null = null
+  private serial: SerialConsole | null = null
+  private log: string[] = []
+  private began = 0
+  private starting: Start | null = null
+
+  private constructor(
+    options: MachineOptions,
+    folder: string,
+    network: BoardNetwork,
+    part: { readonly bytes: number; readonly made: boolean },
+  ) {
+    const host = options.udp?.host ?? '127.0.0.1'
+    this.options = options
+    this.folder = folder
+    this.network = network
+    this.cpu = options.cpu ?? 'neoverse-n1'
+    this.fileBytes = part.bytes
+    this.partBytes = part.bytes - PART_FRONT
+    this.made = part.made
+    const inside = options.settings?.ipv4
+    const path = inside === undefined ? '' : `/${inside}`
+    this.target = `perdure://${host.includes(':') ? `[${host}]` : host}:${network.port}${path}`
+    this.consolePath = options.console ?? join(folder, 'console')
+  }
+
+  /** Makes everything that a machine needs, and does not start it. Throws a Trouble. */
+  static async open(options: MachineOptions): Promise<VirtualMachine> {
+    const part = preparePart(options.memory, options.bytes)
+    const folder = mkdtempSync(join(tmpdir(), 'perdure-vm-'))
+    try {
+      const { cpu = 'neoverse-n1', window, settings, image } = options
+      writeDeviceTree(join(folder, 'tree.dtb'), cpu, part.bytes)
+      const text = configurationText(cpu, window !== undefined, settings)
+      writeFileSync(join(folder, 'root.cpio'), firstRoot(image, text))
+      if (window !== undefined) makeWindow(window.path, window.bytes)
+      const udp = options.udp ?? { host: '127.0.0.1', port: 0 }
+      const network = await BoardNetwork.open({ udp, path: join(folder, 'net') }, folder)
+      return new VirtualMachine(options, folder, network, part)
+    } catch (error) {
+      rmSync(folder, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  get isRunning(): boolean {
+    return this.child !== null
+  }
+
+  /** Process id of QEMU; undefined while there is none. */
+  get pid(): number | undefined {
+    return this.child?.pid
+  }
+
+  /** What the machine said last. */
+  get story(): string {
+    return this.log.join('\n')
+  }
+
+  /** Switches it on; resolves when perdured serves. */
+  async start(): Promise<void> {
+    if (this.child !== null) throw new Error('the machine is on')
+    const served = this.awaitServing()
+    const [program, ...args] = this.commandLine()
+    const child = spawn(program!, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.child = child
+    for (const input of [child.stdout!, child.stderr!]) {
+      createInterface({ input }).on('line', (line) => this.hear(line))
+    }
+    child.on('error', (error) => this.ended(error.message))
+    child.on('close', (code, signal) => this.ended(`QEMU ended, ${signal ?? `exit ${code}`}`))
+    await served
+  }
+
+  /** Power away and back, without a word to what runs (QMP system_reset); resolves when it serves. */
+  async reset(): Promise<void> {
+    const served = this.awaitServing()
+    this.dropSerial()
+    const asked = this.monitor('system_reset')
+    asked.catch((error: Error) => this.settle(error))
+    await served
+  }
+
+  /** Ends QEMU by SIGKILL, at any moment. */
+  async kill(): Promise<Ended> {
+    this.child?.kill('SIGKILL')
+    return await this.gone()
+  }
+
+  /** Ends QEMU by its own command: for the machine that is the power's end as well. */
+  async quit(): Promise<Ended> {
+    const gone = this.gone()
+    await this.monitor('quit')
+    return await gone
+  }
+
+  /** Tells perdured to stop; the machine goes off behind it. */
+  async stop(): Promise<Ended> {
+    const gone = this.gone()
+    // It may be off before its answer has come through the line.
+    await this.command('stop').catch(() => {})
+    return await gone
+  }
+
+  /** One command to perdured's console; what it answers. */
+  async command(line: string): Promise<unknown> {
+    if (this.options.console === 'pty') throw new Error('the console is a pseudo terminal')
+    this.serial ??= await SerialConsole.open(this.consolePath)
+    return await this.serial.ask(line)
+  }
+
+  /** Gives the serial line to another client: it takes one at a time. */
+  dropSerial(): void {
+    this.serial?.close()
+    this.serial = null
+  }
+
+  /** A command to QEMU (QMP). */
+  async monitor(command: string): Promise<unknown> {
+    return await qmp(join(this.folder, 'qmp'), command)
+  }
+
+  /** Ends the machine, the network, and everything but the part's file. */
+  async close(): Promise<void> {
+    if (this.child !== null) await this.kill()
+    await this.network.close()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  private commandLine(): string[] {
+    const { image, memory, window, console } = this.options
+    const at = (name: string): string => join(this.folder, name)
+    const part = `memory-backend-file,id=nv,share=on,mem-path=${memory},size=${this.fileBytes}`
+    const serial =
+      console === 'pty' ? 'pty,id=serial' : `socket,id=serial,path=${this.consolePath}${SERVER}`
+    return [
+      // Linux ends QEMU with us, however we end.
+      ...(isThere('setpriv') ? ['setpriv', '--pdeathsig', 'KILL'] : []),
+      'qemu-system-aarch64',
+      ...machineArguments(this.cpu, this.fileBytes, part),
+      ...['-dtb', at('tree.dtb'), '-kernel', image.kernel.path, '-initrd', at('root.cpio')],
+      ...['-append', KERNEL_LINE, '-qmp', `unix:${at('qmp')}${SERVER}`],
+      ...['-chardev', serial, '-serial', 'chardev:serial'],
+      ...['-chardev', 'stdio,id=log,signal=off', '-device', 'virtio-serial-pci,addr=02.0'],
+      ...['-device', 'virtconsole,chardev=log'],
+      ...['-netdev', `stream,id=net,server=off,addr.type=unix,addr.path=${at('net')}`],
+      '-device',
+      `virtio-net-pci,netdev=net,mac=${CARD_MAC},host_mtu=9000,romfile=,addr=03.0`,
+      ...(window === undefined ? [] : windowArguments(window)),
+    ]
+  }
+
+  private awaitServing(): Promise<void> {
+    this.began = performance.now()
+    this.stages = []
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => {
+        this.settle(new Trouble(`the machine does not come to serve. It said:\n${this.story}`))
+      }, this.options.startMs ?? START_MS)
+      const over = (then: () => void): void => {
+        clearTimeout(late)
+        this.starting = null
+        then()
+      }
+      this.starting = {
+        resolve: () => over(resolve),
+        reject: (error) => over(() => reject(error)),
+      }
+    })
+  }
+
+  private settle(error: Error | null): void {
+    if (error === null) this.starting?.resolve()
+    else this.starting?.reject(error)
+  }
+
+  private hear(text: string): void {
+    const line = text.trimEnd()
+    this.log.push(line)
+    if (this.log.length > LOG_LINES) this.log.shift()
+    const name = STAGE_LINE.exec(line)?.[1]
+    if (name !== undefined) {
+      const stage = { name, seconds: (performance.now() - this.began) / 1000 }
+      this.stages.push(stage)
+      this.options.onStage?.(stage)
+      if (name === 'serving') this.settle(null)
+    }
+    const failed = FAILED_LINE.exec(line)?.[1]
+    if (failed !== undefined) this.settle(new Trouble(`the machine: ${failed}\n${this.story}`))
+  }
+
+  private ended(how: string): void {
+    this.child = null
+    this.dropSerial()
+    this.settle(new Trouble(`${how}. The machine said:\n${this.story}`))
+  }
+
+  private async gone(): Promise<Ended> {
+    const { child } = this
+    if (child === null) return { code: null, signal: null }
+    const [code, signal] = await once(child, 'close')
+    return { code, signal } as Ended
+  }
+}
+
+const SERVER = ',server=on,wait=off'
+
+function windowArguments({ path, bytes }: { path: string; bytes: number }): string[] {
+  const object = `memory-backend-file,id=window,share=on,mem-path=${path},size=${bytes}`
+  return ['-object', object, '-device', `ivshmem-plain,memdev=window,addr=${WINDOW_SLOT}`]
+}
+
+/** Makes the file if it is not there; its size is a power of two, as that of every PCIe BAR. */
+function makeWindow(path: string, bytes: number): void {
+  if (!Number.isInteger(Math.log2(bytes)) || bytes < 2 ** 20) {
+    throw new Trouble(`a window of ${bytes} bytes: it is a power of two, from 1 MiB`)
+  }
+  if (!existsSync(path)) {
+    writeFileSync(path, '')
+    truncateSync(path, bytes)
+  }
+  const found = statSync(path).size
+  if (found !== bytes) throw new Trouble(`${path} has ${found} bytes, not ${bytes}`)
+}

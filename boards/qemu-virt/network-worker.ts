@@ -1,0 +1,28 @@
+/** The thread behind network.ts: a switch, hosts by UDP, machines by QEMU's stream backend. */
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { openNetdev } from '../emulator/netdev.ts'
+import { EthernetSwitch, type SwitchPort } from '../emulator/switch.ts'
+import { openTunnel } from '../emulator/tunnel.ts'
+import type { NetworkPlaces, NetworkSays } from './network.ts'
+
+const { udp, path } = workerData as NetworkPlaces
+
+function say(message: NetworkSays): void {
+  parentPort?.postMessage(message)
+}
+
+async function serve(): Promise<void> {
+  const network = new EthernetSwitch()
+  const port: SwitchPort = (frame) => tunnel.send(frame)
+  const receive = (frame: Uint8Array): void => network.forward(port, frame)
+  const tunnel = await openTunnel({ ...udp, receive })
+  network.attach(port)
+  const netdev = await openNetdev(path, network)
+  parentPort?.once('message', () => {
+    tunnel.close().then(() => netdev.close())
+  })
+  say({ port: tunnel.port })
+}
+
+serve().catch((error: Error) => say({ failed: error.message }))

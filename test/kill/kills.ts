@@ -1,0 +1,195 @@
+/**
+ * Kills of a board under load, one behind the other, on one part: at instants drawn from a seed the
+ * runtime gets a SIGKILL, while it serves or while it starts; then everything is looked at.
+ *
+ * What always holds: a kill counts once its records were judged, three times: on the part as the
+ * kill left it, by READ, and on the part under the board that has recovered.
+ */
+
+import { setTimeout } from 'node:timers/promises'
+import { randomSource } from '../../host-driver/options.ts'
+import type { BoardKind, BoardUnderTest } from '../support/board/board.ts'
+import { judgeAfterKill, judgeByRead, judgeRecovered, type Violation } from './judge.ts'
+import { Ledger, PART_BYTES } from './ledger.ts'
+import { type Client, Load, openClient } from './load.ts'
+
+export interface KillOptions {
+  readonly kind: BoardKind
+  readonly kills: number
+  readonly seed: number
+  /** The runtime is built with one write-back left out: losses are expected, and must be found. */
+  readonly dropFlush?: boolean
+  /** Called behind every kill. */
+  readonly progress?: (tally: Tally) => void
+}
+
+/** What was done and seen. */
+export interface Tally {
+  kills: number
+  /** Of these while the board started; its recovery was under way, or just over. */
+  killsInStart: number
+  acknowledged: number
+  /** Records with a version that was begun and not answered for when the board was killed. */
+  unanswered: number
+  /** What the parts showed behind a kill: records between versions, copies inside their stores. */
+  underWay: number
+  tornCopies: number
+  /** What recovery said: lanes that were in use, records that it made whole. */
+  lanes: number
+  repaired: number
+  /** Records that were read back. */
+  read: number
+  missing: number
+  torn: number
+  /** Kills with a violation, and the first violations. */
+  killsWithLoss: number
+  readonly violations: (Violation & { readonly kill: number })[]
+}
+
+/** Violations that are kept to be shown. */
+const SHOWN = 10
+
+/** A kill strikes within so long after the load has begun, ms; on a board that is slow, later. */
+const LOAD_MS = 12
+const LOAD_SLOW_MS = 400
+
+/** One kill in so many strikes while the board starts. */
+const IN_START = 8
+
+export function newTally(): Tally {
+  return {
+    ...{ kills: 0, killsInStart: 0, acknowledged: 0, unanswered: 0, underWay: 0, tornCopies: 0 },
+    ...{ lanes: 0, repaired: 0, read: 0, missing: 0, torn: 0, killsWithLoss: 0, violations: [] },
+  }
+}
+
+/** Waits that many milliseconds, the fraction as well. */
+async function pause(ms: number): Promise<void> {
+  const until = performance.now() + ms
+  if (ms >= 2) await setTimeout(Math.floor(ms) - 1)
+  while (performance.now() < until);
+}
+
+class Run {
+  readonly tally: Tally = newTally()
+  private readonly options: KillOptions
+  private readonly random: () => number
+  private board: BoardUnderTest
+  private ledger = new Ledger()
+  private startMs = 0
+
+  constructor(options: KillOptions) {
+    this.options = options
+    this.random = randomSource(options.seed)
+    this.board = this.newBoard()
+  }
+
+  private newBoard(): BoardUnderTest {
+    const { kind, dropFlush = false } = this.options
+    return kind.make({ bytes: PART_BYTES, dropFlush })
+  }
+
+  /** From 0 to 1. */
+  private chance(): number {
+    return this.random() / 2 ** 32
+  }
+
+  async all(): Promise<Tally> {
+    const { kills, progress } = this.options
+    try {
+      await this.start()
+      while (this.tally.kills < kills) {
+        await this.one()
+        progress?.(this.tally)
+      }
+      await this.board.stop()
+      return this.tally
+    } catch (error) {
+      const { seed, kind } = this.options
+      const where = `${kind.name}, seed ${seed}, kill ${this.tally.kills + 1}`
+      throw new Error(`${where}: ${this.board.story()}`, { cause: error })
+    } finally {
+      await this.board.close()
+    }
+  }
+
+  private async start(): Promise<void> {
+    const from = performance.now()
+    await this.board.start()
+    this.startMs = performance.now() - from
+  }
+
+  /** Load, a kill, and everything looked at. */
+  private async one(): Promise<void> {
+    const { tally, ledger } = this
+    await this.killUnderLoad()
+    tally.kills += 1
+    tally.unanswered += ledger.touched().filter(({ begun, atLeast }) => begun > atLeast).length
+    const found = judgeAfterKill(this.board.readImage(), ledger)
+    tally.underWay += found.underWay
+    tally.tornCopies += found.tornCopies
+    if (this.random() % IN_START === 0 && tally.kills < this.options.kills) {
+      await this.killInStart()
+    }
+    await this.start()
+    const violations = [...found.violations, ...(await this.look())]
+    if (violations.length > 0) await this.lost(violations)
+  }
+
+  private async killUnderLoad(): Promise<void> {
+    const load = new Load(this.ledger, this.random)
+    await load.start(this.board.target)
+    await pause(this.chance() * (this.options.kind.isQuick ? LOAD_MS : LOAD_SLOW_MS))
+    load.stop()
+    await this.board.kill()
+    await load.end()
+    this.tally.acknowledged += load.acknowledged
+  }
+
+  private async killInStart(): Promise<void> {
+    const { tally, board } = this
+    const starting = board.start().catch(() => {})
+    await pause(this.chance() * this.startMs)
+    await board.kill()
+    await starting
+    tally.kills += 1
+    tally.killsInStart += 1
+  }
+
+  /** Reads everything through a new client, and looks at the part again. */
+  private async look(): Promise<Violation[]> {
+    const { tally, ledger, board } = this
+    const abort = new AbortController()
+    const client: Client = await openClient(board.target, abort.signal)
+    const { dpu, regions } = client
+    const { lanesActive, recordsRepaired } = await dpu.status()
+    tally.lanes += lanesActive
+    tally.repaired += recordsRepaired
+    const violations = await judgeByRead(regions, ledger)
+    tally.read += ledger.entries.length
+    if (violations.length === 0) violations.push(...judgeRecovered(board.readImage(), ledger))
+    await dpu.close()
+    return violations
+  }
+
+  /** Notes the losses, and goes on with a new part: what a lost record does next proves nothing. */
+  private async lost(violations: readonly Violation[]): Promise<void> {
+    const { tally } = this
+    const records = new Map(violations.map((one) => [`${one.region} ${one.slot}`, one.kind]))
+    for (const kind of records.values()) tally[kind] += 1
+    tally.killsWithLoss += 1
+    for (const violation of violations) {
+      if (tally.violations.length < SHOWN)
+        tally.violations.push({ ...violation, kill: tally.kills })
+    }
+    await this.board.close()
+    this.board = this.newBoard()
+    this.ledger = new Ledger()
+    await this.start()
+  }
+}
+
+/** Kills a board so many times, and says what became of its records. */
+export function killBoard(options: KillOptions): Promise<Tally> {
+  return new Run(options).all()
+}

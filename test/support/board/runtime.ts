@@ -1,0 +1,77 @@
+/**
+ * A board's runtime as a process: its lines, its end, and what it said on stderr.
+ *
+ * What always holds: every wait has a limit, and a wait that fails says what the process said last.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+/** Most of stderr that is kept, characters. */
+const STORY_CHARS = 4000
+
+export class Runtime {
+  readonly process: ChildProcess
+  private readonly what: string
+  private readonly lines: string[] = []
+  private readonly ended: Promise<number | null>
+  private wake: () => void = () => {}
+  private isOver = false
+  private said = ''
+
+  constructor(what: string, program: string, args: readonly string[], cwd: string) {
+    this.what = what
+    this.process = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const out = createInterface({ input: this.process.stdout! })
+    out.on('line', (line) => {
+      this.lines.push(line)
+      this.wake()
+    })
+    this.process.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.said = (this.said + text).slice(-STORY_CHARS)
+    })
+    this.ended = new Promise((resolve) => {
+      this.process.on('error', (error) => {
+        this.said += error.message
+      })
+      this.process.on('close', (code) => {
+        this.isOver = true
+        resolve(code)
+        this.wake()
+      })
+    })
+  }
+
+  get isRunning(): boolean {
+    return !this.isOver
+  }
+
+  /** What it said on stderr, its last part. */
+  get story(): string {
+    return this.said
+  }
+
+  /** The next line of stdout. Rejects where the process ends first, or says nothing for so long. */
+  async line(waitMs: number): Promise<string> {
+    const timer = setTimeout(() => this.wake(), waitMs)
+    const until = Date.now() + waitMs
+    try {
+      while (this.lines.length === 0) {
+        if (this.isOver) throw new Error(`${this.what} ended: ${this.said}`)
+        if (Date.now() >= until) throw new Error(`${this.what} says nothing: ${this.said}`)
+        await new Promise<void>((resolve) => {
+          this.wake = resolve
+        })
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+    return this.lines.shift()!
+  }
+
+  /** Ends it by that signal; its exit code, null where the signal ended it. */
+  async end(signal: NodeJS.Signals): Promise<number | null> {
+    if (!this.isOver) this.process.kill(signal)
+    return await this.ended
+  }
+}
