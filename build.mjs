@@ -1,6 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
- * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`.
+ * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`, and
+ * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
  * What always holds:
  * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
@@ -229,7 +230,23 @@ const COMMANDS = {
     place(await bundleForNode({ evidence: 'test/evidence/main.ts' }))
     return run(join(DIST, 'evidence.js'), args)
   },
+  async kill(args) {
+    await build()
+    place(await bundleForNode({ kill: 'test/kill/main.ts' }))
+    return run(join(DIST, 'kill.js'), args)
+  },
   check,
+  /** A board says itself what it is made of: `boards/NAME/build.ts`. */
+  async '--board'([board, ...args]) {
+    const at = join(ROOT, 'boards')
+    const boards = readdirSync(at).filter((name) => existsSync(join(at, name, 'build.ts')))
+    if (!boards.includes(board)) {
+      throw new Stop(`--board takes one of: ${boards.join(', ')}.`)
+    }
+    await build()
+    place(await bundleForNode({ [`board-${board}`]: `boards/${board}/build.ts` }))
+    return run(join(DIST, `board-${board}.js`), args)
+  },
 }
 
 async function main([name = 'build', ...args]) {

@@ -7,16 +7,19 @@ import { describe, expect, test } from 'vitest'
 import { cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { addMembers, hasSlot, noteSlot, takeMembers } from '../firmware/batch/members.ts'
+import { FAULTS } from '../firmware/fault.ts'
 import { COPY_CLEAN, FENCE, SKIP } from '../firmware/hal.ts'
-import { BATCHES, LINE_BYTES } from '../firmware/limits.ts'
+import { BATCHES, LANES, LINE_BYTES } from '../firmware/limits.ts'
 import { LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import { MEMORY_BYTES, SLOT_PLACES } from '../firmware/memory-map.ts'
 import { batchFrames, batchSetting, IN_ORDER, statuses } from './support/batch-card.ts'
+import { bytesCard } from './support/bytes-card.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
-import { slotOffset } from './support/requests.ts'
+import { slotOffset, writeFrames } from './support/requests.ts'
 
 const older = (slot: number): Uint8Array => dataOf(64, slot)
 const newer = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
+const codeOf = (name: string): number => FAULTS.find((row) => row.name === name)!.code
 
 describe('the slots of a batch', () => {
   test('P4-4: that share a place in the index are told apart', () => {
@@ -72,6 +75,38 @@ test('X-5: a lane of a batch in order names the lane of the record before it, pa
   const links = [0, 1, 2].map((lane) => live[LANES_AT + lane * LINE_BYTES + 23]! >> 3)
   // The records of a batch may stand before the other one, or around it.
   expect(links.filter((link) => link > 0)).toHaveLength(1)
+})
+
+test('X-5: where a record of somebody else is in between, the lane names the one before that', () => {
+  const { card, qp, bytes, records } = bytesCard()
+  const other = card.connect(1024, 0, 9)
+  const operation = qp.operation + 1
+  const of = { count: 2, operation, condition: IN_ORDER }
+  const sent = card.serve(
+    ...batchFrames(qp, records, [{ slot: 0, data: newer(0) }], { ...of, ends: false }),
+    // What its queue pair sends next has to follow the first record, which goes into the group.
+    ...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
+    ...persistFrames(other, records, 1, newer(1)),
+    ...batchFrames(qp, records, [{ slot: 2, data: newer(2), index: 1 }], of),
+  )
+  expect(statuses(sent)).toMatchObject([{ durable: [0, 1], said: 'durable' }])
+  const { live } = card.nvdimm
+  const links = [0, 1, 2].map((lane) => live[LANES_AT + lane * LINE_BYTES + 23]! >> 3)
+  expect(links).toEqual([0, 0, 2])
+})
+
+test('P1-11: on a part that clears no lane a batch is refused, record by record', () => {
+  const before = batchSetting()
+  for (let lane = 0; lane < LANES; lane++)
+    before.card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + lane)
+  const card = new Card(before.card.nvdimm)
+  const [qp, region] = [card.connect(), card.open()]
+  const list = [0, 1].map((slot) => ({ slot, data: newer(slot) }))
+  const sent = card.serve(...batchFrames(qp, region, list))
+  expect(statuses(sent)).toMatchObject([{ durable: [], said: 'READ_ONLY' }])
+  expect(persistAcks(card.serve(...persistFrames(qp, region, 2, newer(2))))).toMatchObject([
+    { status: codeOf('READ_ONLY') },
+  ])
 })
 
 describe('X-5: after a save that failed', () => {

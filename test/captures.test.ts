@@ -9,25 +9,24 @@
 
 import { describe, expect, test } from 'vitest'
 import { RECEIVES } from '../firmware/limits.ts'
-import { CM_REP, CM_REQ, CM_RTU, type CmRep } from '../firmware/wire/cm.ts'
+import { CM_REP } from '../firmware/wire/cm.ts'
 import {
   USAGE_FLUSH_PERSISTENT as FLUSH_PERSISTENT,
   USAGE_FLUSH_VISIBILITY as FLUSH_VISIBILITY,
   USAGE_WRITE_DESTINATION as WRITE_DESTINATION,
 } from '../firmware/wire/librpma.ts'
 import { KIND_BYTES } from '../firmware/wire/management.ts'
-import { has, RC_SEND_FIRST, RESPONSE } from '../firmware/wire/opcode.ts'
+import { RC_SEND_FIRST } from '../firmware/wire/opcode.ts'
 import {
   descriptorIn,
   forCard,
   framesOf,
-  isFromClient,
   messageIn,
   portOf,
   rejIn,
   repIn,
-  threadOf,
 } from './support/captured-cm.ts'
+import { CONNECTED, heldSession, serviceIn } from './support/captured-session.ts'
 import { conversationOf, heldByRequester } from './support/captures.ts'
 import { messagesOf, publish } from './support/cm.ts'
 import type { Conversation, Sent } from './support/conversation.ts'
@@ -87,65 +86,20 @@ describe.each(ENGINES)('with the Linux server replaced by a card, in %s', (engin
   })
 })
 
-/** The captures in which the connection was made by RDMA-CM, not by the programs themselves. */
-const CONNECTED = CAPTURES.map(({ name }) => name).filter((name) =>
-  framesOf(name).some((frame) => messageIn(frame)?.attribute === CM_REQ),
-)
-
 describe.each(ENGINES)('from REQ to DREP, in %s', (engine) => {
   test.each(CONNECTED)('%s: the Linux client connects, is served, and leaves', async (name) => {
     const { ask, card, dispose } = await openCard(engine)
-    const frames = framesOf(name)
-    const recorded = frames.flatMap((frame) => messageIn(frame) ?? [])
-    const ofServer = recorded.filter(({ fromClient }) => !fromClient)
-    const served = ofServer[0]!.attribute === CM_REP
     card.format()
     const region = card.provision({ name: 'bytes', kind: KIND_BYTES, length: 65536 })
+    const { port, isServed } = serviceIn(name)
     // The port that nobody listened on is published by nobody here.
-    if (served) expect(publish(card, { port: portOf(recorded[0]!) }).fault).toBe('PASS')
-    let rep: CmRep | null = null
-    let replay: Replay | null = null
-    let messages = 0
-    let answers = 0
-    const answersOf = conversationOf(name)?.frames.filter((one) => !one.fromClient && one.isAnswer)
-    for (const frame of frames.filter(isFromClient)) {
-      const message = messageIn(frame)
-      if (message !== null) {
-        const sent = messagesOf(ask(forCard(message, rep)))
-        if (message.attribute === CM_RTU) expect(sent).toEqual([])
-        for (const answer of sent) {
-          expect(threadOf(answer)).toBe(threadOf(ofServer[messages]!))
-          messages += 1
-          if (answer.attribute !== CM_REP) continue
-          rep = repIn(answer)
-          replay = replayOf(ask, name, rep, region.rkey)
-        }
-      } else if (!has(frame.packet.row!.properties, RESPONSE)) {
-        for (const answer of replay!.serve(frame.bytes)) {
-          expect(answer).toEqual(fieldsOf(answersOf![answers]!))
-          answers += 1
-        }
-      }
-    }
-    expect(messages).toBe(ofServer.length)
-    expect(answers).toBe(answersOf?.length ?? 0)
+    if (isServed) expect(publish(card, { port }).fault).toBe('PASS')
+    const held = heldSession(ask, name, region.rkey)
+    expect(held.card).toEqual(held.server)
+    expect(held.card.messages.length).toBeGreaterThan(0)
     dispose()
   })
 })
-
-/** The connection that the card granted, for the requests that were recorded on another. */
-function replayOf(ask: Ask, name: string, rep: CmRep, rkey: number): Replay {
-  const { beginning } = conversationOf(name)!
-  const { addressHigh: baseHigh, addressLow: baseLow } = descriptorIn(rep)
-  const qp = {
-    number: rep.qpn,
-    peer: beginning.remoteQp,
-    mtu: beginning.pathMtu,
-    psn: rep.startingPsn,
-    operation: 0,
-  }
-  return new Replay(ask, beginning, { qp, rkey, baseHigh, baseLow, messages: 0 })
-}
 
 test('a port that nobody published is refused for the reason that Linux gave', async () => {
   const [name] = CONNECTED.filter((one) => one.includes('reject'))

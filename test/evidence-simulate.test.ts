@@ -5,11 +5,16 @@
 
 import { describe, expect, test } from 'vitest'
 import { bootDirect } from '../boards/emulator/direct.ts'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { CHECK, COPY_CLEAN, FENCE, NVDIMM_SPACE, SKIP, TO, TRANSMIT } from '../firmware/hal.ts'
 import type { Boot } from './evidence/simulate/card.ts'
-import { Register } from './evidence/simulate/register.ts'
+import { fillPattern } from './evidence/simulate/frames.ts'
+import { Judge } from './evidence/simulate/judge.ts'
+import { copyAt } from './evidence/simulate/medium.ts'
+import { operationOf } from './evidence/simulate/operation.ts'
+import { Register, type Version } from './evidence/simulate/register.ts'
 import { REGRESSIONS } from './evidence/simulate/regressions.ts'
-import { scriptOf, type World } from './evidence/simulate/shape.ts'
+import { scriptOf, WORLDS, type World } from './evidence/simulate/shape.ts'
 import { shrink } from './evidence/simulate/shrink.ts'
 import { SIMULATE } from './evidence/simulate/stage.ts'
 import { playScript, playSeed } from './evidence/simulate/world.ts'
@@ -31,6 +36,15 @@ test('a seed gives the same trace again, another one another', async () => {
   const other = await playSeed(SEED + 1, { steps: 40, world: 'mixed', trace: true })
   expect(again).toEqual(once)
   expect(other.hash).not.toBe(once.hash)
+})
+
+test('a state that is put back is one that is new: the same command lists, in every world', async () => {
+  for (const [i, world] of WORLDS.entries()) {
+    const options = { steps: 60, world, trace: true }
+    const renewed = await playSeed(SEED + i, options)
+    const boot: Boot = (machineFor) => bootDirect(machineFor())
+    expect(await playSeed(SEED + i, { ...options, boot })).toEqual(renewed)
+  }
 })
 
 test('seeds that found something are told by name', async () => {
@@ -81,6 +95,7 @@ describe('the judges notice', () => {
 
   test('a store that is left out', async () => {
     expect(await found(without(COPY_CLEAN, 7), 'calm')).not.toBe('nothing')
+    expect(await found(without(COPY_CLEAN, 7), 'batch')).toMatch(/durable|restart|order|version/)
   })
 
   test('check codes that are not made', async () => {
@@ -163,5 +178,99 @@ describe('a record as a register', () => {
     const one = register.begin(1, 64, 1, 1, 10)
     one.refused = true
     expect(register.see(one, 10, 20)).toContain('was refused')
+  })
+
+  test('what a read that is under way may show is not forgotten', () => {
+    const known = (reads: boolean): boolean => {
+      const register = new Register('r')
+      const one = register.begin(1, 64, 1, 1, 10)
+      register.see(one, 10, 12)
+      if (reads) register.readBegins(13)
+      for (let uid = 2; uid < 60; uid++) {
+        const version = register.begin(uid, 64, 1, uid, 10 * uid)
+        register.see(version, 10 * uid, 10 * uid + 1)
+        version.open = false
+        one.open = false
+      }
+      if (reads) expect(register.see(one, 13, 700)).toBeNull()
+      register.readEnds(13)
+      return register.find(({ uid }) => uid === 1) !== null
+    }
+    expect(known(true)).toBe(true)
+    expect(known(false)).toBe(false)
+  })
+})
+
+describe('the judge of a part', () => {
+  const MTU = 256
+  const CAPACITY = 600
+  const SLOT_MAGIC = 0x5044534c
+
+  /** A part with one region, as its superblock says: two records, two copies. */
+  function judgeOf(said: string[]): Judge {
+    const content = new Uint8Array(16 * 4096)
+    const words = new Int32Array(content.buffer)
+    const entry = 640 / 4
+    words.set([7, 0, 2, CAPACITY, 2], entry + 8)
+    words[entry + 16] = 7 * 4096
+    words[entry + 18] = 4096
+    return new Judge(new Nvdimm({ bytes: content.length, content }), false, 1, (what) => {
+      said.push(what)
+    })
+  }
+
+  /** That copy holds that version, durably, under that sequence. */
+  function lay({ part, layout }: Judge, copy: number, version: Version, sequence: number): void {
+    const at = copyAt(layout, copy, 0)
+    const { uid, length, client, operation } = version
+    const words = part.durableWords
+    words.set([SLOT_MAGIC, 7, 0, length, sequence, 0, client, 0, operation, 0, 1, 0], at / 4 + 4)
+    fillPattern(part.durable, at + 64, length, uid)
+  }
+
+  /** What is said of a read whose packets show those versions. */
+  function read(shown: readonly number[], packet: number): string[] {
+    const said: string[] = []
+    const { register } = judgeOf(said).records[0]!
+    for (const uid of [1, 2]) register.begin(uid, CAPACITY, 1, uid, uid)
+    const data = new Uint8Array(CAPACITY)
+    const whole = new Uint8Array(CAPACITY)
+    for (const [i, uid] of shown.entries()) {
+      fillPattern(whole, 0, CAPACITY, uid)
+      data.set(whole.subarray(i * MTU, (i + 1) * MTU), i * MTU)
+    }
+    judgeOf(said).judgeRead(operationOf({ kind: 'read', register, data, begun: 5 }), packet, 9)
+    return said
+  }
+
+  test('packets of one execution are of one version, those of two may be of two', () => {
+    expect(read([1, 1, 1], CAPACITY)).toEqual([])
+    expect(read([1, 2, 2], CAPACITY)[0]).toContain('bytes of no version')
+    expect(read([1, 2, 2], MTU)).toEqual([])
+    expect(read([1, 3, 1], MTU)[0]).toContain('bytes of no version')
+  })
+
+  /** What is said when the second of two writes is acknowledged, and copies hold the first. */
+  function acknowledge(inBatch: boolean, told: boolean, sequences: number[]): string[] {
+    const said: string[] = []
+    const judge = judgeOf(said)
+    const { register } = judge.records[0]!
+    const early = register.begin(1, 64, 1, 1, 10)
+    const version = register.begin(2, 64, 1, 2, 20)
+    if (told) register.see(early, 10, 15)
+    lay(judge, 0, early, sequences[0]!)
+    lay(judge, 1, sequences.length > 1 ? version : early, sequences.at(-1)!)
+    const batch = inBatch ? { id: 1, condition: 0, count: 1, members: [] } : null
+    const operation = operationOf({ kind: 'batch', register, version, batch, slot: 0, tries: 1 })
+    judge.acknowledge(operation, 2, true, 30)
+    return said
+  }
+
+  test('a batch may be overwritten before its status leaves, by what nobody was told of', () => {
+    expect(acknowledge(true, false, [5])).toEqual([])
+    expect(acknowledge(true, false, [5, 4])).toEqual([])
+    expect(acknowledge(true, false, [3, 4])[0]).toContain('1 are durable')
+    expect(acknowledge(true, true, [5])[0]).toContain('0 are durable')
+    expect(acknowledge(false, false, [5])[0]).toContain('0 are durable')
   })
 })

@@ -8,7 +8,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { FENCE } from '../firmware/hal.ts'
-import { INITIATORS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { INITIATORS, LANES, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { LANES_AT } from '../firmware/memory/superblock.ts'
 import {
   PERSIST_QUERY,
   RC_ACKNOWLEDGE,
@@ -19,7 +20,7 @@ import {
 } from '../firmware/wire/opcode.ts'
 import { batchFrames, EXPECT, statuses } from './support/batch-card.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT, RECORDS_AT } from './support/bytes-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
+import { Card, dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
 import { frameOf } from './support/frames.ts'
 import {
   ACK,
@@ -132,6 +133,24 @@ describe('P1-11: a queue pair whose store is refused', () => {
     },
   )
 
+  test('ends while its batch is judged, over a record that is under way and is refused, too', () => {
+    const { card, qp, bytes, records } = bytesCard()
+    const operation = qp.operation + 1
+    const record = persistFrames(qp, records, 5, old(5), { operation })
+    for (const copy of [0, 8192]) {
+      for (let at = 5 * records.stride; at < 6 * records.stride; at += LINE) {
+        card.nvdimm.refuseWrites((RECORDS_AT + copy + at) / LINE)
+      }
+    }
+    card.nvdimm.refuseWrites(BYTES_AT / LINE)
+    const store = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
+    const batch = batchFrames(qp, records, [{ slot: 0, data: fresh(0) }], { operation })
+    const sent = card.serve(...record, ...store, ...batch)
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    expect(statuses(sent)).toEqual([])
+    expect(persistAcks(sent)).toEqual([])
+  })
+
   test.each([0, 3000])(
     'is answered no READ that comes behind, of a record and of %i bytes',
     (length) => {
@@ -172,6 +191,17 @@ test('H7: of two queue pairs that read unreadable lines in one list each hears i
   const sent = card.serve(...pairs.map((qp, i) => readFrame(qp, bytes.rkey, 0, LINE * (i + 1), 32)))
   expect(naks(sent)).toEqual([NAK_OPERATIONAL, NAK_OPERATIONAL])
   expect(sent.filter(({ payload }) => payload.length === 32)).toHaveLength(1)
+})
+
+test('P1-11, X-1: on a part that clears no lane a plain WRITE of a record is not acknowledged', () => {
+  const before = bytesCard()
+  for (let lane = 0; lane < LANES; lane++) before.card.nvdimm.refuseWrites(LANES_AT / LINE + lane)
+  const card = new Card(before.card.nvdimm)
+  const [qp, region] = [card.connect(), card.open()]
+  const sent = card.serve(...writeFrames(qp, region.rkey, 0, fresh(1), { vaHigh: 1 }))
+  expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+  expect(sent.filter(({ syndrome }) => syndrome === ACK)).toEqual([])
+  expect(card.read(card.connect(), region, 1, 0, 64)).not.toEqual(fresh(1))
 })
 
 test('P2-9, X-1: a WRITE to the slot of a record that a batch holds comes behind it', () => {

@@ -128,6 +128,14 @@ function movedOn(ask: Ask, card: Conversation, grant: Granted, to: Beginning): G
   return { ...grant, qp, messages }
 }
 
+/** Whether a recorded frame is a request that can be held again: over IPv4, well made, ICRC good. */
+export function isReplayable(frame: Uint8Array): boolean {
+  const packet = blankPacket()
+  if (checkPacket(packet, frame, 0, frame.length) !== 0 || packet.ipVersion !== 4) return false
+  if (packet.ipAt !== ETHERNET_BYTES) return false
+  return icrcGood(frame, 0, frame.length) || icrcGoodLinuxFlush(frame, 0, frame.length)
+}
+
 export class Replay {
   private readonly ask: Ask
   private readonly beginning: Beginning
@@ -143,7 +151,7 @@ export class Replay {
 
   /** One burst of recorded requests; the fields of the answers, with the recorded numbers. */
   serve(...frames: readonly Uint8Array[]): Record<string, unknown>[] {
-    const sent = this.ask(...frames.map((frame) => this.requestOf(frame)))
+    const sent = this.answersTo(...frames)
     return sent.map((frame) => {
       const fields = fieldsOf(frame)
       const aeth = fields.aeth as { msn: number } | undefined
@@ -159,14 +167,18 @@ export class Replay {
     })
   }
 
+  /** The same; the answers as the card gave them. */
+  answersTo(...frames: readonly Uint8Array[]): Sent[] {
+    return this.ask(...frames.map((frame) => this.requestOf(frame)))
+  }
+
   /** The recorded request with the card's numbers in it. */
   private requestOf(recorded: Uint8Array): Uint8Array {
     const frame = recorded.slice()
+    if (!isReplayable(frame)) throw new Error('no request that can be held again')
     const packet = blankPacket()
-    const fault = checkPacket(packet, frame, 0, frame.length)
-    if (fault !== 0 || packet.ipVersion !== 4) throw new Error(`not a request: fault ${fault}`)
+    checkPacket(packet, frame, 0, frame.length)
     const linuxFlush = !icrcGood(frame, 0, frame.length)
-    if (linuxFlush && !icrcGoodLinuxFlush(frame, 0, frame.length)) throw new Error('a bad ICRC')
     readdress(frame)
     const { bthAt, row, psn } = packet
     putU24(frame, bthAt + BTH_DEST_QP, this.grant.qp.number)

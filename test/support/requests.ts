@@ -377,7 +377,7 @@ export function connectIpv6(card: Card, mtu = 4096): TestQueuePair {
 }
 
 /** Closes a queue pair by a control call. */
-export function disconnect(card: Card, qp: TestQueuePair): void {
+export function disconnect(card: Pick<Card, 'must'>, qp: TestQueuePair): void {
   card.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, (body) => {
     putU32(body, mad.DISCONNECT_QP, qp.number)
     putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)

@@ -72,6 +72,8 @@ int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
   for (int i = 0; i < HAL_BURST_FRAMES; i++) d->in_places[i].iov_base = receive_place(packets, i);
   int came = recvmmsg(d->fd, d->in, HAL_BURST_FRAMES, MSG_DONTWAIT, NULL);
   int kept = 0;
+  /* An earlier frame found nobody: told once, by whichever call comes next. */
+  if (came < 0 && errno == ECONNREFUSED) link->counters.send_dropped++;
   for (int i = 0; i < came; i++) {
     struct msghdr *message = &d->in[i].msg_hdr;
     const uint8_t *frame = receive_place(packets, i);

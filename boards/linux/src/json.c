@@ -41,12 +41,12 @@ static void quoted(struct json *json, const char *text) {
   words(json, "\"");
   while (*text != '\0') {
     size_t length = utf8(text);
-    char escape[8];
+    char escape[12];
     if (length == 0) {
       words(json, "\\ufffd");
       text++;
     } else if (*text == '"' || *text == '\\' || (unsigned char)*text < 0x20 || *text == 0x7f) {
-      snprintf(escape, sizeof escape, "\\u%04x", (unsigned)*text);
+      snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)*text);
       words(json, escape);
       text++;
     } else {

@@ -4,8 +4,8 @@
  *     -netdev dgram,id=n0,local.type=inet,local.host=…,remote.type=inet,remote.host=…
  *
  * What always holds: every frame goes to the other, and only what comes from the other is taken.
- * The kernel keeps strangers out, because the socket is connected; what it then says of a peer that
- * is gone counts as a frame that was lost.
+ * The kernel keeps strangers out, because the socket is connected. A frame of which it is told later
+ * that nobody was there counts as sent, and then as dropped, too.
  */
 
 #include <errno.h>

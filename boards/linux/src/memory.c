@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "hal.h"
 #include "image-lock.h"
+#include "reserve.h"
 #include "shadow.h"
 #include "sysfs.h"
 
@@ -28,9 +29,7 @@ enum { PAGE_BYTES = 4096 };
 
 struct internal {
   int descriptor;
-  uint8_t *mapping; /* what is mapped, from a multiple of the device's alignment on */
-  size_t mapping_bytes;
-  uint8_t *durable; /* first byte of it that is ours */
+  struct reserve mapping; /* a multiple of the device's alignment; what is ours begins it */
   bool shadowed;
   struct shadow shadow;
   struct image_lock lock;
@@ -141,34 +140,33 @@ static bool choose(const struct memory_options *options, const struct extent *ex
                    (unsigned long long)at);
 }
 
+/* Maps over what was reserved. Where that fails the next attempt finds the place still ours. */
+static uint8_t *map_over(const struct reserve *place, int flags, int descriptor, off_t at) {
+  return mmap(place->at, place->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, at);
+}
+
 static bool map(struct memory *memory, const struct memory_options *options,
                 const struct extent *extent, struct fault *fault) {
   struct internal *internal = internal_of(memory);
+  struct reserve *place = &internal->mapping;
   size_t bytes = (size_t)((memory->bytes + extent->align - 1) / extent->align * extent->align);
-  int access = PROT_READ | PROT_WRITE;
   off_t at = (off_t)options->at;
   uint8_t *mapping = MAP_FAILED;
+  if (!reserve_space(place, bytes, (size_t)extent->align)) {
+    return fault_set(fault, "no address space for %llu bytes", (unsigned long long)bytes);
+  }
   memory->class = MEMORY_DEVDAX;
   if (!extent->is_device) {
     memory->class = MEMORY_FSDAX;
-    mapping = mmap(NULL, bytes, access, MAP_SHARED_VALIDATE | MAP_SYNC, internal->descriptor, at);
+    mapping = map_over(place, MAP_SHARED_VALIDATE | MAP_SYNC, internal->descriptor, at);
     if (mapping == MAP_FAILED) memory->class = MEMORY_CACHED;
   }
-  if (mapping == MAP_FAILED) {
-    mapping = mmap(NULL, bytes, access, MAP_SHARED, internal->descriptor, at);
-  }
+  if (mapping == MAP_FAILED) mapping = map_over(place, MAP_SHARED, internal->descriptor, at);
   if (mapping == MAP_FAILED) {
     return fault_set(fault, "cannot map %s: %s", options->path, strerror(errno));
   }
-  if (!guard_cover(mapping, bytes, fault)) {
-    munmap(mapping, bytes);
-    return false;
-  }
-  internal->mapping = mapping;
-  internal->mapping_bytes = bytes;
-  internal->durable = mapping;
   memory->live = mapping;
-  return true;
+  return guard_cover(mapping, bytes, fault);
 }
 
 /* Whether what was fenced survives a power cut, or the operator said that this does not matter. */
@@ -210,7 +208,7 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   const char *beside = extent.is_device || options->at != 0 ? NULL : options->path;
   if (!condition_open(condition, beside, memory->bytes, fault)) return false;
   if (options->shadow) {
-    if (!shadow_open(&internal->shadow, internal->durable, memory->bytes, on_bad_line, memory,
+    if (!shadow_open(&internal->shadow, memory->live, memory->bytes, on_bad_line, memory,
                      fault)) {
       return false;
     }
@@ -243,10 +241,8 @@ void memory_close(struct memory *memory) {
   if (internal == NULL) return;
   if (internal->shadowed) shadow_close(&internal->shadow);
   condition_close(&internal->condition);
-  if (internal->mapping != NULL) {
-    guard_uncover(internal->mapping);
-    munmap(internal->mapping, internal->mapping_bytes);
-  }
+  if (internal->mapping.at != NULL) guard_uncover(internal->mapping.at);
+  reserve_release(&internal->mapping);
   image_lock_release(&internal->lock);
   if (internal->descriptor >= 0) close(internal->descriptor);
   free(internal);

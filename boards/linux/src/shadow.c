@@ -9,7 +9,7 @@
 
 enum { PAGE_BYTES = 4096 };
 
-static void *reserve(uint64_t bytes) {
+static void *zeroed(uint64_t bytes) {
   void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? NULL : at;
@@ -25,10 +25,10 @@ bool shadow_open(struct shadow *shadow, uint8_t *mapping, uint64_t bytes,
   memset(shadow, 0, sizeof *shadow);
   shadow->mapping = mapping;
   shadow->bytes = bytes;
-  shadow->live = reserve(bytes);
-  shadow->snapshots = reserve(bytes);
-  shadow->is_taken = reserve(lines);
-  shadow->lines = reserve(lines * sizeof *shadow->lines);
+  shadow->live = reserve_memory(&shadow->place, bytes);
+  shadow->snapshots = zeroed(bytes);
+  shadow->is_taken = zeroed(lines);
+  shadow->lines = zeroed(lines * sizeof *shadow->lines);
   if (shadow->live == NULL || shadow->snapshots == NULL || shadow->is_taken == NULL ||
       shadow->lines == NULL) {
     shadow_close(shadow);
@@ -47,7 +47,7 @@ bool shadow_open(struct shadow *shadow, uint8_t *mapping, uint64_t bytes,
 
 void shadow_close(struct shadow *shadow) {
   uint64_t lines = shadow->bytes / HAL_LINE_BYTES;
-  release(shadow->live, shadow->bytes);
+  reserve_release(&shadow->place);
   release(shadow->snapshots, shadow->bytes);
   release(shadow->is_taken, lines);
   release(shadow->lines, lines * sizeof *shadow->lines);

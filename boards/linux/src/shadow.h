@@ -15,10 +15,12 @@
 
 #include "fault.h"
 #include "persist.h"
+#include "reserve.h"
 
 struct shadow {
   uint8_t *mapping, *live; /* what is durable, and what loads and stores see */
   uint64_t bytes;
+  struct reserve place; /* of `live` */
   uint8_t *snapshots; /* of line i at its own offset */
   uint8_t *is_taken;  /* per line */
   uint32_t *lines;    /* those with a snapshot, in the order of their first clean */

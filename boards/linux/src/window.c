@@ -82,24 +82,21 @@ static bool map_all(struct window *window, int descriptor, const char *path, str
     return fault_set(fault, "%s is no file with bytes in it: a host window is one", path);
   }
   size_t bytes = (size_t)status.st_size;
-  uint8_t *live = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (!reserve_space(&window->place, bytes, 1)) {
+    return fault_set(fault, "no address space for %zu bytes", bytes);
+  }
+  uint8_t *live = mmap(window->place.at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       descriptor, 0);
   if (live == MAP_FAILED) {
     return fault_set(fault, "cannot map the window %s: %s", path, strerror(errno));
   }
   if (window->device) {
-    window->stage = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
-  bool staged = window->stage != MAP_FAILED;
-  if (!staged) fault_set(fault, "no memory for a stage of %zu bytes", bytes);
-  if (!staged || !guard_cover(live, bytes, fault)) {
-    munmap(live, bytes);
-    if (staged && window->stage != NULL) munmap(window->stage, bytes);
-    return false;
+    window->stage = reserve_memory(&window->stage_place, bytes);
+    if (window->stage == NULL) return fault_set(fault, "no memory for %zu bytes", bytes);
   }
   window->live = live;
   window->bytes = bytes;
-  return true;
+  return guard_cover(live, bytes, fault);
 }
 
 bool window_open(struct window *window, const char *where, struct fault *fault) {
@@ -117,14 +114,13 @@ bool window_open(struct window *window, const char *where, struct fault *fault) 
   }
   bool mapped = map_all(window, descriptor, path, fault);
   close(descriptor);
+  if (!mapped) window_close(window);
   return mapped;
 }
 
 void window_close(struct window *window) {
-  if (window->live != NULL) {
-    guard_uncover(window->live);
-    munmap(window->live, window->bytes);
-  }
-  if (window->stage != NULL) munmap(window->stage, window->bytes);
+  if (window->live != NULL) guard_uncover(window->live);
+  reserve_release(&window->place);
+  reserve_release(&window->stage_place);
   memset(window, 0, sizeof *window);
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "fault.h"
+#include "reserve.h"
 
 struct window {
   uint8_t *live;  /* NULL if there is none */
@@ -26,6 +27,7 @@ struct window {
   bool device;  /* the BAR of a PCIe device: not memory of ours */
   bool written; /* something was stored since the last load */
   bool lost;    /* a store did not arrive */
+  struct reserve place, stage_place;
 };
 
 /*

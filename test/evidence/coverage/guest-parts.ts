@@ -57,6 +57,7 @@ var process = { env: {}, memoryUsage: () => ({ heapUsed: 0 }) }
 var console = { log() {}, error() {}, warn() {} }
 var setTimeout = () => 0
 var clearTimeout = () => {}
+var Atomics = { load: (of, at) => of[at], store: (of, at, value) => (of[at] = value) }
 var Buffer = {
   alloc: (length) => new Uint8Array(length),
   compare: (a, b) => {
@@ -97,6 +98,20 @@ module.exports = {
   readdirSync: (path) => textOf(read(path)).split('\\n'),
 }`
 
+const CRC = `
+module.exports = {
+  crc32: (bytes, crc = 0) => {
+    let rest = ~crc
+    for (const byte of bytes) {
+      rest ^= byte
+      for (let i = 0; i < 8; i++) rest = (rest >>> 1) ^ ((rest & 1) * 0xedb88320)
+    }
+    return ~rest >>> 0
+  },
+}`
+
+const STAND_INS: Readonly<Record<string, string>> = { 'node:fs': FILES, 'node:zlib': CRC }
+
 /** Bytes of a file below VECTORS; of a folder the names in it, a line each. */
 function readFile(path: string): ArrayBuffer {
   const whole = join(ROOT, path)
@@ -105,7 +120,7 @@ function readFile(path: string): ArrayBuffer {
   return Uint8Array.from(bytes).buffer
 }
 
-/** The runner is the shim, and draws are few; of Node there is nothing but the vectors. */
+/** The runner is the shim, and draws are few; of Node there is nothing but these. */
 const standIns: Plugin = {
   name: 'stand-ins',
   setup(made) {
@@ -118,7 +133,7 @@ const standIns: Plugin = {
     })
     made.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: 'none' }))
     made.onLoad({ filter: /.*/, namespace: 'none' }, ({ path }) => {
-      return { contents: path === 'node:fs' ? FILES : 'module.exports = {}', loader: 'js' }
+      return { contents: STAND_INS[path] ?? 'module.exports = {}', loader: 'js' }
     })
   },
 }

@@ -58,8 +58,17 @@ export class Register {
   /** The record was given up, or made: it is blank from that write on. */
   begin(uid: number, length: number, client: number, operation: number, now: number): Version {
     const version: Version = {
-      ...{ uid, length, client, operation, lastBegin: now, firstEnd: Infinity, begun: now },
-      ...{ refused: false, open: true, promised: 0, isEarly: false },
+      uid,
+      length,
+      client,
+      operation,
+      lastBegin: now,
+      firstEnd: Infinity,
+      begun: now,
+      refused: false,
+      open: true,
+      promised: 0,
+      isEarly: false,
     }
     const { versions } = this
     if (versions.length >= KEPT && !this.isHurt) this.forget()

@@ -63,6 +63,8 @@ export interface BoardKind {
   readonly dropsFlush: boolean
   /** Starts in less than a second: a test may start it as often as it likes. */
   readonly isQuick: boolean
+  /** Kills inside the conformance suite; `npm run kill` has the long run. */
+  readonly killsInShort: number
   make(options: BoardOptions): BoardUnderTest
 }
 

@@ -20,6 +20,7 @@ export const EMULATOR: BoardKind = {
   canBeVolatile: true,
   dropsFlush: false,
   isQuick: true,
+  killsInShort: 4,
   missing(options) {
     if (options?.dropFlush === true) return 'the emulator has no build without a flush'
     return existsSync(COMMAND) ? null : 'dist/perdure.js is missing: node build.mjs build'

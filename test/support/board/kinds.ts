@@ -2,8 +2,9 @@
 
 import type { BoardKind } from './board.ts'
 import { EMULATOR } from './emulator.ts'
+import { LINUX } from './linux.ts'
 
-export const KINDS: readonly BoardKind[] = [EMULATOR]
+export const KINDS: readonly BoardKind[] = [EMULATOR, LINUX]
 
 /** The kind of that name. Throws where there is none. */
 export function kindOf(name: string): BoardKind {

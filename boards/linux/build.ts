@@ -1,0 +1,72 @@
+/**
+ * `node build.mjs --board linux`: the native runtime, one static program.
+ *
+ * What always holds:
+ * - QuickJS is Debian's source package, unpacked below `dist/linux/`, compiled once per source and
+ *   flags; libsodium is Debian's library. Nothing else is linked but the C library.
+ * - A package that is missing is named, with the one command that installs it; `--install` runs it.
+ * - The program is there whole or not at all: it is linked aside and renamed.
+ */
+
+import { parseArgs } from 'node:util'
+import { Trouble } from '../debian/programs.ts'
+import { compileRuntime } from './compile.ts'
+import { signBundle } from './sign.ts'
+import { ARCHITECTURES, type Architecture } from './toolchain.ts'
+
+const USAGE = `node build.mjs --board linux [--arch x86-64|arm64] [--install] [--sanitize]
+                             [--drop-flush] [--signing-key FILE]
+  --arch          for which processor; unless said, that of this machine
+  --install       install the Debian packages that are missing
+  --sanitize      with AddressSanitizer and UndefinedBehaviourSanitizer, for tests
+  --drop-flush    one write-back is left out: what tests of durability must find
+  --signing-key   PEM file of the Ed25519 key that signs the bundle; unless said, a key for
+                  development that is made once`
+
+function say(line: string): void {
+  process.stderr.write(`perdure: ${line}\n`)
+}
+
+function hostArchitecture(): Architecture {
+  const own = process.arch === 'x64' ? 'x86-64' : process.arch
+  if (!isArchitecture(own)) throw new Trouble(`perdured is for ${known()}, and this is ${own}`)
+  return own
+}
+
+function known(): string {
+  return ARCHITECTURES.join(' and ')
+}
+
+function isArchitecture(name: string): name is Architecture {
+  return (ARCHITECTURES as readonly string[]).includes(name)
+}
+
+function main(args: readonly string[]): void {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      arch: { type: 'string' },
+      install: { type: 'boolean', default: false },
+      sanitize: { type: 'boolean', default: false },
+      'drop-flush': { type: 'boolean', default: false },
+      'signing-key': { type: 'string' },
+    },
+  })
+  const architecture = values.arch ?? hostArchitecture()
+  if (!isArchitecture(architecture)) throw new Trouble(`--arch ${architecture}: ${known()}`)
+  const { install, sanitize } = values
+  const dropFlush = values['drop-flush']
+  const program = compileRuntime({ architecture, sanitize, dropFlush, install, say })
+  const signed = signBundle(values['signing-key'])
+  process.stdout.write(`${program}\n`)
+  say(`firmware: SHA-256 ${signed.sha256}, signed, to be trusted under ${signed.trust}`)
+}
+
+try {
+  main(process.argv.slice(2))
+} catch (error) {
+  const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+  if (!(error instanceof Trouble) && !isUsage) throw error
+  process.stderr.write(`perdure: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,283 @@
+/* perdured: the firmware of Perdure on Linux. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "config.h"
+#include "console.h"
+#include "engine.h"
+#include "exit-codes.h"
+#include "hal.h"
+#include "icrc.h"
+#include "json.h"
+#include "log.h"
+#include "notify.h"
+#include "privilege.h"
+#include "service.h"
+
+struct arguments {
+  const char *config;
+  bool check, json;
+};
+
+static const char USAGE[] =
+    "perdured --config FILE [--check] [--json]\n"
+    "  --config FILE  lines of key = value; # begins a comment\n"
+    "  --check        verify configuration, bundle and memory, and say what they are; serve nothing\n"
+    "  --json         say where it serves as a JSON object\n"
+    "\n"
+    "keys, what they take, and what they are unless said:\n";
+
+static const char CODES[] =
+    "\n"
+    "Exit codes: 0 told to stop, 64 usage, 65 the bundle is not trusted, 66 a file is missing,\n"
+    "69 memory or link cannot be had, 70 the firmware stopped, 71 the system refused,\n"
+    "77 not allowed, 78 the configuration is wrong.\n";
+
+/* Everything that is open; closed in the opposite order. */
+struct open_parts {
+  struct bundle bundle;
+  struct memory memory;
+  struct link link;
+  struct machine machine;
+  struct console console;
+  struct engine *engine;
+  bool has_memory, has_link, has_window, has_console;
+};
+
+static int fail(int code, const char *what, const struct fault *fault) {
+  log_event(LOG_ERROR, what, LOG_TEXT("reason", fault->text));
+  return code;
+}
+
+/* -1: go on; else the exit code. */
+static int take_arguments(int count, char **words, struct arguments *arguments) {
+  static const struct option OPTIONS[] = {
+      {"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'k'},
+      {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
+      {NULL, 0, NULL, 0},
+  };
+  int option;
+  while ((option = getopt_long(count, words, "", OPTIONS, NULL)) != -1) {
+    if (option == 'c') arguments->config = optarg;
+    if (option == 'k') arguments->check = true;
+    if (option == 'j') arguments->json = true;
+    if (option == 'h' || option == '?') {
+      FILE *out = option == 'h' ? stdout : stderr;
+      fputs(USAGE, out);
+      config_help(out);
+      fputs(CODES, out);
+      return option == 'h' ? EXIT_OK : EXIT_USAGE;
+    }
+  }
+  if (arguments->config != NULL && optind == count) return -1;
+  fputs("perdured: --config FILE is all it takes; --help says more\n", stderr);
+  return EXIT_USAGE;
+}
+
+static int take_bundle(const struct config *config, struct bundle *bundle) {
+  struct fault fault;
+  switch (verify_bundle(bundle, config->firmware, config->signature, config->trust, &fault)) {
+    case VERIFIED: return EXIT_OK;
+    case VERIFY_NO_FILE: return fail(EXIT_NO_FILE, "no bundle", &fault);
+    case VERIFY_UNTRUSTED: break;
+  }
+  return fail(EXIT_UNTRUSTED, "bundle refused", &fault);
+}
+
+static bool open_memory(const struct config *config, struct memory *memory, bool create,
+                        struct fault *fault) {
+  const struct memory_options options = {
+      .path = config->memory,
+      .at = config->memory_at,
+      .bytes = config->memory_bytes,
+      .create = create,
+      .development = config->development,
+      .shadow = config->shadow,
+      .clean_to_coherency = config->clean_to_coherency,
+  };
+  return memory_open(memory, &options, fault);
+}
+
+static void tell_memory(const struct memory *memory) {
+  log_event(LOG_INFO, "memory", LOG_TEXT("class", memory_class_name(memory->class)),
+            LOG_NUMBER("bytes", memory->bytes), LOG_TEXT("instruction", memory->persist->name));
+  if (memory->armed) return;
+  log_event(LOG_WARNING, "durability is not claimed: nothing is acknowledged as durable",
+            LOG_TEXT("because", memory->not_armed_because));
+}
+
+/* What `--check` prints: one JSON object. */
+static int check(const struct config *config, struct open_parts *parts) {
+  struct fault fault;
+  char text[CONSOLE_ANSWER_BYTES];
+  struct json json;
+  if (!open_memory(config, &parts->memory, false, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "memory cannot be had", &fault);
+  }
+  const struct memory *memory = &parts->memory;
+  parts->has_memory = true;
+  json_begin(&json, text, sizeof text);
+  json_text(&json, "bundle", parts->bundle.sha256);
+  json_open(&json, "memory");
+  json_text(&json, "class", memory_class_name(memory->class));
+  json_number(&json, "bytes", memory->bytes);
+  json_flag(&json, "armed", memory->armed);
+  if (!memory->armed) json_text(&json, "notArmedBecause", memory->not_armed_because);
+  json_text(&json, "instruction", memory->persist->name);
+  json_number(&json, "lineBytes", memory->persist->line_bytes);
+  json_close(&json);
+  json_text(&json, "icrc", icrc_engine());
+  fputs(json_end(&json), stdout);
+  return EXIT_OK;
+}
+
+static int open_machine(const struct config *config, struct open_parts *parts) {
+  struct fault fault;
+  struct machine *machine = &parts->machine;
+  machine->packets = mmap(NULL, HAL_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (machine->packets == MAP_FAILED) {
+    fault_set(&fault, "%d bytes of packet memory: %s", HAL_MEMORY_BYTES, strerror(errno));
+    return fail(EXIT_SYSTEM, "no memory", &fault);
+  }
+  if (!open_memory(config, &parts->memory, config->memory_create, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "memory cannot be had", &fault);
+  }
+  parts->has_memory = true;
+  tell_memory(&parts->memory);
+  machine->memory = &parts->memory;
+  if (config->host_window[0] != '\0') {
+    if (!window_open(&machine->host, config->host_window, &fault)) {
+      return fail(EXIT_UNAVAILABLE, "the host's memory cannot be had", &fault);
+    }
+    parts->has_window = true;
+  }
+  if (!link_open(&parts->link, config->link, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
+  }
+  parts->has_link = true;
+  machine->link = &parts->link;
+  if (!console_open(&parts->console, config->console, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "the console cannot be had", &fault);
+  }
+  parts->has_console = true;
+  return EXIT_OK;
+}
+
+static int start_engine(const struct config *config, struct open_parts *parts) {
+  struct fault fault;
+  struct facts facts = {
+      .nvdimm_bytes = parts->memory.bytes,
+      .host_bytes = parts->machine.host.bytes,
+      .dma_bytes = parts->machine.dma.bytes,
+      .strict_icrc = config->strict_icrc,
+      .dirty_shutdowns = parts->memory.dirty_shutdowns,
+      .path_mtu = (uint32_t)config->path_mtu,
+  };
+  memcpy(facts.board, config->board, sizeof facts.board);
+  memcpy(facts.mac, config->mac, sizeof facts.mac);
+  memcpy(facts.ipv4, config->ipv4, sizeof facts.ipv4);
+  memcpy(facts.ipv6, config->ipv6, sizeof facts.ipv6);
+  if (getrandom(facts.entropy, sizeof facts.entropy, 0) != sizeof facts.entropy) {
+    fault_set(&fault, "getrandom: %s", strerror(errno));
+    return fail(EXIT_SYSTEM, "no entropy", &fault);
+  }
+  const struct engine_limits limits = {
+      .heap_bytes = config->heap_bytes,
+      .stack_bytes = config->stack_bytes,
+      .call_ms = (uint32_t)config->call_ms,
+  };
+  machine_tell_health(&parts->machine);
+  parts->engine = engine_start(parts->bundle.source, parts->bundle.length, &facts,
+                               &parts->machine, &limits, &fault);
+  return parts->engine != NULL ? EXIT_OK : fail(EXIT_FIRMWARE, "no firmware", &fault);
+}
+
+/* Where it serves, on stdout: what follows `udp:` is how the host driver names it. */
+static void announce(const struct open_parts *parts, bool as_json) {
+  const char *name = parts->link.name;
+  char address[CONFIG_TEXT_BYTES], text[CONSOLE_ANSWER_BYTES];
+  bool is_udp = strncmp(name, "udp:", 4) == 0;
+  snprintf(address, sizeof address, is_udp ? "perdure://%s" : "%s", is_udp ? name + 4 : name);
+  if (as_json) {
+    struct json json;
+    json_begin(&json, text, sizeof text);
+    json_text(&json, "address", address);
+    json_text(&json, "bundle", parts->bundle.sha256);
+    json_flag(&json, "armed", parts->memory.armed);
+    fputs(json_end(&json), stdout);
+  } else {
+    printf("%s\n", address);
+  }
+  fflush(stdout);
+  log_event(LOG_INFO, "serving", LOG_TEXT("link", name), LOG_TEXT("bundle", parts->bundle.sha256),
+            LOG_TEXT("icrc", icrc_engine()));
+  notify("READY=1");
+}
+
+static int serve(const struct config *config, const struct arguments *arguments,
+                 struct open_parts *parts) {
+  struct fault fault;
+  int signals = service_signals();
+  int code = open_machine(config, parts);
+  if (code != EXIT_OK) return code;
+  if (!privilege_drop(config->user, &fault)) {
+    return fail(EXIT_PRIVILEGE, "privileges cannot be dropped", &fault);
+  }
+  code = start_engine(config, parts);
+  if (code != EXIT_OK) return code;
+  parts->link.flush(&parts->link);
+  struct service service = {
+      .config = config,
+      .bundle = &parts->bundle,
+      .memory = &parts->memory,
+      .machine = &parts->machine,
+      .link = &parts->link,
+      .engine = parts->engine,
+      .console = &parts->console,
+      .signals = signals,
+      .started_us = service_now_us(),
+  };
+  announce(parts, arguments->json);
+  if (service_run(&service)) {
+    log_event(LOG_INFO, "stopped", LOG_NUMBER("frames", service.frames),
+              LOG_NUMBER("fences", parts->machine.counters.fences));
+    return EXIT_OK;
+  }
+  const char *text, *reason = engine_stopped(parts->engine, &text);
+  log_event(LOG_ERROR, "the firmware stopped", LOG_TEXT("reason", reason), LOG_TEXT("text", text));
+  return EXIT_FIRMWARE;
+}
+
+static void close_all(struct open_parts *parts) {
+  engine_free(parts->engine);
+  if (parts->has_console) console_close(&parts->console);
+  if (parts->has_link) parts->link.close(&parts->link);
+  if (parts->has_window) window_close(&parts->machine.host);
+  if (parts->has_memory) memory_close(&parts->memory);
+  verify_free(&parts->bundle);
+}
+
+int main(int count, char **words) {
+  static struct config config;
+  static struct open_parts parts;
+  struct arguments arguments = {0};
+  struct fault fault;
+  int code = take_arguments(count, words, &arguments);
+  if (code >= 0) return code;
+  if (!config_read(&config, arguments.config, &fault)) {
+    return fail(EXIT_CONFIG, "the configuration is wrong", &fault);
+  }
+  log_as_json(config.log_json);
+  code = take_bundle(&config, &parts.bundle);
+  if (code == EXIT_OK) {
+    code = arguments.check ? check(&config, &parts) : serve(&config, &arguments, &parts);
+  }
+  close_all(&parts);
+  return code;
+}

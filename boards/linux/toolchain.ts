@@ -1,0 +1,189 @@
+/**
+ * The compilers and libraries of each processor: which programs, from which packages.
+ *
+ * What always holds: for the machine's own processor everything is installed by Debian's packages;
+ * for another one the compiler is, and libsodium is unpacked beside the objects.
+ */
+
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Needs, need, privateApt } from '../debian/apt.ts'
+import { run, Trouble } from '../debian/programs.ts'
+
+export const ARCHITECTURES = ['x86-64', 'arm64'] as const
+export type Architecture = (typeof ARCHITECTURES)[number]
+
+interface Processor {
+  /** As Node calls it. */
+  readonly node: string
+  /** As Debian calls it. */
+  readonly debian: string
+  /** The compilers' prefix. */
+  readonly triplet: string
+  /** Packages of the cross compiler. */
+  readonly cross: Readonly<Record<string, string>>
+  /** Its C library's headers. */
+  readonly crossHeaders: Readonly<Record<string, string>>
+  /** The processors that it is compiled for. */
+  readonly flags: readonly string[]
+}
+
+const PROCESSORS: Readonly<Record<Architecture, Processor>> = {
+  'x86-64': {
+    node: 'x64',
+    debian: 'amd64',
+    triplet: 'x86_64-linux-gnu',
+    cross: { 'x86_64-linux-gnu-gcc': 'gcc-x86-64-linux-gnu' },
+    crossHeaders: { '/usr/x86_64-linux-gnu/include/stdio.h': 'libc6-dev-amd64-cross' },
+    flags: [],
+  },
+  arm64: {
+    node: 'arm64',
+    debian: 'arm64',
+    triplet: 'aarch64-linux-gnu',
+    cross: { 'aarch64-linux-gnu-gcc': 'gcc-aarch64-linux-gnu' },
+    crossHeaders: { '/usr/aarch64-linux-gnu/include/stdio.h': 'libc6-dev-arm64-cross' },
+    flags: [],
+  },
+}
+
+/** What everything is unpacked with. */
+const UNPACKING = { tar: 'tar', xz: 'xz-utils', 'dpkg-deb': 'dpkg' }
+
+const ELSEWHERE =
+  'a C compiler, the static libraries of libc and libsodium, and apt for the source of QuickJS ' +
+  '(a Debian container will do).'
+
+export interface Toolchain {
+  readonly compiler: string
+  /** Flags of compiling and of linking that find libsodium, and choose the processor. */
+  readonly compileFlags: readonly string[]
+  readonly linkFlags: readonly string[]
+  /** Whether the programs run on this machine. */
+  readonly native: boolean
+}
+
+export interface Preparation {
+  readonly architecture: Architecture
+  /** Folder for what is unpacked. */
+  readonly folder: string
+  readonly install: boolean
+  readonly say: (line: string) => void
+}
+
+/** The compiler for a processor, and what it links with. Throws a Trouble with what is missing. */
+export function toolchain(preparation: Preparation): Toolchain {
+  const { architecture, folder, say } = preparation
+  const processor = PROCESSORS[architecture]
+  const { triplet, flags } = processor
+  const native = processor.node === process.arch
+  need(native ? nativeNeeds(triplet) : crossNeeds(processor), preparation)
+  if (native) {
+    return { compiler: 'gcc', compileFlags: flags, linkFlags: ['-lsodium'], native }
+  }
+  const root = foreignSodium(folder, processor, say)
+  return {
+    compiler: `${triplet}-gcc`,
+    compileFlags: [...flags, `-isystem${join(root, 'usr/include')}`],
+    linkFlags: [join(root, 'usr/lib', triplet, 'libsodium.a')],
+    native,
+  }
+}
+
+function nativeNeeds(triplet: string): Needs {
+  return {
+    programs: { gcc: 'gcc', ...UNPACKING },
+    files: {
+      '/usr/include/stdio.h': 'libc6-dev',
+      [`/usr/lib/${triplet}/libsodium.a`]: 'libsodium-dev',
+    },
+    elsewhere: ELSEWHERE,
+  }
+}
+
+function crossNeeds({ cross, crossHeaders }: Processor): Needs {
+  return { programs: { ...cross, ...UNPACKING }, files: crossHeaders, elsewhere: ELSEWHERE }
+}
+
+/** The release of this machine: the cross C library is of it, and libsodium has to fit that. */
+function ownRelease(): string {
+  const about = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : ''
+  return /^VERSION_CODENAME=(\w+)$/m.exec(about)?.[1] ?? 'bookworm'
+}
+
+/** libsodium of another processor, unpacked once; returns the root that it lies in. */
+function foreignSodium(folder: string, processor: Processor, say: (line: string) => void): string {
+  const { debian, triplet } = processor
+  const root = join(folder, `sodium-${debian}`)
+  if (existsSync(join(root, 'usr/lib', triplet, 'libsodium.a'))) return root
+  const apart = join(folder, `apt-${debian}-${process.pid}`)
+  const apt = privateApt(apart, { release: ownRelease(), architecture: debian })
+  say(`fetching libsodium-dev for ${debian}`)
+  apt('apt-get', ['update', '-qq'])
+  apt('apt-get', ['download', '-qq', 'libsodium-dev'])
+  const [deb] = readdirSync(apart).filter((name) => name.endsWith('.deb'))
+  if (deb === undefined) throw new Trouble(`no libsodium-dev for ${debian} came from the mirror`)
+  const aside = join(apart, 'root')
+  run('dpkg-deb', ['-x', join(apart, deb), aside])
+  renameSync(aside, root)
+  rmSync(apart, { recursive: true, force: true })
+  return root
+}
+
+/** The release that QuickJS is taken from: no earlier one has it. */
+const QUICKJS = { release: 'trixie', version: '2025.04.26-1', upstream: '2025-04-26' } as const
+
+/** The files that make the engine, without its own library for programs. */
+const QUICKJS_FILES = ['quickjs', 'dtoa', 'libregexp', 'libunicode', 'cutils'] as const
+
+export interface QuickJs {
+  readonly folder: string
+  readonly files: readonly string[]
+  /** What stands in the file VERSION: the engine wants to be told. */
+  readonly version: string
+  /** SHA-256 of all sources. */
+  readonly hash: string
+}
+
+/**
+ * The source of QuickJS: Debian's source package, fetched and unpacked once below `folder`, or the
+ * folder that `QUICKJS_SOURCE` names.
+ */
+export function quickJs(folder: string, say: (line: string) => void): QuickJs {
+  const named = process.env.QUICKJS_SOURCE
+  const source =
+    named !== undefined && named !== '' ? named : join(folder, `quickjs-${QUICKJS.version}`)
+  if (!existsSync(join(source, 'quickjs.c'))) fetchQuickJs(folder, source, say)
+  const hash = createHash('sha256')
+  for (const name of readdirSync(source).sort()) {
+    if (/\.[ch]$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(source, name)))
+  }
+  const version = readFileSync(join(source, 'VERSION'), 'utf8').trim()
+  if (version !== QUICKJS.upstream) {
+    throw new Trouble(`${source} is QuickJS ${version}; this is written for ${QUICKJS.upstream}`)
+  }
+  const files = QUICKJS_FILES.map((name) => join(source, `${name}.c`))
+  return { folder: source, files, version, hash: hash.digest('hex') }
+}
+
+function fetchQuickJs(folder: string, source: string, say: (line: string) => void): void {
+  const apart = join(folder, `apt-source-${process.pid}`)
+  const { release, version } = QUICKJS
+  const apt = privateApt(apart, { release, architecture: PROCESSORS['x86-64'].debian })
+  say(`fetching the source of QuickJS ${version}`)
+  apt('apt-get', ['update', '-qq'])
+  apt('apt-get', ['source', '-qq', '--download-only', `quickjs=${version}`])
+  const archive = readdirSync(apart).find((name) => /\.orig\.tar\.\w+$/.test(name))
+  if (archive === undefined) {
+    throw new Trouble(
+      `the Debian mirror has no source package quickjs ${version}; QUICKJS_SOURCE names a ` +
+        'folder with it',
+    )
+  }
+  const aside = join(apart, 'source')
+  mkdirSync(aside)
+  run('tar', ['-xf', join(apart, archive), '-C', aside, '--strip-components=1'])
+  renameSync(aside, source)
+  rmSync(apart, { recursive: true, force: true })
+}

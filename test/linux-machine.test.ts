@@ -1,0 +1,124 @@
+/**
+ * The native runtime's machine and memory (boards/linux): held against the emulated machine, list
+ * for list and byte for byte; against anything that JavaScript may write into the ring; and against
+ * files that change under it.
+ *
+ * The C is compiled here with the sanitizers; without a compiler, or without libsodium, this is
+ * skipped.
+ */
+
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/random.ts'
+import {
+  BAD_COMMAND,
+  COMMAND_WORDS,
+  COMPARE,
+  COMPARE_SWAP,
+  COPY,
+  DIFFERENT,
+  DONE,
+  FENCE,
+  MEDIA_ERROR,
+  OP,
+  RESULT,
+  SKIP,
+} from '../firmware/hal.ts'
+import { compile, noCompiler } from './support/native/harness.ts'
+import { Drawing, type Left, runEmulated, runNative } from './support/native/machine-lists.ts'
+import { VECTORS } from './support/vectors.ts'
+
+const SEED = Number(process.env.SEED ?? 20261121)
+const PARTS = [
+  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'machine', 'memory', 'persist'],
+  ...['reserve', 'shadow', 'sysfs', 'window'],
+]
+const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'
+const missing = noCompiler ?? noSodium
+const because = missing === null ? '' : `: ${missing}`
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-machine-'))
+let program = ''
+beforeAll(() => {
+  if (missing === null) program = compile('machine-harness', PARTS, ['-lsodium'])
+}, 60_000)
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe.skipIf(missing !== null)(`the same lists as the emulator${because}`, () => {
+  const FRAMES = VECTORS.map(({ bytes }) => bytes).filter((bytes) => bytes.length <= 4000)
+
+  /** The first list about which they disagree, in words; the whole of it would say too much. */
+  function expectSame(native: Left, emulated: Left, hint: string): void {
+    emulated.ran.forEach((ran, i) => {
+      const other = native.ran[i]!
+      const same =
+        ran.done === other.done &&
+        ran.words.equals(other.words) &&
+        ran.frames.length === other.frames.length &&
+        ran.frames.every((frame, k) => frame.equals(other.frames[k]!))
+      if (same) return
+      const numbers = ({ words }: typeof ran): number[] => [
+        ...new Float64Array(words.buffer.slice(words.byteOffset, words.byteOffset + words.length)),
+      ]
+      expect({ ...other, words: numbers(other) }, `list ${i}, ${hint}`).toEqual({
+        ...ran,
+        words: numbers(ran),
+      })
+      // The same numbers and frames, but not the same bits.
+      expect.fail(`list ${i}: other bits, ${hint}`)
+    })
+    for (const space of ['packets', 'part', 'host', 'dma'] as const) {
+      if (native[space].equals(emulated[space])) continue
+      const at = native[space].findIndex((byte, i) => byte !== emulated[space][i])
+      expect.fail(`byte ${at} of ${space} differs, ${hint}`)
+    }
+    expect(native.condition, hint).toBe(emulated.condition)
+    expect(native.counters, hint).toEqual(emulated.counters)
+  }
+
+  /** How often each operation came to each result, as "operation result". */
+  function outcomes(left: Left): Map<string, number> {
+    const counts = new Map<string, number>()
+    for (const { words, done } of left.ran) {
+      for (let i = 0; i <= done && (i + 1) * 8 * COMMAND_WORDS <= words.length; i++) {
+        const at = i * 8 * COMMAND_WORDS
+        const key = `${words.readDoubleLE(at + 8 * OP)} ${words.readDoubleLE(at + 8 * RESULT)}`
+        counts.set(key, (counts.get(key) ?? 0) + 1)
+      }
+    }
+    return counts
+  }
+
+  test.each([
+    ['straight into the mapping', [], 0],
+    ['by way of the shadow', ['shadow'], 0],
+    ['by way of the shadow, with bad lines', ['shadow'], 40],
+  ] as const)('%s', (_, options, poisoned) => {
+    const random = new Random(SEED)
+    const seen = new Map<string, number>()
+    let frames = 0
+    for (let round = 0; round < 8; round++) {
+      const drawing = new Drawing(random)
+      const beginning = drawing.beginning(FRAMES, poisoned)
+      const lists = Array.from({ length: 400 }, () => drawing.list())
+      const emulated = runEmulated(beginning, lists)
+      const native = runNative(program, folder, options, beginning, lists)
+      const hint = `SEED=${SEED} round ${round}`
+      // Without a shadow nothing is volatile: the file shows stores that no fence made durable.
+      if (options.length === 0) expectSame(native, { ...emulated, part: emulated.live }, hint)
+      else expectSame(native, emulated, hint)
+      for (const [key, count] of outcomes(emulated)) seen.set(key, (seen.get(key) ?? 0) + count)
+      frames += emulated.ran.reduce((sum, ran) => sum + ran.frames.length, 0)
+    }
+    // Lists that came to nothing would agree, too.
+    for (let op = COPY; op <= COMPARE_SWAP; op++) {
+      expect(seen.get(`${op} ${DONE}`), `operation ${op}`).toBeGreaterThan(10)
+      if (op !== SKIP) expect(seen.has(`${op} ${BAD_COMMAND}`) || op === FENCE, `${op}`).toBe(true)
+    }
+    expect(seen.get(`${COMPARE} ${DIFFERENT}`)).toBeGreaterThan(50)
+    expect(seen.has(`${COPY} ${MEDIA_ERROR}`)).toBe(poisoned > 0)
+    expect(frames).toBeGreaterThan(50)
+  })
+})

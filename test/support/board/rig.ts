@@ -1,0 +1,82 @@
+/**
+ * A board of the conformance suite with what the suite needs of it: a cable, a part that is laid
+ * out, and ways to end it and to start it again.
+ */
+
+import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
+import type { TestQueuePair } from '../conversation.ts'
+import { type Granted, grantedOn } from '../replay.ts'
+import { writeFrames } from '../requests.ts'
+import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
+import { Cable } from './cable.ts'
+
+/** Bytes of the part of a board, and of the plain region that recorded dialogues begin with. */
+const PART_BYTES = 4 << 20
+const REPLAY_BYTES = 16384
+
+/** How a board may end. */
+export type End = 'stop' | 'kill' | 'cut'
+
+export class Rig {
+  readonly board: BoardUnderTest
+  private open: Cable | null = null
+
+  constructor(kind: BoardKind, options: Partial<BoardOptions> = {}) {
+    this.board = kind.make({ bytes: PART_BYTES, ...options })
+  }
+
+  /** Switches the board on, and lays its part out if it is blank. */
+  async start(): Promise<this> {
+    await this.board.start()
+    await this.use(async (dpu) => {
+      if ((await dpu.status()).state === 'blank') await dpu.format()
+    })
+    return this
+  }
+
+  /** Raw frames to the board as it runs now. */
+  get cable(): Cable {
+    this.open ??= new Cable(this.board.target)
+    return this.open
+  }
+
+  /** Ends it, and starts it again; what `stop` said. */
+  async restart(end: End): Promise<number | null> {
+    await this.open?.close()
+    this.open = null
+    if (end === 'cut') {
+      await this.board.powerCut()
+      return null
+    }
+    const code = end === 'stop' ? await this.board.stop() : await this.board.kill()
+    await this.board.start()
+    return code ?? null
+  }
+
+  /** Lets a client of the driver do something. */
+  async use<Result>(
+    work: (dpu: Dpu) => Promise<Result>,
+    options: ConnectOptions = {},
+  ): Promise<Result> {
+    const dpu = await connect(this.board.target, options)
+    try {
+      return await work(dpu)
+    } finally {
+      await dpu.close()
+    }
+  }
+
+  /** A queue pair with that path MTU, and a region for recorded conversations, all zeros. */
+  replayGround(pathMtu: number, name = 'replay', bytes: number = REPLAY_BYTES): Granted {
+    const grant = grantedOn(this.cable.client, pathMtu, name, bytes)
+    const qp: TestQueuePair = this.cable.client.connect(4096)
+    const zeros = new Uint8Array(bytes)
+    this.cable.ask(...writeFrames(qp, grant.rkey, grant.baseLow, zeros, { vaHigh: grant.baseHigh }))
+    return grant
+  }
+
+  async close(): Promise<void> {
+    await this.open?.close()
+    await this.board.close()
+  }
+}

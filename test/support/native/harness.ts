@@ -1,0 +1,113 @@
+/**
+ * A C program of the tests, compiled with the runtime's own files and every check that the compiler
+ * and its sanitizers have.
+ */
+
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { isThere, run } from '../../../boards/debian/programs.ts'
+import { halHeader } from '../../../boards/linux/hal-header.ts'
+
+const SOURCES = fileURLToPath(new URL('../../../boards/linux/src/', import.meta.url))
+const HERE = fileURLToPath(new URL('./', import.meta.url))
+
+const FLAGS = '-std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror'.split(' ')
+const SANITIZE = '-fsanitize=address,undefined -fno-sanitize-recover=all'.split(' ')
+
+/** What the links are made of, for `compile`. */
+export const LINK_PARTS: readonly string[] = [
+  ...['link', 'link-dgram', 'link-packet', 'link-stream', 'link-udp', 'datagrams', 'peers'],
+  ...['endpoint', 'unix-socket', 'fault', 'icrc'],
+]
+
+/** Why no such program can be made here; null where it can. */
+export const noCompiler: string | null = isThere('gcc') ? null : 'gcc is missing (Debian: gcc)'
+
+/**
+ * Compiles `harness` of this folder with `parts` of the runtime, names without their ending.
+ * Returns the program's path; it is gone when the process ends. `more` are flags and libraries.
+ */
+export function compile(
+  harness: string,
+  parts: readonly string[],
+  more: readonly string[] = [],
+): string {
+  const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, 'hal.h'), halHeader())
+  const program = join(folder, harness)
+  const files = [join(HERE, `${harness}.c`), ...parts.map((part) => join(SOURCES, `${part}.c`))]
+  run('gcc', [
+    ...FLAGS,
+    ...SANITIZE,
+    `-I${folder}`,
+    `-I${SOURCES}`,
+    ...files,
+    '-o',
+    program,
+    ...more,
+  ])
+  return program
+}
+
+/** A harness that answers every line with a line. */
+export class Harness {
+  private readonly child: ChildProcessWithoutNullStreams
+  private readonly answers: string[] = []
+  private wanted: (() => void) | null = null
+  private said = ''
+  private isOver = false
+
+  constructor(program: string, args: readonly string[]) {
+    this.child = spawn(program, args)
+    this.child.stdin.on('error', () => {})
+    this.child.stderr.on('data', (bytes: Buffer) => {
+      this.said += bytes.toString()
+    })
+    createInterface(this.child.stdout).on('line', (line) => {
+      this.answers.push(line)
+      this.wanted?.()
+    })
+    this.child.on('close', () => {
+      this.isOver = true
+      this.wanted?.()
+    })
+  }
+
+  /** The next line that it prints. Rejects with what it said on stderr if it ended instead. */
+  async line(): Promise<string> {
+    while (this.answers.length === 0) {
+      if (this.isOver) throw new Error(`the harness ended: ${this.said}`)
+      await new Promise<void>((resolve) => {
+        this.wanted = resolve
+      })
+    }
+    return this.answers.shift()!
+  }
+
+  /** As a power cut ends a process. */
+  kill(): void {
+    this.child.kill('SIGKILL')
+  }
+
+  async ask(line: string): Promise<string> {
+    this.child.stdin.write(`${line}\n`)
+    return this.line()
+  }
+
+  /** Ends it in order; returns its exit code, and throws what the sanitizers said. */
+  async end(): Promise<number | null> {
+    this.child.stdin.end()
+    while (!this.isOver) {
+      await new Promise<void>((resolve) => {
+        this.wanted = resolve
+      })
+    }
+    if (this.said !== '') throw new Error(this.said)
+    return this.child.exitCode
+  }
+}

@@ -1,0 +1,164 @@
+/*
+ * A board that does nothing but packets, for test/linux-link.test.ts.
+ *
+ *   link-harness icrc          judges and fills frames: on stdin and stdout, see judge_frames
+ *   link-harness echo WHERE    sends every frame back with its Ethernet addresses exchanged
+ *
+ * The echo takes lines on stdin: "pause" and "resume", "send LENGTH COUNT" (broadcasts that it makes
+ * itself), "listen MAC", "counters". It answers each with a line, and ends with stdin.
+ */
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hal.h"
+#include "icrc.h"
+#include "link.h"
+
+static void must(bool holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "%s\n", what);
+  exit(3);
+}
+
+static void put(const void *bytes, size_t length) {
+  must(fwrite(bytes, 1, length, stdout) == length, "cannot write");
+}
+
+/*
+ * In: a 32-bit length, then a frame, over and over. Out: 32-bit flags, then whether it was filled
+ * and the frame with the standard ICRC, then the same with that of Linux's FLUSH. Each frame lies
+ * at the very end of its block, at an odd address: the sanitizers see every byte too far.
+ */
+static int judge_frames(void) {
+  uint32_t length;
+  while (fread(&length, sizeof length, 1, stdin) == 1) {
+    uint8_t *block = malloc(length + 1);
+    must(block != NULL, "no memory");
+    uint8_t *frame = block + 1;
+    must(fread(frame, 1, length, stdin) == length, "half a frame");
+    uint32_t flags = icrc_flags(frame, length);
+    put(&flags, sizeof flags);
+    for (uint32_t kind = 0; kind <= HAL_ICRC_LINUX_FLUSH; kind += HAL_ICRC_LINUX_FLUSH) {
+      uint32_t filled = icrc_fill(frame, length, kind);
+      put(&filled, sizeof filled);
+      put(frame, length);
+    }
+    free(block);
+  }
+  fprintf(stderr, "%s\n", icrc_engine());
+  return 0;
+}
+
+enum { UNTOUCHED = 0xa5 };
+
+static uint8_t packets[HAL_MEMORY_BYTES];
+
+static uint8_t *place(int i) {
+  return packets + HAL_RECEIVE_AT + i * HAL_FRAME_STRIDE_BYTES + HAL_FRAME_OFFSET_BYTES;
+}
+
+/* What no link may write: everything but the places of the frames, and what is told of them. */
+static void check_untouched(void) {
+  for (int i = 0; i < HAL_BURST_FRAMES; i++) {
+    for (int k = HAL_FRAME_BYTES_MAX; k < HAL_FRAME_STRIDE_BYTES; k++) {
+      must(place(i)[k] == UNTOUCHED, "a frame was written beyond its place");
+    }
+  }
+  for (int i = 0; i < HAL_RECEIVED_AT; i++) must(packets[i] == UNTOUCHED, "written before");
+  for (int i = HAL_RECEIVED_AT + 8 * HAL_BURST_FRAMES; i < HAL_RECEIVE_AT; i++) {
+    must(packets[i] == UNTOUCHED, "written between");
+  }
+}
+
+static void echo_burst(struct link *link) {
+  int count = link->receive(link, packets);
+  must(count >= 0 && count <= HAL_BURST_FRAMES, "no burst has so many");
+  for (int i = 0; i < count; i++) {
+    uint32_t told[2];
+    memcpy(told, packets + HAL_RECEIVED_AT + i * (int)sizeof told, sizeof told);
+    must(told[0] >= 14 && told[0] <= HAL_FRAME_BYTES_MAX, "a length that no frame has");
+    must(told[1] == icrc_flags(place(i), told[0]), "flags of another frame");
+    uint8_t *frame = packets + HAL_TRANSMIT_AT + HAL_FRAME_OFFSET_BYTES;
+    memcpy(frame, place(i), told[0]);
+    memcpy(frame, place(i) + 6, 6);
+    memcpy(frame + 6, place(i), 6);
+    link->transmit(link, frame, told[0]);
+    memset(frame, 0, told[0]); /* the place is ours again */
+  }
+  link->flush(link);
+  check_untouched();
+}
+
+static void send_broadcasts(struct link *link, uint32_t length, unsigned count) {
+  static uint8_t frame[2 * HAL_FRAME_STRIDE_BYTES];
+  memset(frame, 0xff, sizeof frame);
+  for (unsigned i = 0; i < count; i++) {
+    memcpy(frame + 14, &i, sizeof i);
+    link->transmit(link, frame, length);
+  }
+  link->flush(link);
+}
+
+static void tell_counters(const struct link *link) {
+  const struct link_counters *c = &link->counters;
+  printf("{\"received\":%llu,\"receivedBytes\":%llu,\"sent\":%llu,\"sentBytes\":%llu,"
+         "\"receiveDropped\":%llu,\"sendDropped\":%llu}\n",
+         (unsigned long long)c->received, (unsigned long long)c->received_bytes,
+         (unsigned long long)c->sent, (unsigned long long)c->sent_bytes,
+         (unsigned long long)c->receive_dropped, (unsigned long long)c->send_dropped);
+}
+
+/* Carries out one line; returns whether it goes on to take frames. */
+static bool obey(struct link *link, const char *line, bool takes) {
+  unsigned length, count;
+  uint8_t mac[6];
+  struct fault fault;
+  if (strcmp(line, "counters\n") == 0) {
+    tell_counters(link);
+    return takes;
+  }
+  if (sscanf(line, "send %u %u", &length, &count) == 2) send_broadcasts(link, length, count);
+  if (sscanf(line, "listen %hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3],
+             &mac[4], &mac[5]) == 6) {
+    must(link->listen_as(link, mac, &fault), fault.text);
+  }
+  printf("{}\n");
+  if (strcmp(line, "pause\n") == 0) return false;
+  return takes || strcmp(line, "resume\n") == 0;
+}
+
+static int echo(const char *where) {
+  struct link link;
+  struct fault fault;
+  if (!link_open(&link, where, &fault)) {
+    printf("%s\n", fault.text);
+    return 1;
+  }
+  printf("%s\n", link.name);
+  memset(packets, UNTOUCHED, sizeof packets);
+  char line[128];
+  bool takes = true;
+  setvbuf(stdin, NULL, _IONBF, 0); /* poll has to see what is not read yet */
+  for (;;) {
+    fflush(stdout);
+    struct pollfd waits[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                              {.fd = takes ? link.descriptor(&link) : -1, .events = POLLIN}};
+    poll(waits, 2, -1);
+    if (waits[1].revents != 0) echo_burst(&link);
+    if (waits[0].revents == 0) continue;
+    if (fgets(line, sizeof line, stdin) == NULL) break;
+    takes = obey(&link, line, takes);
+  }
+  link.close(&link);
+  return 0;
+}
+
+int main(int count, char **arguments) {
+  if (count == 2 && strcmp(arguments[1], "icrc") == 0) return judge_frames();
+  if (count == 3 && strcmp(arguments[1], "echo") == 0) return echo(arguments[2]);
+  return 2;
+}

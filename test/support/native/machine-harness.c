@@ -1,0 +1,320 @@
+/*
+ * The machine of the native runtime by itself, for test/linux-machine.test.ts.
+ *
+ *   machine-harness lists OPTIONS        runs lists from stdin; see run_lists
+ *   machine-harness fuzz SEED LISTS OPTIONS   anything in the ring; see fuzz
+ *   machine-harness talk OPTIONS         one command a line; see talk
+ *   machine-harness sysfs ROOT DEVICE    what sysfs.c finds
+ *
+ * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE, and
+ * late, which puts packet memory to the end of its pages instead of their beginning.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "icrc.h"
+#include "machine.h"
+#include "reserve.h"
+#include "sysfs.h"
+
+enum { COMMAND_BYTES = 64, PAGE_BYTES = 4096 };
+
+static struct machine machine;
+static struct memory memory;
+static struct reserve packets_place;
+
+/* The frames of one list, as they left. */
+static uint32_t frame_count;
+static uint32_t frame_lengths[HAL_COMMANDS_MAX];
+static uint8_t frames[HAL_COMMANDS_MAX][HAL_FRAME_BYTES_MAX];
+static bool keeps_frames;
+
+static void must(bool holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "%s\n", what);
+  exit(3);
+}
+
+static void put(const void *bytes, size_t length) {
+  must(fwrite(bytes, 1, length, stdout) == length, "cannot write");
+}
+
+static void transmit(struct link *link, const uint8_t *frame, uint32_t length) {
+  link->counters.sent++;
+  if (!keeps_frames) return;
+  must(length <= HAL_FRAME_BYTES_MAX, "a frame that is too long");
+  frame_lengths[frame_count] = length;
+  memcpy(frames[frame_count++], frame, length);
+}
+
+static struct link sink = {.name = "sink", .transmit = transmit};
+
+static bool is_option(const char *text, const char *name, const char **value) {
+  size_t length = strlen(name);
+  if (strncmp(text, name, length) != 0) return false;
+  *value = text + length;
+  return name[length - 1] == '=' || **value == '\0';
+}
+
+static void start(char **options) {
+  struct memory_options part = {.path = ""};
+  struct fault fault;
+  const char *value, *host = NULL, *dma = NULL;
+  size_t margin = 0;
+  for (; *options != NULL; options++) {
+    if (is_option(*options, "part=", &value)) part.path = value;
+    else if (is_option(*options, "create", &value)) part.create = true;
+    else if (is_option(*options, "development", &value)) part.development = true;
+    else if (is_option(*options, "shadow", &value)) part.shadow = true;
+    else if (is_option(*options, "coherency", &value)) part.clean_to_coherency = true;
+    else if (is_option(*options, "at=", &value)) part.at = strtoull(value, NULL, 10);
+    else if (is_option(*options, "bytes=", &value)) part.bytes = strtoull(value, NULL, 10);
+    else if (is_option(*options, "host=", &value)) host = value;
+    else if (is_option(*options, "dma=", &value)) dma = value;
+    else if (is_option(*options, "late", &value)) margin = PAGE_BYTES - HAL_MEMORY_BYTES % PAGE_BYTES;
+    else must(false, *options);
+  }
+  must(memory_open(&memory, &part, &fault), fault.text);
+  must(host == NULL || window_open(&machine.host, host, &fault), fault.text);
+  must(dma == NULL || window_open(&machine.dma, dma, &fault), fault.text);
+  uint8_t *place = reserve_memory(&packets_place, HAL_MEMORY_BYTES + margin);
+  must(place != NULL, "no memory");
+  machine.packets = place + margin;
+  machine.memory = &memory;
+  machine.link = &sink;
+}
+
+static void stop(void) {
+  memory_close(&memory);
+  window_close(&machine.host);
+  window_close(&machine.dma);
+  reserve_release(&packets_place);
+}
+
+static uint8_t *ring(void) { return machine.packets + HAL_COMMANDS_AT; }
+
+/*
+ * In: packet memory, then lists: the count as a double, and the commands as a 32-bit count and
+ * their words. Out, for each list: how many were done, how many frames left, the commands as they
+ * now are, the frames with their lengths. At the end packet memory, and what the counters say. It
+ * ends without a word to the part, as a process that is killed: what its file then holds is what
+ * was durable.
+ */
+static int run_lists(void) {
+  double count;
+  uint32_t commands;
+  keeps_frames = true;
+  must(fread(machine.packets, HAL_MEMORY_BYTES, 1, stdin) == 1, "half a packet memory");
+  while (fread(&count, sizeof count, 1, stdin) == 1) {
+    must(fread(&commands, sizeof commands, 1, stdin) == 1, "half a list");
+    must(commands <= HAL_COMMANDS_MAX, "a list that is too long");
+    must(fread(ring(), COMMAND_BYTES, commands, stdin) == commands, "half a list");
+    frame_count = 0;
+    uint32_t done = machine_run(&machine, count);
+    put(&done, sizeof done);
+    put(&frame_count, sizeof frame_count);
+    put(ring(), (size_t)commands * COMMAND_BYTES);
+    for (uint32_t i = 0; i < frame_count; i++) {
+      put(&frame_lengths[i], sizeof frame_lengths[i]);
+      put(frames[i], frame_lengths[i]);
+    }
+  }
+  put(machine.packets, HAL_MEMORY_BYTES);
+  const struct machine_counters *c = &machine.counters;
+  const double counters[] = {(double)c->runs, (double)c->fences, (double)c->bytes_stored,
+                             (double)c->lines_cleaned};
+  put(counters, sizeof counters);
+  fflush(stdout);
+  _exit(0);
+}
+
+static uint64_t chance;
+
+/* splitmix64 of Steele, Lea and Flood. */
+static uint64_t next(void) {
+  uint64_t z = (chance += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static uint64_t below(uint64_t count) { return next() % count; }
+
+static double any_bits(void) {
+  uint64_t bits = next();
+  double number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+/* What is wrong with a number, or only odd. */
+static double spoilt(double number) {
+  static const double odd[] = {0, -0.0, -1, 0.5, 1e308, -1e308, 4294967296.0, 2147483648.0,
+                               2147483647.0, 9007199254740993.0, 18446744073709551616.0};
+  switch (below(8)) {
+    case 0: return any_bits();
+    case 1: return odd[below(sizeof odd / sizeof *odd)];
+    case 2: return number + 0.5;
+    case 3: return -number;
+    case 4: return number + (double)below(200) - 100;
+    case 5: return number * 2;
+    case 6: return number + 4294967296.0 * (double)(below(9)) - 17179869184.0;
+    default: return (double)below(5) * (double)HAL_SPACE_BYTES - (double)below(3);
+  }
+}
+
+/* Mostly inside a space, often at one of its ends. */
+static double some_address(void) {
+  uint64_t bytes[] = {HAL_MEMORY_BYTES, memory.bytes, machine.host.bytes, machine.dma.bytes, 0};
+  uint64_t space = below(below(20) == 0 ? 5 : 4);
+  uint64_t offset = below(bytes[space] + 1);
+  if (below(3) == 0) offset = below(512);
+  if (below(3) == 0) offset = bytes[space] - below(512);
+  if (below(2) == 0) offset &= ~63u;
+  return (double)(space * HAL_SPACE_BYTES + offset);
+}
+
+static double some_length(void) {
+  static const uint32_t usual[] = {0, 1, 8, 16, 64, 128, 512, 4096};
+  if (below(3) != 0) return usual[below(sizeof usual / sizeof *usual)];
+  return (double)below(below(50) == 0 ? 10000000 : 600);
+}
+
+static void some_command(double *words) {
+  words[HAL_OP] = (double)below(12);
+  words[HAL_FROM] = some_address();
+  words[HAL_TO] = some_address();
+  words[HAL_LENGTH] = some_length();
+  words[HAL_AUX] = below(2) == 0 ? (double)below(4) : some_address();
+  words[HAL_RESULT] = any_bits();
+  if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_LENGTH] = 8;
+  if (words[HAL_OP] >= HAL_FETCH_ADD && below(2) == 0) words[HAL_FROM] = (double)below(100000);
+  if (below(3) == 0) {
+    uint64_t which = below(5);
+    words[which] = spoilt(words[which]);
+  }
+}
+
+/*
+ * Lists of commands of any kind with any numbers. Every space has pages around it that nobody may
+ * touch, and the sanitizers look on: a byte outside ends the process. Prints what was done.
+ */
+static int fuzz(uint64_t seed, uint64_t lists) {
+  chance = seed;
+  for (uint64_t list = 0; list < lists; list++) {
+    double words[HAL_COMMAND_WORDS];
+    uint64_t commands = 1 + below(8);
+    for (uint64_t i = 0; i < commands; i++) {
+      some_command(words);
+      memcpy(ring() + i * COMMAND_BYTES, words, sizeof words);
+    }
+    double count = below(100) == 0 ? spoilt((double)commands) : (double)commands;
+    /* A list that stops early shows little: what it stopped at is taken back. */
+    for (uint64_t tries = 0; tries < commands; tries++) {
+      uint32_t done = machine_run(&machine, count);
+      must(done <= HAL_COMMANDS_MAX && done <= (count > 0 ? count : 0), "more done than asked for");
+      if (done >= commands) break;
+      double skip = HAL_SKIP;
+      memcpy(ring() + (size_t)done * COMMAND_BYTES, &skip, sizeof skip);
+    }
+  }
+  const struct machine_counters *c = &machine.counters;
+  printf("{\"runs\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"fences\":%" PRIu64
+         ",\"stored\":%" PRIu64 ",\"sent\":%" PRIu64 "}\n",
+         c->runs, c->commands, c->bad_commands, c->fences, c->bytes_stored, sink.counters.sent);
+  stop();
+  return 0;
+}
+
+static void say_memory(void) {
+  printf("{\"class\":\"%s\",\"armed\":%s,\"why\":\"%s\",\"bytes\":%" PRIu64 ",\"persist\":\"%s\","
+         "\"line\":%u,\"dirtyShutdowns\":%u,\"badLines\":%" PRIu64 "}\n",
+         memory_class_name(memory.class), memory.armed ? "true" : "false",
+         memory.not_armed_because == NULL ? "" : memory.not_armed_because, memory.bytes,
+         memory.persist->name, memory.persist->line_bytes, memory.dirty_shutdowns, memory.bad_lines);
+}
+
+static void say_counters(void) {
+  const struct machine_counters *c = &machine.counters;
+  printf("{\"commands\":%" PRIu64 ",\"fences\":%" PRIu64 ",\"mediaErrors\":%" PRIu64
+         ",\"badCommands\":%" PRIu64 ",\"hostFailures\":%" PRIu64 "}\n",
+         c->commands, c->fences, c->media_errors, c->bad_commands, c->host_failures);
+}
+
+/* "run OP FROM TO LENGTH AUX …": several commands, five numbers each. */
+static void run_line(char *text) {
+  uint32_t commands = 0;
+  char *end = text;
+  for (;; commands++) {
+    double words[HAL_COMMAND_WORDS] = {0};
+    for (int i = 0; i < HAL_RESULT; i++) {
+      words[i] = strtod(text, &end);
+      if (end == text) break;
+      text = end;
+    }
+    if (words[HAL_OP] == 0) break;
+    memcpy(ring() + (size_t)commands * COMMAND_BYTES, words, sizeof words);
+  }
+  uint32_t done = machine_run(&machine, commands);
+  double result = 0;
+  uint32_t last = done < commands ? done : commands - 1;
+  memcpy(&result, ring() + (size_t)last * COMMAND_BYTES + HAL_RESULT * sizeof result,
+         sizeof result);
+  int32_t health;
+  memcpy(&health, machine.packets + HAL_HEALTH_AT, sizeof health);
+  printf("{\"done\":%u,\"result\":%g,\"health\":%d}\n", done, result, health);
+}
+
+/* "put AT HEX" and "get AT BYTES" of packet memory. */
+static void put_line(const char *text) {
+  unsigned at, byte;
+  int taken = 0;
+  must(sscanf(text, "%u %n", &at, &taken) == 1, "put AT HEX");
+  for (text += taken; sscanf(text, "%2x", &byte) == 1; text += 2) machine.packets[at++] = (uint8_t)byte;
+  printf("put\n");
+}
+
+static void get_line(const char *text) {
+  unsigned at, bytes;
+  must(sscanf(text, "%u %u", &at, &bytes) == 2, "get AT BYTES");
+  for (unsigned i = 0; i < bytes; i++) printf("%02x", machine.packets[at + i]);
+  printf("\n");
+}
+
+/* One answer to every line: see the functions above. Ends with stdin. */
+static int talk(void) {
+  static char line[1 << 20];
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  say_memory();
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    if (strncmp(line, "run ", 4) == 0) run_line(line + 4);
+    else if (strncmp(line, "put ", 4) == 0) put_line(line + 4);
+    else if (strncmp(line, "get ", 4) == 0) get_line(line + 4);
+    else if (strncmp(line, "counters", 8) == 0) say_counters();
+    else must(false, "run, put, get or counters");
+  }
+  stop();
+  return 0;
+}
+
+static int say_sysfs(const char *root, const char *device) {
+  struct sysfs_dax dax = {0};
+  bool is_dax = sysfs_dax(root, device, &dax);
+  printf("{\"isDax\":%s,\"bytes\":%" PRIu64 ",\"align\":%" PRIu64 ",\"dirtyShutdowns\":%u}\n",
+         is_dax ? "true" : "false", dax.bytes, dax.align, sysfs_dirty_shutdowns(root, device));
+  return 0;
+}
+
+int main(int count, char **arguments) {
+  must(count > 2, "which of lists, fuzz, talk, sysfs?");
+  const char *duty = arguments[1];
+  if (strcmp(duty, "sysfs") == 0) return say_sysfs(arguments[2], arguments[3]);
+  bool is_fuzz = strcmp(duty, "fuzz") == 0;
+  start(arguments + (is_fuzz ? 4 : 2));
+  if (is_fuzz) return fuzz(strtoull(arguments[2], NULL, 10), strtoull(arguments[3], NULL, 10));
+  return strcmp(duty, "lists") == 0 ? run_lists() : talk();
+}

@@ -1,0 +1,289 @@
+/**
+ * Command lists drawn at random, run by the emulated machine and by the native one.
+ *
+ * What always holds: both get the same packet memory, parts and lists. What the native machine
+ * leaves is read back from its answers and its files, never from its own word alone: it ends like a
+ * process that is killed, so that its part's file then holds what was durable.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DDIO_ON, HostMemory } from '../../../boards/emulator/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host-ram.ts'
+import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { PcieLink } from '../../../boards/emulator/pcie.ts'
+import type { Random } from '../../../boards/emulator/random.ts'
+import {
+  AUX,
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  COMPARE_SWAP,
+  DMA_SPACE,
+  type Facts,
+  FENCE,
+  FETCH_ADD,
+  FROM,
+  HOST_SPACE,
+  LENGTH,
+  NVDIMM_SPACE,
+  OP,
+  PRIVATE_AT,
+  SKIP,
+  TO,
+  TRANSMIT,
+  TRANSMIT_AT,
+} from '../../../firmware/hal.ts'
+import { FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/limits.ts'
+import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+
+/** Bytes of the part, and of each window. */
+export const SPACE = 65_536
+/** Bytes at PRIVATE_AT that the lists use, most of the time. */
+const SCRATCH = 16_384
+
+export interface List {
+  /** What `run` is called with. */
+  readonly count: number
+  /** The commands, COMMAND_WORDS numbers each. */
+  readonly words: Float64Array
+}
+
+/** Everything both machines begin with. */
+export interface Beginning {
+  readonly packets: Uint8Array
+  readonly part: Uint8Array
+  readonly host: Uint8Array
+  readonly dma: Uint8Array
+  readonly poisonedLines: readonly number[]
+  readonly dirtyShutdowns: number
+}
+
+/** What became of one list. */
+export interface Ran {
+  readonly done: number
+  /** The commands as they are afterwards, results and all. */
+  readonly words: Buffer
+  readonly frames: readonly Buffer[]
+}
+
+/** What a machine left. */
+export interface Left {
+  readonly ran: readonly Ran[]
+  readonly packets: Buffer
+  /** What is durable. */
+  readonly part: Buffer
+  readonly host: Buffer
+  readonly dma: Buffer
+  readonly condition: string
+  /** Runs, fences, bytes stored, lines cleaned. */
+  readonly counters: readonly number[]
+}
+
+const ODD = [
+  ...[Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0, -1, 0.5, 1e300],
+  ...[2 ** 31 - 1, 2 ** 31, 2 ** 32, 2 ** 53, 2 ** 63, 2 ** 64, 4 * 2 ** 48, 5e-324],
+]
+
+/** Draws lists. Their addresses meet often, and stand at the ends of spaces. */
+export class Drawing {
+  private readonly random: Random
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  private pick<T>(from: readonly T[]): T {
+    return from[this.random.below(from.length)]!
+  }
+
+  beginning(frames: readonly Uint8Array[], poisoned: number): Beginning {
+    const { random } = this
+    // Every other line is zeros: a comparison finds equals, too.
+    const filled = (bytes: number): Uint8Array => {
+      const into = new Uint8Array(bytes)
+      for (let at = 0; at < bytes; at += 128) random.fill(into, at, 64)
+      return into
+    }
+    const packets = new Uint8Array(MEMORY_BYTES)
+    packets.set(filled(SCRATCH), PRIVATE_AT)
+    packets.set(filled(256), MEMORY_BYTES - 256)
+    for (let i = 0; i < TRANSMIT_FRAMES; i++) {
+      packets.set(this.pick(frames), TRANSMIT_AT + i * FRAME_STRIDE_BYTES)
+    }
+    const lines = new Set(Array.from({ length: poisoned }, () => random.below(SPACE / 64)))
+    const poisonedLines = [...lines].sort((a, b) => a - b)
+    const spaces = { part: filled(SPACE), host: filled(SPACE), dma: filled(SPACE) }
+    return { packets, ...spaces, poisonedLines, dirtyShutdowns: poisoned > 0 ? 3 : 0 }
+  }
+
+  private offset(bytes: number, length: number): number {
+    const { random } = this
+    const room = Math.max(0, bytes - length)
+    if (random.chance(0.05)) return bytes - length + random.below(3) - 1
+    const at = random.chance(0.5) ? random.below(Math.min(room, 1024) + 1) : random.below(room + 1)
+    return random.chance(0.6) ? at & -64 : random.chance(0.5) ? at & -8 : at
+  }
+
+  private address(length: number): number {
+    const { random } = this
+    if (random.chance(0.4)) return PRIVATE_AT + this.offset(SCRATCH, length)
+    if (random.chance(0.02)) return this.offset(MEMORY_BYTES, length)
+    // The ring itself: a list that changes what stands behind.
+    if (random.chance(0.01)) return COMMANDS_AT + this.offset(2048, length)
+    // An access of no bytes reaches no host: what it would come to there, no rule says.
+    const spaces = [NVDIMM_SPACE, NVDIMM_SPACE, NVDIMM_SPACE, HOST_SPACE, DMA_SPACE]
+    const space = length === 0 ? NVDIMM_SPACE : this.pick(spaces)
+    return space + this.offset(SPACE, length)
+  }
+
+  private length(): number {
+    const { random } = this
+    if (random.chance(0.5)) return 64 * (1 + random.below(4))
+    if (random.chance(0.1)) return random.below(6000)
+    return random.chance(0.05) ? 0 : 1 + random.below(200)
+  }
+
+  private command(words: Float64Array): void {
+    const { random } = this
+    const length = this.length()
+    words[OP] = this.pick([1, 2, 2, 2, 3, FENCE, FENCE, 5, 6, 7, SKIP, 9, 10])
+    words[FROM] = this.address(length)
+    words[TO] = this.address(length)
+    words[LENGTH] = length
+    words[AUX] = random.chance(0.5) ? random.below(4) : PRIVATE_AT + this.offset(SCRATCH, 16)
+    const op = words[OP]
+    if (op === TRANSMIT) {
+      words[FROM] = TRANSMIT_AT + random.below(TRANSMIT_FRAMES) * FRAME_STRIDE_BYTES
+      words[LENGTH] = 40 + random.below(60)
+      words[AUX] = random.below(4)
+    }
+    if (op === FETCH_ADD || op === COMPARE_SWAP) {
+      words[FROM] = PRIVATE_AT + this.offset(SCRATCH, 16)
+      if (random.chance(0.9)) words[TO] = Math.floor(words[TO] / 8) * 8
+      words[LENGTH] = 8
+      words[AUX] = PRIVATE_AT + this.offset(SCRATCH, 8)
+    }
+    if (random.chance(0.03)) this.spoil(words)
+  }
+
+  private spoil(words: Float64Array): void {
+    const { random } = this
+    const which = this.pick([OP, FROM, TO, LENGTH, AUX])
+    if (random.chance(0.5)) words[which] = this.pick(ODD)
+    else words[which] = words[which]! + this.pick([0.5, -0.25, 2 ** 32, -(2 ** 32), 2 ** 48, -1, 1])
+  }
+
+  list(): List {
+    const { random } = this
+    const commands = 1 + random.below(12)
+    const words = new Float64Array(commands * COMMAND_WORDS)
+    for (let i = 0; i < commands; i++) {
+      this.command(words.subarray(i * COMMAND_WORDS, (i + 1) * COMMAND_WORDS))
+    }
+    const count = random.chance(0.02) ? this.pick([...ODD, commands + 0.5, 2049]) : commands
+    return { count, words }
+  }
+}
+
+const NAMES = ['runs', 'fences', 'bytesStored', 'linesCleaned'] as const
+
+/** What the emulator makes of it; `live` is what loads see in the end. */
+export function runEmulated(
+  beginning: Beginning,
+  lists: readonly List[],
+): Left & { readonly live: Buffer } {
+  const { poisonedLines, dirtyShutdowns } = beginning
+  let frames: Buffer[] = []
+  const link = new PcieLink(true)
+  const condition = { dirtyShutdowns, saveFailed: false, poisonedLines }
+  const nvdimm = new Nvdimm({ bytes: SPACE, content: beginning.part, condition })
+  const hostPart = new Nvdimm({ bytes: SPACE, content: beginning.host })
+  const host = new HostMemory({ part: hostPart, platform: DDIO_ON, link })
+  const ram = new HostRam(SPACE, link)
+  ram.live.set(beginning.dma)
+  const machine = new EmulatedMachine({
+    facts: { hostBytes: SPACE, dmaBytes: SPACE } as Facts,
+    packets: beginning.packets.slice(),
+    ...{ nvdimm, host, ram },
+    transmit: (frame) => frames.push(Buffer.from(frame)),
+  })
+  const ring = new Float64Array(machine.memory, COMMANDS_AT)
+  const ran = lists.map(({ count, words }) => {
+    frames = []
+    ring.set(words)
+    const done = machine.run(count)
+    const after = Buffer.from(machine.memory, COMMANDS_AT, words.byteLength)
+    return { done, words: Buffer.from(after), frames }
+  })
+  link.arrive()
+  const bad = nvdimm.faulty().filter((line) => nvdimm.flagsAfterCut(line, false) !== 0)
+  const { statistics } = machine
+  return {
+    ...{ ran, packets: Buffer.from(machine.packets), part: Buffer.from(nvdimm.durable) },
+    live: Buffer.from(nvdimm.live),
+    ...{ host: Buffer.from(hostPart.live), dma: Buffer.from(ram.live) },
+    condition: `${JSON.stringify({ dirtyShutdowns, saveFailed: false, poisonedLines: bad })}\n`,
+    counters: NAMES.map((name) => statistics[name]),
+  }
+}
+
+/** What the native machine makes of it; its files are in `folder`. Throws what it complains of. */
+export function runNative(
+  program: string,
+  folder: string,
+  options: readonly string[],
+  beginning: Beginning,
+  lists: readonly List[],
+): Left {
+  const at = (name: string): string => join(folder, name)
+  const { poisonedLines, dirtyShutdowns } = beginning
+  for (const name of ['part', 'host', 'dma'] as const) writeFileSync(at(name), beginning[name])
+  const condition = { dirtyShutdowns, saveFailed: false, poisonedLines }
+  writeFileSync(at('part.condition'), `${JSON.stringify(condition)}\n`)
+  const input = Buffer.concat([
+    beginning.packets,
+    ...lists.flatMap(({ count, words }) => [
+      Buffer.from(new Float64Array([count]).buffer),
+      Buffer.from(new Uint32Array([words.length / COMMAND_WORDS]).buffer),
+      Buffer.from(words.buffer),
+    ]),
+  ])
+  const places = [`part=${at('part')}`, `host=${at('host')}`, `dma=${at('dma')}`]
+  const args = ['lists', 'development', ...places, ...options]
+  const { status, stdout, stderr } = spawnSync(program, args, { input, maxBuffer: 2 ** 30 })
+  if (status !== 0) throw new Error(stderr.toString())
+  const answers = new Answers(stdout)
+  const ran = lists.map(({ words }) => answers.list(words.byteLength))
+  return {
+    ...{ ran, packets: answers.take(MEMORY_BYTES), part: readFileSync(at('part')) },
+    ...{ host: readFileSync(at('host')), dma: readFileSync(at('dma')) },
+    condition: readFileSync(at('part.condition'), 'utf8'),
+    counters: NAMES.map(() => answers.take(8).readDoubleLE()),
+  }
+}
+
+/** The answers, one behind the other. */
+class Answers {
+  private readonly bytes: Buffer
+  private at = 0
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  take(length: number): Buffer {
+    this.at += length
+    if (this.at > this.bytes.length) throw new Error('the answers end early')
+    return this.bytes.subarray(this.at - length, this.at)
+  }
+
+  list(bytes: number): Ran {
+    const done = this.take(4).readUInt32LE()
+    const count = this.take(4).readUInt32LE()
+    const words = this.take(bytes)
+    const frames = Array.from({ length: count }, () => this.take(this.take(4).readUInt32LE()))
+    return { done, words, frames }
+  }
+}
