@@ -1,6 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
- * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`, and
+ * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`,
+ * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
  * What always holds:
@@ -166,16 +167,19 @@ export async function build() {
       { splitting: true, chunkNames: 'chunk-[hash]' },
     ),
   ])
-  place([...firmware, ...node])
+  const network = await bundleForNode({
+    'board-qemu-network': 'boards/qemu-virt/network-worker.ts',
+  })
+  place([...firmware, ...node, ...network])
   sweep(node)
 }
 
 /** Runs a program of this repository to its end; resolves to its exit code. */
-function run(file, args) {
+function run(file, args, stdio = 'inherit') {
   // An interrupt reaches the program as well, and it is the program that decides what follows.
   const hold = () => {}
   process.on('SIGINT', hold)
-  const child = spawn(process.execPath, [file, ...args], { cwd: process.cwd(), stdio: 'inherit' })
+  const child = spawn(process.execPath, [file, ...args], { cwd: process.cwd(), stdio })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) => {
@@ -225,6 +229,11 @@ const COMMANDS = {
     place(await bundleForNode({ bench: 'test/bench.ts' }))
     return run(join(DIST, 'bench.js'), args)
   },
+  async 'bench:native'(args) {
+    await build()
+    place(await bundleForNode({ 'bench-native': 'test/bench-native.ts' }))
+    return run(join(DIST, 'bench-native.js'), args)
+  },
   async evidence(args) {
     await build()
     place(await bundleForNode({ evidence: 'test/evidence/main.ts' }))
@@ -236,6 +245,19 @@ const COMMANDS = {
     return run(join(DIST, 'kill.js'), args)
   },
   check,
+  /** The virtual machine, and before it what it runs. Its address alone goes to stdout. */
+  async 'board:qemu'(args) {
+    await build()
+    const entries = {
+      'board-linux': 'boards/linux/build.ts',
+      'board-qemu': 'host-driver/board-qemu/main.ts',
+    }
+    place(await bundleForNode(entries))
+    const arm64 = ['--arch', 'arm64', '--install']
+    const isHelp = args.includes('--help') || args.includes('-h')
+    const code = isHelp ? 0 : await run(join(DIST, 'board-linux.js'), arm64, ['inherit', 2, 2])
+    return code === 0 ? run(join(DIST, 'board-qemu.js'), args) : code
+  },
   /** A board says itself what it is made of: `boards/NAME/build.ts`. */
   async '--board'([board, ...args]) {
     const at = join(ROOT, 'boards')

@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { addCapture } from './commands/capture.ts'
+import { addConsole } from './commands/console.ts'
 import { addDemo } from './commands/demo.ts'
 import { addEmulate } from './commands/emulate.ts'
 import { exitCodeOf, IO, OK, USAGE } from './commands/exit-codes.ts'
@@ -28,6 +29,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addInspect,
   addRecover,
   addCapture,
+  addConsole,
 ]
 
 const EXIT_CODES = `

@@ -38,7 +38,7 @@ test('a seed gives the same trace again, another one another', async () => {
   expect(other.hash).not.toBe(once.hash)
 })
 
-test('a state that is put back is one that is new: the same command lists, in every world', async () => {
+test('a state that is put back gives the same command lists as one that is new', async () => {
   for (const [i, world] of WORLDS.entries()) {
     const options = { steps: 60, world, trace: true }
     const renewed = await playSeed(SEED + i, options)

@@ -7,7 +7,8 @@
  * skipped.
  */
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -18,35 +19,30 @@ import {
   COMPARE,
   COMPARE_SWAP,
   COPY,
+  COPY_CLEAN,
   DIFFERENT,
   DONE,
   FENCE,
   MEDIA_ERROR,
+  NVDIMM_SPACE,
   OP,
+  PRIVATE_AT,
   RESULT,
   SKIP,
 } from '../firmware/hal.ts'
-import { compile, noCompiler } from './support/native/harness.ts'
 import { Drawing, type Left, runEmulated, runNative } from './support/native/machine-lists.ts'
+import { because, compileMachine, noMachine } from './support/native/machine-program.ts'
 import { VECTORS } from './support/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
-const PARTS = [
-  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'machine', 'memory', 'persist'],
-  ...['reserve', 'shadow', 'sysfs', 'window'],
-]
-const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'
-const missing = noCompiler ?? noSodium
-const because = missing === null ? '' : `: ${missing}`
-
 const folder = mkdtempSync(join(tmpdir(), 'perdure-machine-'))
 let program = ''
 beforeAll(() => {
-  if (missing === null) program = compile('machine-harness', PARTS, ['-lsodium'])
+  if (noMachine === null) program = compileMachine()
 }, 60_000)
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-describe.skipIf(missing !== null)(`the same lists as the emulator${because}`, () => {
+describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, () => {
   const FRAMES = VECTORS.map(({ bytes }) => bytes).filter((bytes) => bytes.length <= 4000)
 
   /** The first list about which they disagree, in words; the whole of it would say too much. */
@@ -93,7 +89,7 @@ describe.skipIf(missing !== null)(`the same lists as the emulator${because}`, ()
 
   test.each([
     ['straight into the mapping', [], 0],
-    ['by way of the shadow', ['shadow'], 0],
+    ['by way of the shadow, with a host behind a BAR', ['shadow', 'device'], 0],
     ['by way of the shadow, with bad lines', ['shadow'], 40],
   ] as const)('%s', (_, options, poisoned) => {
     const random = new Random(SEED)
@@ -120,5 +116,53 @@ describe.skipIf(missing !== null)(`the same lists as the emulator${because}`, ()
     expect(seen.get(`${COMPARE} ${DIFFERENT}`)).toBeGreaterThan(50)
     expect(seen.has(`${COPY} ${MEDIA_ERROR}`)).toBe(poisoned > 0)
     expect(frames).toBeGreaterThan(50)
+  })
+})
+
+describe.skipIf(noMachine !== null)(`anything in the ring${because}`, () => {
+  /** Lists per run; a run is some thirteen times as many commands. */
+  const LISTS = 150_000
+
+  test.each([
+    ['the mapping, packet memory at the beginning of its pages', []],
+    ['the mapping, packet memory at the end of its pages', ['late']],
+    ['the shadow, packet memory at the beginning of its pages', ['shadow']],
+    ['the shadow, packet memory at the end of its pages', ['shadow', 'late']],
+    ['the mapping, with a host behind a BAR', ['device']],
+  ] as const)('touches no byte outside the spaces: %s', (_, options) => {
+    const at = (name: string): string => join(folder, name)
+    for (const name of ['fuzz', 'host', 'dma']) writeFileSync(at(name), new Uint8Array(65_536))
+    const places = [`part=${at('fuzz')}`, `host=${at('host')}`, `dma=${at('dma')}`]
+    const args = ['fuzz', `${SEED}`, `${LISTS}`, 'development', ...places, ...options]
+    const { status, signal, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8' })
+    expect({ status, signal }, `SEED=${SEED} ${stderr}`).toEqual({ status: 0, signal: null })
+    const counts = JSON.parse(stdout) as Record<string, number>
+    expect(counts.commands).toBeGreaterThan(10 * LISTS)
+    expect(counts.refused).toBeGreaterThan(LISTS)
+    // Most of what is asked for is done: refusing everything would touch nothing, either.
+    expect(counts.commands).toBeGreaterThan(3 * counts.refused!)
+    expect(counts.stored).toBeGreaterThan(10 * LISTS)
+    expect(counts.sent).toBeGreaterThan(0)
+  })
+})
+
+describe.skipIf(noMachine !== null)(`a build that leaves cleans out${because}`, () => {
+  test('the shadow shows the loss, so that a kill test can fail', () => {
+    const faulty = compileMachine('-DDROP_FLUSH=1')
+    const line = (at: number): number[] => [COPY_CLEAN, PRIVATE_AT, NVDIMM_SPACE + at * 64, 64]
+    const words = (commands: readonly (readonly number[])[]): Float64Array =>
+      Float64Array.from(
+        commands.flatMap((command) => [...command, 0, 0, 0, 0, 0, 0, 0].slice(0, COMMAND_WORDS)),
+      )
+    const lists = [{ count: 5, words: words([line(0), line(1), line(2), line(3), [FENCE]]) }]
+    const beginning = new Drawing(new Random(SEED)).beginning([new Uint8Array(64)], 0)
+    const whole = runNative(program, folder, ['shadow'], beginning, lists)
+    const lossy = runNative(faulty, folder, ['shadow'], beginning, lists)
+    const written = beginning.packets.subarray(PRIVATE_AT, PRIVATE_AT + 64)
+    const stored = (left: Left): boolean[] =>
+      [0, 1, 2, 3].map((at) => left.part.subarray(at * 64, at * 64 + 64).equals(written))
+    expect(stored(whole)).toEqual([true, true, true, true])
+    expect(stored(lossy)).toEqual([true, true, false, true])
+    expect(lossy.ran[0]!.done).toBe(5)
   })
 })

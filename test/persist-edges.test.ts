@@ -7,20 +7,47 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE } from '../firmware/hal.ts'
-import { INITIATORS, LANES, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { FAULTS } from '../firmware/fault.ts'
+import { COMPARE, FENCE } from '../firmware/hal.ts'
+import {
+  BURST_FRAMES,
+  INITIATORS,
+  LANES,
+  RECEIVES,
+  STAGING_BUFFERS,
+  STAGING_TIMEOUT_US,
+} from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
+import { putU32 } from '../firmware/wire/bytes.ts'
+import * as mad from '../firmware/wire/management.ts'
 import {
   PERSIST_QUERY,
   RC_ACKNOWLEDGE,
   RC_FLUSH,
+  RC_SEND_ONLY,
   WRITE_PERSIST_FIRST,
   WRITE_PERSIST_LAST,
   WRITE_PERSIST_ONLY,
 } from '../firmware/wire/opcode.ts'
 import { batchFrames, EXPECT, statuses } from './support/batch-card.ts'
-import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT, RECORDS_AT } from './support/bytes-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
+import {
+  BYTES_AT,
+  BYTES_LENGTH,
+  type BytesCard,
+  bytesCard,
+  KEPT_AT,
+  RECORDS_AT,
+} from './support/bytes-card.ts'
+import {
+  Card,
+  callOf,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+} from './support/card.ts'
+import { madFrame } from './support/cm.ts'
 import { frameOf } from './support/frames.ts'
 import {
   ACK,
@@ -38,6 +65,8 @@ import {
 const LINE = 64
 const old = (slot: number): Uint8Array => dataOf(64, slot)
 const fresh = (slot: number): Uint8Array => dataOf(64, 1000 + slot)
+
+const codeOf = (name: string): number => FAULTS.find((row) => row.name === name)!.code
 
 /** Syndromes of what came, without what only acknowledges. */
 const naks = (sent: readonly Sent[]): number[] =>
@@ -183,6 +212,66 @@ describe('P1-11: a queue pair whose store is refused', () => {
   })
 })
 
+describe('a queue pair that is disconnected in the burst in which it fails', () => {
+  function disconnect({ number, peer }: BytesCard['qp']): Uint8Array {
+    const fill = (body: Uint8Array): void => {
+      putU32(body, mad.DISCONNECT_QP, number)
+      putU32(body, mad.DISCONNECT_CLIENT_QP, peer)
+    }
+    return madFrame(callOf(77, mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, fill, 0))
+  }
+
+  test.each(['store', 'read'])('by a refused %s: nobody else is refused for it', (what) => {
+    const one = bytesCard()
+    const { card, qp, bytes, records } = one
+    const other = card.connect()
+    if (what === 'read') card.nvdimm.poison(BYTES_AT / LINE)
+    const fails = what === 'read' ? [readFrame(qp, bytes.rkey, 0, 0, 8)] : failing(one)
+    const sent = card.serve(...fails, disconnect(qp), readFrame(other, bytes.rkey, 0, 4096, 8))
+    // It has its refusal before the call is executed.
+    expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+    expect(sent.filter(({ payload }) => payload.length === 8)).toHaveLength(1)
+    expect(card.serve(readFrame(qp, bytes.rkey, 0, 4096, 8)), 'it is gone').toEqual([])
+    card.serve(...persistFrames(other, records, 1, fresh(1)))
+    expect(card.read(other, records, 1, 0, 64)).toEqual(fresh(1))
+  })
+})
+
+test('H7: a long READ that meets an unreadable line in the middle of its turn ends there', () => {
+  const one = bytesCard(256)
+  const { card, qp, bytes } = one
+  const other = card.connect()
+  const first = card.serve(readFrame(qp, bytes.rkey, 0, 0, BYTES_LENGTH))
+  const told = first.filter(({ payload }) => payload.length > 0).length
+  expect(told).toBeGreaterThan(0)
+  expect(told).toBeLessThan(BYTES_LENGTH / 256)
+  card.nvdimm.poison((BYTES_AT + 256 * (told + 2)) / LINE)
+  // An acknowledgement takes one of the places in which the turn would put its answers.
+  const sent = card.serve(...writeFrames(other, bytes.rkey, 0, dataOf(8, 1)))
+  expect(naks(sent)).toEqual([NAK_OPERATIONAL])
+  expect(sent.filter(({ payload }) => payload.length > 0)).toEqual([])
+  expect(card.pass(1000)).toEqual([])
+})
+
+test('P2-28: as many refusals and acknowledgements as a burst can bring leave before its group', () => {
+  const { card, records } = bytesCard()
+  const pairs = Array.from({ length: BURST_FRAMES }, () => card.connect())
+  const sent = card.serve(
+    ...pairs.flatMap((qp, i) => persistFrames(qp, records, i === 0 ? 0 : 99, fresh(i))),
+  )
+  const acks = sent.filter(({ opcode }) => opcode === RC_ACKNOWLEDGE)
+  expect(acks.map(({ syndrome }) => syndrome)).toEqual(pairs.map(() => ACK))
+  const status = (operation: number): number[] =>
+    persistAcks(sent).flatMap((paeth) => (paeth.operationLow === operation ? [paeth.status] : []))
+  expect(pairs.map(({ operation }) => status(operation))).toEqual(
+    pairs.map((_, i) => [i === 0 ? 0 : codeOf('SLOT')]),
+  )
+  expect(sent.findLastIndex(({ opcode }) => opcode === RC_ACKNOWLEDGE)).toBeLessThan(
+    sent.findIndex(({ paeth }) => paeth?.status === 0),
+  )
+  expect(card.read(pairs[0]!, records, 0, 0, 64)).toEqual(fresh(0))
+})
+
 test('H7: of two queue pairs that read unreadable lines in one list each hears it', () => {
   const one = bytesCard()
   const { card, bytes } = one
@@ -260,22 +349,25 @@ test('P1-11: a second copy that is taken at the second attempt, without a word a
   const one = bytesCard()
   const { card, qp, records } = one
   const line = (RECORDS_AT + 8192) / LINE
+  card.nvdimm.refuseWrites(line)
   let fences = 0
-  let refused = 0
+  let isTaken = false
   card.machine.observe({
     onCommand: (_, op) => {
       if (op === FENCE) fences += 1
-      if (refused === 1) card.nvdimm.refuseWrites(line, false)
-      // Behind the lane, the first copy and the phase comes the second copy.
-      if (fences === 3 && refused === 0) card.nvdimm.refuseWrites(line)
-      if (fences === 3) refused += 1
+      // Behind the lane, the first copy and the phase; what compares then begins the repair.
+      if (fences < 3 || op !== COMPARE || isTaken) return
+      isTaken = true
+      card.nvdimm.refuseWrites(line, false)
     },
   })
   const sent = card.serve(silent(one, 0, 5))
   card.machine.observe({})
-  expect(refused).toBeGreaterThan(1)
+  expect(isTaken).toBe(true)
   expect(sent.map(({ opcode }) => opcode)).toEqual([RC_ACKNOWLEDGE])
-  expect(card.read(qp, records, 0, 0, 64)).toEqual(fresh(0))
+  for (const copy of [0, 1]) {
+    expect(card.read(qp, records, 0, 2 + copy, 64, LINE), `copy ${copy}`).toEqual(fresh(0))
+  }
 })
 
 describe('P4-9: a record that expects a sequence, over a slot whose header is damaged', () => {
@@ -368,6 +460,27 @@ describe('SENDs that are to be confirmed', () => {
       return sent.some(({ syndrome }) => syndrome > ACK && syndrome < 0x60)
     })
     expect(answers).toEqual([...new Array(INITIATORS).fill(false), true])
+  })
+
+  test('X-7: what the peer has refused of them is the end of all that wait', () => {
+    const { card, qp } = bytesCard()
+    const confirmed = (sent: readonly Sent[]): Sent[] => {
+      return sent.filter(({ opcode }) => opcode === RC_SEND_ONLY)
+    }
+    const [first] = confirmed(card.serve(...sendFrames(qp, dataOf(8, 1), { solicited: true })))
+    const nak = frameOf({
+      bth: { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn: first!.psn },
+      aeth: { syndrome: NAK_OPERATIONAL, msn: 0 },
+    })
+    const both = card.serve(...sendFrames(qp, dataOf(8, 2), { solicited: true }), nak)
+    expect(confirmed(both)).toEqual([])
+    expect(card.serve(...writeFrames(qp, 1, 0, dataOf(8, 1))), 'it is over').toEqual([])
+    // Nothing is kept of what was not confirmed.
+    const other = card.connect()
+    for (let i = 0; i < 2 * RECEIVES; i++) {
+      const sent = card.serve(...sendFrames(other, dataOf(8, i)))
+      expect(sent.map(({ syndrome }) => syndrome)).toEqual([ACK])
+    }
   })
 
   test('D-13: what cannot become durable is refused at its last packet', () => {

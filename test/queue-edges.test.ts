@@ -4,15 +4,22 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { PORT_EPOCH } from '../firmware/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import * as info from '../firmware/host/queue-info.ts'
+import { LINE_BYTES } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
-import { dataOf } from './support/card.ts'
+import { RC_READ_REQUEST } from '../firmware/wire/opcode.ts'
+import { BYTES_AT } from './support/bytes-card.ts'
+import { dataOf, readFrame } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
+import { type LocalQueue, localQueue, readBack, record } from './support/local-queue.ts'
 import { FIRST, nopHost } from './support/nop-queues.ts'
-import { elementOf, u64 } from './support/queue-host.ts'
-import { type End, TwoCards, toCard } from './support/two-cards.ts'
+import { type ElementFields, elementOf, u64 } from './support/queue-host.ts'
+import { NAK_ACCESS, NAK_OPERATIONAL, writeFrames } from './support/requests.ts'
+import { End, TwoCards, toCard } from './support/two-cards.ts'
 
 interface Rig {
   readonly end: End
@@ -88,5 +95,108 @@ describe('H3: a queue that names a connection which is not there', () => {
     host.run()
     expect(host.poll(cqs[0]!)).toEqual([])
     expect(host.zone1(queue).pointer).toBe(0)
+  })
+})
+
+describe('a host that goes, or is refused, in the call in which it asks', () => {
+  test.each([false, true])('P1-11: while what its peer reads cannot be read; gone: %s', (goes) => {
+    const cards = new TwoCards()
+    const peer = { last: 1, number: 0x77, mtu: 1024, peerPsn: 0x100, psn: 0x200, incarnation: 0 }
+    const end = new End(cards, 1).ready(peer)
+    const { host, qp } = end
+    const { card } = host
+    const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
+    const reth = { rkey: u32(body, REGION_RKEY), length: 8 }
+    const at = u64(body, REGION_BASE_HIGH)
+    const other = card.connect()
+    card.nvdimm.poison(BYTES_AT / LINE_BYTES)
+    const read = frameOf({
+      bth: { opcode: RC_READ_REQUEST, destQp: qp.number, psn: 0x100, ackRequest: true },
+      reth: { ...reth, vaHigh: Math.floor(at / 2 ** 32), vaLow: at % 2 ** 32 },
+    })
+    if (goes) host.port.setUint32(PORT_EPOCH, 0, true)
+    const sent = card.serve(read, readFrame(other, reth.rkey, 0, 1024, 8))
+    const naks = sent.filter(({ syndrome }) => syndrome === NAK_OPERATIONAL)
+    expect(naks.map(({ packet }) => packet.destQp)).toEqual(goes ? [] : [0x77])
+    expect(sent.filter(({ payload }) => payload.length === 8)).toHaveLength(1)
+  })
+
+  test('X-7: the next record of a batch whose first was refused is not sent', () => {
+    const { end } = rig()
+    const cards = end.rig
+    const region = cards.hosts[1].card.provision({ slots: 4, capacity: 64 })
+    const { rkey } = region
+    const member = (index: number, key: number): ElementFields => ({
+      ...{ opcode: kind.WRITE_PERSIST, rkey: key, address: index * 2 ** 32, wait: 2 },
+      ...{ operation: 10 + index, inline: dataOf(64, index) },
+      batch: { id: 1, condition: 0, count: 2, index, left: 1 - index },
+    })
+    const refusals: Uint8Array[] = []
+    cards.loses = (from, { bytes, syndrome }) => {
+      const isRefusal = from === 1 && syndrome === NAK_ACCESS
+      if (isRefusal) refusals.push(bytes)
+      return isRefusal
+    }
+    end.post(member(0, rkey + 1))
+    cards.run()
+    expect(refusals).toHaveLength(1)
+    end.post(member(1, rkey))
+    end.host.card.serve(...refusals)
+    cards.run()
+    // Its queue has ended: the element was never begun, and the host flushes it.
+    expect(end.host.poll(end.cq).map(({ status }) => status)).toEqual([el.WC_REM_ACCESS_ERR])
+    expect(end.host.zone1(end.qp.send)).toMatchObject({ state: info.QUEUE_ERROR, pointer: 1 })
+    expect(cards.hosts[1].card.read(cards.hosts[1].card.connect(), region, 1, 0, 64)).not.toEqual(
+      dataOf(64, 1),
+    )
+  })
+})
+
+describe('P3-12: a pass that has much to say', () => {
+  const UNITS = 32
+
+  /** Local queues, each with as many elements that do nothing as one turn takes. */
+  function busy(count: number): { queue: LocalQueue; others: LocalQueue[] } {
+    const queue = localQueue()
+    const others = Array.from({ length: count }, () => {
+      const cq = queue.host.createCq(64)
+      return { ...queue, cq, qp: queue.host.createQp(cq, { units: 64 }) }
+    })
+    for (const { host, qp } of others) {
+      const nothing = elementOf({ opcode: el.WQE_NOP, flags: el.SIGNALED })
+      for (let i = 0; i < UNITS; i++) host.post(qp.send, nothing)
+      host.ring(qp.send)
+    }
+    return { queue, others }
+  }
+
+  function told({ host, cq }: LocalQueue): number {
+    return host.poll(cq).filter(({ status }) => status === el.WC_SUCCESS).length
+  }
+
+  test('tells each of its own, and a record in front of what comes later', () => {
+    const { queue, others } = busy(5)
+    const region = queue.host.card.provision({ slots: 4, capacity: 64 })
+    const fields = record(queue, region, 1, 5, dataOf(64, 5))
+    queue.host.post(queue.qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
+    queue.host.ring(queue.qp.send)
+    queue.host.run()
+    expect(others.map(told)).toEqual(others.map(() => UNITS))
+    expect(queue.host.poll(queue.cq)).toMatchObject([{ status: el.WC_SUCCESS, copies: 2 }])
+    expect(readBack(queue, region, 1, 0, 64)).toEqual(dataOf(64, 5))
+  })
+
+  test('keeps no request of the wire from its answer', () => {
+    const { queue, others } = busy(6)
+    const { card } = queue.host
+    const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
+    const client = card.connect()
+    const [at, rkey] = [u64(body, REGION_BASE_HIGH), u32(body, REGION_RKEY)]
+    const address = [Math.floor(at / 2 ** 32), at % 2 ** 32] as const
+    card.serve(...writeFrames(client, rkey, address[1], dataOf(8, 3), { vaHigh: address[0] }))
+    const sent = card.serve(readFrame(client, rkey, address[0], address[1], 8))
+    expect(sent.map(({ payload }) => Uint8Array.from(payload))).toEqual([dataOf(8, 3)])
+    queue.host.run()
+    expect(others.map(told)).toEqual(others.map(() => UNITS))
   })
 })

@@ -8,7 +8,7 @@ import { Random } from '../boards/emulator/random.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_RESIDENCY } from '../firmware/host/header-page.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { PAGE_BYTES, WATCHES } from '../firmware/limits.ts'
+import { PAGE_BYTES, WATCHES, WORKS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import {
   type Bseth,
@@ -30,6 +30,7 @@ import {
   PREFETCH_HINT,
 } from '../firmware/wire/opcode.ts'
 import { blankPfeth, type Pfeth, PREFETCH_DROP, writePfeth } from '../firmware/wire/prefetch.ts'
+import { dataOf } from './support/card.ts'
 import { writeIcrc } from './support/frames.ts'
 import { BASE, fillMap, fillOnDemand, fillUnmap } from './support/on-demand.ts'
 import type { Answered } from './support/queue-calls.ts'
@@ -317,6 +318,34 @@ describe('following', () => {
     pass()
     expect(known()).toBe('░'.repeat(PAGES))
     expect(knownWord(mad.RESIDENCY_ASKED)).toBe(1)
+  })
+
+  test('P4-1: what the card asks may take a place kept for a batch, and delays it, no more', () => {
+    play(associating({ ...FOLLOW, current: false }))
+    const { rkey: records } = rig.hosts[1].card.provision({ slots: 4, capacity: 64 })
+    const member = (index: number): Uint8Array => {
+      return elementOf({
+        ...{ opcode: kind.WRITE_PERSIST, flags: el.SIGNALED, rkey: records, wait: 2 },
+        ...{ address: index * 2 ** 32, operation: 10 + index, inline: dataOf(64, index) },
+        batch: { id: 1, condition: 0, count: 4, index, left: 3 - index },
+      })
+    }
+    const nothing = elementOf({ opcode: kind.PERSIST_QUERY, flags: el.SIGNALED, operation: 1 })
+    rig.loses = (from) => from === 0
+    // All places are taken, or kept for the batch: by what the peer does not hear of.
+    play(...Array.from({ length: WORKS - 4 }, () => nothing), member(0))
+    pass(10_000)
+    expect(play(member(1), member(2), member(3))).toEqual([])
+    rig.loses = () => false
+    pass(2_000_000)
+    const statuses = end.host.poll(end.cq).map(({ status }) => status)
+    expect(statuses).toEqual(Array(WORKS).fill(el.WC_SUCCESS))
+    expect(known()).toBe('░'.repeat(PAGES))
+    const { card } = rig.hosts[1]
+    const read = (slot: number): Uint8Array | null => {
+      return card.read(card.connect(), card.open(), slot, 0, 64)
+    }
+    expect([0, 1, 2, 3].map(read)).toEqual([0, 1, 2, 3].map((slot) => dataOf(64, slot)))
   })
 })
 

@@ -404,7 +404,7 @@ export class EmulatedMachine implements Machine {
     return this.nvdimm.store(to, live.slice(from, from + length), 0, length)
   }
 
-  private check(from: number, to: number, length: number, key: number): number {
+  protected check(from: number, to: number, length: number, key: number): number {
     const fromSpace = this.space(from, length)
     const toSpace = this.space(to, CHECK_CODE_BYTES)
     const keySpace = this.space(key, CHECK_KEY_BYTES)

@@ -27,7 +27,7 @@ const SOURCES = join(DIST, '../boards/linux/src')
 const FOLDER = join(DIST, 'linux')
 
 const COMMON = ['-O2', '-g', '-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE']
-const OURS = [
+export const OURS: readonly string[] = [
   ...['-std=c11', '-Wall', '-Wextra', '-Wconversion', '-Wshadow', '-Wstrict-prototypes'],
   ...['-Wmissing-prototypes', '-Wvla', '-Werror'],
   ...['-fstack-protector-strong', '-D_FORTIFY_SOURCE=2'],
@@ -44,27 +44,49 @@ export interface RuntimeOptions {
   readonly say: (line: string) => void
 }
 
-/** Builds the program and returns where it lies. Throws a Trouble. */
-export function compileRuntime(options: RuntimeOptions): string {
-  const { architecture, sanitize, dropFlush, say } = options
+/** What programs are linked of. */
+export interface RuntimeParts {
+  /** Objects of QuickJS. */
+  readonly engine: readonly string[]
+  /** Our own objects, by the names of their files without the ending. */
+  readonly own: ReadonlyMap<string, string>
+  /** Compiles another file as one of ours. */
+  compile(file: string): string
+  /** Links a program; it is there whole or not at all. */
+  link(program: string, objects: readonly string[], flags?: readonly string[]): void
+}
+
+/** Compiles what is not compiled yet. Throws a Trouble. */
+export function runtimeParts(options: RuntimeOptions): RuntimeParts {
+  const { sanitize, say } = options
   mkdirSync(FOLDER, { recursive: true })
   const tools = toolchain({ ...options, folder: FOLDER })
   const engine = quickJs(FOLDER, say)
-  const header = generatedHeaders()
-  const objects = new Objects(tools, say)
-  const parts = [
-    ...engineObjects(objects, engine),
-    ...ownObjects(objects, engine, header, sanitize, dropFlush),
-  ]
+  const compile = ownCompiler(new Objects(tools, say), engine, generatedHeaders(), options)
+  const files = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
+  return {
+    engine: engineObjects(new Objects(tools, say), engine),
+    own: new Map(files.sort().map((name) => [basename(name, '.c'), compile(join(SOURCES, name))])),
+    compile,
+    link: (program, objects, flags = []) => {
+      mkdirSync(dirname(program), { recursive: true })
+      const aside = `${program}.${process.pid}`
+      // A sanitizer's runtime wants the dynamic C library.
+      const how = sanitize ? SANITIZERS : ['-static', '-s']
+      const all = [...how, ...flags, '-Wl,--gc-sections', '-Wl,-z,relro,-z,now', '-o', aside]
+      run(tools.compiler, [...all, ...objects, ...tools.linkFlags, '-lm', '-lpthread'])
+      renameSync(aside, program)
+    },
+  }
+}
+
+/** Builds the program and returns where it lies. Throws a Trouble. */
+export function compileRuntime(options: RuntimeOptions): string {
+  const { architecture, sanitize, dropFlush } = options
+  const parts = runtimeParts(options)
   const flavour = `${architecture}${sanitize ? '-sanitize' : ''}${dropFlush ? '-drop-flush' : ''}`
   const program = join(FOLDER, flavour, 'perdured')
-  mkdirSync(dirname(program), { recursive: true })
-  const aside = `${program}.${process.pid}`
-  // A sanitizer's runtime wants the dynamic C library.
-  const how = sanitize ? SANITIZERS : ['-static', '-s']
-  const flags = [...how, '-Wl,--gc-sections', '-Wl,-z,relro,-z,now']
-  run(tools.compiler, [...flags, '-o', aside, ...parts, ...tools.linkFlags, '-lm', '-lpthread'])
-  renameSync(aside, program)
+  parts.link(program, [...parts.engine, ...parts.own.values()])
   return program
 }
 
@@ -86,28 +108,26 @@ function engineObjects(objects: Objects, engine: QuickJs): string[] {
   return engine.files.map((file) => objects.of(file, [...COMMON, ...ENGINE, version], engine.hash))
 }
 
-function ownObjects(
+/** How our files are compiled: anew where any header has changed. */
+function ownCompiler(
   objects: Objects,
   engine: QuickJs,
   generated: string,
-  sanitize: boolean,
-  dropFlush: boolean,
-): string[] {
-  const names = readdirSync(SOURCES).sort()
+  options: RuntimeOptions,
+): (file: string) => string {
   const hash = createHash('sha256').update(engine.hash)
-  for (const name of names.filter((one) => one.endsWith('.h'))) {
+  const headers = readdirSync(SOURCES).filter((name) => name.endsWith('.h'))
+  for (const name of headers.sort()) {
     hash.update(`${name}\0`).update(readFileSync(join(SOURCES, name)))
   }
-  const headers = hash.update(readFileSync(join(generated, 'hal.h'))).digest('hex')
+  const made = hash.update(readFileSync(join(generated, 'hal.h'))).digest('hex')
   const flags = [
     ...[...COMMON, ...OURS],
-    ...[`-isystem${engine.folder}`, `-I${generated}`],
-    ...(sanitize ? SANITIZERS : []),
-    ...(dropFlush ? ['-DDROP_FLUSH=1'] : []),
+    ...[`-isystem${engine.folder}`, `-I${generated}`, `-I${SOURCES}`],
+    ...(options.sanitize ? SANITIZERS : []),
+    ...(options.dropFlush ? ['-DDROP_FLUSH=1'] : []),
   ]
-  return names
-    .filter((name) => name.endsWith('.c'))
-    .map((name) => objects.of(join(SOURCES, name), flags, headers))
+  return (file) => objects.of(file, flags, made)
 }
 
 /** Compiled files, kept by the hash of what makes them. */

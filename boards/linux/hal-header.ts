@@ -5,6 +5,7 @@
  */
 
 import * as hal from '../../firmware/hal.ts'
+import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 import {
   BURST_FRAMES,
   COMMANDS_MAX,
@@ -15,7 +16,7 @@ import {
   LINE_BYTES,
   TRANSMIT_FRAMES,
 } from '../../firmware/limits.ts'
-import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
+import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/memory-map.ts'
 
 const LIMITS: Readonly<Record<string, number>> = {
   BURST_FRAMES,
@@ -24,6 +25,8 @@ const LIMITS: Readonly<Record<string, number>> = {
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
+  HEADER_INTERRUPTS,
+  HEADER_PAGE_BYTES,
   LINE_BYTES,
   MEMORY_BYTES,
   TRANSMIT_FRAMES,

@@ -30,15 +30,15 @@ export interface Signed {
  * Signs `dist/firmware.js`: the signature is beside it in `dist/firmware.js.sig`, the public key in
  * `dist/linux/trust.pem`. Throws a Trouble if the key is of another kind.
  */
-export function signBundle(keyFile?: string): Signed {
-  const pem = readFileSync(keyFile ?? developmentKey())
+export function signBundle(keyFile?: string, dist: string = DIST): Signed {
+  const pem = readFileSync(keyFile ?? developmentKey(dist))
   const key = createPrivateKey(pem)
   if (key.asymmetricKeyType !== 'ed25519') {
     throw new Trouble(`${keyFile}: a key of ${key.asymmetricKeyType}; Ed25519 is needed`)
   }
-  const bundle = readFileSync(join(DIST, 'firmware.js'))
-  const trust = join(DIST, 'linux/trust.pem')
-  place(join(DIST, 'firmware.js.sig'), sign(null, bundle, key))
+  const bundle = readFileSync(join(dist, 'firmware.js'))
+  const trust = join(dist, 'linux/trust.pem')
+  place(join(dist, 'firmware.js.sig'), sign(null, bundle, key))
   place(trust, createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString())
   return { sha256: createHash('sha256').update(bundle).digest('hex'), trust }
 }
@@ -50,8 +50,8 @@ function place(path: string, content: Uint8Array | string, mode?: number): void 
   renameSync(aside, path)
 }
 
-function developmentKey(): string {
-  const path = join(DIST, 'linux/development-key.pem')
+function developmentKey(dist: string): string {
+  const path = join(dist, 'linux/development-key.pem')
   if (!existsSync(path)) {
     const { privateKey } = generateKeyPairSync('ed25519')
     place(path, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), OWNER_ONLY)

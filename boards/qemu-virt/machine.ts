@@ -10,7 +10,6 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -65,6 +64,7 @@ export interface Ended {
 }
 
 const START_MS = 120_000
+const STOP_MS = 10_000
 
 /** Lines of the machine's log that are kept. */
 const LOG_LINES = 300
@@ -90,9 +90,8 @@ interface Start {
 }
 
 export class VirtualMachine {
-  /** Where the host driver reaches it, and where its serial line is. */
+  /** Where the host driver reaches it. */
   readonly target: string
-  consolePath: string
   /** Bytes of the part that the firmware has, and where they begin in the file. */
   readonly partBytes: number
   readonly partAt: number = PART_FRONT
@@ -100,6 +99,8 @@ export class VirtualMachine {
   readonly made: boolean
   /** The stages of the last start. */
   stages: Stage[] = []
+  /** Told when the machine is over, by whomever. */
+  onEnd: (how: string) => void = () => {}
 
   private readonly options: MachineOptions
   private readonly folder: string
@@ -107,6 +108,8 @@ export class VirtualMachine {
   private readonly cpu: CpuName
   private readonly fileBytes: number
   private child: ChildProcess | null = null
+  private closed: Promise<Ended> = Promise.resolve({ code: null, signal: null })
+  private serialPath: string
   private serial: SerialConsole | null = null
   private log: string[] = []
   private began = 0
@@ -129,7 +132,7 @@ export class VirtualMachine {
     const inside = options.settings?.ipv4
     const path = inside === undefined ? '' : `/${inside}`
     this.target = `perdure://${host.includes(':') ? `[${host}]` : host}:${network.port}${path}`
-    this.consolePath = options.console ?? join(folder, 'console')
+    this.serialPath = options.console ?? join(folder, 'console')
   }
 
   /** Makes everything that a machine needs, and does not start it. Throws a Trouble. */
@@ -143,7 +146,7 @@ export class VirtualMachine {
       writeFileSync(join(folder, 'root.cpio'), firstRoot(image, text))
       if (window !== undefined) makeWindow(window.path, window.bytes)
       const udp = options.udp ?? { host: '127.0.0.1', port: 0 }
-      const network = await BoardNetwork.open({ udp, path: join(folder, 'net') }, folder)
+      const network = await BoardNetwork.open({ udp, path: join(folder, 'net') })
       return new VirtualMachine(options, folder, network, part)
     } catch (error) {
       rmSync(folder, { recursive: true, force: true })
@@ -153,6 +156,11 @@ export class VirtualMachine {
 
   get isRunning(): boolean {
     return this.child !== null
+  }
+
+  /** Seconds since the last start or reset. */
+  get seconds(): number {
+    return (performance.now() - this.began) / 1000
   }
 
   /** Process id of QEMU; undefined while there is none. */
@@ -176,8 +184,14 @@ export class VirtualMachine {
       createInterface({ input }).on('line', (line) => this.hear(line))
     }
     child.on('error', (error) => this.ended(error.message))
-    child.on('close', (code, signal) => this.ended(`QEMU ended, ${signal ?? `exit ${code}`}`))
+    this.closed = new Promise((resolve) => {
+      child.on('close', (code, signal) => {
+        this.ended(`QEMU ended, ${signal ?? `exit ${code}`}`)
+        resolve({ code, signal })
+      })
+    })
     await served
+    if (this.options.console === 'pty') this.serialPath = await this.pseudoTerminal()
   }
 
   /** Power away and back, without a word to what runs (QMP system_reset); resolves when it serves. */
@@ -192,29 +206,47 @@ export class VirtualMachine {
   /** Ends QEMU by SIGKILL, at any moment. */
   async kill(): Promise<Ended> {
     this.child?.kill('SIGKILL')
-    return await this.gone()
+    return await this.closed
   }
 
   /** Ends QEMU by its own command: for the machine that is the power's end as well. */
   async quit(): Promise<Ended> {
-    const gone = this.gone()
     await this.monitor('quit')
-    return await gone
+    return await this.closed
   }
 
-  /** Tells perdured to stop; the machine goes off behind it. */
+  /**
+   * Tells perdured to stop, and the machine goes off behind it. One that is still on after 10 s,
+   * because somebody else has the serial line, is ended by QEMU.
+   */
   async stop(): Promise<Ended> {
-    const gone = this.gone()
+    if (this.child === null) return await this.closed
+    if (this.options.console === 'pty') return await this.quit()
+    const late = setTimeout(() => this.quit().catch(() => {}), STOP_MS)
     // It may be off before its answer has come through the line.
-    await this.command('stop').catch(() => {})
-    return await gone
+    this.command('stop').catch(() => {})
+    const ended = await this.closed
+    clearTimeout(late)
+    return ended
   }
 
   /** One command to perdured's console; what it answers. */
   async command(line: string): Promise<unknown> {
     if (this.options.console === 'pty') throw new Error('the console is a pseudo terminal')
-    this.serial ??= await SerialConsole.open(this.consolePath)
+    this.serial ??= await SerialConsole.open(this.serialPath)
     return await this.serial.ask(line)
+  }
+
+  /** Where the serial line is: a Unix socket, or once it serves a pseudo terminal. */
+  get console(): string {
+    return this.serialPath
+  }
+
+  private async pseudoTerminal(): Promise<string> {
+    const all = (await this.monitor('query-chardev')) as { label: string; filename: string }[]
+    const found = all.find(({ label }) => label === 'serial')?.filename
+    if (found === undefined) throw new Trouble('QEMU has no pseudo terminal for the serial line')
+    return found.replace(/^pty:/, '')
   }
 
   /** Gives the serial line to another client: it takes one at a time. */
@@ -240,7 +272,7 @@ export class VirtualMachine {
     const at = (name: string): string => join(this.folder, name)
     const part = `memory-backend-file,id=nv,share=on,mem-path=${memory},size=${this.fileBytes}`
     const serial =
-      console === 'pty' ? 'pty,id=serial' : `socket,id=serial,path=${this.consolePath}${SERVER}`
+      console === 'pty' ? 'pty,id=serial' : `socket,id=serial,path=${this.serialPath}${SERVER}`
     return [
       // Linux ends QEMU with us, however we end.
       ...(isThere('setpriv') ? ['setpriv', '--pdeathsig', 'KILL'] : []),
@@ -288,7 +320,7 @@ export class VirtualMachine {
     if (this.log.length > LOG_LINES) this.log.shift()
     const name = STAGE_LINE.exec(line)?.[1]
     if (name !== undefined) {
-      const stage = { name, seconds: (performance.now() - this.began) / 1000 }
+      const stage = { name, seconds: this.seconds }
       this.stages.push(stage)
       this.options.onStage?.(stage)
       if (name === 'serving') this.settle(null)
@@ -300,14 +332,9 @@ export class VirtualMachine {
   private ended(how: string): void {
     this.child = null
     this.dropSerial()
-    this.settle(new Trouble(`${how}. The machine said:\n${this.story}`))
-  }
-
-  private async gone(): Promise<Ended> {
-    const { child } = this
-    if (child === null) return { code: null, signal: null }
-    const [code, signal] = await once(child, 'close')
-    return { code, signal } as Ended
+    const story = `${how}. The machine said:\n${this.story}`
+    this.settle(new Trouble(story))
+    this.onEnd(story)
   }
 }
 

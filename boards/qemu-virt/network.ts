@@ -11,11 +11,10 @@
  */
 
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { buildSync } from 'esbuild'
 import { Trouble } from '../debian/programs.ts'
-import { HERE } from './places.ts'
+import { NETWORK } from './places.ts'
 
 export interface UdpAddress {
   readonly host: string
@@ -41,12 +40,10 @@ export class BoardNetwork {
     this.port = port
   }
 
-  /** Opens both; `folder` takes the thread's program. Throws a Trouble. */
-  static async open(places: NetworkPlaces, folder: string): Promise<BoardNetwork> {
-    const outfile = join(folder, 'network.mjs')
-    const entry = join(HERE, 'network-worker.ts')
-    buildSync({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm' })
-    const worker = new Worker(outfile, { workerData: places })
+  /** Opens both. Throws a Trouble. */
+  static async open(places: NetworkPlaces): Promise<BoardNetwork> {
+    if (!existsSync(NETWORK)) throw new Trouble(`${NETWORK} is missing: npm run build`)
+    const worker = new Worker(NETWORK, { workerData: places })
     const [says] = (await once(worker, 'message')) as [NetworkSays]
     if ('port' in says) return new BoardNetwork(worker, says.port)
     await worker.terminate()

@@ -19,3 +19,6 @@ export const HERE: string = join(ROOT, 'boards/qemu-virt')
 
 /** What is fetched and compiled once. */
 export const CACHE: string = join(ROOT, 'dist/qemu-virt')
+
+/** The program of the network's thread (network-worker.ts), as every build leaves it. */
+export const NETWORK: string = join(ROOT, 'dist/board-qemu-network.js')

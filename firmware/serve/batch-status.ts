@@ -11,6 +11,7 @@
  *   says what is known of their operations.
  */
 
+import { assert } from '../assert.ts'
 import {
   BATCH_DONE,
   BATCH_JUDGED,
@@ -80,7 +81,8 @@ function say(state: State, batch: Batch): void {
   }
   batch.saidRecords = records
   const qp = state.queuePairs.places[batch.place]!
-  if (qp.state === STATE_OPEN) answer(state, qp, batch, records, copies, batch.psn, 0)
+  assert(qp.state === STATE_OPEN, 'a queue pair that fails drops its batch')
+  answer(state, qp, batch, records, copies, batch.psn, 0)
 }
 
 function copyBits(to: BatchBits, from: BatchBits): void {

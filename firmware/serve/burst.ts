@@ -111,16 +111,13 @@ function goOn(state: State, length: number, failed: number): void {
   for (;;) {
     const result = resultOf(list, at)
     if (result === NO_POWER) return
-    const first = isBarrier(list, at) ? at : -1
-    if (first >= 0) state.commit.closed = closedBy(result)
-    const end = first >= 0 ? length : at + 1
-    for (let i = at; i < end; i++) {
-      const owner = list.words[i * COMMAND_WORDS + OWNER]!
-      if (owner < OWNER_LEAST) continue
-      if (!isRefused(state, owner, refused)) {
-        state.refusals[refused] = owner
-        refused += 1
-      }
+    // Of what is behind a fence nothing is a queue pair's, and what is refused is skipped: each
+    // command that fails is the first one of its owner.
+    if (isBarrier(list, at)) state.commit.closed = closedBy(result)
+    const owner = list.words[at * COMMAND_WORDS + OWNER]!
+    if (owner >= OWNER_LEAST) {
+      state.refusals[refused] = owner
+      refused += 1
     }
     skip(state, length, at, refused)
     const done = list.machine.run(length)
@@ -135,17 +132,24 @@ function goOn(state: State, length: number, failed: number): void {
   }
   for (let i = 0; i < refused; i++) {
     const owner = state.refusals[i]!
-    const qp = state.queuePairs.places[placeOf(owner)] ?? null
-    if (qp !== null) refuseQueuePair(state, qp, owner % OWNER_LEAST, UNREADABLE)
+    refuseQueuePair(state, holderOf(state, owner), owner % OWNER_LEAST, UNREADABLE)
   }
 }
 
 function withheldAmong(state: State, refused: number): boolean {
   for (let i = 0; i < refused; i++) {
-    const qp = state.queuePairs.places[placeOf(state.refusals[i]!)] ?? null
-    if (qp !== null && isWithheld(state.answers, qp)) return true
+    if (isWithheld(state.answers, holderOf(state, state.refusals[i]!))) return true
   }
   return false
+}
+
+/**
+ * The queue pair that owns a command. It is in its place: what clears one (a call over the wire, a
+ * call of the host or its end, a connection whose time is over) comes when all has run by which a
+ * queue pair may fail.
+ */
+function holderOf(state: State, owner: number): QueuePair {
+  return state.queuePairs.places[placeOf(owner)]!
 }
 
 function placeOf(owner: number): number {

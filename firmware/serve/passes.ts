@@ -35,8 +35,8 @@ import { answerPlaced } from './placed.ts'
 import { serveRead } from './read.ts'
 import { confirm } from './receives.ts'
 
-/** Room that an operation other than a READ needs in the list, with much to spare. */
-const LIST_ROOM = COMMANDS_MAX >> 1
+/** Commands that may stand in the list when an operation begins: the rest is for it, and more. */
+const LIST_ROOM: number = COMMANDS_MAX >> 4
 
 /**
  * Serves everything that waits. `urgent` is a queue pair that is about to be refused or to be told

@@ -17,6 +17,7 @@
  *   for one where there is none (P2-25).
  */
 
+import { assert } from '../assert.ts'
 import { copy } from '../command-list.ts'
 import {
   CONNECTION_LOST,
@@ -111,7 +112,10 @@ export function executeConnected(state: State): number {
   }
   const gathered = gather(state)
   if (gathered !== PASS) return gathered
-  const work = isOpen(state, pair) ? takeWork(initiator) : null
+  // A pass begins with an empty list, and composes nothing that a queue pair could fail by.
+  assert(isOpen(state, pair), 'to gather refuses no queue pair')
+  const work = takeWork(initiator)
+  // Of a batch room was kept, but its requests may have failed in this very call.
   if (work === null) {
     freeBuffer(state, hostWork.buffer)
     return WAIT

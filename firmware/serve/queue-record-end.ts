@@ -12,6 +12,7 @@
  * - The host is told of completions (interrupts, events) behind the commit, never inside of it.
  */
 
+import { assert } from '../assert.ts'
 import { noteRefused } from '../batch/batch.ts'
 import { FAULTS, PASS } from '../fault.ts'
 import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
@@ -22,9 +23,8 @@ import { mechanismOf } from './mechanism.ts'
 import { freeBuffer } from './queue-buffers.ts'
 import { HOST_OWNER, type HostRecord } from './queue-state.ts'
 
-/** `HostRecord.entry` of a record that has none yet; or whose completion queue takes no more. */
+/** `HostRecord.entry` of a record that has none yet. */
 const ENTRY_NONE = -1
-const ENTRY_LOST = -2
 
 /** So many copies of the group are durable: appends the completion of item `i` if it is due. */
 export function completeRecord(state: State, i: number, copies: number): void {
@@ -107,23 +107,27 @@ function goBefore(state: State, i: number): void {
   for (let j = commit.count - 1; j > i; j--) {
     const other = hostWork.records[j]!
     if (commit.items[j]!.owner !== HOST_OWNER || other.queue !== record.queue) continue
-    if (other.entry < 0 || record.entry < 0) continue
+    if (other.entry < 0) continue
     const { entry } = record
     record.entry = other.entry
     other.entry = entry
   }
 }
 
-/** The next entry; a completion queue in the error state says nothing any more. */
+/**
+ * The next entry. Within a pass a completion queue is ended only before anything is promised in it,
+ * and a record is told of in the pass in which it was executed.
+ */
 function entryOf(host: HostQueues, record: HostRecord): number {
   const number = enter(host, record.place)
-  return number < 0 ? ENTRY_LOST : number
+  assert(number >= 0, 'a completion queue outlives what it has promised to a record')
+  return number
 }
 
 function append(state: State, record: HostRecord): void {
   const { host, list } = state
   if (record.entry === ENTRY_NONE) record.entry = entryOf(host, record)
-  if (record.entry >= 0) writeEntry(host, list, record.place, record.entry)
+  writeEntry(host, list, record.place, record.entry)
 }
 
 /** Behind the commit of `count` items: wakes the hosts whose records are done. */

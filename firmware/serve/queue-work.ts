@@ -30,7 +30,7 @@ import { ringReceives } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
 
 /** Commands that may stand in the list when an element begins: the rest is for it. */
-const LIST_ROOM: number = COMMANDS_MAX >> 1
+const LIST_ROOM: number = COMMANDS_MAX >> 3
 
 /**
  * Executes `host.element`, which has its promise of room in the completion queue whose context is

@@ -13,8 +13,11 @@ import { type Entry, isAllowed, type Ledger, levelOf, TARGETS, versionOf } from 
 
 /** What must not be. */
 export interface Violation {
-  /** Older than what was acknowledged, or in fewer copies; or no version at all. */
-  readonly kind: 'missing' | 'torn'
+  /**
+   * 'missing': older than what was acknowledged. 'torn': no version at all. 'fewer': it is there,
+   * in fewer copies than the answer said.
+   */
+  readonly kind: 'missing' | 'torn' | 'fewer'
   readonly by: 'read' | 'part after the kill' | 'part after recovery'
   readonly region: string
   readonly slot: number
@@ -78,7 +81,7 @@ function wrongAfterKill(
   // Nothing newer touched it: as many copies as its level says.
   const alone = begun < entry.from || begun === atLeast
   const durable = whole.filter((version) => version === atLeast).length
-  return alone && durable < promised(entry, atLeast) ? ['missing', said] : null
+  return alone && durable < promised(entry, atLeast) ? ['fewer', said] : null
 }
 
 function regionsIn(part: Uint8Array): Map<string, RegionLayout> {
@@ -121,7 +124,7 @@ export function judgeRecovered(part: Uint8Array, ledger: Ledger): Violation[] {
     const versions = region === undefined ? [] : versionsIn(part, region, entry)
     if (versions.length > 0 && versions.every((version) => version === entry.atLeast)) return []
     const what = `copies ${shown(versions)}; READ said v${entry.atLeast}`
-    const kind = versions.includes(-1) ? 'torn' : 'missing'
+    const kind = versions.includes(entry.atLeast) ? 'fewer' : 'missing'
     return [{ kind, by: 'part after recovery', region: entry.target.name, slot: entry.slot, what }]
   })
 }

@@ -41,6 +41,8 @@ export interface Tally {
   read: number
   missing: number
   torn: number
+  /** Acknowledged records that are there, in fewer copies than was said. */
+  fewer: number
   /** Kills with a violation, and the first violations. */
   killsWithLoss: number
   readonly violations: (Violation & { readonly kill: number })[]
@@ -59,7 +61,16 @@ const IN_START = 8
 export function newTally(): Tally {
   return {
     ...{ kills: 0, killsInStart: 0, acknowledged: 0, unanswered: 0, underWay: 0, tornCopies: 0 },
-    ...{ lanes: 0, repaired: 0, read: 0, missing: 0, torn: 0, killsWithLoss: 0, violations: [] },
+    ...{
+      lanes: 0,
+      repaired: 0,
+      read: 0,
+      missing: 0,
+      torn: 0,
+      fewer: 0,
+      killsWithLoss: 0,
+      violations: [],
+    },
   }
 }
 
@@ -175,7 +186,14 @@ class Run {
   /** Notes the losses, and goes on with a new part: what a lost record does next proves nothing. */
   private async lost(violations: readonly Violation[]): Promise<void> {
     const { tally } = this
-    const records = new Map(violations.map((one) => [`${one.region} ${one.slot}`, one.kind]))
+    // Each record counts once, as the worst that was seen of it.
+    const rank: readonly Violation['kind'][] = ['fewer', 'missing', 'torn']
+    const records = new Map<string, Violation['kind']>()
+    for (const { region, slot, kind } of violations) {
+      const before = records.get(`${region} ${slot}`)
+      if (before !== undefined && rank.indexOf(before) >= rank.indexOf(kind)) continue
+      records.set(`${region} ${slot}`, kind)
+    }
     for (const kind of records.values()) tally[kind] += 1
     tally.killsWithLoss += 1
     for (const violation of violations) {

@@ -52,6 +52,11 @@ function commandLine(): Command {
     .showHelpAfterError()
 }
 
+/** Records of which a promise was broken. */
+function lossesOf({ missing, torn, fewer }: Tally): number {
+  return missing + torn + fewer
+}
+
 function say(line: string): void {
   process.stderr.write(`${line}\n`)
 }
@@ -62,8 +67,8 @@ function progressOf(kills: number): (tally: Tally) => void {
   return (tally) => {
     if (performance.now() - saidMs < 2000) return
     saidMs = performance.now()
-    const { acknowledged, missing, torn } = tally
-    say(`${tally.kills} of ${kills} kills, ${acknowledged} acknowledged, ${missing + torn} lost`)
+    const { acknowledged } = tally
+    say(`${tally.kills} of ${kills} kills, ${acknowledged} acknowledged, ${lossesOf(tally)} lost`)
   }
 }
 
@@ -81,6 +86,7 @@ function tableOf(title: string, seed: number, seconds: number, tally: Tally): st
     ['records that recovery made whole', tally.repaired],
     ['records read back', tally.read],
     ['acknowledged and missing', tally.missing],
+    ['acknowledged, in fewer copies than said', tally.fewer],
     ['torn', tally.torn],
     ['time', `${seconds.toFixed(1)} s`],
   ]
@@ -108,7 +114,7 @@ async function main(): Promise<number> {
   for (const { kill, region, slot, by, kind: what, what: text } of tally.violations) {
     say(`kill ${kill}: record ${slot} of '${region}' is ${what} (${by}): ${text}`)
   }
-  const lost = tally.missing + tally.torn > 0
+  const lost = lossesOf(tally) > 0
   if (dropFlush) say(lost ? 'the missing write-back was noticed' : 'nothing was lost: not noticed')
   return lost === dropFlush ? 0 : LOST
 }

@@ -6,6 +6,8 @@
  * a mistake in the firmware's reading of its own format cannot hide here.
  */
 
+import { Known } from './known.ts'
+
 export const LINE_BYTES = 64
 export const PAGE_BYTES = 4096
 export const LANES_AT = 8192
@@ -307,7 +309,7 @@ export function lineKnows(line: ClientLine, operation: bigint): boolean {
 
 /** Reads the operation tables of many parts; what a line says is worked out once. */
 export class TableOracle {
-  private readonly known = new Map<string, ClientLine | null>()
+  private readonly known = new Known(LINE_BYTES, readClientLine)
 
   /**
    * The line that counts of that client, or null. `floor` is the superblock's; the line at
@@ -320,7 +322,7 @@ export class TableOracle {
     for (let at = OPERATIONS_AT; at < end; at += LINE_BYTES) {
       if (part[at + 24] !== first || little32(part, at + 24) !== client) continue
       if (at === unreadable) continue
-      const line = this.read(part.subarray(at, at + LINE_BYTES))
+      const line = this.known.of(part, at)
       if (line === null || line.client !== BigInt(client) || line.sequence <= floor) continue
       if (found === null || line.sequence > found.sequence) found = line
     }
@@ -330,16 +332,6 @@ export class TableOracle {
   knows(part: Uint8Array, client: number, operation: number, floor = 0n): boolean {
     const line = this.lineOf(part, client, floor)
     return line !== null && lineKnows(line, BigInt(operation))
-  }
-
-  private read(line: Uint8Array): ClientLine | null {
-    const name = Buffer.from(line.buffer, line.byteOffset, line.length).toString('latin1')
-    let known = this.known.get(name)
-    if (known === undefined) {
-      known = readClientLine(line)
-      this.known.set(name, known)
-    }
-    return known
   }
 }
 
@@ -382,7 +374,7 @@ export class RecordOracle {
   acknowledged = 0
   /** The highest version acknowledged with two durable copies or more. */
   acknowledgedTwice = 0
-  private readonly known = new Map<string, number>()
+  private readonly known: Known<number>
   private readonly sequences = new Map<number, bigint>()
   /** Of each version, the bytes from the magic on that a whole copy of it has. */
   private readonly patterns: Uint8Array[] = []
@@ -396,6 +388,7 @@ export class RecordOracle {
     this.record = record
     this.versions = [first]
     this.checked = checked
+    this.known = new Known(region.stride, (copy) => this.identify(copy))
   }
 
   /** The sequence under which a version was stored: without check codes it must match, too. */
@@ -422,13 +415,13 @@ export class RecordOracle {
   }
 
   private versionAt(bytes: Uint8Array, at: number): number {
-    if (!this.checked) return this.versionKnown(bytes.subarray(at, at + this.region.stride))
+    if (!this.checked) return this.known.of(bytes, at)
     // Most copies that are torn are so in plain sight, and need no check code to be called so.
     const like = this.versionLike(bytes, at)
     if (like < 0) return -1
     const seal = this.seals[like]
     if (seal !== undefined && sealMatches(bytes, at, seal)) return like
-    const found = this.versionKnown(bytes.subarray(at, at + this.region.stride))
+    const found = this.known.of(bytes, at)
     if (found === like) this.seals[like] = sealOf(bytes, at)
     return found
   }
@@ -454,15 +447,6 @@ export class RecordOracle {
     view.setBigUint64(40, 1n, true)
     pattern.set(data, 48)
     return pattern
-  }
-
-  private versionKnown(copy: Uint8Array): number {
-    const name = Buffer.from(copy.buffer, copy.byteOffset, copy.length).toString('latin1')
-    const known = this.known.get(name)
-    if (known !== undefined) return known
-    const found = this.identify(copy)
-    this.known.set(name, found)
-    return found
   }
 
   private identify(copy: Uint8Array): number {

@@ -128,7 +128,7 @@ function movedOn(ask: Ask, card: Conversation, grant: Granted, to: Beginning): G
   return { ...grant, qp, messages }
 }
 
-/** Whether a recorded frame is a request that can be held again: over IPv4, well made, ICRC good. */
+/** Can this recorded frame be held again? It is over IPv4, well made, and its ICRC is good. */
 export function isReplayable(frame: Uint8Array): boolean {
   const packet = blankPacket()
   if (checkPacket(packet, frame, 0, frame.length) !== 0 || packet.ipVersion !== 4) return false

@@ -167,6 +167,12 @@ static bool take_line(struct config *config, const char *path, int line, char *t
                    value, KEYS[i].takes);
 }
 
+static bool is_said(const char *name, uint32_t seen) {
+  size_t i = 0;
+  while (strcmp(KEYS[i].name, name) != 0) i++;
+  return (seen & (1u << i)) != 0;
+}
+
 static bool finish(struct config *config, const char *path, uint32_t seen, struct fault *fault) {
   for (size_t i = 0; i < KEYS_COUNT; i++) {
     if (KEYS[i].fallback == NULL && (seen & (1u << i)) == 0) {
@@ -174,6 +180,7 @@ static bool finish(struct config *config, const char *path, uint32_t seen, struc
                        KEYS[i].takes);
     }
   }
+  config->mac_said = is_said("mac", seen);
   if (config->signature[0] != '\0') return true;
   int length = snprintf(config->signature, sizeof config->signature, "%s.sig", config->firmware);
   return (size_t)length < sizeof config->signature ||

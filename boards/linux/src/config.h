@@ -24,6 +24,7 @@ struct config {
   bool clean_to_coherency;
   char link[CONFIG_TEXT_BYTES];
   uint8_t mac[6], ipv4[4], ipv6[16];
+  bool mac_said; /* else that of the interface, where the link has one */
   uint64_t path_mtu;
   bool strict_icrc;
   char host_window[CONFIG_TEXT_BYTES];

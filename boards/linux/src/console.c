@@ -6,9 +6,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <termios.h>
 #include <unistd.h>
+
+#include "unix-socket.h"
 
 /* What a pipe takes at once when it polls writable (PIPE_BUF). */
 #define WRITE_BYTES 4096
@@ -25,43 +26,13 @@ static void use(struct console_connection *connection, int in, int out) {
   connection->line_length = connection->waiting_length = 0;
 }
 
-/* A socket that nobody listens at any more is in our way; one that somebody does is not ours. */
-static bool make_way(const struct sockaddr_un *at, struct fault *fault) {
-  struct stat found;
-  if (lstat(at->sun_path, &found) != 0) return true;
-  if (!S_ISSOCK(found.st_mode)) {
-    return fault_set(fault, "console: %s is there and is no socket", at->sun_path);
-  }
-  int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int failed = connect(probe, (const struct sockaddr *)at, sizeof *at);
-  close(probe);
-  if (failed == 0) return fault_set(fault, "console: %s is in use", at->sun_path);
-  unlink(at->sun_path);
-  return true;
-}
-
 static bool open_socket(struct console *console, const char *path, struct fault *fault) {
-  struct sockaddr_un at = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof at.sun_path || path[0] == '\0') {
-    return fault_set(fault, "console: the path of a socket has 1 to %zu bytes, not %zu",
-                     sizeof at.sun_path - 1, strlen(path));
-  }
-  memcpy(at.sun_path, path, strlen(path));
-  if (!make_way(&at, fault)) return false;
-  int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   /* Who may stop the service is who may write here: the owner and the group. */
   mode_t mask = umask(0117);
-  bool bound = listener >= 0 && bind(listener, (const struct sockaddr *)&at, sizeof at) == 0 &&
-               listen(listener, CONSOLE_CONNECTIONS) == 0;
-  int reason = errno;
+  console->listener = unix_listen(path, fault);
   umask(mask);
-  if (!bound) {
-    if (listener >= 0) close(listener);
-    return fault_set(fault, "console: %s cannot be made: %s", path, strerror(reason));
-  }
-  console->listener = listener;
-  memcpy(console->path, at.sun_path, sizeof console->path);
-  return true;
+  if (console->listener >= 0) snprintf(console->path, sizeof console->path, "%s", path);
+  return console->listener >= 0;
 }
 
 static bool open_terminal(struct console *console, const char *path, struct fault *fault) {

@@ -2,8 +2,8 @@
  * The firmware bundle in QuickJS: the only file that knows the engine.
  *
  * What always holds:
- * - The engine has its bounds in bytes of heap and of stack, no clock, no chance, no files: what the
- *   firmware does follows from its frames, as in `boards/emulator/guest.ts`.
+ * - The engine has its bounds in bytes of heap and of stack, no clock, no chance, no files: what
+ *   the firmware does follows from its frames, as in `boards/emulator/guest.ts`.
  * - Packet memory is shared without a copy.
  * - A firmware that throws, runs out of memory or of stack, or does not come back is stopped for
  *   good: the reason is one of 'threw', 'memory', 'stack', 'hung', 'bundle', as in

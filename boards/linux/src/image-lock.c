@@ -41,12 +41,13 @@ static bool write_ours(const char *ours, struct fault *fault) {
   return fault_set(fault, "cannot write the lock %s", ours);
 }
 
-static bool take_file(struct image_lock *lock, const char *path, struct fault *fault) {
+bool image_lock_take_file(struct image_lock *lock, const char *path, const char *suffix,
+                          struct fault *fault) {
   char real[PATH_MAX], ours[sizeof lock->path + 16];
   if (realpath(path, real) == NULL) {
     return fault_set(fault, "cannot find %s: %s", path, strerror(errno));
   }
-  snprintf(lock->path, sizeof lock->path, "%s.lock", real);
+  snprintf(lock->path, sizeof lock->path, "%s%s", real, suffix);
   snprintf(ours, sizeof ours, "%s.%ld", lock->path, (long)getpid());
   for (int attempt = 0; attempt < 2; attempt++) {
     if (!write_ours(ours, fault)) break;
@@ -77,7 +78,7 @@ bool image_lock_take(struct image_lock *lock, const char *path, int descriptor, 
     if (errno != EWOULDBLOCK) return fault_set(fault, "cannot lock %s: %s", path, strerror(errno));
     return fault_set(fault, "%s is in use by another process: stop that one first", path);
   }
-  return device || take_file(lock, path, fault);
+  return device || image_lock_take_file(lock, path, ".lock", fault);
 }
 
 void image_lock_release(struct image_lock *lock) {

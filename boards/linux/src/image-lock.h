@@ -21,6 +21,10 @@ struct image_lock {
 bool image_lock_take(struct image_lock *lock, const char *path, int descriptor, bool device,
                      struct fault *fault);
 
+/* The file alone, whose name ends with that suffix: two sides of one file have one each. */
+bool image_lock_take_file(struct image_lock *lock, const char *path, const char *suffix,
+                          struct fault *fault);
+
 void image_lock_release(struct image_lock *lock);
 
 #endif

@@ -224,11 +224,10 @@ static int transmit(struct machine *machine, const struct command *command) {
   const uint8_t *frame = from.at;
   if (command->aux != HAL_ICRC_NONE) {
     bool linux_flush = command->aux == HAL_ICRC_LINUX_FLUSH;
+    uint32_t kind = linux_flush ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD;
     memcpy(machine->frame, frame, length);
     frame = machine->frame;
-    if (!icrc_fill(machine->frame, length, linux_flush ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD)) {
-      return HAL_BAD_COMMAND;
-    }
+    if (!icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
   }
   machine->link->transmit(machine->link, frame, length);
   return HAL_DONE;
@@ -321,8 +320,8 @@ static int result_of_fault(struct machine *machine, const uint8_t *address) {
     if (!is_inside(address, windows[i]->live, windows[i]->bytes)) continue;
     machine->counters.host_failures++;
     if (!is_stored(machine, address)) return HAL_DMA_FAILED;
-    /* A posted write: nobody is told but whoever reads behind it. */
-    windows[i]->lost = true;
+    /* A posted write: nobody is told but whoever reads persistent memory behind it. */
+    windows[i]->lost = windows[i] == &machine->host;
     return HAL_DONE;
   }
   machine->counters.media_errors++;

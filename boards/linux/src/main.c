@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "config.h"
@@ -17,6 +16,7 @@
 #include "log.h"
 #include "notify.h"
 #include "privilege.h"
+#include "reserve.h"
 #include "service.h"
 
 struct arguments {
@@ -27,7 +27,7 @@ struct arguments {
 static const char USAGE[] =
     "perdured --config FILE [--check] [--json]\n"
     "  --config FILE  lines of key = value; # begins a comment\n"
-    "  --check        verify configuration, bundle and memory, and say what they are; serve nothing\n"
+    "  --check        verify configuration, bundle and memory, say what they are, and end\n"
     "  --json         say where it serves as a JSON object\n"
     "\n"
     "keys, what they take, and what they are unless said:\n";
@@ -41,6 +41,7 @@ static const char CODES[] =
 /* Everything that is open; closed in the opposite order. */
 struct open_parts {
   struct bundle bundle;
+  struct reserve packets;
   struct memory memory;
   struct link link;
   struct machine machine;
@@ -139,9 +140,8 @@ static int check(const struct config *config, struct open_parts *parts) {
 static int open_machine(const struct config *config, struct open_parts *parts) {
   struct fault fault;
   struct machine *machine = &parts->machine;
-  machine->packets = mmap(NULL, HAL_MEMORY_BYTES, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (machine->packets == MAP_FAILED) {
+  machine->packets = reserve_memory(&parts->packets, HAL_MEMORY_BYTES);
+  if (machine->packets == NULL) {
     fault_set(&fault, "%d bytes of packet memory: %s", HAL_MEMORY_BYTES, strerror(errno));
     return fail(EXIT_SYSTEM, "no memory", &fault);
   }
@@ -161,6 +161,10 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
     return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
   }
   parts->has_link = true;
+  if (config->mac_said && parts->link.listen_as != NULL &&
+      !parts->link.listen_as(&parts->link, config->mac, &fault)) {
+    return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
+  }
   machine->link = &parts->link;
   if (!console_open(&parts->console, config->console, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the console cannot be had", &fault);
@@ -180,7 +184,8 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
       .path_mtu = (uint32_t)config->path_mtu,
   };
   memcpy(facts.board, config->board, sizeof facts.board);
-  memcpy(facts.mac, config->mac, sizeof facts.mac);
+  bool has_own = !config->mac_said && parts->link.mac != NULL;
+  memcpy(facts.mac, has_own ? parts->link.mac : config->mac, sizeof facts.mac);
   memcpy(facts.ipv4, config->ipv4, sizeof facts.ipv4);
   memcpy(facts.ipv6, config->ipv6, sizeof facts.ipv6);
   if (getrandom(facts.entropy, sizeof facts.entropy, 0) != sizeof facts.entropy) {
@@ -260,6 +265,7 @@ static void close_all(struct open_parts *parts) {
   if (parts->has_link) parts->link.close(&parts->link);
   if (parts->has_window) window_close(&parts->machine.host);
   if (parts->has_memory) memory_close(&parts->memory);
+  if (parts->packets.all != NULL) reserve_release(&parts->packets);
   verify_free(&parts->bundle);
 }
 

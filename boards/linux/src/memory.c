@@ -257,8 +257,9 @@ void memory_close(struct memory *memory) {
 enum { CLEANS_TO_ONE_LEFT_OUT = 3 };
 
 static bool is_left_out(void) {
-  static unsigned cleans;
-  return ++cleans % CLEANS_TO_ONE_LEFT_OUT == 0;
+  static unsigned cleans = 0;
+  cleans++;
+  return cleans % CLEANS_TO_ONE_LEFT_OUT == 0;
 }
 #endif
 

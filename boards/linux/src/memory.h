@@ -7,8 +7,8 @@
  *   data at the next kill, as a power cut would.
  * - A clean covers what was stored before it, and nothing that is stored after.
  * - Durability is claimed (`armed`) only where the mapping is synchronous (device-dax, or MAP_SYNC
- *   on fsdax) and the CPU's instruction reaches the point of persistence, or where the operator said
- *   that this is a development file. Whoever asks reads it from `class` and `armed`; nobody guesses.
+ *   on fsdax) and the CPU's instruction reaches the point of persistence, or where the operator
+ *   said that this is a development file. Whoever asks reads `class` and `armed`; nobody guesses.
  * - A line that is known to be bad is never read as data; one that is written whole and fenced is
  *   good again (`memory_readable`, `memory_heal`).
  */
@@ -45,7 +45,7 @@ struct memory {
   bool armed;
   const char *not_armed_because; /* words for people; NULL if it is */
   const struct persist *persist; /* the instructions that this CPU has */
-  uint32_t dirty_shutdowns;      /* unsafe shutdowns that the part has counted; 0 if nobody counts */
+  uint32_t dirty_shutdowns;      /* unsafe shutdowns that the part counted; 0 if nobody counts */
   bool save_failed;              /* the last save of the part failed or was incomplete */
   uint64_t bad_lines;            /* lines that memory_readable refuses */
   void *internal;

@@ -17,10 +17,13 @@
 #define TURNS 64
 
 /*
- * How long the firmware's lazy work may be put off by frames that keep coming, µs: an `idle` that is
- * wanted as soon as no frame waits.
+ * How long the firmware's lazy work may be put off by frames that keep coming, µs: an `idle` that
+ * is wanted as soon as no frame waits.
  */
 #define PUT_OFF_US 1000
+
+/* How long no frame must have come before it, µs: it would stand in the way of the next. */
+#define QUIET_US 50
 
 /* Time that the firmware gets for its lazy work when the service ends, µs; as in the emulator. */
 #define FAREWELL_US 20000
@@ -49,7 +52,7 @@ static bool took(struct service *service, double wanted, uint64_t now_us) {
   if (wanted == 0) return true;
   bool soon = wanted <= 1;
   uint64_t within = wanted < 1e15 ? (uint64_t)ceil(wanted) : (uint64_t)1e15;
-  uint64_t at = soon ? now_us : now_us + within;
+  uint64_t at = soon ? now_us + QUIET_US : now_us + within;
   uint64_t latest = soon ? now_us + PUT_OFF_US : at;
   if (at < service->idle_us) service->idle_us = at;
   if (latest < service->idle_latest_us) service->idle_latest_us = latest;
@@ -99,7 +102,7 @@ static bool look(struct service *service, uint64_t wait_us) {
 /* The lazy work that is left, for a moment. */
 static bool farewell(struct service *service) {
   uint64_t now_us = service_now_us(), end_us = now_us + FAREWELL_US;
-  while (service->idle_us <= now_us && now_us < end_us) {
+  while (service->idle_us <= now_us + QUIET_US && now_us < end_us) {
     if (!idle(service, now_us)) return false;
     now_us = service_now_us();
   }

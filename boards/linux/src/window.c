@@ -45,19 +45,21 @@ static void store_device(volatile uint8_t *to, const uint8_t *from, size_t lengt
 }
 
 const uint8_t *window_load(struct window *window, uint64_t at, size_t length) {
-  if (window->lost) return NULL;
+  if (window->lost || window->absent) return NULL;
   if (window->written) {
     drain();
     window->written = false;
   }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (!window->device) return window->live + at;
   load_device(window->stage + at, window->live + at, length);
   return window->stage + at;
 }
 
 void window_store(struct window *window, uint64_t at, const uint8_t *from, size_t length) {
-  if (window->lost) return;
+  if (window->lost || window->absent) return;
   window->written = true;
+  __atomic_thread_fence(__ATOMIC_RELEASE);
   if (window->device) {
     store_device(window->live + at, from, length);
   } else {
@@ -81,12 +83,16 @@ static bool map_all(struct window *window, int descriptor, const char *path, str
   if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size <= 0) {
     return fault_set(fault, "%s is no file with bytes in it: a host window is one", path);
   }
-  size_t bytes = (size_t)status.st_size;
+  return window_map(window, descriptor, 0, (size_t)status.st_size, path, fault);
+}
+
+bool window_map(struct window *window, int descriptor, uint64_t at, size_t bytes,
+                const char *path, struct fault *fault) {
   if (!reserve_space(&window->place, bytes, 1)) {
     return fault_set(fault, "no address space for %zu bytes", bytes);
   }
   uint8_t *live = mmap(window->place.at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                       descriptor, 0);
+                       descriptor, (off_t)at);
   if (live == MAP_FAILED) {
     return fault_set(fault, "cannot map the window %s: %s", path, strerror(errno));
   }

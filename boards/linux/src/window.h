@@ -3,8 +3,9 @@
  * of a PCIe device.
  *
  * What always holds:
- * - A store to it is done when it has left. A load from it comes back behind every store before it:
- *   a store buffer or a write-combining buffer is emptied first, and a device answers in order.
+ * - Stores arrive in the order in which they were made. One is done when it has left. A load comes
+ *   back behind every store before it: a store buffer or a write-combining buffer is emptied first,
+ *   and a device answers in order.
  * - Device memory is touched in aligned words of eight bytes and single bytes only, which is all
  *   that a BAR promises to take.
  * - A store that did not arrive makes every later load fail until the process is started anew:
@@ -27,6 +28,7 @@ struct window {
   bool device;  /* the BAR of a PCIe device: not memory of ours */
   bool written; /* something was stored since the last load */
   bool lost;    /* a store did not arrive */
+  bool absent;  /* nobody is at the far end: loads fail, stores come to nothing */
   struct reserve place, stage_place;
 };
 
@@ -36,11 +38,15 @@ struct window {
  * same with write combining.
  */
 bool window_open(struct window *window, const char *where, struct fault *fault);
+/* Maps `bytes` from `at` on of a file that is open; `path` is for words alone. */
+bool window_map(struct window *window, int descriptor, uint64_t at, size_t bytes,
+                const char *path, struct fault *fault);
+
 void window_close(struct window *window);
 
 /*
  * Loads [at, at + length), which is inside, behind every store before it. Returns where the bytes
- * now stand; NULL if a store was lost.
+ * now stand; NULL if a store was lost, or nobody answers.
  */
 const uint8_t *window_load(struct window *window, uint64_t at, size_t length);
 

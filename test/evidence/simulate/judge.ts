@@ -38,8 +38,8 @@ export interface RecordState {
   /** A line of it takes no stores: what is half-written stays so, and is shown to nobody. */
   refuses: boolean
   /**
-   * Copies, bit by bit, that took no store, or no repair at a start that could not read a lane:
-   * they count as hit until the record is one again, though the medium may be well by then.
+   * Copies, bit by bit, that took no stores: they count as hit until the record is one again,
+   * though their medium may be well before. A lane knows of them, and if it is lost, nobody.
    */
   behind: number
   /** A cut may have caught it half-written. */
@@ -75,8 +75,6 @@ export class Judge {
   losses = 0
   /** The energy of the last save failed: older versions may come back. */
   forgives = false
-  /** A lane was hit since the last start: what it says of its record is not known there. */
-  isLaneHurt = false
   private readonly shadow: Shadow
   private readonly durableWords: Int32Array
   private readonly blame: (what: string) => void
@@ -238,7 +236,6 @@ export class Judge {
       if (record.damage === 0) damaged.delete(slot)
     }
     touched.clear()
-    this.isLaneHurt = false
     if (this.bytes !== null) this.judgeCells(this.bytes)
     const foreign = this.shadow.foreign()
     if (foreign >= 0) this.blame(`byte ${foreign} of the part was changed, and nobody may do that`)
@@ -254,18 +251,15 @@ export class Judge {
     let first: Version | null = null
     let shown = ''
     let equal = true
-    let behind = 0
     for (let c = 0; c < layout.copies; c++) {
       const at = copyAt(layout, c, slot)
       if (!part.readable(at, layout.stride)) continue
       const found = versionAt(part.live, part.liveWords, at, layout, slot, register)
       shown += `${found === null ? 'torn' : found.uid} `
       if (first === null) first = found
-      if (found === first && found !== null) continue
-      equal = false
-      behind |= 1 << c
+      if (found !== first || found === null) equal = false
     }
-    record.behind = this.isLaneHurt ? behind : behind & record.behind
+    if (equal) record.behind = 0
     const listed = isListedLost(part, layout, slot)
     if (listed || first === null) {
       const isNews = !record.lost

@@ -164,7 +164,7 @@ function isSame(a: Facts, b: Facts): boolean {
 
 const desks = new WeakMap<ArrayBuffer, Desk[]>()
 
-/** As `bootDirect`; the machine has the packet memory of one that is not used any more, or a new one. */
+/** As `bootDirect`; the packet memory of the machine is new, or that of one that is gone. */
 export function bootRenewed(machine: EmulatedMachine): FirmwareEngine {
   let here = desks.get(machine.memory)
   if (here === undefined) {

@@ -266,7 +266,6 @@ function mediaFault(world: SimulatedWorld, site: Site, random: Random): void {
   if (kind < 6) poisonRecord(world, site, random)
   else if (kind < 8) {
     world.count('poisoned lane')
-    site.judge.isLaneHurt = true
     part.poison(8192 / LINE_BYTES + random.below(48))
   } else if (kind === 8) {
     // One page of the superblock, while the other is whole.

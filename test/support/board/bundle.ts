@@ -1,13 +1,36 @@
-/** The firmware bundle that every board runs, and what its hash must be. */
+/** The firmware bundle that every board runs: its hash, and a signed copy of it. */
 
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../sources.ts'
 
-export const BUNDLE_PATH: string = join(ROOT, 'dist/firmware.js')
+const BUNDLE = join(ROOT, 'dist/firmware.js')
 
 /** SHA-256 of the bundle as it lies in `dist`, in hexadecimal. */
 export function bundleHash(): string {
-  return createHash('sha256').update(readFileSync(BUNDLE_PATH)).digest('hex')
+  return createHash('sha256').update(readFileSync(BUNDLE)).digest('hex')
+}
+
+/** A bundle, its signature, and the key that it is held against, as files. */
+export interface SignedBundle {
+  readonly firmware: string
+  readonly signature: string
+  readonly trust: string
+}
+
+/** A copy of the bundle in that folder, signed there: no build meanwhile changes it. */
+export function signedBundle(folder: string): SignedBundle {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const bundle = readFileSync(BUNDLE)
+  const at = (name: string): string => join(folder, name)
+  const files = {
+    firmware: at('firmware.js'),
+    signature: at('firmware.sig'),
+    trust: at('trust.pem'),
+  }
+  writeFileSync(files.firmware, bundle)
+  writeFileSync(files.signature, sign(null, bundle, privateKey))
+  writeFileSync(files.trust, publicKey.export({ type: 'spki', format: 'pem' }))
+  return files
 }

@@ -3,8 +3,9 @@
 import type { BoardKind } from './board.ts'
 import { EMULATOR } from './emulator.ts'
 import { LINUX } from './linux.ts'
+import { QEMU_VIRT } from './qemu-virt.ts'
 
-export const KINDS: readonly BoardKind[] = [EMULATOR, LINUX]
+export const KINDS: readonly BoardKind[] = [EMULATOR, LINUX, QEMU_VIRT]
 
 /** The kind of that name. Throws where there is none. */
 export function kindOf(name: string): BoardKind {

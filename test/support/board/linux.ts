@@ -3,7 +3,6 @@
  * SIGKILL loses every store that was not written back, as a power cut would.
  */
 
-import { generateKeyPairSync, sign } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -12,7 +11,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { filesBelow, ROOT } from '../sources.ts'
 import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
-import { BUNDLE_PATH } from './bundle.ts'
+import { signedBundle } from './bundle.ts'
 import { Runtime } from './runtime.ts'
 
 /** Longest start and longest answer, ms: the machine may be busy. */
@@ -69,13 +68,8 @@ class LinuxBoard implements BoardUnderTest {
   constructor({ bytes, durable = true, dropFlush = false }: BoardOptions) {
     this.program = programOf(dropFlush)
     writeFileSync(this.image, new Uint8Array(bytes))
-    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-    const signature = join(this.folder, 'firmware.sig')
-    const trust = join(this.folder, 'trust.pem')
-    writeFileSync(signature, sign(null, readFileSync(BUNDLE_PATH), privateKey))
-    writeFileSync(trust, publicKey.export({ type: 'spki', format: 'pem' }))
     const keys = {
-      ...{ firmware: BUNDLE_PATH, signature, trust },
+      ...signedBundle(this.folder),
       ...{ memory: this.image, development: durable ? 'yes' : 'no', shadow: 'yes' },
       ...{ link: 'udp:127.0.0.1:0', console: `unix:${this.socket}` },
     }

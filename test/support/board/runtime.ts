@@ -69,6 +69,11 @@ export class Runtime {
     return this.lines.shift()!
   }
 
+  /** Waits until it ends by itself; its exit code. */
+  over(): Promise<number | null> {
+    return this.ended
+  }
+
   /** Ends it by that signal; its exit code, null where the signal ended it. */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     if (!this.isOver) this.process.kill(signal)

@@ -6,6 +6,7 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Known } from '../known.ts'
 import { LANES_AT, LINE_BYTES, type RecordOracle, readLane } from '../oracle.ts'
 import type { Actor } from './actor.ts'
 
@@ -17,15 +18,14 @@ const STATES = ['clear', 'torn', 'A', 'B'] as const
 export class Classes {
   private readonly part: Nvdimm
   private readonly actor: Actor
-  private readonly checked: boolean
-  private readonly known = new Map<string, number>()
+  private readonly known: Known<number>
   private written: RecordOracle[] = []
   private radix = 2
 
   constructor(part: Nvdimm, actor: Actor, checked: boolean) {
     this.part = part
     this.actor = actor
-    this.checked = checked
+    this.known = new Known(LINE_BYTES, (line) => STATES.indexOf(readLane(line, checked).state))
   }
 
   /** A new point: what is written by now. Numbers of other points mean something else. */
@@ -74,14 +74,7 @@ export class Classes {
     let any = 0
     for (let i = at >> 2; i < (at + LINE_BYTES) >> 2; i++) any |= durableWords[i]!
     if (any === 0) return 0
-    const line = durable.subarray(at, at + LINE_BYTES)
-    const bytes = Buffer.from(line.buffer, line.byteOffset, line.length).toString('latin1')
-    let state = this.known.get(bytes)
-    if (state === undefined) {
-      state = STATES.indexOf(readLane(line, this.checked).state)
-      this.known.set(bytes, state)
-    }
-    return state
+    return this.known.of(durable, at)
   }
 }
 

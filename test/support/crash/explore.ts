@@ -19,6 +19,7 @@ import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { type Coarse, NOT_COARSE } from '../../../boards/emulator/pieces.ts'
 import { Random } from '../../../boards/emulator/random.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/hal.ts'
+import type { State } from '../../../firmware/state.ts'
 import { Card, type Sent } from '../card.ts'
 import {
   LANES,
@@ -359,10 +360,8 @@ class Explorer {
     if (aim !== null && (aim.path.length > 0 || aim.line !== undefined)) return
     const compare = !kind.compared || this.isCompared()
     kind.compared = true
-    this.bootAndJudge(name, compare, (started) => {
-      const line = started.report.find((entry) => this.written(entry.record))
-      count.rows.add(line?.row ?? -1)
-    })
+    this.bootAndJudge(name, compare)
+    count.rows.add(this.row)
   }
 
   /** Does the image stand for its class, to have its recovery cut? */
@@ -428,20 +427,17 @@ class Explorer {
   // ---- boots -----------------------------------------------------------------------------------
 
   /** Boots the image as it is and judges everything; the versions that the records then have. */
-  private bootAndJudge(
-    name: string,
-    compare: boolean,
-    look: (started: Started) => void = () => {},
-  ): number {
-    this.bootBoth(name, compare, (started, read, ask) => {
-      if (read === null) look(started)
-      return this.judge.judge(started, read, ask)
-    })
+  private bootAndJudge(name: string, compare: boolean): number {
+    this.bootBoth(name, compare, this.judging)
     return this.decided
   }
 
+  private readonly judging: Verdict = (started, read, ask) => this.judge.judge(started, read, ask)
+
   /** What the records were behind the last lean boot, as a number. */
   private decided = 0
+  /** Row of CASES of the first written record of its report, or -1. */
+  private row = -1
 
   /** Boots lean and, if `compare`, the whole way before; what is wrong is a violation. */
   private bootBoth(name: string, compare: boolean, verdict: Verdict): void {
@@ -456,11 +452,17 @@ class Explorer {
       const said = verdict(started, null, askerOf(state))
       for (const what of said) this.violation(name, what)
       this.decided = this.versionsNow()
+      this.row = this.rowOf(state)
       if (whole !== null) this.compare(name, whole, started, said)
       if (this.aim !== null) {
         findings.story.push(...tellStart(this.part, this.actor, started), ...said)
       }
     })
+  }
+
+  private rowOf({ recovery }: State): number {
+    for (const { record, row } of recovery.report.entries) if (this.written(record)) return row
+    return -1
   }
 
   private versionsNow(): number {

@@ -83,12 +83,14 @@ export class Judge {
   private readonly scenario: Scenario
   private readonly table = new TableOracle()
   private readonly laneWords: Int32Array
+  /** The client whose line of the table was looked up last in this image, or -1; and that line. */
+  private client = -1
+  private line: ClientLine | null = null
   /** Records that were written, and what is asked of each. */
   private written: RecordOracle[] = []
   private asked: Asked[][] = []
-  /** What must stay as it is since the last point: ranges, and what they held. */
-  private ranges: (readonly [number, number])[] = []
-  private reference: Uint8Array = new Uint8Array(0)
+  /** What must stay as it is since the last point: where it lies, and what it held. */
+  private outside: (readonly [Uint8Array, Uint8Array])[] = []
   /**
    * A line of the operation table that has a media error, or -1: what it alone knew is forgotten,
    * which is no violation (operations.ts), and counted here.
@@ -110,8 +112,9 @@ export class Judge {
     const { durable } = this.part
     this.written = records.filter(({ started }) => started > 0)
     this.asked = this.written.map(askedOf)
-    this.reference = durable.slice()
-    this.ranges = this.rangesOutside()
+    this.outside = this.rangesOutside().map(([from, end]) => {
+      return [durable.subarray(from, end), durable.slice(from, end)]
+    })
     return records.flatMap((record) => {
       return record.started > 0 ? [] : (record.complaint(durable) ?? [])
     })
@@ -141,6 +144,7 @@ export class Judge {
   judge(started: Started, read: Reader | null, ask: Asker): string[] {
     const { part, written } = this
     const said: string[] = []
+    this.client = -1
     if (started.state !== mad.STATE_SERVING) said.push(`the part does not serve${why(started)}`)
     if (started.unsettled !== 0) said.push('a record was given up as lost')
     for (let i = 0; i < written.length; i++) {
@@ -179,11 +183,7 @@ export class Judge {
   }
 
   private outsideSame(): boolean {
-    const { durable } = this.part
-    for (const [from, end] of this.ranges) {
-      const one = durable.subarray(from, end)
-      if (Buffer.compare(one, this.reference.subarray(from, end)) !== 0) return false
-    }
+    for (const [now, before] of this.outside) if (!sameBytes(now, before)) return false
     return true
   }
 
@@ -199,6 +199,7 @@ export class Judge {
     read: Reader | null,
     ask: Asker,
   ): boolean {
+    this.client = -1
     const known = this.knownOf(said, this.written.indexOf(record), ask)
     const data = read === null ? null : read(record.record, capacityOf(record))
     const lost = started.unsettled === 1 && data === null
@@ -290,9 +291,13 @@ export class Judge {
   }
 
   private knownOnMedium({ client, versions, operations, masks }: Asked): number {
-    const lost = this.tableLine >= 0 && this.part.isPoisoned(this.tableLine)
-    const unreadable = lost ? this.tableLine * LINE_BYTES : -1
-    const line = this.table.lineOf(this.part.durable, client, 0n, unreadable)
+    if (client !== this.client) {
+      const lost = this.tableLine >= 0 && this.part.isPoisoned(this.tableLine)
+      const unreadable = lost ? this.tableLine * LINE_BYTES : -1
+      this.line = this.table.lineOf(this.part.durable, client, 0n, unreadable)
+      this.client = client
+    }
+    const { line } = this
     if (line === null) return 0
     let mask = masks.get(line)
     if (mask === undefined) {
@@ -330,6 +335,7 @@ export class Judge {
   /** Which versions the table knows now, as a number. */
   tableState(): number {
     let state = 0
+    this.client = -1
     for (const asked of this.asked) {
       let known = 0
       for (const one of asked) known |= this.knownOnMedium(one)

@@ -89,9 +89,15 @@ export class Harness {
     return this.answers.shift()!
   }
 
-  /** As a power cut ends a process. */
-  kill(): void {
+  /** The number of its process. */
+  get pid(): number {
+    return this.child.pid!
+  }
+
+  /** As a power cut ends a process; waits until it is gone. */
+  async kill(): Promise<void> {
     this.child.kill('SIGKILL')
+    await this.gone()
   }
 
   async ask(line: string): Promise<string> {
@@ -99,14 +105,18 @@ export class Harness {
     return this.line()
   }
 
-  /** Ends it in order; returns its exit code, and throws what the sanitizers said. */
-  async end(): Promise<number | null> {
-    this.child.stdin.end()
+  private async gone(): Promise<void> {
     while (!this.isOver) {
       await new Promise<void>((resolve) => {
         this.wanted = resolve
       })
     }
+  }
+
+  /** Ends it in order; returns its exit code, and throws what the sanitizers said. */
+  async end(): Promise<number | null> {
+    this.child.stdin.end()
+    await this.gone()
     if (this.said !== '') throw new Error(this.said)
     return this.child.exitCode
   }

@@ -3,6 +3,7 @@
  *
  *   link-harness icrc          judges and fills frames: on stdin and stdout, see judge_frames
  *   link-harness echo WHERE    sends every frame back with its Ethernet addresses exchanged
+ *   link-harness relay A B     hands every frame of one link to the other; prints the names of both
  *
  * The echo takes lines on stdin: "pause" and "resume", "send LENGTH COUNT" (broadcasts that it makes
  * itself), "listen MAC", "counters". It answers each with a line, and ends with stdin.
@@ -157,8 +158,41 @@ static int echo(const char *where) {
   return 0;
 }
 
+static void hand_on(struct link *from, struct link *to) {
+  int count = from->receive(from, packets);
+  for (int i = 0; i < count; i++) {
+    uint32_t length;
+    memcpy(&length, packets + HAL_RECEIVED_AT + 8 * i, sizeof length);
+    to->transmit(to, place(i), length);
+  }
+  to->flush(to);
+}
+
+static int relay(const char *one, const char *other) {
+  struct link links[2];
+  struct fault fault;
+  must(link_open(&links[0], one, &fault), fault.text);
+  must(link_open(&links[1], other, &fault), fault.text);
+  printf("%s %s\n", links[0].name, links[1].name);
+  fflush(stdout);
+  for (;;) {
+    struct pollfd waits[3] = {{.fd = STDIN_FILENO, .events = POLLIN}};
+    for (int i = 0; i < 2; i++) {
+      waits[1 + i] = (struct pollfd){.fd = links[i].descriptor(&links[i]), .events = POLLIN};
+    }
+    poll(waits, 3, -1);
+    if (waits[0].revents != 0) break;
+    for (int i = 0; i < 2; i++) {
+      if (waits[1 + i].revents != 0) hand_on(&links[i], &links[1 - i]);
+    }
+  }
+  for (int i = 0; i < 2; i++) links[i].close(&links[i]);
+  return 0;
+}
+
 int main(int count, char **arguments) {
   if (count == 2 && strcmp(arguments[1], "icrc") == 0) return judge_frames();
   if (count == 3 && strcmp(arguments[1], "echo") == 0) return echo(arguments[2]);
+  if (count == 4 && strcmp(arguments[1], "relay") == 0) return relay(arguments[2], arguments[3]);
   return 2;
 }

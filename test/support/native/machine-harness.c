@@ -5,27 +5,37 @@
  *   machine-harness fuzz SEED LISTS OPTIONS   anything in the ring; see fuzz
  *   machine-harness talk OPTIONS         one command a line; see talk
  *   machine-harness sysfs ROOT DEVICE    what sysfs.c finds
+ *   machine-harness stray PATH           touches memory of that file that nobody covers
  *
  * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE, and
- * late, which puts packet memory to the end of its pages instead of their beginning.
+ * late, which puts packet memory to the end of its pages instead of their beginning, and device,
+ * which treats the windows as a device's memory.
  */
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "icrc.h"
 #include "machine.h"
 #include "reserve.h"
 #include "sysfs.h"
 
-enum { COMMAND_BYTES = 64, PAGE_BYTES = 4096 };
+enum {
+  COMMAND_BYTES = 64,
+  PAGE_BYTES = 4096,
+  /* From the beginning of a page, to end with one. */
+  LATE_BYTES = PAGE_BYTES - HAL_MEMORY_BYTES % PAGE_BYTES,
+};
 
 static struct machine machine;
 static struct memory memory;
 static struct reserve packets_place;
+static bool is_late, are_devices;
 
 /* The frames of one list, as they left. */
 static uint32_t frame_count;
@@ -60,11 +70,17 @@ static bool is_option(const char *text, const char *name, const char **value) {
   return name[length - 1] == '=' || **value == '\0';
 }
 
+/* Two files stand for the BARs that no test machine has. */
+static void become_device(struct window *window) {
+  window->device = true;
+  window->stage = reserve_memory(&window->stage_place, (size_t)window->bytes);
+  must(window->stage != NULL, "no memory");
+}
+
 static void start(char **options) {
   struct memory_options part = {.path = ""};
   struct fault fault;
   const char *value, *host = NULL, *dma = NULL;
-  size_t margin = 0;
   for (; *options != NULL; options++) {
     if (is_option(*options, "part=", &value)) part.path = value;
     else if (is_option(*options, "create", &value)) part.create = true;
@@ -75,12 +91,16 @@ static void start(char **options) {
     else if (is_option(*options, "bytes=", &value)) part.bytes = strtoull(value, NULL, 10);
     else if (is_option(*options, "host=", &value)) host = value;
     else if (is_option(*options, "dma=", &value)) dma = value;
-    else if (is_option(*options, "late", &value)) margin = PAGE_BYTES - HAL_MEMORY_BYTES % PAGE_BYTES;
+    else if (is_option(*options, "late", &value)) is_late = true;
+    else if (is_option(*options, "device", &value)) are_devices = true;
     else must(false, *options);
   }
   must(memory_open(&memory, &part, &fault), fault.text);
   must(host == NULL || window_open(&machine.host, host, &fault), fault.text);
   must(dma == NULL || window_open(&machine.dma, dma, &fault), fault.text);
+  if (are_devices) become_device(&machine.host);
+  if (are_devices) become_device(&machine.dma);
+  size_t margin = is_late ? LATE_BYTES : 0;
   uint8_t *place = reserve_memory(&packets_place, HAL_MEMORY_BYTES + margin);
   must(place != NULL, "no memory");
   machine.packets = place + margin;
@@ -169,7 +189,8 @@ static double spoilt(double number) {
 
 /* Mostly inside a space, often at one of its ends. */
 static double some_address(void) {
-  uint64_t bytes[] = {HAL_MEMORY_BYTES, memory.bytes, machine.host.bytes, machine.dma.bytes, 0};
+  const uint64_t host = machine.host.bytes, dma = machine.dma.bytes;
+  const uint64_t bytes[] = {HAL_MEMORY_BYTES, memory.bytes, host, dma, 0};
   uint64_t space = below(below(20) == 0 ? 5 : 4);
   uint64_t offset = below(bytes[space] + 1);
   if (below(3) == 0) offset = below(512);
@@ -223,8 +244,8 @@ static int fuzz(uint64_t seed, uint64_t lists) {
     }
   }
   const struct machine_counters *c = &machine.counters;
-  printf("{\"runs\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"fences\":%" PRIu64
-         ",\"stored\":%" PRIu64 ",\"sent\":%" PRIu64 "}\n",
+  printf("{\"runs\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"refused\":%" PRIu64
+         ",\"fences\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"sent\":%" PRIu64 "}\n",
          c->runs, c->commands, c->bad_commands, c->fences, c->bytes_stored, sink.counters.sent);
   stop();
   return 0;
@@ -235,7 +256,8 @@ static void say_memory(void) {
          "\"line\":%u,\"dirtyShutdowns\":%u,\"badLines\":%" PRIu64 "}\n",
          memory_class_name(memory.class), memory.armed ? "true" : "false",
          memory.not_armed_because == NULL ? "" : memory.not_armed_because, memory.bytes,
-         memory.persist->name, memory.persist->line_bytes, memory.dirty_shutdowns, memory.bad_lines);
+         memory.persist->name, memory.persist->line_bytes, memory.dirty_shutdowns,
+         memory.bad_lines);
 }
 
 static void say_counters(void) {
@@ -274,7 +296,9 @@ static void put_line(const char *text) {
   unsigned at, byte;
   int taken = 0;
   must(sscanf(text, "%u %n", &at, &taken) == 1, "put AT HEX");
-  for (text += taken; sscanf(text, "%2x", &byte) == 1; text += 2) machine.packets[at++] = (uint8_t)byte;
+  for (text += taken; sscanf(text, "%2x", &byte) == 1; text += 2) {
+    machine.packets[at++] = (uint8_t)byte;
+  }
   printf("put\n");
 }
 
@@ -309,10 +333,28 @@ static int say_sysfs(const char *root, const char *device) {
   return 0;
 }
 
+/* A mapping that does not answer, and that is not the machine's: this must be the end. */
+static int stray(const char *path) {
+  uint8_t covered[PAGE_BYTES];
+  struct fault fault;
+  FILE *file = fopen(path, "r+e");
+  must(file != NULL, path);
+  const volatile uint8_t *page = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, fileno(file), 0);
+  must(page != MAP_FAILED, "cannot map");
+  must(guard_cover(covered, sizeof covered, &fault), fault.text);
+  must(ftruncate(fileno(file), 0) == 0, "cannot truncate");
+  if (sigsetjmp(guard_mark, 0) == 0) {
+    guard_armed = 1;
+    return page[0];
+  }
+  return 4;
+}
+
 int main(int count, char **arguments) {
   must(count > 2, "which of lists, fuzz, talk, sysfs?");
   const char *duty = arguments[1];
   if (strcmp(duty, "sysfs") == 0) return say_sysfs(arguments[2], arguments[3]);
+  if (strcmp(duty, "stray") == 0) return stray(arguments[2]);
   bool is_fuzz = strcmp(duty, "fuzz") == 0;
   start(arguments + (is_fuzz ? 4 : 2));
   if (is_fuzz) return fuzz(strtoull(arguments[2], NULL, 10), strtoull(arguments[3], NULL, 10));

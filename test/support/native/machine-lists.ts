@@ -164,6 +164,7 @@ export class Drawing {
       if (random.chance(0.9)) words[TO] = Math.floor(words[TO] / 8) * 8
       words[LENGTH] = 8
       words[AUX] = PRIVATE_AT + this.offset(SCRATCH, 8)
+      if (random.chance(0.05)) words[this.pick([FROM, AUX])] = this.address(16)
     }
     if (random.chance(0.03)) this.spoil(words)
   }

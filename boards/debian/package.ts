@@ -1,0 +1,69 @@
+/**
+ * Writes a Debian package: a control file, files, scripts of the maintainer (deb(5)).
+ *
+ * What always holds: everything belongs to root, and the same contents give the same bytes: times
+ * are of no moment in particular.
+ */
+
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { run } from './programs.ts'
+
+export interface PackageFile {
+  /** Where it is installed, from the root, without a slash in front. */
+  readonly path: string
+  readonly content: Uint8Array | string
+  readonly executable?: boolean
+  /** The operator's to change: an upgrade asks before it is replaced. */
+  readonly isConfiguration?: boolean
+}
+
+export interface PackageContents {
+  /** Fields of the control file, in order; the installed size is added. */
+  readonly control: Readonly<Record<string, string>>
+  readonly files: readonly PackageFile[]
+  /** 'postinst' and the like, as shell scripts. */
+  readonly scripts: Readonly<Record<string, string>>
+}
+
+/** Every file of every package is of this second: the first of 2026. */
+const EPOCH = '1767225600'
+
+function put(path: string, content: Uint8Array | string, executable = false): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  writeFileSync(path, content)
+  chmodSync(path, executable ? 0o755 : 0o644)
+}
+
+function controlText({ control, files }: PackageContents): string {
+  const bytes = files.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
+  const fields = { ...control, 'Installed-Size': String(Math.ceil(bytes / 1024)) }
+  // The description is last, as everywhere.
+  const { Description: description, ...others } = fields as Record<string, string>
+  const lines = [...Object.entries(others), ['Description', description ?? '']]
+  return lines.map(([name, value]) => `${name}: ${value}\n`).join('')
+}
+
+/** Writes the package to `out`. Throws a Trouble where dpkg-deb is missing or refuses. */
+export function writePackage(out: string, contents: PackageContents): void {
+  const folder = mkdtempSync(join(tmpdir(), 'perdure-package-'))
+  try {
+    chmodSync(folder, 0o755)
+    for (const { path, content, executable } of contents.files) {
+      put(join(folder, path), content, executable)
+    }
+    put(join(folder, 'DEBIAN/control'), controlText(contents))
+    const kept = contents.files.filter(({ isConfiguration }) => isConfiguration === true)
+    const list = kept.map(({ path }) => `/${path}\n`).join('')
+    if (list !== '') put(join(folder, 'DEBIAN/conffiles'), list)
+    for (const [name, text] of Object.entries(contents.scripts)) {
+      put(join(folder, 'DEBIAN', name), text, true)
+    }
+    mkdirSync(dirname(out), { recursive: true })
+    const options = ['--build', '--root-owner-group', '-Zxz', folder, out]
+    run('dpkg-deb', options, { env: { SOURCE_DATE_EPOCH: EPOCH } })
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Builds the bench's programs: perdured, perdured with clocks between its parts, and the plain C
+ * programs that it is measured with.
+ *
+ * What always holds: the C program of the same duty is made of the runtime's own objects for packets,
+ * memory and ICRC, with the same compiler and flags.
+ */
+
+import { join } from 'node:path'
+import { compileRuntime, DIST, type RuntimeOptions, runtimeParts } from '../compile.ts'
+import { type Signed, signBundle } from '../sign.ts'
+
+export interface BenchPrograms {
+  readonly perdured: string
+  /** Writes the time of each stage to the file that PERDURE_STAGES names, when it ends. */
+  readonly timed: string
+  readonly duty: string
+  readonly echo: string
+  readonly load: string
+  readonly signed: Signed
+}
+
+const SOURCES = join(DIST, '../boards/linux/bench')
+
+/** Functions that stages.c puts a clock around. */
+const STAGES: readonly string[] = [
+  ...['recvmmsg', 'sendmmsg', 'icrc_flags', 'icrc_fill', 'engine_serve', 'engine_idle'],
+  ...['machine_run', 'crypto_shorthash_siphashx24', 'memory_clean', 'memory_fence'],
+]
+
+/** What only perdured itself is made of. */
+const SERVICE: readonly string[] = [
+  ...['main', 'service', 'console', 'commands', 'config', 'engine', 'notify', 'privilege'],
+]
+
+/** Builds them all; the bundle is signed. Throws a Trouble. */
+export function compileBench(options: RuntimeOptions): BenchPrograms {
+  const perdured = compileRuntime(options)
+  const parts = runtimeParts(options)
+  const folder = join(DIST, 'linux', options.architecture, 'bench')
+  const common = [...parts.own].filter(([name]) => !SERVICE.includes(name)).map(([, path]) => path)
+  const link = (
+    name: string,
+    objects: readonly string[],
+    flags: readonly string[] = [],
+  ): string => {
+    const program = join(folder, name)
+    parts.link(program, [parts.compile(join(SOURCES, `${name}.c`)), ...objects], flags)
+    return program
+  }
+  return {
+    perdured,
+    timed: link(
+      'stages',
+      [...parts.engine, ...parts.own.values()],
+      STAGES.map((name) => `-Wl,--wrap=${name}`),
+    ),
+    duty: link('duty', common),
+    echo: link('echo', []),
+    load: link('load', common),
+    signed: signBundle(),
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * `npm run board:qemu`: an arm64 virtual machine with an NVDIMM that serves until it is told to
+ * stop.
+ *
+ * What always holds:
+ * - Where it is reached is all that goes to stdout; with --json one object, and one per reset.
+ * - SIGINT and SIGTERM stop perdured and the machine behind it; SIGUSR2 resets the machine, as a
+ *   power cut does. Everything that was acknowledged is in the part's file, however it ends.
+ */
+
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { Trouble } from '../../boards/debian/programs.ts'
+import { CPUS, type CpuName, type Settings } from '../../boards/qemu-virt/configuration.ts'
+import { prepareImage, RUNTIME } from '../../boards/qemu-virt/image.ts'
+import { type Stage, VirtualMachine } from '../../boards/qemu-virt/machine.ts'
+import { regionRequest, size } from '../commands/arguments.ts'
+import { type Address, udpAddress } from '../commands/emulate-options.ts'
+import { exitCodeOf, LOST, OK, UNAVAILABLE, USAGE } from '../commands/exit-codes.ts'
+import { Output } from '../commands/output.ts'
+import { bytesText } from '../commands/table.ts'
+import type { RegionRequest } from '../management.ts'
+import { check, withDpu } from './check.ts'
+
+interface Options {
+  readonly memory?: string
+  readonly size?: number
+  readonly cpu: CpuName
+  readonly udp: Address
+  readonly console?: string
+  readonly region?: readonly RegionRequest[]
+  readonly window?: string
+  readonly windowSize: number
+  readonly set?: Settings
+  readonly check?: boolean
+  readonly json?: boolean
+}
+
+const HELP = `
+Signals: SIGINT and SIGTERM stop it; SIGUSR2 resets the machine, as a power cut does.
+Exit codes: 0 fine, 1 a record was lost, 64 usage, 69 it cannot be had or does not come up.`
+
+function setting(text: string, before: Settings = {}): Settings {
+  const match = /^([a-z][a-z0-9-]*)=(.*)$/.exec(text)
+  if (match === null) throw new InvalidArgumentError('key=value')
+  return { ...before, [match[1]!]: match[2]! }
+}
+
+function createProgram(): Command {
+  const cpu = new Option('--cpu <name>', 'its processor; cortex-a72 is that of BlueField-2')
+  return new Command('npm run board:qemu --')
+    .description('run an arm64 virtual machine with an NVDIMM, which serves until it is stopped')
+    .option('--memory <file>', 'file behind the NVDIMM, made if it is not there; else of this run')
+    .option('--size <bytes>', 'its size, a multiple of 2M, as 64M', size)
+    .addOption(cpu.choices(Object.keys(CPUS)).default('neoverse-n1'))
+    .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress, {
+      host: '127.0.0.1',
+      port: 4791,
+    })
+    .option('--console <path>', "its serial line: a Unix socket there, or 'pty'")
+    .option('--region <name:slots:capacity[:copies]>', 'region to have; repeatable', regionRequest)
+    .option('--window <file>', "a host's memory behind PCIe (ivshmem), made if it is not there")
+    .option('--window-size <bytes>', 'its size, a power of two', size, 64 * 2 ** 20)
+    .option('--set <key=value>', 'a line of perdured.conf; repeatable', setting)
+    .option('--check', 'persist a record, kill the machine, read it again; then end')
+    .option('--json', 'as JSON objects')
+    .addHelpText('after', HELP)
+    .exitOverride()
+    .action(runBoard)
+}
+
+function stageLine({ name, seconds }: Stage): string {
+  return `${seconds.toFixed(1).padStart(6)} s  ${name}`
+}
+
+/** Formats a part that is new, and makes the regions that were asked for. */
+async function prepare(machine: VirtualMachine, regions: readonly RegionRequest[]): Promise<void> {
+  await withDpu(machine.target, async (dpu) => {
+    const { state } = await dpu.status()
+    if (state === 'blank' && machine.made) await dpu.format()
+    for (const request of regions) await dpu.provision(request)
+  })
+}
+
+/** What is told of a machine that serves. */
+async function describe(machine: VirtualMachine): Promise<Record<string, unknown>> {
+  const bundle = createHash('sha256').update(readFileSync(RUNTIME.firmware)).digest('hex')
+  const part = await withDpu(machine.target, (dpu) => dpu.status())
+  const { target: address, console, stages } = machine
+  return { address, console, bundle, stages, part }
+}
+
+async function announce(machine: VirtualMachine, output: Output): Promise<void> {
+  const about = await describe(machine)
+  if (output.json) {
+    output.printJson(about)
+    return
+  }
+  const { state, incarnation } = about.part as { state: string; incarnation: number }
+  output.say(`virtual machine, ${bytesText(machine.partBytes)}, ${state}, life ${incarnation}`)
+  output.say(`firmware: SHA-256 ${about.bundle}`)
+  output.say(`serial console: ${machine.console}`)
+  output.print(machine.target)
+}
+
+/** Serves until a signal; rejects where the machine ends by itself. */
+async function serve(machine: VirtualMachine, output: Output): Promise<void> {
+  const stopped = new Promise<void>((resolve, reject) => {
+    process.once('SIGINT', () => resolve())
+    process.once('SIGTERM', () => resolve())
+    process.on('SIGUSR2', () => {
+      machine.reset().then(() => announce(machine, output), reject)
+    })
+    machine.onEnd = (how) => reject(new Trouble(how))
+  })
+  await announce(machine, output)
+  await stopped
+  machine.onEnd = () => {}
+  output.say('stopping')
+  await machine.stop()
+}
+
+async function checkOnly(machine: VirtualMachine, output: Output): Promise<void> {
+  const { stages } = machine
+  const result = await check(machine, (line) => output.say(line))
+  const good = result.read && result.readAfterKill
+  if (output.json) output.printJson({ ...(await describe(machine)), stages, check: result })
+  else {
+    output.print(`first record: ${result.firstRecordSeconds.toFixed(1)} s after the start of QEMU`)
+    output.print(`after a kill: ${result.readAfterKill ? 'the record is there' : 'it is LOST'}`)
+  }
+  if (!good) process.exitCode = LOST
+}
+
+async function runBoard(options: Options): Promise<void> {
+  const output = new Output(options.json === true)
+  const image = prepareImage((line) => output.say(line), { install: true })
+  output.say(`${image.kernel.name}${image.kernel.cached ? ', kept from an earlier run' : ''}`)
+  const own = options.memory === undefined ? mkdtempSync(join(tmpdir(), 'perdure-part-')) : null
+  const { cpu, udp, console, window, windowSize } = options
+  const machine = await VirtualMachine.open({
+    ...{ image, cpu, udp, memory: options.memory ?? join(own!, 'part') },
+    ...(options.size !== undefined && { bytes: options.size }),
+    ...(console !== undefined && { console }),
+    ...(window !== undefined && { window: { path: window, bytes: windowSize } }),
+    ...(options.set !== undefined && { settings: options.set }),
+    onStage: (stage) => output.say(stageLine(stage)),
+  })
+  try {
+    output.say('starting QEMU')
+    await machine.start()
+    await prepare(machine, options.region ?? [])
+    await (options.check === true ? checkOnly(machine, output) : serve(machine, output))
+  } finally {
+    await machine.close()
+    if (own !== null) rmSync(own, { recursive: true, force: true })
+  }
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  try {
+    await createProgram().parseAsync([...argv])
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode === 0 ? OK : USAGE
+      return
+    }
+    new Output(argv.includes('--json')).fail(error)
+    process.exitCode = error instanceof Trouble ? UNAVAILABLE : exitCodeOf(error)
+  }
+}
+
+await main(process.argv)

@@ -1,0 +1,230 @@
+/**
+ * `npm run bench:native [-- --json] [--seconds N] [--long]`: perdured against a C program of the
+ * same duty (`boards/linux/bench/duty.c`) over the same packet path, in one run; beside them a plain
+ * echo in C, the floor of the path.
+ *
+ * Method: a load in C sends records over UDP and checks every acknowledgement. The three servers
+ * take turns, round by round, and a ratio is the median over the rounds of that of neighbours, so
+ * that what else the machine does strikes both. Per record also the server's own CPU time, which
+ * knows nothing of who else wants a processor. A second build of perdured, with clocks between its
+ * parts, says where the time goes.
+ */
+
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Trouble } from '../boards/debian/programs.ts'
+import { type BenchPrograms, compileBench } from '../boards/linux/bench/compile.ts'
+import { ask, type Counts, type LoadResult, Rig } from './support/native/rig.ts'
+import { median, text } from './support/table.ts'
+
+const ROUNDS = 9
+
+/** What is measured, and the floor that it is held to: so much of the C program's. */
+const CASES: readonly { bytes: number; burst: number; window: number; floor: number }[] = [
+  { bytes: 64, burst: 1, window: 1, floor: 1.25 },
+  { bytes: 4096, burst: 1, window: 1, floor: 1.25 },
+  { bytes: 64, burst: 32, window: 64, floor: 0.5 },
+  { bytes: 4096, burst: 32, window: 64, floor: 0.8 },
+]
+
+interface Row {
+  readonly bytes: number
+  readonly burst: number
+  /** Medians of the rounds: per record ns of a round trip, or records per second. */
+  readonly perdured: number
+  readonly c: number
+  readonly echo: number
+  readonly ratio: number
+  readonly floor: number
+  readonly holds: boolean
+  /** CPU time of the server per record, ns. */
+  readonly perduredCpuNs: number
+  readonly cCpuNs: number
+}
+
+/** What one round is worth: ns of a round trip, or records per second. */
+function worth(result: LoadResult, burst: number): number {
+  return burst === 1 ? result.medianNs : result.records / result.seconds
+}
+
+interface Measured extends Row {
+  readonly window: number
+  readonly boardCallsPerRecord: number
+  readonly fencesPerRecord: number
+  readonly commandsPerRecord: number
+  readonly heapBefore: number
+  readonly heapAfter: number
+}
+
+async function measure(
+  programs: BenchPrograms,
+  folder: string,
+  { bytes, burst, window, floor }: (typeof CASES)[number],
+  seconds: number,
+): Promise<Measured> {
+  const rig = new Rig(programs, folder, bytes)
+  await rig.start(programs.perdured, false)
+  const trial = await rig.load(0, 2000, burst, window)
+  for (const i of [1, 2]) await rig.load(i, 2000, burst, window)
+  const each = Math.max(500, Math.round((trial.records / trial.seconds) * (seconds / ROUNDS)))
+  const heapBefore = await heapOf(rig)
+  const before = (await ask(rig.console, 'counters')) as unknown as Counts
+  const rounds: LoadResult[][] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const results: LoadResult[] = []
+    // Who is first changes, so that a machine that slows down strikes nobody more than another.
+    for (let k = 0; k < 3; k++)
+      results[(k + round) % 3] = await rig.load((k + round) % 3, each, burst, window)
+    rounds.push(results)
+  }
+  const after = (await ask(rig.console, 'counters')) as unknown as Counts
+  const heapAfter = await heapOf(rig)
+  await rig.close()
+  const records = ROUNDS * each
+  const of = (i: number): number => median(rounds.map((round) => worth(round[i]!, burst)))
+  const cpu = (i: number): number => median(rounds.map((round) => round[i]!.cpuNs))
+  const ratio = median(rounds.map((round) => worth(round[0]!, burst) / worth(round[1]!, burst)))
+  return {
+    ...{ bytes, burst, window, ratio, floor },
+    holds: burst === 1 ? ratio <= floor : ratio >= floor,
+    ...{ perdured: of(0), c: of(1), echo: of(2), perduredCpuNs: cpu(0), cCpuNs: cpu(1) },
+    boardCallsPerRecord: (after.machine.runs - before.machine.runs) / records,
+    fencesPerRecord: (after.machine.fences - before.machine.fences) / records,
+    commandsPerRecord: (after.machine.commands - before.machine.commands) / records,
+    ...{ heapBefore, heapAfter },
+  }
+}
+
+async function heapOf(rig: Rig): Promise<number> {
+  return Number((await ask(rig.console, 'status')).heapBytes)
+}
+
+interface Stages {
+  readonly bytes: number
+  readonly burst: number
+  /** ns per record. */
+  readonly ns: Readonly<Record<string, number>>
+}
+
+/** Where perdured's time goes; the clocks cost some 20 ns for every call that they are around. */
+async function stagesOf(
+  programs: BenchPrograms,
+  folder: string,
+  { bytes, burst, window }: (typeof CASES)[number],
+): Promise<Stages> {
+  const file = join(folder, 'stages')
+  const rig = new Rig(programs, folder, bytes)
+  await rig.start(programs.timed, true, { PERDURE_STAGES: file })
+  const records = burst === 1 ? 5000 : 100_000
+  await rig.load(0, records, burst, window)
+  await rig.close()
+  const sums = JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>
+  const ns = Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, sum / records]))
+  return { bytes, burst, ns }
+}
+
+interface Flatness {
+  readonly records: number
+  readonly heapBefore: number
+  readonly heapAfter: number
+}
+
+/** What the firmware's heap holds before and after so many records of 64 bytes. */
+async function flatness(
+  programs: BenchPrograms,
+  folder: string,
+  records: number,
+): Promise<Flatness> {
+  const rig = new Rig(programs, folder, 64)
+  await rig.start(programs.perdured, true)
+  await rig.load(0, 20_000, 32, 64)
+  const heapBefore = await heapOf(rig)
+  for (let done = 0; done < records; done += 500_000) await rig.load(0, 500_000, 32, 64)
+  const heapAfter = await heapOf(rig)
+  await rig.close()
+  return { records, heapBefore, heapAfter }
+}
+
+function rowsTable(rows: readonly Measured[]): string[][] {
+  const head = ['bytes', 'burst', '', 'perdured', 'C', 'echo', 'ratio', 'floor', '']
+  const more = ['CPU', 'C CPU', 'calls', 'fences', 'commands']
+  const cells = rows.map((row) => {
+    const isTrip = row.burst === 1
+    const number = (value: number): string =>
+      isTrip ? (value / 1000).toFixed(1) : Math.round(value).toLocaleString('en-US')
+    return [
+      String(row.bytes),
+      String(row.burst),
+      isTrip ? 'µs' : 'records/s',
+      ...[row.perdured, row.c, row.echo].map(number),
+      row.ratio.toFixed(2),
+      `${isTrip ? '≤' : '≥'} ${row.floor.toFixed(2)}`,
+      row.holds ? 'holds' : 'BROKEN',
+      ...[row.perduredCpuNs, row.cCpuNs].map((ns) => (ns / 1000).toFixed(2)),
+      ...[row.boardCallsPerRecord, row.fencesPerRecord].map((count) => count.toFixed(3)),
+      row.commandsPerRecord.toFixed(1),
+    ]
+  })
+  return [[...head, ...more], ...cells]
+}
+
+function stagesTable(all: readonly Stages[]): string[][] {
+  const names = Object.keys(all[0]!.ns)
+  const rows = all.map(({ bytes, burst, ns }) => [
+    String(bytes),
+    String(burst),
+    ...names.map((name) => String(Math.round(ns[name]!))),
+  ])
+  return [['bytes', 'burst', ...names], ...rows]
+}
+
+function heapLine({ records, heapBefore, heapAfter }: Flatness): string {
+  const count = records.toLocaleString('en-US')
+  return `firmware heap over ${count} records: ${heapBefore} -> ${heapAfter} bytes`
+}
+
+async function main(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: {
+      json: { type: 'boolean', default: false },
+      long: { type: 'boolean', default: false },
+      install: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '3' },
+    },
+  })
+  const seconds = Number(values.seconds)
+  if (!(seconds > 0)) throw new Trouble('--seconds takes a number above 0')
+  const say = (line: string): void => void process.stderr.write(`perdure: ${line}\n`)
+  const architecture = process.arch === 'arm64' ? 'arm64' : 'x86-64'
+  const options = { architecture, sanitize: false, dropFlush: false, say } as const
+  const programs = compileBench({ ...options, install: values.install })
+  const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
+  try {
+    const rows: Measured[] = []
+    const stages: Stages[] = []
+    for (const one of CASES) {
+      if (process.stderr.isTTY) say(`${one.bytes} bytes, burst ${one.burst} …`)
+      rows.push(await measure(programs, folder, one, seconds))
+      stages.push(await stagesOf(programs, folder, one))
+    }
+    const heap = await flatness(programs, folder, values.long ? 10_000_000 : 500_000)
+    const parts = [text(rowsTable(rows)), `ns per record\n${text(stagesTable(stages))}`]
+    const out = values.json
+      ? JSON.stringify({ level: '2of2', rows, stages, heap }, null, 2)
+      : [...parts, heapLine(heap)].join('\n\n')
+    process.stdout.write(`${out}\n`)
+    return rows.every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+try {
+  if (!(await main())) process.exitCode = 1
+} catch (error) {
+  if (!(error instanceof Trouble)) throw error
+  process.stderr.write(`bench:native: ${error.message}\n`)
+  process.exitCode = 64
+}

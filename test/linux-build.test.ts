@@ -1,0 +1,166 @@
+/**
+ * The native runtime as it is built: its page against its sources, the signature of the bundle, and
+ * what the build says where something is missing.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { missing, need } from '../boards/debian/apt.ts'
+import { Trouble } from '../boards/debian/programs.ts'
+import { halHeader } from '../boards/linux/hal-header.ts'
+import { signBundle } from '../boards/linux/sign.ts'
+import * as hal from '../firmware/hal.ts'
+import { filesBelow, ROOT } from './support/sources.ts'
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const PAGE = read('boards/linux/README.md')
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-build-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The rows of the table under that head, as cells without back-ticks. */
+function rows(head: string): string[][] {
+  const lines = PAGE.split('\n')
+  const from = lines.indexOf(head) + 2
+  expect(from, head).toBeGreaterThan(1)
+  const end = lines.findIndex((line, at) => at >= from && !line.startsWith('|'))
+  return lines.slice(from, end).map((line) => {
+    const cells = line.slice(1, -1).split(/(?<!\\)\|/)
+    return cells.map((cell) => cell.trim().replaceAll('`', '').replaceAll('\\|', '|'))
+  })
+}
+
+describe('the page', () => {
+  test('has every key of the configuration, with what it takes and its default', () => {
+    const key = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"([^"]*)"/g
+    const found = [...read('boards/linux/src/config.c').matchAll(key)]
+    const wanted = found.map(([, name, fallback, takes]) => [
+      name,
+      takes,
+      fallback ?? 'must be said',
+    ])
+    expect(wanted.length).toBeGreaterThan(20)
+    expect(rows('| key | takes | unless said |')).toEqual(wanted)
+  })
+
+  test('has every exit code', () => {
+    const code = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
+    const wanted = [...read('boards/linux/src/exit-codes.h').matchAll(code)]
+    expect(rows('| code | meaning |')).toEqual(wanted.map(([, number, words]) => [number, words]))
+  })
+
+  test('has every command of the console', () => {
+    const table = read('boards/linux/src/commands.c').split('COMMANDS[] = {')[1]!.split('};')[0]!
+    const wanted = [...table.matchAll(/\{"(\w+)", "/g)].map(([, name]) => name)
+    expect(rows('| command | answers with |').map(([name]) => name)).toEqual(wanted)
+  })
+
+  test('has every file', () => {
+    const named = rows('| file in `src/` | duty |').flatMap(([names]) => names!.split(', '))
+    const patterns = named.map((name) => new RegExp(`^${name.replaceAll('*', '.*')}$`))
+    const files = filesBelow('boards/linux/src').map((path) => path.split('/').at(-1)!)
+    const own = files.filter((name) => name.endsWith('.c') && name !== 'fault.c')
+    expect(own.filter((name) => !patterns.some((pattern) => pattern.test(name)))).toEqual([])
+    expect(named.filter((name) => !name.includes('*') && !own.includes(name))).toEqual([])
+  })
+})
+
+describe('what comes with it', () => {
+  test('the configuration that a package installs uses keys that there are', () => {
+    const keys = rows('| key | takes | unless said |').map(([name]) => name)
+    const used = [...read('boards/linux/perdured.conf').matchAll(/^#?([a-z0-9-]+) =/gm)]
+    expect(used.length).toBeGreaterThan(5)
+    expect(used.map(([, name]) => name).filter((name) => !keys.includes(name))).toEqual([])
+  })
+
+  test('systemd does not start again what another start would not mend', () => {
+    const unit = read('boards/linux/perdured.service')
+    expect(unit).toContain('Type=notify')
+    const [, codes] = /^RestartPreventExitStatus=(.*)$/m.exec(unit)!
+    const known = rows('| code | meaning |').map(([code]) => code)
+    for (const code of codes!.split(' ')) expect(known).toContain(code)
+    expect(codes!.split(' ')).not.toContain('70')
+  })
+
+  test('the numbers that C and firmware share are those of the firmware', () => {
+    const header = halHeader()
+    expect(header).toContain(`#define HAL_COMPARE_SWAP ${hal.COMPARE_SWAP}\n`)
+    expect(header).toContain(`#define HAL_DMA_SPACE ${hal.DMA_SPACE}ull\n`)
+    expect(header).toContain(`#define HAL_TRANSMIT_AT ${hal.TRANSMIT_AT}\n`)
+  })
+})
+
+describe('the signature', () => {
+  const dist = join(folder, 'dist')
+  const bundle = Buffer.from('var perdure = {}')
+
+  const isSigned = (trust: string): boolean => {
+    const key = createPublicKey(readFileSync(trust))
+    return verify(null, bundle, key, readFileSync(join(dist, 'firmware.js.sig')))
+  }
+
+  const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+  test('is by a key for development, which nobody else may read, or by the one that is named', () => {
+    rmSync(dist, { recursive: true, force: true })
+    mkdirSync(dist)
+    writeFileSync(join(dist, 'firmware.js'), bundle)
+    const { trust, sha256 } = signBundle(undefined, dist)
+    expect(sha256).toMatch(/^[0-9a-f]{64}$/)
+    expect(isSigned(trust)).toBe(true)
+    expect(statSync(join(dist, 'linux/development-key.pem')).mode & 0o777).toBe(0o600)
+    const before = readFileSync(trust, 'utf8')
+    expect(readFileSync(signBundle(undefined, dist).trust, 'utf8')).toBe(before)
+    const named = join(folder, 'key.pem')
+    writeFileSync(named, pemOf(generateKeyPairSync('ed25519').privateKey))
+    expect(isSigned(signBundle(named, dist).trust)).toBe(true)
+    expect(readFileSync(trust, 'utf8')).not.toBe(before)
+    writeFileSync(named, pemOf(generateKeyPairSync('x25519').privateKey))
+    expect(() => signBundle(named, dist)).toThrow('Ed25519 is needed')
+  })
+
+  test('nothing of the key is in the package', () => {
+    const { files } = JSON.parse(read('package.json')) as { files: string[] }
+    expect(files).toContain('!dist/linux')
+  })
+})
+
+describe('what is missing', () => {
+  const needs = {
+    programs: { 'no-such-program': 'no-such-package', node: 'nodejs' },
+    files: { [join(folder, 'nothing')]: 'other-package', [folder]: 'third-package' },
+    elsewhere: 'a machine that has it',
+  }
+  const say = (): void => {}
+
+  test('is named, with the one command that installs it', () => {
+    const lack = missing(needs)!
+    expect(lack.what).toBe(`no-such-program, ${join(folder, 'nothing')}`)
+    expect(lack.command).toBe(
+      'apt-get install --no-install-recommends no-such-package other-package',
+    )
+    expect(missing({ programs: {}, elsewhere: '' })).toBeNull()
+    const failure = (): void => need(needs, { install: false, say })
+    expect(failure).toThrow(Trouble)
+    expect(failure).toThrow(existsSync('/usr/bin/apt-get') ? lack.command : needs.elsewhere)
+  })
+
+  test('a board that there is not is refused by name', () => {
+    const args = [join(ROOT, 'build.mjs'), '--board', 'abacus']
+    const done = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    expect(done.status).toBe(1)
+    expect(done.stderr).toContain('linux')
+  })
+})

@@ -1,0 +1,506 @@
+/**
+ * The native runtime's persistent memory (boards/linux): what is claimed of it, what a fence makes
+ * durable, what happens when it does not answer, and that only one process has an image.
+ *
+ * The C is compiled here with the sanitizers; without a compiler, or without libsodium, this is
+ * skipped. Files here are in the page cache: what a fence of this process left is what a process
+ * that comes after it finds, never what a power cut leaves.
+ */
+
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openNvdimm } from '../boards/emulator/nvdimm-file.ts'
+import {
+  ARMED,
+  BAD_COMMAND,
+  CHECK,
+  COMPARE,
+  COPY,
+  COPY_CLEAN,
+  DMA_FAILED,
+  DMA_SPACE,
+  DONE,
+  FENCE,
+  FETCH_ADD,
+  FLUSH,
+  FLUSH_FAILED,
+  HOST_SPACE,
+  MEDIA_ERROR,
+  NOT_ARMED,
+  NVDIMM_SPACE,
+  PRIVATE_AT,
+  SAVE_FAILED,
+} from '../firmware/hal.ts'
+import { Harness } from './support/native/harness.ts'
+import { because, compileMachine, noMachine } from './support/native/machine-program.ts'
+
+const PAGE = 4096
+/** Where the tests keep bytes in packet memory. */
+const HERE = PRIVATE_AT
+const NVDIMM = NVDIMM_SPACE
+
+let program = ''
+let folder = ''
+let part = ''
+let running: Machine[] = []
+beforeAll(() => {
+  if (noMachine === null) program = compileMachine()
+}, 60_000)
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'perdure-memory-'))
+  part = join(folder, 'part')
+  running = []
+})
+afterEach(async () => {
+  for (const machine of running) await machine.end()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Memory {
+  readonly class: string
+  readonly armed: boolean
+  readonly why: string
+  readonly bytes: number
+  readonly persist: string
+  readonly line: number
+  readonly dirtyShutdowns: number
+  readonly badLines: number
+}
+
+type Command = readonly [op: number, from?: number, to?: number, length?: number, aux?: number]
+
+/** A machine in a process of its own. */
+class Machine {
+  readonly harness: Harness
+  memory!: Memory
+  private over = false
+
+  constructor(options: readonly string[]) {
+    this.harness = new Harness(program, ['talk', ...options])
+    running.push(this)
+  }
+
+  static async on(...options: readonly string[]): Promise<Machine> {
+    const machine = new Machine(options)
+    machine.memory = JSON.parse(await machine.harness.line()) as Memory
+    return machine
+  }
+
+  /** Runs a list; returns how many were done, and the result of the last that was begun. */
+  async run(...commands: readonly Command[]): Promise<readonly [done: number, result: number]> {
+    const { done, result } = await this.ran(commands)
+    return [done, result]
+  }
+
+  async ran(commands: readonly Command[]): Promise<Record<'done' | 'result' | 'health', number>> {
+    const words = commands.flatMap((command) => [...command, 0, 0, 0, 0].slice(0, 5))
+    return JSON.parse(await this.harness.ask(`run ${words.join(' ')}`))
+  }
+
+  async put(text: string): Promise<void> {
+    await this.harness.ask(`put ${HERE} ${Buffer.from(text).toString('hex')}`)
+  }
+
+  async get(bytes: number): Promise<string> {
+    return Buffer.from(await this.harness.ask(`get ${HERE} ${bytes}`), 'hex').toString()
+  }
+
+  /** Stores a line at that offset of the part, cleaned, without a fence. */
+  async store(at: number, text: string): Promise<readonly [done: number, result: number]> {
+    await this.put(text.padEnd(64, '.'))
+    return this.run([COPY_CLEAN, HERE, NVDIMM + at, 64])
+  }
+
+  kill(): Promise<void> {
+    this.over = true
+    return this.harness.kill()
+  }
+
+  async end(): Promise<void> {
+    if (this.over) return
+    this.over = true
+    expect(await this.harness.end()).toBe(0)
+  }
+}
+
+const file = (bytes: number): string => {
+  writeFileSync(part, new Uint8Array(bytes))
+  return `part=${part}`
+}
+const textAt = (at: number): string =>
+  readFileSync(part)
+    .subarray(at, at + 5)
+    .toString()
+
+/** What the program says when it refuses to open the part. */
+function refusal(...options: readonly string[]): string {
+  const { status, stderr } = spawnSync(program, ['talk', ...options], { encoding: 'utf8' })
+  expect(status).toBe(3)
+  return stderr.trim()
+}
+
+describe.skipIf(noMachine !== null)(`what is claimed${because}`, () => {
+  test('a file of the page cache is not durable, and no fence says so', async () => {
+    const machine = await Machine.on(file(PAGE))
+    expect(machine.memory).toMatchObject({ class: 'page cache', armed: false, bytes: PAGE })
+    expect(machine.memory.why).toMatch(/^the file is mapped through the page cache/)
+    expect(await machine.ran([[COPY_CLEAN, HERE, NVDIMM, 64], [FENCE]])).toEqual({
+      done: 1,
+      result: NOT_ARMED,
+      health: 0,
+    })
+  })
+
+  test('a development file is treated as durable because the operator said so', async () => {
+    const machine = await Machine.on(file(PAGE), 'development')
+    expect(machine.memory).toMatchObject({ class: 'page cache', armed: true, why: '' })
+    expect(await machine.ran([[FENCE]])).toEqual({ done: 1, result: DONE, health: ARMED })
+  })
+
+  test('the instruction and the line are those of this CPU', async () => {
+    const machine = await Machine.on(file(PAGE))
+    const { persist, line } = machine.memory
+    const has = readFileSync('/proc/cpuinfo', 'utf8')
+    const name = [/\bclwb\b/, /\bclflushopt\b/, /\bclflush\b/, /\bdcpop\b/].find((one) =>
+      one.test(has),
+    )
+    const expected = {
+      clwb: 'clwb',
+      clflushopt: 'clflushopt',
+      clflush: 'clflush',
+      dcpop: 'dc cvap',
+    }
+    const flag = (name?.source.replaceAll('\\b', '') ?? '') as keyof typeof expected
+    expect(persist).toBe(expected[flag] ?? 'dc cvac')
+    expect([16, 32, 64, 128, 256]).toContain(line)
+  })
+
+  test('a file is made only when that was asked for, and is all there then', async () => {
+    expect(refusal(`part=${part}`)).toBe(
+      `cannot open ${part}: No such file or directory; memory-create makes a file`,
+    )
+    expect(refusal(`part=${part}`, 'create')).toMatch(/how many bytes it shall have is not said$/)
+    expect(existsSync(part)).toBe(false)
+    const machine = await Machine.on(`part=${part}`, 'create', `bytes=${4 * PAGE}`, 'development')
+    expect(machine.memory.bytes).toBe(4 * PAGE)
+    expect(readFileSync(part).length).toBe(4 * PAGE)
+  })
+
+  test.each([
+    [
+      'more bytes than there are',
+      [`bytes=${3 * PAGE}`],
+      /has 8192 bytes: it has not 12288 from 0 on$/,
+    ],
+    [
+      'a beginning behind the end',
+      [`at=${2 * PAGE}`],
+      /has 8192 bytes: it has not 0 from 8192 on$/,
+    ],
+    ['half a page', ['bytes=100'], /^memory-at must be a multiple of 4096, memory-bytes of 4096$/],
+    ['a beginning within a page', ['at=64'], /^memory-at must be a multiple of 4096/],
+  ] as const)('%s is refused', (_, options, said) => {
+    expect(refusal(file(2 * PAGE), ...options)).toMatch(said)
+  })
+
+  test('what is neither a file nor a device of device-dax is refused', () => {
+    expect(refusal('part=/dev/null')).toMatch(
+      /^\/dev\/null is neither a file nor a device of device-/,
+    )
+    expect(refusal(`part=${folder}`)).toMatch(/Is a directory/)
+  })
+
+  test('only the range that was asked for is touched', async () => {
+    const machine = await Machine.on(file(3 * PAGE), `at=${PAGE}`, `bytes=${PAGE}`, 'development')
+    expect(machine.memory.bytes).toBe(PAGE)
+    expect(await machine.store(PAGE - 64, 'last.')).toEqual([1, DONE])
+    expect(await machine.store(PAGE, 'over.')).toEqual([0, BAD_COMMAND])
+    const bytes = readFileSync(part)
+    expect(textAt(2 * PAGE - 64)).toBe('last.')
+    expect(bytes.subarray(0, PAGE).every((byte) => byte === 0)).toBe(true)
+    expect(bytes.subarray(2 * PAGE).every((byte) => byte === 0)).toBe(true)
+  })
+})
+
+describe.skipIf(noMachine !== null)(`the shadow${because}`, () => {
+  test('only what was cleaned, and then fenced, survives a kill', async () => {
+    const machine = await Machine.on(file(PAGE), 'development', 'shadow')
+    await machine.put('first'.padEnd(64))
+    await machine.run([COPY_CLEAN, HERE, NVDIMM, 64], [FENCE])
+    expect(textAt(0)).toBe('first')
+    await machine.put('never'.padEnd(64))
+    // Not cleaned; cleaned and not fenced; and overwritten between clean and fence.
+    await machine.run([COPY, HERE, NVDIMM + 64, 64], [FENCE])
+    expect(textAt(64)).toBe('\0'.repeat(5))
+    await machine.run([COPY_CLEAN, HERE, NVDIMM + 192, 64])
+    await machine.put('after'.padEnd(64))
+    await machine.run([COPY, HERE, NVDIMM + 192, 64])
+    expect(textAt(192)).toBe('\0'.repeat(5))
+    await machine.run([FENCE])
+    expect(textAt(192)).toBe('never')
+    await machine.run([FLUSH, 0, NVDIMM + 64, 64], [COPY_CLEAN, HERE, NVDIMM + 256, 64])
+    await machine.kill()
+    expect([0, 64, 192, 256].map(textAt)).toEqual([
+      'first',
+      '\0'.repeat(5),
+      'never',
+      '\0'.repeat(5),
+    ])
+    const next = await Machine.on(`part=${part}`, 'development', 'shadow')
+    await next.run([COPY, NVDIMM + 192, HERE, 64])
+    expect(await next.get(5)).toBe('never')
+  })
+})
+
+describe.skipIf(noMachine !== null)(`memory that does not answer${because}`, () => {
+  const BAD = NVDIMM + 2 * PAGE
+
+  test.each([
+    ['a copy from it', [COPY, BAD, HERE, 64]],
+    ['a copy to it', [COPY, HERE, BAD, 64]],
+    ['a copy that begins before it', [COPY_CLEAN, HERE, BAD - 64, 128]],
+    ['a check code of it', [CHECK, BAD, HERE, 64, HERE]],
+    ['a key in it', [CHECK, HERE, HERE, 64, BAD]],
+    ['a comparison with it', [COMPARE, HERE, BAD, 64]],
+    ['an atomic', [FETCH_ADD, HERE, BAD, 8, HERE]],
+  ] as const)('%s is a media error of that command, and what is good goes on', async (_, bad) => {
+    const machine = await Machine.on(file(4 * PAGE), 'development')
+    truncateSync(part, 2 * PAGE)
+    expect(await machine.run([COPY, HERE, NVDIMM, 64], bad, [COPY, HERE, NVDIMM, 64])).toEqual([
+      1,
+      MEDIA_ERROR,
+    ])
+    expect(await machine.run(bad)).toEqual([0, MEDIA_ERROR])
+    expect(await machine.store(0, 'alive')).toEqual([1, DONE])
+    expect(textAt(0)).toBe('alive')
+    const counters = JSON.parse(await machine.harness.ask('counters')) as { mediaErrors: number }
+    expect(counters.mediaErrors).toBe(2)
+  })
+
+  test('a fence that cannot carry a line into the mapping fails, and forgets what it held', async () => {
+    const machine = await Machine.on(file(4 * PAGE), 'development', 'shadow')
+    truncateSync(part, 2 * PAGE)
+    expect(await machine.store(3 * PAGE, 'nowhere')).toEqual([1, DONE])
+    expect(await machine.run([FENCE])).toEqual([0, FLUSH_FAILED])
+    expect(await machine.run([FENCE])).toEqual([1, DONE])
+    expect(await machine.store(0, 'alive')).toEqual([1, DONE])
+    expect(await machine.run([FENCE])).toEqual([1, DONE])
+    expect(textAt(0)).toBe('alive')
+  })
+
+  test('a fault of any other memory ends the process', () => {
+    file(PAGE)
+    const { signal, status } = spawnSync(program, ['stray', part])
+    expect([signal, status]).toEqual(['SIGBUS', null])
+  })
+})
+
+describe.skipIf(noMachine !== null)(`the host's memory${because}`, () => {
+  const window = (name: string): string => {
+    const path = join(folder, name)
+    writeFileSync(path, new Uint8Array(2 * PAGE))
+    return path
+  }
+
+  test.each([
+    ['host', HOST_SPACE],
+    ['dma', DMA_SPACE],
+  ])('%s: a file that both share, both ways', async (name, space) => {
+    const path = window(name)
+    const machine = await Machine.on(file(PAGE), `${name}=${path}`)
+    await machine.put('to the host')
+    expect(await machine.run([COPY, HERE, space + 100, 11])).toEqual([1, DONE])
+    expect(readFileSync(path).subarray(100, 111).toString()).toBe('to the host')
+    writeFileSync(path, Buffer.from('and back'), { flag: 'r+' })
+    expect(await machine.run([COPY, space, HERE, 8])).toEqual([1, DONE])
+    expect(await machine.get(8)).toBe('and back')
+    expect(await machine.run([FLUSH, 0, space, 64])).toEqual([0, BAD_COMMAND])
+    expect(await machine.run([COPY, HERE, space + 2 * PAGE - 3, 4])).toEqual([0, BAD_COMMAND])
+  })
+
+  test('a read without an answer fails; a write without one fails every read behind it', async () => {
+    const path = window('host')
+    const machine = await Machine.on(file(PAGE), `host=${path}`)
+    truncateSync(path, PAGE)
+    expect(await machine.run([COPY, HOST_SPACE + PAGE, HERE, 64])).toEqual([0, DMA_FAILED])
+    expect(await machine.run([COPY, HOST_SPACE, HERE, 64])).toEqual([1, DONE])
+    // Nobody answers a posted write: the list goes on, to the read that would be its fence.
+    const lost = [COPY, HERE, HOST_SPACE + PAGE, 64] as const
+    expect(await machine.run(lost, [COPY, HOST_SPACE, HERE, 64])).toEqual([1, DMA_FAILED])
+    expect(await machine.run(lost, lost)).toEqual([2, DONE])
+    expect(await machine.run([COMPARE, HOST_SPACE, HERE, 8])).toEqual([0, DMA_FAILED])
+  })
+
+  test('a window that is not there, or empty, is refused in words', () => {
+    const empty = join(folder, 'empty')
+    writeFileSync(empty, '')
+    expect(refusal(file(PAGE), `host=${empty}`)).toMatch(/is no file with bytes in it/)
+    expect(refusal(file(PAGE), `host=${folder}/none`)).toMatch(
+      /^cannot open the window .*none: No such/,
+    )
+    expect(refusal(file(PAGE), 'host=pci:0000')).toMatch(
+      /is pci:DOMAIN:BUS:DEVICE.FUNCTION\/resourceN$/,
+    )
+  })
+})
+
+describe.skipIf(noMachine !== null)(`one process for one image${because}`, () => {
+  test('a second native card is refused', async () => {
+    const machine = await Machine.on(file(PAGE), 'development')
+    expect(refusal(`part=${part}`)).toBe(
+      `${part} is in use by another process: stop that one first`,
+    )
+    await machine.end()
+    await Machine.on(`part=${part}`)
+  })
+
+  test('the emulator refuses an image that the native runtime has, until that is gone', async () => {
+    const machine = await Machine.on(file(PAGE), 'development')
+    const { pid } = machine.harness
+    expect(() => openNvdimm({ path: part })).toThrow(`in use by process ${pid}`)
+    await machine.kill()
+    expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${pid}\n`)
+    openNvdimm({ path: part }).close()
+    expect(existsSync(`${part}.lock`)).toBe(false)
+  })
+
+  test('the native runtime refuses an image that the emulator has, until that is gone', async () => {
+    file(PAGE)
+    const nvdimm = openNvdimm({ path: part })
+    expect(refusal(`part=${part}`)).toBe(
+      `${part} is in use by process ${process.pid}: stop that card first`,
+    )
+    nvdimm.close()
+    await (await Machine.on(`part=${part}`)).end()
+    expect(existsSync(`${part}.lock`)).toBe(false)
+  })
+
+  test('a lock of nobody, or a damaged one, is taken over', async () => {
+    for (const text of ['999999999\n', 'nobody', '']) {
+      file(PAGE)
+      writeFileSync(`${part}.lock`, text)
+      const machine = await Machine.on(`part=${part}`)
+      expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${machine.harness.pid}\n`)
+      await machine.end()
+    }
+  })
+})
+
+describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
+  const note = (text: string): void => writeFileSync(`${part}.condition`, text)
+
+  test('bad lines of the emulator are bad here, until one is written whole and fenced', async () => {
+    const image = file(PAGE)
+    note('{"dirtyShutdowns":7,"saveFailed":true,"poisonedLines":[1,3]}\n')
+    const machine = await Machine.on(image, 'development', 'shadow')
+    expect(machine.memory).toMatchObject({ dirtyShutdowns: 7, badLines: 2 })
+    expect((await machine.ran([[FENCE]])).health).toBe(ARMED | SAVE_FAILED)
+    expect(await machine.run([COPY, NVDIMM, HERE, 128])).toEqual([0, MEDIA_ERROR])
+    expect(await machine.run([COPY, NVDIMM, HERE, 64])).toEqual([1, DONE])
+    await machine.store(64, 'healed')
+    expect(await machine.run([COPY, NVDIMM, HERE, 128])).toEqual([1, DONE])
+    expect(readFileSync(`${part}.condition`, 'utf8')).toContain('[1,3]')
+    await machine.run([FENCE])
+    expect(readFileSync(`${part}.condition`, 'utf8')).toBe(
+      '{"dirtyShutdowns":7,"saveFailed":true,"poisonedLines":[3]}\n',
+    )
+    await machine.end()
+    const nvdimm = openNvdimm({ path: part })
+    expect([nvdimm.faulty(), nvdimm.dirtyShutdowns, nvdimm.saveFailed]).toEqual([[3], 7, true])
+    nvdimm.close()
+  })
+
+  test('the file goes when there is nothing more to say', async () => {
+    const image = file(PAGE)
+    note('{"dirtyShutdowns":0,"saveFailed":false,"poisonedLines":[0]}\n')
+    const machine = await Machine.on(image, 'development')
+    await machine.store(0, 'healed')
+    await machine.run([FENCE])
+    expect(existsSync(`${part}.condition`)).toBe(false)
+  })
+
+  test.each([
+    '',
+    'nothing',
+    '{"dirtyShutdowns":0}',
+    '{"dirtyShutdowns":-1,"poisonedLines":[]}',
+    '{"dirtyShutdowns":0,"poisonedLines":[1',
+    '{"dirtyShutdowns":0,"poisonedLines":[a]}',
+    '{"dirtyShutdowns":0,"poisonedLines":7}',
+    '{"dirtyShutdowns":99999999999999999999,"poisonedLines":[]}',
+  ])('a damaged file is refused: %j', (text) => {
+    const image = file(PAGE)
+    note(text)
+    expect(refusal(image)).toBe(`${part}.condition is damaged`)
+  })
+})
+
+describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`, () => {
+  const DEVICE = 'devices/platform/ndbus0/region0'
+
+  function tree(files: Readonly<Record<string, string>>): void {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true })
+      writeFileSync(join(folder, name), `${text}\n`)
+    }
+  }
+
+  function link(name: string, to: string): void {
+    mkdirSync(dirname(join(folder, name)), { recursive: true })
+    mkdirSync(join(folder, to), { recursive: true })
+    symlinkSync(join(folder, to), join(folder, name))
+  }
+
+  function asked(device: string): unknown {
+    return JSON.parse(spawnSync(program, ['sysfs', folder, device], { encoding: 'utf8' }).stdout)
+  }
+
+  test('size and alignment of a device of device-dax, and the shutdowns of its DIMMs', () => {
+    const dax = `${DEVICE}/dax0.0/dax/dax0.0`
+    tree({
+      [`${dax}/size`]: '65011712',
+      [`${dax}/align`]: '2097152',
+      [`${DEVICE}/mapping0`]: 'nmem0,0,33554432,0',
+      [`${DEVICE}/mapping1`]: 'nmem1,0,33554432,1',
+      [`${DEVICE}/mapping3`]: 'nmem3,0,33554432,2',
+      'devices/nmem0/nfit/dirty_shutdown': '5',
+      'devices/nmem3/nfit/dirty_shutdown': '100',
+    })
+    link('dev/char/250:3', dax)
+    link(`${dax}/subsystem`, 'bus/dax')
+    link('bus/nd/devices/nmem0', 'devices/nmem0')
+    link('bus/nd/devices/nmem1', 'devices/nmem1')
+    link('bus/nd/devices/nmem3', 'devices/nmem3')
+    const found = { isDax: true, bytes: 65_011_712, align: 2_097_152, dirtyShutdowns: 5 }
+    expect(asked('char/250:3')).toEqual(found)
+  })
+
+  test('a disk on a region, and what is no persistent memory at all', () => {
+    tree({
+      [`${DEVICE}/btt0.1/block/pmem0/size`]: '100',
+      [`${DEVICE}/mapping0`]: 'nmem0,0,1,0',
+      'devices/nmem0/nfit/dirty_shutdown': '2',
+      'devices/virtual/mem/null/dev': '1:3',
+    })
+    link('dev/block/259:0', `${DEVICE}/btt0.1/block/pmem0`)
+    link('bus/nd/devices/nmem0', 'devices/nmem0')
+    link('dev/char/1:3', 'devices/virtual/mem/null')
+    link('devices/virtual/mem/null/subsystem', 'class/mem')
+    const nothing = { isDax: false, bytes: 0, align: 0, dirtyShutdowns: 0 }
+    expect(asked('block/259:0')).toEqual({ ...nothing, dirtyShutdowns: 2 })
+    expect(asked('char/1:3')).toEqual(nothing)
+    expect(asked('char/9:9')).toEqual(nothing)
+  })
+})

@@ -1,0 +1,351 @@
+/**
+ * The native runtime as a service: configuration, signature, bounds of the engine, console,
+ * signals, readiness, privileges. The program is the one that `node build.mjs --board linux` made;
+ * without it this is skipped.
+ */
+
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { connect as connectSocket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { connect } from '../host-driver/index.ts'
+import { compile, Harness, noCompiler } from './support/native/harness.ts'
+import { type Keys, noService, ServiceFolder } from './support/native/service.ts'
+
+const isRoot = process.getuid?.() === 0
+const name = noService === null ? 'perdured' : `perdured (${noService})`
+
+const folders: ServiceFolder[] = []
+function folder(source?: string): ServiceFolder {
+  const made = new ServiceFolder(source)
+  folders.push(made)
+  return made
+}
+afterEach(async () => {
+  for (const one of folders.splice(0)) await one.close()
+})
+
+/** What the firmware says on stderr when it is started with that source. */
+async function endOf(
+  source: string,
+  keys: Keys = {},
+): Promise<{ code: number | null; said: string }> {
+  return await folder(source).ends(keys)
+}
+
+/** A firmware that starts, and does this when it is called. */
+const serving = (body: string): string =>
+  `var perdure = { start: () => ({ serve() { ${body}; return 0 }, idle() { return 0 } }) }`
+
+describe.skipIf(noService !== null)(name, () => {
+  describe('its command line and configuration', () => {
+    test('help names every key; anything else than --config FILE is refused', async () => {
+      const { runtime } = { runtime: folder().run('--help') }
+      expect(await runtime.over()).toBe(0)
+      const none = folder().run()
+      expect(await none.over()).toBe(64)
+      expect(none.story).toContain('--config FILE')
+      expect(await folder().run('--config', 'x', 'y').over()).toBe(64)
+      expect(await folder().run('--cofnig', 'x').over()).toBe(64)
+    })
+
+    test.each<[string, Keys, string]>([
+      ['an unknown key', { 'memroy-at': '0' }, 'line 9: no key is called memroy-at. There are: '],
+      ['a size that is none', { 'memory-bytes': '12Q' }, 'memory-bytes = 12Q cannot be'],
+      ['a size beyond 64 bits', { 'memory-at': '99999999999999T' }, 'memory-at'],
+      ['a heap that is too small', { 'heap-bytes': '1M' }, 'it takes bytes, 4M to 1G'],
+      ['a path MTU between two', { 'path-mtu': '1500' }, '256, 512, 1024, 2048 or 4096'],
+      ["a group's address", { mac: '01:00:00:00:00:02' }, 'an address of one station'],
+      ['half an address', { mac: '02:00:00' }, 'mac = 02:00:00 cannot be'],
+      ['no address', { ipv4: '10.0.0.256' }, 'ipv4 = 10.0.0.256 cannot be'],
+      ['neither yes nor no', { development: 'maybe' }, 'it takes yes|no'],
+      ['no such choice', { log: 'xml' }, 'it takes text|json'],
+    ])('%s is refused, naming the line and what is allowed', async (_what, keys, words) => {
+      const { code, said } = await folder().ends(keys)
+      expect(said).toContain(words)
+      expect(said).toMatch(/conf, line \d+:/)
+      expect(code).toBe(78)
+    })
+
+    test('a key twice, a line that is none, and keys that must be said', async () => {
+      const one = folder()
+      const refusal = async (text: string): Promise<string> => {
+        one.write('conf', text)
+        const runtime = one.run('--config', one.at('conf'))
+        expect(await runtime.over()).toBe(78)
+        return runtime.story
+      }
+      expect(await refusal('memory = a\n# memory = b\nmemory = c\n')).toContain('line 3: memory')
+      expect(await refusal('memory\n')).toContain('line 1: expected key = value')
+      expect(await refusal('link = udp:127.0.0.1:0\n')).toContain('memory is missing')
+      expect(await refusal('memory = a\n')).toContain('link is missing')
+      expect(await refusal('memory = \n')).toContain('line 1: memory =  cannot be')
+      expect(await refusal(`memory = ${'x'.repeat(4000)}\n`)).toContain('line 1: too long')
+    })
+
+    test('--check says what is there, and makes nothing', async () => {
+      const one = folder()
+      const without = await one.ends({}, '--check')
+      expect(without.code).toBe(69)
+      expect(existsSync(one.at('part'))).toBe(false)
+      one.write('part', new Uint8Array(1 << 20))
+      const runtime = one.run('--config', one.configure({ 'memory-bytes': '1M' }), '--check')
+      const told = JSON.parse(await runtime.line(30_000)) as { memory: { bytes: number } }
+      expect(await runtime.over()).toBe(0)
+      expect(told).toMatchObject({ memory: { bytes: 1 << 20, class: 'page cache', armed: true } })
+      expect(readFileSync(one.at('part')).every((byte) => byte === 0)).toBe(true)
+    })
+  })
+
+  describe('what it believes', () => {
+    test('a bundle that was changed is not evaluated, and touches nothing', async () => {
+      const one = folder()
+      const source = readFileSync(one.at('firmware.js'))
+      source[source.length >> 1]! ^= 1
+      one.write('firmware.js', source)
+      const { code, said } = await one.ends()
+      expect(said).toContain('is not signed by the key that is trusted')
+      expect(code).toBe(65)
+      expect(existsSync(one.at('part'))).toBe(false)
+    })
+
+    test('nor is one that another key signed, or one whose signature is cut', async () => {
+      const one = folder()
+      const other = folder()
+      const { code } = await one.ends({ trust: other.at('trust.pem') })
+      expect(code).toBe(65)
+      one.write('firmware.js.sig', readFileSync(one.at('firmware.js.sig')).subarray(1))
+      const cut = await one.ends()
+      expect(cut.said).toContain('has 63 bytes; an Ed25519 signature has 64')
+      expect(cut.code).toBe(65)
+    })
+
+    test('a file that is not there is said', async () => {
+      const one = folder()
+      for (const key of ['firmware', 'signature', 'trust']) {
+        const { code, said } = await one.ends({ [key]: '/nonexistent' })
+        expect(said).toContain('/nonexistent')
+        expect(code).toBe(66)
+      }
+      const { code, said } = await one.ends({ trust: one.at('firmware.js.sig') })
+      expect(said).toContain('holds no Ed25519 public key')
+      expect(code).toBe(65)
+    })
+
+    test('the key may stand in the configuration itself', async () => {
+      const one = folder()
+      const pem = readFileSync(one.at('trust.pem'), 'utf8')
+      const der = Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64')
+      const { runtime, address } = await one.serve({ trust: der.subarray(12).toString('hex') })
+      expect(address).toMatch(/^perdure:\/\/127\.0\.0\.1:\d+$/)
+      expect(await runtime.end('SIGTERM')).toBe(0)
+    })
+  })
+
+  describe('what the firmware cannot do', () => {
+    test.each([
+      ['threw', "throw new TypeError('so it is')", 'TypeError: so it is'],
+      ['hung', 'for (;;);', 'interrupted'],
+      ['stack', 'const deep = () => deep() + 1; deep()', 'stack overflow'],
+      ['memory', 'const all = []; for (;;) all.push(new Array(1000).fill(all))', 'out of memory'],
+    ])('a start that ends as %s is told by that name', async (reason, body, words) => {
+      const { code, said } = await endOf(`var perdure = { start() { ${body} } }`, {
+        'call-ms': '500',
+      })
+      expect(said).toContain(`the firmware did not start (${reason})`)
+      expect(said).toContain(words)
+      expect(code).toBe(70)
+    })
+
+    test('a script that is not the firmware is told as such', async () => {
+      for (const source of ['var other = 1', 'var perdure = { start: () => ({}) }']) {
+        const { code, said } = await endOf(source)
+        expect(said).toContain('(bundle)')
+        expect(code).toBe(70)
+      }
+    })
+
+    test.each([
+      ['threw', "throw new Error('on a frame')"],
+      ['hung', 'for (;;);'],
+      ['stack', 'const deep = () => deep() + 1; deep()'],
+      ['memory', 'const all = []; for (;;) all.push(new Array(1000).fill(all))'],
+    ])('a call that ends as %s ends the service', async (reason, body) => {
+      const one = folder(serving(body))
+      const { runtime, address } = await one.serve({ 'call-ms': '500' })
+      const port = Number(address.split(':').at(-1))
+      const { createSocket } = await import('node:dgram')
+      const socket = createSocket('udp4')
+      socket.send(Buffer.alloc(64), port, '127.0.0.1')
+      expect(await runtime.over()).toBe(70)
+      socket.close()
+      expect(runtime.story).toMatch(new RegExp(`the firmware stopped reason=${reason} `))
+    })
+
+    test('it has no clock, no chance, no proxies and no files', async () => {
+      const asked = ['Date', 'Proxy', 'WeakRef', 'performance', 'std', 'os', 'console', 'print']
+      const kinds = asked.map((one) => `typeof ${one}`).join(' + " " + ')
+      const { said } = await endOf(
+        `var perdure = { start() { throw new Error(${kinds} + " " + typeof Math.random) } }`,
+      )
+      expect(said).toContain(new Array(asked.length + 1).fill('undefined').join(' '))
+    })
+  })
+
+  describe('how it serves', () => {
+    test('what was acknowledged is there after SIGTERM, after SIGINT and after stop', async () => {
+      const one = folder()
+      for (let life = 0; life < 3; life++) {
+        const { runtime, address } = await one.serve({ shadow: 'yes' })
+        const dpu = await connect(address)
+        if (life === 0) {
+          await dpu.format()
+          await dpu.provision({ name: 'notes', slots: 8, capacity: 512 })
+        }
+        const region = await dpu.openRegion('notes')
+        for (let slot = 0; slot < life; slot++) {
+          expect((await region.read(slot)).data).toEqual(new Uint8Array(512).fill(slot + 1))
+        }
+        await region.persist(life, new Uint8Array(512).fill(life + 1)).persisted
+        await dpu.close()
+        if (life === 2) expect(await one.ask('stop')).toEqual({ state: 'stopping' })
+        const signal = life === 0 ? 'SIGTERM' : 'SIGINT'
+        expect(await (life === 2 ? runtime.over() : runtime.end(signal))).toBe(0)
+      }
+    })
+
+    test('on a plain file it acknowledges nothing unless it is told what the file is', async () => {
+      const one = folder()
+      const { runtime, address } = await one.serve({ development: 'no' })
+      const dpu = await connect(address)
+      expect((await dpu.status()).armed).toBe(false)
+      await dpu.close()
+      const { memory } = (await one.ask('status')) as { memory: Record<string, unknown> }
+      expect(memory).toMatchObject({ armed: false, class: 'page cache' })
+      expect(await runtime.end('SIGINT')).toBe(0)
+      expect(runtime.story).toContain('durability is not claimed')
+    })
+
+    test('a second one on the same memory is refused', async () => {
+      const one = folder()
+      await one.serve()
+      const { code, said } = await one.ends({ console: 'none' })
+      expect(said).toContain('memory cannot be had')
+      expect(code).toBe(69)
+    })
+
+    test('a link and a console that cannot be had are refused', async () => {
+      const one = folder()
+      expect((await one.ends({ link: 'udp:203.0.113.1:4791' })).code).toBe(69)
+      expect((await one.ends({ link: 'carrier:pigeon' })).code).toBe(69)
+      expect((await one.ends({ console: 'telepathy' })).code).toBe(69)
+      expect((await one.ends({ console: `tty:${one.at('part')}` })).code).toBe(69)
+      one.write('console', 'a file')
+      expect((await one.ends()).code).toBe(69)
+      expect(readFileSync(one.at('console'), 'utf8')).toBe('a file')
+    })
+
+    test('its log is JSON where that is wanted', async () => {
+      const one = folder()
+      const { runtime } = await one.serve({ log: 'json' })
+      await runtime.end('SIGTERM')
+      const events = runtime.story
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      expect(events.map(({ event }) => event)).toEqual(['memory', 'serving', 'stopped'])
+      for (const { time, level } of events) {
+        expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+        expect(level).toBe('info')
+      }
+    })
+  })
+
+  describe('its console', () => {
+    test('says what it understands, and does that', async () => {
+      const one = folder()
+      await one.serve()
+      const help = await one.ask('help')
+      expect(Object.keys(help)).toEqual(['help', 'status', 'counters', 'hash', 'stop'])
+      const { bundle } = await one.ask('hash')
+      expect(bundle).toMatch(/^[0-9a-f]{64}$/)
+      expect(await one.ask('status')).toMatchObject({ state: 'serving', bundle, board: 'linux' })
+      expect(await one.ask('counters')).toMatchObject({ frames: 0, machine: { badCommands: 0 } })
+      expect(await one.ask('"\u0001\\é')).toMatchObject({ line: '"\u0001\\é' })
+      expect(await one.ask('x'.repeat(300))).toEqual({ error: 'a line has at most 255 bytes' })
+      expect(await one.ask('\n\r\n hash ')).toMatchObject({ error: expect.any(String) })
+    })
+
+    test('who does not read is left behind, and a fifth peer is sent away', async () => {
+      const one = folder()
+      const { address } = await one.serve()
+      const deaf = connectSocket(one.at('console'))
+      deaf.on('error', () => {})
+      deaf.pause()
+      await once(deaf, 'connect')
+      for (let i = 0; i < 200; i++) deaf.write('status\n'.repeat(30))
+      const dpu = await connect(address)
+      expect((await dpu.status()).state).toBe('blank')
+      await dpu.close()
+      const peers = [1, 2, 3, 4].map(() => connectSocket(one.at('console')))
+      await once(peers[3]!, 'close')
+      expect(peers.slice(0, 3).every((peer) => !peer.destroyed)).toBe(true)
+      for (const peer of [deaf, ...peers]) peer.destroy()
+      expect(await one.ask('hash')).toHaveProperty('bundle')
+    })
+
+    test.skipIf(noCompiler !== null)('works over a serial line', async () => {
+      const line = new Harness(compile('pty-harness', []), [])
+      const tty = await line.line()
+      const one = folder()
+      const { runtime } = await one.serve({ console: `tty:${tty}` })
+      expect(JSON.parse(await line.ask('hash\r'))).toHaveProperty('bundle')
+      expect(JSON.parse(await line.ask('stop'))).toEqual({ state: 'stopping' })
+      expect(await runtime.over()).toBe(0)
+      await line.kill()
+    })
+  })
+
+  describe('under a service manager', () => {
+    test.skipIf(noCompiler !== null)(
+      'tells that it is ready, that it lives, and its end',
+      async () => {
+        const one = folder()
+        const ear = new Harness(compile('notify-harness', []), [one.at('notify')])
+        expect(await ear.line()).toBe('listening')
+        process.env.NOTIFY_SOCKET = one.at('notify')
+        process.env.WATCHDOG_USEC = '200000'
+        const { runtime } = await one.serve()
+        delete process.env.NOTIFY_SOCKET
+        delete process.env.WATCHDOG_USEC
+        expect(await ear.line()).toBe('READY=1')
+        expect(await ear.line()).toBe('WATCHDOG=1')
+        expect(await ear.line()).toBe('WATCHDOG=1')
+        await runtime.end('SIGTERM')
+        let last = await ear.line()
+        while (last === 'WATCHDOG=1') last = await ear.line()
+        expect(last).toBe('STOPPING=1')
+        await ear.kill()
+      },
+    )
+
+    test.skipIf(!isRoot)('becomes the user that is named, with no way back', async () => {
+      const one = folder()
+      const { runtime } = await one.serve({ user: 'nobody' })
+      const status = readFileSync(`/proc/${runtime.process.pid}/status`, 'utf8')
+      const field = (what: string): string => {
+        return new RegExp(`^${what}:[ \\t]*(.*)$`, 'm').exec(status)![1]!.replaceAll('\t', ' ')
+      }
+      expect(field('Uid')).toBe('65534 65534 65534 65534')
+      expect(field('Gid')).toBe('65534 65534 65534 65534')
+      expect(field('Groups')).toBe('')
+      expect(field('NoNewPrivs')).toBe('1')
+      for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapAmb']) {
+        expect(Number.parseInt(field(set), 16)).toBe(0)
+      }
+      expect(await runtime.end('SIGTERM')).toBe(0)
+      const { code } = await one.ends({ user: 'nobody-of-that-name' })
+      expect(code).toBe(77)
+    })
+  })
+})

@@ -1,0 +1,296 @@
+/**
+ * The arm64 virtual machine: what it is started from, and that its NVDIMM keeps what was
+ * acknowledged, whatever ends it.
+ *
+ * The machine itself needs QEMU, and once Debian's kernel: without them its tests are skipped, and
+ * the name says what is missing. The conformance suite (board.test.ts) holds the rest of it.
+ */
+
+import { createHash } from 'node:crypto'
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { run, Trouble } from '../boards/debian/programs.ts'
+import { configurationText, INSIDE } from '../boards/qemu-virt/configuration.ts'
+import { writeDeviceTree } from '../boards/qemu-virt/device-tree.ts'
+import { type Image, prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
+import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
+import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
+import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
+import { openLocal } from '../host-driver/local.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let files = 0
+const fresh = (): string => join(folder, `part-${files++}`)
+
+describe('the file behind the NVDIMM', () => {
+  test('it is made blank, with 2 MiB in front that are the kernel’s own', () => {
+    const path = fresh()
+    expect(preparePart(path)).toEqual({ bytes: PART_BYTES, made: true })
+    expect(statSync(path).size).toBe(PART_BYTES)
+    expect(preparePart(path)).toEqual({ bytes: PART_BYTES, made: false })
+  })
+
+  test('a file that is something else is refused and stays as it is', () => {
+    const path = fresh()
+    const bytes = Buffer.alloc(2 ** 24, 0xa5)
+    writeFileSync(path, bytes)
+    expect(() => preparePart(path)).toThrow(Trouble)
+    expect(readFileSync(path).equals(bytes)).toBe(true)
+  })
+
+  test('one that has been the NVDIMM of such a machine is taken again', () => {
+    const path = fresh()
+    const bytes = Buffer.alloc(2 ** 24, 0xa5)
+    bytes.write('NVDIMM_DAX_INFO\0', 4096, 'latin1')
+    writeFileSync(path, bytes)
+    expect(preparePart(path, bytes.length)).toEqual({ bytes: bytes.length, made: false })
+  })
+
+  test.each([0, 2 ** 21, 2 ** 24 + 4096, 2 ** 34])('a size of %d bytes is refused', (bytes) => {
+    expect(() => preparePart(fresh(), bytes)).toThrow('16 MiB to 8 GiB')
+  })
+
+  test('a size that an existing file does not have is refused', () => {
+    const path = fresh()
+    writeFileSync(path, '')
+    truncateSync(path, 2 ** 24)
+    expect(() => preparePart(path, 2 ** 25)).toThrow(`has ${2 ** 24} bytes`)
+  })
+})
+
+test('the configuration is the board’s own, and what is asked for stands over it', () => {
+  const text = configurationText('cortex-a72', true, { 'path-mtu': '1024', link: 'packet:eth1' })
+  const lines = new Map(text.split('\n').map((line) => line.split(' = ') as [string, string]))
+  expect(lines.get('memory')).toBe(INSIDE.memory)
+  expect(lines.get('clean')).toBe('coherency')
+  expect(lines.get('host-window')).toMatch(/^pci:0000:00:[0-9a-f]{2}\.\d\/resource2/)
+  expect(lines.get('path-mtu')).toBe('1024')
+  expect(lines.get('link')).toBe('packet:eth1')
+  expect(configurationText('neoverse-n1', false)).not.toMatch('host-window')
+})
+
+const missing = whyNot()
+const machine = missing === null ? 'in the machine' : `in the machine (skipped: ${missing})`
+
+/** Bytes of the part's file: as small as it can be, so that the emulator opens it quickly. */
+const FILE_BYTES = 2 ** 24
+
+/** From the start of QEMU to the first acknowledged record, at most. */
+const FIRST_RECORD_SECONDS = 15
+const REGION = { name: 'records', slots: 32, capacity: 4096, copies: 2 }
+
+describe.skipIf(missing !== null)(machine, () => {
+  const open: VirtualMachine[] = []
+  afterEach(async () => {
+    for (const one of open.splice(0)) await one.close()
+  })
+
+  async function start(
+    memory: string,
+    more: Partial<MachineOptions> = {},
+  ): Promise<VirtualMachine> {
+    const image: Image = prepareImage(() => {})
+    const one = await VirtualMachine.open({ image, memory, bytes: FILE_BYTES, ...more })
+    open.push(one)
+    await one.start()
+    return one
+  }
+
+  test('the device tree has the NVDIMM where ordinary memory ends', () => {
+    const path = join(folder, 'tree.dtb')
+    writeDeviceTree(path, 'neoverse-n1', FILE_BYTES)
+    const read = (...args: string[]): string => run('fdtget', args).toString().trim()
+    expect(read(path, '/pmem@60000000', 'compatible')).toBe('pmem-region')
+    expect(read('-t', 'x', path, '/pmem@60000000', 'reg')).toBe('0 60000000 0 1000000')
+    expect(read('-t', 'x', path, '/memory@40000000', 'reg')).toBe('0 40000000 0 20000000')
+  })
+
+  test('kill, reset and quit leave every acknowledged record in the file', async () => {
+    const memory = fresh()
+    const one = await start(memory)
+    expect(one.made).toBe(true)
+    const status = (await one.command('status')) as Status
+    expect(status.memory).toMatchObject({ class: 'device-dax', armed: true })
+    expect(status.memory).toMatchObject({ bytes: one.partBytes, instruction: 'dc cvap' })
+    expect(status.bundle).toBe(sha256(RUNTIME.firmware))
+
+    const load = new Load(one.target)
+    for (const end of ['kill', 'reset', 'quit'] as const) {
+      await load.begin()
+      await load.reach(1)
+      if (end === 'kill') expect(cpuSeconds(one.pid!)).toBeLessThan(FIRST_RECORD_SECONDS)
+      await load.reach(40)
+      await one[end]()
+      await load.end()
+      await expectRecords(memory, load)
+      if (!one.isRunning) await one.start()
+    }
+    // And the machine itself says so, too, and serves on.
+    const dpu = await connect(one.target)
+    await expectFrom(await dpu.openRegion(REGION.name), load)
+    await dpu.close()
+    expect(await one.stop()).toEqual({ code: 0, signal: null })
+  })
+
+  test('on a Cortex-A72 it cleans to the point of coherency, its console on a pty', async () => {
+    const one = await start(fresh(), { cpu: 'cortex-a72', console: 'pty' })
+    expect(one.story).toMatch('"instruction":"dc cvac"')
+    expect(one.console).toMatch(/^\/dev\/pts\/\d+$/)
+    const dpu = await connect(one.target)
+    await dpu.format()
+    expect((await dpu.status()).armed).toBe(true)
+    await dpu.close()
+  })
+
+  test('a record placed in the host’s memory is in the file behind the PCIe device', async () => {
+    const path = join(folder, 'window')
+    const window = { path, bytes: 2 ** 21 }
+    const one = await start(fresh(), { window })
+    const dpu = await connect(one.target)
+    await dpu.format()
+    const { placement } = await probePlacement(new FileCpu(path), dpu.host)
+    expect(placement).toBe('bypass')
+    const request = { name: 'beyond', slots: 2, capacity: 512, placement: 'bypass' } as const
+    const region = await dpu.provision(request)
+    const bytes = Buffer.alloc(512, 'beyond the bus ')
+    await region.persist(1, bytes).persisted
+    await dpu.close()
+    expect(readFileSync(path).includes(bytes)).toBe(true)
+  })
+})
+
+interface Status {
+  readonly bundle: string
+  readonly memory: { readonly class: string; readonly armed: boolean }
+}
+
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+/** Processor time that a process has had: this machine may have other work as well. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** A record that says which version of which slot it is, in every byte. */
+function recordOf(slot: number, version: number): Buffer {
+  return Buffer.alloc(1000 + slot, `slot ${slot} version ${version} `)
+}
+
+/** Writes to every slot, over and over; knows of each what was begun, and what acknowledged. */
+class Load {
+  readonly begun: number[] = new Array<number>(REGION.slots).fill(0)
+  readonly durable: number[] = new Array<number>(REGION.slots).fill(0)
+  private readonly target: string
+  private acknowledged = 0
+  private writers: Promise<void>[] = []
+  private abort = new AbortController()
+
+  constructor(target: string) {
+    this.target = target
+  }
+
+  async begin(): Promise<void> {
+    this.acknowledged = 0
+    this.abort = new AbortController()
+    const options = { signal: this.abort.signal, reconnect: false }
+    const dpu: Dpu = await connect(this.target, options)
+    if ((await dpu.status()).state === 'blank') await dpu.format()
+    const region = await dpu.provision(REGION)
+    this.writers = this.begun.map((_, slot) => this.write(region, slot))
+  }
+
+  /** Resolves when so many more records were acknowledged. */
+  async reach(count: number): Promise<void> {
+    while (this.acknowledged < count) await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+
+  async end(): Promise<void> {
+    this.abort.abort()
+    await Promise.all(this.writers)
+  }
+
+  private async write(region: Region, slot: number): Promise<void> {
+    while (!this.abort.signal.aborted) {
+      const version = ++this.begun[slot]!
+      try {
+        await region.persist(slot, recordOf(slot, version)).persisted
+      } catch {
+        return
+      }
+      this.durable[slot] = version
+      this.acknowledged++
+    }
+  }
+}
+
+/** Every slot holds the version that was acknowledged last, or one that was begun behind it. */
+async function expectFrom(region: Region, load: Load): Promise<void> {
+  for (let slot = 0; slot < REGION.slots; slot++) {
+    const { data } = await region.read(slot)
+    const version = Number(/version (\d+)/.exec(Buffer.from(data).toString())?.[1] ?? 0)
+    const whole = version === 0 ? data.length === 0 : recordOf(slot, version).equals(data)
+    expect({ slot, whole }).toEqual({ slot, whole: true })
+    expect(version).toBeGreaterThanOrEqual(load.durable[slot]!)
+    expect(version).toBeLessThanOrEqual(load.begun[slot]!)
+  }
+}
+
+/** The same of the file: its part is given to the emulator, whose card recovers it. */
+async function expectRecords(memory: string, load: Load): Promise<void> {
+  const part = Buffer.alloc(FILE_BYTES - PART_FRONT)
+  const file = openSync(memory, 'r')
+  readSync(file, part, 0, part.length, PART_FRONT)
+  closeSync(file)
+  const path = fresh()
+  writeFileSync(path, part)
+  const local = await openLocal({ path, engine: 'node', seed: 1 })
+  const dpu = await connect(local.wire, { seed: 2 })
+  await expectFrom(await dpu.openRegion(REGION.name), load)
+  await dpu.close()
+  local.close()
+}
+
+/**
+ * This machine's CPU towards the shared file. Its cache is a model: what was loaded is in it until
+ * it is evicted; the card is a process of its own, and what it writes is in no cache of this one.
+ */
+class FileCpu {
+  readonly statesAdr = true
+  private readonly path: string
+  private readonly cached = new Set<number>()
+
+  constructor(path: string) {
+    this.path = path
+  }
+
+  load(at: number, length: number): { readonly bytes: Uint8Array; readonly ns: number } {
+    const bytes = Buffer.alloc(length)
+    const file = openSync(this.path, 'r')
+    readSync(file, bytes, 0, length, at)
+    closeSync(file)
+    const ns = this.cached.has(at) ? 10 : 100
+    this.cached.add(at)
+    return { bytes, ns }
+  }
+
+  evict(at: number, length: number): void {
+    for (const one of this.cached) if (one >= at && one < at + length) this.cached.delete(one)
+  }
+}

@@ -1,0 +1,25 @@
+/** The machine of the native runtime as a program of its own (machine-harness.c). */
+
+import { existsSync } from 'node:fs'
+import { compile, noCompiler } from './harness.ts'
+
+const PARTS = [
+  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'machine', 'memory', 'persist'],
+  ...['reserve', 'shadow', 'sysfs', 'window'],
+]
+
+const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'
+
+/** Why the program cannot be made here; null where it can. */
+export const noMachine: string | null = noCompiler ?? noSodium
+
+/** For the name of a suite: nothing, or the reason why it is skipped. */
+export const because: string = noMachine === null ? '' : `: ${noMachine}`
+
+/** Compiles it with the sanitizers, and `defines`; returns the program's path. */
+export function compileMachine(...defines: readonly string[]): string {
+  // Not among the checks of "undefined", and the one that numbers of JavaScript are most likely to
+  // fail: a double that does not fit the integer that it is made.
+  const check = ['-fsanitize=float-cast-overflow', '-fno-sanitize-recover=all']
+  return compile('machine-harness', PARTS, [...check, ...defines, '-lsodium'])
+}

@@ -1,0 +1,112 @@
+/**
+ * `perdured` with a bundle, a key and a configuration of the test's own, in a folder of its own.
+ */
+
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Runtime } from '../board/runtime.ts'
+import { ROOT } from '../sources.ts'
+
+const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
+const BUNDLE = join(ROOT, 'dist/firmware.js')
+export const PERDURED: string = join(ROOT, 'dist/linux', ARCHITECTURE, 'perdured')
+
+/** Why there is none to test; null if there is. */
+export const noService: string | null = existsSync(PERDURED)
+  ? null
+  : 'perdured is not built: node build.mjs --board linux --install'
+
+/** Longest start, ms: the machine may be busy. */
+const WAIT_MS = 30_000
+
+export type Keys = Readonly<Record<string, string>>
+
+export type Answer = Readonly<Record<string, unknown>>
+
+export interface End {
+  readonly code: number | null
+  readonly said: string
+}
+
+export class ServiceFolder {
+  readonly path: string = mkdtempSync(join(tmpdir(), 'perdure-service-'))
+  readonly key: KeyObject
+  readonly runtimes: Runtime[] = []
+
+  constructor(source: string = readFileSync(BUNDLE, 'utf8')) {
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    this.key = privateKey
+    this.write('trust.pem', publicKey.export({ type: 'spki', format: 'pem' }).toString())
+    this.putBundle(source)
+  }
+
+  at(name: string): string {
+    return join(this.path, name)
+  }
+
+  write(name: string, content: string | Uint8Array): void {
+    writeFileSync(this.at(name), content)
+  }
+
+  /** The bundle, signed. */
+  putBundle(source: string): void {
+    this.write('firmware.js', source)
+    this.write('firmware.js.sig', sign(null, Buffer.from(source), this.key))
+  }
+
+  /** Writes a configuration that works, but for what is named; '' leaves a key out. */
+  configure(keys: Keys = {}): string {
+    const all: Keys = {
+      ...{ firmware: this.at('firmware.js'), trust: this.at('trust.pem') },
+      ...{ memory: this.at('part'), 'memory-bytes': '16M', 'memory-create': 'yes' },
+      ...{ development: 'yes', link: 'udp:127.0.0.1:0', console: `unix:${this.at('console')}` },
+      ...keys,
+    }
+    const lines = Object.entries(all).filter(([, value]) => value !== '')
+    this.write('conf', lines.map(([key, value]) => `${key} = ${value}\n`).join(''))
+    return this.at('conf')
+  }
+
+  /** Starts it. */
+  run(...args: string[]): Runtime {
+    const runtime = new Runtime('perdured', PERDURED, args, this.path)
+    this.runtimes.push(runtime)
+    return runtime
+  }
+
+  /** Starts it with that configuration, and waits until it says where it serves. */
+  async serve(keys: Keys = {}): Promise<{ readonly runtime: Runtime; readonly address: string }> {
+    const runtime = this.run('--config', this.configure(keys))
+    return { runtime, address: await runtime.line(WAIT_MS) }
+  }
+
+  /** How it ends by itself: exit code, and what it said. */
+  async ends(keys: Keys = {}, ...args: string[]): Promise<End> {
+    const runtime = this.run('--config', this.configure(keys), ...args)
+    const code = await runtime.over()
+    return { code, said: runtime.story }
+  }
+
+  /** One line to the console and the answer. */
+  async ask(line: string): Promise<Answer> {
+    const socket = connect(this.at('console'))
+    try {
+      socket.setTimeout(WAIT_MS, () => socket.destroy(new Error('the console is silent')))
+      socket.write(`${line}\n`)
+      const [answer] = (await once(createInterface({ input: socket }), 'line')) as [string]
+      return JSON.parse(answer) as Answer
+    } finally {
+      socket.destroy()
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const runtime of this.runtimes) if (runtime.isRunning) await runtime.end('SIGKILL')
+    rmSync(this.path, { recursive: true, force: true })
+  }
+}
