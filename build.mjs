@@ -34,6 +34,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { literalsForConstants, varsForLocals } from './tighten.mjs'
 
 const ROOT = dirname(fileURLToPath(import.meta.url))
 const DIST = join(ROOT, 'dist')
@@ -109,9 +110,10 @@ async function bundle(entries, options) {
   }
 }
 
-/** The firmware: nothing of Node can be imported, and exported constants fold into literals. */
-function bundleFirmware() {
-  return bundle(
+/** The firmware: nothing of Node can be imported; what QuickJS pays for by the read is made cheap. */
+async function bundleFirmware() {
+  const { transform } = await import('esbuild')
+  const [file] = await bundle(
     { firmware: 'firmware/main.ts' },
     {
       platform: 'neutral',
@@ -121,6 +123,10 @@ function bundleFirmware() {
       minifySyntax: true,
     },
   )
+  const literal = literalsForConstants(file.text)
+  const options = { minifySyntax: true, target: 'es2023', charset: 'utf8' }
+  const text = varsForLocals((await transform(literal, options)).code)
+  return [{ path: file.path, text, contents: Buffer.from(text) }]
 }
 
 function bundleForNode(entries, options = {}) {

@@ -43,6 +43,7 @@ import {
   ACK,
   atomicWriteFrame,
   compareSwapFrame,
+  connectIpv6,
   disconnect,
   fetchAddFrame,
   flushFrame,
@@ -181,6 +182,44 @@ function describeFrames(rig: () => Rig): void {
     }
     expect(cable.client.counter('ICRC') - before).toBe(32)
     expect(persistAcks(cable.ask(frame!))).toMatchObject([{ status: 0 }])
+  })
+
+  test('a record over IPv6 is durable, and acknowledged over IPv6', () => {
+    const { cable } = rig()
+    const region = recordsOf(rig(), 2)
+    const qp = connectIpv6({ serve: (...frames) => cable.ask(...frames) })
+    const sent = cable.ask(...persistFrames(qp, region, 3, dataOf(5000, 6), { ipVersion: 6 }))
+    expect(persistAcks(sent)).toMatchObject([{ status: 0 }])
+    expect(sent.every(({ packet }) => packet.ipVersion === 6)).toBe(true)
+    const other = cable.client.connect(4096)
+    expect(hexOf(cable.client.read(other, region, 3, 0, 5000)!)).toBe(hexOf(dataOf(5000, 6)))
+  })
+
+  test('one READ of 64 KiB, in 256 packets: all of them, in their order', () => {
+    const { cable } = rig()
+    const { rkey, baseHigh, baseLow, qp } = rig().replayGround(256, 'session', 65536)
+    const data = dataOf(65536, 8)
+    const vaHigh = baseHigh
+    const wide = cable.client.connect(4096)
+    const stored = cable.ask(...writeFrames(wide, rkey, baseLow, data, { vaHigh }))
+    expect(stored.map(({ syndrome }) => syndrome)).toEqual([ACK])
+    const first = qp.psn
+    const sent = cable.ask(readFrame(qp, rkey, baseHigh, baseLow, 65536))
+    expect(sent.map(({ psn }) => (psn - first) & 0xffffff)).toEqual([...Array(256).keys()])
+    expect(Buffer.compare(Buffer.concat(sent.map(({ payload }) => payload)), data)).toBe(0)
+  })
+
+  test('D-10: a batch in order: one wait for all of its records, every one durable', async () => {
+    await rig().use(async (dpu) => {
+      const shape = { name: 'batched', slots: 64, capacity: 200, copies: 2 }
+      const region = await dpu.provision(shape)
+      const batch = region.batch({ condition: 'inOrder' })
+      for (let slot = 0; slot < 64; slot++) batch.persist(slot, dataOf(100 + slot, slot))
+      expect(await batch.commit()).toMatchObject({ all: true, durable: 64, waits: 1 })
+      for (const slot of [0, 31, 63]) {
+        expect(hexOf((await region.read(slot)).data)).toBe(hexOf(dataOf(100 + slot, slot)))
+      }
+    })
   })
 
   test('D-9: atomics and ATOMIC WRITE, in the byte order of the wire and of the region', () => {
@@ -494,8 +533,17 @@ function describePromises(kind: BoardKind): void {
     expect(tally.unanswered).toBeGreaterThan(0)
   })
 
+  test.skipIf(!kind.isQuick || !kind.dropsFlush)(
+    'X-1, X-2: the same without a shadow, every store straight to the part',
+    async () => {
+      const tally = await killBoard({ kind, kills: 6, seed: SEED + 1, shadow: false })
+      expect(tally.violations).toEqual([])
+      expect(tally.acknowledged).toBeGreaterThan(0)
+    },
+  )
+
   const whyNot = kind.missing({ dropFlush: true })
-  test.skipIf(!kind.dropsFlush || whyNot !== null)(
+  test.skipIf(!kind.isQuick || whyNot !== null)(
     `X-1: a runtime that leaves a write-back out is noticed${whyNot ? ` (${whyNot})` : ''}`,
     async () => {
       const { missing, torn, killsWithLoss } = await killBoard({

@@ -116,7 +116,9 @@ describe.skipIf(why !== null)(`packet${why === null ? '' : `: ${why}`}`, () => {
     for (const tag of [0, 5, 4095]) {
       heard = []
       let count = 0
-      for (let length = 18; length <= FRAME_BYTES_MAX; length += length < 300 ? 1 : 61) {
+      // The kernel drops a tagged frame in which nothing follows the inner type.
+      const least = tag === 0 ? 18 : 24
+      for (let length = least; length <= FRAME_BYTES_MAX; length += length < 300 ? 1 : 61) {
         await send(frameOf(length, length, MAC, tag))
         await hears(++count)
         const wanted = echoOf(frameOf(length, length, MAC, tag))

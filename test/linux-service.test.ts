@@ -4,13 +4,18 @@
  * without it this is skipped.
  */
 
+import { spawnSync } from 'node:child_process'
+import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/random.ts'
 import { connect } from '../host-driver/index.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'
-import { type Keys, noService, ServiceFolder } from './support/native/service.ts'
+import { type Keys, noService, PERDURED, ServiceFolder } from './support/native/service.ts'
+
+const SEED = Number(process.env.SEED ?? 20261122)
 
 const isRoot = process.getuid?.() === 0
 const name = noService === null ? 'perdured' : `perdured (${noService})`
@@ -174,12 +179,26 @@ describe.skipIf(noService !== null)(name, () => {
       const one = folder(serving(body))
       const { runtime, address } = await one.serve({ 'call-ms': '500' })
       const port = Number(address.split(':').at(-1))
-      const { createSocket } = await import('node:dgram')
       const socket = createSocket('udp4')
       socket.send(Buffer.alloc(64), port, '127.0.0.1')
       expect(await runtime.over()).toBe(70)
       socket.close()
       expect(runtime.story).toMatch(new RegExp(`the firmware stopped reason=${reason} `))
+    })
+
+    test('a stack of the system that is smaller than its own is made larger', async () => {
+      const one = folder('var perdure = { start() { const deep = () => deep() + 1; deep() } }')
+      const script = `ulimit -S -s 256; exec ${PERDURED} --config ${one.configure({
+        'stack-bytes': '4M',
+      })}`
+      const done = spawnSync('sh', ['-c', script], { encoding: 'utf8' })
+      expect(done.stderr).toContain('(stack)')
+      expect(done.status).toBe(70)
+      const hard = spawnSync('sh', ['-c', script.replace('-S -s 256', '-s 1024')], {
+        encoding: 'utf8',
+      })
+      expect(hard.stderr).toContain('stack-bytes = 4194304')
+      expect(hard.status).toBe(71)
     })
 
     test('it has no clock, no chance, no proxies and no files', async () => {
@@ -224,6 +243,34 @@ describe.skipIf(noService !== null)(name, () => {
       expect(memory).toMatchObject({ armed: false, class: 'page cache' })
       expect(await runtime.end('SIGINT')).toBe(0)
       expect(runtime.story).toContain('durability is not claimed')
+    })
+
+    test('bytes of any kind, on link and console, harm nothing', async () => {
+      const one = folder()
+      const { runtime, address } = await one.serve()
+      const random = new Random(SEED)
+      const port = Number(address.split(':').at(-1))
+      const socket = createSocket('udp4')
+      const peer = connectSocket(one.at('console'))
+      peer.on('error', () => {})
+      for (let i = 0; i < 1500; i++) {
+        const bytes = Buffer.from(
+          Array.from({ length: random.below(300) }, () => random.below(256)),
+        )
+        // Now and then what goes a little further: IPv4, UDP, port 4791.
+        if (i % 3 === 0) Buffer.from('0800450000', 'hex').copy(bytes, 12)
+        if (i % 6 === 0) Buffer.from('12b7', 'hex').copy(bytes, 36)
+        socket.send(i % 50 === 0 ? Buffer.alloc(9000 + i) : bytes, port, '127.0.0.1')
+        if (i % 5 === 0) peer.write(bytes)
+        if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+      expect((await one.ask('counters')).frames, `seed ${SEED}`).toBeGreaterThan(0)
+      const dpu = await connect(address)
+      expect((await dpu.status()).state).toBe('blank')
+      await dpu.close()
+      socket.close()
+      peer.destroy()
+      expect(await runtime.end('SIGTERM')).toBe(0)
     })
 
     test('a second one on the same memory is refused', async () => {

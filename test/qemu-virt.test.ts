@@ -29,6 +29,7 @@ import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
+import { signedBundle } from './support/board/bundle.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -103,7 +104,8 @@ describe.skipIf(missing !== null)(machine, () => {
     memory: string,
     more: Partial<MachineOptions> = {},
   ): Promise<VirtualMachine> {
-    const image: Image = prepareImage(() => {})
+    const runtime = { ...RUNTIME, ...signedBundle(folder) }
+    const image: Image = prepareImage(() => {}, { runtime })
     const one = await VirtualMachine.open({ image, memory, bytes: FILE_BYTES, ...more })
     open.push(one)
     await one.start()
@@ -126,7 +128,7 @@ describe.skipIf(missing !== null)(machine, () => {
     const status = (await one.command('status')) as Status
     expect(status.memory).toMatchObject({ class: 'device-dax', armed: true })
     expect(status.memory).toMatchObject({ bytes: one.partBytes, instruction: 'dc cvap' })
-    expect(status.bundle).toBe(sha256(RUNTIME.firmware))
+    expect(status.bundle).toBe(sha256(join(folder, 'firmware.js')))
 
     const load = new Load(one.target)
     for (const end of ['kill', 'reset', 'quit'] as const) {
@@ -144,6 +146,13 @@ describe.skipIf(missing !== null)(machine, () => {
     await expectFrom(await dpu.openRegion(REGION.name), load)
     await dpu.close()
     expect(await one.stop()).toEqual({ code: 0, signal: null })
+  })
+
+  test('a start that fails says why, in the words of the machine', async () => {
+    const one = await start(fresh(), { settings: { nonsense: '1' } }).catch((error) => error)
+    expect(one).toBeInstanceOf(Trouble)
+    expect(String(one)).toMatch(/no key is called nonsense/)
+    expect(String(one)).toMatch(/perdured ended, exit [1-9]/)
   })
 
   test('on a Cortex-A72 it cleans to the point of coherency, its console on a pty', async () => {

@@ -9,16 +9,30 @@ import * as el from '../firmware/host/element.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
-import { u32 } from '../firmware/wire/bytes.ts'
-import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
-import { RC_READ_REQUEST } from '../firmware/wire/opcode.ts'
+import { putU32, u32 } from '../firmware/wire/bytes.ts'
+import {
+  ATTRIBUTE_MODIFY_QP,
+  ATTRIBUTE_QUEUE_LOCK,
+  KIND_BYTES,
+  QUEUE_LOCK_QUEUE,
+  QUEUE_LOCK_TOKEN,
+  REGION_BASE_HIGH,
+  REGION_RKEY,
+} from '../firmware/wire/management.ts'
+import {
+  RC_READ_REQUEST,
+  RC_READ_RESPONSE_FIRST,
+  RC_READ_RESPONSE_ONLY,
+} from '../firmware/wire/opcode.ts'
+import { blankReth, type Reth, readReth } from '../firmware/wire/reth.ts'
 import { BYTES_AT } from './support/bytes-card.ts'
-import { dataOf, readFrame } from './support/card.ts'
+import { dataOf, readFrame, type Sent } from './support/card.ts'
 import { frameOf } from './support/frames.ts'
 import { type LocalQueue, localQueue, readBack, record } from './support/local-queue.ts'
 import { FIRST, nopHost } from './support/nop-queues.ts'
+import { callOf, release, sendCall, takeAnswers } from './support/queue-calls.ts'
 import { type ElementFields, elementOf, u64 } from './support/queue-host.ts'
-import { NAK_ACCESS, NAK_OPERATIONAL, writeFrames } from './support/requests.ts'
+import { ACK, NAK_ACCESS, NAK_OPERATIONAL, writeFrames } from './support/requests.ts'
 import { End, TwoCards, toCard } from './support/two-cards.ts'
 
 interface Rig {
@@ -145,7 +159,7 @@ describe('a host that goes, or is refused, in the call in which it asks', () => 
     cards.run()
     // Its queue has ended: the element was never begun, and the host flushes it.
     expect(end.host.poll(end.cq).map(({ status }) => status)).toEqual([el.WC_REM_ACCESS_ERR])
-    expect(end.host.zone1(end.qp.send)).toMatchObject({ state: info.QUEUE_ERROR, pointer: 1 })
+    expect(end.host.zone1(end.qp.send)).toMatchObject({ state: info.QUEUE_ERROR, pointer: 2 })
     expect(cards.hosts[1].card.read(cards.hosts[1].card.connect(), region, 1, 0, 64)).not.toEqual(
       dataOf(64, 1),
     )
@@ -155,19 +169,21 @@ describe('a host that goes, or is refused, in the call in which it asks', () => 
 describe('P3-12: a pass that has much to say', () => {
   const UNITS = 32
 
-  /** Local queues, each with as many elements that do nothing as one turn takes. */
-  function busy(count: number): { queue: LocalQueue; others: LocalQueue[] } {
+  /** Local queues of one host. */
+  function queuesOf(count: number): { queue: LocalQueue; others: LocalQueue[] } {
     const queue = localQueue()
     const others = Array.from({ length: count }, () => {
       const cq = queue.host.createCq(64)
       return { ...queue, cq, qp: queue.host.createQp(cq, { units: 64 }) }
     })
-    for (const { host, qp } of others) {
-      const nothing = elementOf({ opcode: el.WQE_NOP, flags: el.SIGNALED })
-      for (let i = 0; i < UNITS; i++) host.post(qp.send, nothing)
-      host.ring(qp.send)
-    }
     return { queue, others }
+  }
+
+  /** Posts as many elements that do nothing as a queue has in one turn. */
+  function keepBusy({ host, qp }: LocalQueue): void {
+    const nothing = elementOf({ opcode: el.WQE_NOP, flags: el.SIGNALED })
+    for (let i = 0; i < UNITS; i++) host.post(qp.send, nothing)
+    host.ring(qp.send)
   }
 
   function told({ host, cq }: LocalQueue): number {
@@ -175,8 +191,9 @@ describe('P3-12: a pass that has much to say', () => {
   }
 
   test('tells each of its own, and a record in front of what comes later', () => {
-    const { queue, others } = busy(5)
+    const { queue, others } = queuesOf(5)
     const region = queue.host.card.provision({ slots: 4, capacity: 64 })
+    others.forEach(keepBusy)
     const fields = record(queue, region, 1, 5, dataOf(64, 5))
     queue.host.post(queue.qp.send, elementOf({ ...fields, flags: el.SIGNALED }))
     queue.host.ring(queue.qp.send)
@@ -186,17 +203,98 @@ describe('P3-12: a pass that has much to say', () => {
     expect(readBack(queue, region, 1, 0, 64)).toEqual(dataOf(64, 5))
   })
 
+  test('goes on behind what it holds of batches and has to tell of others', () => {
+    const { queue, others } = queuesOf(12)
+    const { host } = queue
+    const region = host.card.provision({ slots: 128, capacity: 64 })
+    const [batches, rest] = [others.slice(0, 4), others.slice(4)]
+    // Two units each: the last one is not in the first turn, so nothing is stored in that.
+    const count = UNITS / 2 + 1
+    batches.forEach((one, at) => {
+      for (let index = 0; index < count; index++) {
+        const slot = at * UNITS + index
+        const fields = record(one, region, slot, 100 * at + 1 + index, dataOf(64, slot))
+        const batch = { id: 1, condition: 0, count, index, left: count - 1 - index }
+        host.post(one.qp.send, elementOf({ ...fields, batch, flags: el.SIGNALED }))
+      }
+      host.ring(one.qp.send)
+    })
+    rest.forEach(keepBusy)
+    host.run()
+    expect(rest.map(told)).toEqual(rest.map(() => UNITS))
+    expect(batches.map(told)).toEqual(batches.map(() => count))
+    const last = 3 * UNITS + count - 1
+    expect(readBack(queue, region, last, 0, 64)).toEqual(dataOf(64, last))
+  })
+
   test('keeps no request of the wire from its answer', () => {
-    const { queue, others } = busy(6)
+    const { queue, others } = queuesOf(6)
     const { card } = queue.host
     const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
-    const client = card.connect()
+    const [client, reader] = [card.connect(), card.connect()]
     const [at, rkey] = [u64(body, REGION_BASE_HIGH), u32(body, REGION_RKEY)]
     const address = [Math.floor(at / 2 ** 32), at % 2 ** 32] as const
     card.serve(...writeFrames(client, rkey, address[1], dataOf(8, 3), { vaHigh: address[0] }))
-    const sent = card.serve(readFrame(client, rkey, address[0], address[1], 8))
+    others.forEach(keepBusy)
+    const sent = card.serve(readFrame(reader, rkey, address[0], address[1], 8))
     expect(sent.map(({ payload }) => Uint8Array.from(payload))).toEqual([dataOf(8, 3)])
     queue.host.run()
     expect(others.map(told)).toEqual(others.map(() => UNITS))
   })
+})
+
+test('P2-25: what is sent to a receive queue that was locked at once waits for the end of that', () => {
+  const cards = new TwoCards()
+  const [from, to] = [new End(cards, 0), new End(cards, 1)]
+  const common = { mtu: 1024, peerPsn: 0x100, psn: 0x100, incarnation: 0 }
+  from.ready({ ...common, last: 2, number: to.qp.number })
+  const ready = to.readying({ ...common, last: 3, number: from.qp.number })
+  // Both calls in one, so that nothing of the queue was fetched in between.
+  sendCall(to.host, callOf(ATTRIBUTE_MODIFY_QP, 500, ready))
+  const fill = (body: Uint8Array): void => putU32(body, QUEUE_LOCK_QUEUE, to.qp.receive)
+  sendCall(to.host, callOf(ATTRIBUTE_QUEUE_LOCK, 501, fill))
+  to.host.run()
+  const answers = takeAnswers(to.host)
+  expect(answers.map(({ fault }) => fault)).toEqual(['PASS', 'PASS'])
+  const token = u32(answers[1]!.body, QUEUE_LOCK_TOKEN)
+  to.receive(0, 64)
+  from.post({ opcode: kind.SEND, inline: dataOf(8, 1) })
+  for (let i = 0; i < 5; i++) cards.pass(1000)
+  expect(from.host.poll(from.cq)).toEqual([])
+  expect(release(to.host, to.qp.receive, token)).toBe('PASS')
+  cards.pass(1_000_000)
+  expect(from.host.poll(from.cq)).toMatchObject([{ status: el.WC_SUCCESS }])
+  expect(to.host.poll(to.receiveCq)).toMatchObject([{ status: el.WC_SUCCESS, length: 8 }])
+  expect(to.bytes(8)).toEqual(dataOf(8, 1))
+})
+
+test('of a READ that is half here only the rest is asked for, past 4 GiB as below', () => {
+  const cards = new TwoCards()
+  const peer = { last: 1, number: 0x77, mtu: 256, peerPsn: 0x100, psn: 0x200, incarnation: 0 }
+  const end = new End(cards, 1).ready(peer)
+  const { card } = end.host
+  const read = { opcode: kind.READ, rkey: 5, address: 3 * 2 ** 32 - 128, ...end.at(512) }
+  end.host.post(end.qp.send, elementOf({ ...read, flags: el.SIGNALED }))
+  end.host.ring(end.qp.send)
+  const asked: Reth[] = []
+  const hear = (sent: readonly Sent[]): void => {
+    for (const { opcode, bytes, packet } of sent) {
+      if (opcode !== RC_READ_REQUEST) continue
+      const reth = blankReth()
+      readReth(reth, bytes, packet.bthAt + packet.row!.rethAt)
+      asked.push(reth)
+    }
+  }
+  hear(card.serve())
+  const bth = { destQp: end.qp.number, psn: 0x200 }
+  const aeth = { syndrome: ACK, msn: 1 }
+  const first = { bth: { ...bth, opcode: RC_READ_RESPONSE_FIRST }, aeth, payload: dataOf(256, 1) }
+  hear(card.serve(frameOf(first)))
+  for (let i = 0; i < 20 && asked.length < 2; i++) hear(card.pass(100_000))
+  const rest = { vaHigh: 3, vaLow: 128, rkey: 5, length: 256 }
+  expect(asked).toEqual([{ vaHigh: 2, vaLow: 2 ** 32 - 128, rkey: 5, length: 512 }, rest])
+  const only = { bth: { ...bth, opcode: RC_READ_RESPONSE_ONLY, psn: 0x201 }, aeth }
+  card.serve(frameOf({ ...only, payload: dataOf(256, 2) }))
+  expect(end.host.poll(end.cq)).toMatchObject([{ status: el.WC_SUCCESS }])
+  expect([end.bytes(256), end.bytes(256, 256)]).toEqual([dataOf(256, 1), dataOf(256, 2)])
 })

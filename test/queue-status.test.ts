@@ -334,7 +334,7 @@ describe('following', () => {
     rig.loses = (from) => from === 0
     // All places are taken, or kept for the batch: by what the peer does not hear of.
     play(...Array.from({ length: WORKS - 4 }, () => nothing), member(0))
-    pass(10_000)
+    pass(30_000)
     expect(play(member(1), member(2), member(3))).toEqual([])
     rig.loses = () => false
     pass(2_000_000)

@@ -63,7 +63,8 @@ perdure_install()
     return 0
   fi
   mkdir -p "$root/var/cache"
-${hereFile('package', packed)}  if ! echo "${hash}  $package" | sha256sum -c - > /dev/null 2>&1; then
+${hereFile('package', packed)}  local sum="${hash}"
+  if ! echo "$sum  $package" | sha256sum -c - > /dev/null 2>&1; then
     perdure_say "ERR perdured: the package came damaged, it is not installed"
     rm -f "$package"
     return 0

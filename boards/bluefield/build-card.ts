@@ -14,7 +14,8 @@ import { signBundle } from '../linux/sign.ts'
 import { bfCfg } from './bf-cfg.ts'
 import { type Card, packageContents, packageName } from './package.ts'
 
-const USAGE = `node build.mjs --board bluefield2|bluefield3 [--install] [--signing-key FILE] [--config FILE]
+const USAGE = `node build.mjs --board bluefield2|bluefield3 [--install] [--config FILE]
+                             [--signing-key FILE]
   --install       install the Debian packages that are missing
   --signing-key   PEM file of the Ed25519 key that signs the bundle; unless said, a key for
                   development that is made once

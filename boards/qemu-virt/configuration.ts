@@ -1,4 +1,4 @@
-/** What the machine's perdured is told: the text of `/etc/perdured.conf` (boards/linux/README.md). */
+/** What the machine's perdured is told: the text of `perdured.conf` (boards/linux/README.md). */
 
 /** Where the card has what its configuration names. */
 export const INSIDE = {

@@ -17,7 +17,7 @@ export const MEMORY_MIB = 512
 
 const PART_AT = MEMORY_AT + MEMORY_MIB * MIB
 
-/** The machine's arguments that the tree depends on. `object` is the backend of the NVDIMM, "nv". */
+/** What the tree depends on, as arguments. `object` is the backend of the NVDIMM, id 'nv'. */
 export function machineArguments(cpu: string, partBytes: number, object: string): string[] {
   return [
     ...['-M', 'virt,gic-version=3', '-cpu', cpu, '-accel', 'tcg', '-smp', '1'],

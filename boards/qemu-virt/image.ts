@@ -44,7 +44,10 @@ export const RUNTIME: Runtime = {
 }
 
 const COMPILER = 'aarch64-linux-gnu-gcc'
-const FLAGS = ['-std=gnu11', '-Os', '-static', '-s', '-Wall', '-Wextra', '-Werror']
+const FLAGS = [
+  ...['-std=gnu11', '-Os', '-static', '-s', '-Wall', '-Wextra', '-Wconversion', '-Wshadow'],
+  '-Werror',
+]
 const SOURCE = join(HERE, 'init.c')
 
 /** Programs that run the machine, that compile for it, and that fetch its kernel. */

@@ -33,6 +33,8 @@ const PACKAGE = 'linux-image-cloud-arm64'
 /** Besides what they need themselves: network, persistent memory of the device tree, device-dax. */
 const MODULES = ['virtio_net', 'of_pmem', 'nd_pmem', 'device_dax', 'dax_pmem']
 
+const PREFIX = 'kernel-'
+
 export interface Kernel {
   /** Package and version. */
   readonly name: string
@@ -46,7 +48,7 @@ export interface Kernel {
 
 function folderOf(cache: string): string {
   const recipe = JSON.stringify([RELEASE, PACKAGE, MODULES])
-  return join(cache, `kernel-${createHash('sha256').update(recipe).digest('hex').slice(0, 12)}`)
+  return join(cache, `${PREFIX}${createHash('sha256').update(recipe).digest('hex').slice(0, 12)}`)
 }
 
 /** Whether `fetchKernel` needs no network. */
@@ -54,7 +56,7 @@ export function hasKernel(cache: string): boolean {
   return existsSync(join(folderOf(cache), 'about.json'))
 }
 
-/** The kernel, from the folder `cache` or from Debian. Throws a Trouble that says what is missing. */
+/** The kernel, from the folder `cache` or from Debian. Throws a Trouble for what is missing. */
 export function fetchKernel(cache: string, say: (line: string) => void): Kernel {
   const folder = folderOf(cache)
   const cached = hasKernel(cache)
@@ -88,7 +90,9 @@ function make(cache: string, folder: string, say: (line: string) => void): void 
     const [name, version] = packed.split('_')
     const about = { name: `${name} ${decodeURIComponent(version ?? '')}` }
     writeFileSync(join(out, 'about.json'), JSON.stringify(about))
-    rmSync(folder, { recursive: true, force: true })
+    for (const old of readdirSync(cache).filter((entry) => entry.startsWith(PREFIX))) {
+      rmSync(join(cache, old), { recursive: true, force: true })
+    }
     renameSync(out, folder)
   } finally {
     rmSync(work, { recursive: true, force: true })

@@ -5,8 +5,8 @@
  * - The part, the network and the console's place outlive the machine: after a kill or a reset it
  *   is reached at the same target, and has what its file has.
  * - A start that does not come to serve is over after its time, and says what the machine said.
- * - Whatever ends this process ends the machine with it, and `close` leaves nothing behind but the
- *   part's file.
+ * - On Linux, whatever ends this process ends the machine with it; `close` leaves nothing behind
+ *   but the part's file.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -178,7 +178,8 @@ export class VirtualMachine {
     if (this.child !== null) throw new Error('the machine is on')
     const served = this.awaitServing()
     const [program, ...args] = this.commandLine()
-    const child = spawn(program!, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    // A session of its own: an interrupt at our terminal is ours to answer.
+    const child = spawn(program!, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
     this.child = child
     for (const input of [child.stdout!, child.stderr!]) {
       createInterface({ input }).on('line', (line) => this.hear(line))
@@ -194,7 +195,7 @@ export class VirtualMachine {
     if (this.options.console === 'pty') this.serialPath = await this.pseudoTerminal()
   }
 
-  /** Power away and back, without a word to what runs (QMP system_reset); resolves when it serves. */
+  /** Power away and back, without a word (QMP system_reset); resolves when it serves again. */
   async reset(): Promise<void> {
     const served = this.awaitServing()
     this.dropSerial()

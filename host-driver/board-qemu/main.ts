@@ -43,6 +43,9 @@ const HELP = `
 Signals: SIGINT and SIGTERM stop it; SIGUSR2 resets the machine, as a power cut does.
 Exit codes: 0 fine, 1 a record was lost, 64 usage, 69 it cannot be had or does not come up.`
 
+/** Where the host driver looks unless told otherwise. */
+const UDP: Address = { host: '127.0.0.1', port: 4791 }
+
 function setting(text: string, before: Settings = {}): Settings {
   const match = /^([a-z][a-z0-9-]*)=(.*)$/.exec(text)
   if (match === null) throw new InvalidArgumentError('key=value')
@@ -51,15 +54,13 @@ function setting(text: string, before: Settings = {}): Settings {
 
 function createProgram(): Command {
   const cpu = new Option('--cpu <name>', 'its processor; cortex-a72 is that of BlueField-2')
+  const udp = new Option('--udp <address:port>', 'serve the host driver; port 0 for any')
   return new Command('npm run board:qemu --')
     .description('run an arm64 virtual machine with an NVDIMM, which serves until it is stopped')
     .option('--memory <file>', 'file behind the NVDIMM, made if it is not there; else of this run')
     .option('--size <bytes>', 'its size, a multiple of 2M, as 64M', size)
     .addOption(cpu.choices(Object.keys(CPUS)).default('neoverse-n1'))
-    .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress, {
-      host: '127.0.0.1',
-      port: 4791,
-    })
+    .addOption(udp.argParser(udpAddress).default(UDP, `${UDP.host}:${UDP.port}`))
     .option('--console <path>', "its serial line: a Unix socket there, or 'pty'")
     .option('--region <name:slots:capacity[:copies]>', 'region to have; repeatable', regionRequest)
     .option('--window <file>', "a host's memory behind PCIe (ivshmem), made if it is not there")

@@ -124,12 +124,23 @@ export function judgeRecovered(part: Uint8Array, ledger: Ledger): Violation[] {
     const versions = region === undefined ? [] : versionsIn(part, region, entry)
     if (versions.length > 0 && versions.every((version) => version === entry.atLeast)) return []
     const what = `copies ${shown(versions)}; READ said v${entry.atLeast}`
-    const kind = versions.includes(entry.atLeast) ? 'fewer' : 'missing'
+    const isTorn = versions.length > 0 && versions.every((version) => version < 0)
+    const kind = versions.includes(entry.atLeast) ? 'fewer' : isTorn ? 'torn' : 'missing'
     return [{ kind, by: 'part after recovery', region: entry.target.name, slot: entry.slot, what }]
   })
 }
 
-/** Reads every record. What is right becomes the least that the ledger asks for from now on. */
+/** Ends of a READ that speak of the record; any other speaks of the way to it. */
+const OF_THE_RECORD: readonly string[] = [
+  'PERDURE_RECORD_LOST',
+  'PERDURE_RECORD_CORRUPT',
+  'PERDURE_REFUSED',
+]
+
+/**
+ * Reads every record. What is right becomes the least that the ledger asks for from now on. Rejects
+ * where a READ is not answered: that is said of no record.
+ */
 export async function judgeByRead(
   regions: readonly Region[],
   ledger: Ledger,
@@ -148,7 +159,7 @@ export async function judgeByRead(
       } else entry.atLeast = version
       entry.from = entry.begun + 1
     } catch (error) {
-      if (!(error instanceof PerdureError)) throw error
+      if (!(error instanceof PerdureError && OF_THE_RECORD.includes(error.code))) throw error
       violations.push({ ...where, kind: 'missing', what: `${error.code}; ${known}` })
     }
   }

@@ -7,17 +7,20 @@
  */
 
 import { setTimeout } from 'node:timers/promises'
+import { type PartStatus, PerdureError, RefusedError } from '../../host-driver/index.ts'
 import { randomSource } from '../../host-driver/options.ts'
 import type { BoardKind, BoardUnderTest } from '../support/board/board.ts'
 import { judgeAfterKill, judgeByRead, judgeRecovered, type Violation } from './judge.ts'
 import { Ledger, PART_BYTES } from './ledger.ts'
-import { type Client, Load, openClient } from './load.ts'
+import { Load, openClient } from './load.ts'
 
 export interface KillOptions {
   readonly kind: BoardKind
   readonly kills: number
   readonly seed: number
-  /** The runtime is built with one write-back left out: losses are expected, and must be found. */
+  /** Stores go to a copy, which a kill loses; unless told otherwise. A board may have no such. */
+  readonly shadow?: boolean
+  /** The runtime is built with write-backs left out: losses are expected, and must be found. */
   readonly dropFlush?: boolean
   /** Called behind every kill. */
   readonly progress?: (tally: Tally) => void
@@ -55,8 +58,14 @@ const SHOWN = 10
 const LOAD_MS = 12
 const LOAD_SLOW_MS = 400
 
+/** Connections that reading everything may take. */
+const CONNECTIONS = 3
+
 /** One kill in so many strikes while the board starts. */
 const IN_START = 8
+
+/** What a part says of its last recovery. */
+type PartCounts = Pick<PartStatus, 'lanesActive' | 'recordsRepaired'>
 
 export function newTally(): Tally {
   return {
@@ -96,8 +105,8 @@ class Run {
   }
 
   private newBoard(): BoardUnderTest {
-    const { kind, dropFlush = false } = this.options
-    return kind.make({ bytes: PART_BYTES, dropFlush })
+    const { kind, shadow = true, dropFlush = false } = this.options
+    return kind.make({ bytes: PART_BYTES, shadow, dropFlush })
   }
 
   /** From 0 to 1. */
@@ -170,17 +179,39 @@ class Run {
   /** Reads everything through a new client, and looks at the part again. */
   private async look(): Promise<Violation[]> {
     const { tally, ledger, board } = this
-    const abort = new AbortController()
-    const client: Client = await openClient(board.target, abort.signal)
-    const { dpu, regions } = client
-    const { lanesActive, recordsRepaired } = await dpu.status()
-    tally.lanes += lanesActive
-    tally.repaired += recordsRepaired
-    const violations = await judgeByRead(regions, ledger)
+    const { part, violations } = await this.readAll()
+    tally.lanes += part.lanesActive
+    tally.repaired += part.recordsRepaired
     tally.read += ledger.entries.length
     if (violations.length === 0) violations.push(...judgeRecovered(board.readImage(), ledger))
-    await dpu.close()
     return violations
+  }
+
+  /** What READ says of every record; over a new connection where one breaks. */
+  private async readAll(): Promise<{ part: PartCounts; violations: Violation[] }> {
+    for (let left = CONNECTIONS; ; left--) {
+      const abort = new AbortController()
+      try {
+        const { dpu, regions } = await openClient(this.board.target, abort.signal)
+        const part = await dpu.status()
+        const violations = await judgeByRead(regions, this.ledger)
+        await dpu.close()
+        return { part, violations }
+      } catch (error) {
+        abort.abort()
+        if (error instanceof RefusedError) return this.refused(error)
+        if (!(error instanceof PerdureError) || left === 1) throw error
+      }
+    }
+  }
+
+  /** The board came up and serves nothing: all that it ever acknowledged is missing. */
+  private refused({ fault }: RefusedError): { part: PartCounts; violations: Violation[] } {
+    const gone = this.ledger.entries.filter(({ atLeast }) => atLeast > 0)
+    const violations = gone.map(({ target, slot }): Violation => {
+      return { kind: 'missing', by: 'read', region: target.name, slot, what: fault }
+    })
+    return { part: { lanesActive: 0, recordsRepaired: 0 }, violations }
   }
 
   /** Notes the losses, and goes on with a new part: what a lost record does next proves nothing. */

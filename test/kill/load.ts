@@ -7,12 +7,22 @@
  * accident of a kill: it fails the run.
  */
 
-import { connect, type Dpu, OutcomeUnknown, type Region } from '../../host-driver/index.ts'
+import {
+  connect,
+  type Dpu,
+  OutcomeUnknown,
+  type Region,
+  type Wire,
+} from '../../host-driver/index.ts'
 import { bytesOf, type Entry, type Ledger, levelOf, TARGETS } from './ledger.ts'
 
 /** Records under way per client, and clients. */
 const IN_FLIGHT = 24
 const CLIENTS = 2
+
+/** A busy machine may leave a board without a turn for long: 0.5 s per try, and 30 s per call. */
+const ACK_TIMEOUT_CODE = 17
+const CALL_MS = 30_000
 
 /** A client of the board, with the regions of the ledger open. */
 export interface Client {
@@ -21,8 +31,12 @@ export interface Client {
 }
 
 /** Connects; makes part and regions where there are none. */
-export async function openClient(target: string, signal: AbortSignal): Promise<Client> {
-  const dpu = await connect(target, { signal, inFlight: IN_FLIGHT, reconnect: false })
+export async function openClient(target: string | Wire, signal: AbortSignal): Promise<Client> {
+  const patience = { ackTimeoutCode: ACK_TIMEOUT_CODE, timeoutMs: CALL_MS }
+  const dpu = await connect(target, {
+    ...{ signal, inFlight: IN_FLIGHT, reconnect: false },
+    ...patience,
+  })
   if ((await dpu.status()).state === 'blank') await dpu.format()
   const regions: Region[] = []
   for (const { name, slots, capacity, copies } of TARGETS) {
@@ -47,8 +61,8 @@ export class Load {
   }
 
   /** Connects and begins to write. Resolves once the first record is under way. */
-  async start(target: string): Promise<void> {
-    for (let i = 0; i < CLIENTS; i++) {
+  async start(target: string | Wire, clients: number = CLIENTS): Promise<void> {
+    for (let i = 0; i < clients; i++) {
       const client = await openClient(target, this.abort.signal)
       for (let k = 0; k < IN_FLIGHT; k++) this.writers.push(this.writer(client))
     }

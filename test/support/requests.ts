@@ -346,7 +346,7 @@ export function carriedFrames(
 }
 
 /** Opens a queue pair by a control call over IPv6. */
-export function connectIpv6(card: Card, mtu = 4096): TestQueuePair {
+export function connectIpv6(card: Pick<Card, 'serve'>, mtu = 4096): TestQueuePair {
   const payload = new Uint8Array(mad.MAD_BYTES)
   mad.writeMad(payload, 0, {
     ...mad.blankMad(),

@@ -9,6 +9,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Longest first. */
 const LONG: readonly string[] = [
   'crash-2of3',
+  'board',
   'crash-1of2',
   'crash-2of2',
   'crash',

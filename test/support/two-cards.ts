@@ -116,8 +116,14 @@ export class End {
 
   /** The pair is ready, towards the station with that last byte. */
   ready(peer: Peer): this {
+    this.host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, this.readying(peer))
+    return this
+  }
+
+  /** What the call says that makes it ready. */
+  readying(peer: Peer): (body: Uint8Array) => void {
     const station = stationOf(peer.last)
-    this.host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, (body) => {
+    return (body) => {
       putU32(body, mad.MODIFY_QP_SEND, this.qp.send)
       body[mad.MODIFY_QP_STATE] = QUEUE_READY
       putU16(body, mad.MODIFY_QP_MTU, peer.mtu)
@@ -128,8 +134,7 @@ export class End {
       body[mad.MODIFY_QP_DEPTH] = peer.depth ?? 16
       body.set(station.mac, mad.MODIFY_QP_MAC)
       body.set(station.ipv4, mad.MODIFY_QP_IPV4)
-    })
-    return this
+    }
   }
 
   /** Posts elements, all signaled, and rings once. */

@@ -28,6 +28,8 @@ struct config {
   uint64_t path_mtu;
   bool strict_icrc;
   char host_window[CONFIG_TEXT_BYTES];
+  char port[CONFIG_TEXT_BYTES]; /* empty: there is no host behind one */
+  uint64_t port_bytes;
   char console[CONFIG_TEXT_BYTES];
   bool log_json;
   char user[64];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include "config.h"
 #include "console.h"
@@ -18,6 +19,9 @@
 #include "privilege.h"
 #include "reserve.h"
 #include "service.h"
+
+/* Stack for everything but the firmware, bytes. */
+#define STACK_BESIDE_BYTES (512u << 10)
 
 struct arguments {
   const char *config;
@@ -47,7 +51,8 @@ struct open_parts {
   struct machine machine;
   struct console console;
   struct engine *engine;
-  bool has_memory, has_link, has_window, has_console;
+  struct port port;
+  bool has_memory, has_link, has_window, has_port, has_console;
 };
 
 static int fail(int code, const char *what, const struct fault *fault) {
@@ -157,6 +162,12 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
     }
     parts->has_window = true;
   }
+  if (config->port[0] != '\0') {
+    if (!port_open(&parts->port, config->port, config->port_bytes, machine, &fault)) {
+      return fail(EXIT_UNAVAILABLE, "the port cannot be had", &fault);
+    }
+    parts->has_port = true;
+  }
   if (!link_open(&parts->link, config->link, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
   }
@@ -171,6 +182,18 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
   }
   parts->has_console = true;
   return EXIT_OK;
+}
+
+/* The engine stops at its own bound: the system's must lie behind it. */
+static bool has_stack(uint64_t bytes, struct fault *fault) {
+  struct rlimit limit;
+  uint64_t needed = bytes + STACK_BESIDE_BYTES;
+  if (getrlimit(RLIMIT_STACK, &limit) != 0) return fault_set(fault, "getrlimit failed");
+  if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed) return true;
+  limit.rlim_cur = needed;
+  return setrlimit(RLIMIT_STACK, &limit) == 0 ||
+         fault_set(fault, "stack-bytes = %llu: this process may have %llu bytes of stack in all",
+                   (unsigned long long)bytes, (unsigned long long)limit.rlim_max);
 }
 
 static int start_engine(const struct config *config, struct open_parts *parts) {
@@ -192,6 +215,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
     fault_set(&fault, "getrandom: %s", strerror(errno));
     return fail(EXIT_SYSTEM, "no entropy", &fault);
   }
+  if (!has_stack(config->stack_bytes, &fault)) return fail(EXIT_SYSTEM, "no stack", &fault);
   const struct engine_limits limits = {
       .heap_bytes = config->heap_bytes,
       .stack_bytes = config->stack_bytes,
@@ -245,9 +269,11 @@ static int serve(const struct config *config, const struct arguments *arguments,
       .link = &parts->link,
       .engine = parts->engine,
       .console = &parts->console,
+      .port = parts->has_port ? &parts->port : NULL,
       .signals = signals,
       .started_us = service_now_us(),
   };
+  if (parts->has_port) port_serve(&parts->port, service_now_us());
   announce(parts, arguments->json);
   if (service_run(&service)) {
     log_event(LOG_INFO, "stopped", LOG_NUMBER("frames", service.frames),
@@ -263,6 +289,7 @@ static void close_all(struct open_parts *parts) {
   engine_free(parts->engine);
   if (parts->has_console) console_close(&parts->console);
   if (parts->has_link) parts->link.close(&parts->link);
+  if (parts->has_port) port_close(&parts->port);
   if (parts->has_window) window_close(&parts->machine.host);
   if (parts->has_memory) memory_close(&parts->memory);
   if (parts->packets.all != NULL) reserve_release(&parts->packets);

@@ -34,7 +34,7 @@ enum {
   MEMORY = 4096,
 };
 
-/* From one beat to the next; silence after which the process must be there; and that is too long. */
+/* From one beat to the next; silence after which its process must be there; and too long. */
 #define BEAT_US 100000u
 #define QUIET_US 300000u
 #define SILENT_US 10000000u
@@ -76,6 +76,7 @@ static void begin(struct port *port) {
   port->consumed = get(port, HOST_PRODUCED);
   put(port, CARD_CONSUMED, port->consumed);
   port->dropped = get(port, HOST_DROPPED);
+  port->interrupts_seen = 0;
   port->session++;
   put(port, CARD_SESSION, port->session);
   put(port, CARD_SERVES, port->serves);
@@ -184,7 +185,7 @@ static void keep_beat(struct port *port, uint64_t now_us) {
 }
 
 bool port_look(struct port *port, uint64_t now_us) {
-  if (port->descriptor < 0 || !port->is_serving) return false;
+  if (!port->is_serving) return false;
   keep_beat(port, now_us);
   pass_interrupt(port);
   memset(port->words, 0, sizeof port->words);
@@ -197,7 +198,6 @@ bool port_look(struct port *port, uint64_t now_us) {
 }
 
 uint64_t port_look_at_us(const struct port *port, uint64_t now_us) {
-  if (port->descriptor < 0) return UINT64_MAX;
   uint64_t quiet_us = now_us - port->active_us;
   if (quiet_us < 2000) return now_us;
   return now_us + (quiet_us < 1000000 ? 1000 : 10000);
@@ -262,7 +262,6 @@ bool port_open(struct port *port, const char *path, uint64_t bytes, struct machi
     image_lock_release(&port->lock);
     window_close(&machine->dma);
     if (port->descriptor >= 0) close(port->descriptor);
-    port->descriptor = -1;
     return false;
   }
   port->session = get(port, CARD_SESSION);
@@ -273,7 +272,6 @@ bool port_open(struct port *port, const char *path, uint64_t bytes, struct machi
 
 void port_serve(struct port *port, uint64_t now_us) {
   uint32_t life = 0;
-  if (port->descriptor < 0) return;
   if (getrandom(&life, sizeof life, 0) != sizeof life || life == 0) life = 1;
   port->is_serving = true;
   port->active_us = now_us;
@@ -282,12 +280,10 @@ void port_serve(struct port *port, uint64_t now_us) {
 }
 
 void port_close(struct port *port) {
-  if (port->descriptor < 0) return;
   port->serves = 0;
   begin(port);
   put(port, CARD_LIFE, 0);
   image_lock_release(&port->lock);
   window_close(&port->machine->dma);
   close(port->descriptor);
-  port->descriptor = -1;
 }

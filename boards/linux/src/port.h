@@ -5,8 +5,8 @@
  * - The file has the form of `boards/emulator/port-file.ts`, and the card here does what
  *   `boards/emulator/file-card.ts` does: no host can tell the two apart. But for one thing: what
  *   the firmware writes into the host's own words is not held back here.
- * - There is a link while the firmware serves and a host lives. When either begins or ends a session
- *   begins, with registers of 0; doorbells of the session before are taken by nobody.
+ * - There is a link while the firmware serves and a host lives. When either begins or ends a
+ *   session begins, with registers of 0; doorbells of the one before are taken by nobody.
  * - Words are read and written by system calls, one behind the other, each by one side alone; the
  *   host's memory behind them is mapped.
  * - No host ends the process: a file that is cut short makes accesses come to nothing.
@@ -24,7 +24,7 @@
 enum { PORT_WORDS = 64 };
 
 struct port {
-  int descriptor; /* negative: there is no port */
+  int descriptor;
   struct machine *machine;
   struct image_lock lock;
   uint32_t words[PORT_WORDS]; /* of the file, as they were seen last */
@@ -43,7 +43,8 @@ struct port {
 
 /*
  * Opens the file, or makes it with so many bytes of the host's memory, and gives it to the machine
- * as DMA_SPACE. To be called before the firmware starts, whose registers are then 0.
+ * as DMA_SPACE. To be called before the firmware starts, whose registers are then 0. What it opened
+ * is closed again where it fails.
  */
 bool port_open(struct port *port, const char *path, uint64_t bytes, struct machine *machine,
                struct fault *fault);
@@ -57,7 +58,7 @@ void port_serve(struct port *port, uint64_t now_us);
  */
 bool port_look(struct port *port, uint64_t now_us);
 
-/* When to look next; UINT64_MAX if there is no port. */
+/* When to look next, µs. */
 uint64_t port_look_at_us(const struct port *port, uint64_t now_us);
 
 /* The card has no power any more: the host sees that. */

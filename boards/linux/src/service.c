@@ -18,9 +18,9 @@
 
 /*
  * How long the firmware's lazy work may be put off by frames that keep coming, µs: an `idle` that
- * is wanted as soon as no frame waits.
+ * is wanted as soon as no frame waits. It is tidying up: what a peer waits for, every burst does.
  */
-#define PUT_OFF_US 1000
+#define PUT_OFF_US 10000
 
 /* How long no frame must have come before it, µs: it would stand in the way of the next. */
 #define QUIET_US 50
@@ -127,6 +127,8 @@ bool service_run(struct service *service) {
     if (now_us >= (count > 0 ? service->idle_latest_us : service->idle_us)) {
       if (!idle(service, now_us)) return false;
     }
+    bool has_rung = service->port != NULL && port_look(service->port, now_us);
+    if (has_rung && !serve_burst(service, 0, now_us)) return false;
     if (now_us >= sign_us) {
       notify("WATCHDOG=1");
       sign_us = now_us + watchdog_us;
@@ -135,6 +137,7 @@ bool service_run(struct service *service) {
     /* Fewer frames than there are places: that were all. A frame that comes now ends the wait. */
     if (count == HAL_BURST_FRAMES || spins || service->stopping) continue;
     uint64_t until_us = sooner(service->idle_us, sign_us);
+    if (service->port != NULL) until_us = sooner(until_us, port_look_at_us(service->port, now_us));
     if (until_us <= now_us) continue;
     look(service, until_us == NEVER ? NEVER : until_us - now_us);
   }

@@ -18,6 +18,7 @@
 #include "link.h"
 #include "machine.h"
 #include "memory.h"
+#include "port.h"
 #include "verify.h"
 
 struct service {
@@ -28,6 +29,7 @@ struct service {
   struct link *link;
   struct engine *engine;
   struct console *console;
+  struct port *port; /* NULL: there is no host behind one */
   int signals; /* a descriptor of signalfd */
   uint64_t bursts, frames, idle_calls;
   uint64_t started_us;

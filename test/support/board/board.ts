@@ -14,7 +14,12 @@ export interface BoardOptions {
   readonly bytes: number
   /** Whether what is stored survives a power cut; a board may be told that nothing does. */
   readonly durable?: boolean
-  /** A build of the runtime without one write-back: it must be noticed. */
+  /**
+   * Whether a kill loses every store that was not written back and fenced, as a power cut does:
+   * stores go to a copy (boards/linux/src/shadow.h). Without it they go straight to the part.
+   */
+  readonly shadow?: boolean
+  /** A build of the runtime without some write-backs: it must be noticed. */
   readonly dropFlush?: boolean
 }
 
@@ -59,7 +64,7 @@ export interface BoardKind {
   readonly cutsPower: boolean
   /** It can be told that its medium is not durable. */
   readonly canBeVolatile: boolean
-  /** It can be built with one write-back left out. */
+  /** It has a shadow, and a build with write-backs left out. */
   readonly dropsFlush: boolean
   /** Starts in less than a second: a test may start it as often as it likes. */
   readonly isQuick: boolean

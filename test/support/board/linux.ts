@@ -1,6 +1,6 @@
 /**
- * The native runtime as a board: `perdured` on a plain file in shadow mode, over UDP, so that a
- * SIGKILL loses every store that was not written back, as a power cut would.
+ * The native runtime as a board: `perdured` on a plain file, over UDP; in shadow mode unless told
+ * otherwise, so that a SIGKILL loses every store that was not written back, as a power cut would.
  */
 
 import { once } from 'node:events'
@@ -24,6 +24,9 @@ function programOf(dropFlush: boolean): string {
   return join(ROOT, 'dist/linux', flavour, 'perdured')
 }
 
+/** What the program knows of the firmware, compiled in (boards/linux/hal-header.ts). */
+const SHARED = ['hal', 'limits', 'memory-map'].map((name) => `firmware/${name}.ts`)
+
 /** Why there is no program that could run, and the command that makes one; null if there is. */
 function missing(dropFlush: boolean): string | null {
   const program = programOf(dropFlush)
@@ -31,14 +34,14 @@ function missing(dropFlush: boolean): string | null {
   if (process.platform !== 'linux') return 'this is not Linux'
   if (!existsSync(program)) return `perdured is not built: ${how}`
   const builtMs = statSync(program).mtimeMs
-  const sources = filesBelow('boards/linux/src')
+  const sources = [...filesBelow('boards/linux/src'), ...SHARED]
   const newer = sources.find((path) => statSync(join(ROOT, path)).mtimeMs > builtMs)
   return newer === undefined ? null : `perdured is older than ${newer}: ${how}`
 }
 
 export const LINUX: BoardKind = {
   name: 'linux',
-  title: `the native runtime (perdured, ${ARCHITECTURE}), in shadow mode`,
+  title: `the native runtime (perdured, ${ARCHITECTURE})`,
   hasConsole: true,
   cutsPower: false,
   canBeVolatile: true,
@@ -65,12 +68,12 @@ class LinuxBoard implements BoardUnderTest {
   private readonly program: string
   private runtime: Runtime | null = null
 
-  constructor({ bytes, durable = true, dropFlush = false }: BoardOptions) {
+  constructor({ bytes, durable = true, shadow = true, dropFlush = false }: BoardOptions) {
     this.program = programOf(dropFlush)
     writeFileSync(this.image, new Uint8Array(bytes))
     const keys = {
       ...signedBundle(this.folder),
-      ...{ memory: this.image, development: durable ? 'yes' : 'no', shadow: 'yes' },
+      ...{ memory: this.image, development: durable ? 'yes' : 'no', shadow: shadow ? 'yes' : 'no' },
       ...{ link: 'udp:127.0.0.1:0', console: `unix:${this.socket}` },
     }
     const lines = Object.entries(keys).map(([key, value]) => `${key} = ${value}\n`)

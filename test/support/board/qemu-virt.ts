@@ -4,18 +4,22 @@
  * machine in it.
  */
 
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Trouble } from '../../../boards/debian/programs.ts'
+import type { Settings } from '../../../boards/qemu-virt/configuration.ts'
 import { type Image, prepareImage, whyNot } from '../../../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
-import type { BoardKind, BoardUnderTest } from './board.ts'
+import { ROOT } from '../sources.ts'
+import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
 import { signedBundle } from './bundle.ts'
 
 /** The smallest part that such a machine has, its front included, bytes. */
 const FILE_BYTES = 2 ** 24
 const FRONT_BYTES = 2 ** 21
+
+const WITHOUT_FLUSH = join(ROOT, 'dist/linux/arm64-drop-flush/perdured')
 
 export const QEMU_VIRT: BoardKind = {
   name: 'qemu-virt',
@@ -23,15 +27,17 @@ export const QEMU_VIRT: BoardKind = {
   hasConsole: true,
   cutsPower: true,
   canBeVolatile: false,
-  dropsFlush: false,
+  dropsFlush: true,
   isQuick: false,
   killsInShort: 2,
   missing(options) {
-    if (options?.dropFlush === true) return 'QEMU keeps every store: it cannot notice'
     if (process.platform !== 'linux') return 'this is not Linux'
+    if (options?.dropFlush === true && !existsSync(WITHOUT_FLUSH)) {
+      return 'perdured is not built: node build.mjs --board linux --arch arm64 --drop-flush'
+    }
     return prepared().trouble
   },
-  make: () => new MachineBoard(),
+  make: (options) => new MachineBoard(options),
 }
 
 interface Prepared {
@@ -66,12 +72,15 @@ class MachineBoard implements BoardUnderTest {
   private readonly folder = mkdtempSync(join(tmpdir(), 'perdure-board-'))
   private readonly part = join(this.folder, 'part.nvdimm')
   private readonly image: Image
+  private readonly settings: Settings
   private machine: VirtualMachine | null = null
 
-  constructor() {
+  constructor({ shadow = false, dropFlush = false }: BoardOptions) {
     const { image, trouble } = prepared()
     if (image === null) throw new Error(trouble!)
-    this.image = { ...image, runtime: { ...image.runtime, ...signedBundle(this.folder) } }
+    const perdured = dropFlush ? WITHOUT_FLUSH : image.runtime.perdured
+    this.image = { ...image, runtime: { perdured, ...signedBundle(this.folder) } }
+    this.settings = { shadow: shadow ? 'yes' : 'no' }
     // All zeros, as the machine would make it: the part can be read and written before that.
     const file = openSync(this.part, 'wx')
     writeSync(file, new Uint8Array(1), 0, 1, FILE_BYTES - 1)
@@ -79,7 +88,8 @@ class MachineBoard implements BoardUnderTest {
   }
 
   async start(): Promise<void> {
-    this.machine ??= await VirtualMachine.open({ image: this.image, memory: this.part })
+    const { image, part: memory, settings } = this
+    this.machine ??= await VirtualMachine.open({ image, memory, settings })
     await this.machine.start()
     this.target = this.machine.target
     const told = (await this.command('hash')) as { bundle: string }

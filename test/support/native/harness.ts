@@ -101,8 +101,13 @@ export class Harness {
   }
 
   async ask(line: string): Promise<string> {
-    this.child.stdin.write(`${line}\n`)
+    this.send(`${line}\n`)
     return this.line()
+  }
+
+  /** Writes these bytes, and waits for nothing. */
+  send(text: string): void {
+    this.child.stdin.write(text)
   }
 
   private async gone(): Promise<void> {

@@ -14,7 +14,9 @@ import { ROOT } from '../sources.ts'
 
 const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
 const BUNDLE = join(ROOT, 'dist/firmware.js')
-export const PERDURED: string = join(ROOT, 'dist/linux', ARCHITECTURE, 'perdured')
+/** `PERDURED` names another build of it, as one with sanitizers. */
+export const PERDURED: string =
+  process.env.PERDURED ?? join(ROOT, 'dist/linux', ARCHITECTURE, 'perdured')
 
 /** Why there is none to test; null if there is. */
 export const noService: string | null = existsSync(PERDURED)
