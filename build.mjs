@@ -34,7 +34,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { literalsForConstants, varsForLocals } from './tighten.mjs'
+import { literalsForConstants, varsForLocals } from './boards/bundle/tighten.mjs'
 
 const ROOT = dirname(fileURLToPath(import.meta.url))
 const DIST = join(ROOT, 'dist')
@@ -110,22 +110,17 @@ async function bundle(entries, options) {
   }
 }
 
-/** The firmware: nothing of Node can be imported; what QuickJS pays for by the read is made cheap. */
+/**
+ * The firmware: nothing of Node can be imported, and what QuickJS pays for at every read is made
+ * cheap (boards/bundle/tighten.mjs). Its syntax stays as it was written: of the short forms that a
+ * bundler makes (`a && b`, and commas for statements) QuickJS makes more work, not less.
+ */
 async function bundleFirmware() {
-  const { transform } = await import('esbuild')
   const [file] = await bundle(
     { firmware: 'firmware/main.ts' },
-    {
-      platform: 'neutral',
-      target: 'es2023',
-      format: 'iife',
-      globalName: 'perdure',
-      minifySyntax: true,
-    },
+    { platform: 'neutral', target: 'es2023', format: 'iife', globalName: 'perdure' },
   )
-  const literal = literalsForConstants(file.text)
-  const options = { minifySyntax: true, target: 'es2023', charset: 'utf8' }
-  const text = varsForLocals((await transform(literal, options)).code)
+  const text = varsForLocals(literalsForConstants(file.text))
   return [{ path: file.path, text, contents: Buffer.from(text) }]
 }
 

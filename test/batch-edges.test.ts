@@ -77,7 +77,7 @@ test('X-5: a lane of a batch in order names the lane of the record before it, pa
   expect(links.filter((link) => link > 0)).toHaveLength(1)
 })
 
-test('X-5: where a record of somebody else is in between, the lane names the one before that', () => {
+test('X-5: where a record of somebody else is in between, the lane names the one before', () => {
   const { card, qp, bytes, records } = bytesCard()
   const other = card.connect(1024, 0, 9)
   const operation = qp.operation + 1
@@ -143,6 +143,37 @@ describe('X-5: after a save that failed', () => {
     const read = (slot: number): Uint8Array => card.read(card.connect(), card.open(), slot, 0, 64)!
     expect([read(0), read(1)]).toEqual([older(0), older(1)])
   })
+})
+
+test('X-5, H7: a record of a batch in order goes back with the one before it that is lost', () => {
+  const { card, region, qp } = batchSetting()
+  for (const slot of [0, 1]) card.serve(...persistFrames(qp, region, slot, older(slot)))
+  card.idle()
+  const { nvdimm } = card
+  nvdimm.fence()
+  let fences = 0
+  card.machine.observe({
+    // The phases are stored, and no fence makes them durable.
+    onCommand: (_, op) => {
+      if (op === FENCE && ++fences === 3) card.machine.die()
+    },
+    replace: (_, op) => (card.machine.dead ? SKIP : op),
+  })
+  const records = [0, 1].map((slot) => ({ slot, data: newer(slot) }))
+  card.serve(...batchFrames(qp, region, records, { condition: IN_ORDER }))
+  expect(card.machine.dead).toBe(true)
+  const second = LANES_AT + LINE_BYTES
+  const phased = nvdimm.live.slice(second, second + LINE_BYTES)
+  cut(nvdimm, { random: new Random(1), strategy: 'none' })
+  expect(nvdimm.durable.slice(second, second + LINE_BYTES)).not.toEqual(phased)
+  // Of the two phases that of the second record alone reached the medium.
+  for (const bytes of [nvdimm.live, nvdimm.durable]) bytes.set(phased, second)
+  for (const copy of [0, 1]) nvdimm.poison(slotOffset(region, copy, 0) / LINE_BYTES)
+  const again = new Card(nvdimm)
+  const read = (slot: number): Uint8Array | null => {
+    return again.read(again.connect(), again.open(), slot, 0, 64)
+  }
+  expect([read(0), read(1)]).toEqual([null, older(1)])
 })
 
 test('P1-11: a client whose line is refused moves, and no record of another is touched', () => {

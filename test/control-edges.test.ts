@@ -14,8 +14,10 @@ import { LINE_BYTES } from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames } from './support/card.ts'
+import { Card, dataOf, persistFrames, regionOf } from './support/card.ts'
+import { partOf } from './support/explorer.ts'
 import { QueueHost } from './support/queue-host.ts'
+import { TWO } from './support/superblock-pages.ts'
 
 const STRICT = 2
 
@@ -104,6 +106,31 @@ describe('a part that fails', () => {
       )
     }
     expect([...seen].sort()).toEqual(['FLUSH', 'serves'])
+  })
+
+  test('D-13: so it does where a copy and the table of operations have to be written', () => {
+    const content = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB).durable
+    const recordIn = (bytes: Uint8Array): Uint8Array | null => {
+      const card = new Card(new Nvdimm({ bytes: bytes.length, content: bytes }))
+      const region = regionOf(card.must(mad.METHOD_GET, mad.ATTRIBUTE_REGION))
+      return card.read(card.connect(4096), region, 0, 0, 64)
+    }
+    const record = recordIn(content)
+    expect(record).not.toBeNull()
+    const states: string[] = []
+    for (let k = 1, whole = false; !whole; k++) {
+      const part = new Nvdimm({ bytes: content.length, content })
+      let stores = 0
+      const failing: Watch = {
+        replace: (_, op) => (op === COPY_CLEAN && ++stores === k ? FETCH_ADD : op),
+      }
+      states.push(stateOf(new Card(part, {}, failing)))
+      whole = stores < k
+      expect(recordIn(part.durable)).toEqual(record)
+    }
+    // The copy, the line of the table, and both pages of the superblock.
+    expect(states.slice(0, 4)).toEqual(['FLUSH', 'FLUSH', 'FLUSH', 'FLUSH'])
+    expect(states.at(-1)).toBe('serves')
   })
 
   test('D-13: a region whose making is refused in its midst is not there afterwards', () => {

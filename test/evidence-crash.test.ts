@@ -6,6 +6,7 @@
  */
 
 import { expect, test, vi } from 'vitest'
+import { PASS } from '../firmware/fault.ts'
 import { STAGING_AT } from '../firmware/memory-map.ts'
 import type { State } from '../firmware/state.ts'
 import { exploreOnce, tellOne } from './evidence/crash/engine.ts'
@@ -15,6 +16,8 @@ import { missed, playAll } from './evidence/stage.ts'
 import { Card } from './support/card.ts'
 import { LeanBooth } from './support/crash/lean-boot.ts'
 import type { Damage, Scenario } from './support/explorer.ts'
+import { Known } from './support/known.ts'
+import { PAGE_BYTES } from './support/oracle.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -94,4 +97,46 @@ test('what a boot leaves behind in the state, or in packet memory, does not esca
   )
   expect(spoilt(({ group }) => group.members.fill(1))).toBe('state.group.members')
   expect(spoilt(({ bytes }) => bytes.fill(1, STAGING_AT, STAGING_AT + 1))).toBe('packet memory')
+})
+
+test('a check code is remembered of the very bytes: a bit of a page that changes is found', () => {
+  const card = new Card().format()
+  const { nvdimm, facts } = card
+  const booth = new LeanBooth(nvdimm, facts)
+  const refused = (): number => {
+    let fault = -1
+    booth.boot(null, (state) => {
+      fault = state.refused
+    })
+    return fault
+  }
+  expect(refused()).toBe(PASS)
+  expect(refused()).toBe(PASS)
+  for (const at of [16, 40, 128, 639]) {
+    for (const bytes of [nvdimm.live, nvdimm.durable]) {
+      for (const page of [0, PAGE_BYTES]) bytes[page + at]! ^= 4
+    }
+    expect(refused(), `byte ${at}`).not.toBe(PASS)
+    for (const bytes of [nvdimm.live, nvdimm.durable]) {
+      for (const page of [0, PAGE_BYTES]) bytes[page + at]! ^= 4
+    }
+    expect(refused(), `byte ${at} as it was`).toBe(PASS)
+  }
+})
+
+test('what was made of some bytes is found by these bytes, and no others', () => {
+  let made = 0
+  const known = new Known(8, (bytes) => {
+    made += 1
+    return Buffer.from(bytes).toString('hex')
+  })
+  const bytes = Buffer.alloc(16)
+  for (let again = 0; again < 2; again++) {
+    for (let i = 0; i < 1000; i++) {
+      bytes.writeUInt32LE(i * 4097, 4)
+      bytes.writeUInt32LE(i & 3, 8)
+      expect(known.of(bytes, 4)).toBe(bytes.subarray(4, 12).toString('hex'))
+    }
+  }
+  expect(made).toBe(1000)
 })

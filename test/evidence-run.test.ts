@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Outcome } from './evidence/pool.ts'
+import { type Outcome, playStages } from './evidence/pool.ts'
 import { reportOf, tableOf } from './evidence/report.ts'
 import {
   addTally,
@@ -60,6 +60,48 @@ const COUNTING: Stage = {
 const outcomeOf = (tally: Tally): Outcome => {
   return { stage: COUNTING, tally, busySeconds: 2, ended: 2, shards: 2 }
 }
+
+/** A program for workers: it counts the shards that it has played, and some end it. */
+const PROGRAM = `
+  import { parentPort } from 'node:worker_threads'
+  let played = 0
+  parentPort.on('message', ({ shard: { name } }) => {
+    played += 1
+    if (name === 'ends') process.exit(7)
+    const tally = { ...NOTHING, count: played }
+    if (name === 'throws') parentPort.postMessage({ kind: 'threw', error: 'no' })
+    else parentPort.postMessage({ kind: 'done', tally, busySeconds: 1 })
+  })
+  const NOTHING = ${JSON.stringify(NOTHING)}
+`
+
+describe('workers', () => {
+  const program = new URL(`data:text/javascript,${encodeURIComponent(PROGRAM)}`)
+  const played = async (stage: Stage, names: readonly string[]): Promise<Outcome> => {
+    const shards = names.map((name, i): Shard => ({ name, seed: i, seconds: 1, options: {} }))
+    const plan = [{ stage, shards }]
+    const [outcome] = await playStages(plan, { workers: 1, program, moved: () => {} })
+    return outcome!
+  }
+  const follows = { ...COUNTING, shardsFollow: true }
+
+  test('a shard has a worker of its own', async () => {
+    const { tally, ended, busySeconds } = await played(COUNTING, ['a', 'b', 'c', 'd'])
+    expect([tally.count, tally.violations, ended, busySeconds]).toEqual([4, 0, 4, 4])
+  })
+
+  test('but where shards may follow one another: eight have one', async () => {
+    const { tally, ended } = await played(follows, [...'abcdefghij'])
+    expect([tally.count, tally.violations, ended]).toEqual([36 + 3, 0, 10])
+  })
+
+  test('one that dies, or throws, is a violation, and what follows has another', async () => {
+    const { tally, ended } = await played(follows, ['a', 'ends', 'b', 'c', 'throws', 'd'])
+    expect([tally.count, tally.violations, ended]).toEqual([1 + 1 + 2 + 1, 2, 6])
+    const said = tally.described.map(({ shard, what }) => `${shard}: ${what}`)
+    expect(said).toEqual(['ends: the worker ended with 7', 'throws: no'])
+  })
+})
 
 describe('what is added up', () => {
   test('the tallies of shards are one tally: counts, cells, violations', async () => {

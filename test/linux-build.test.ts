@@ -113,7 +113,7 @@ describe('the signature', () => {
 
   const pemOf = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-  test('is by a key for development, which nobody else may read, or by the one that is named', () => {
+  test('is by a key for development, that is nobody else to read, or by one that is named', () => {
     rmSync(dist, { recursive: true, force: true })
     mkdirSync(dist)
     writeFileSync(join(dist, 'firmware.js'), bundle)

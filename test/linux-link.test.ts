@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
-import { compile, Harness, LINK_PARTS, noCompiler } from './support/native/harness.ts'
+import { compile, Harness, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 
@@ -60,7 +60,7 @@ function echoOf(frame: Buffer): Buffer {
   return echo
 }
 
-describe.skipIf(noCompiler !== null)(`udp${noCompiler === null ? '' : `: ${noCompiler}`}`, () => {
+describe.skipIf(noCompiler !== null)(titled('udp'), () => {
   /** Everything that one peer has heard, and a way to wait for more. */
   class Peer {
     readonly heard: Buffer[] = []
@@ -264,201 +264,194 @@ describe.skipIf(noCompiler !== null)(`udp${noCompiler === null ? '' : `: ${noCom
   })
 })
 
-describe.skipIf(noCompiler !== null)(
-  `stream${noCompiler === null ? '' : `: ${noCompiler}`}`,
-  () => {
-    /** A virtual machine's end of the stream. */
-    class Machine {
-      readonly heard: Buffer[] = []
-      private rest: Buffer = Buffer.alloc(0)
-      readonly socket: Stream
-      /** However it ends: `once` would take an error for the end of waiting. */
-      readonly closed: Promise<unknown>
+describe.skipIf(noCompiler !== null)(titled('stream'), () => {
+  /** A virtual machine's end of the stream. */
+  class Machine {
+    readonly heard: Buffer[] = []
+    private rest: Buffer = Buffer.alloc(0)
+    readonly socket: Stream
+    /** However it ends: `once` would take an error for the end of waiting. */
+    readonly closed: Promise<unknown>
 
-      constructor(socket: Stream) {
-        this.socket = socket
-        socket.on('error', () => {})
-        this.closed = new Promise((resolve) => socket.once('close', resolve))
-        socket.on('data', (bytes) => {
-          this.rest = Buffer.concat([this.rest, bytes])
-          while (this.rest.length >= 4 && this.rest.length >= 4 + this.rest.readUInt32BE(0)) {
-            const end = 4 + this.rest.readUInt32BE(0)
-            this.heard.push(this.rest.subarray(4, end))
-            this.rest = this.rest.subarray(end)
-          }
-        })
-      }
-
-      async hears(count: number): Promise<void> {
-        while (this.heard.length < count) {
-          await new Promise((resolve) => this.socket.once('data', resolve))
+    constructor(socket: Stream) {
+      this.socket = socket
+      socket.on('error', () => {})
+      this.closed = new Promise((resolve) => socket.once('close', resolve))
+      socket.on('data', (bytes) => {
+        this.rest = Buffer.concat([this.rest, bytes])
+        while (this.rest.length >= 4 && this.rest.length >= 4 + this.rest.readUInt32BE(0)) {
+          const end = 4 + this.rest.readUInt32BE(0)
+          this.heard.push(this.rest.subarray(4, end))
+          this.rest = this.rest.subarray(end)
         }
-      }
-    }
-
-    function framed(frame: Buffer): Buffer {
-      const length = Buffer.alloc(4)
-      length.writeUInt32BE(frame.length)
-      return Buffer.concat([length, frame])
-    }
-
-    async function plug(path: string): Promise<Machine> {
-      const socket = connect(path)
-      await once(socket, 'connect')
-      return new Machine(socket)
-    }
-
-    async function listening(name: string): Promise<{ harness: Harness; path: string }> {
-      const path = join(folder, name)
-      const harness = new Harness(program, ['echo', `stream:unix:${path}`])
-      expect(await harness.line()).toBe(`stream:unix:${path}`)
-      return { harness, path }
-    }
-
-    test('brings back every length that a frame can have, and counts those too long for us', async () => {
-      const { harness, path } = await listening('lengths')
-      const machine = await plug(path)
-      const frames: Buffer[] = []
-      for (let length = 14; length <= FRAME_BYTES_MAX + 20; length++) {
-        frames.push(frameOf(length, 1, length))
-      }
-      frames.push(frameOf(4096 + 65536, 1, 0), frameOf(60, 1, 0))
-      for (const frame of frames) machine.socket.write(framed(frame))
-      const wanted = frames.filter(({ length }) => length <= FRAME_BYTES_MAX).map(echoOf)
-      await machine.hears(wanted.length)
-      expect(Buffer.concat(machine.heard).equals(Buffer.concat(wanted))).toBe(true)
-      expect(await countersOf(harness)).toMatchObject({
-        received: wanted.length,
-        sent: wanted.length,
-        receiveDropped: 21,
-        sendDropped: 0,
       })
-      machine.socket.destroy()
-      expect(await harness.end()).toBe(0)
-      expect(existsSync(path)).toBe(false)
-    })
+    }
 
-    test('a stream may be cut anywhere: every byte alone, and pieces of any size', async () => {
-      const { harness, path } = await listening('pieces')
-      const machine = await plug(path)
-      machine.socket.setNoDelay(true)
-      const random = new Random(SEED)
-      const frames = Array.from({ length: 200 }, (_, i) => frameOf(14 + random.below(300), 1, i))
-      const bytes = Buffer.concat(frames.map(framed))
-      for (let at = 0; at < bytes.length; ) {
-        const length = at < 200 ? 1 : 1 + random.below(2000)
-        await new Promise((resolve) =>
-          machine.socket.write(bytes.subarray(at, at + length), resolve),
-        )
-        at += length
+    async hears(count: number): Promise<void> {
+      while (this.heard.length < count) {
+        await new Promise((resolve) => this.socket.once('data', resolve))
       }
-      await machine.hears(frames.length)
-      expect(Buffer.concat(machine.heard).equals(Buffer.concat(frames.map(echoOf)))).toBe(true)
-      machine.socket.destroy()
-      expect(await harness.end()).toBe(0)
+    }
+  }
+
+  function framed(frame: Buffer): Buffer {
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(frame.length)
+    return Buffer.concat([length, frame])
+  }
+
+  async function plug(path: string): Promise<Machine> {
+    const socket = connect(path)
+    await once(socket, 'connect')
+    return new Machine(socket)
+  }
+
+  async function listening(name: string): Promise<{ harness: Harness; path: string }> {
+    const path = join(folder, name)
+    const harness = new Harness(program, ['echo', `stream:unix:${path}`])
+    expect(await harness.line()).toBe(`stream:unix:${path}`)
+    return { harness, path }
+  }
+
+  test('brings back every length that a frame can have, and counts the too long', async () => {
+    const { harness, path } = await listening('lengths')
+    const machine = await plug(path)
+    const frames: Buffer[] = []
+    for (let length = 14; length <= FRAME_BYTES_MAX + 20; length++) {
+      frames.push(frameOf(length, 1, length))
+    }
+    frames.push(frameOf(4096 + 65536, 1, 0), frameOf(60, 1, 0))
+    for (const frame of frames) machine.socket.write(framed(frame))
+    const wanted = frames.filter(({ length }) => length <= FRAME_BYTES_MAX).map(echoOf)
+    await machine.hears(wanted.length)
+    expect(Buffer.concat(machine.heard).equals(Buffer.concat(wanted))).toBe(true)
+    expect(await countersOf(harness)).toMatchObject({
+      received: wanted.length,
+      sent: wanted.length,
+      receiveDropped: 21,
+      sendDropped: 0,
     })
+    machine.socket.destroy()
+    expect(await harness.end()).toBe(0)
+    expect(existsSync(path)).toBe(false)
+  })
 
-    test.each([0, 1, 13, 4096 + 65536 + 1, 0x7fffffff, 0xffffffff])(
-      'a length of %i ends the stream that said it, and no other',
-      async (length) => {
-        const { harness, path } = await listening(`hostile-${length}`)
-        const [hostile, honest] = [await plug(path), await plug(path)]
-        const word = Buffer.alloc(4)
-        word.writeUInt32BE(length)
-        hostile.socket.write(Buffer.concat([framed(frameOf(60, 1, 1)), word, Buffer.alloc(100)]))
-        await hostile.closed
-        honest.socket.write(framed(frameOf(60, 2, 2)))
-        await honest.hears(1)
-        expect(await countersOf(harness)).toMatchObject({ received: 2, receiveDropped: 1 })
-        honest.socket.destroy()
-        expect(await harness.end()).toBe(0)
-      },
-    )
+  test('a stream may be cut anywhere: every byte alone, and pieces of any size', async () => {
+    const { harness, path } = await listening('pieces')
+    const machine = await plug(path)
+    machine.socket.setNoDelay(true)
+    const random = new Random(SEED)
+    const frames = Array.from({ length: 200 }, (_, i) => frameOf(14 + random.below(300), 1, i))
+    const bytes = Buffer.concat(frames.map(framed))
+    for (let at = 0; at < bytes.length; ) {
+      const length = at < 200 ? 1 : 1 + random.below(2000)
+      await new Promise((resolve) => machine.socket.write(bytes.subarray(at, at + length), resolve))
+      at += length
+    }
+    await machine.hears(frames.length)
+    expect(Buffer.concat(machine.heard).equals(Buffer.concat(frames.map(echoOf)))).toBe(true)
+    machine.socket.destroy()
+    expect(await harness.end()).toBe(0)
+  })
 
-    test('a machine that leaves at once is still heard to its last whole frame', async () => {
-      const { harness, path } = await listening('leaving')
-      for (let round = 0; round < 10; round++) {
-        const machine = await plug(path)
-        const bytes = Array.from({ length: 100 }, (_, i) => framed(frameOf(60, 1, i)))
-        machine.socket.end(Buffer.concat([...bytes, Buffer.from([0, 0, 1])]))
-        await until(harness, (now) => now.received === 100 * (round + 1))
-      }
-      const counters = await countersOf(harness)
-      expect(counters.sent + counters.sendDropped).toBeGreaterThanOrEqual(1000)
-      expect(await harness.end()).toBe(0)
-    })
-
-    test('a machine that does not read loses frames, counted; the others get theirs', async () => {
-      const { harness, path } = await listening('deaf')
-      const [deaf, honest] = [await plug(path), await plug(path)]
-      deaf.socket.pause()
-      honest.socket.write(framed(frameOf(60, 2, 0)))
+  test.each([0, 1, 13, 4096 + 65536 + 1, 0x7fffffff, 0xffffffff])(
+    'a length of %i ends the stream that said it, and no other',
+    async (length) => {
+      const { harness, path } = await listening(`hostile-${length}`)
+      const [hostile, honest] = [await plug(path), await plug(path)]
+      const word = Buffer.alloc(4)
+      word.writeUInt32BE(length)
+      hostile.socket.write(Buffer.concat([framed(frameOf(60, 1, 1)), word, Buffer.alloc(100)]))
+      await hostile.closed
+      honest.socket.write(framed(frameOf(60, 2, 2)))
       await honest.hears(1)
-      const count = 2000
-      for (let i = 0; i < 20; i++) {
-        await harness.ask(`send 4000 ${count / 20}`)
-        await honest.hears(1 + ((i + 1) * count) / 20)
-      }
-      const before = await countersOf(harness)
-      expect(before.sendDropped).toBeGreaterThan(0)
-      deaf.socket.resume()
-      await deaf.hears(2 * count - before.sendDropped - count)
-      expect(before.sent + before.sendDropped).toBe(1 + 2 * count)
-      for (const machine of [deaf, honest]) machine.socket.destroy()
+      expect(await countersOf(harness)).toMatchObject({ received: 2, receiveDropped: 1 })
+      honest.socket.destroy()
       expect(await harness.end()).toBe(0)
-    })
+    },
+  )
 
-    test('sixteen machines at a time; one more is turned away, and its place is free again', async () => {
-      const { harness, path } = await listening('crowd')
-      const machines: Machine[] = []
-      for (let i = 0; i < 16; i++) {
-        const machine = await plug(path)
-        machine.socket.write(framed(frameOf(60, i, i)))
-        await machine.hears(1)
-        machines.push(machine)
-      }
-      const extra = await plug(path)
-      await extra.closed
-      machines[3]!.socket.destroy()
-      for (;;) {
-        const next = await plug(path)
-        next.socket.write(framed(frameOf(60, 77, 1)))
-        await Promise.race([next.hears(1), next.closed])
-        if (next.heard.length === 1) {
-          next.socket.destroy()
-          break
-        }
-      }
-      machines[5]!.socket.write(framed(frameOf(60, 5, 9)))
-      await machines[5]!.hears(2)
-      for (const machine of machines) machine.socket.destroy()
-      expect(await harness.end()).toBe(0)
-    })
+  test('a machine that leaves at once is still heard to its last whole frame', async () => {
+    const { harness, path } = await listening('leaving')
+    for (let round = 0; round < 10; round++) {
+      const machine = await plug(path)
+      const bytes = Array.from({ length: 100 }, (_, i) => framed(frameOf(60, 1, i)))
+      machine.socket.end(Buffer.concat([...bytes, Buffer.from([0, 0, 1])]))
+      await until(harness, (now) => now.received === 100 * (round + 1))
+    }
+    const counters = await countersOf(harness)
+    expect(counters.sent + counters.sendDropped).toBeGreaterThanOrEqual(1000)
+    expect(await harness.end()).toBe(0)
+  })
 
-    test('takes over the socket of a process that was killed, and nothing else', async () => {
-      const path = join(folder, 'taken')
-      writeFileSync(path, 'a file')
-      const refused = new Harness(program, ['echo', `stream:unix:${path}`])
-      expect(await refused.line()).toMatch(
-        /^cannot listen on the Unix socket .*: Address already in/,
-      )
-      expect(await refused.end()).toBe(1)
-      rmSync(path)
-      const server = createServer().listen(path)
-      await once(server, 'listening')
-      const again = new Harness(program, ['echo', `stream:unix:${path}`])
-      expect(await again.line()).toMatch(/Address already in use$/)
-      expect(await again.end()).toBe(1)
-      server.close()
-      await once(server, 'close')
-      const { harness } = await listening('killed')
-      harness.kill()
-      await expect(harness.line()).rejects.toThrow('ended')
-      const { harness: next } = await listening('killed')
-      expect(await next.end()).toBe(0)
-    })
-  },
-)
+  test('a machine that does not read loses frames, counted; the others get theirs', async () => {
+    const { harness, path } = await listening('deaf')
+    const [deaf, honest] = [await plug(path), await plug(path)]
+    deaf.socket.pause()
+    honest.socket.write(framed(frameOf(60, 2, 0)))
+    await honest.hears(1)
+    const count = 2000
+    for (let i = 0; i < 20; i++) {
+      await harness.ask(`send 4000 ${count / 20}`)
+      await honest.hears(1 + ((i + 1) * count) / 20)
+    }
+    const before = await countersOf(harness)
+    expect(before.sendDropped).toBeGreaterThan(0)
+    deaf.socket.resume()
+    await deaf.hears(2 * count - before.sendDropped - count)
+    expect(before.sent + before.sendDropped).toBe(1 + 2 * count)
+    for (const machine of [deaf, honest]) machine.socket.destroy()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('sixteen machines at a time; one more is turned away, a place is free again', async () => {
+    const { harness, path } = await listening('crowd')
+    const machines: Machine[] = []
+    for (let i = 0; i < 16; i++) {
+      const machine = await plug(path)
+      machine.socket.write(framed(frameOf(60, i, i)))
+      await machine.hears(1)
+      machines.push(machine)
+    }
+    const extra = await plug(path)
+    await extra.closed
+    machines[3]!.socket.destroy()
+    for (;;) {
+      const next = await plug(path)
+      next.socket.write(framed(frameOf(60, 77, 1)))
+      await Promise.race([next.hears(1), next.closed])
+      if (next.heard.length === 1) {
+        next.socket.destroy()
+        break
+      }
+    }
+    machines[5]!.socket.write(framed(frameOf(60, 5, 9)))
+    await machines[5]!.hears(2)
+    for (const machine of machines) machine.socket.destroy()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('takes over the socket of a process that was killed, and nothing else', async () => {
+    const path = join(folder, 'taken')
+    writeFileSync(path, 'a file')
+    const refused = new Harness(program, ['echo', `stream:unix:${path}`])
+    expect(await refused.line()).toMatch(/^cannot listen on the Unix socket .*: Address already in/)
+    expect(await refused.end()).toBe(1)
+    rmSync(path)
+    const server = createServer().listen(path)
+    await once(server, 'listening')
+    const again = new Harness(program, ['echo', `stream:unix:${path}`])
+    expect(await again.line()).toMatch(/Address already in use$/)
+    expect(await again.end()).toBe(1)
+    server.close()
+    await once(server, 'close')
+    const { harness } = await listening('killed')
+    harness.kill()
+    await expect(harness.line()).rejects.toThrow('ended')
+    const { harness: next } = await listening('killed')
+    expect(await next.end()).toBe(0)
+  })
+})
 
 test.skipIf(noCompiler !== null).each([
   ['', "'' names no link: give packet:INTERFACE"],

@@ -43,8 +43,10 @@ import {
   PRIVATE_AT,
   SAVE_FAILED,
 } from '../firmware/hal.ts'
+import { connect } from '../host-driver/index.ts'
 import { Harness } from './support/native/harness.ts'
 import { because, compileMachine, noMachine } from './support/native/machine-program.ts'
+import { noService, ServiceFolder } from './support/native/service.ts'
 
 const PAGE = 4096
 /** Where the tests keep bytes in packet memory. */
@@ -187,6 +189,32 @@ describe.skipIf(noMachine !== null)(`what is claimed${because}`, () => {
     expect([16, 32, 64, 128, 256]).toContain(line)
   })
 
+  const INSTRUCTIONS = ['clwb', 'clflushopt', 'clflush', 'dc cvap', 'dc cvac']
+  const STATED: Readonly<Record<string, string>> = { 'dc cvap': 'dcpop', 'dc cvac': 'evtstrm' }
+
+  test.each(INSTRUCTIONS)('%s cleans ranges of any kind, where this CPU has it', async (name) => {
+    const flag = STATED[name] ?? name
+    const options = [file(2 * PAGE), `persist=${name}`, 'development']
+    if (!new RegExp(`\\b${flag}\\b`).test(readFileSync('/proc/cpuinfo', 'utf8'))) {
+      expect(refusal(...options)).toBe('this CPU has no such instruction')
+      return
+    }
+    const machine = await Machine.on(...options)
+    expect(machine.memory.persist).toBe(name)
+    await machine.store(64, 'stays')
+    for (const [at, length] of [
+      [0, 1],
+      [63, 2],
+      [64, 64],
+      [100, 1000],
+      [PAGE - 1, 2],
+      [8191, 1],
+    ]) {
+      expect(await machine.run([FLUSH, 0, NVDIMM + at!, length!], [FENCE])).toEqual([2, DONE])
+    }
+    expect(textAt(64)).toBe('stays')
+  })
+
   test('a file is made only when that was asked for, and is all there then', async () => {
     expect(refusal(`part=${part}`)).toBe(
       `cannot open ${part}: No such file or directory; memory-create makes a file`,
@@ -289,7 +317,7 @@ describe.skipIf(noMachine !== null)(`memory that does not answer${because}`, () 
     expect(counters.mediaErrors).toBe(2)
   })
 
-  test('a fence that cannot carry a line into the mapping fails, and forgets what it held', async () => {
+  test('a fence that cannot carry a line into the mapping fails, and forgets it', async () => {
     const machine = await Machine.on(file(4 * PAGE), 'development', 'shadow')
     truncateSync(part, 2 * PAGE)
     expect(await machine.store(3 * PAGE, 'nowhere')).toEqual([1, DONE])
@@ -306,6 +334,30 @@ describe.skipIf(noMachine !== null)(`memory that does not answer${because}`, () 
     expect([signal, status]).toEqual(['SIGBUS', null])
   })
 })
+
+const noProgram = noService === null ? '' : `: ${noService}`
+test.skipIf(noService !== null)(
+  `perdured outlives a part that goes away under it, and acknowledges nothing then${noProgram}`,
+  async () => {
+    const service = new ServiceFolder()
+    try {
+      const { runtime, address } = await service.serve({ memory: part })
+      const dpu = await connect(address, { reconnect: false })
+      await dpu.format()
+      const region = await dpu.provision({ name: 'near', slots: 4, capacity: 512 })
+      await region.persist(0, Buffer.alloc(512, 1)).persisted
+      truncateSync(part, 0)
+      const wrote = region.persist(1, Buffer.alloc(512, 2)).persisted
+      await expect(wrote).rejects.toThrow()
+      const { machine } = (await service.ask('counters')) as { machine: { mediaErrors: number } }
+      expect(machine.mediaErrors).toBeGreaterThan(0)
+      await dpu.close()
+      expect(await runtime.end('SIGTERM')).toBe(0)
+    } finally {
+      await service.close()
+    }
+  },
+)
 
 describe.skipIf(noMachine !== null)(`the host's memory${because}`, () => {
   const window = (name: string): string => {
@@ -330,7 +382,7 @@ describe.skipIf(noMachine !== null)(`the host's memory${because}`, () => {
     expect(await machine.run([COPY, HERE, space + 2 * PAGE - 3, 4])).toEqual([0, BAD_COMMAND])
   })
 
-  test('a read without an answer fails; a write without one fails every read behind it', async () => {
+  test('no answer fails a read; to a write, it fails every read behind it', async () => {
     const path = window('host')
     const machine = await Machine.on(file(PAGE), `host=${path}`)
     truncateSync(path, PAGE)
@@ -366,7 +418,7 @@ describe.skipIf(noMachine !== null)(`one process for one image${because}`, () =>
     await Machine.on(`part=${part}`)
   })
 
-  test('the emulator refuses an image that the native runtime has, until that is gone', async () => {
+  test('the emulator refuses an image that the native runtime has', async () => {
     const machine = await Machine.on(file(PAGE), 'development')
     const { pid } = machine.harness
     expect(() => openNvdimm({ path: part })).toThrow(`in use by process ${pid}`)
@@ -376,7 +428,7 @@ describe.skipIf(noMachine !== null)(`one process for one image${because}`, () =>
     expect(existsSync(`${part}.lock`)).toBe(false)
   })
 
-  test('the native runtime refuses an image that the emulator has, until that is gone', async () => {
+  test('the native runtime refuses an image that the emulator has', async () => {
     file(PAGE)
     const nvdimm = openNvdimm({ path: part })
     expect(refusal(`part=${part}`)).toBe(
@@ -385,6 +437,13 @@ describe.skipIf(noMachine !== null)(`one process for one image${because}`, () =>
     nvdimm.close()
     await (await Machine.on(`part=${part}`)).end()
     expect(existsSync(`${part}.lock`)).toBe(false)
+  })
+
+  test('a lock that names a process that has not the image open is taken over', async () => {
+    const image = file(PAGE)
+    writeFileSync(`${part}.lock`, `${process.pid}\n`)
+    const machine = await Machine.on(image)
+    expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${machine.harness.pid}\n`)
   })
 
   test('a lock of nobody, or a damaged one, is taken over', async () => {
@@ -401,7 +460,7 @@ describe.skipIf(noMachine !== null)(`one process for one image${because}`, () =>
 describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
   const note = (text: string): void => writeFileSync(`${part}.condition`, text)
 
-  test('bad lines of the emulator are bad here, until one is written whole and fenced', async () => {
+  test('bad lines of an image are bad here, until one is written and fenced', async () => {
     const image = file(PAGE)
     note('{"dirtyShutdowns":7,"saveFailed":true,"poisonedLines":[1,3]}\n')
     const machine = await Machine.on(image, 'development', 'shadow')
@@ -484,7 +543,20 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
     link('bus/nd/devices/nmem1', 'devices/nmem1')
     link('bus/nd/devices/nmem3', 'devices/nmem3')
     const found = { isDax: true, bytes: 65_011_712, align: 2_097_152, dirtyShutdowns: 5 }
-    expect(asked('char/250:3')).toEqual(found)
+    expect(asked('char/250:3')).toEqual({ ...found, region: 'persistent' })
+    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_pmem\nMODALIAS=nd:t2' })
+    expect(asked('char/250:3')).toEqual({ ...found, region: 'persistent' })
+    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_volatile\nMODALIAS=nd:t3' })
+    expect(asked('char/250:3')).toEqual({ ...found, region: 'volatile' })
+  })
+
+  test('device-dax on ordinary memory is below no region', () => {
+    const dax = 'devices/platform/hmem.0/dax0.0'
+    tree({ [`${dax}/size`]: '1073741824', [`${dax}/align`]: '2097152' })
+    link('dev/char/250:4', dax)
+    link(`${dax}/subsystem`, 'bus/dax')
+    const found = { isDax: true, bytes: 1_073_741_824, align: 2_097_152, dirtyShutdowns: 0 }
+    expect(asked('char/250:4')).toEqual({ ...found, region: 'none' })
   })
 
   test('a disk on a region, and what is no persistent memory at all', () => {
@@ -498,8 +570,9 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
     link('bus/nd/devices/nmem0', 'devices/nmem0')
     link('dev/char/1:3', 'devices/virtual/mem/null')
     link('devices/virtual/mem/null/subsystem', 'class/mem')
-    const nothing = { isDax: false, bytes: 0, align: 0, dirtyShutdowns: 0 }
-    expect(asked('block/259:0')).toEqual({ ...nothing, dirtyShutdowns: 2 })
+    const nothing = { isDax: false, bytes: 0, align: 0, dirtyShutdowns: 0, region: 'none' }
+    const disk = { ...nothing, dirtyShutdowns: 2, region: 'persistent' }
+    expect(asked('block/259:0')).toEqual(disk)
     expect(asked('char/1:3')).toEqual(nothing)
     expect(asked('char/9:9')).toEqual(nothing)
   })

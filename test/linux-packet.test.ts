@@ -1,6 +1,6 @@
 /**
- * The native runtime's raw link over a pair of virtual Ethernet interfaces, one of them in a network
- * of its own. Node has no raw sockets: a relay of the same code carries its datagrams to the wire.
+ * The native runtime's raw link over a pair of virtual Ethernet interfaces, one of them in a
+ * network of its own. Node has no raw sockets: a relay of the same code carries its datagrams to the wire.
  * It takes root and iproute2; without them, or without a compiler, it is skipped.
  */
 
@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { isThere, run } from '../boards/debian/programs.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
-import { compile, Harness, LINK_PARTS, noCompiler } from './support/native/harness.ts'
+import { compile, Harness, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 
@@ -59,7 +59,7 @@ interface Counters {
   readonly sendDropped: number
 }
 
-describe.skipIf(why !== null)(`packet${why === null ? '' : `: ${why}`}`, () => {
+describe.skipIf(why !== null)(titled('packet', why), () => {
   let echo: Harness
   let relay: Harness
   let socket: Socket

@@ -6,10 +6,20 @@
  * Skipped where perdured is not built.
  */
 
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { NO_CARD } from '../boards/emulator/card-port.ts'
-import { PortFile } from '../boards/emulator/port-file.ts'
+import * as form from '../boards/emulator/port-file.ts'
+import { Random } from '../boards/emulator/random.ts'
 import * as hal from '../firmware/hal.ts'
 import { connect, PerdureError, probePlacement, type Region } from '../host-driver/index.ts'
 import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'
@@ -20,6 +30,8 @@ import { noService, ServiceFolder } from './support/native/service.ts'
 import { type Child, until, Workshop } from './support/pcie-file.ts'
 
 const because = noService === null ? '' : `: ${noService}`
+const SEED = Number(process.env.SEED ?? 20261121)
+const HEADER = hal.PORT_HEADER - hal.PORT_AT
 const LINK = hal.PORT_LINK - hal.PORT_AT
 const RAM = 1 << 21
 
@@ -44,7 +56,7 @@ async function untilLink(host: Child, value: number): Promise<void> {
 }
 
 describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
-  test('the driver persists records over queues; a kill ends them, and the next card serves', async () => {
+  test('the driver persists records over queues; after a kill the next card serves', async () => {
     const service = folder()
     const port = workshop.newPath()
     const keys = { port, 'port-bytes': '2M', shadow: 'yes' }
@@ -79,6 +91,39 @@ describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
     expect(existsSync(`${port}.card.lock`)).toBe(false)
   })
 
+  test('a host that writes anything, or cuts the file short, harms nobody else', async () => {
+    const service = folder()
+    const port = workshop.newPath()
+    const { address } = await service.serve({ port, 'port-bytes': '64K' })
+    const random = new Random(SEED)
+    const file = openSync(port, 'r+')
+    closers.push(() => closeSync(file))
+    const words = new DataView(new ArrayBuffer(4))
+    const put = (at: number, value: number): void => {
+      words.setUint32(0, value >>> 0, true)
+      writeSync(file, words, 0, 4, at)
+    }
+    for (let round = 0; round < 400; round++) {
+      // A host that lives, its header somewhere, and all kinds of other words.
+      put(form.HOST_PROCESS, process.pid)
+      put(form.HOST_LIFE, 1 + random.below(2))
+      put(form.HOST_BEAT, round)
+      put(form.REGISTERS + HEADER, random.below(20))
+      put(form.REGISTERS, round % 8)
+      for (let i = 0; i < 20; i++) put(64 + 4 * random.below(700), random.next())
+      for (let i = 0; i < 20; i++) put(4096 + 4 * random.below(16384), random.below(1 << 17))
+      if (random.chance(0.1)) ftruncateSync(file, random.below(3) * 4096)
+      if (random.chance(0.1)) ftruncateSync(file, 4096 + 65_536)
+      if (round % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    const dpu = await connect(address)
+    closers.push(() => dpu.close())
+    expect((await dpu.status()).state).toBe('blank')
+    await dpu.format()
+    const region = await dpu.provision({ name: 'near', slots: 4, capacity: 512 })
+    await region.persist(1, Buffer.alloc(512, 'all the same ')).persisted
+  })
+
   test('a file that is no port, and one that has a card, are refused', async () => {
     const service = folder()
     service.write('other', new Uint8Array(8192))
@@ -86,7 +131,7 @@ describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
     expect(refused.code).toBe(69)
     expect(refused.said).toContain('is no port of ours, version 1')
     const path = workshop.newPath()
-    const file = new PortFile(path, 'card', 65536)
+    const file = new form.PortFile(path, 'card', 65536)
     closers.push(() => file.close())
     const taken = await service.ends({ port: path })
     expect(taken.said).toContain(`is in use by process ${process.pid}`)

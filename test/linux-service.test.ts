@@ -11,6 +11,17 @@ import { existsSync, readFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
+import {
+  AUX,
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  FROM,
+  ICRC_NONE,
+  LENGTH,
+  OP,
+  TRANSMIT,
+  TRANSMIT_AT,
+} from '../firmware/hal.ts'
 import { connect } from '../host-driver/index.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from './support/native/service.ts'
@@ -155,7 +166,7 @@ describe.skipIf(noService !== null)(name, () => {
       ['memory', 'const all = []; for (;;) all.push(new Array(1000).fill(all))', 'out of memory'],
     ])('a start that ends as %s is told by that name', async (reason, body, words) => {
       const { code, said } = await endOf(`var perdure = { start() { ${body} } }`, {
-        'call-ms': '500',
+        'start-ms': '500',
       })
       expect(said).toContain(`the firmware did not start (${reason})`)
       expect(said).toContain(words)
@@ -233,6 +244,51 @@ describe.skipIf(noService !== null)(name, () => {
       }
     })
 
+    test('an answer to few frames leaves while the call still runs', async () => {
+      const one = folder(
+        `var perdure = { start({ memory, run }) {
+          const words = new Float64Array(memory, ${COMMANDS_AT}, ${COMMAND_WORDS})
+          new Uint8Array(memory, ${TRANSMIT_AT}, 64).fill(255)
+          const serve = () => {
+            words[${OP}] = ${TRANSMIT}
+            words[${FROM}] = ${TRANSMIT_AT}
+            words[${LENGTH}] = 64
+            words[${AUX}] = ${ICRC_NONE}
+            if (run(1) !== 1) throw new Error('not sent')
+            for (;;);
+          }
+          return { serve, idle: () => 0 }
+        } }`,
+      )
+      const { runtime, address } = await one.serve({ 'call-ms': '3000' })
+      const socket = createSocket('udp4')
+      socket.send(Buffer.alloc(64), Number(address.split(':').at(-1)), '127.0.0.1')
+      const [answer] = (await once(socket, 'message')) as [Buffer]
+      expect(answer).toEqual(Buffer.alloc(64, 255))
+      expect(runtime.isRunning).toBe(true)
+      socket.close()
+      expect(await runtime.over()).toBe(70)
+    })
+
+    test('its heap stays as it is, record after record', async () => {
+      const one = folder()
+      const { address } = await one.serve()
+      const dpu = await connect(address)
+      await dpu.format()
+      const region = await dpu.provision({ name: 'notes', slots: 64, capacity: 64 })
+      const heapAfter = async (records: number): Promise<number> => {
+        for (let i = 0; i < records; i++) {
+          await region.persist(i % 64, new Uint8Array(64).fill(i)).persisted
+        }
+        return (await one.ask('status')).heapBytes as number
+      }
+      const before = await heapAfter(300)
+      expect(before).toBeGreaterThan(500_000)
+      expect(before).toBeLessThan(4 << 20)
+      expect(await heapAfter(1500)).toBe(before)
+      await dpu.close()
+    })
+
     test('on a plain file it acknowledges nothing unless it is told what the file is', async () => {
       const one = folder()
       const { runtime, address } = await one.serve({ development: 'no' })
@@ -270,6 +326,14 @@ describe.skipIf(noService !== null)(name, () => {
       await dpu.close()
       socket.close()
       peer.destroy()
+      expect(await runtime.end('SIGTERM')).toBe(0)
+    })
+
+    test('without sleep it serves likewise, and hears a signal', async () => {
+      const { runtime, address } = await folder().serve({ poll: 'spin' })
+      const dpu = await connect(address)
+      expect((await dpu.status()).state).toBe('blank')
+      await dpu.close()
       expect(await runtime.end('SIGTERM')).toBe(0)
     })
 
@@ -339,6 +403,16 @@ describe.skipIf(noService !== null)(name, () => {
       expect(peers.slice(0, 3).every((peer) => !peer.destroyed)).toBe(true)
       for (const peer of [deaf, ...peers]) peer.destroy()
       expect(await one.ask('hash')).toHaveProperty('bundle')
+    })
+
+    test('on stdin and stdout its answers follow the address; no input is no end', () => {
+      const one = folder()
+      const command = `${PERDURED} --config ${one.configure({ console: 'stdio' })}`
+      const done = spawnSync('sh', ['-c', `(echo hash; echo help) | timeout -s TERM 2 ${command}`])
+      const [address, ...answers] = done.stdout.toString().trim().split('\n')
+      expect(address).toMatch(/^perdure:/)
+      expect(answers.map((line) => Object.keys(JSON.parse(line))[0])).toEqual(['bundle', 'help'])
+      expect(done.stderr.toString()).toContain('stopped')
     })
 
     test.skipIf(noCompiler !== null)('works over a serial line', async () => {

@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { bfCfg } from '../boards/bluefield/bf-cfg.ts'
 import { BLUEFIELD2, BLUEFIELD3 } from '../boards/bluefield/cards.ts'
@@ -20,10 +21,12 @@ import {
 } from '../boards/bluefield/package.ts'
 import { writePackage } from '../boards/debian/package.ts'
 import { isThere, run } from '../boards/debian/programs.ts'
-import { prepareImage, RUNTIME, type Runtime, whyNot } from '../boards/qemu-virt/image.ts'
+import type { CpuName } from '../boards/qemu-virt/configuration.ts'
+import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { connect } from '../host-driver/index.ts'
 import { signedBundle } from './support/board/bundle.ts'
+import { debianRoot } from './support/board/debian-root.ts'
 import { ROOT } from './support/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-package-test-'))
@@ -202,32 +205,57 @@ const PROCESSORS = [
   [BLUEFIELD3, 'neoverse-n1'],
 ] as const
 
-describe.skipIf(missing !== null || !dpkg)(where, () => {
-  test.each(PROCESSORS)('what the package of $name holds boots and serves', async (card, cpu) => {
-    const at = fresh()
-    const parts = { ...standIns(card), ...RUNTIME, ...signedBundle(fresh()) }
-    run('dpkg-deb', ['-x', packed(card, parts), at])
-    const runtime: Runtime = {
-      perdured: join(at, 'usr/sbin/perdured'),
-      firmware: join(at, 'usr/lib/perdure/firmware.js'),
-      signature: join(at, 'usr/lib/perdure/firmware.js.sig'),
-      trust: join(at, 'etc/perdure/trust.pem'),
-    }
-    const image = prepareImage(() => {}, { runtime })
-    const settings = { board: card.name }
-    const memory = join(at, 'part')
-    const machine = await VirtualMachine.open({ image, memory, cpu, bytes: 2 ** 24, settings })
-    try {
-      await machine.start()
-      const dpu = await connect(machine.target)
-      await dpu.format()
-      const region = await dpu.provision({ name: 'r', slots: 1, capacity: 64 })
-      await region.persist(0, Buffer.from('from the package')).persisted
-      expect(Buffer.from((await region.read(0)).data).toString()).toBe('from the package')
-      await dpu.close()
-      expect(await machine.command('status')).toMatchObject({ board: card.name })
-    } finally {
-      await machine.close()
-    }
-  })
+/** The card's own configuration, with what the machine has in the place of the card's. */
+function configurationFor(card: Card): string {
+  const text = readFileSync(join(ROOT, 'boards', card.name, 'perdured.conf'), 'utf8')
+  return text.replace('packet:p0', 'packet:eth0').replace('# clean =', 'clean =')
+}
+
+/** A machine with a small Debian, in which dpkg has installed the card's package. */
+async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
+  const at = fresh()
+  const parts = { ...standIns(card), ...RUNTIME, ...signedBundle(fresh()) }
+  const more = debianRoot(at, packed(card, parts), configurationFor(card))
+  const image = { ...prepareImage(() => {}), more }
+  return await VirtualMachine.open({ image, memory: join(at, 'part'), cpu, bytes: 2 ** 24 })
+}
+
+describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
+  test.each(PROCESSORS)(
+    'dpkg installs the package of $name, systemd runs it',
+    async (card, cpu) => {
+      const machine = await debianWith(card, cpu)
+      const shell = async (line: string): Promise<number> => {
+        return ((await machine.command(line)) as { exit: number }).exit
+      }
+      const first = Buffer.from('from the package')
+      try {
+        await machine.start()
+        let dpu = await connect(machine.target)
+        await dpu.format()
+        const region = await dpu.provision({ name: 'r', slots: 1, capacity: 64 })
+        await region.persist(0, first).persisted
+        await dpu.close()
+        expect(machine.story).toMatch(`Setting up perdured-${card.name} (${VERSION})`)
+        const owner = 'stat -c %U /proc/$(systemctl show -P MainPID perdured)'
+        expect(await shell(`test "$(${owner})" = nobody`)).toBe(0)
+
+        // It is killed as a kernel short of memory kills, and comes back with what it had.
+        expect(await shell('systemctl kill -s KILL --wait perdured')).toBe(0)
+        while ((await shell('systemctl is-active -q perdured')) !== 0) await delay(200)
+        dpu = await connect(machine.target)
+        expect(Buffer.from((await (await dpu.openRegion('r')).read(0)).data)).toEqual(first)
+        expect((await dpu.status()).incarnation).toBe(2)
+        await dpu.close()
+
+        expect(await shell(`dpkg -r perdured-${card.name}`)).toBe(0)
+        expect(await shell('systemctl is-active -q perdured')).not.toBe(0)
+        expect(await shell('test -e /usr/sbin/perdured')).toBe(1)
+      } catch (error) {
+        throw new Error(machine.story, { cause: error })
+      } finally {
+        await machine.close()
+      }
+    },
+  )
 })

@@ -162,7 +162,7 @@ describe('P1-11: a queue pair whose store is refused', () => {
     },
   )
 
-  test('ends while its batch is judged, over a record that is under way and is refused, too', () => {
+  test('ends while its batch is judged, over a record under way that is refused, too', () => {
     const { card, qp, bytes, records } = bytesCard()
     const operation = qp.operation + 1
     const record = persistFrames(qp, records, 5, old(5), { operation })
@@ -253,7 +253,7 @@ test('H7: a long READ that meets an unreadable line in the middle of its turn en
   expect(card.pass(1000)).toEqual([])
 })
 
-test('P2-28: as many refusals and acknowledgements as a burst can bring leave before its group', () => {
+test('P2-28: what a burst has of refusals and acknowledgements leaves before its group', () => {
   const { card, records } = bytesCard()
   const pairs = Array.from({ length: BURST_FRAMES }, () => card.connect())
   const sent = card.serve(
@@ -282,7 +282,7 @@ test('H7: of two queue pairs that read unreadable lines in one list each hears i
   expect(sent.filter(({ payload }) => payload.length === 32)).toHaveLength(1)
 })
 
-test('P1-11, X-1: on a part that clears no lane a plain WRITE of a record is not acknowledged', () => {
+test('P1-11, X-1: where no lane is clear a plain WRITE of a record is not acknowledged', () => {
   const before = bytesCard()
   for (let lane = 0; lane < LANES; lane++) before.card.nvdimm.refuseWrites(LANES_AT / LINE + lane)
   const card = new Card(before.card.nvdimm)

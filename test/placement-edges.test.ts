@@ -6,7 +6,11 @@
 
 import { describe, expect, test } from 'vitest'
 import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
+import type { Watch } from '../boards/emulator/machine.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Random } from '../boards/emulator/random.ts'
+import { FAULTS } from '../firmware/fault.ts'
+import { FENCE } from '../firmware/hal.ts'
 import { WQE_RECEIVE } from '../firmware/host/element.ts'
 import {
   KIND_COMPLETION,
@@ -30,10 +34,12 @@ import {
   attachedAgent,
   believe,
   cardOf,
+  cutPower,
   hostSideOf,
   type Placed,
   placed,
   queueHostOf,
+  restarted,
   tellAgent,
   work,
 } from './support/placed.ts'
@@ -271,5 +277,90 @@ describe('an agent that is none', () => {
     expect(host.zone1(COMPLETIONS).state).toBe(QUEUE_ERROR)
     expect(host.zone1(RECEIVE).state).toBe(QUEUE_ERROR)
     expect([...said, ...toldInTime(card)]).not.toContain(DURABLE)
+  })
+})
+
+describe('D-13: a start that cannot end', () => {
+  const second = { name: 'second', slots: 2, placement: PLACEMENT_THROUGH }
+
+  /** Card and host after a cut at that command of the making of a region; null if it was made. */
+  function interrupted(command: number): Placed | null {
+    const made = placed(DDIO_ON)
+    const { card } = made
+    card.machine.armCut(command)
+    try {
+      card.tryProvision(second)
+      if (!card.machine.dead) work(card, made.agent!)
+    } catch {
+      // The control call was not answered: the power is gone.
+    }
+    if (!card.machine.dead) return null
+    cutPower(made, { random: new Random(1), strategy: 'all' })
+    return made
+  }
+
+  /** Starts the card; `told` hears the number of each fence before it is done. */
+  function started(from: Placed, told: (fence: number) => void = () => {}): [Card, number] {
+    let fences = 0
+    const watch: Watch = {
+      onCommand: (_, op) => {
+        if (op === FENCE) told(++fences)
+      },
+    }
+    const card = restarted(from, watch)
+    card.machine.observe({})
+    return [card, fences]
+  }
+
+  function faultOf(card: Card): string {
+    return FAULTS[card.status()[mad.PART_FAULT]!]!.name
+  }
+
+  test('with what is left of the making of a region: the next one makes it', () => {
+    const [, usual] = started(interrupted(0)!)
+    let tried = 0
+    for (let command = 1; tried === 0; command++) {
+      const [, fences] = started(interrupted(command)!)
+      if (fences === usual) continue
+      tried += 1
+      const made = interrupted(command)!
+      const [card] = started(made, (fence) => {
+        if (fence === fences) made.card.nvdimm.fencesToFail = 1
+      })
+      expect(faultOf(card)).toBe('FLUSH')
+      card.machine.die()
+      const [next] = started(made)
+      expect(faultOf(next)).toBe('PASS')
+      believe(next, PLACEMENT_THROUGH)
+      const agent = attachedAgent(next)
+      work(next, agent)
+      const region = next.provision(second)
+      const qp = next.connect()
+      next.serve(...persistFrames(qp, region, 1, dataOf(64, 1)))
+      work(next, agent)
+      expect(next.read(qp, region, 1, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
+      expect(next.read(qp, region, 0, VIEW_DATA, 64)).toEqual(new Uint8Array(64))
+    }
+  })
+
+  test('H4: with the lane of a record of a host that does not answer: its lane stays', () => {
+    const made = placed(DDIO_ON)
+    const { card, region, qp } = made
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1)))
+    work(card, made.agent!)
+    // The next one is begun, and its lane stands.
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 2)))
+    cutPower(made, { random: new Random(1), strategy: 'all' })
+    const { part, platform } = made.host
+    const host = new HostMemory({ part, platform })
+    host.link.script = ({ kind }) => (kind === 'read' ? 'unsupported' : undefined)
+    const silent = cardOf(card.nvdimm, host)
+    expect(silent.status()[mad.PART_STATE]).not.toBe(mad.STATE_SERVING)
+    expect(silent.tryProvision().fault).toBe('NOT_SERVING')
+    silent.machine.die()
+    const next = restarted(made)
+    expect(faultOf(next)).toBe('PASS')
+    const found = next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)
+    expect([dataOf(64, 1), dataOf(64, 2)]).toContainEqual(found)
   })
 })

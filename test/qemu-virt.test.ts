@@ -27,6 +27,7 @@ import { writeDeviceTree } from '../boards/qemu-virt/device-tree.ts'
 import { type Image, prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
+import { check } from '../host-driver/board-qemu/check.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
@@ -145,6 +146,7 @@ describe.skipIf(missing !== null)(machine, () => {
     const dpu = await connect(one.target)
     await expectFrom(await dpu.openRegion(REGION.name), load)
     await dpu.close()
+    expect(await check(one, () => {})).toMatchObject({ read: true, readAfterKill: true })
     expect(await one.stop()).toEqual({ code: 0, signal: null })
   })
 

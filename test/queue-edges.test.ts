@@ -12,12 +12,18 @@ import * as kind from '../firmware/transport/requester.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import {
   ATTRIBUTE_MODIFY_QP,
+  ATTRIBUTE_PROVISION,
   ATTRIBUTE_QUEUE_LOCK,
   KIND_BYTES,
+  METHOD_SET,
   QUEUE_LOCK_QUEUE,
   QUEUE_LOCK_TOKEN,
   REGION_BASE_HIGH,
+  REGION_CAPACITY,
+  REGION_COPIES,
+  REGION_NAME,
   REGION_RKEY,
+  REGION_SLOTS,
 } from '../firmware/wire/management.ts'
 import {
   RC_READ_REQUEST,
@@ -243,7 +249,7 @@ describe('P3-12: a pass that has much to say', () => {
   })
 })
 
-test('P2-25: what is sent to a receive queue that was locked at once waits for the end of that', () => {
+test('P2-25: what is sent to a receive queue that was locked at once waits for its release', () => {
   const cards = new TwoCards()
   const [from, to] = [new End(cards, 0), new End(cards, 1)]
   const common = { mtu: 1024, peerPsn: 0x100, psn: 0x100, incarnation: 0 }
@@ -297,4 +303,62 @@ test('of a READ that is half here only the rest is asked for, past 4 GiB as belo
   card.serve(frameOf({ ...only, payload: dataOf(256, 2) }))
   expect(end.host.poll(end.cq)).toMatchObject([{ status: el.WC_SUCCESS }])
   expect([end.bytes(256), end.bytes(256, 256)]).toEqual([dataOf(256, 1), dataOf(256, 2)])
+})
+
+test('P4-1: a buffer kept for a batch is lent to local records, for as long as they take', () => {
+  const cards = new TwoCards(128)
+  const { card } = cards.hosts[1]
+  const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
+  const to = { rkey: u32(body, REGION_RKEY), address: u64(body, REGION_BASE_HIGH) }
+  const far = card.provision({ name: 'far', slots: 8, capacity: 64 })
+  const own = cards.hosts[0].must(METHOD_SET, ATTRIBUTE_PROVISION, (shape) => {
+    shape.set(new TextEncoder().encode('near'), REGION_NAME)
+    putU32(shape, REGION_SLOTS, 16)
+    putU32(shape, REGION_CAPACITY, 64)
+    shape[REGION_COPIES] = 2
+  })
+  const near = { rkey: u32(own, REGION_RKEY) }
+  const batching = toCard(cards)
+  const memory = { buffer: batching.buffer, lkey: batching.lkey }
+  // Each pair has half of what is free under way, and no peer that answers: one buffer is left.
+  const others = [64, 32, 16, 4, 2, 1, 1].map((count, i) => {
+    return { count, end: toCard(cards, 1024, 0x200000 + i, { memory, units: 256, entries: 8 }) }
+  })
+  const cq = batching.host.createCq(64)
+  const local = {
+    host: batching.host,
+    cq,
+    qp: batching.host.createQp(cq, { units: 64 }),
+    ...memory,
+  }
+  const member = (index: number): ElementFields => ({
+    ...{ opcode: kind.WRITE_PERSIST, rkey: far.rkey, address: index * 2 ** 32, wait: 2 },
+    ...{ operation: 10 + index, inline: dataOf(64, index) },
+    batch: { id: 1, condition: 0, count: 8, index, left: 7 - index },
+  })
+  cards.loses = (from) => from === 0
+  const write = { opcode: kind.WRITE, ...to, inline: dataOf(8, 1) }
+  others.forEach(({ count, end }, i) => {
+    if (i === 3) expect(batching.play(member(0))).toEqual([])
+    expect(end.play(...Array.from({ length: count }, () => write))).toEqual([])
+  })
+  batching.put(dataOf(64, 7))
+  for (let slot = 0; slot < 8; slot++) {
+    const fields = { opcode: kind.WRITE_PERSIST, rkey: near.rkey, address: slot * 2 ** 32, wait: 2 }
+    const record = { ...fields, operation: 100 + slot, ...batching.at(64), flags: el.SIGNALED }
+    local.host.post(local.qp.send, elementOf(record))
+  }
+  local.host.ring(local.qp.send)
+  batching.post(...[1, 2, 3, 4, 5, 6, 7].map(member))
+  cards.run()
+  cards.loses = () => false
+  for (let i = 0; i < 20; i++) cards.pass(100_000)
+  const statusesOf = (queue: number): number[] => local.host.poll(queue).map(({ status }) => status)
+  expect(statusesOf(cq)).toEqual(Array(8).fill(el.WC_SUCCESS))
+  expect(statusesOf(batching.cq)).toEqual(Array(8).fill(el.WC_SUCCESS))
+  for (const { count, end } of others) {
+    expect(statusesOf(end.cq)).toEqual(Array(count).fill(el.WC_SUCCESS))
+  }
+  const read = (slot: number): Uint8Array | null => card.read(card.connect(), far, slot, 0, 64)
+  expect([0, 7].map(read)).toEqual([0, 7].map((slot) => dataOf(64, slot)))
 })

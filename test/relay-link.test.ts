@@ -323,7 +323,7 @@ test('X-1: what is told of one record waits for no message whose buffer is an ea
   expect(wire.b.read(wire.b.connect(4096), far, 2, 0, 400)).toEqual(dataOf(400, 2))
 })
 
-test('X-1: a host that ended meanwhile hears nothing of its record, which has no buffer left', () => {
+test('X-1: a host that ended meanwhile hears nothing of its record, whose buffer is free', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
   const { qp, rkey } = wire.open()

@@ -500,6 +500,9 @@ describe('hints', () => {
   test('P5-28: a hint in vain makes the requester ask, but not more often than it may', () => {
     const b = toldBlocks(2, false)
     doubt(b, 100)
+    const at = nextAskUs(b)
+    doubt(b, 50)
+    expect(nextAskUs(b), 'it is wanted already').toBe(at)
     expect(isAsking(b, 100)).toBe(true)
     hear(b, currentOf(2, 12, [false, false]))
     doubt(b, 200)

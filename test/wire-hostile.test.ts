@@ -19,7 +19,7 @@ import {
   WRONG_TRANSPORT,
 } from '../firmware/fault.ts'
 import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
-import { ICRC_BYTES } from '../firmware/wire/icrc.ts'
+import { ICRC_BYTES, icrcReference } from '../firmware/wire/icrc.ts'
 import {
   CNP,
   has,
@@ -179,6 +179,8 @@ describe('a frame in its envelope', () => {
     const { ipAt, bthAt, payloadAt, frameLength } = plain
     const moved = { ipAt: ipAt + 4, bthAt: bthAt + 4, payloadAt: payloadAt + 4 }
     expect(packet).toEqual({ ...plain, ...moved, frameLength: frameLength + 4 })
+    const icrc = icrcReference(persist, 0, persist.length)
+    expect(icrcReference(bytes, 0, bytes.length), 'Ethernet is not covered').toBe(icrc)
   })
 
   test('has its address extensions counted to its headers', () => {

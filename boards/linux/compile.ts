@@ -32,9 +32,12 @@ export const OURS: readonly string[] = [
   ...['-Wmissing-prototypes', '-Wvla', '-Werror'],
   ...['-fstack-protector-strong', '-D_FORTIFY_SOURCE=2'],
 ]
-/** As its own Makefile has them; -O3 and no hardening, because the interpreter is the hot path. */
-const ENGINE = ['-O3', '-fwrapv', '-funsigned-char', '-w']
-const SANITIZERS = ['-fsanitize=address,undefined', '-fno-omit-frame-pointer']
+/**
+ * As its own Makefile has them, without hardening: the interpreter is the hot path. Its jumps from
+ * one instruction to the next are computed; merged into one, as these two would, none is foreseen.
+ */
+const ENGINE = ['-fno-gcse', '-fno-crossjumping', '-fwrapv', '-funsigned-char', '-w']
+const SANITIZERS = ['-fsanitize=address,undefined,float-cast-overflow', '-fno-omit-frame-pointer']
 
 export interface RuntimeOptions {
   readonly architecture: Architecture

@@ -3,9 +3,9 @@
 /** Where the card has what its configuration names. */
 export const INSIDE = {
   memory: '/dev/dax0.0',
-  firmware: '/lib/perdure/firmware.js',
-  signature: '/lib/perdure/firmware.js.sig',
-  trust: '/lib/perdure/trust.pem',
+  firmware: '/perdure/firmware.js',
+  signature: '/perdure/firmware.js.sig',
+  trust: '/perdure/trust.pem',
 } as const
 
 /** The card's Ethernet address: that of the emulator's card, where the host driver looks. */

@@ -9,7 +9,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { missing, type Needs, need } from '../debian/apt.ts'
 import { archive, type Entry } from '../debian/cpio.ts'
@@ -33,6 +33,8 @@ export interface Image {
   readonly kernel: Kernel
   readonly init: string
   readonly runtime: Runtime
+  /** Another archive behind the first root, which may have files in place of ours. */
+  readonly more?: string
 }
 
 /** Where the build leaves them (`node build.mjs --board linux --arch arm64`). */
@@ -98,18 +100,19 @@ function compileInit(): string {
   const path = initPath()
   if (existsSync(path)) return path
   mkdirSync(CACHE, { recursive: true })
-  const aside = `${path}.${process.pid}`
+  const aside = mkdtempSync(join(CACHE, 'making-'))
   try {
-    run(COMPILER, [...FLAGS, '-o', aside, SOURCE])
-    renameSync(aside, path)
+    run(COMPILER, [...FLAGS, '-o', join(aside, 'init'), SOURCE])
+    renameSync(join(aside, 'init'), path)
   } finally {
-    rmSync(aside, { force: true })
+    rmSync(aside, { recursive: true, force: true })
   }
   return path
 }
 
 /** The first root, with this text as perdured.conf. */
-export function firstRoot({ kernel, init, runtime }: Image, configuration: string): Buffer {
+export function firstRoot(image: Image, configuration: string): Buffer {
+  const { kernel, init, runtime, more } = image
   const program = (path: string, from: string): Entry => {
     return { path, content: readFileSync(from), executable: true }
   }
@@ -118,13 +121,14 @@ export function firstRoot({ kernel, init, runtime }: Image, configuration: strin
   }
   const own = archive([
     program('init', init),
-    program('bin/perdured', runtime.perdured),
+    program('perdure/perdured', runtime.perdured),
     file(INSIDE.firmware, runtime.firmware),
     file(INSIDE.signature, runtime.signature),
     file(INSIDE.trust, runtime.trust),
-    { path: 'etc/perdured.conf', content: Buffer.from(configuration) },
+    { path: 'perdure/perdured.conf', content: Buffer.from(configuration) },
     ...['dev', 'proc', 'run', 'sys', 'tmp'].map((path) => ({ path })),
   ])
   // The kernel takes one archive behind another.
-  return Buffer.concat([readFileSync(kernel.modules), own])
+  const behind = more === undefined ? [] : [readFileSync(more)]
+  return Buffer.concat([readFileSync(kernel.modules), own, ...behind])
 }

@@ -31,6 +31,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PERDURED "/perdure/perdured"
+#define CONFIGURATION "/perdure/perdured.conf"
+#define SYSTEM "/usr/sbin/init"
 #define READY_PATH "/run/ready"
 #define DAX_ALIGN "2097152"
 
@@ -197,12 +200,17 @@ int main(void)
   make_dax();
   stage("device-dax");
   make_raw("/dev/ttyAMA0");
+  /* An image with a system of its own goes on with that: the board is ready. */
+  if (access(SYSTEM, F_OK) == 0) {
+    execl(SYSTEM, SYSTEM, (char *)NULL);
+    fail(SYSTEM);
+  }
   const int ready = open_ready();
   const pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
-    execl("/bin/perdured", "perdured", "--config", "/etc/perdured.conf", (char *)NULL);
-    fail("/bin/perdured");
+    execl(PERDURED, "perdured", "--config", CONFIGURATION, (char *)NULL);
+    fail(PERDURED);
   }
   const int status = attend(child, ready);
   if (WIFEXITED(status)) printf("board: perdured ended, exit %d\n", WEXITSTATUS(status));

@@ -20,7 +20,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { privateApt } from '../debian/apt.ts'
 import { archive } from '../debian/cpio.ts'
 import { kernelPackage, kernelVersion, moduleEntries } from '../debian/kernel.ts'
@@ -90,10 +90,12 @@ function make(cache: string, folder: string, say: (line: string) => void): void 
     const [name, version] = packed.split('_')
     const about = { name: `${name} ${decodeURIComponent(version ?? '')}` }
     writeFileSync(join(out, 'about.json'), JSON.stringify(about))
-    for (const old of readdirSync(cache).filter((entry) => entry.startsWith(PREFIX))) {
-      rmSync(join(cache, old), { recursive: true, force: true })
+    const old = readdirSync(cache).filter((entry) => entry.startsWith(PREFIX))
+    for (const entry of old) {
+      // Somebody may have made the same meanwhile, and use it.
+      if (entry !== basename(folder)) rmSync(join(cache, entry), { recursive: true, force: true })
     }
-    renameSync(out, folder)
+    if (!hasKernel(cache)) renameSync(out, folder)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

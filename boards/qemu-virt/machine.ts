@@ -75,9 +75,9 @@ const LOG_LINES = 300
  */
 const KERNEL_LINE = [
   ...['console=hvc0', 'rdinit=/init', `mem=${MEMORY_MIB}M`, 'panic=1', 'quiet', 'loglevel=4'],
-  ...['mitigations=off', 'kpti=off', 'nokaslr', 'ipv6.disable=1'],
+  ...['mitigations=off', 'kpti=off', 'nokaslr', 'ipv6.disable=1', 'cryptomgr.notests=1'],
   'initcall_blacklist=jent_mod_init,load_system_certificate_list,bpf_dummy_struct_ops_init,' +
-    'bpf_tcp_ca_kfunc_init,init_kprobe_trace',
+    'bpf_tcp_ca_kfunc_init,init_kprobe_trace,sed_opal_init,init_encrypted',
 ].join(' ')
 
 /** The machine's words: "board: SECONDS NAME", or why it failed. */

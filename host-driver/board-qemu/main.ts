@@ -169,8 +169,10 @@ async function main(argv: readonly string[]): Promise<void> {
       process.exitCode = error.exitCode === 0 ? OK : USAGE
       return
     }
-    new Output(argv.includes('--json')).fail(error)
-    process.exitCode = error instanceof Trouble ? UNAVAILABLE : exitCodeOf(error)
+    const isTrouble = error instanceof Trouble
+    const told = isTrouble ? Object.assign(error, { code: 'BOARD_UNAVAILABLE' }) : error
+    new Output(argv.includes('--json')).fail(told)
+    process.exitCode = isTrouble ? UNAVAILABLE : exitCodeOf(error)
   }
 }
 

@@ -16,7 +16,7 @@ import { type Outcome, playStages } from './pool.ts'
 import { type Report, reportOf, tableOf } from './report.ts'
 import type { Size, Stage } from './stage.ts'
 import { STAGES, stageOf } from './stages.ts'
-import { serveJob } from './worker.ts'
+import { serveJobs } from './worker.ts'
 
 const VIOLATED = 1
 const USAGE = 2
@@ -147,4 +147,4 @@ async function main(): Promise<number> {
 }
 
 if (isMainThread) process.exitCode = await main()
-else await serveJob()
+else serveJobs()

@@ -2,11 +2,16 @@
  * Plays shards in worker threads, side by side.
  *
  * What always holds: a worker plays one shard at a time, and which worker plays it changes nothing.
- * A shard that throws, or a worker that dies, is a violation of its own: no evidence is silence.
+ * What shards leave behind in memory ends with their worker, which plays one, or a few of a stage
+ * that says so: code that has run is fast, and a new worker has none. A shard that throws, or a
+ * worker that dies, is a violation of its own: no evidence is silence.
  */
 
 import { Worker } from 'node:worker_threads'
 import { addTally, NOTHING, type Shard, type Stage, type Tally } from './stage.ts'
+
+/** Shards that a worker plays, of a stage whose shards may follow one another. */
+const SHARDS_EACH = 8
 
 /** A shard of a stage: what a worker is told. */
 export interface Job {
@@ -59,11 +64,16 @@ export async function playStages(
     options.moved(all === 0 ? 1 : now / all, outcomes)
   }
   const lanes = Array.from({ length: Math.min(options.workers, jobs.length) }, async () => {
+    let player = null as Player | null
     for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) {
       const outcome = outcomes.find(({ stage }) => stage.name === job!.stage)!
       const mine = job
       running.set(mine, 0)
-      const { tally, busySeconds } = await playJob(mine, options.program, (share) => {
+      if (player?.takes(outcome.stage) !== true) {
+        await player?.end()
+        player = new Player(outcome.stage, options.program)
+      }
+      const { tally, busySeconds } = await player.play(mine, (share) => {
         running.set(mine, share)
         tell()
       })
@@ -74,29 +84,67 @@ export async function playStages(
       outcome.ended += 1
       tell()
     }
+    await player?.end()
   })
   await Promise.all(lanes)
   return outcomes
 }
 
-/** One job in a worker of its own: what it leaves behind in memory ends with it. */
-function playJob(
-  job: Job,
-  program: URL,
-  moved: (share: number) => void,
-): Promise<{ tally: Tally; busySeconds: number }> {
-  return new Promise((resolve) => {
-    const worker = new Worker(program, { workerData: job })
-    const fail = (error: string): void => {
-      const described = [{ shard: job.shard.name, what: error, replay: '' }]
-      resolve({ tally: { ...NOTHING, violations: 1, described }, busySeconds: 0 })
-    }
-    worker.on('message', (said: Said) => {
-      if (said.kind === 'share') moved(said.share)
-      else if (said.kind === 'done') resolve({ tally: said.tally, busySeconds: said.busySeconds })
-      else fail(said.error)
+interface Played {
+  readonly tally: Tally
+  readonly busySeconds: number
+}
+
+/** A worker, and what it is playing. */
+class Player {
+  private readonly stage: Stage
+  private readonly worker: Worker
+  private played = 0
+  /** Why nothing more is played here, or nothing. */
+  private failed = ''
+  private said: (said: Said) => void = () => {}
+
+  constructor(stage: Stage, program: URL) {
+    this.stage = stage
+    this.worker = new Worker(program)
+    this.worker.on('message', (said: Said) => this.said(said))
+    this.worker.on('error', (error) => this.fail(`the worker stopped: ${String(error)}`))
+    this.worker.on('exit', (code) => this.fail(`the worker ended with ${code}`))
+  }
+
+  private fail(error: string): void {
+    this.failed ||= error
+    this.said({ kind: 'threw', error })
+  }
+
+  /** May a shard of that stage be played here, behind what was? */
+  takes(stage: Stage): boolean {
+    if (this.failed !== '' || stage !== this.stage) return false
+    return stage.shardsFollow === true && this.played < SHARDS_EACH
+  }
+
+  play(job: Job, moved: (share: number) => void): Promise<Played> {
+    this.played += 1
+    return new Promise((resolve) => {
+      this.said = (said) => {
+        if (said.kind === 'share') {
+          moved(said.share)
+          return
+        }
+        this.said = () => {}
+        if (said.kind === 'done') {
+          resolve({ tally: said.tally, busySeconds: said.busySeconds })
+          return
+        }
+        this.failed ||= said.error
+        const described = [{ shard: job.shard.name, what: said.error, replay: '' }]
+        resolve({ tally: { ...NOTHING, violations: 1, described }, busySeconds: 0 })
+      }
+      this.worker.postMessage(job)
     })
-    worker.on('error', (error) => fail(`the worker stopped: ${String(error)}`))
-    worker.on('exit', (code) => fail(`the worker ended with ${code}`))
-  })
+  }
+
+  async end(): Promise<void> {
+    await this.worker.terminate()
+  }
 }

@@ -89,6 +89,11 @@ export interface Stage {
   /** What is counted, in the plural. */
   readonly unit: string
   readonly floors: Readonly<Record<Size, readonly Floor[]>>
+  /**
+   * A worker may play several of its shards: none leaves anything behind that another can see, nor
+   * memory that is not given back.
+   */
+  readonly shardsFollow?: boolean
   /** The shards of a run of that size; `seed` is that of the whole run. */
   shards(size: Size, seed: number): readonly Shard[]
   /** Plays a shard. `progress` may be called often, with the share that is done, 0 to 1. */

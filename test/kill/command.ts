@@ -14,9 +14,7 @@ const NOT_HERE = 3
 
 /** Kills unless it is said: as many as each board must survive. */
 const KILLS: Readonly<Record<BoardKind['name'], number>> = {
-  emulator: 100,
-  linux: 1000,
-  'qemu-virt': 20,
+  ...{ emulator: 100, linux: 1000, 'linux-sanitize': 100, 'qemu-virt': 20 },
 }
 
 interface Options {
@@ -44,7 +42,7 @@ function commandLine(): Command {
   return new Command('npm run kill --')
     .description('kills a board under load, and looks for records that are missing or torn')
     .addOption(new Option('--board <name>', 'which board').choices(names).default('linux'))
-    .option('--kills <count>', 'how often; 1000 of linux, 20 of qemu-virt, 100 of emulator', many)
+    .option('--kills <count>', 'how often; 1000 of linux, 20 of qemu-virt, 100 of others', many)
     .option('--seed <number>', 'draws the same load and the same instants again', whole)
     .option('--drop-flush', 'a runtime that leaves write-backs out: losses must be found')
     .option('--json', 'the result as JSON on stdout, and not the table')

@@ -68,10 +68,10 @@ static void lay_out(struct load *load) {
 static void send_burst(struct load *load, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     uint8_t *frame = load->out_bytes[i];
-    uint32_t number = load->sent + i;
-    put24(frame + PSN_AT, (load->psn + number) & PSN_MASK);
-    put32(frame + SLOT_AT, (load->operation + number) % load->slots);
-    put32(frame + OPERATION_AT, load->operation + number);
+    uint32_t turn = load->sent + i;
+    put24(frame + PSN_AT, (load->psn + turn) & PSN_MASK);
+    put32(frame + SLOT_AT, (load->operation + turn) % load->slots);
+    put32(frame + OPERATION_AT, load->operation + turn);
     icrc_fill(frame, load->frame_bytes, HAL_ICRC_STANDARD);
   }
   uint64_t now = now_ns();

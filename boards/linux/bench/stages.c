@@ -4,8 +4,10 @@
  * line for it.
  *
  * What always holds: a stage is charged for its own time, not for that of the stages inside it;
- * what happens inside `idle` is idle's. When the program ends the sums are written to the file that
- * PERDURE_STAGES names, one JSON object of nanoseconds.
+ * what happens inside `idle` is idle's. When the program ends, the file that PERDURE_STAGES names
+ * gets one JSON object: of each stage the nanoseconds per frame, as the median over the turns of
+ * the loop, so that a turn in which another program had the processor does not count; of idle,
+ * which has few turns, the mean.
  */
 
 #include <poll.h>
@@ -35,7 +37,12 @@ enum stage {
 static const char *const NAMES[STAGES] = {"receive", "icrcIn", "javascript", "lists", "checkCode",
                                           "clean",   "fence",  "icrcOut",    "send",  "idle"};
 
-static uint64_t spent[STAGES];
+enum { TURNS_MAX = 1 << 17 };
+
+static uint64_t spent[STAGES]; /* in this turn; of idle, in all */
+static double turns[STAGES][TURNS_MAX]; /* per frame */
+static unsigned turn_count, turn_frames;
+static uint64_t frame_count;
 static uint64_t inner; /* what the stages inside the one that runs have taken */
 static int idle_depth;
 
@@ -53,6 +60,13 @@ static uint64_t ticks(void) {
 #endif
 }
 
+/* Processor time, for calls of the system: whoever they wake may run before they return. */
+static uint64_t own_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static struct span begin(void) {
   struct span span = {ticks(), inner};
   inner = 0;
@@ -65,6 +79,12 @@ static void end(struct span span, enum stage stage) {
   inner = span.outer_inner + whole;
 }
 
+/* As `end`, for a stage that has no other inside, and is charged in nanoseconds of own_ns. */
+static void end_call(struct span span, enum stage stage, uint64_t begun_ns) {
+  if (idle_depth == 0) spent[stage] += own_ns() - begun_ns;
+  inner = span.outer_inner + ticks() - span.begun;
+}
+
 #define WRAP(stage, type, name, parameters, arguments) \
   type __real_##name parameters;                        \
   type __wrap_##name parameters;                        \
@@ -75,11 +95,42 @@ static void end(struct span span, enum stage stage) {
     return result;                                      \
   }
 
-WRAP(RECEIVE, int, recvmmsg,
-     (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit),
-     (fd, messages, count, flags, limit))
-WRAP(SEND, int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags),
-     (fd, messages, count, flags))
+/* A turn ends when the next frames come. */
+static void end_turn(unsigned frames) {
+  for (int i = 0; i < STAGES && turn_frames > 0; i++) {
+    if (i == IDLE) continue;
+    if (turn_count < TURNS_MAX) turns[i][turn_count] = (double)spent[i] / turn_frames;
+    spent[i] = 0;
+  }
+  if (turn_frames > 0 && turn_count < TURNS_MAX) turn_count++;
+  turn_frames = frames;
+  frame_count += frames;
+}
+
+int __real_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                    struct timespec *limit);
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                    struct timespec *limit);
+int __wrap_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                    struct timespec *limit) {
+  struct span span = begin();
+  uint64_t begun_ns = own_ns();
+  int came = __real_recvmmsg(fd, messages, count, flags, limit);
+  end_call(span, RECEIVE, begun_ns);
+  if (came > 0) end_turn((unsigned)came);
+  return came;
+}
+
+int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+  struct span span = begin();
+  uint64_t begun_ns = own_ns();
+  int sent = __real_sendmmsg(fd, messages, count, flags);
+  end_call(span, SEND, begun_ns);
+  return sent;
+}
+
 WRAP(ICRC_IN, uint32_t, icrc_flags, (const uint8_t *frame, uint32_t length), (frame, length))
 WRAP(ICRC_OUT, bool, icrc_fill, (uint8_t *frame, uint32_t length, uint32_t kind),
      (frame, length, kind))
@@ -119,17 +170,26 @@ __attribute__((constructor)) static void start_clocks(void) {
   begun_ticks = ticks();
 }
 
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
 __attribute__((destructor)) static void tell(void) {
   const char *path = getenv("PERDURE_STAGES");
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  double ns = (double)(now.tv_sec - begun_time.tv_sec) * 1e9 +
+  double elapsed = (double)(now.tv_sec - begun_time.tv_sec) * 1e9 +
               (double)(now.tv_nsec - begun_time.tv_nsec);
-  double each = ns / (double)(ticks() - begun_ticks);
+  double each = elapsed / (double)(ticks() - begun_ticks);
   FILE *file = path == NULL ? NULL : fopen(path, "w");
   if (file == NULL) return;
   for (int i = 0; i < STAGES; i++) {
-    fprintf(file, "%s\"%s\":%.0f", i == 0 ? "{" : ",", NAMES[i], (double)spent[i] * each);
+    qsort(turns[i], turn_count, sizeof turns[i][0], by_size);
+    double mean = frame_count == 0 ? 0 : (double)spent[i] / (double)frame_count;
+    double value = i == IDLE ? mean : turns[i][turn_count / 2];
+    double ns = i == RECEIVE || i == SEND ? value : value * each;
+    fprintf(file, "%s\"%s\":%.0f", i == 0 ? "{" : ",", NAMES[i], ns);
   }
   fputs("}\n", file);
   fclose(file);

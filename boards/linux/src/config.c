@@ -54,6 +54,7 @@ static const struct key KEYS[] = {
   {"poll", CHOICE, FIELD(spin), "wait", "wait|spin", 0, 0},
   {"heap-bytes", SIZE, FIELD(heap_bytes), "24M", "bytes, 4M to 1G", 4u << 20, 1u << 30},
   {"stack-bytes", SIZE, FIELD(stack_bytes), "256K", "bytes, 64K to 4M", 64u << 10, 4u << 20},
+  {"start-ms", COUNT, FIELD(start_ms), "3600000", "milliseconds, 10 to 86400000", 10, 86400000},
   {"call-ms", COUNT, FIELD(call_ms), "30000", "milliseconds, 10 to 3600000", 10, 3600000},
 };
 /* clang-format on */

@@ -34,7 +34,7 @@ struct config {
   bool log_json;
   char user[64];
   bool spin;
-  uint64_t heap_bytes, stack_bytes, call_ms;
+  uint64_t heap_bytes, stack_bytes, start_ms, call_ms;
 };
 
 /* Reads the file over the defaults. False, with the line and what is allowed, if it is wrong. */

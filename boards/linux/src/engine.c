@@ -9,12 +9,19 @@
 #include "hal.h"
 #include "quickjs.h"
 
+/*
+ * Up to so many frames a burst, somebody waits for each answer: it leaves at once, while the
+ * firmware tidies up. Beyond, answers are sent together, by fewer system calls.
+ */
+#define PROMPT_FRAMES 4
+
 struct engine {
   JSRuntime *runtime;
   JSContext *context;
   JSValue firmware, serve, idle;
   struct machine *machine;
   uint64_t call_ns, deadline_ns;
+  bool prompt; /* frames leave behind the list that sends them, not only behind the call */
   const char *stopped;
   char text[2048];
 };
@@ -39,9 +46,12 @@ static void start_clock(struct engine *engine) {
 static JSValue run(JSContext *context, JSValueConst self, int count, JSValueConst *arguments) {
   (void)self;
   struct engine *engine = JS_GetContextOpaque(context);
+  struct link *link = engine->machine->link;
   double commands = NAN;
   if (count > 0 && JS_ToFloat64(context, &commands, arguments[0]) != 0) return JS_EXCEPTION;
-  return JS_NewInt64(context, machine_run(engine->machine, commands));
+  uint32_t done = machine_run(engine->machine, commands);
+  if (engine->prompt) link->flush(link);
+  return JS_NewInt64(context, done);
 }
 
 /* Packet memory belongs to the machine: the engine never frees it. */
@@ -199,7 +209,7 @@ static struct engine *make(struct machine *machine, const struct engine_limits *
   struct engine *engine = calloc(1, sizeof *engine);
   if (engine == NULL) return NULL;
   engine->machine = machine;
-  engine->call_ns = (uint64_t)limits->call_ms * 1000000u;
+  engine->call_ns = (uint64_t)limits->start_ms * 1000000u;
   engine->firmware = engine->serve = engine->idle = JS_UNDEFINED;
   engine->runtime = JS_NewRuntime();
   if (engine->runtime == NULL) {
@@ -232,6 +242,7 @@ struct engine *engine_start(const char *source, size_t length, const struct fact
   const char no_chance[] = "delete Math.random";
   if (evaluate(engine, no_chance, sizeof no_chance - 1, "board") &&
       evaluate(engine, source, length, "firmware.js") && start(engine, facts)) {
+    engine->call_ns = (uint64_t)limits->call_ms * 1000000u;
     return engine;
   }
   fault_set(fault, "the firmware did not start (%s): %.400s", engine->stopped, engine->text);
@@ -257,6 +268,7 @@ static double call(struct engine *engine, JSValueConst function, int count, JSVa
 
 double engine_serve(struct engine *engine, uint32_t count, double now_us) {
   JSContext *context = engine->context;
+  engine->prompt = count <= PROMPT_FRAMES;
   JSValue arguments[] = {JS_NewUint32(context, count), JS_NewFloat64(context, now_us)};
   return call(engine, engine->serve, 2, arguments);
 }
@@ -274,7 +286,7 @@ const char *engine_stopped(const struct engine *engine, const char **text) {
 size_t engine_heap_bytes(struct engine *engine) {
   JSMemoryUsage usage;
   JS_ComputeMemoryUsage(engine->runtime, &usage);
-  return (size_t)usage.memory_used_size;
+  return (size_t)usage.malloc_size;
 }
 
 /* One that was stopped may not be fit to be taken down: its memory goes with the process. */

@@ -32,7 +32,8 @@ struct facts {
 
 struct engine_limits {
   size_t heap_bytes, stack_bytes;
-  uint32_t call_ms; /* a call that takes longer has hung */
+  uint32_t start_ms; /* a start, which recovers the whole part, that takes longer has hung */
+  uint32_t call_ms;  /* likewise any other call */
 };
 
 struct engine;
@@ -49,7 +50,7 @@ double engine_idle(struct engine *engine, double now_us);
 /* NULL while it runs, else "threw", "memory", …; `text` then has message and stack. */
 const char *engine_stopped(const struct engine *engine, const char **text);
 
-/* Bytes that the heap holds. */
+/* Bytes that the heap holds, as its bound counts them: packet memory is the machine's. */
 size_t engine_heap_bytes(struct engine *engine);
 
 void engine_free(struct engine *engine);

@@ -2,8 +2,8 @@
  * The ICRC of RoCEv2 (wire-format 2.1, 2.5), with the CPU's own CRC where it has one.
  *
  * Both take a whole Ethernet frame without FCS, `length` bytes of any content. The ICRC ends the IP
- * datagram: an Ethernet pad behind it is no part of it. A frame in which it cannot be found is never
- * good, and is not filled.
+ * datagram: an Ethernet pad behind it is no part of it. A frame in which it cannot be found is
+ * never good, and is not filled.
  */
 #ifndef PERDURE_ICRC_H
 #define PERDURE_ICRC_H

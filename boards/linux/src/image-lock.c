@@ -1,5 +1,6 @@
 #include "image-lock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,11 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+/*
+ * Whether the process has the image open: a number may have been given to another one since, at the
+ * latest when the machine started anew. True where that cannot be seen.
+ */
+static bool has_open(long process, const struct stat *image) {
+  char folder[64], path[PATH_MAX];
+  snprintf(folder, sizeof folder, "/proc/%ld/fd", process);
+  DIR *open_files = opendir(folder);
+  if (open_files == NULL) return true;
+  bool found = false;
+  for (struct dirent *entry = readdir(open_files); entry != NULL; entry = readdir(open_files)) {
+    struct stat file;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    if (stat(path, &file) != 0) continue;
+    if (file.st_dev == image->st_dev && file.st_ino == image->st_ino) found = true;
+  }
+  closedir(open_files);
+  return found;
+}
+
 /* The process that a lock file names; 0 if there is none of that number, or it is damaged. */
-static long owner_of(const char *path) {
+static long owner_of(const char *path, const struct stat *image) {
   char text[32];
   FILE *file = fopen(path, "re");
   if (file == NULL) return 0;
@@ -25,7 +47,8 @@ static long owner_of(const char *path) {
   /* Our own number is that of a process that is gone: flock says that we do not hold it twice. */
   if (owner == (long)getpid()) return 0;
   /* A process that we may not signal is there. */
-  return kill((pid_t)owner, 0) == 0 || errno == EPERM ? owner : 0;
+  if (kill((pid_t)owner, 0) != 0 && errno != EPERM) return 0;
+  return has_open(owner, image) ? owner : 0;
 }
 
 /* Makes a file that names us, so that it has its content when it takes its place by link(). */
@@ -44,7 +67,8 @@ static bool write_ours(const char *ours, struct fault *fault) {
 bool image_lock_take_file(struct image_lock *lock, const char *path, const char *suffix,
                           struct fault *fault) {
   char real[PATH_MAX], ours[sizeof lock->path + 16];
-  if (realpath(path, real) == NULL) {
+  struct stat image;
+  if (realpath(path, real) == NULL || stat(real, &image) != 0) {
     return fault_set(fault, "cannot find %s: %s", path, strerror(errno));
   }
   snprintf(lock->path, sizeof lock->path, "%s%s", real, suffix);
@@ -59,7 +83,7 @@ bool image_lock_take_file(struct image_lock *lock, const char *path, const char 
       fault_set(fault, "cannot make the lock %s: %s", lock->path, strerror(reason));
       break;
     }
-    long owner = owner_of(lock->path);
+    long owner = owner_of(lock->path, &image);
     if (owner != 0) {
       fault_set(fault, "%s is in use by process %ld: stop that card first", path, owner);
       break;

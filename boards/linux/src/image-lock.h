@@ -4,7 +4,8 @@
  * What always holds: the lock is that of `boards/emulator/image-lock.ts`, a file beside the image
  * that names its process, so that emulator and native runtime exclude each other. Over it stands
  * the kernel's own lock of the open file (flock), which no process that has died can keep, and
- * which is the only one of a device: nothing is left beside a device.
+ * which is the only one of a device: nothing is left beside a device. A lock file is believed of a
+ * process only that has the image open.
  */
 #ifndef PERDURE_IMAGE_LOCK_H
 #define PERDURE_IMAGE_LOCK_H

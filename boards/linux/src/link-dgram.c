@@ -4,8 +4,8 @@
  *     -netdev dgram,id=n0,local.type=inet,local.host=…,remote.type=inet,remote.host=…
  *
  * What always holds: every frame goes to the other, and only what comes from the other is taken.
- * The kernel keeps strangers out, because the socket is connected. A frame of which it is told later
- * that nobody was there counts as sent, and then as dropped, too.
+ * The kernel keeps strangers out, because the socket is connected. A frame of which it is told
+ * later that nobody was there counts as sent, and then as dropped, too.
  */
 
 #include <errno.h>
@@ -66,7 +66,8 @@ static bool parse(const char *where, struct endpoint *own, struct endpoint *othe
 static bool join(struct dgram *dgram, struct endpoint *own, const char *where,
                  struct fault *fault) {
   if (!datagrams_open(&dgram->datagrams, own, fault)) return false;
-  if (connect(dgram->datagrams.fd, &dgram->other.address.any, dgram->other.length) == 0) return true;
+  const struct endpoint *other = &dgram->other;
+  if (connect(dgram->datagrams.fd, &other->address.any, other->length) == 0) return true;
   fault_set(fault, "cannot join the other end of dgram:%s: %s", where, strerror(errno));
   datagrams_close(&dgram->datagrams);
   return false;

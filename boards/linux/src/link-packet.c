@@ -7,8 +7,9 @@
  * - A VLAN tag that the kernel took out of a frame stands in it again.
  * - Frames that the kernel drops, because the ring is full, are counted.
  *
- * The rings are of TPACKET_V2, whose unit is a frame. TPACKET_V3 hands over blocks, when one is full
- * or when its timer has run, which is a jiffy at best: with it every answer would wait for that.
+ * The rings are of TPACKET_V2, whose unit is a frame. TPACKET_V3 hands over blocks, when one is
+ * full or when its timer has run, which is a jiffy at best: with it every answer would wait for
+ * that.
  *
  *     ring:  [slot][slot][slot] ...            RING_SLOTS, then the same for sending
  *     slot:  tpacket2_hdr, room, frame         the kernel says in tp_mac where the frame starts

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -36,17 +37,18 @@ struct place {
 /* A length that a command may have: a whole number that fits 31 bits. */
 static bool is_length(double number, uint32_t *length) {
   if (!(number >= 0 && number <= INT32_MAX)) return false;
-  *length = (uint32_t)number;
-  return (double)*length == number;
+  int32_t whole = (int32_t)number;
+  *length = (uint32_t)whole;
+  return (double)whole == number;
 }
 
 /* Where [address, address + length) lies; false if that is not wholly inside one space. */
 static bool find(struct machine *machine, double address, uint32_t length, struct place *place) {
   if (!(address >= 0 && address < (double)(SPACES * HAL_SPACE_BYTES))) return false;
-  uint64_t whole = (uint64_t)address;
+  int64_t whole = (int64_t)address;
   if ((double)whole != address) return false;
   place->space = (enum space)(whole >> SPACE_SHIFT);
-  place->offset = whole & (HAL_SPACE_BYTES - 1);
+  place->offset = (uint64_t)whole & (HAL_SPACE_BYTES - 1);
   uint8_t *base = machine->packets;
   uint64_t bytes = HAL_MEMORY_BYTES;
   if (place->space == PART) {
@@ -290,6 +292,8 @@ static void run_list(struct machine *machine) {
   while (machine->at < machine->until) {
     memcpy(&machine->command, command_at(machine, machine->at), sizeof machine->command);
     machine->counters.commands++;
+    /* Whoever comes back from a fault finds in memory where the list stands. */
+    atomic_signal_fence(memory_order_seq_cst);
     if (!go_on(machine, execute(machine, &machine->command))) return;
   }
 }

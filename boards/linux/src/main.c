@@ -219,6 +219,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
   const struct engine_limits limits = {
       .heap_bytes = config->heap_bytes,
       .stack_bytes = config->stack_bytes,
+      .start_ms = (uint32_t)config->start_ms,
       .call_ms = (uint32_t)config->call_ms,
   };
   machine_tell_health(&parts->machine);

@@ -170,13 +170,19 @@ static bool map(struct memory *memory, const struct memory_options *options,
 }
 
 /* Whether what was fenced survives a power cut, or the operator said that this does not matter. */
-static void judge(struct memory *memory, const struct memory_options *options) {
+static void judge(struct memory *memory, const struct memory_options *options,
+                  const struct extent *extent) {
+  enum sysfs_region region = sysfs_region("/sys", extent->device);
   memory->not_armed_because = NULL;
   if (memory->class == MEMORY_CACHED) {
     if (!options->development) {
       memory->not_armed_because =
           "the file is mapped through the page cache: nothing guarantees that a fence persists";
     }
+  } else if (region == SYSFS_VOLATILE ||
+             (region == SYSFS_NO_REGION && memory->class == MEMORY_DEVDAX)) {
+    memory->not_armed_because =
+        "the kernel knows the device as ordinary memory, which keeps nothing without power";
   } else if (!memory->persist->to_persistence && !options->clean_to_coherency) {
     memory->not_armed_because =
         "this CPU cleans to the point of coherency only, and nobody stated that the platform "
@@ -220,7 +226,7 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   memory->save_failed = condition->save_failed;
   memory->dirty_shutdowns =
       condition->dirty_shutdowns + sysfs_dirty_shutdowns("/sys", extent.device);
-  judge(memory, options);
+  judge(memory, options, &extent);
   return true;
 }
 

@@ -35,23 +35,30 @@ static void clean_clflush(const void *address, size_t length, uint32_t line_byte
 
 static void fence(void) { __asm__ volatile("sfence" ::: "memory"); }
 
-const struct persist *persist_detect(void) {
-  static struct persist found;
+/* Best first. */
+enum { CLWB, CLFLUSHOPT, CLFLUSH, KINDS };
+
+static struct persist kinds[KINDS] = {
+    {"clwb", 64, true, clean_clwb, fence},
+    {"clflushopt", 64, true, clean_clflushopt, fence},
+    {"clflush", 64, true, clean_clflush, fence},
+};
+
+/* Which of them the CPU states, as bits; every CPU of this architecture has the last. */
+static unsigned stated(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0, found = 1u << CLFLUSH;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  if (b & (1u << 24)) found |= 1u << CLWB;
+  if (b & (1u << 23)) found |= 1u << CLFLUSHOPT;
+  return found;
+}
+
+/* Leaf 1: EBX 15-8 is the line in units of eight bytes, where EDX bit 19 says CLFLUSH. */
+static uint32_t line_bytes_of_cpu(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  found = (struct persist){"clflush", 64, true, clean_clflush, fence};
-  /* Leaf 1: EBX 15-8 is the line in units of eight bytes, where EDX bit 19 says CLFLUSH. */
-  if (__get_cpuid(1, &a, &b, &c, &d) && (d & (1u << 19)) && ((b >> 8) & 0xff) != 0) {
-    found.line_bytes = 8 * ((b >> 8) & 0xff);
-  }
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return &found;
-  if (b & (1u << 24)) {
-    found.name = "clwb";
-    found.clean = clean_clwb;
-  } else if (b & (1u << 23)) {
-    found.name = "clflushopt";
-    found.clean = clean_clflushopt;
-  }
-  return &found;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(d & (1u << 19))) return 64;
+  uint32_t line_bytes = 8 * ((b >> 8) & 0xff);
+  return line_bytes != 0 ? line_bytes : 64;
 }
 
 #elif defined(__aarch64__)
@@ -106,21 +113,46 @@ static bool survives(void (*clean)(const void *, size_t, uint32_t), uint32_t lin
   return survived;
 }
 
-const struct persist *persist_detect(void) {
-  static struct persist found;
+/* Best first. */
+enum { CVAP, CVAC, KINDS };
+
+static struct persist kinds[KINDS] = {
+    {"dc cvap", 64, true, clean_cvap, fence},
+    {"dc cvac", 64, false, clean_cvac, fence},
+};
+
+/* CTR_EL0.DminLine, bits 19-16: log2 of the words in the smallest data line. */
+static uint32_t line_bytes_of_cpu(void) {
   uint64_t type;
   __asm__("mrs %0, ctr_el0" : "=r"(type));
-  /* CTR_EL0.DminLine, bits 19-16: log2 of the words in the smallest data line. */
-  uint32_t line_bytes = 4u << ((type >> 16) & 0xf);
-  found = (struct persist){"dc cvac", line_bytes, false, clean_cvac, fence};
-  if ((getauxval(AT_HWCAP) & STATES_DC_CVAP) && survives(clean_cvap, line_bytes)) {
-    found.name = "dc cvap";
-    found.to_persistence = true;
-    found.clean = clean_cvap;
-  }
-  return &found;
+  return 4u << ((type >> 16) & 0xf);
+}
+
+static unsigned stated(void) {
+  unsigned found = 1u << CVAC;
+  if (!(getauxval(AT_HWCAP) & STATES_DC_CVAP)) return found;
+  return survives(clean_cvap, line_bytes_of_cpu()) ? found | 1u << CVAP : found;
 }
 
 #else
 #error "no persistence instruction known for this CPU: x86-64 and arm64 only"
 #endif
+
+static const struct persist *kind(unsigned which) {
+  kinds[which].line_bytes = line_bytes_of_cpu();
+  return &kinds[which];
+}
+
+const struct persist *persist_detect(void) {
+  unsigned found = stated(), which = 0;
+  while (!(found & (1u << which))) which++;
+  return kind(which);
+}
+
+const struct persist *persist_named(const char *name) {
+  unsigned found = stated();
+  for (unsigned which = 0; which < KINDS; which++) {
+    if ((found & (1u << which)) && strcmp(kinds[which].name, name) == 0) return kind(which);
+  }
+  return NULL;
+}

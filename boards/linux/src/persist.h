@@ -22,4 +22,7 @@ struct persist {
 /* The best that this CPU has; never NULL. */
 const struct persist *persist_detect(void);
 
+/* The instruction of that name; NULL if this CPU has it not. */
+const struct persist *persist_named(const char *name);
+
 #endif

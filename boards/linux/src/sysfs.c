@@ -58,16 +58,35 @@ static uint64_t dirty_shutdowns_of(const char *root, const char *dimm) {
   return read_number(&count, folder, "nfit/dirty_shutdown") ? count : 0;
 }
 
-/* Climbs to the region, which names the DIMMs that it lies on. */
+/* Climbs to the region that the device is below. */
+static bool region_of(const char *root, const char *device, char *folder) {
+  if (!folder_of(root, device, folder)) return false;
+  for (char *slash = strrchr(folder, '/'); slash != NULL; slash = strrchr(folder, '/')) {
+    if (strncmp(slash, "/region", 7) == 0) return true;
+    *slash = '\0';
+  }
+  return false;
+}
+
+enum sysfs_region sysfs_region(const char *root, const char *device) {
+  char folder[PATH_MAX], path[PATH_MAX + 16], line[256];
+  enum sysfs_region region = SYSFS_PERSISTENT;
+  if (!region_of(root, device, folder)) return SYSFS_NO_REGION;
+  snprintf(path, sizeof path, "%s/uevent", folder);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return region;
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strcmp(line, "DEVTYPE=nd_volatile\n") == 0) region = SYSFS_VOLATILE;
+  }
+  fclose(file);
+  return region;
+}
+
+/* A region names the DIMMs that it lies on. */
 uint32_t sysfs_dirty_shutdowns(const char *root, const char *device) {
   char folder[PATH_MAX], name[32], mapping[256];
   uint64_t sum = 0;
-  if (!folder_of(root, device, folder)) return 0;
-  for (char *slash = strrchr(folder, '/'); slash != NULL; slash = strrchr(folder, '/')) {
-    if (strncmp(slash, "/region", 7) == 0) break;
-    *slash = '\0';
-  }
-  if (folder[0] == '\0') return 0;
+  if (!region_of(root, device, folder)) return 0;
   for (int i = 0; i < MAPPINGS_MAX; i++) {
     snprintf(name, sizeof name, "mapping%d", i);
     if (!read_line(mapping, sizeof mapping, folder, name)) break;

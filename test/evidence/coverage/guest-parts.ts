@@ -37,13 +37,24 @@ export interface PartsCoverage {
 export const PARTS: readonly string[] = [
   'batch-edges',
   'batch-requester',
+  'connect-active',
+  'connect-doubt',
   'connect-link',
   'operations-table',
+  'queue-control',
+  'queues-completion',
+  'queues-element',
   'queues-limits',
   'requester',
   'requester-doubt',
+  'requester-edges',
+  'requester-kinds',
   'residency-blocks',
+  'residency-responder',
+  'responder',
+  'superblock-lost',
   'wire',
+  'wire-hostile',
 ].map((name) => `test/${name}.test.ts`)
 
 const STACK_BYTES = 2 ** 20
@@ -116,7 +127,9 @@ const STAND_INS: Readonly<Record<string, string>> = { 'node:fs': FILES, 'node:zl
 function readFile(path: string): ArrayBuffer {
   const whole = join(ROOT, path)
   if (!path.startsWith(VECTORS)) throw new Error(`${path} is not for tests of parts`)
-  const bytes = path.endsWith('/') ? Buffer.from(readdirSync(whole).join('\n')) : readFileSync(whole)
+  const bytes = path.endsWith('/')
+    ? Buffer.from(readdirSync(whole).join('\n'))
+    : readFileSync(whole)
   return Uint8Array.from(bytes).buffer
 }
 

@@ -23,19 +23,19 @@ const OF_KERNEL =
   ' write-persist-region'
 
 const OF_FIRMWARE = `
-  announce atomics batch batch-crash-media batch-driver batch-edges batch-ends batch-failures
-  batch-hostile batch-local batch-queues batch-requester chains congestion connect connect-active
-  connect-doubt connect-hostile connect-link control control-edges engines evidence-failures flush
-  hostile long-read media-errors neighbours on-demand on-demand-calls on-demand-host operations
+  atomics batch batch-crash-media batch-driver batch-edges batch-failures batch-hostile batch-local
+  batch-queues batch-requester chains congestion connect connect-active connect-doubt
+  connect-hostile connect-link control control-edges engines evidence-failures flush hostile
+  long-read media-errors neighbours on-demand on-demand-calls on-demand-host operations
   operations-table ordered ordered-edges pcie-connect persist persist-edges placement-agent
   placement-edges placement-lives placement-mixed placement-probe placement-through queue-control
   queue-dma queue-edges queue-faults queue-gsi queue-local-ends queue-local-refusals
-  queue-neighbours queue-receive queue-status queue-wire-ends queue-work-connected
-  queue-work-local queue-zone2 queues-chaos queues-completion queues-doorbell queues-element
-  queues-host queues-limits read recovery regions relay-link requester requester-doubt
+  queue-neighbours queue-receive queue-status queue-wire-ends queue-work-connected queue-work-local
+  queue-zone2 queues-chaos queues-completion queues-doorbell queues-element queues-host
+  queues-limits read recovery regions relay-link requester requester-doubt requester-edges
   requester-kinds residency-blocks residency-queues residency-responder residency-transport
-  residency-wire responder send superblock two-hosts verbs-devices wire wire-hostile wire-print
-  write-persist-region
+  residency-wire responder send superblock-lost superblock-refused two-hosts verbs-devices wire
+  wire-hostile wire-print write-persist-region
 `
 
 /** Paths of test files, from the root. */

@@ -103,6 +103,7 @@ export const CRASH: Stage = {
   id: 'C1',
   title: 'every crash of every operation, every subset of what was pending',
   unit: 'crash images',
+  shardsFollow: true,
   floors: {
     cut: [
       { of: 'count', least: 100_000 },

@@ -50,4 +50,30 @@ export const REGRESSIONS: readonly Regression[] = [
     world: 'media',
     found: 'judge: a line that refused stores was well again, and its record still of two ages',
   },
+  {
+    seed: 2654448807,
+    world: 'health',
+    found: 'world: of two cards one was off when it was to be cut',
+  },
+  {
+    seed: 2654437828,
+    world: 'health',
+    found: 'judge: a record was not given up, as the part was not armed, and was taken for blank',
+  },
+  {
+    seed: 2654447838,
+    world: 'mixed',
+    found: "judge: the power went as a record was given up, and its copies were nobody's to change",
+  },
+  {
+    seed: 2654451803,
+    world: 'mixed',
+    found:
+      'world: a failing save took back that a region was made, and clients asked for it for ever',
+  },
+  {
+    seed: 2654497803,
+    world: 'mixed',
+    found: 'judge: a line refused a repair, and the lane that knew of it was lost by another error',
+  },
 ]

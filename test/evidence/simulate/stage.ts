@@ -24,7 +24,7 @@ const PLANS: Readonly<Record<Size, Plan>> = {
 }
 
 /** Seconds of CPU that a seed takes, about. */
-const SEED_SECONDS = 0.17
+const SEED_SECONDS = 0.06
 /** Violations of a shard that are made short, and told. */
 const TOLD_MOST = 2
 
@@ -150,6 +150,7 @@ export const SIMULATE: Stage = {
   id: 'C3',
   title: 'hosts and DPUs in virtual time, everything going wrong',
   unit: 'operations',
+  shardsFollow: true,
   floors: {
     cut: [
       { of: 'count', least: 50_000 },

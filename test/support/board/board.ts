@@ -53,7 +53,7 @@ export interface BoardUnderTest {
 /** One kind of board. */
 export interface BoardKind {
   /** As in PERDURE_BOARDS and `--board`. */
-  readonly name: 'emulator' | 'linux' | 'qemu-virt'
+  readonly name: 'emulator' | 'linux' | 'linux-sanitize' | 'qemu-virt'
   /** What it is, for a person. */
   readonly title: string
   /** Why it cannot run here and what helps; null where it can. */

@@ -2,10 +2,10 @@
 
 import type { BoardKind } from './board.ts'
 import { EMULATOR } from './emulator.ts'
-import { LINUX } from './linux.ts'
+import { LINUX, LINUX_SANITIZE } from './linux.ts'
 import { QEMU_VIRT } from './qemu-virt.ts'
 
-export const KINDS: readonly BoardKind[] = [EMULATOR, LINUX, QEMU_VIRT]
+export const KINDS: readonly BoardKind[] = [EMULATOR, LINUX, LINUX_SANITIZE, QEMU_VIRT]
 
 /** The kind of that name. Throws where there is none. */
 export function kindOf(name: string): BoardKind {

@@ -4,53 +4,53 @@
  */
 
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { filesBelow, ROOT } from '../sources.ts'
 import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
 import { signedBundle } from './bundle.ts'
+import { type Flavour, OWN_ARCHITECTURE, perduredMissing, perduredPath } from './perdured.ts'
 import { Runtime } from './runtime.ts'
 
 /** Longest start and longest answer, ms: the machine may be busy. */
 const WAIT_MS = 60_000
 
-const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
-
-function programOf(dropFlush: boolean): string {
-  const flavour = dropFlush ? `${ARCHITECTURE}-drop-flush` : ARCHITECTURE
-  return join(ROOT, 'dist/linux', flavour, 'perdured')
-}
-
-/** What the program knows of the firmware, compiled in (boards/linux/hal-header.ts). */
-const SHARED = ['hal', 'limits', 'memory-map'].map((name) => `firmware/${name}.ts`)
-
-/** Why there is no program that could run, and the command that makes one; null if there is. */
-function missing(dropFlush: boolean): string | null {
-  const program = programOf(dropFlush)
-  const how = `node build.mjs --board linux --install${dropFlush ? ' --drop-flush' : ''}`
-  if (process.platform !== 'linux') return 'this is not Linux'
-  if (!existsSync(program)) return `perdured is not built: ${how}`
-  const builtMs = statSync(program).mtimeMs
-  const sources = [...filesBelow('boards/linux/src'), ...SHARED]
-  const newer = sources.find((path) => statSync(join(ROOT, path)).mtimeMs > builtMs)
-  return newer === undefined ? null : `perdured is older than ${newer}: ${how}`
-}
-
-export const LINUX: BoardKind = {
-  name: 'linux',
-  title: `the native runtime (perdured, ${ARCHITECTURE})`,
+const NATIVE = {
   hasConsole: true,
   cutsPower: false,
   canBeVolatile: true,
-  dropsFlush: true,
   isQuick: true,
+} as const
+
+export const LINUX: BoardKind = {
+  ...NATIVE,
+  name: 'linux',
+  title: `the native runtime (perdured, ${OWN_ARCHITECTURE})`,
+  dropsFlush: true,
   killsInShort: 25,
-  missing: (options) => missing(options?.dropFlush === true),
-  make: (options) => new LinuxBoard(options),
+  missing: (options) =>
+    perduredMissing(OWN_ARCHITECTURE, options?.dropFlush === true ? 'drop-flush' : ''),
+  make: (options) => new LinuxBoard(LINUX, options.dropFlush === true ? 'drop-flush' : '', options),
 }
+
+/** The same, built so that it stops at every access that C does not allow. */
+export const LINUX_SANITIZE: BoardKind = {
+  ...NATIVE,
+  name: 'linux-sanitize',
+  title: `the native runtime (perdured, ${OWN_ARCHITECTURE}) with sanitizers`,
+  dropsFlush: false,
+  killsInShort: 3,
+  missing: (options) =>
+    options?.dropFlush === true
+      ? 'it has no build without write-backs'
+      : perduredMissing(OWN_ARCHITECTURE, 'sanitize'),
+  make: (options) => new LinuxBoard(LINUX_SANITIZE, 'sanitize', options),
+}
+
+/** How AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer begin. */
+const SANITIZER = /Sanitizer|runtime error:/
 
 interface Announced {
   readonly address: string
@@ -58,7 +58,7 @@ interface Announced {
 }
 
 class LinuxBoard implements BoardUnderTest {
-  readonly kind = LINUX
+  readonly kind: BoardKind
   target = ''
   bundleHash = ''
   private readonly folder = mkdtempSync(join(tmpdir(), 'perdure-board-'))
@@ -68,8 +68,13 @@ class LinuxBoard implements BoardUnderTest {
   private readonly program: string
   private runtime: Runtime | null = null
 
-  constructor({ bytes, durable = true, shadow = true, dropFlush = false }: BoardOptions) {
-    this.program = programOf(dropFlush)
+  constructor(
+    kind: BoardKind,
+    flavour: Flavour,
+    { bytes, durable = true, shadow = true }: BoardOptions,
+  ) {
+    this.kind = kind
+    this.program = perduredPath(OWN_ARCHITECTURE, flavour)
     writeFileSync(this.image, new Uint8Array(bytes))
     const keys = {
       ...signedBundle(this.folder),
@@ -89,15 +94,23 @@ class LinuxBoard implements BoardUnderTest {
   }
 
   async kill(): Promise<void> {
-    await this.runtime?.end('SIGKILL')
+    await this.end('SIGKILL')
   }
 
   async stop(): Promise<number | null> {
-    return (await this.runtime?.end('SIGTERM')) ?? null
+    return await this.end('SIGTERM')
+  }
+
+  private async end(signal: NodeJS.Signals): Promise<number | null> {
+    const { runtime } = this
+    if (runtime === null) return null
+    const code = await runtime.end(signal)
+    if (SANITIZER.test(runtime.story)) throw new Error(runtime.story)
+    return code
   }
 
   powerCut(): Promise<never> {
-    return notOf(LINUX, 'switch for its power: in shadow mode a kill is a cut')
+    return notOf(this.kind, 'switch for its power: in shadow mode a kill is a cut')
   }
 
   async command(line: string): Promise<Readonly<Record<string, unknown>>> {
@@ -125,7 +138,10 @@ class LinuxBoard implements BoardUnderTest {
   }
 
   async close(): Promise<void> {
-    await this.kill()
-    rmSync(this.folder, { recursive: true, force: true })
+    try {
+      await this.kill()
+    } finally {
+      rmSync(this.folder, { recursive: true, force: true })
+    }
   }
 }

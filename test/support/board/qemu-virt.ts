@@ -4,22 +4,20 @@
  * machine in it.
  */
 
-import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Trouble } from '../../../boards/debian/programs.ts'
 import type { Settings } from '../../../boards/qemu-virt/configuration.ts'
 import { type Image, prepareImage, whyNot } from '../../../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
-import { ROOT } from '../sources.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
 import { signedBundle } from './bundle.ts'
+import { perduredMissing, perduredPath } from './perdured.ts'
 
 /** The smallest part that such a machine has, its front included, bytes. */
 const FILE_BYTES = 2 ** 24
 const FRONT_BYTES = 2 ** 21
-
-const WITHOUT_FLUSH = join(ROOT, 'dist/linux/arm64-drop-flush/perdured')
 
 export const QEMU_VIRT: BoardKind = {
   name: 'qemu-virt',
@@ -31,11 +29,8 @@ export const QEMU_VIRT: BoardKind = {
   isQuick: false,
   killsInShort: 2,
   missing(options) {
-    if (process.platform !== 'linux') return 'this is not Linux'
-    if (options?.dropFlush === true && !existsSync(WITHOUT_FLUSH)) {
-      return 'perdured is not built: node build.mjs --board linux --arch arm64 --drop-flush'
-    }
-    return prepared().trouble
+    const flavour = options?.dropFlush === true ? 'drop-flush' : ''
+    return perduredMissing('arm64', flavour) ?? prepared().trouble
   },
   make: (options) => new MachineBoard(options),
 }
@@ -78,7 +73,7 @@ class MachineBoard implements BoardUnderTest {
   constructor({ shadow = false, dropFlush = false }: BoardOptions) {
     const { image, trouble } = prepared()
     if (image === null) throw new Error(trouble!)
-    const perdured = dropFlush ? WITHOUT_FLUSH : image.runtime.perdured
+    const perdured = perduredPath('arm64', dropFlush ? 'drop-flush' : '')
     this.image = { ...image, runtime: { perdured, ...signedBundle(this.folder) } }
     this.settings = { shadow: shadow ? 'yes' : 'no' }
     // All zeros, as the machine would make it: the part can be read and written before that.

@@ -27,6 +27,11 @@ export const LINK_PARTS: readonly string[] = [
 /** Why no such program can be made here; null where it can. */
 export const noCompiler: string | null = isThere('gcc') ? null : 'gcc is missing (Debian: gcc)'
 
+/** The name of a group of tests, and why it is skipped, if it is. */
+export function titled(name: string, why: string | null = noCompiler): string {
+  return why === null ? name : `${name}: ${why}`
+}
+
 /**
  * Compiles `harness` of this folder with `parts` of the runtime, names without their ending.
  * Returns the program's path; it is gone when the process ends. `more` are flags and libraries.

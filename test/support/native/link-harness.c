@@ -5,8 +5,8 @@
  *   link-harness echo WHERE    sends every frame back with its Ethernet addresses exchanged
  *   link-harness relay A B     hands every frame of one link to the other; prints the names of both
  *
- * The echo takes lines on stdin: "pause" and "resume", "send LENGTH COUNT" (broadcasts that it makes
- * itself), "listen MAC", "counters". It answers each with a line, and ends with stdin.
+ * The echo takes lines on stdin: "pause" and "resume", "send LENGTH COUNT" (broadcasts that it
+ * makes itself), "listen MAC", "counters". It answers each with a line, and ends with stdin.
  */
 
 #include <poll.h>

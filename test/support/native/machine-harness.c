@@ -7,7 +7,8 @@
  *   machine-harness sysfs ROOT DEVICE    what sysfs.c finds
  *   machine-harness stray PATH           touches memory of that file that nobody covers
  *
- * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE, and
+ * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE,
+ * persist=NAME, which takes another of the CPU's instructions than the best, and
  * late, which puts packet memory to the end of its pages instead of their beginning, and device,
  * which treats the windows as a device's memory.
  */
@@ -80,7 +81,7 @@ static void become_device(struct window *window) {
 static void start(char **options) {
   struct memory_options part = {.path = ""};
   struct fault fault;
-  const char *value, *host = NULL, *dma = NULL;
+  const char *value, *host = NULL, *dma = NULL, *persist = NULL;
   for (; *options != NULL; options++) {
     if (is_option(*options, "part=", &value)) part.path = value;
     else if (is_option(*options, "create", &value)) part.create = true;
@@ -91,11 +92,14 @@ static void start(char **options) {
     else if (is_option(*options, "bytes=", &value)) part.bytes = strtoull(value, NULL, 10);
     else if (is_option(*options, "host=", &value)) host = value;
     else if (is_option(*options, "dma=", &value)) dma = value;
+    else if (is_option(*options, "persist=", &value)) persist = value;
     else if (is_option(*options, "late", &value)) is_late = true;
     else if (is_option(*options, "device", &value)) are_devices = true;
     else must(false, *options);
   }
   must(memory_open(&memory, &part, &fault), fault.text);
+  if (persist != NULL) memory.persist = persist_named(persist);
+  must(memory.persist != NULL, "this CPU has no such instruction");
   must(host == NULL || window_open(&machine.host, host, &fault), fault.text);
   must(dma == NULL || window_open(&machine.dma, dma, &fault), fault.text);
   if (are_devices) become_device(&machine.host);
@@ -328,8 +332,11 @@ static int talk(void) {
 static int say_sysfs(const char *root, const char *device) {
   struct sysfs_dax dax = {0};
   bool is_dax = sysfs_dax(root, device, &dax);
-  printf("{\"isDax\":%s,\"bytes\":%" PRIu64 ",\"align\":%" PRIu64 ",\"dirtyShutdowns\":%u}\n",
-         is_dax ? "true" : "false", dax.bytes, dax.align, sysfs_dirty_shutdowns(root, device));
+  static const char *const REGIONS[] = {"none", "volatile", "persistent"};
+  printf("{\"isDax\":%s,\"bytes\":%" PRIu64 ",\"align\":%" PRIu64 ",\"dirtyShutdowns\":%u,"
+         "\"region\":\"%s\"}\n",
+         is_dax ? "true" : "false", dax.bytes, dax.align, sysfs_dirty_shutdowns(root, device),
+         REGIONS[sysfs_region(root, device)]);
   return 0;
 }
 
