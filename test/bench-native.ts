@@ -148,7 +148,7 @@ async function flatness(
 
 function rowsTable(rows: readonly Measured[]): string[][] {
   const head = ['bytes', 'burst', '', 'perdured', 'C', 'echo', 'ratio', 'floor', '']
-  const more = ['CPU', 'C CPU', 'calls', 'fences', 'commands']
+  const more = ['CPU µs', 'C CPU µs', 'calls', 'fences', 'commands']
   const cells = rows.map((row) => {
     const isTrip = row.burst === 1
     const number = (value: number): string =>

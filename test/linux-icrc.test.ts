@@ -1,23 +1,61 @@
 /**
  * The check code of frames as the native runtime computes it, against that of the boards in Node.
- * The C is compiled here with the sanitizers; without a compiler this is skipped.
+ * The C is compiled here, with the sanitizers for this processor; the others, and the ways without
+ * an instruction for it, are emulated. What is missing for one is named, and it is skipped.
  */
 
 import { spawnSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { isThere } from '../boards/debian/programs.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../boards/software/icrc.ts'
-import { compile, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
+import { compile, compileStatic, LINK_PARTS, titled } from './support/native/harness.ts'
 import { CAPTURES, VECTORS } from './support/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 
-let program = ''
-beforeAll(() => {
-  if (noCompiler === null) program = compile('link-harness', LINK_PARTS)
-}, 60_000)
+/** A processor to compute on: how it is compiled for, and what emulates it, if it is another. */
+interface Processor {
+  readonly name: string
+  readonly compiler: string
+  readonly emulator: readonly string[]
+  /** What the runtime must choose there. */
+  readonly engine: RegExp
+}
 
-describe.skipIf(noCompiler !== null)(titled('icrc.c'), () => {
+const CROSS = 'aarch64-linux-gnu-gcc'
+
+const PROCESSORS: readonly Processor[] = [
+  { name: 'this one', compiler: 'gcc', emulator: [], engine: /^(pclmulqdq|arm64 .*|table)$/ },
+  ...[
+    { cpu: 'qemu64,pclmulqdq=off', qemu: 'x86_64', compiler: 'gcc', engine: /^table$/ },
+    { cpu: 'cortex-a53', qemu: 'aarch64', compiler: CROSS, engine: /^arm64 (pmull|crc32)$/ },
+    { cpu: 'max', qemu: 'aarch64', compiler: CROSS, engine: /^arm64 pmull$/ },
+  ].map(({ cpu, qemu, compiler, engine }) => {
+    const emulator = [`qemu-${qemu}-static`, '-cpu', cpu]
+    return { name: `${qemu} ${cpu}`, compiler, emulator, engine }
+  }),
+]
+
+function missing({ compiler, emulator }: Processor): string | null {
+  if (!isThere(compiler)) return `${compiler} is missing (Debian: gcc, gcc-aarch64-linux-gnu)`
+  if (emulator.length === 0) return null
+  if (compiler === 'gcc' && process.arch !== 'x64') return 'it is compiled for where gcc is native'
+  return isThere(emulator[0]!) ? null : `${emulator[0]} is missing (Debian: qemu-user-static)`
+}
+
+describe.each(PROCESSORS)('icrc.c on $name', (processor) => {
+  const why = missing(processor)
+  let program = ''
+  beforeAll(() => {
+    const { compiler, emulator } = processor
+    if (why !== null) return
+    const isEmulated = emulator.length > 0
+    program = isEmulated
+      ? compileStatic(compiler, 'link-harness', LINK_PARTS)
+      : compile('link-harness', LINK_PARTS)
+  }, 60_000)
+
   interface Judged {
     readonly flags: number
     readonly filled: readonly [boolean, boolean]
@@ -31,8 +69,10 @@ describe.skipIf(noCompiler !== null)(titled('icrc.c'), () => {
       return [length, frame]
     })
     const input = Buffer.concat(parts)
-    const done = spawnSync(program, ['icrc'], { input, maxBuffer: 1 << 30 })
+    const [command, ...args] = [...processor.emulator, program, 'icrc']
+    const done = spawnSync(command!, args, { input, maxBuffer: 1 << 30 })
     expect(done.status, done.stderr.toString()).toBe(0)
+    expect(done.stderr.toString().trim()).toMatch(processor.engine)
     const output = done.stdout
     let at = 0
     const take = (length: number): Buffer => {
@@ -75,30 +115,36 @@ describe.skipIf(noCompiler !== null)(titled('icrc.c'), () => {
     return judged
   }
 
-  test('judges every frame of every capture and vector as the boards of Node do', () => {
-    const frames = [
-      ...CAPTURES.flatMap((capture) => capture.frames),
-      ...VECTORS.map((v) => v.bytes),
-    ]
-    const judged = compare(frames)
-    expect(judged.filter(({ flags }) => flags === 1).length).toBeGreaterThan(100)
-    expect(judged.filter(({ flags }) => flags === 2).length).toBeGreaterThan(0)
-  })
+  test.skipIf(why !== null)(
+    titled('judges every frame of every capture and vector as the boards of Node do', why),
+    () => {
+      const frames = [
+        ...CAPTURES.flatMap((capture) => capture.frames),
+        ...VECTORS.map((v) => v.bytes),
+      ]
+      const judged = compare(frames)
+      expect(judged.filter(({ flags }) => flags === 1).length).toBeGreaterThan(100)
+      expect(judged.filter(({ flags }) => flags === 2).length).toBeGreaterThan(0)
+    },
+  )
 
-  test('fills and finds good frames of every length, of both IPs, with a tag and a pad', () => {
-    const random = new Random(SEED)
-    const frames: Buffer[] = []
-    for (let payload = 0; payload <= 4096 + 64; payload += payload < 700 ? 1 : 37) {
-      for (let kind = 0; kind < 8; kind++) frames.push(rocev2(payload, kind, random))
-    }
-    const judged = compare(frames)
-    const good = compare(judged.map((one) => one.frames[0]))
-    expect(good.every(({ flags }) => flags === 1)).toBe(true)
-    const flush = compare(judged.map((one) => one.frames[1]))
-    expect(flush.filter(({ flags }) => flags === 2).length).toBeGreaterThan(100)
-  })
+  test.skipIf(why !== null)(
+    titled('fills and finds good frames of every length, of both IPs, with a tag and a pad', why),
+    () => {
+      const random = new Random(SEED)
+      const frames: Buffer[] = []
+      for (let payload = 0; payload <= 4096 + 64; payload += payload < 700 ? 1 : 37) {
+        for (let kind = 0; kind < 8; kind++) frames.push(rocev2(payload, kind, random))
+      }
+      const judged = compare(frames)
+      const good = compare(judged.map((one) => one.frames[0]))
+      expect(good.every(({ flags }) => flags === 1)).toBe(true)
+      const flush = compare(judged.map((one) => one.frames[1]))
+      expect(flush.filter(({ flags }) => flags === 2).length).toBeGreaterThan(100)
+    },
+  )
 
-  test('agrees about 30,000 frames of any bytes', () => {
+  test.skipIf(why !== null)(titled('agrees about 30,000 frames of any bytes', why), () => {
     const random = new Random(SEED + 1)
     const frames = Array.from({ length: 30_000 }, () => {
       const frame = rocev2(random.below(90), random.below(8), random)

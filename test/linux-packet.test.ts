@@ -1,7 +1,7 @@
 /**
  * The native runtime's raw link over a pair of virtual Ethernet interfaces, one of them in a
- * network of its own. Node has no raw sockets: a relay of the same code carries its datagrams to the wire.
- * It takes root and iproute2; without them, or without a compiler, it is skipped.
+ * network of its own. Node has no raw sockets: a relay of the same code carries its datagrams to
+ * the wire. It takes root and iproute2; without them, or without a compiler, it is skipped.
  */
 
 import { spawnSync } from 'node:child_process'

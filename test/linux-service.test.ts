@@ -53,6 +53,21 @@ async function endOf(
 const serving = (body: string): string =>
   `var perdure = { start: () => ({ serve() { ${body}; return 0 }, idle() { return 0 } }) }`
 
+/** A firmware with these calls, which may `send()` a frame of 64 bytes 255. */
+const sending = (calls: string): string => `
+  var perdure = { start({ memory, run }) {
+    const words = new Float64Array(memory, ${COMMANDS_AT}, ${COMMAND_WORDS})
+    new Uint8Array(memory, ${TRANSMIT_AT}, 64).fill(255)
+    const send = () => {
+      words[${OP}] = ${TRANSMIT}
+      words[${FROM}] = ${TRANSMIT_AT}
+      words[${LENGTH}] = 64
+      words[${AUX}] = ${ICRC_NONE}
+      if (run(1) !== 1) throw new Error('not sent')
+    }
+    return { ${calls} }
+  } }`
+
 describe.skipIf(noService !== null)(name, () => {
   describe('its command line and configuration', () => {
     test('help names every key; anything else than --config FILE is refused', async () => {
@@ -245,30 +260,37 @@ describe.skipIf(noService !== null)(name, () => {
     })
 
     test('an answer to few frames leaves while the call still runs', async () => {
-      const one = folder(
-        `var perdure = { start({ memory, run }) {
-          const words = new Float64Array(memory, ${COMMANDS_AT}, ${COMMAND_WORDS})
-          new Uint8Array(memory, ${TRANSMIT_AT}, 64).fill(255)
-          const serve = () => {
-            words[${OP}] = ${TRANSMIT}
-            words[${FROM}] = ${TRANSMIT_AT}
-            words[${LENGTH}] = 64
-            words[${AUX}] = ${ICRC_NONE}
-            if (run(1) !== 1) throw new Error('not sent')
-            for (;;);
-          }
-          return { serve, idle: () => 0 }
-        } }`,
-      )
-      const { runtime, address } = await one.serve({ 'call-ms': '3000' })
+      const one = folder(sending('serve() { send(); for (;;); }, idle: () => 0'))
+      const { runtime, address } = await one.serve({ 'call-ms': '600000' })
       const socket = createSocket('udp4')
       socket.send(Buffer.alloc(64), Number(address.split(':').at(-1)), '127.0.0.1')
       const [answer] = (await once(socket, 'message')) as [Buffer]
       expect(answer).toEqual(Buffer.alloc(64, 255))
-      expect(runtime.isRunning).toBe(true)
       socket.close()
-      expect(await runtime.over()).toBe(70)
-    })
+      expect(await runtime.end('SIGKILL')).toBeNull()
+    }, 20_000)
+
+    test('lazy work comes to its turn though frames keep coming, and in quiet', async () => {
+      const one = folder(sending('serve: () => 1, idle() { send(); return 0 }'))
+      const { address } = await one.serve()
+      const socket = createSocket('udp4')
+      let turns = 0
+      socket.on('message', () => turns++)
+      const port = Number(address.split(':').at(-1))
+      const send = (): void => socket.send(Buffer.alloc(64), port, '127.0.0.1')
+      const timer = setInterval(() => {
+        for (let i = 0; i < 8; i++) send()
+      }, 0)
+      while (turns < 5) await new Promise((resolve) => setTimeout(resolve, 10))
+      clearInterval(timer)
+      const { frames, idleCalls } = (await one.ask('counters')) as Record<string, number>
+      expect(idleCalls).toBeLessThan(frames!)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      const before = turns
+      send()
+      while (turns === before) await new Promise((resolve) => setTimeout(resolve, 10))
+      socket.close()
+    }, 20_000)
 
     test('its heap stays as it is, record after record', async () => {
       const one = folder()

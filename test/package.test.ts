@@ -237,12 +237,14 @@ describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
         await region.persist(0, first).persisted
         await dpu.close()
         expect(machine.story).toMatch(`Setting up perdured-${card.name} (${VERSION})`)
-        const owner = 'stat -c %U /proc/$(systemctl show -P MainPID perdured)'
-        expect(await shell(`test "$(${owner})" = nobody`)).toBe(0)
+        const about = '/proc/$(systemctl show -P MainPID perdured)/status'
+        expect(await shell(`grep -q '^Uid:.65534.65534.65534' ${about}`)).toBe(0)
+        expect(await shell(`grep -q '^CapEff:.0000000000000000' ${about}`)).toBe(0)
 
         // It is killed as a kernel short of memory kills, and comes back with what it had.
-        expect(await shell('systemctl kill -s KILL --wait perdured')).toBe(0)
-        while ((await shell('systemctl is-active -q perdured')) !== 0) await delay(200)
+        expect(await shell('systemctl kill -s KILL perdured')).toBe(0)
+        const again = 'test "$(systemctl show -P NRestarts perdured)" = 1'
+        while ((await shell(`${again} && systemctl is-active -q perdured`)) !== 0) await delay(200)
         dpu = await connect(machine.target)
         expect(Buffer.from((await (await dpu.openRegion('r')).read(0)).data)).toEqual(first)
         expect((await dpu.status()).incarnation).toBe(2)

@@ -28,7 +28,13 @@ import { type Image, prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/i
 import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
 import { check } from '../host-driver/board-qemu/check.ts'
-import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
+import {
+  connect,
+  type Dpu,
+  probePlacement,
+  RefusedError,
+  type Region,
+} from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
 
@@ -167,6 +173,17 @@ describe.skipIf(missing !== null)(machine, () => {
     await dpu.close()
   })
 
+  test('a Cortex-A72 whose platform nobody vouches for acknowledges nothing', async () => {
+    const one = await start(fresh(), { cpu: 'cortex-a72', settings: { clean: 'auto' } })
+    const { memory } = (await one.command('status')) as Status
+    expect(memory).toMatchObject({ armed: false, instruction: 'dc cvac' })
+    expect(memory.notArmedBecause).toMatch('point of coherency')
+    const dpu = await connect(one.target)
+    expect((await dpu.status()).armed).toBe(false)
+    await expect(dpu.format()).rejects.toThrow(RefusedError)
+    await dpu.close()
+  })
+
   test('a record placed in the host’s memory is in the file behind the PCIe device', async () => {
     const path = join(folder, 'window')
     const window = { path, bytes: 2 ** 21 }
@@ -186,7 +203,7 @@ describe.skipIf(missing !== null)(machine, () => {
 
 interface Status {
   readonly bundle: string
-  readonly memory: { readonly class: string; readonly armed: boolean }
+  readonly memory: { readonly armed: boolean; readonly notArmedBecause?: string }
 }
 
 function sha256(path: string): string {

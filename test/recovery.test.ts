@@ -394,6 +394,22 @@ describe('records that are lost', () => {
     })
   }
 
+  test('D-14: a discard that the superblock refuses is refused, and done when asked again', () => {
+    const part = partOf(TWO, [decayed, decayed], TWO.laneB)
+    const card = new Card(part)
+    const { id } = card.open()
+    for (const page of [0, PAGE_BYTES]) part.refuseWrites(page / LINE_BYTES)
+    expect(() => discard(card, id, 0)).toThrow('FLUSH')
+    expect(card.read(card.connect(), card.open(), 0, 0, 64)).toBeNull()
+    for (const page of [0, PAGE_BYTES]) part.refuseWrites(page / LINE_BYTES, false)
+    discard(card, id, 0)
+    expect(readSuperblock(part.durable)!.lost).toEqual([])
+    cut(part, { random: new Random(1), strategy: 'none' })
+    const after = new Card(part)
+    const data = after.read(after.connect(), after.open(), 0, 0, 64)
+    expect(Buffer.from(data!)).toEqual(Buffer.alloc(64))
+  })
+
   test('D-14: a discard that is cut leaves the record lost or blank, never torn', () => {
     let points = 0
     for (let at = 0; at < 200; at++) {

@@ -34,6 +34,7 @@ import {
 } from '../memory/region.ts'
 import {
   addEntry,
+  addLost,
   dropLastEntry,
   entryKeyAt,
   freeAt,
@@ -167,7 +168,11 @@ export function discardRecord(state: State, region: Region, record: number): Fau
   removeLost(state.superblock, region.id, record)
   markUnflushed(state, region)
   fault = writeSuperblock(state.list, state.superblock)
-  if (fault !== PASS) return closeBy(state, fault)
+  if (fault !== PASS) {
+    // It is lost until the list without it is durable: whoever asks again has it all done again.
+    addLost(state.superblock, region.id, record)
+    return closeBy(state, fault)
+  }
   region.unsettled = Math.max(0, region.unsettled - 1)
   return fault
 }

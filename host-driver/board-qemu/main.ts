@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { Trouble } from '../../boards/debian/programs.ts'
 import { CPUS, type CpuName, type Settings } from '../../boards/qemu-virt/configuration.ts'
-import { prepareImage, RUNTIME } from '../../boards/qemu-virt/image.ts'
+import { type Image, prepareImage, RUNTIME } from '../../boards/qemu-virt/image.ts'
 import { type Stage, VirtualMachine } from '../../boards/qemu-virt/machine.ts'
 import { regionRequest, size } from '../commands/arguments.ts'
 import { type Address, udpAddress } from '../commands/emulate-options.ts'
@@ -107,18 +107,34 @@ async function announce(machine: VirtualMachine, output: Output): Promise<void> 
   output.print(machine.target)
 }
 
-/** Serves until a signal; rejects where the machine ends by itself. */
-async function serve(machine: VirtualMachine, output: Output): Promise<void> {
-  const stopped = new Promise<void>((resolve, reject) => {
+/** Resolves at a signal that stops us. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
     process.once('SIGINT', () => resolve())
     process.once('SIGTERM', () => resolve())
+  })
+}
+
+/** Whether `work` came to its end before the signal did. */
+async function isDone(work: Promise<void>, stop: Promise<void>): Promise<boolean> {
+  const done = work.then(() => true)
+  // Behind a signal nobody waits for it any more, and its machine is gone.
+  done.catch(() => {})
+  return await Promise.race([done, stop.then(() => false)])
+}
+
+/** Serves until the signal; rejects where the machine ends by itself. */
+async function serve(machine: VirtualMachine, output: Output, stop: Promise<void>): Promise<void> {
+  const failed = new Promise<void>((_resolve, reject) => {
     process.on('SIGUSR2', () => {
-      machine.reset().then(() => announce(machine, output), reject)
+      machine
+        .reset()
+        .then(() => announce(machine, output))
+        .catch(reject)
     })
     machine.onEnd = (how) => reject(new Trouble(how))
   })
-  await announce(machine, output)
-  await stopped
+  await Promise.race([announce(machine, output).then(() => stop), stop, failed])
   machine.onEnd = () => {}
   output.say('stopping')
   await machine.stop()
@@ -140,10 +156,25 @@ async function runBoard(options: Options): Promise<void> {
   const output = new Output(options.json === true)
   const image = prepareImage((line) => output.say(line), { install: true })
   output.say(`${image.kernel.name}${image.kernel.cached ? ', kept from an earlier run' : ''}`)
-  const own = options.memory === undefined ? mkdtempSync(join(tmpdir(), 'perdure-part-')) : null
+  if (options.memory !== undefined) return await runMachine(image, options.memory, options, output)
+  const own = mkdtempSync(join(tmpdir(), 'perdure-part-'))
+  try {
+    await runMachine(image, join(own, 'part'), options, output)
+  } finally {
+    rmSync(own, { recursive: true, force: true })
+  }
+}
+
+async function runMachine(
+  image: Image,
+  memory: string,
+  options: Options,
+  output: Output,
+): Promise<void> {
   const { cpu, udp, console, window, windowSize } = options
+  const stop = stopSignal()
   const machine = await VirtualMachine.open({
-    ...{ image, cpu, udp, memory: options.memory ?? join(own!, 'part') },
+    ...{ image, cpu, udp, memory },
     ...(options.size !== undefined && { bytes: options.size }),
     ...(console !== undefined && { console }),
     ...(window !== undefined && { window: { path: window, bytes: windowSize } }),
@@ -152,12 +183,12 @@ async function runBoard(options: Options): Promise<void> {
   })
   try {
     output.say('starting QEMU')
-    await machine.start()
-    await prepare(machine, options.region ?? [])
-    await (options.check === true ? checkOnly(machine, output) : serve(machine, output))
+    const start = machine.start().then(() => prepare(machine, options.region ?? []))
+    if (!(await isDone(start, stop))) return
+    if (options.check === true) await isDone(checkOnly(machine, output), stop)
+    else await serve(machine, output, stop)
   } finally {
     await machine.close()
-    if (own !== null) rmSync(own, { recursive: true, force: true })
   }
 }
 

@@ -22,8 +22,14 @@
  */
 #define PUT_OFF_US 10000
 
-/* How long no frame must have come before it, µs: it would stand in the way of the next. */
-#define QUIET_US 50
+/*
+ * How long no frame must have come before it, µs: it takes some hundred microseconds, in which the
+ * next frame would have to wait.
+ */
+#define QUIET_US 1000
+
+/* Frames that answer one frame, at most: that it has come, and that it is durable. */
+#define ANSWERS 2
 
 /* Time that the firmware gets for its lazy work when the service ends, µs; as in the emulator. */
 #define FAREWELL_US 20000
@@ -45,17 +51,29 @@ int service_signals(void) {
   return signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Takes down what a call of the firmware asked for; false if it has stopped. */
-static bool took(struct service *service, double wanted, uint64_t now_us) {
+static uint64_t sooner(uint64_t one, uint64_t other) {
+  return one < other ? one : other;
+}
+
+/*
+ * Takes down what a call of the firmware, for so many frames, asked for; false if it has stopped.
+ * One that sent more than answers is in the middle of something that a peer waits for, a long READ
+ * for one: it goes on at once.
+ */
+static bool took(struct service *service, double wanted, uint32_t frames, uint64_t now_us) {
   service->link->flush(service->link);
+  uint64_t sent = service->link->counters.sent - service->sent;
+  service->sent += sent;
   if (wanted < 0) return false;
-  if (wanted == 0) return true;
-  bool soon = wanted <= 1;
-  uint64_t within = wanted < 1e15 ? (uint64_t)ceil(wanted) : (uint64_t)1e15;
-  uint64_t at = soon ? now_us + QUIET_US : now_us + within;
-  uint64_t latest = soon ? now_us + PUT_OFF_US : at;
-  if (at < service->idle_us) service->idle_us = at;
-  if (latest < service->idle_latest_us) service->idle_latest_us = latest;
+  if (wanted > 1) {
+    uint64_t within = wanted < 1e15 ? (uint64_t)ceil(wanted) : (uint64_t)1e15;
+    service->idle_us = sooner(service->idle_us, now_us + within);
+  } else if (wanted > 0) {
+    service->lazy_latest_us = sooner(service->lazy_latest_us, now_us + PUT_OFF_US);
+  }
+  /* What was wanted before is still to be done: the quiet begins anew. */
+  if (service->lazy_latest_us == NEVER) return true;
+  service->lazy_us = sent > (uint64_t)ANSWERS * frames ? now_us : now_us + QUIET_US;
   return true;
 }
 
@@ -63,14 +81,14 @@ static bool serve_burst(struct service *service, uint32_t count, uint64_t now_us
   service->bursts++;
   service->frames += count;
   machine_tell_health(service->machine);
-  return took(service, engine_serve(service->engine, count, (double)now_us), now_us);
+  return took(service, engine_serve(service->engine, count, (double)now_us), count, now_us);
 }
 
 static bool idle(struct service *service, uint64_t now_us) {
   service->idle_calls++;
-  service->idle_us = service->idle_latest_us = NEVER;
+  service->idle_us = service->lazy_us = service->lazy_latest_us = NEVER;
   machine_tell_health(service->machine);
-  return took(service, engine_idle(service->engine, (double)now_us), now_us);
+  return took(service, engine_idle(service->engine, (double)now_us), 0, now_us);
 }
 
 static void take_signal(struct service *service) {
@@ -102,15 +120,16 @@ static bool look(struct service *service, uint64_t wait_us) {
 /* The lazy work that is left, for a moment. */
 static bool farewell(struct service *service) {
   uint64_t now_us = service_now_us(), end_us = now_us + FAREWELL_US;
-  while (service->idle_us <= now_us + QUIET_US && now_us < end_us) {
+  while (service->lazy_us != NEVER && now_us < end_us) {
     if (!idle(service, now_us)) return false;
     now_us = service_now_us();
   }
   return true;
 }
 
-static uint64_t sooner(uint64_t one, uint64_t other) {
-  return one < other ? one : other;
+static bool is_idle_due(const struct service *service, bool frames, uint64_t now_us) {
+  return now_us >= service->idle_us || now_us >= service->lazy_latest_us ||
+         (!frames && now_us >= service->lazy_us);
 }
 
 bool service_run(struct service *service) {
@@ -119,14 +138,13 @@ bool service_run(struct service *service) {
   uint64_t sign_us = watchdog_us == 0 ? NEVER : service->started_us;
   unsigned turns = 0;
   bool spins = service->config->spin;
-  service->idle_us = service->idle_latest_us = service_now_us();
+  service->idle_us = NEVER;
+  service->lazy_us = service->lazy_latest_us = service_now_us();
   while (!service->stopping) {
     int count = link->receive(link, service->machine->packets);
     uint64_t now_us = service_now_us();
     if (count > 0 && !serve_burst(service, (uint32_t)count, now_us)) return false;
-    if (now_us >= (count > 0 ? service->idle_latest_us : service->idle_us)) {
-      if (!idle(service, now_us)) return false;
-    }
+    if (is_idle_due(service, count > 0, now_us) && !idle(service, now_us)) return false;
     bool has_rung = service->port != NULL && port_look(service->port, now_us);
     if (has_rung && !serve_burst(service, 0, now_us)) return false;
     if (now_us >= sign_us) {
@@ -136,7 +154,7 @@ bool service_run(struct service *service) {
     if (++turns % TURNS == 0) look(service, 0);
     /* Fewer frames than there are places: that were all. A frame that comes now ends the wait. */
     if (count == HAL_BURST_FRAMES || spins || service->stopping) continue;
-    uint64_t until_us = sooner(service->idle_us, sign_us);
+    uint64_t until_us = sooner(sooner(service->idle_us, service->lazy_us), sign_us);
     if (service->port != NULL) until_us = sooner(until_us, port_look_at_us(service->port, now_us));
     if (until_us <= now_us) continue;
     look(service, until_us == NEVER ? NEVER : until_us - now_us);

@@ -32,10 +32,14 @@ struct service {
   struct port *port; /* NULL: there is no host behind one */
   int signals; /* a descriptor of signalfd */
   uint64_t bursts, frames, idle_calls;
+  uint64_t sent; /* frames that the link had sent when the firmware was last called */
   uint64_t started_us;
   bool stopping;
-  /* When `idle` is wanted, µs: if no frame waits, and even if frames do. UINT64_MAX: it is not. */
-  uint64_t idle_us, idle_latest_us;
+  /*
+   * When `idle` is called, µs, UINT64_MAX being never: at the latest; and for work that can wait,
+   * if no frame has come until then, or at the latest even if frames come.
+   */
+  uint64_t idle_us, lazy_us, lazy_latest_us;
 };
 
 /* Microseconds of the clock that the firmware lives by. */

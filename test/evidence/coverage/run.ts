@@ -48,17 +48,21 @@ interface RunReport {
   }[]
 }
 
-/** Plays those test files; `progress` is told the share that is done. */
+/**
+ * Plays those test files; `progress` is told the share that is done. Those of `parts` that are tests
+ * of single parts play in QuickJS themselves.
+ */
 export async function cover(
   files: readonly string[],
   progress: (share: number) => void,
+  parts: readonly string[] = files,
 ): Promise<Coverage> {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-branches-'))
   try {
     const marked = await markFirmware()
     keepMarked(folder, marked)
     const report = await runTests(files, folder, (ended) => progress((0.8 * ended) / files.length))
-    const guest = await playInGuest(folder, marked, files)
+    const guest = await playInGuest(folder, marked, parts)
     const { branches } = marked
     return { ...report, branches, hits: hitsIn(folder, branches.length), guest }
   } finally {

@@ -92,7 +92,8 @@ export const COVERAGE: Stage = {
   },
   async play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
     const size = shard.options.size as Size
-    return tallyOf(shard, size, await cover(testsOf(size), progress))
+    const tests = testsOf(size)
+    return tallyOf(shard, size, await cover(tests, progress, size === 'cut' ? [] : tests))
   },
   lacks({ cells }: Tally): readonly string[] {
     const missing = Object.entries(cells).filter(([, taken]) => taken === 0)

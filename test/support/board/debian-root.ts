@@ -113,13 +113,14 @@ say systemd
 dpkg -i /board/package.deb || exit 1
 cp /board/perdured.conf /etc/perdure/perdured.conf
 systemctl enable --now perdured.service || { journalctl -u perdured -n 20; exit 1; }
+exec 3< /dev/ttyAMA0
 say serving
-while read -r line; do
+while read -r line <&3; do
   sh -c "$line" > /run/said 2>&1
   code=$?
   cat /run/said
   echo "{\\"exit\\":$code}" > /dev/ttyAMA0
-done < /dev/ttyAMA0
+done
 `
 
 /**

@@ -41,21 +41,28 @@ export function compile(
   parts: readonly string[],
   more: readonly string[] = [],
 ): string {
+  return compileWith('gcc', SANITIZE, harness, parts, more)
+}
+
+/** The same for an emulated processor: static, and without the sanitizers, which want their own. */
+export function compileStatic(compiler: string, harness: string, parts: readonly string[]): string {
+  return compileWith(compiler, ['-static'], harness, parts, [])
+}
+
+function compileWith(
+  compiler: string,
+  how: readonly string[],
+  harness: string,
+  parts: readonly string[],
+  more: readonly string[],
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, 'hal.h'), halHeader())
   const program = join(folder, harness)
   const files = [join(HERE, `${harness}.c`), ...parts.map((part) => join(SOURCES, `${part}.c`))]
-  run('gcc', [
-    ...FLAGS,
-    ...SANITIZE,
-    `-I${folder}`,
-    `-I${SOURCES}`,
-    ...files,
-    '-o',
-    program,
-    ...more,
-  ])
+  const paths = [`-I${folder}`, `-I${SOURCES}`, ...files, '-o', program]
+  run(compiler, [...FLAGS, ...how, ...paths, ...more])
   return program
 }
 
