@@ -7,12 +7,13 @@
  *   other: the further commands of that queue pair are left out, those of the others are done.
  * - Nothing of a queue pair leaves behind a command of its own that failed, so nothing is
  *   acknowledged or answered that did not happen.
- * - A fence that fails closes the part, and refuses every queue pair with a command behind it
- *   (fail closed, D-13).
+ * - A fence that fails closes the part (fail closed, D-13). Nothing of a queue pair stands behind
+ *   one, so nobody else is to be refused by it.
  * - A refusal acknowledges what came before it, so before it leaves, stores whose acknowledgement
  *   is withheld are fenced; where that fails, the first of them is what is refused.
  */
 
+import { assert } from '../assert.ts'
 import { copyClean, fence, isBarrier, OWNER_LEAST, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
 import { FAULTS, type Fault, NOT_DURABLE, PASS, UNREADABLE } from '../fault.ts'
@@ -111,9 +112,8 @@ function goOn(state: State, length: number, failed: number): void {
   for (;;) {
     const result = resultOf(list, at)
     if (result === NO_POWER) return
-    // Of what is behind a fence nothing is a queue pair's, and what is refused is skipped: each
-    // command that fails is the first one of its owner.
-    if (isBarrier(list, at)) state.commit.closed = closedBy(result)
+    if (isBarrier(list, at)) closeAt(state, at, length)
+    // What is refused is skipped: a command that fails is the first one of its owner.
     const owner = list.words[at * COMMAND_WORDS + OWNER]!
     if (owner >= OWNER_LEAST) {
       state.refusals[refused] = owner
@@ -133,6 +133,15 @@ function goOn(state: State, length: number, failed: number): void {
   for (let i = 0; i < refused; i++) {
     const owner = state.refusals[i]!
     refuseQueuePair(state, holderOf(state, owner), owner % OWNER_LEAST, UNREADABLE)
+  }
+}
+
+/** The fence at that place of the list failed. */
+function closeAt(state: State, at: number, length: number): void {
+  const { list } = state
+  state.commit.closed = closedBy(resultOf(list, at))
+  for (let i = at + 1; i < length; i++) {
+    assert(list.words[i * COMMAND_WORDS + OWNER]! < OWNER_LEAST, 'a fence is for what is before it')
   }
 }
 
