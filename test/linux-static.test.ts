@@ -24,7 +24,8 @@ import { filesBelow, ROOT } from './support/sources.ts'
 
 const SOURCES = join(ROOT, 'boards/linux/src')
 const FILES = filesBelow('.').filter((path) => path.endsWith('.c'))
-const RUNTIME = FILES.filter((path) => path.startsWith('boards/linux/src/'))
+/** What is shipped: the runtime, and the first process of the virtual machine. */
+const RUNTIME = FILES.filter((path) => /^boards\/(linux\/src|qemu-virt)\//.test(path))
 const FUNCTION_LINES_MAX = 70
 
 /** Where the engine's header is, if the board has been built or the source is at hand. */
