@@ -144,6 +144,8 @@ export interface Commit {
   usableLanes: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
+  /** The medium refused a record of the group. */
+  refused: boolean
   /** Items of the group that closed the part: not all of their first copies are sure to stay. */
   doubtful: number
   /** Which operations are durable, for ever. */
@@ -185,6 +187,7 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     takenBack: new Array<Intent | null>(LANES).fill(null),
     usableLanes: BURST_FRAMES,
     closed: PASS,
+    refused: false,
     doubtful: 0,
     operations: createOperations(words),
     acknowledge: nobody,
@@ -272,6 +275,7 @@ export function sealItem(commit: Commit, item: GroupItem): void {
 /** Commits the group. Afterwards every item says what became of it. */
 export function commitGroup(commit: Commit): void {
   assignLanes(commit)
+  commit.refused = false
   let stage = STAGE_LANES
   for (;;) {
     compose(commit, stage)
@@ -456,6 +460,7 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     item.failedStage = stage
     item.durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
     item.acknowledged = item.wait <= item.durable
+    commit.refused = true
     breakChain(commit, tag, stage)
     return true
   }
@@ -519,7 +524,7 @@ export function doubt(item: GroupItem): void {
 
 /** The first copy of the record that no recovery takes back. */
 export function firstCopy(commit: Commit, region: Region, slot: number): number {
-  if (region.unsettled > 0 && heldIntent(commit.takenBack, region, slot) !== null) return 1
+  if (heldIntent(commit.takenBack, region, slot) !== null) return 1
   for (let i = 0; i < commit.doubtful; i++) {
     const item = commit.items[i]!
     if (item.slot === slot && item.region === region && item.durable === 0) return 1
@@ -533,6 +538,8 @@ export function heldIntent(
   region: Region,
   slot: number,
 ): Intent | null {
+  // Each of them has unsettled its region.
+  if (region.unsettled === 0) return null
   for (let lane = 0; lane < LANES; lane++) {
     const held = lanes[lane]!
     if (held !== null && held.record === slot && held.regionId === region.id) return held

@@ -138,7 +138,7 @@ export function headerFits(header: SlotHeader, region: Region, slot: number): bo
   )
 }
 
-/** Bytes of an image, up to the end of its last line. */
+/** Bytes of an image, up to the end of its last line; the length is below 2^31. */
 export function imageBytes(length: number): number {
-  return SLOT_HEADER_BYTES + Math.ceil(length / LINE_BYTES) * LINE_BYTES
+  return SLOT_HEADER_BYTES + ((length + LINE_BYTES - 1) & -LINE_BYTES)
 }

@@ -53,9 +53,8 @@ export function commitNow(state: State): void {
   const fences = state.list.fences
   noteFence(state)
   commitGroup(commit)
-  let failed = commit.closed !== PASS
-  if (failed) state.list.fences = fences
-  for (let i = 0; i < commit.count; i++) if (commit.items[i]!.failedStage >= 0) failed = true
+  if (commit.closed !== PASS) state.list.fences = fences
+  const failed = commit.closed !== PASS || commit.refused
   state.answers.groups += 1
   if (failed) repairGroup(commit, state.examination)
   state.hostWork.groupFailed = failed

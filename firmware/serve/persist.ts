@@ -131,15 +131,15 @@ function beginPersist(
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
-  const reth = state.reth
-  const pweth = state.pweth
-  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
-  readPweth(pweth, state.bytes, packet.bthAt + row.pwethAt)
+  const { reth, pweth, bytes } = state
+  readReth(reth, bytes, packet.bthAt + row.rethAt)
+  readPweth(pweth, bytes, packet.bthAt + row.pwethAt)
   if (pweth.version !== PERSIST_VERSION || pweth.words !== PWETH_WORDS) return PERSIST_HEADER
   if (pweth.reserved !== 0) return PERSIST_HEADER
-  const total = reth.length * (pweth.carried ? pweth.furtherCopies + 1 : 1)
+  const { length } = reth
+  const total = pweth.carried ? length * (pweth.furtherCopies + 1) : length
   const left = total - packet.payloadLength
-  if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
+  if (length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
   message.batch = pweth.batch
   if (pweth.batch) return beginMember(state, qp, message, packet, row)
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
@@ -158,14 +158,14 @@ function beginPersist(
   message.plain = false
   message.region = region
   message.slot = reth.vaHigh
-  message.length = reth.length
+  message.length = length
   message.wait = pweth.wait
   message.wantsAck = pweth.wantsAck
   message.operationHigh = pweth.operationHigh
   message.operationLow = pweth.operationLow
   message.carried = pweth.carried ? region!.copies : 1
   qp.messageLeft = total
-  message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
+  message.lastPsn = row.ends ? packet.psn : psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
   qp.messageFault = message.placed
     ? placedFault(state, message.wait)
     : storageFault(state, message, region!)
@@ -343,8 +343,7 @@ export function clearWay(state: State, message: PersistMessage): void {
 
 /** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
 function isUnderWay(state: State, message: PersistMessage): boolean {
-  const region = message.region!
-  return region.placement === PLACEMENT_THROUGH && isWriting(state, region, message.slot)
+  return isWriting(state, message.region!, message.slot)
 }
 
 /** The record is made durable by others, later than the group: no range of the group spans it. */

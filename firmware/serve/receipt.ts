@@ -98,10 +98,9 @@ export function acknowledgeCopies(state: State, copies: number): void {
       completeRecord(state, i, copies)
       continue
     }
-    const due = item.fault === PASS && item.wait === copies && item.wantsAck
     if (item.plain) plain = true
-    if (due) addToRange(state, item, copies)
-    else if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
+    if (item.fault !== PASS || item.wait > copies) state.openRange[item.owner] = NO_RANGE
+    else if (item.wait === copies && item.wantsAck) addToRange(state, item, copies)
   }
   if (plain) releaseRecords(state, copies)
   if (state.batches.joinedCount > 0) acknowledgeBatches(state, copies)

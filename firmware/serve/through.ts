@@ -273,6 +273,7 @@ export function firstShown(state: State, region: Region, slot: number): number {
 
 /** Is a job writing the record? Then nobody else may look after its copies. */
 export function isWriting(state: State, region: Region, slot: number): boolean {
+  if (region.placement !== PLACEMENT_THROUGH) return false
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = state.through.jobs[i]!
     const { item } = job

@@ -134,9 +134,9 @@ const ACCESS: readonly Mutant[] = [
     rule: 'N18: an Only brings exactly what it announces',
     file: PERSIST,
     find:
-      'if (reth.length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return ' +
+      'if (length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return ' +
       'MESSAGE_LENGTH',
-    replace: 'if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH',
+    replace: 'if (length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH',
     killer: directed('lengths'),
   },
 ]
