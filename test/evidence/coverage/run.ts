@@ -49,8 +49,8 @@ interface RunReport {
 }
 
 /**
- * Plays those test files; `progress` is told the share that is done. Those of `parts` that are tests
- * of single parts play in QuickJS themselves.
+ * Plays those test files; `progress` is told the share that is done. Those of `parts` that are
+ * tests of single parts play in QuickJS themselves.
  */
 export async function cover(
   files: readonly string[],
