@@ -14,9 +14,6 @@ import { Conversation, dataOf, persistFrames, sentOf } from '../../support/conve
 
 export const PAGE_KIBIBYTES = 64
 
-/** Less than this the engine itself does not load with, in pages. */
-const PAGES_LEAST = 256
-
 /** What a card has. */
 const PAGES_MOST = 512
 
@@ -81,24 +78,29 @@ async function starts(memoryPages: number): Promise<boolean> {
 
 let found: Promise<Least> | null = null
 
-/** Finds the least, by halves. It is looked for once. */
+/** Finds the least. It is looked for once. */
 export function leastMemory(): Promise<Least> {
   found ??= findLeast()
   return found
 }
 
+/**
+ * From what the firmware touches in all of memory, page by page down to where it does not start.
+ * Far less is never tried: where memory ends in the middle of the source, the engine's parser may
+ * look ahead for ever, and asks nobody whether to go on.
+ */
 async function findLeast(): Promise<Least> {
-  let [low, high, refused] = [PAGES_LEAST - 1, PAGES_MOST, 0]
-  if (!(await starts(high))) throw new Error('the bundle does not start in all of memory')
-  while (high - low > 1) {
-    const middle = (low + high) >> 1
-    if (await starts(middle)) high = middle
-    else {
-      low = middle
-      refused++
-    }
+  const { guest } = await live(PAGES_MOST)
+  const touched = guest.image().findLastIndex((byte) => byte !== 0) + 1
+  guest.dispose()
+  let pages = Math.ceil(touched / (PAGE_KIBIBYTES * 1024))
+  while (!(await starts(pages))) pages++
+  let refused = 0
+  while (refused === 0) {
+    if (await starts(pages - 1)) pages--
+    else refused++
   }
-  return { pages: high, refused }
+  return { pages, refused }
 }
 
 /** Bursts of a long life, and behind how many of them its heap must be level. */
