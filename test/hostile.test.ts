@@ -526,8 +526,10 @@ describe('bursts of anything', () => {
       },
     )
     let frames = 0
+    let bursts = 0
     fc.assert(
       fc.property(burst, fc.boolean(), (parts, renew) => {
+        bursts++
         const served = parts.map((part) => (part instanceof Uint8Array ? part : made(target, part)))
         frames += served.length
         target.card.serve(...served)
@@ -536,7 +538,7 @@ describe('bursts of anything', () => {
       }),
       { seed: SEED, numRuns: 8000 },
     )
-    expect(frames).toBeGreaterThan(100_000)
+    expect(frames).toBeGreaterThan(12 * bursts)
     // The part is well after all of it.
     target.reconnect()
     const [ack] = target.card.serve(...persistFrames(target.qp, target.region, 0, dataOf(9, 9)))
