@@ -538,7 +538,8 @@ describe('bursts of anything', () => {
       }),
       { seed: SEED, numRuns: 8000 },
     )
-    expect(frames).toBeGreaterThan(12 * bursts)
+    // With all 8,000 bursts these are 100,000 frames.
+    expect(frames).toBeGreaterThan(12.5 * bursts)
     // The part is well after all of it.
     target.reconnect()
     const [ack] = target.card.serve(...persistFrames(target.qp, target.region, 0, dataOf(9, 9)))

@@ -195,13 +195,17 @@ test('X-7: a peer that offers no such service is not attached to', () => {
   expect(new Wire().attach()).toBe('ATTACH_FAILED')
 })
 
-test('X-1: a relay whose queue pair has failed is made anew when it is asked for again', () => {
-  const wire = related()
-  expect(wire.attach()).toBe('PASS')
-  const { qp, rkey } = wire.open()
+/** Cuts the link under a record of that client, for longer than every retry of the requester. */
+function endLink(wire: Wire, { qp, rkey }: ReturnType<Wire['open']>): void {
   wire.isCut = true
   wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
   for (let s = 0; s < 40; s++) wire.pass(500_000)
+}
+
+test('X-1: a relay whose queue pair has failed is made anew when it is asked for again', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  endLink(wire, wire.open())
   wire.isCut = false
   let fault = 'CONNECTING'
   for (let i = 0; i < 20 && fault !== 'PASS'; i++) fault = wire.attach()
@@ -226,14 +230,11 @@ test('X-7: what names no relay, or finds no queue pair, is refused and takes no 
 test('X-1: behind a link that is over, a record ends its connection and is not durable', () => {
   const wire = related()
   expect(wire.attach()).toBe('PASS')
-  const { qp, rkey } = wire.open()
-  wire.isCut = true
-  // Enough for every retry of the requester.
-  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
-  for (let s = 0; s < 40; s++) wire.pass(500_000)
+  const first = wire.open()
+  endLink(wire, first)
   const second = wire.a.connect(4096, 0, 7)
   const before = wire.heard.length
-  wire.serve(...persistFrames(second, { rkey }, 2, dataOf(100, 2)))
+  wire.serve(...persistFrames(second, first, 2, dataOf(100, 2)))
   expect(wire.heard.slice(before).map(({ opcode }) => opcode)).not.toContain(PERSIST_ACK)
   expect(wire.a.counter('NOT_DURABLE')).toBeGreaterThan(0)
 })
