@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { Trouble } from '../debian/programs.ts'
 import { compileRuntime } from './compile.ts'
 import { signBundle } from './sign.ts'
-import { ARCHITECTURES, type Architecture } from './toolchain.ts'
+import { ARCHITECTURES, hostArchitecture, isArchitecture } from './toolchain.ts'
 
 const USAGE = `node build.mjs --board linux [--arch x86-64|arm64] [--install] [--sanitize]
                              [--drop-flush] [--signing-key FILE]
@@ -27,18 +27,8 @@ function say(line: string): void {
   process.stderr.write(`perdure: ${line}\n`)
 }
 
-function hostArchitecture(): Architecture {
-  const own = process.arch === 'x64' ? 'x86-64' : process.arch
-  if (!isArchitecture(own)) throw new Trouble(`perdured is for ${known()}, and this is ${own}`)
-  return own
-}
-
 function known(): string {
   return ARCHITECTURES.join(' and ')
-}
-
-function isArchitecture(name: string): name is Architecture {
-  return (ARCHITECTURES as readonly string[]).includes(name)
 }
 
 function main(args: readonly string[]): void {

@@ -1,8 +1,7 @@
 /**
  * Compiles and links `perdured`.
  *
- * What always holds: an object is named by the hash of everything that makes it, so that none is
- * stale and none is made twice; a warning is an error in our files.
+ * What always holds: a warning is an error in our files.
  */
 
 import { createHash } from 'node:crypto'
@@ -12,18 +11,24 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { run } from '../debian/programs.ts'
+import { AOT, engineObjects, firmwareProgram, ROOT } from './engine.ts'
 import { halHeader } from './hal-header.ts'
-import { type Architecture, type QuickJs, quickJs, type Toolchain, toolchain } from './toolchain.ts'
+import { Objects } from './objects.ts'
+import {
+  type Architecture,
+  hostArchitecture,
+  type QuickJs,
+  quickJs,
+  toolchain,
+} from './toolchain.ts'
 
-/** The bundle of this file is in dist. */
-export const DIST: string = dirname(fileURLToPath(import.meta.url))
-const SOURCES = join(DIST, '../boards/linux/src')
+/** Where builds are left. */
+export const DIST: string = join(ROOT, 'dist')
+const SOURCES = join(ROOT, 'boards/linux/src')
 const FOLDER = join(DIST, 'linux')
 
 const COMMON = ['-O2', '-g', '-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE']
@@ -32,11 +37,6 @@ export const OURS: readonly string[] = [
   ...['-Wmissing-prototypes', '-Wvla', '-Werror'],
   ...['-fstack-protector-strong', '-D_FORTIFY_SOURCE=2'],
 ]
-/**
- * As its own Makefile has them, without hardening: the interpreter is the hot path. Its jumps from
- * one instruction to the next are computed; merged into one, as these two would, none is foreseen.
- */
-const ENGINE = ['-fno-gcse', '-fno-crossjumping', '-fwrapv', '-funsigned-char', '-w']
 const SANITIZERS = ['-fsanitize=address,undefined,float-cast-overflow', '-fno-omit-frame-pointer']
 
 export interface RuntimeOptions {
@@ -64,11 +64,17 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
   const { sanitize, say } = options
   mkdirSync(FOLDER, { recursive: true })
   const tools = toolchain({ ...options, folder: FOLDER })
+  const host = tools.native
+    ? tools
+    : toolchain({ ...options, folder: FOLDER, architecture: hostArchitecture() })
   const engine = quickJs(FOLDER, say)
-  const compile = ownCompiler(new Objects(tools, say), engine, generatedHeaders(), options)
+  const own = new Objects(join(FOLDER, 'objects'), tools, say)
+  const compile = ownCompiler(own, engine, generatedHeaders(), options)
   const files = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
   return {
-    engine: engineObjects(new Objects(tools, say), engine),
+    engine: engineObjects(firmwareProgram(DIST), {
+      ...{ engine, target: tools, host, folder: FOLDER, say },
+    }),
     own: new Map(files.sort().map((name) => [basename(name, '.c'), compile(join(SOURCES, name))])),
     compile,
     link: (program, objects, flags = []) => {
@@ -106,11 +112,6 @@ function generatedHeaders(): string {
   return folder
 }
 
-function engineObjects(objects: Objects, engine: QuickJs): string[] {
-  const version = `-DCONFIG_VERSION="${engine.version}"`
-  return engine.files.map((file) => objects.of(file, [...COMMON, ...ENGINE, version], engine.hash))
-}
-
 /** How our files are compiled: anew where any header has changed. */
 function ownCompiler(
   objects: Objects,
@@ -123,46 +124,14 @@ function ownCompiler(
   for (const name of headers.sort()) {
     hash.update(`${name}\0`).update(readFileSync(join(SOURCES, name)))
   }
-  const made = hash.update(readFileSync(join(generated, 'hal.h'))).digest('hex')
+  for (const path of [join(AOT, 'bind.h'), join(generated, 'hal.h')])
+    hash.update(readFileSync(path))
+  const made = hash.digest('hex')
   const flags = [
     ...[...COMMON, ...OURS],
-    ...[`-isystem${engine.folder}`, `-I${generated}`, `-I${SOURCES}`],
+    ...[`-isystem${engine.folder}`, `-I${generated}`, `-I${SOURCES}`, `-I${AOT}`],
     ...(options.sanitize ? SANITIZERS : []),
     ...(options.dropFlush ? ['-DDROP_FLUSH=1'] : []),
   ]
   return (file) => objects.of(file, flags, made)
-}
-
-/** Compiled files, kept by the hash of what makes them. */
-class Objects {
-  private readonly tools: Toolchain
-  private readonly say: (line: string) => void
-  private readonly folder = join(FOLDER, 'objects')
-  private readonly compiler: string
-
-  constructor(tools: Toolchain, say: (line: string) => void) {
-    this.tools = tools
-    this.say = say
-    this.compiler = run(tools.compiler, ['--version']).toString()
-    mkdirSync(this.folder, { recursive: true })
-  }
-
-  /** The object of a file; `headers` is the hash of everything that it includes. */
-  of(file: string, flags: readonly string[], headers: string): string {
-    const all = [...this.tools.compileFlags, ...flags]
-    const text = readFileSync(file)
-    const made = createHash('sha256').update(`${this.compiler}\0${all.join('\0')}\0${headers}\0`)
-    const name = basename(file, '.c')
-    const object = join(this.folder, `${name}-${made.update(text).digest('hex').slice(0, 24)}.o`)
-    if (existsSync(object)) return object
-    this.say(`compiling ${name}`)
-    const aside = `${object}.${process.pid}`
-    try {
-      run(this.tools.compiler, [...all, '-c', file, '-o', aside])
-      renameSync(aside, object)
-    } finally {
-      rmSync(aside, { force: true })
-    }
-    return object
-  }
 }

@@ -14,6 +14,17 @@ import { run, Trouble } from '../debian/programs.ts'
 export const ARCHITECTURES = ['x86-64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
 
+export function isArchitecture(name: string): name is Architecture {
+  return (ARCHITECTURES as readonly string[]).includes(name)
+}
+
+/** That of this machine. Throws a Trouble where it is none of them. */
+export function hostArchitecture(): Architecture {
+  const own = process.arch === 'x64' ? 'x86-64' : process.arch
+  if (isArchitecture(own)) return own
+  throw new Trouble(`perdured is for ${ARCHITECTURES.join(' and ')}, and this is ${own}`)
+}
+
 interface Processor {
   /** As Node calls it. */
   readonly node: string

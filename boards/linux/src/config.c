@@ -52,6 +52,7 @@ static const struct key KEYS[] = {
   {"log", CHOICE, FIELD(log_json), "text", "text|json", 0, 0},
   {"user", NAME, FIELD(user), "", "a user to become once everything is open", 0, 0},
   {"poll", CHOICE, FIELD(spin), "wait", "wait|spin", 0, 0},
+  {"engine", CHOICE, FIELD(interpret), "translated", "translated|interpreted", 0, 0},
   {"heap-bytes", SIZE, FIELD(heap_bytes), "24M", "bytes, 4M to 1G", 4u << 20, 1u << 30},
   {"stack-bytes", SIZE, FIELD(stack_bytes), "256K", "bytes, 64K to 4M", 64u << 10, 4u << 20},
   {"start-ms", COUNT, FIELD(start_ms), "3600000", "milliseconds, 10 to 86400000", 10, 86400000},

@@ -34,6 +34,7 @@ struct config {
   bool log_json;
   char user[64];
   bool spin;
+  bool interpret;
   uint64_t heap_bytes, stack_bytes, start_ms, call_ms;
 };
 

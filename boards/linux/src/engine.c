@@ -9,6 +9,8 @@
 #include "hal.h"
 #include "quickjs.h"
 
+#include "bind.h"
+
 /*
  * Up to so many frames a burst, somebody waits for each answer: it leaves at once, while the
  * firmware tidies up. Beyond, answers are sent together, by fewer system calls.
@@ -21,6 +23,7 @@ struct engine {
   JSValue firmware, serve, idle;
   struct machine *machine;
   uint64_t call_ns, deadline_ns;
+  bool translated;
   bool prompt; /* frames leave behind the list that sends them, not only behind the call */
   const char *stopped;
   char text[2048];
@@ -121,6 +124,22 @@ static bool evaluate(struct engine *engine, const char *source, size_t length, c
   bool done = !JS_IsException(value);
   if (!done) stop(engine);
   JS_FreeValue(engine->context, value);
+  return done;
+}
+
+/* The firmware itself; its functions run as what they were translated to, if they were. */
+static bool evaluate_firmware(struct engine *engine, const struct bundle *bundle, bool interpret) {
+  start_clock(engine);
+  int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
+  JSValue program =
+      JS_Eval(engine->context, bundle->source, bundle->length, "firmware.js", flags);
+  if (!JS_IsException(program)) {
+    engine->translated = !interpret && aot_bind(program, bundle->sha256);
+    program = JS_EvalFunction(engine->context, program);
+  }
+  bool done = !JS_IsException(program);
+  if (!done) stop(engine);
+  JS_FreeValue(engine->context, program);
   return done;
 }
 
@@ -229,7 +248,7 @@ static struct engine *make(struct machine *machine, const struct engine_limits *
   return engine;
 }
 
-struct engine *engine_start(const char *source, size_t length, const struct facts *facts,
+struct engine *engine_start(const struct bundle *bundle, const struct facts *facts,
                             struct machine *machine, const struct engine_limits *limits,
                             struct fault *fault) {
   struct engine *engine = make(machine, limits);
@@ -241,7 +260,7 @@ struct engine *engine_start(const char *source, size_t length, const struct fact
   }
   const char no_chance[] = "delete Math.random";
   if (evaluate(engine, no_chance, sizeof no_chance - 1, "board") &&
-      evaluate(engine, source, length, "firmware.js") && start(engine, facts)) {
+      evaluate_firmware(engine, bundle, limits->interpret) && start(engine, facts)) {
     engine->call_ns = (uint64_t)limits->call_ms * 1000000u;
     return engine;
   }
@@ -283,6 +302,8 @@ const char *engine_stopped(const struct engine *engine, const char **text) {
   return engine->stopped;
 }
 
+bool engine_is_translated(const struct engine *engine) { return engine->translated; }
+
 size_t engine_heap_bytes(struct engine *engine) {
   JSMemoryUsage usage;
   JS_ComputeMemoryUsage(engine->runtime, &usage);
@@ -296,6 +317,7 @@ void engine_free(struct engine *engine) {
     JS_FreeValue(engine->context, engine->serve);
     JS_FreeValue(engine->context, engine->idle);
     JS_FreeValue(engine->context, engine->firmware);
+    aot_unbind(engine->runtime);
     JS_FreeContext(engine->context);
     JS_FreeRuntime(engine->runtime);
   }

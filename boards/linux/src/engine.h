@@ -4,6 +4,8 @@
  * What always holds:
  * - The engine has its bounds in bytes of heap and of stack, no clock, no chance, no files: what
  *   the firmware does follows from its frames, as in `boards/emulator/guest.ts`.
+ * - What was translated is what the same bundle says, and the engine evaluates the bundle all the
+ *   same; any other bundle is interpreted.
  * - Packet memory is shared without a copy.
  * - A firmware that throws, runs out of memory or of stack, or does not come back is stopped for
  *   good: the reason is one of 'threw', 'memory', 'stack', 'hung', 'bundle', as in
@@ -18,6 +20,7 @@
 
 #include "fault.h"
 #include "machine.h"
+#include "verify.h"
 
 /* `Facts` of firmware/hal.ts. */
 struct facts {
@@ -34,14 +37,18 @@ struct engine_limits {
   size_t heap_bytes, stack_bytes;
   uint32_t start_ms; /* a start, which recovers the whole part, that takes longer has hung */
   uint32_t call_ms;  /* likewise any other call */
+  bool interpret;    /* even what was translated */
 };
 
 struct engine;
 
 /* Evaluates the bundle and starts the firmware: recovery has run when this returns. */
-struct engine *engine_start(const char *source, size_t length, const struct facts *facts,
+struct engine *engine_start(const struct bundle *bundle, const struct facts *facts,
                             struct machine *machine, const struct engine_limits *limits,
                             struct fault *fault);
+
+/* Whether the hot path runs as what it was translated to (boards/linux/aot). */
+bool engine_is_translated(const struct engine *engine);
 
 /* `Firmware.serve` and `idle`. Negative when the firmware has stopped; then see engine_stopped. */
 double engine_serve(struct engine *engine, uint32_t count, double now_us);

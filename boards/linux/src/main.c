@@ -221,11 +221,16 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
       .stack_bytes = config->stack_bytes,
       .start_ms = (uint32_t)config->start_ms,
       .call_ms = (uint32_t)config->call_ms,
+      .interpret = config->interpret,
   };
   machine_tell_health(&parts->machine);
-  parts->engine = engine_start(parts->bundle.source, parts->bundle.length, &facts,
-                               &parts->machine, &limits, &fault);
-  return parts->engine != NULL ? EXIT_OK : fail(EXIT_FIRMWARE, "no firmware", &fault);
+  parts->engine = engine_start(&parts->bundle, &facts, &parts->machine, &limits, &fault);
+  if (parts->engine == NULL) return fail(EXIT_FIRMWARE, "no firmware", &fault);
+  if (!config->interpret && !engine_is_translated(parts->engine)) {
+    log_event(LOG_WARNING, "the firmware is interpreted, which is slower",
+              LOG_TEXT("reason", "perdured was built with another bundle"));
+  }
+  return EXIT_OK;
 }
 
 /* Where it serves, on stdout: what follows `udp:` is how the host driver names it. */
@@ -239,6 +244,7 @@ static void announce(const struct open_parts *parts, bool as_json) {
     json_begin(&json, text, sizeof text);
     json_text(&json, "address", address);
     json_text(&json, "bundle", parts->bundle.sha256);
+    json_flag(&json, "translated", engine_is_translated(parts->engine));
     json_flag(&json, "armed", parts->memory.armed);
     fputs(json_end(&json), stdout);
   } else {
@@ -246,6 +252,7 @@ static void announce(const struct open_parts *parts, bool as_json) {
   }
   fflush(stdout);
   log_event(LOG_INFO, "serving", LOG_TEXT("link", name), LOG_TEXT("bundle", parts->bundle.sha256),
+            LOG_TEXT("engine", engine_is_translated(parts->engine) ? "translated" : "interpreted"),
             LOG_TEXT("icrc", icrc_engine()));
   notify("READY=1");
 }

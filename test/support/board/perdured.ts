@@ -10,8 +10,8 @@ export type Flavour = '' | 'drop-flush' | 'sanitize'
 /** The architecture of this machine, as the build calls it. */
 export const OWN_ARCHITECTURE: string = process.arch === 'x64' ? 'x86-64' : process.arch
 
-/** What the program knows of the firmware, compiled in (boards/linux/hal-header.ts). */
-const SHARED = ['hal', 'limits', 'memory-map'].map((name) => `firmware/${name}.ts`)
+/** Of the firmware it knows numbers (boards/linux/hal-header.ts) and the hot path, translated. */
+const SOURCES = ['boards/linux/src', 'boards/linux/aot', 'firmware']
 
 /** Where such a program lies. */
 export function perduredPath(architecture: string, flavour: Flavour): string {
@@ -28,7 +28,7 @@ export function perduredMissing(architecture: string, flavour: Flavour): string 
   if (process.platform !== 'linux') return 'this is not Linux'
   if (!existsSync(program)) return `perdured is not built: ${how}`
   const builtMs = statSync(program).mtimeMs
-  const sources = [...filesBelow('boards/linux/src'), ...SHARED]
+  const sources = SOURCES.flatMap(filesBelow).filter((path) => /\.(ts|c|h)$/.test(path))
   const newer = sources.find((path) => statSync(join(ROOT, path)).mtimeMs > builtMs)
   return newer === undefined ? null : `perdured is older than ${newer}: ${how}`
 }

@@ -1,0 +1,45 @@
+/* The engine, and the functions of the firmware that were translated, in one: they are made of its
+ * inner parts. */
+#include "quickjs-patched.c"
+
+#include "bind.h"
+
+struct aot_function {
+  JSValue (*entry)(JSContext *, JSObject *, JSValueConst, int, JSValueConst *);
+  int code_bytes;
+};
+
+#include "support.h"
+
+#include "firmware.h"
+
+#define AOT_FUNCTIONS ((int)(sizeof aot_functions / sizeof *aot_functions))
+
+/* In the order of the translation. Counts on from `index`; past the end if it is another program. */
+static int each_function(JSFunctionBytecode *b, int index, bool binds) {
+  if (index >= AOT_FUNCTIONS) return AOT_FUNCTIONS + 1;
+  const struct aot_function *function = &aot_functions[index++];
+  if (b->byte_code_len != function->code_bytes) return AOT_FUNCTIONS + 1;
+  if (binds) b->native = function->entry;
+  for (int i = 0; i < b->cpool_count; i++) {
+    if (JS_VALUE_GET_TAG(b->cpool[i]) != JS_TAG_FUNCTION_BYTECODE) continue;
+    index = each_function(JS_VALUE_GET_PTR(b->cpool[i]), index, binds);
+  }
+  return index;
+}
+
+bool aot_bind(JSValueConst program, const char *sha256) {
+  if (strcmp(sha256, AOT_SHA256) != 0) return false;
+  if (JS_VALUE_GET_TAG(program) != JS_TAG_FUNCTION_BYTECODE) return false;
+  JSFunctionBytecode *b = JS_VALUE_GET_PTR(program);
+  if (each_function(b, 0, false) != AOT_FUNCTIONS) return false;
+  each_function(b, 0, true);
+  return true;
+}
+
+void aot_unbind(JSRuntime *runtime) {
+  for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
+    js_free_shape_null(runtime, aot_places[i].shape);
+    aot_places[i] = (struct aot_place){0};
+  }
+}

@@ -1,0 +1,18 @@
+#ifndef AOT_BIND_H
+#define AOT_BIND_H
+
+#include <stdbool.h>
+
+#include "quickjs.h"
+
+/*
+ * Has the functions of a compiled program, whose source has that SHA-256 in hexadecimal, run as what
+ * they were translated to. False if another program was translated: nothing is changed then, and it
+ * is interpreted. One runtime at a time.
+ */
+bool aot_bind(JSValueConst program, const char *sha256);
+
+/* Before the runtime is freed: what the translated functions remember of its objects. */
+void aot_unbind(JSRuntime *runtime);
+
+#endif

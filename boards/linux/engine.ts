@@ -1,0 +1,156 @@
+/**
+ * QuickJS with the functions of the firmware translated to C (`aot/`), as objects to link.
+ *
+ * What always holds:
+ * - The engine is Debian's source with two additions to `quickjs.c`: a function knows what it was
+ *   translated to, and a call of it goes there. If the source no longer has the places where they
+ *   stand, the build says so; nothing is guessed.
+ * - Translated are the functions of the files that are marked `// hot path`, and what they call. The
+ *   rest, and any other bundle, is interpreted by the same engine.
+ * - The translation carries the SHA-256 of its bundle: see `aot_bind`.
+ */
+
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { run, Trouble } from '../debian/programs.ts'
+import { Objects } from './objects.ts'
+import type { QuickJs, Toolchain } from './toolchain.ts'
+
+/** Of the repository: this file is run from its place, or from a bundle in dist. */
+export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
+/** The sources of the translation; `bind.h` is for whoever runs a program. */
+export const AOT: string = join(ROOT, 'boards/linux/aot')
+const HOT = '// hot path'
+
+/**
+ * As its own Makefile has them, without hardening: the interpreter is a hot path, too. Its jumps
+ * from one instruction to the next are computed; merged into one, as these two would, none is
+ * foreseen.
+ */
+const FLAGS = [
+  ...['-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE'],
+  ...['-fno-gcse', '-fno-crossjumping', '-fwrapv', '-funsigned-char', '-w'],
+]
+/** More takes twice as long over what was translated, and makes it a twentieth faster. */
+const LEVEL_OF_TRANSLATED = '-O1'
+
+/** A program to translate. */
+export interface Program {
+  /** Its bytes; a line `  // FILE` stands before what the bundler took of each file. */
+  readonly source: Uint8Array
+  /** The files whose functions are translated; all must be in it. */
+  readonly files: readonly string[]
+}
+
+export interface EngineOptions {
+  readonly engine: QuickJs
+  /** For which the engine is compiled. */
+  readonly target: Toolchain
+  /** With which the translator is: its programs run on this machine. */
+  readonly host: Toolchain
+  /** Folder for what is made. */
+  readonly folder: string
+  readonly flags?: readonly string[]
+  readonly say: (line: string) => void
+}
+
+function rootAbove(folder: string): string {
+  return existsSync(join(folder, 'build.mjs')) ? folder : rootAbove(dirname(folder))
+}
+
+/** The bundle in `dist`, and the files of the firmware that are marked as its hot path. */
+export function firmwareProgram(dist: string): Program {
+  const source = readFileSync(join(dist, 'firmware.js'))
+  const files = readdirSync(join(ROOT, 'firmware'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `firmware/${name}`)
+    .filter((name) => readFileSync(join(ROOT, name), 'utf8').split('\n', 1)[0] === HOT)
+    .filter((name) => source.includes(`  // ${name}\n`))
+  return { source, files: files.sort() }
+}
+
+/** The objects of the engine that has translated the program. Throws a Trouble. */
+export function engineObjects(program: Program, options: EngineOptions): string[] {
+  const { engine, target, folder, say } = options
+  const made = join(folder, 'gen', translationName(program, engine))
+  if (!existsSync(join(made, 'firmware.h'))) translate(program, made, options)
+  const objects = new Objects(join(folder, 'objects'), target, say)
+  const flags = [...FLAGS, ...(options.flags ?? []), version(engine)]
+  const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
+  const includes = [`-I${made}`, `-I${AOT}`, `-I${engine.folder}`]
+  return [
+    ...others.map((file) => objects.of(file, ['-O2', ...flags], engine.hash)),
+    objects.of(join(AOT, 'bind.c'), [LEVEL_OF_TRANSLATED, ...flags, ...includes], made),
+  ]
+}
+
+function version(engine: QuickJs): string {
+  return `-DCONFIG_VERSION="${engine.version}"`
+}
+
+/** Named by everything that makes it. */
+function translationName(program: Program, engine: QuickJs): string {
+  const hash = createHash('sha256').update(engine.hash).update(program.source)
+  hash.update(program.files.join('\0')).update(JSON.stringify(ADDITIONS))
+  for (const name of readdirSync(AOT).sort()) hash.update(readFileSync(join(AOT, name)))
+  return `aot-${hash.digest('hex').slice(0, 24)}`
+}
+
+/** Makes the folder with `firmware.h` and `quickjs-patched.c`, whole or not at all. */
+function translate(program: Program, made: string, options: EngineOptions): void {
+  const { engine, host, folder, say } = options
+  const objects = new Objects(join(folder, 'objects'), host, say)
+  const aside = `${made}.${process.pid}`
+  mkdirSync(aside, { recursive: true })
+  const flags = ['-O1', ...FLAGS, version(engine), `-I${engine.folder}`]
+  const translator = join(aside, 'translate')
+  const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
+  run(host.compiler, [
+    ...['-o', translator, objects.of(join(AOT, 'translate.c'), flags, engine.hash)],
+    ...others.map((file) => objects.of(file, ['-O2', ...FLAGS, version(engine)], engine.hash)),
+    ...['-lm', '-lpthread'],
+  ])
+  writeFileSync(join(aside, 'program.js'), program.source)
+  say(`translating the functions of ${program.files.length} files`)
+  const text = run(translator, [join(aside, 'program.js'), ...program.files])
+  const sha256 = createHash('sha256').update(program.source).digest('hex')
+  writeFileSync(join(aside, 'firmware.h'), `#define AOT_SHA256 "${sha256}"\n${text}`)
+  writeFileSync(join(aside, 'quickjs-patched.c'), withAdditions(engine))
+  renameSync(aside, made)
+}
+
+/** What is added to `quickjs.c`, behind which of its lines. */
+const ADDITIONS: readonly (readonly [behind: string, added: string])[] = [
+  [
+    '    int cpool_count;\n    int closure_var_count;\n',
+    '    JSValue (*native)(JSContext *, JSObject *, JSValueConst, int, JSValueConst *);\n',
+  ],
+  [
+    '        return call_func(caller_ctx, func_obj, this_obj, argc,\n' +
+      '                         (JSValueConst *)argv, flags);\n    }\n' +
+      '    b = p->u.func.function_bytecode;\n',
+    '    if (b->native != NULL)\n' +
+      '        return b->native(b->realm, p, this_obj, argc, (JSValueConst *)argv);\n',
+  ],
+]
+
+function withAdditions(engine: QuickJs): string {
+  let text = readFileSync(join(engine.folder, 'quickjs.c'), 'utf8')
+  for (const [behind, added] of ADDITIONS) {
+    const parts = text.split(behind)
+    if (parts.length !== 2) {
+      throw new Trouble(`quickjs.c of ${engine.folder} has no one place for: ${added.trim()}`)
+    }
+    text = parts.join(behind + added)
+  }
+  return text
+}
