@@ -99,10 +99,16 @@ function version(engine: QuickJs): string {
 
 /** Named by everything that makes it. */
 function translationName(program: Program, engine: QuickJs): string {
-  const hash = createHash('sha256').update(engine.hash).update(program.source)
+  const hash = createHash('sha256').update(sourcesHash(engine)).update(program.source)
   hash.update(program.files.join('\0')).update(JSON.stringify(ADDITIONS))
-  for (const name of readdirSync(AOT).sort()) hash.update(readFileSync(join(AOT, name)))
   return `aot-${hash.digest('hex').slice(0, 24)}`
+}
+
+/** Of the engine, and of the translation's own sources, which include one another. */
+function sourcesHash(engine: QuickJs): string {
+  const hash = createHash('sha256').update(engine.hash)
+  for (const name of readdirSync(AOT).sort()) hash.update(readFileSync(join(AOT, name)))
+  return hash.digest('hex')
 }
 
 /** Makes the folder with `firmware.h` and `quickjs-patched.c`, whole or not at all. */
@@ -115,7 +121,7 @@ function translate(program: Program, made: string, options: EngineOptions): void
   const translator = join(aside, 'translate')
   const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
   run(host.compiler, [
-    ...['-o', translator, objects.of(join(AOT, 'translate.c'), flags, engine.hash)],
+    ...['-o', translator, objects.of(join(AOT, 'translate.c'), flags, sourcesHash(engine))],
     ...others.map((file) => objects.of(file, ['-O2', ...FLAGS, version(engine)], engine.hash)),
     ...['-lm', '-lpthread'],
   ])

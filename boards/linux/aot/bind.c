@@ -37,6 +37,14 @@ bool aot_bind(JSValueConst program, const char *sha256) {
   return true;
 }
 
+int aot_bound(JSValueConst program) {
+  if (JS_VALUE_GET_TAG(program) != JS_TAG_FUNCTION_BYTECODE) return 0;
+  const JSFunctionBytecode *b = JS_VALUE_GET_PTR(program);
+  int count = b->native != NULL;
+  for (int i = 0; i < b->cpool_count; i++) count += aot_bound(b->cpool[i]);
+  return count;
+}
+
 void aot_unbind(JSRuntime *runtime) {
   for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
     js_free_shape_null(runtime, aot_places[i].shape);

@@ -12,6 +12,9 @@
  */
 bool aot_bind(JSValueConst program, const char *sha256);
 
+/* How many functions of a compiled program run as what they were translated to. */
+int aot_bound(JSValueConst program);
+
 /* Before the runtime is freed: what the translated functions remember of its objects. */
 void aot_unbind(JSRuntime *runtime);
 
