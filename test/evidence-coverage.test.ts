@@ -1,7 +1,10 @@
 /** A short cut of the evidence: the branches of the kernel, in Node and in QuickJS (C9). */
 
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { LOADED, needed, type Taken } from './evidence/coverage/parts-plan.ts'
+import { cover } from './evidence/coverage/run.ts'
 import { COVERAGE } from './evidence/coverage/stage.ts'
+import { LEFT_OUT } from './evidence/coverage/tests.ts'
 import { missed, playAll } from './evidence/stage.ts'
 
 test('C9: every branch of the kernel is taken, and QuickJS does what Node does', async () => {
@@ -10,4 +13,35 @@ test('C9: every branch of the kernel is taken, and QuickJS does what Node does',
   expect(COVERAGE.lacks!(tally, 'cut')).toEqual([])
   expect(missed(COVERAGE, tally, 'cut')).toEqual([])
   expect(tally.distinct).toBe(tally.count)
+})
+
+test('tests that are left out are played, each once, where a branch is missing', async () => {
+  const files = ['test/residency-blocks.test.ts']
+  const { names, passed, failed } = await cover(files, () => {}, { parts: [], wanted: () => true })
+  const left = names.filter((name) => LEFT_OUT.some((part) => new RegExp(part).test(name)))
+  expect(failed).toEqual([])
+  expect(left.length).toBeGreaterThan(0)
+  expect(left.length).toBeLessThan(names.length)
+  expect(passed).toBe(names.length)
+})
+
+describe('tests of parts for QuickJS', () => {
+  const wanted = Uint8Array.of(1, 1, 1, 0)
+  const placesOf = (...tests: readonly (readonly [number, number[]])[]): number[] => {
+    const taken = tests.map(([cost, branches], i): Taken => ({ place: i + LOADED, cost, branches }))
+    return needed(taken, wanted)
+  }
+
+  test('what takes nothing that is wanted does not play', () => {
+    expect(placesOf([1, []], [1, [3]], [5, [0, 3]])).toEqual([1])
+  })
+
+  test('of two that take the same the cheaper one plays', () => {
+    expect(placesOf([0, []], [9, [0, 1]], [2, [0, 1]], [9, [2]])).toEqual([1, 2])
+  })
+
+  test('a dear one that takes all is worth several, and then they do not play', () => {
+    expect(placesOf([0, []], [1, [0]], [2, [1]], [9, [0, 1, 2]])).toEqual([2])
+    expect(placesOf([1, [0]], [2, [1]], [9, [2]])).toEqual([LOADED, 0, 1])
+  })
 })

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Outcome, playStages } from './evidence/pool.ts'
+import { type Outcome, playStages, SHARDS_EACH } from './evidence/pool.ts'
 import { reportOf, tableOf } from './evidence/report.ts'
 import {
   addTally,
@@ -90,9 +90,24 @@ describe('workers', () => {
     expect([tally.count, tally.violations, ended, busySeconds]).toEqual([4, 0, 4, 4])
   })
 
-  test('but where shards may follow one another: eight have one', async () => {
-    const { tally, ended } = await played(follows, [...'abcdefghij'])
-    expect([tally.count, tally.violations, ended]).toEqual([36 + 3, 0, 10])
+  test('but where shards may follow one another: so many have one', async () => {
+    const names = Array.from({ length: SHARDS_EACH + 2 }, (_, i) => `${i}`)
+    const { tally, ended } = await played(follows, names)
+    const first = (SHARDS_EACH * (SHARDS_EACH + 1)) / 2
+    expect([tally.count, tally.violations, ended]).toEqual([first + 1 + 2, 0, SHARDS_EACH + 2])
+  })
+
+  test('whose stage is played together, however long the shards of others are', async () => {
+    const shards = (...seconds: readonly number[]): Shard[] => {
+      return seconds.map((n): Shard => ({ name: `${n}`, seed: n, seconds: n, options: {} }))
+    }
+    const plan = [
+      { stage: follows, shards: shards(1, 5, 2) },
+      { stage: { ...follows, name: 'also' }, shards: shards(3, 7, 4) },
+      { stage: { ...COUNTING, name: 'alone' }, shards: shards(6, 1) },
+    ]
+    const outcomes = await playStages(plan, { workers: 1, program, moved: () => {} })
+    expect(outcomes.map(({ tally }) => tally.count)).toEqual([1 + 2 + 3, 1 + 2 + 3, 1 + 1])
   })
 
   test('one that dies, or throws, is a violation, and what follows has another', async () => {

@@ -23,6 +23,7 @@ import { halHeader } from '../boards/linux/hal-header.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
 
 const SOURCES = join(ROOT, 'boards/linux/src')
+const AOT = join(ROOT, 'boards/linux/aot')
 const FILES = filesBelow('.').filter((path) => path.endsWith('.c'))
 /** What is shipped: the runtime, and the first process of the virtual machine. */
 const RUNTIME = FILES.filter((path) => /^boards\/(linux\/src|qemu-virt)\//.test(path))
@@ -77,7 +78,7 @@ describe.each(COMPILERS)('the compiler', ({ name, compiler, lacks }) => {
 
   test.skipIf(lacks !== null)(`has no warning about the runtime for ${name}${because}`, () => {
     const output = join(folder, `${name}.o`)
-    const includes = [`-I${folder}`, '-isystem', join(folder, 'sodium'), `-I${SOURCES}`]
+    const includes = [`-I${folder}`, '-isystem', join(folder, 'sodium'), `-I${SOURCES}`, `-I${AOT}`]
     const engine = QUICKJS === null ? [] : ['-isystem', QUICKJS]
     const files = RUNTIME.filter((path) => QUICKJS !== null || !usesEngine(path))
     expect(files.length).toBeGreaterThan(20)
@@ -92,6 +93,19 @@ describe.each(COMPILERS)('the compiler', ({ name, compiler, lacks }) => {
     }
   })
 })
+
+/** The engine itself is a system's header to it: of that warnings are not asked. */
+test.skipIf(QUICKJS === null || missing(['gcc', 'gcc']) !== null)(
+  'the translator of the firmware has no warning',
+  () => {
+    const dialect = ['-std=gnu11', '-funsigned-char', '-fwrapv', '-D_GNU_SOURCE']
+    const strict = OURS.filter((flag) => flag.startsWith('-W') && flag !== '-Wmissing-prototypes')
+    const flags = [...dialect, ...strict, '-DCONFIG_VERSION="of the test"', '-isystem', QUICKJS!]
+    const file = join(AOT, 'translate.c')
+    const done = spawnSync('gcc', [...flags, '-O1', '-c', file, '-o', join(folder, 'translate.o')])
+    expect(`${done.status} ${done.stderr}`).toBe('0 ')
+  },
+)
 
 const noCppcheck = missing(['cppcheck', 'cppcheck'])
 const NO_CPPCHECK = noCppcheck === null ? '' : `: ${noCppcheck}`

@@ -1,8 +1,10 @@
-/** The pass over the firmware's bundle: what it changes, and what it leaves alone. */
+/** The passes over bundles: what they change, and what they leave alone. */
 
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import { expect, test } from 'vitest'
+import { constsForVars } from '../boards/bundle/constants.mjs'
 import { literalsForConstants, varsForLocals } from '../boards/bundle/tighten.mjs'
 
 const inBundle = (body: string): string => `var bundle = (() => {\n${body}\nreturn f;\n})();`
@@ -72,4 +74,43 @@ test('the shipped bundle has been through it, and a second time changes nothing'
   expect(literalsForConstants(bundle)).toBe(bundle)
   expect(bundle).toMatch(/function copyClean\(/)
   expect(bundle).not.toMatch(/COPY_CLEAN[^ ]/)
+})
+
+/** A program of one module, as `npm run evidence` bundles it. */
+async function bundled(contents: string): Promise<string> {
+  const result = await build({
+    stdin: { contents, loader: 'ts', sourcefile: 'a.ts' },
+    outfile: 'a.js',
+    bundle: true,
+    format: 'esm',
+    write: false,
+    sourcemap: 'external',
+  })
+  const map = result.outputFiles.find(({ path }) => path.endsWith('.map'))!
+  const { text } = result.outputFiles.find(({ path }) => !path.endsWith('.map'))!
+  return constsForVars(text, (JSON.parse(map.text) as { mappings: string }).mappings)
+}
+
+test('what is stored to once becomes a constant, and what the program prints stays', async () => {
+  const text = await bundled(`
+    const SIZE = 4; const list = [SIZE]; class Box { size = SIZE }
+    let count = 0; let steps = 0; let last = 0
+    const page = \`
+var x = 1
+var list2 = 2\`
+    export const run = () => { count += SIZE; ++steps; last = new Box().size; return page }
+    console.log(list, count, steps, last)`)
+  const lines = text.split('\n').filter((line) => /^(var|const) /.test(line))
+  expect(lines).toEqual([
+    'const SIZE = 4;',
+    'const list = [SIZE];',
+    'const Box = class {',
+    'var count = 0;',
+    'var steps = 0;',
+    'var last = 0;',
+    'const page = `',
+    'var x = 1',
+    'var list2 = 2`;',
+    'const run = () => {',
+  ])
 })

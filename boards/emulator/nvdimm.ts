@@ -146,11 +146,46 @@ export class Nvdimm {
     const count = this.faultyLines === 0 ? length : this.writable(at, length)
     if (count > 0) {
       this.bytesStored += count
+      const { journal } = this
+      const changes = journal === null || this.noteChanges(journal, at, source, sourceAt, count)
       this.enter(at, count)
-      this.fill(at, source, sourceAt, count)
+      if (changes) this.fill(at, source, sourceAt, count)
       if (this.faultyLines !== 0) this.heal(at, count)
     }
     return count === length ? DONE : MEDIA_ERROR
+  }
+
+  /**
+   * Notes the lines that the store changes, and says whether there are any: a start stores zeros
+   * into many a line of zeros.
+   */
+  private noteChanges(
+    journal: Journal,
+    at: number,
+    source: Uint8Array,
+    sourceAt: number,
+    length: number,
+  ): boolean {
+    const last = (at + length - 1) >> 6
+    if (((at | sourceAt | length | source.byteOffset) & 3) !== 0) {
+      journal.note(this, at >> 6, last)
+      return true
+    }
+    const from = source === this.live ? this.liveWords : this.wordsOf(source)
+    const into = this.liveWords
+    const end = (at + length) >> 2
+    const ahead = (sourceAt >> 2) - (at >> 2)
+    let changes = false
+    for (let line = at >> 6, i = at >> 2; line <= last; line++) {
+      const lineEnd = Math.min(end, (line + 1) * LINE_WORDS)
+      while (i < lineEnd && into[i] === from[i + ahead]) i++
+      if (i < lineEnd) {
+        journal.note(this, line, line)
+        changes = true
+      }
+      i = lineEnd
+    }
+    return changes
   }
 
   /** Enters the store into the log, line by line. */
@@ -160,7 +195,6 @@ export class Nvdimm {
     const last = (at + length - 1) >> 6
     let line = at >> 6
     pending.reserve(last - line + 1)
-    if (this.journal !== null) this.journal.note(this, line, last)
     let mask = (0xff << ((at >> 3) & 7)) & 0xff
     for (; line < last; line++) {
       pending.append(line, mask, words)
@@ -226,10 +260,14 @@ export class Nvdimm {
     const pending = this.pendingStores
     const end = pending.cleanedTo[line]!
     pending.cleanedTo[line] = 0
-    if (this.journal !== null) this.journal.note(this, line, line)
     const at = line * LINE_WORDS
     const into = this.durableWords
-    if (pending.latest[line]! <= end) {
+    const isLatest = pending.latest[line]! <= end
+    if (this.journal !== null) {
+      if (isLatest && this.isDurable(at)) return this.dropped(line, end)
+      this.journal.note(this, line, line)
+    }
+    if (isLatest) {
       const from = this.liveWords
       for (let i = at; i < at + LINE_WORDS; i++) into[i] = from[i]!
     } else {
@@ -238,9 +276,23 @@ export class Nvdimm {
       pending.rewind(words, line, end, into)
       into.set(words, at)
     }
-    const healed = pending.drop(line, end)
-    if (healed) this.restoreFlags(line, this.flags[line]! & ~POISONED_DURABLY)
-    return healed
+    return this.dropped(line, end)
+  }
+
+  /** Is what loads see of the line at that word durable? */
+  private isDurable(at: number): boolean {
+    const { liveWords, durableWords } = this
+    for (let i = at; i < at + LINE_WORDS; i++) if (liveWords[i] !== durableWords[i]) return false
+    return true
+  }
+
+  /** Drops what was cleaned of the line; true if that healed it. */
+  private dropped(line: number, end: number): boolean {
+    const healed = this.pendingStores.drop(line, end)
+    if (!healed) return false
+    this.journal?.note(this, line, line)
+    this.restoreFlags(line, this.flags[line]! & ~POISONED_DURABLY)
+    return true
   }
 
   /** Keeps what this fence is about to replace. */

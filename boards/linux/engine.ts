@@ -5,8 +5,8 @@
  * - The engine is Debian's source with two additions to `quickjs.c`: a function knows what it was
  *   translated to, and a call of it goes there. If the source no longer has the places where they
  *   stand, the build says so; nothing is guessed.
- * - Translated are the functions of the files that are marked `// hot path`, and what they call. The
- *   rest, and any other bundle, is interpreted by the same engine.
+ * - Translated are the functions of the files that are marked `// hot path`, and what they call.
+ *   The rest, and any other bundle, is interpreted by the same engine.
  * - The translation carries the SHA-256 of its bundle: see `aot_bind`.
  */
 

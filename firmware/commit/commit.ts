@@ -174,6 +174,9 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
   const items: GroupItem[] = []
   for (let i = 0; i < BURST_FRAMES; i++) items.push(blankItem(anyRegion))
   const words = new Int32Array(list.machine.memory)
+  const dirtyLanes = new Uint8Array(LANES)
+  // QuickJS makes a method of its own when it is first asked for: now, and not in a commit.
+  dirtyLanes.indexOf(1)
   return {
     list,
     words,
@@ -181,7 +184,7 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     count: 0,
     sequenceLow: 0,
     sequenceHigh: 0,
-    dirtyLanes: new Uint8Array(LANES),
+    dirtyLanes,
     retiredLanes: new Uint8Array(LANES),
     held: new Array<Intent | null>(LANES).fill(null),
     takenBack: new Array<Intent | null>(LANES).fill(null),

@@ -80,6 +80,11 @@ export function lineSequence(words: Int32Array, w: number): number {
   return (words[w + SEQUENCE]! >>> 0) + (words[w + SEQUENCE + 1]! >>> 0) * HIGH_UNIT
 }
 
+/** Is its sequence 0, which no line that was stored has? */
+export function lineIsVoid(words: Int32Array, w: number): boolean {
+  return (words[w + SEQUENCE]! | words[w + SEQUENCE + 1]!) === 0
+}
+
 export function setLineSequence(words: Int32Array, w: number, sequence: number): void {
   words[w + SEQUENCE] = (sequence % HIGH_UNIT) | 0
   words[w + SEQUENCE + 1] = Math.floor(sequence / HIGH_UNIT)

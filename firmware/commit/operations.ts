@@ -68,6 +68,7 @@ import {
   LINE_CLIENT,
   lineIsFree,
   lineIsOf,
+  lineIsVoid,
   lineSequence,
   newestHigh,
   newestLow,
@@ -440,11 +441,7 @@ export function readOperations(o: Operations, list: CommandList, floor: number):
   o.sequence = floor
   fetchLines(list)
   verifyLines(o, list, floor)
-  for (let client = 0; client < CLIENTS; client++) {
-    chooseLine(o, client)
-    dropTwin(o, client)
-    noteLatest(o, client)
-  }
+  for (let client = 0; client < CLIENTS; client++) chooseLine(o, client)
   o.uses = o.sequence
   return 2 * CLIENTS
 }
@@ -480,7 +477,7 @@ function verifyLines(o: Operations, list: CommandList, floor: number): void {
   const { words } = o
   for (let i = 0; i < 2 * CLIENTS; i++) {
     const at = OPERATION_LINES_AT + i * LINE_BYTES
-    if (lineSequence(words, at >> 2) === 0) continue
+    if (lineIsVoid(words, at >> 2)) continue
     const code = RECOVERY_AT + i * CHECK_CODE_BYTES
     checkCode(list, at + OPERATION_CHECKED_AT, code, OPERATION_CHECKED_BYTES, KEYS_AT)
     compare(list, code, at, CHECK_CODE_BYTES)
@@ -490,7 +487,7 @@ function verifyLines(o: Operations, list: CommandList, floor: number): void {
   let index = 1
   for (let i = 0; i < 2 * CLIENTS; i++) {
     const w = (OPERATION_LINES_AT + i * LINE_BYTES) >> 2
-    if (lineSequence(words, w) === 0) continue
+    if (lineIsVoid(words, w)) continue
     const sequence = lineSequence(words, w)
     const counts = resultOf(list, index) === EQUAL && sequence > floor && sequence < SEQUENCES
     if (!counts) setLineSequence(words, w, 0)
@@ -503,21 +500,28 @@ function chooseLine(o: Operations, client: number): void {
   const { words } = o
   const image = imageOf(client)
   const second = image + OPERATION_LINE_WORDS
+  if (lineIsVoid(words, image) && lineIsVoid(words, second)) {
+    // As nearly every place of the table is.
+    blankLine(words, image, 0, 0)
+    o.latestLow[client] = 0
+    o.latestHigh[client] = 0
+    return
+  }
   const a = lineSequence(words, image)
   const b = lineSequence(words, second)
   if (b > a) copyLine(words, second, image)
-  else if (a === 0) blankLine(words, image, 0, 0)
   const sequence = b > a ? b : a
-  o.next[client] = b > a ? 0 : a === 0 ? 0 : 1
+  o.next[client] = b > a ? 0 : 1
   o.used[client] = sequence
   if (sequence > o.sequence) o.sequence = sequence
+  dropTwin(o, client)
+  noteLatest(o, client)
 }
 
 /** A client that has moved stands twice: the newer place is its own, the other one is free. */
 function dropTwin(o: Operations, client: number): void {
   const { words } = o
   const w = imageOf(client)
-  if (lineIsFree(words, w)) return
   for (let c = 0; c < client; c++) {
     if (!lineIsOf(words, imageOf(c), clientHigh(words, w), clientLow(words, w))) continue
     const older = lineSequence(words, imageOf(c)) < lineSequence(words, w) ? c : client

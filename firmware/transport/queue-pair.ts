@@ -236,6 +236,38 @@ function savedRing(index: number): SavedRequest[] {
   return ring
 }
 
+interface Memory {
+  readonly kindPsn: Int32Array
+  readonly psn: Int32Array
+  readonly high: Int32Array
+  readonly low: Int32Array
+  readonly kinds: Uint8Array
+  readonly status: Uint8Array
+  readonly copies: Uint8Array
+}
+
+/**
+ * What a queue pair remembers, of so many requests and so many records: views of one buffer, as an
+ * engine pays for each buffer.
+ */
+function blankMemory(kinds: number, records: number): Memory {
+  const recordsAt = 4 * kinds
+  const bytesAt = recordsAt + 12 * records
+  const buffer = new ArrayBuffer(bytesAt + kinds + 2 * records)
+  return {
+    kindPsn: new Int32Array(buffer, 0, kinds).fill(-1),
+    psn: new Int32Array(buffer, recordsAt, records).fill(-1),
+    high: new Int32Array(buffer, recordsAt + 4 * records, records),
+    low: new Int32Array(buffer, recordsAt + 8 * records, records),
+    kinds: new Uint8Array(buffer, bytesAt, kinds),
+    status: new Uint8Array(buffer, bytesAt + kinds, records),
+    copies: new Uint8Array(buffer, bytesAt + kinds + records, records),
+  }
+}
+
+/** One in no table takes no requests, and has none to remember. */
+const NO_MEMORY: Memory = blankMemory(0, 0)
+
 export interface QueuePairTable {
   readonly places: (QueuePair | null)[]
   /** Upper sixteen bits of the numbers handed out: another value in each incarnation. */
@@ -317,8 +349,8 @@ export function createQueuePair(
   number: number,
   options: QueuePairOptions,
 ): QueuePair {
-  // One in no table takes no requests, and has none to remember.
-  const [kinds, records] = index === QUEUE_PAIRS ? [0, 0] : [REMEMBERED_KINDS, REMEMBERED_RECORDS]
+  const inTable = index !== QUEUE_PAIRS
+  const memory = inTable ? blankMemory(REMEMBERED_KINDS, REMEMBERED_RECORDS) : NO_MEMORY
   return {
     index,
     number,
@@ -362,19 +394,19 @@ export function createQueuePair(
     recordAt: -1,
     repeatDue: -1,
     stream: blankStream(),
-    kindPsn: new Int32Array(kinds).fill(-1),
-    kinds: new Uint8Array(kinds),
+    kindPsn: memory.kindPsn,
+    kinds: memory.kinds,
     saved: savedRing(index),
     savedCount: 0,
     linuxFlush: false,
     invalidated: 0,
     notifiedUs: -Infinity,
     segment: 0,
-    rememberedPsn: new Int32Array(records).fill(-1),
-    rememberedHigh: new Int32Array(records),
-    rememberedLow: new Int32Array(records),
-    rememberedStatus: new Uint8Array(records),
-    rememberedCopies: new Uint8Array(records),
+    rememberedPsn: memory.psn,
+    rememberedHigh: memory.high,
+    rememberedLow: memory.low,
+    rememberedStatus: memory.status,
+    rememberedCopies: memory.copies,
     templateAt: TEMPLATES_AT + index * TEMPLATE_BYTES,
     templateBytes: 0,
     ipVersion: 4,

@@ -10,8 +10,11 @@
 import { Worker } from 'node:worker_threads'
 import { addTally, NOTHING, type Shard, type Stage, type Tally } from './stage.ts'
 
-/** Shards that a worker plays, of a stage whose shards may follow one another. */
-const SHARDS_EACH = 8
+/**
+ * Shards that a worker plays, of a stage whose shards may follow one another: until its code is as
+ * fast as it gets, a new worker takes some four seconds.
+ */
+export const SHARDS_EACH = 64
 
 /** A shard of a stage: what a worker is told. */
 export interface Job {
@@ -43,18 +46,32 @@ export interface PoolOptions {
   readonly moved: (share: number, outcomes: readonly Outcome[]) => void
 }
 
-/** Plays all shards of those stages, the longest first. */
-export async function playStages(
-  plan: readonly { readonly stage: Stage; readonly shards: readonly Shard[] }[],
-  options: PoolOptions,
-): Promise<Outcome[]> {
+type Plan = readonly { readonly stage: Stage; readonly shards: readonly Shard[] }[]
+
+/**
+ * The longest first, so that at the end no worker is waited for; but what follows one another in a
+ * worker stands together, behind the rest.
+ */
+function inOrder(plan: Plan): Job[] {
+  const jobsOf = ({ stage, shards }: Plan[number]): Job[] => {
+    const jobs = shards.map((shard): Job => ({ stage: stage.name, shard }))
+    return jobs.sort((a, b) => b.shard.seconds - a.shard.seconds)
+  }
+  const byLongest = (blocks: Job[][]): Job[] => {
+    return blocks.sort(([a], [b]) => (b?.shard.seconds ?? 0) - (a?.shard.seconds ?? 0)).flat()
+  }
+  const follows = ({ stage }: Plan[number]): boolean => stage.shardsFollow === true
+  const alone = plan.filter((one) => !follows(one)).flatMap(jobsOf)
+  const together = plan.filter(follows).map(jobsOf)
+  return [...byLongest(alone.map((job) => [job])), ...byLongest(together)]
+}
+
+/** Plays all shards of those stages. */
+export async function playStages(plan: Plan, options: PoolOptions): Promise<Outcome[]> {
   const outcomes = plan.map(({ stage, shards }): Outcome => {
     return { stage, tally: NOTHING, busySeconds: 0, ended: 0, shards: shards.length }
   })
-  const jobs = plan.flatMap(({ stage, shards }) => {
-    return shards.map((shard): Job => ({ stage: stage.name, shard }))
-  })
-  jobs.sort((a, b) => b.shard.seconds - a.shard.seconds)
+  const jobs = inOrder(plan)
   const all = jobs.reduce((sum, { shard }) => sum + shard.seconds, 0)
   const running = new Map<Job, number>()
   let ended = 0

@@ -81,7 +81,7 @@ function waiting({ collectEvery = 0, answer = '""' }: ColdOptions): string {
 }
 
 /** A part of memory as it was when the bundle had been evaluated; null where all was zeros. */
-interface Stretch {
+export interface Stretch {
   readonly at: number
   readonly end: number
   readonly bytes: Uint8Array | null
@@ -90,7 +90,7 @@ interface Stretch {
 const PAGE_BYTES = 64 * 1024
 
 /** All of a memory; most of it is zeros, and to clear is cheaper than to copy. */
-function stretchesOf(memory: Uint8Array): Stretch[] {
+export function stretchesOf(memory: Uint8Array): Stretch[] {
   const isZero = (at: number): boolean => {
     return memory.subarray(at, at + PAGE_BYTES).every((byte) => byte === 0)
   }
@@ -104,6 +104,14 @@ function stretchesOf(memory: Uint8Array): Stretch[] {
     at = end
   }
   return stretches
+}
+
+/** Makes a memory what it was when its stretches were taken. */
+export function putBack(memory: Uint8Array, stretches: readonly Stretch[]): void {
+  for (const { at, end, bytes } of stretches) {
+    if (bytes === null) memory.fill(0, at, end)
+    else memory.set(bytes, at)
+  }
 }
 
 export class ColdGuest {
@@ -171,10 +179,7 @@ export class ColdGuest {
   /** Powers it on: recovery has run when this returns. */
   start(machineFor: (packets: Uint8Array) => GuestMachine): FirmwareEngine {
     const { guest, memory } = this
-    for (const { at, end, bytes } of this.cold) {
-      if (bytes === null) memory.fill(0, at, end)
-      else memory.set(bytes, at)
-    }
+    putBack(memory, this.cold)
     const machine = machineFor(guest.packets)
     this.machine = machine
     const facts = Buffer.from(JSON.stringify(machine.facts), 'latin1')

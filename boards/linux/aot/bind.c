@@ -15,7 +15,7 @@ struct aot_function {
 
 #define AOT_FUNCTIONS ((int)(sizeof aot_functions / sizeof *aot_functions))
 
-/* In the order of the translation. Counts on from `index`; past the end if it is another program. */
+/* In the order of the translation. Counts on from `index`; past the end: another program. */
 static int each_function(JSFunctionBytecode *b, int index, bool binds) {
   if (index >= AOT_FUNCTIONS) return AOT_FUNCTIONS + 1;
   const struct aot_function *function = &aot_functions[index++];

@@ -6,9 +6,9 @@
 #include "quickjs.h"
 
 /*
- * Has the functions of a compiled program, whose source has that SHA-256 in hexadecimal, run as what
- * they were translated to. False if another program was translated: nothing is changed then, and it
- * is interpreted. One runtime at a time.
+ * Has the functions of a compiled program, whose source has that SHA-256 in hexadecimal, run as
+ * what they were translated to. False if another program was translated: nothing is changed then,
+ * and it is interpreted. One runtime at a time.
  */
 bool aot_bind(JSValueConst program, const char *sha256);
 

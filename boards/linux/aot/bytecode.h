@@ -61,12 +61,12 @@ static struct instruction read_at(const JSFunctionBytecode *b, uint32_t at) {
     case OP_FMT_u16:
     case OP_FMT_loc:
     case OP_FMT_arg:
-    case OP_FMT_var_ref: i.operand = get_u16(pc); break;
+    case OP_FMT_var_ref: i.operand = (int32_t)get_u16(pc); break;
     case OP_FMT_u32:
     case OP_FMT_i32:
     case OP_FMT_const:
     case OP_FMT_atom: i.operand = (int32_t)get_u32(pc); break;
-    case OP_FMT_label: i.operand = (int32_t)at + 1 + (int32_t)get_u32(pc); break;
+    case OP_FMT_label: i.operand = (int32_t)(at + 1 + get_u32(pc)); break;
     default: break;
   }
   return i;

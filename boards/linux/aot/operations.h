@@ -2,11 +2,11 @@
  * Writes one function's operations as C.
  *
  * What always holds:
- * - Everything that stands on the interpreter's stack is in a C variable of its own, which is never
- *   stored to again. It is `owned`, then its reference is given up where it is consumed; or it is
- *   borrowed of something that outlives it: an argument, `this`, a variable of the function (before
- *   that is stored to, what was borrowed of it gets a reference of its own), a variable of a closure
- *   that is stored to once in all the program; or it is `plain`, a value without references.
+ * - Everything that stands on the interpreter's stack is in a C variable of its own, which is
+ *   never stored to again. It is `owned`, then its reference is given up where it is consumed; or
+ *   it is borrowed of something that outlives it: an argument, `this`, a variable of the function
+ *   (before that is stored to, what was borrowed of it gets a reference of its own), a variable of
+ *   a closure that is stored to once in all the program; or it is `plain`, without references.
  * - Where ways meet, what stands on the stack is handed over in s0, s1 and so on, each owned.
  * - Before an operation has done anything it may leave: all that the function holds goes to a frame
  *   of the interpreter, which begins with that very operation. Ownership goes with it.
@@ -171,19 +171,19 @@ static void keep_borrowed(enum source source, int index) {
 static uint32_t way_to_leave(const struct instruction *i) {
   int last = now.leaving_count - 1;
   if (last >= 0 && now.leavings[last].at == i->at) return i->at;
-  now.leavings = realloc(now.leavings, sizeof *now.leavings * (size_t)(last + 2));
+  now.leavings = grown(now.leavings, sizeof *now.leavings * (size_t)(last + 2));
   now.leavings[now.leaving_count++] = (struct leaving){i->at, now.before};
   return i->at;
 }
 
 static void write_leavings(void) {
   const JSFunctionBytecode *b = now.b;
-  int variables = b->arg_count + b->var_count;
+  int below = b->arg_count + b->var_count;
   for (int k = 0; k < now.leaving_count; k++) {
     const struct leaving *leaving = &now.leavings[k];
     printf(" X%u:\n", leaving->at);
     for (int i = 0; i < leaving->stack.depth; i++) {
-      printf("  frame[%d] = %s;\n", variables + i, own_of(&leaving->stack.entries[i]));
+      printf("  frame[%d] = %s;\n", below + i, own_of(&leaving->stack.entries[i]));
     }
     printf("  depth = %d;\n  offset = %u;\n  goto leave;\n", leaving->stack.depth, leaving->at);
   }
@@ -198,7 +198,7 @@ static int way_of(int depth) {
   for (int k = 0; k < now.way_count; k++) {
     if (now.ways[k].temporary == t && now.ways[k].rest == rest) return k;
   }
-  now.ways = realloc(now.ways, sizeof *now.ways * (size_t)(now.way_count + 1));
+  now.ways = grown(now.ways, sizeof *now.ways * (size_t)(now.way_count + 1));
   now.ways[now.way_count] = (struct way){t, rest};
   return now.way_count++;
 }
@@ -305,8 +305,8 @@ static void write_binary(const struct instruction *i, enum kind kind, const char
   struct entry b = pop(), a = pop();
   int t = temporary();
   const char *x = value_of(&a), *y = value_of(&b);
-  printf("  %s t%d;\n  {\n  int32_t r;\n  uint32_t p, q;\n", kind == VALUE ? "JSValue" : "int32_t", t);
-  printf("  (void)r;\n  (void)p;\n  (void)q;\n");
+  printf("  %s t%d;\n  {\n", kind == VALUE ? "JSValue" : "int32_t", t);
+  printf("  int32_t r;\n  uint32_t p, q;\n  (void)r;\n  (void)p;\n  (void)q;\n");
   write_pattern("  if (likely(JS_VALUE_IS_BOTH_INT(X, Y))", x, y, t);
   write_pattern(quick, x, y, t);
   printf("\n  else ");
@@ -316,72 +316,51 @@ static void write_binary(const struct instruction *i, enum kind kind, const char
   else push_number(kind, "t%d", t);
 }
 
-#define OTHER_NUMBERS(call) "if (aot_are_numbers(X, Y)) R = " call "(X, Y);"
-#define OTHER_WORDS(result) "if (aot_are_words(X, Y, &p, &q)) R = " result ";"
-#define BITS(sign)                                                                                 \
-  ") R = JS_VALUE_GET_INT(X) " sign " JS_VALUE_GET_INT(Y);",                                       \
-      OTHER_WORDS("(int32_t)(p " sign " q)")
-/* Of the order of two numbers: -1, 0, 1; 2 if one is NaN; 3 if one is no number. */
+#define INTS(operation) " && !__builtin_" operation "_overflow(INT(X), INT(Y), &r)"
+#define NUMBERS(call) "if (aot_are_numbers(X, Y)) R = " call "(X, Y);"
+#define WORDS(result) "if (aot_are_words(X, Y, &p, &q)) R = " result ";"
+#define BITS(sign) INTEGER, ") R = INT(X) " sign " INT(Y);", WORDS("(int32_t)(p " sign " q)")
 #define COMPARE(sign, orders)                                                                      \
-  ") R = JS_VALUE_GET_INT(X) " sign " JS_VALUE_GET_INT(Y);",                                       \
-      "if ((r = aot_order(X, Y)) != 3) R = " orders ";"
+  TRUTH, ") R = INT(X) " sign " INT(Y);", "if ((r = aot_order(X, Y)) != 3) R = " orders ";"
+
+/* Operations of two numbers, as `write_binary` takes them. */
+static const struct {
+  OPCodeEnum opcode;
+  enum kind kind;
+  const char *quick, *other;
+} numerics[] = {
+    {OP_add, VALUE, INTS("add") ") R = aot_of_int(r);", NUMBERS("aot_sum")},
+    {OP_sub, VALUE, INTS("sub") ") R = aot_of_int(r);", NUMBERS("aot_difference")},
+    /* A product of 0 and less than 0 is -0, which is no integer. */
+    {OP_mul, VALUE, INTS("mul") " && (r != 0 || (INT(X) | INT(Y)) >= 0)) R = aot_of_int(r);",
+     NUMBERS("aot_product")},
+    {OP_div, VALUE, ") R = aot_quotient(X, Y);", NUMBERS("aot_quotient")},
+    {OP_mod, VALUE, " && INT(X) >= 0 && INT(Y) > 0) R = aot_of_int(INT(X) % INT(Y));",
+     NUMBERS("aot_remainder")},
+    {OP_pow, VALUE, ") R = aot_power(X, Y);", NUMBERS("aot_power")},
+    {OP_and, BITS("&")},
+    {OP_or, BITS("|")},
+    {OP_xor, BITS("^")},
+    {OP_shl, INTEGER, ") R = (int32_t)((uint32_t)INT(X) << (INT(Y) & 31));",
+     WORDS("(int32_t)(p << (q & 31))")},
+    {OP_sar, INTEGER, ") R = INT(X) >> (INT(Y) & 31);", WORDS("(int32_t)p >> (q & 31)")},
+    {OP_shr, VALUE, ") R = aot_of_uint32((uint32_t)INT(X) >> (INT(Y) & 31));",
+     WORDS("aot_of_uint32(p >> (q & 31))")},
+    {OP_lt, COMPARE("<", "r < 0")},
+    {OP_lte, COMPARE("<=", "r <= 0")},
+    {OP_gt, COMPARE(">", "r == 1")},
+    {OP_gte, COMPARE(">=", "r == 0 || r == 1")},
+    {OP_eq, COMPARE("==", "r == 0")},
+    {OP_neq, COMPARE("!=", "r != 0")},
+};
 
 static bool write_numeric(const struct instruction *i) {
-  switch (i->opcode) {
-    case OP_add:
-      write_binary(i, VALUE,
-                   " && !__builtin_add_overflow(JS_VALUE_GET_INT(X), JS_VALUE_GET_INT(Y), &r)) "
-                   "R = aot_of_int(r);",
-                   OTHER_NUMBERS("aot_sum"));
-      return true;
-    case OP_sub:
-      write_binary(i, VALUE,
-                   " && !__builtin_sub_overflow(JS_VALUE_GET_INT(X), JS_VALUE_GET_INT(Y), &r)) "
-                   "R = aot_of_int(r);",
-                   OTHER_NUMBERS("aot_difference"));
-      return true;
-    case OP_mul:
-      write_binary(i, VALUE,
-                   " && !__builtin_mul_overflow(JS_VALUE_GET_INT(X), JS_VALUE_GET_INT(Y), &r) && "
-                   "(r != 0 || (JS_VALUE_GET_INT(X) | JS_VALUE_GET_INT(Y)) >= 0)) R = aot_of_int(r);",
-                   OTHER_NUMBERS("aot_product"));
-      return true;
-    case OP_div:
-      write_binary(i, VALUE, ") R = aot_quotient(X, Y);", OTHER_NUMBERS("aot_quotient"));
-      return true;
-    case OP_mod:
-      write_binary(i, VALUE,
-                   " && JS_VALUE_GET_INT(X) >= 0 && JS_VALUE_GET_INT(Y) > 0) "
-                   "R = aot_of_int(JS_VALUE_GET_INT(X) % JS_VALUE_GET_INT(Y));",
-                   OTHER_NUMBERS("aot_remainder"));
-      return true;
-    case OP_pow: write_binary(i, VALUE, ") R = aot_power(X, Y);", OTHER_NUMBERS("aot_power")); return true;
-    case OP_and: write_binary(i, INTEGER, BITS("&")); return true;
-    case OP_or: write_binary(i, INTEGER, BITS("|")); return true;
-    case OP_xor: write_binary(i, INTEGER, BITS("^")); return true;
-    case OP_shl:
-      write_binary(i, INTEGER,
-                   ") R = (int32_t)((uint32_t)JS_VALUE_GET_INT(X) << (JS_VALUE_GET_INT(Y) & 31));",
-                   OTHER_WORDS("(int32_t)(p << (q & 31))"));
-      return true;
-    case OP_sar:
-      write_binary(i, INTEGER, ") R = JS_VALUE_GET_INT(X) >> (JS_VALUE_GET_INT(Y) & 31);",
-                   OTHER_WORDS("(int32_t)p >> (q & 31)"));
-      return true;
-    case OP_shr:
-      write_binary(
-          i, VALUE,
-          ") R = aot_of_uint32((uint32_t)JS_VALUE_GET_INT(X) >> (JS_VALUE_GET_INT(Y) & 31));",
-          OTHER_WORDS("aot_of_uint32(p >> (q & 31))"));
-      return true;
-    case OP_lt: write_binary(i, TRUTH, COMPARE("<", "r < 0")); return true;
-    case OP_lte: write_binary(i, TRUTH, COMPARE("<=", "r <= 0")); return true;
-    case OP_gt: write_binary(i, TRUTH, COMPARE(">", "r == 1")); return true;
-    case OP_gte: write_binary(i, TRUTH, COMPARE(">=", "r == 0 || r == 1")); return true;
-    case OP_eq: write_binary(i, TRUTH, COMPARE("==", "r == 0")); return true;
-    case OP_neq: write_binary(i, TRUTH, COMPARE("!=", "r != 0")); return true;
-    default: return false;
+  for (size_t k = 0; k < sizeof numerics / sizeof *numerics; k++) {
+    if (numerics[k].opcode != i->opcode) continue;
+    write_binary(i, numerics[k].kind, numerics[k].quick, numerics[k].other);
+    return true;
   }
+  return false;
 }
 
 /* One operand: as `write_binary`. */
@@ -403,16 +382,15 @@ static void write_unary(const struct instruction *i, enum kind kind, const char 
 /* One more or less. */
 static void write_step(const struct instruction *i, bool up) {
   if (up) {
-    write_unary(i, VALUE, " && JS_VALUE_GET_INT(X) != INT32_MAX) R = aot_of_int(JS_VALUE_GET_INT(X) + 1);",
+    write_unary(i, VALUE, " && INT(X) != INT32_MAX) R = aot_of_int(INT(X) + 1);",
                 "if (aot_is_number(X)) R = aot_sum(X, aot_of_int(1));");
   } else {
-    write_unary(i, VALUE, " && JS_VALUE_GET_INT(X) != INT32_MIN) R = aot_of_int(JS_VALUE_GET_INT(X) - 1);",
+    write_unary(i, VALUE, " && INT(X) != INT32_MIN) R = aot_of_int(INT(X) - 1);",
                 "if (aot_is_number(X)) R = aot_difference(X, aot_of_int(1));");
   }
 }
 
-static void push_truth_of(const struct instruction *i, const char *pattern) {
-  (void)i;
+static void push_truth_of(const char *pattern) {
   struct entry a = pop();
   int t = temporary();
   write_pattern("  const bool R = ", "", "", t);
@@ -443,12 +421,11 @@ static bool write_logic(const struct instruction *i) {
       write_unary(i, VALUE, ") R = X;", "if (aot_is_number(X)) R = X;");
       return true;
     case OP_not:
-      write_unary(i, INTEGER, ") R = ~JS_VALUE_GET_INT(X);", "if (false) R = 0;");
+      write_unary(i, INTEGER, ") R = ~INT(X);", "if (false) R = 0;");
       return true;
     case OP_neg:
       write_unary(i, VALUE,
-                  " && (JS_VALUE_GET_INT(X) & INT32_MAX) != 0) "
-                  "R = aot_of_int(-JS_VALUE_GET_INT(X));",
+                  " && (INT(X) & INT32_MAX) != 0) R = aot_of_int(-INT(X));",
                   "if (aot_is_number(X)) R = __JS_NewFloat64(ctx, -aot_number(X));");
       return true;
     case OP_lnot: {
@@ -461,10 +438,10 @@ static bool write_logic(const struct instruction *i) {
       push_number(TRUTH, "t%d", t);
       return true;
     }
-    case OP_is_undefined: push_truth_of(i, "JS_IsUndefined(X)"); return true;
-    case OP_is_null: push_truth_of(i, "JS_IsNull(X)"); return true;
+    case OP_is_undefined: push_truth_of("JS_IsUndefined(X)"); return true;
+    case OP_is_null: push_truth_of("JS_IsNull(X)"); return true;
     case OP_is_undefined_or_null:
-      push_truth_of(i, "(JS_IsUndefined(X) || JS_IsNull(X))");
+      push_truth_of("(JS_IsUndefined(X) || JS_IsNull(X))");
       return true;
     default: return false;
   }
@@ -637,7 +614,8 @@ static void write_put_element(const struct instruction *i) {
   const char *v = value_of(&value);
   begin_element(i, value_of(&object), value_of(&index));
   for (size_t k = 0; k < ARRAYS; k++) {
-    printf("  if (p->class_id == JS_CLASS_%s_ARRAY && %s(%s)) ", arrays[k].class, arrays[k].takes, v);
+    printf("  if (p->class_id == JS_CLASS_%s_ARRAY && %s(%s)) ", arrays[k].class,
+           arrays[k].takes, v);
     printf("p->u.array.u.%s[at] = %s(%s);\n  else", arrays[k].member, arrays[k].stores, v);
   }
   printf(" if (p->class_id == JS_CLASS_ARRAY) aot_store(ctx, &p->u.array.u.values[at], %s);\n",

@@ -30,7 +30,7 @@ static int function_count;
 static struct variable **variables; /* by function: its arguments, then its locals */
 static JSContext *context;
 
-static void die(const char *format, ...) {
+static __attribute__((noreturn, format(printf, 1, 2))) void die(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vfprintf(stderr, format, arguments);
@@ -39,9 +39,22 @@ static void die(const char *format, ...) {
   exit(1);
 }
 
+/* The program ends with the build's step: what it allocates is never freed, unless it is often. */
+static void *grown(void *memory, size_t bytes) {
+  void *more = realloc(memory, bytes);
+  if (more == NULL) die("translate: no memory");
+  return more;
+}
+
+static void *zeros(size_t count, size_t bytes) {
+  void *memory = calloc(count + 1, bytes);
+  if (memory == NULL) die("translate: no memory");
+  return memory;
+}
+
 static void list_functions(JSFunctionBytecode *b, int parent) {
   int own = function_count++;
-  functions = realloc(functions, sizeof *functions * (size_t)function_count);
+  functions = grown(functions, sizeof *functions * (size_t)function_count);
   functions[own] = (struct function){b, parent, false};
   for (int i = 0; i < b->cpool_count; i++) {
     if (JS_VALUE_GET_TAG(b->cpool[i]) != JS_TAG_FUNCTION_BYTECODE) continue;
@@ -78,7 +91,7 @@ static void note_store(struct variable *v, bool again, int function) {
 
 /* For each offset: is it in a loop? */
 static bool *find_loops(const JSFunctionBytecode *b) {
-  bool *loops = calloc((size_t)b->byte_code_len + 1, sizeof *loops);
+  bool *loops = zeros((size_t)b->byte_code_len, sizeof *loops);
   for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
     struct instruction i = read_at(b, at);
     at = i.next;
@@ -90,7 +103,7 @@ static bool *find_loops(const JSFunctionBytecode *b) {
 
 /* The variable that `x ??= y` and `({ x } = y)` refer to: its index stands behind its name. */
 static int referred(const JSFunctionBytecode *b, const struct instruction *i) {
-  return get_u16(b->byte_code_buf + i->at + 1 + sizeof(JSAtom));
+  return (int)get_u16(b->byte_code_buf + i->at + 1 + sizeof(JSAtom));
 }
 
 /* Every store to every variable, once. */
@@ -155,7 +168,7 @@ static int line_count;
 static void find_wanted(const char *source, char **files, int count) {
   static const char mark[] = "  // ";
   for (const char *c = source; *c; c++) line_count += *c == '\n';
-  wanted = calloc((size_t)line_count + 2, sizeof *wanted);
+  wanted = zeros((size_t)line_count + 1, sizeof *wanted);
   int line = 1, found = 0;
   for (const char *from = source; *from; line++) {
     size_t length = strcspn(from, "\n");

@@ -4,8 +4,8 @@
  *
  * What always holds:
  * - What is done here is what the interpreter does. Everything else goes on there: `aot_resume`.
- * - Values that are passed are borrowed: whoever calls keeps its references, and a result has one of
- *   its own. A value to be stored is taken, as the engine does.
+ * - Values that are passed are borrowed: whoever calls keeps its references, and a result has one
+ *   of its own. A value to be stored is taken, as the engine does.
  * - A place that remembers where a property lies holds a reference to the shape it saw. A shape
  *   that somebody else holds too is never changed in place, so what was remembered stays true; and
  *   none is freed and made anew at the same address.
@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+#define INT(value) JS_VALUE_GET_INT(value)
 #define ALWAYS static inline __attribute__((always_inline))
 #define ASIDE static __attribute__((noinline, cold))
 

@@ -1,6 +1,6 @@
 /*
- * translate FIRMWARE.JS FILE...: the functions of those files, and what they call, as C, on standard
- * output; before what the bundler took of a file there is a line `  // FILE`.
+ * translate FIRMWARE.JS FILE...: the functions of those files, and what they call, as C, on
+ * standard output; before what the bundler took of a file there is a line `  // FILE`.
  *
  * A program of the build, not of the board. It compiles the bundle by QuickJS, as the board will,
  * and writes for each function's bytecode what the interpreter would do, operation by operation,
@@ -23,10 +23,10 @@
 /* Functions of more bytes of code are not copied to where they are called. */
 #define SMALL_CODE 48
 
-/* The depth of the stack at each operation that is reached, -1 at others; and where jumps arrive. */
+/* The depth of the stack at each operation that is reached, -1 at others; where jumps arrive. */
 static void find_depths(int *depths, bool *targets) {
   const JSFunctionBytecode *b = now.b;
-  uint32_t *waiting = malloc(sizeof *waiting * (size_t)b->byte_code_len);
+  uint32_t *waiting = zeros((size_t)b->byte_code_len, sizeof *waiting);
   int count = 0;
   for (int k = 0; k < b->byte_code_len; k++) depths[k] = -1;
   depths[0] = 0;
@@ -70,7 +70,7 @@ static void write_body(const int *depths, const bool *targets) {
       printf(" L%u:;\n", i.at);
       take_over(depths[i.at]);
     }
-    if (now.stack.depth != depths[i.at]) die("translate: the stack of function %d", now.index);
+    if (now.stack.depth != depths[i.at]) die("translate: function %d, stack", now.index);
     open = write_operation(&i);
     if (!open) printf("  goto X%u;\n", way_to_leave(&i));
     if (ends(i.opcode)) open = false;
@@ -80,7 +80,7 @@ static void write_body(const int *depths, const bool *targets) {
 /* Arguments that are stored to have references of their own. */
 static bool *stored_arguments(void) {
   const JSFunctionBytecode *b = now.b;
-  bool *stored = calloc((size_t)b->arg_count + 1, sizeof *stored);
+  bool *stored = zeros((size_t)b->arg_count, sizeof *stored);
   for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
     struct instruction i = read_at(b, at);
     at = i.next;
@@ -98,7 +98,8 @@ static void write_end(const bool *stored) {
     printf(stored[k] ? "  frame[%d] = a%d;\n" : "  frame[%d] = JS_DupValue(ctx, a%d);\n", k, k);
   }
   for (int k = 0; k < b->var_count; k++) printf("  frame[%d] = v%d;\n", b->arg_count + k, k);
-  printf("  aot_unlink(ctx, &sf);\n  return aot_resume(ctx, self, this_val, frame, depth, offset);\n");
+  printf("  aot_unlink(ctx, &sf);\n");
+  printf("  return aot_resume(ctx, self, this_val, frame, depth, offset);\n");
   write_ways();
   printf(" failed:\n  aot_failed(ctx);\n  result = JS_EXCEPTION;\n done:\n");
   for (int k = 0; k < b->var_count; k++) printf("  JS_FreeValue(ctx, v%d);\n", k);
@@ -124,15 +125,16 @@ static void write_function(int index) {
   now.index = index;
   now.b = b;
   now.stack.depth = now.temporaries = now.way_count = now.leaving_count = 0;
-  int *depths = calloc((size_t)b->byte_code_len + 1, sizeof *depths);
-  bool *targets = calloc((size_t)b->byte_code_len + 1, sizeof *targets);
+  int *depths = zeros((size_t)b->byte_code_len, sizeof *depths);
+  bool *targets = zeros((size_t)b->byte_code_len, sizeof *targets);
   bool *stored = stored_arguments();
   find_depths(depths, targets);
   const char *name = JS_AtomToCString(context, b->func_name);
   printf("\n/* %s */\n", name);
   JS_FreeCString(context, name);
   write_signature(index);
-  printf(" {\n  JSStackFrame sf;\n  JSValue result, frame[%d];\n  int depth;\n  uint32_t offset;\n",
+  printf(" {\n  JSStackFrame sf;\n  int depth;\n  uint32_t offset;\n");
+  printf("  JSValue result, frame[%d];\n",
          b->arg_count + b->var_count + b->stack_size + 1);
   for (int k = 0; k < b->var_count; k++) printf("  JSValue v%d = JS_UNDEFINED;\n", k);
   for (int k = 0; k < b->stack_size; k++) printf("  JSValue s%d;\n", k);
@@ -163,18 +165,16 @@ static int count_places(void) {
 }
 
 static void write_all(void) {
-  int count = 0;
   printf("static struct aot_place aot_places[%d];\n", count_places());
   for (int k = 0; k < function_count; k++) {
     if (!functions[k].translated) continue;
     write_signature(k);
     printf(";\n");
-    count++;
   }
   for (int k = 0; k < function_count; k++) {
     if (functions[k].translated) write_function(k);
   }
-  printf("\n#define AOT_TRANSLATED %d\nstatic const struct aot_function aot_functions[] = {\n", count);
+  printf("\nstatic const struct aot_function aot_functions[] = {\n");
   for (int k = 0; k < function_count; k++) {
     if (functions[k].translated) printf("  {e%d, %d},\n", k, functions[k].b->byte_code_len);
     else printf("  {NULL, %d},\n", functions[k].b->byte_code_len);
@@ -188,9 +188,8 @@ static char *read_file(const char *path, size_t *length) {
   fseek(file, 0, SEEK_END);
   *length = (size_t)ftell(file);
   rewind(file);
-  char *text = malloc(*length + 1);
+  char *text = zeros(*length, 1);
   if (fread(text, 1, *length, file) != *length) die("translate: %s cannot be read", path);
-  text[*length] = '\0';
   fclose(file);
   return text;
 }
@@ -206,10 +205,10 @@ int main(int count, char **arguments) {
   JSValue program = JS_Eval(context, source, length, "firmware.js", flags);
   if (JS_IsException(program)) die("translate: %s is no program", arguments[1]);
   list_functions(JS_VALUE_GET_PTR(program), -1);
-  variables = calloc((size_t)function_count, sizeof *variables);
+  variables = zeros((size_t)function_count, sizeof *variables);
   for (int k = 0; k < function_count; k++) {
     const JSFunctionBytecode *b = functions[k].b;
-    variables[k] = calloc((size_t)(b->arg_count + b->var_count + 1), sizeof **variables);
+    variables[k] = zeros((size_t)b->arg_count + b->var_count, sizeof **variables);
   }
   for (int k = 0; k < function_count; k++) scan_stores(k);
   find_wanted(source, arguments + 2, count - 2);

@@ -24,17 +24,20 @@ export function knownIn(folder: string, branches: number): Uint8Array {
   return Uint8Array.from(readFileSync(path), (taken) => (taken > 0 ? 2 : 0))
 }
 
+/** A path that is free. What an earlier run has left stays: what its tapes take is known. */
+function next(folder: string, name: string, end: string): string {
+  for (let number = 0; ; number++) {
+    const path = join(folder, `${name}-${number}${end}`)
+    if (!existsSync(path)) return path
+  }
+}
+
 /** Tapes first: what is known has to be there. */
 export function leave(folder: string, { name, inside, outside, tapes }: Flight): void {
   mkdirSync(folder, { recursive: true })
-  let number = 0
-  for (const tape of tapes) {
-    // Those of an earlier run stay: what they take is known.
-    while (existsSync(join(folder, `${name}-${number}${TAPE}`))) number++
-    writeFileSync(join(folder, `${name}-${number}${TAPE}`), encode(tape))
-  }
+  for (const tape of tapes) writeFileSync(next(folder, name, TAPE), encode(tape))
   const hits = outside.map((taken, i) => (taken === 1 || inside[i] === 1 ? 1 : 0))
-  writeFileSync(join(folder, `${name}${HITS}`), hits)
+  writeFileSync(next(folder, name, HITS), hits)
   const known = knownIn(folder, inside.length)
   writeFileSync(
     join(folder, KNOWN),

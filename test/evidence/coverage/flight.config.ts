@@ -6,12 +6,25 @@
 
 import { join, relative } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { ROOT } from '../../support/sources.ts'
 import { BRANCHES, FOLDER } from './flight-names.ts'
 import { markedIn } from './guest-branches.ts'
+import { testsOf } from './tests.ts'
 
 const { files, branches } = await markedIn(process.env[FOLDER] ?? '')
 const FEW_DRAWS = join(ROOT, 'test/evidence/coverage/few-draws.ts')
+
+/** Files in the order of tests.ts: in which order they run decides what is on which tape. */
+class AsListed extends BaseSequencer {
+  override sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const order = testsOf('ci')
+    const placeOf = ({ moduleId }: TestSpecification): number => {
+      return order.indexOf(relative(ROOT, moduleId).replaceAll('\\', '/'))
+    }
+    return Promise.resolve([...files].sort((a, b) => placeOf(a) - placeOf(b)))
+  }
+}
 
 const config: ViteUserConfig = defineConfig({
   root: ROOT,
@@ -35,6 +48,9 @@ const config: ViteUserConfig = defineConfig({
     reporters: ['dot'],
     pool: 'threads',
     maxWorkers: 1,
+    // All in one thread: what they import is loaded once, and what has run is fast.
+    isolate: false,
+    sequence: { sequencer: AsListed },
     testTimeout: 600_000,
     hookTimeout: 600_000,
     watch: false,

@@ -2,16 +2,17 @@
  * Tests that call the firmware's parts, and not a board, played in QuickJS as they stand.
  *
  * What always holds: one bundle of a test file, with a mark at every branch of the firmware, runs
- * in Node and in QuickJS. Every value that a test looks at is the same in both, or it is told.
+ * in Node and in QuickJS. Every value that a test looks at is the same in both, or it is told. Of
+ * the tests of a file those play that QuickJS needs (parts-plan.ts).
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { runInNewContext } from 'node:vm'
 import { build, type Plugin } from 'esbuild'
 import { newQuickJSWASMModule } from 'quickjs-emscripten'
 import { ROOT } from '../../support/sources.ts'
 import { type MarkedFirmware, markedSources, marksOf } from './guest-branches.ts'
+import { Counter, LOADED, needed, type Taken } from './parts-plan.ts'
 
 /** What a play came to. */
 interface Looked {
@@ -30,10 +31,7 @@ export interface PartsCoverage {
   readonly differences: readonly string[]
 }
 
-/**
- * Test files that need nothing of Node, and take branches that no call of a board takes. Files that
- * draw for long are left out: QuickJS is thirty times slower.
- */
+/** Test files that need nothing of Node, and take branches that no call of a board takes. */
 export const PARTS: readonly string[] = [
   'batch-edges',
   'batch-requester',
@@ -151,6 +149,7 @@ const standIns: Plugin = {
   },
 }
 
+/** A test file and what it calls, without marks to write to. */
 async function bundleTest(file: string, marked: MarkedFirmware): Promise<string> {
   const contents = `import ${JSON.stringify(`./${file}`)}
 export { look, play } from 'vitest'`
@@ -171,20 +170,40 @@ export { look, play } from 'vitest'`
     logLevel: 'error',
     plugins: [standIns, markedSources(marked)],
   })
-  return `${PLATFORM}${marksOf(marked)}${outputFiles[0]!.text}`
+  return `${PLATFORM}${outputFiles[0]!.text}`
 }
 
-const PLAY = 'parts.play()'
-const LOOK = 'parts.look()'
-
-async function inNode(source: string): Promise<Looked> {
-  const context = { readFile }
-  runInNewContext(source, context)
-  await runInNewContext(PLAY, context)
-  return JSON.parse(runInNewContext(LOOK, context) as string) as Looked
+/** What a bundle leaves: the exports of the shim. */
+interface Parts {
+  play(places?: readonly number[], ended?: (place: number) => void): Promise<void>
+  look(): string
 }
 
-async function inQuickJs(source: string): Promise<{ looked: Looked; marks: string }> {
+/** Loads a bundle in Node. Not in a context of its own: there each global costs a call. */
+function load(source: string, given: string): (...values: unknown[]) => Parts {
+  const make = new Function('readFile', given, `${source}\nreturn parts`)
+  return (...values) => make(readFile, ...values) as Parts
+}
+
+/** Plays all tests of a file in Node, and says what each of them takes. */
+async function survey(bare: string, branches: number): Promise<Taken[]> {
+  const counter = new Counter(branches)
+  const parts = load(bare, '__hits, __hit')(counter.marks, counter.hit)
+  counter.ended(LOADED)
+  await parts.play(undefined, counter.ended)
+  return counter.tests
+}
+
+async function inNode(source: string, places: readonly number[]): Promise<Looked> {
+  const parts = load(source, '_')()
+  await parts.play(places)
+  return JSON.parse(parts.look()) as Looked
+}
+
+async function inQuickJs(
+  source: string,
+  places: readonly number[],
+): Promise<{ looked: Looked; marks: string }> {
   const quickjs = await newQuickJSWASMModule()
   const context = quickjs.newContext()
   context.runtime.setMaxStackSize(STACK_BYTES)
@@ -200,31 +219,40 @@ async function inQuickJs(source: string): Promise<{ looked: Looked; marks: strin
     return text
   }
   evaluate(source)
-  evaluate(PLAY)
+  evaluate(`parts.play([${places.join()}])`)
   while (context.runtime.hasPendingJob()) context.unwrapResult(context.runtime.executePendingJobs())
-  return { looked: JSON.parse(evaluate(LOOK)) as Looked, marks: evaluate('__hits.join("")') }
+  return {
+    looked: JSON.parse(evaluate('parts.look()')) as Looked,
+    marks: evaluate('__hits.join("")'),
+  }
 }
 
-/** Plays those test files in both. */
+/** Plays of those test files in both what takes a branch that is `wanted`. */
 export async function playParts(
   files: readonly string[],
   marked: MarkedFirmware,
+  wanted: Uint8Array,
   progress: (file: string) => void = () => {},
 ): Promise<PartsCoverage> {
   const hits = new Uint8Array(marked.branches.length)
   const differences: string[] = []
-  let [tests, values] = [0, 0]
+  let [played, values] = [0, 0]
   for (const file of files) {
     progress(file)
-    const source = await bundleTest(file, marked)
-    const node = await inNode(source)
-    const { looked, marks } = await inQuickJs(source)
+    const bare = await bundleTest(file, marked)
+    const left = wanted.map((want, i) => (want === 1 && hits[i] === 0 ? 1 : 0))
+    const places = needed(await survey(bare, hits.length), left)
+    if (places.length === 0) continue
+    const tests = places.filter((place) => place !== LOADED)
+    const source = marksOf(marked) + bare
+    const node = await inNode(source, tests)
+    const { looked, marks } = await inQuickJs(source, tests)
     for (let i = 0; i < marks.length; i++) if (marks[i] === '1') hits[i] = 1
-    tests += looked.tests
+    played += looked.tests
     values += looked.values
-    const told = [node, looked].map((play) => JSON.stringify(play).slice(0, 400))
+    const told = [node, looked].map((each) => JSON.stringify(each).slice(0, 400))
     if (told[0] !== told[1]) differences.push(`${file}: ${told.join(' in Node, in QuickJS ')}`)
     else differences.push(...looked.failed.map((what) => `${file}: in both: ${what}`))
   }
-  return { tests, values, hits, differences }
+  return { tests: played, values, hits, differences }
 }

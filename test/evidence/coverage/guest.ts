@@ -53,16 +53,18 @@ export async function playTapes(
   return { ...sum, hits, bundled, differences }
 }
 
-/** Plays the tapes, and those of the test files that call parts of the firmware. */
+/** Plays the tapes; and what they do not take, of those test files that call parts of it. */
 export async function playInGuest(
   folder: string,
   marked: MarkedFirmware,
   files: readonly string[],
 ): Promise<GuestCoverage & { readonly values: number }> {
   const tapes = await playTapes(folder, marked)
+  const wanted = tapes.hits.map((taken, i) => (tapes.bundled[i] === 1 && taken === 0 ? 1 : 0))
   const parts = await playParts(
     PARTS.filter((file) => files.includes(file)),
     marked,
+    wanted,
   )
   return {
     ...tapes,

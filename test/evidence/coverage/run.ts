@@ -3,7 +3,8 @@
  * in QuickJS what they did.
  *
  * What always holds: everything is left in a folder of its own, which is gone in the end. Branches
- * have the same numbers in Node and in QuickJS.
+ * have the same numbers in Node and in QuickJS. What is left out never costs a branch: where one is
+ * missing, it is played as well.
  */
 
 import { spawn } from 'node:child_process'
@@ -15,6 +16,7 @@ import { hitsIn } from './flight-files.ts'
 import { FOLDER } from './flight-names.ts'
 import { type GuestCoverage, playInGuest } from './guest.ts'
 import { type Branch, keepMarked, markFirmware } from './guest-branches.ts'
+import { LEFT, PLAYED } from './tests.ts'
 
 export interface Coverage {
   readonly branches: readonly Branch[]
@@ -24,6 +26,8 @@ export interface Coverage {
   /** Tests that passed, and those that did not, by file and name. */
   readonly passed: number
   readonly failed: readonly FailedTest[]
+  /** Names of all tests of those files, also of those that were left out. */
+  readonly names: readonly string[]
 }
 
 export interface FailedTest {
@@ -48,38 +52,57 @@ interface RunReport {
   }[]
 }
 
-/**
- * Plays those test files; `progress` is told the share that is done. Those of `parts` that are
- * tests of single parts play in QuickJS themselves.
- */
+/** How to play them; all tests play unless `wanted` is given. */
+export interface CoverOptions {
+  /** Of these files, those that are tests of single parts play in QuickJS themselves. */
+  readonly parts: readonly string[]
+  /** Tests that take long are left out, unless such a branch is missing without them. */
+  readonly wanted?: (branch: Branch) => boolean
+}
+
+/** Plays those test files; `progress` is told the share that is done. */
 export async function cover(
   files: readonly string[],
   progress: (share: number) => void,
-  parts: readonly string[] = files,
+  { parts, wanted }: CoverOptions,
 ): Promise<Coverage> {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-branches-'))
   try {
     const marked = await markFirmware()
-    keepMarked(folder, marked)
-    const report = await runTests(files, folder, (ended) => progress((0.8 * ended) / files.length))
-    const guest = await playInGuest(folder, marked, parts)
     const { branches } = marked
-    return { ...report, branches, hits: hitsIn(folder, branches.length), guest }
+    keepMarked(folder, marked)
+    const run = (names: string): Promise<Ran> => {
+      const ended = (count: number): void => progress((0.8 * count) / files.length)
+      return runTests(files, folder, names, ended)
+    }
+    let ran = await run(wanted === undefined ? '' : PLAYED)
+    const hits = hitsIn(folder, branches.length)
+    if (branches.some((branch, i) => hits[i] === 0 && wanted?.(branch) === true)) {
+      const { passed, failed } = await run(LEFT)
+      ran = { ...ran, passed: ran.passed + passed, failed: [...ran.failed, ...failed] }
+    }
+    const guest = await playInGuest(folder, marked, parts)
+    return { ...ran, branches, hits: hitsIn(folder, branches.length), guest }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
+type Ran = Pick<Coverage, 'passed' | 'failed' | 'names'>
+
+/** Runs the tests whose names match; all of them if nothing is asked. */
 async function runTests(
   files: readonly string[],
   folder: string,
+  names: string,
   ended: (files: number) => void,
-): Promise<Pick<Coverage, 'passed' | 'failed'>> {
+): Promise<Ran> {
   const output = join(folder, 'report.json')
   const args = [
     join(ROOT, 'node_modules/vitest/vitest.mjs'),
     ...['run', '--root', ROOT, '--config', 'test/evidence/coverage/flight.config.ts'],
     ...['--reporter=default', '--reporter=json', `--outputFile.json=${output}`],
+    ...(names === '' ? [] : [`--testNamePattern=${names}`]),
     ...files,
   ]
   // What a test runner around us has set is not for the one below.
@@ -104,9 +127,11 @@ async function runTests(
     return {
       passed: 0,
       failed: [{ file: files[0]!, name: `the runner ended with ${code}`, message }],
+      names: [],
     }
   }
-  return { passed: report.numPassedTests, failed }
+  const tests = report.testResults.flatMap(({ assertionResults }) => assertionResults)
+  return { passed: report.numPassedTests, failed, names: tests.map(({ fullName }) => fullName) }
 }
 
 function reportIn(path: string): RunReport | null {

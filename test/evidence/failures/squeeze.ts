@@ -14,6 +14,7 @@ import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
 import { bootGuest, type Guest, type GuestMachine } from '../../../boards/emulator/guest.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
 import { FACTS } from '../../support/card.ts'
+import { putBack, type Stretch, stretchesOf } from '../../support/cold-guest.ts'
 import type { Starter } from './card.ts'
 
 /** Instead of a count of frames: start. */
@@ -68,7 +69,7 @@ export class Squeezed implements Starter {
   private readonly guest: Guest<GuestMachine>
   private readonly memory: Uint8Array
   private readonly words: Int32Array
-  private readonly cold: Uint8Array
+  private readonly cold: readonly Stretch[]
   private readonly limitAt: number
   private readonly box: { machine: EmulatedMachine | null }
 
@@ -79,7 +80,7 @@ export class Squeezed implements Starter {
     this.memory = new Uint8Array(guest.packets.buffer)
     this.words = new Int32Array(guest.packets.buffer)
     this.limitAt = this.findLimit()
-    this.cold = this.memory.slice()
+    this.cold = stretchesOf(this.memory)
   }
 
   private get inside(): Inside {
@@ -134,7 +135,7 @@ export class Squeezed implements Starter {
 
   /** Puts the guest back to where it was evaluated; what it does next is to start. */
   reset(machine: EmulatedMachine): void {
-    this.memory.set(this.cold)
+    putBack(this.memory, this.cold)
     this.inside.stopped = null
     this.inside.hostError = null
     this.inside.context.runtime.setInterruptHandler(() => false)

@@ -56,9 +56,8 @@ export class Arena {
   /** Nothing has happened to the medium: a good client is served. */
   serving = true
   readonly pairs: Pair[] = []
-  /** Of IPv4, then of IPv6; and the same, as often as each is to be chosen. */
-  readonly kinds: readonly [readonly Kind[], readonly Kind[]]
-  readonly chances: readonly [readonly Kind[], readonly Kind[]]
+  private made: readonly [readonly Kind[], readonly Kind[]] | null = null
+  private weighed: readonly [readonly Kind[], readonly Kind[]] | null = null
   /** Numbers that mean something here. */
   readonly words: number[] = []
   readonly scratch: Uint8Array = new Uint8Array(2 * FRAME_BYTES_MAX)
@@ -89,8 +88,6 @@ export class Arena {
     }
     this.words.push(kept.rkey, MTU, 2 ** 28, 3 * 2 ** 28, 0x80010000)
     this.keeper = new Keeper(this.world, kept, layoutOf('kept'), this.random.fork())
-    this.kinds = [new Kinds(this.regions, 4).all, new Kinds(this.regions, 6).all]
-    this.chances = [chancesOf(this.kinds[0]), chancesOf(this.kinds[1])]
     this.connects = [connectFrame(4), connectFrame(6)]
     for (let i = 0; i < pairs; i++) this.addPair(i % 5 === 4 ? 6 : 4)
     this.connectAll(this.pairs)
@@ -98,6 +95,18 @@ export class Arena {
       this.keeper.hear(frame, (peer) => this.clientOf(peer))
     }
     this.world.guard()
+  }
+
+  /** Of IPv4, then of IPv6. Made when somebody asks: who attacks from the host does not. */
+  get kinds(): readonly [readonly Kind[], readonly Kind[]] {
+    this.made ??= [new Kinds(this.regions, 4).all, new Kinds(this.regions, 6).all]
+    return this.made
+  }
+
+  /** The same, as often as each is to be chosen. */
+  get chances(): readonly [readonly Kind[], readonly Kind[]] {
+    this.weighed ??= [chancesOf(this.kinds[0]), chancesOf(this.kinds[1])]
+    return this.weighed
   }
 
   private provision(): Regions {

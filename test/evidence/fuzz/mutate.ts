@@ -20,6 +20,14 @@ function get(bytes: Uint8Array, { at, width }: Field): number {
 }
 
 export function put(bytes: Uint8Array, at: number, width: number, value: number): void {
+  if (value >= 0 && value <= 0xffffffff) {
+    let word = value >>> 0
+    for (let i = width - 1; i >= 0; i--) {
+      bytes[at + i] = word
+      word >>>= 8
+    }
+    return
+  }
   for (let i = width - 1, left = value; i >= 0; i--) {
     bytes[at + i] = left
     left = Math.floor(left / 256)

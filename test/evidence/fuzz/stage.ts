@@ -36,8 +36,8 @@ const PLANS: Readonly<Record<Size, Readonly<Record<Play, Plan>>>> = {
     corpus: CORPUS,
   },
   ci: {
-    packets: { shards: 20, inputs: 2_050_000, seconds: 16 },
-    dialogues: { shards: 8, inputs: 1_000_000, seconds: 13 },
+    packets: { shards: 20, inputs: 1_980_000, seconds: 12 },
+    dialogues: { shards: 8, inputs: 1_000_000, seconds: 9 },
     lengths: { shards: 1, inputs: 1, seconds: 1 },
     faults: { shards: 1, inputs: 400_000, seconds: 10 },
     control: { shards: 2, inputs: 1_000_000, seconds: 12 },
@@ -101,6 +101,7 @@ export const FUZZ: Stage = {
   id: 'C5',
   title: 'inputs that nobody should send; distinct by hash',
   unit: 'inputs',
+  shardsFollow: true,
   floors: {
     cut: [
       { of: 'count', least: 200_000 },

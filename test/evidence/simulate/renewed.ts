@@ -24,10 +24,13 @@ import type { State } from '../../../firmware/state.ts'
 type Fields = Record<string, unknown>
 type View = Int32Array | Uint8Array | Float64Array
 
-/** Writes the fields of one object as they were. */
-type PutBack = (into: Fields, from: Fields) => void
+/** Writes the fields of objects as they were. */
+type PutBack = (objects: readonly Fields[], images: readonly Fields[]) => void
 
-/** Objects with the same fields in the same order, and what was in them. */
+/**
+ * Objects with the same fields in the same order, and what was in them: the same image where the
+ * one before was the same, as those of a table are.
+ */
 interface Kind {
   readonly putBack: PutBack
   readonly objects: Fields[]
@@ -88,7 +91,10 @@ class Image {
       this.kinds.set(key, kind)
     }
     kind.objects.push(object)
-    kind.images.push({ ...object })
+    const before = kind.images.at(-1)
+    const same =
+      before !== undefined && names.every((name) => Object.is(before[name], object[name]))
+    kind.images.push(same ? before : { ...object })
     for (const name of names) this.note(object[name])
   }
 
@@ -100,9 +106,7 @@ class Image {
   }
 
   putBack(): void {
-    for (const { putBack, objects, images } of this.kinds.values()) {
-      for (let i = 0; i < objects.length; i++) putBack(objects[i]!, images[i]!)
-    }
+    for (const { putBack, objects, images } of this.kinds.values()) putBack(objects, images)
     const { lists, listImages, views, viewImages } = this
     for (let i = 0; i < lists.length; i++) {
       const list = lists[i]!
@@ -123,8 +127,14 @@ class Image {
  * and a loop over names takes as long as making the object.
  */
 function putBackOf(names: readonly string[]): PutBack {
-  const lines = names.map((name) => `into[${JSON.stringify(name)}] = from[${JSON.stringify(name)}]`)
-  return new Function('into', 'from', lines.join('\n')) as PutBack
+  const keys = names.map((name) => JSON.stringify(name))
+  const body = [
+    'for (let i = 0; i < objects.length; i++) {',
+    'const into = objects[i], from = images[i]',
+    ...keys.map((key) => `into[${key}] = from[${key}]`),
+    '}',
+  ]
+  return new Function('objects', 'images', body.join('\n')) as PutBack
 }
 
 class Desk {

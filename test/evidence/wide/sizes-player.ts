@@ -111,6 +111,8 @@ class SizePlayer {
   private readonly second: Desk
   private readonly findings: SizeFindings
   private image = -1
+  /** What is pending at this point: images are shown on parts of their own. */
+  private chunks: readonly PendingChunk[] = []
   private taken: readonly Sent[] = []
   private takenCount = 0
   private done = ''
@@ -173,6 +175,7 @@ class SizePlayer {
     this.done = now
     findings.points += 1
     const chunks = pending(part)
+    this.chunks = chunks
     for (const desk of [this.desk, this.second]) desk.begin(part)
     const groups = this.groupsOf(chunks)
     this.visitClasses(point, chunks, groups)
@@ -273,7 +276,7 @@ class SizePlayer {
     if (findings.distinct.has(bits)) return
     findings.images += 1
     findings.distinct.add(bits)
-    desk.show(pending(this.part), survivors)
+    desk.show(this.chunks, survivors)
     if (cutAgain) this.cutStart(name, fence, seed)
     this.object(name, desk.start())
     desk.restore()

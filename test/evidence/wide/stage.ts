@@ -126,6 +126,7 @@ export const WIDE: Stage = {
   id: 'C1c',
   title: 'crashes of the part itself, and of larger records',
   unit: 'crash images',
+  shardsFollow: true,
   floors: {
     cut: [{ of: 'count', least: 10_000 }],
     ci: [

@@ -16,7 +16,13 @@ import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
 import { PASS } from '../../../firmware/fault.ts'
-import { COMMAND_WORDS, COMMANDS_AT, DONE, type Facts } from '../../../firmware/hal.ts'
+import {
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  DONE,
+  type Facts,
+  NVDIMM_SPACE,
+} from '../../../firmware/hal.ts'
 import { BURST_FRAMES } from '../../../firmware/limits.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
@@ -28,52 +34,34 @@ import {
   TEMPLATES_AT,
 } from '../../../firmware/memory-map.ts'
 import type { State } from '../../../firmware/state.ts'
-
-/** From so many bytes on, bytes, a check code is remembered: pages of the superblock are. */
-const REMEMBERED_LEAST = 256
-
-/** So many codes: of both pages as they are read, and of what a start makes of them. */
-const REMEMBERED_MOST = 4
-
-/** A check code, and all that it was made of. */
-interface Remembered {
-  readonly key: Int32Array
-  readonly words: Int32Array
-  readonly code: Int32Array
-}
+import { RememberedCodes } from './remembered-codes.ts'
 
 /**
- * A machine that remembers its longest list: what lies behind it in the ring is zero still. It
- * remembers, too, the last check codes of pages: the same bytes under the same key, all of them
- * compared, have the same one.
+ * A machine that remembers its longest list: what lies behind it in the ring is zero still. And it
+ * remembers check codes (remembered-codes.ts).
  */
 class LeanMachine extends EmulatedMachine {
   longest = 0
   private readonly words32: Int32Array = new Int32Array(this.memory)
-  private readonly remembered: Remembered[] = []
-  private next = 0
+  private readonly codes = new RememberedCodes()
 
   protected override check(from: number, to: number, length: number, key: number): number {
-    const highest = Math.max(from + length, to + CHECK_CODE_BYTES, key + KEY_BYTES)
-    const isWhole = ((from | to | length | key) & 3) === 0
-    if (length < REMEMBERED_LEAST || highest > this.packets.length || !isWhole) {
+    const end = this.packets.length
+    const isInPart = from >= NVDIMM_SPACE
+    const at = isInPart ? from - NVDIMM_SPACE : from
+    const isWhole =
+      isIn(at, length, isInPart ? this.nvdimm.bytes : end) &&
+      isIn(to, CHECK_CODE_BYTES, end) &&
+      isIn(key, KEY_BYTES, end)
+    if (!isWhole || (isInPart && !this.nvdimm.readable(at, length))) {
       return super.check(from, to, length, key)
     }
-    const { words32, remembered } = this
-    for (let i = 0; i < remembered.length; i++) {
-      const one = remembered[i]!
-      if (4 * one.words.length !== length || !isAt(words32, from >> 2, one.words)) continue
-      if (!isAt(words32, key >> 2, one.key)) continue
-      words32.set(one.code, to >> 2)
-      return DONE
-    }
-    const words = words32.slice(from >> 2, (from + length) >> 2)
-    const keyWords = words32.slice(key >> 2, (key + KEY_BYTES) >> 2)
+    const { words32, codes } = this
+    const source = isInPart ? this.nvdimm.liveWords : words32
+    if (codes.find(source, at >> 2, length >> 2, words32, key >> 2, to >> 2)) return DONE
     const result = super.check(from, to, length, key)
-    if (result !== DONE) return result
-    const code = words32.slice(to >> 2, (to + CHECK_CODE_BYTES) >> 2)
-    remembered[this.next] = { key: keyWords, words, code }
-    this.next = (this.next + 1) % REMEMBERED_MOST
+    if (result !== DONE) throw new Error('a code of what can be read that cannot be made')
+    codes.keep(words32, to >> 2)
     return result
   }
 
@@ -93,9 +81,10 @@ class LeanMachine extends EmulatedMachine {
   }
 }
 
-function isAt(words: Int32Array, at: number, wanted: Int32Array): boolean {
-  for (let i = 0; i < wanted.length; i++) if (words[at + i] !== wanted[i]) return false
-  return true
+/** Are these whole words below `end`? */
+function isIn(at: number, length: number, end: number): boolean {
+  if ((at | 0) !== at || (length | 0) !== length) return false
+  return ((at | length) & 3) === 0 && at >= 0 && length > 0 && at + length <= end
 }
 
 /** One machine and one state, booted again and again. */
