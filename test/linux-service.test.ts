@@ -9,6 +9,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import {
@@ -25,8 +26,10 @@ import {
 import { connect } from '../host-driver/index.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from './support/native/service.ts'
+import { ROOT } from './support/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 20261122)
+const BUNDLE = join(ROOT, 'dist/firmware.js')
 
 const isRoot = process.getuid?.() === 0
 const name = noService === null ? 'perdured' : `perdured (${noService})`
@@ -227,6 +230,35 @@ describe.skipIf(noService !== null)(name, () => {
       expect(hard.status).toBe(71)
     })
 
+    test('another bundle than the one that was translated is interpreted, and says so', async () => {
+      const own = folder(`${readFileSync(join(ROOT, 'dist/firmware.js'), 'utf8')}// another\n`)
+      const { runtime } = await own.serve()
+      await runtime.end('SIGTERM')
+      expect(runtime.story).toMatch(/warning the firmware is interpreted, which is slower/)
+      expect(runtime.story).toContain('engine=interpreted')
+    })
+
+    test('its own bundle runs translated, unless told otherwise, and seldom resumes', async () => {
+      const one = folder()
+      const story = async (keys: Keys): Promise<string> => {
+        const { runtime, address } = await one.serve(keys)
+        const dpu = await connect(address)
+        if (keys.engine === undefined) await dpu.format()
+        const name = 'notes'
+        const region = await dpu.provision({ name, slots: 64, capacity: 64 })
+        await region.persist(0, Buffer.from('first')).persisted
+        const { resumes: before } = (await one.ask('counters')) as Record<string, number>
+        for (let i = 0; i < 100; i++) await region.persist(i % 64, Buffer.from('more')).persisted
+        const { resumes } = (await one.ask('counters')) as Record<string, number>
+        expect(resumes! - before!).toBeLessThan(100)
+        await dpu.close()
+        await runtime.end('SIGTERM')
+        return runtime.story
+      }
+      expect(await story({})).toContain('engine=translated')
+      expect(await story({ engine: 'interpreted' })).toContain('engine=interpreted')
+    })
+
     test('it has no clock, no chance, no proxies and no files', async () => {
       const asked = ['Date', 'Proxy', 'WeakRef', 'performance', 'std', 'os', 'console', 'print']
       const kinds = asked.map((one) => `typeof ${one}`).join(' + " " + ')
@@ -380,7 +412,7 @@ describe.skipIf(noService !== null)(name, () => {
 
     test('its log is JSON where that is wanted', async () => {
       const one = folder()
-      const { runtime } = await one.serve({ log: 'json' })
+      const { runtime } = await one.serve({ log: 'json', engine: 'interpreted' })
       await runtime.end('SIGTERM')
       const events = runtime.story
         .trim()

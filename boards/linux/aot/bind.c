@@ -45,6 +45,8 @@ int aot_bound(JSValueConst program) {
   return count;
 }
 
+uint64_t aot_resumes(void) { return aot_resume_count; }
+
 void aot_unbind(JSRuntime *runtime) {
   for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
     js_free_shape_null(runtime, aot_places[i].shape);

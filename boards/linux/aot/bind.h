@@ -2,6 +2,7 @@
 #define AOT_BIND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "quickjs.h"
 
@@ -14,6 +15,9 @@ bool aot_bind(JSValueConst program, const char *sha256);
 
 /* How many functions of a compiled program run as what they were translated to. */
 int aot_bound(JSValueConst program);
+
+/* How often a translated function went on in the interpreter. */
+uint64_t aot_resumes(void);
 
 /* Before the runtime is freed: what the translated functions remember of its objects. */
 void aot_unbind(JSRuntime *runtime);

@@ -74,16 +74,8 @@ static struct instruction read_at(const JSFunctionBytecode *b, uint32_t at) {
 
 /* How many values it takes from the stack. */
 static int pops(const struct instruction *i) {
-  int count = short_opcode_info(i->opcode).n_pop;
-  switch (i->opcode) {
-    case OP_call:
-    case OP_tail_call:
-    case OP_call_constructor:
-    case OP_call_method:
-    case OP_tail_call_method:
-    case OP_array_from: return count + i->operand;
-    default: return count;
-  }
+  const JSOpCode *info = &short_opcode_info(i->opcode);
+  return info->n_pop + (info->fmt == OP_FMT_npop ? i->operand : 0);
 }
 
 /* Does it jump, perhaps? */

@@ -546,8 +546,8 @@ static void write_get_field(const struct instruction *i, bool keeps) {
   const char *o = value_of(&object);
   printf("  JSValue t%d;\n  if (aot_is_at(%s, &aot_places[%d])) {\n", t, o, place);
   printf("  t%d = JS_DupValue(ctx, *aot_property(%s, &aot_places[%d]));\n", t, o, place);
-  printf("  } else {\n  t%d = aot_get_field(ctx, self, %u, %s, &aot_places[%d]);\n", t, i->at, o,
-         place);
+  printf("  } else {\n  t%d = aot_get_field(ctx, &sf, self, %u, %s, &aot_places[%d]);\n", t,
+         i->at, o, place);
   fail_if_exception(t);
   printf("  }\n");
   if (!keeps) consume(1);
@@ -561,7 +561,8 @@ static void write_put_field(const struct instruction *i) {
   printf("  if (aot_is_at(%s, &aot_places[%d])) {\n", o, place);
   printf("  aot_store(ctx, aot_property(%s, &aot_places[%d]), %s);\n", o, place, v);
   drop(&object);
-  printf("  } else {\n  const int r = aot_put_field(ctx, self, %u, %s, %s, &aot_places[%d]);\n",
+  printf("  } else {\n");
+  printf("  const int r = aot_put_field(ctx, &sf, self, %u, %s, %s, &aot_places[%d]);\n",
          i->at, o, v, place);
   drop_aside(&object);
   printf("  if (unlikely(r < 0)) ");
@@ -650,7 +651,8 @@ static bool write_object_operation(const struct instruction *i) {
 static void write_call(const struct instruction *i, bool is_method) {
   int count = i->operand, t = temporary();
   const struct entry *function = top(count);
-  const char *self = is_method ? value_of(top(count + 1)) : "JS_UNDEFINED";
+  char self[64];
+  snprintf(self, sizeof self, "%s", is_method ? value_of(top(count + 1)) : "JS_UNDEFINED");
   printf("  JSValue t%d;\n  if (unlikely(aot_link(ctx, &sf, self))) ", t);
   write_failure();
   printf("  sf.cur_pc = aot_code(self) + %u;\n", i->next);
@@ -705,7 +707,7 @@ static bool write_call_or_return(const struct instruction *i) {
 /* A value that a call of support.h gives; an exception if there is no memory. */
 static void push_checked(const char *call, unsigned number) {
   int t = temporary();
-  printf("  const JSValue t%d = %s(ctx, self, %u);\n", t, call, number);
+  printf("  const JSValue t%d = %s(ctx, &sf, self, %u);\n", t, call, number);
   fail_if_exception(t);
   push_owned(t);
 }

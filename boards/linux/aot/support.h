@@ -32,7 +32,7 @@ struct aot_place {
 #define CHANGES_MAX 64
 
 /* How often a function went on in the interpreter. */
-static uint64_t aot_resumes;
+static uint64_t aot_resume_count;
 
 /* The variable of a closure. */
 #define AOT_VAR(index) (*self->u.func.var_refs[index]->pvalue)
@@ -78,11 +78,10 @@ ASIDE void aot_failed(JSContext *ctx) {
   }
 }
 
-/* The operation at an offset may throw: the frame of its function, `own` if it has none yet. */
-static const uint8_t *aot_begin(JSContext *ctx, JSStackFrame *own, JSObject *self,
-                                uint32_t offset) {
-  JSStackFrame *sf = ctx->rt->current_stack_frame;
-  if (sf == NULL || JS_VALUE_GET_PTR(sf->cur_func) != (void *)self) {
+/* The operation at an offset may throw: the frame of its function, `own` if that is none yet. */
+static const uint8_t *aot_begin(JSContext *ctx, JSStackFrame *own, JSStackFrame *sf,
+                                JSObject *self, uint32_t offset) {
+  if (ctx->rt->current_stack_frame != sf) {
     aot_enter_frame(ctx->rt, own, self);
     sf = own;
   }
@@ -113,13 +112,18 @@ ASIDE JSValue aot_resume(JSContext *ctx, JSObject *self, JSValueConst this_val, 
   sf->var_buf = frame + b->arg_count;
   sf->cur_sp = sf->var_buf + b->var_count + depth;
   sf->cur_pc = b->byte_code_buf + offset;
-  aot_resumes++;
-#ifdef AOT_TRACE
-  aot_trace(self, offset);
-#endif
-  /* As the engine resumes a generator: what is called is no object but the frame. */
-  return JS_CallInternal(ctx, JS_MKPTR(JS_TAG_INT, &state), this_val, JS_UNDEFINED, b->arg_count,
-                         frame, JS_CALL_FLAG_GENERATOR);
+  aot_resume_count++;
+  JSValue result = JS_EXCEPTION;
+  if (unlikely(js_check_stack_overflow(ctx->rt, 0))) {
+    JS_ThrowStackOverflow(ctx);
+  } else {
+    /* As the engine resumes a generator: what is called is no object but the frame. */
+    result = JS_CallInternal(ctx, JS_MKPTR(JS_TAG_INT, &state), this_val, JS_UNDEFINED,
+                             b->arg_count, frame, JS_CALL_FLAG_GENERATOR);
+  }
+  /* It never began: the stack is at its end, or the firmware was interrupted. */
+  for (; unlikely(sf->cur_sp != NULL && sf->cur_sp > frame);) JS_FreeValue(ctx, *--sf->cur_sp);
+  return result;
 }
 
 ASIDE void aot_drop(JSContext *ctx, JSValue value) { JS_FreeValue(ctx, value); }
@@ -261,10 +265,10 @@ ALWAYS JSValue *aot_property(JSValueConst object, const struct aot_place *place)
   return &JS_VALUE_GET_OBJ(object)->prop[place->slot].u.value;
 }
 
-ASIDE JSValue aot_get_field(JSContext *ctx, JSObject *self, uint32_t offset, JSValueConst object,
-                            struct aot_place *place) {
+ASIDE JSValue aot_get_field(JSContext *ctx, JSStackFrame *sf, JSObject *self, uint32_t offset,
+                            JSValueConst object, struct aot_place *place) {
   JSStackFrame own;
-  const uint8_t *operand = aot_begin(ctx, &own, self, offset);
+  const uint8_t *operand = aot_begin(ctx, &own, sf, self, offset);
   JSAtom name = operand[-1] == OP_get_length ? JS_ATOM_length : get_u32(operand);
   aot_remember(ctx, place, object, name, JS_PROP_TMASK, JS_PROP_NORMAL);
   JSValue value = JS_GetProperty(ctx, object, name);
@@ -272,10 +276,10 @@ ASIDE JSValue aot_get_field(JSContext *ctx, JSObject *self, uint32_t offset, JSV
   return value;
 }
 
-ASIDE int aot_put_field(JSContext *ctx, JSObject *self, uint32_t offset, JSValueConst object,
-                        JSValue value, struct aot_place *place) {
+ASIDE int aot_put_field(JSContext *ctx, JSStackFrame *sf, JSObject *self, uint32_t offset,
+                        JSValueConst object, JSValue value, struct aot_place *place) {
   JSStackFrame own;
-  JSAtom name = get_u32(aot_begin(ctx, &own, self, offset));
+  JSAtom name = get_u32(aot_begin(ctx, &own, sf, self, offset));
   aot_remember(ctx, place, object, name, JS_PROP_TMASK | JS_PROP_WRITABLE | JS_PROP_LENGTH,
                JS_PROP_WRITABLE);
   int done = JS_SetPropertyInternal(ctx, object, name, value, object, JS_PROP_THROW_STRICT);
@@ -283,26 +287,31 @@ ASIDE int aot_put_field(JSContext *ctx, JSObject *self, uint32_t offset, JSValue
   return done;
 }
 
-/* May it be an array with an element of that index? Only those have a count there. */
+/*
+ * Has it an element of that index, if it is an array? Of other objects what is read as the count is
+ * something else; an array whose elements are not in one place, or one without its buffer, has 0.
+ */
 ALWAYS bool aot_has_element(JSValueConst object, JSValueConst index) {
   if (unlikely(!JS_IsObject(object) || !aot_is_int(index))) return false;
-  const JSObject *p = JS_VALUE_GET_OBJ(object);
-  return likely(p->fast_array) && likely((uint32_t)JS_VALUE_GET_INT(index) < p->u.array.count);
+  return likely((uint32_t)JS_VALUE_GET_INT(index) < JS_VALUE_GET_OBJ(object)->u.array.count);
 }
 
 /* ---- Constants ---- */
 
-static JSValue aot_constant(JSContext *ctx, const JSObject *self, uint32_t index) {
+static JSValue aot_constant(JSContext *ctx, JSStackFrame *sf, const JSObject *self,
+                            uint32_t index) {
+  (void)sf;
   return JS_DupValue(ctx, self->u.func.function_bytecode->cpool[index]);
 }
 
-static JSValue aot_name(JSContext *ctx, const JSObject *self, uint32_t offset) {
+static JSValue aot_name(JSContext *ctx, JSStackFrame *sf, const JSObject *self, uint32_t offset) {
+  (void)sf;
   return JS_AtomToValue(ctx, get_u32(aot_code(self) + offset + 1));
 }
 
-ASIDE JSValue aot_global(JSContext *ctx, JSObject *self, uint32_t offset) {
+ASIDE JSValue aot_global(JSContext *ctx, JSStackFrame *sf, JSObject *self, uint32_t offset) {
   JSStackFrame own;
-  JSAtom name = get_u32(aot_begin(ctx, &own, self, offset));
+  JSAtom name = get_u32(aot_begin(ctx, &own, sf, self, offset));
   JSValue value = JS_GetGlobalVar(ctx, name, true);
   aot_end(ctx, &own, JS_IsException(value));
   return value;

@@ -41,6 +41,7 @@ static void tell_counters(struct service *service, struct json *json) {
   json_number(json, "bursts", service->bursts);
   json_number(json, "frames", service->frames);
   json_number(json, "idleCalls", service->idle_calls);
+  json_number(json, "resumes", engine_resumes());
   json_open(json, "link");
   json_number(json, "received", link->received);
   json_number(json, "receivedBytes", link->received_bytes);

@@ -302,6 +302,8 @@ const char *engine_stopped(const struct engine *engine, const char **text) {
   return engine->stopped;
 }
 
+uint64_t engine_resumes(void) { return aot_resumes(); }
+
 bool engine_is_translated(const struct engine *engine) { return engine->translated; }
 
 size_t engine_heap_bytes(struct engine *engine) {

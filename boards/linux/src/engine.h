@@ -50,6 +50,9 @@ struct engine *engine_start(const struct bundle *bundle, const struct facts *fac
 /* Whether the hot path runs as what it was translated to (boards/linux/aot). */
 bool engine_is_translated(const struct engine *engine);
 
+/* How often a translated function went on in the interpreter. */
+uint64_t engine_resumes(void);
+
 /* `Firmware.serve` and `idle`. Negative when the firmware has stopped; then see engine_stopped. */
 double engine_serve(struct engine *engine, uint32_t count, double now_us);
 double engine_idle(struct engine *engine, double now_us);
