@@ -231,7 +231,7 @@ describe.skipIf(noService !== null)(name, () => {
     })
 
     test('another bundle than the one that was translated is interpreted, and says so', async () => {
-      const own = folder(`${readFileSync(join(ROOT, 'dist/firmware.js'), 'utf8')}// another\n`)
+      const own = folder(`${readFileSync(BUNDLE)}// another\n`)
       const { runtime } = await own.serve()
       await runtime.end('SIGTERM')
       expect(runtime.story).toMatch(/warning the firmware is interpreted, which is slower/)
