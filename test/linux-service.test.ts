@@ -230,7 +230,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(hard.status).toBe(71)
     })
 
-    test('another bundle than the one that was translated is interpreted, and says so', async () => {
+    test('a bundle that is not the translated one is interpreted, and says so', async () => {
       const own = folder(`${readFileSync(BUNDLE)}// another\n`)
       const { runtime } = await own.serve()
       await runtime.end('SIGTERM')
