@@ -117,29 +117,22 @@ static void refuse(struct engine *engine, const char *text) {
   snprintf(engine->text, sizeof engine->text, "%s", text);
 }
 
-static bool evaluate(struct engine *engine, const char *source, size_t length, const char *name) {
+/*
+ * Evaluates a script. Its functions run as what they were translated to, if that was done for the
+ * script of that SHA-256; NULL: they are interpreted.
+ */
+static bool evaluate(struct engine *engine, const char *source, size_t length, const char *name,
+                     const char *sha256) {
   start_clock(engine);
-  int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT;
+  int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
   JSValue value = JS_Eval(engine->context, source, length, name, flags);
+  if (!JS_IsException(value)) {
+    engine->translated = sha256 != NULL && aot_bind(value, sha256);
+    value = JS_EvalFunction(engine->context, value);
+  }
   bool done = !JS_IsException(value);
   if (!done) stop(engine);
   JS_FreeValue(engine->context, value);
-  return done;
-}
-
-/* The firmware itself; its functions run as what they were translated to, if they were. */
-static bool evaluate_firmware(struct engine *engine, const struct bundle *bundle, bool interpret) {
-  start_clock(engine);
-  int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
-  JSValue program =
-      JS_Eval(engine->context, bundle->source, bundle->length, "firmware.js", flags);
-  if (!JS_IsException(program)) {
-    engine->translated = !interpret && aot_bind(program, bundle->sha256);
-    program = JS_EvalFunction(engine->context, program);
-  }
-  bool done = !JS_IsException(program);
-  if (!done) stop(engine);
-  JS_FreeValue(engine->context, program);
   return done;
 }
 
@@ -259,8 +252,10 @@ struct engine *engine_start(const struct bundle *bundle, const struct facts *fac
     return NULL;
   }
   const char no_chance[] = "delete Math.random";
-  if (evaluate(engine, no_chance, sizeof no_chance - 1, "board") &&
-      evaluate_firmware(engine, bundle, limits->interpret) && start(engine, facts)) {
+  const char *sha256 = limits->interpret ? NULL : bundle->sha256;
+  if (evaluate(engine, no_chance, sizeof no_chance - 1, "board", NULL) &&
+      evaluate(engine, bundle->source, bundle->length, "firmware.js", sha256) &&
+      start(engine, facts)) {
     engine->call_ns = (uint64_t)limits->call_ms * 1000000u;
     return engine;
   }
