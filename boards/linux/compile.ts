@@ -44,6 +44,8 @@ export interface RuntimeOptions {
   readonly sanitize: boolean
   readonly dropFlush: boolean
   readonly install: boolean
+  /** Whether it notes what it sees, for `firmware.profile`. */
+  readonly learns?: boolean
   readonly say: (line: string) => void
 }
 
@@ -61,7 +63,7 @@ export interface RuntimeParts {
 
 /** Compiles what is not compiled yet. Throws a Trouble. */
 export function runtimeParts(options: RuntimeOptions): RuntimeParts {
-  const { sanitize, say } = options
+  const { sanitize, learns = false, say } = options
   mkdirSync(FOLDER, { recursive: true })
   const tools = toolchain({ ...options, folder: FOLDER })
   const host = tools.native
@@ -73,7 +75,7 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
   const files = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
   return {
     engine: engineObjects(firmwareProgram(DIST), {
-      ...{ engine, target: tools, host, folder: FOLDER, say },
+      ...{ engine, target: tools, host, folder: FOLDER, learns, say },
     }),
     own: new Map(files.sort().map((name) => [basename(name, '.c'), compile(join(SOURCES, name))])),
     compile,
@@ -91,12 +93,18 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
 
 /** Builds the program and returns where it lies. Throws a Trouble. */
 export function compileRuntime(options: RuntimeOptions): string {
-  const { architecture, sanitize, dropFlush } = options
   const parts = runtimeParts(options)
-  const flavour = `${architecture}${sanitize ? '-sanitize' : ''}${dropFlush ? '-drop-flush' : ''}`
-  const program = join(FOLDER, flavour, 'perdured')
+  const program = join(flavourFolder(options), 'perdured')
   parts.link(program, [...parts.engine, ...parts.own.values()])
   return program
+}
+
+/** Where the programs of that kind are left. */
+export function flavourFolder(options: RuntimeOptions): string {
+  const { architecture, sanitize, dropFlush, learns = false } = options
+  const flags = { sanitize, 'drop-flush': dropFlush, learn: learns }
+  const names = Object.entries(flags).flatMap(([name, is]) => (is ? [name] : []))
+  return join(FOLDER, [architecture, ...names].join('-'))
 }
 
 /** The folder with what the build makes of the firmware's numbers. */

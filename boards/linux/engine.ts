@@ -19,16 +19,19 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { run, Trouble } from '../debian/programs.ts'
 import { Objects } from './objects.ts'
+import { lostFunctions } from './profile.ts'
 import type { QuickJs, Toolchain } from './toolchain.ts'
 
 /** Of the repository: this file is run from its place, or from a bundle in dist. */
 export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
 /** The sources of the translation; `bind.h` is for whoever runs a program. */
 export const AOT: string = join(ROOT, 'boards/linux/aot')
+/** What was seen of the firmware: `npm run bench:native -- --learn` writes it anew. */
+export const PROFILE: string = join(ROOT, 'boards/linux/firmware.profile')
 const HOT = '// hot path'
 
 /**
@@ -42,6 +45,8 @@ const FLAGS = [
 ]
 /** More takes twice as long over what was translated, and makes it a twentieth faster. */
 const LEVEL_OF_TRANSLATED = '-O1'
+/** What only watches is to be made soon. */
+const LEVEL_OF_LEARNING = '-O0'
 
 /** A program to translate. */
 export interface Program {
@@ -49,6 +54,8 @@ export interface Program {
   readonly source: Uint8Array
   /** The files whose functions are translated; all must be in it. */
   readonly files: readonly string[]
+  /** What was seen of it (`aot/profile.h`), or of an older one. */
+  readonly profile: string
 }
 
 export interface EngineOptions {
@@ -60,6 +67,8 @@ export interface EngineOptions {
   /** Folder for what is made. */
   readonly folder: string
   readonly flags?: readonly string[]
+  /** Whether the program notes what it sees, for a profile, and goes by none. */
+  readonly learns?: boolean
   readonly say: (line: string) => void
 }
 
@@ -75,22 +84,41 @@ export function firmwareProgram(dist: string): Program {
     .map((name) => `firmware/${name}`)
     .filter((name) => readFileSync(join(ROOT, name), 'utf8').split('\n', 1)[0] === HOT)
     .filter((name) => source.includes(`  // ${name}\n`))
-  return { source, files: files.sort() }
+  const profile = existsSync(PROFILE) ? readFileSync(PROFILE, 'utf8') : ''
+  return { source, files: files.sort(), profile }
 }
 
 /** The objects of the engine that has translated the program. Throws a Trouble. */
 export function engineObjects(program: Program, options: EngineOptions): string[] {
-  const { engine, target, folder, say } = options
-  const made = join(folder, 'gen', translationName(program, engine))
-  if (!existsSync(join(made, 'firmware.h'))) translate(program, made, options)
+  const { engine, target, folder, learns, say } = options
+  const made = translation(program, options)
+  if (!learns) tellLost(program, made, say)
   const objects = new Objects(join(folder, 'objects'), target, say)
   const flags = [...FLAGS, ...(options.flags ?? []), version(engine)]
   const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
   const includes = [`-I${made}`, `-I${AOT}`, `-I${engine.folder}`]
+  const level = learns ? LEVEL_OF_LEARNING : LEVEL_OF_TRANSLATED
   return [
     ...others.map((file) => objects.of(file, ['-O2', ...flags], engine.hash)),
-    objects.of(join(AOT, 'bind.c'), [LEVEL_OF_TRANSLATED, ...flags, ...includes], made),
+    objects.of(join(AOT, 'bind.c'), [level, ...flags, ...includes], made),
   ]
+}
+
+/** The folder with the translation, `firmware.h`, made if it is not there. Throws a Trouble. */
+export function translation(program: Program, options: EngineOptions): string {
+  const made = join(options.folder, 'gen', translationName(program, options))
+  if (!existsSync(join(made, 'firmware.h'))) translate(program, made, options)
+  return made
+}
+
+/** An old profile is no error, but costs speed. */
+function tellLost(program: Program, made: string, say: (line: string) => void): void {
+  const text = readFileSync(join(made, 'firmware.h'), 'utf8')
+  const { lost, count } = lostFunctions(program.profile, text)
+  if (lost.length === 0) return
+  const name = basename(PROFILE)
+  const what = `${lost.length} of its ${count} functions are in the bundle no more`
+  say(`${name}: ${what}, which only costs speed; npm run bench:native -- --learn makes it anew`)
 }
 
 function version(engine: QuickJs): string {
@@ -98,10 +126,14 @@ function version(engine: QuickJs): string {
 }
 
 /** Named by everything that makes it. */
-function translationName(program: Program, engine: QuickJs): string {
+function translationName(program: Program, { engine, learns }: EngineOptions): string {
   const hash = createHash('sha256').update(sourcesHash(engine)).update(program.source)
   hash.update(program.files.join('\0')).update(JSON.stringify(ADDITIONS))
-  return `aot-${hash.digest('hex').slice(0, 24)}`
+  const name = hash
+    .update(learns ? '' : program.profile)
+    .digest('hex')
+    .slice(0, 24)
+  return learns ? `aot-${name}-learn` : `aot-${name}`
 }
 
 /** Of the engine, and of the translation's own sources, which include one another. */
@@ -127,14 +159,19 @@ function translate(program: Program, made: string, options: EngineOptions): void
   ])
   writeFileSync(join(aside, 'program.js'), program.source)
   say(`translating the functions of ${program.files.length} files`)
-  const text = run(translator, [join(aside, 'program.js'), ...program.files])
+  writeFileSync(join(aside, 'profile'), program.profile)
+  const how = options.learns ? ['--learn'] : ['--profile', join(aside, 'profile')]
+  const text = run(translator, [...how, join(aside, 'program.js'), ...program.files])
   const sha256 = createHash('sha256').update(program.source).digest('hex')
   writeFileSync(join(aside, 'firmware.h'), `#define AOT_SHA256 "${sha256}"\n${text}`)
   writeFileSync(join(aside, 'quickjs-patched.c'), withAdditions(engine))
   renameSync(aside, made)
 }
 
-/** What is added to `quickjs.c`, behind which of its lines. */
+/**
+ * What is added to `quickjs.c`, behind which of its lines: where a function is translated; that a
+ * call goes there; and that its frame holds an offset into its code, not an address.
+ */
 const ADDITIONS: readonly (readonly [behind: string, added: string])[] = [
   [
     '    int cpool_count;\n    int closure_var_count;\n',
@@ -146,6 +183,11 @@ const ADDITIONS: readonly (readonly [behind: string, added: string])[] = [
       '    b = p->u.func.function_bytecode;\n',
     '    if (b->native != NULL)\n' +
       '        return b->native(b->realm, p, this_obj, argc, (JSValueConst *)argv);\n',
+  ],
+  [
+    '            b = p->u.func.function_bytecode;\n            if (b->has_debug) {\n',
+    '                if ((uintptr_t)sf->cur_pc <= (uintptr_t)b->byte_code_len)\n' +
+      '                    sf->cur_pc = b->byte_code_buf + (uintptr_t)sf->cur_pc;\n',
   ],
 ]
 

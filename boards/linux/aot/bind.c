@@ -47,7 +47,27 @@ int aot_bound(JSValueConst program) {
 
 uint64_t aot_resumes(void) { return aot_resume_count; }
 
+/* To the file that the environment names: a line for each function, as the translator reads it. */
+static void write_profile(void) {
+#ifdef AOT_LEARNS
+  const char *path = getenv("AOT_PROFILE");
+  FILE *file = path != NULL ? fopen(path, "w") : NULL;
+  if (file == NULL) return;
+  for (int k = 0, first = 0; k < AOT_FUNCTIONS; first += aot_functions[k++].code_bytes) {
+    int count = 0;
+    for (int at = 0; at < aot_functions[k].code_bytes; at++) {
+      if (aot_seen[first + at] == 0) continue;
+      if (count++ == 0) fprintf(file, "%s %x", aot_names[k], aot_functions[k].code_bytes);
+      fprintf(file, " %x:%x", at, aot_seen[first + at]);
+    }
+    if (count > 0) fputc('\n', file);
+  }
+  fclose(file);
+#endif
+}
+
 void aot_unbind(JSRuntime *runtime) {
+  write_profile();
   for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
     js_free_shape_null(runtime, aot_places[i].shape);
     aot_places[i] = (struct aot_place){0};

@@ -9,7 +9,8 @@
 /*
  * Has the functions of a compiled program, whose source has that SHA-256 in hexadecimal, run as
  * what they were translated to. False if another program was translated: nothing is changed then,
- * and it is interpreted. One runtime at a time.
+ * and it is interpreted. One runtime at a time. The program has come to its end without an error
+ * before, so that what it stores once is stored: the translation counts on that.
  */
 bool aot_bind(JSValueConst program, const char *sha256);
 

@@ -16,13 +16,15 @@
 struct function {
   JSFunctionBytecode *b;
   int parent;
-  bool translated;
+  bool translated, sees_this;
 };
 
-/* A variable that closures see: how often it is stored to, and which function that is, if one. */
+/* A variable that closures see: how often it is stored to, and which function that is, if one; or
+ * which number, if that is so wherever a translated function sees it (opcode 0: it is none). */
 struct variable {
   int stores;
   int function;
+  struct instruction literal;
 };
 
 static struct function *functions; /* in the order of `each_function` in bind.c */
@@ -55,7 +57,7 @@ static void *zeros(size_t count, size_t bytes) {
 static void list_functions(JSFunctionBytecode *b, int parent) {
   int own = function_count++;
   functions = grown(functions, sizeof *functions * (size_t)function_count);
-  functions[own] = (struct function){b, parent, false};
+  functions[own] = (struct function){b, parent, false, false};
   for (int i = 0; i < b->cpool_count; i++) {
     if (JS_VALUE_GET_TAG(b->cpool[i]) != JS_TAG_FUNCTION_BYTECODE) continue;
     list_functions(JS_VALUE_GET_PTR(b->cpool[i]), own);
@@ -101,9 +103,57 @@ static bool *find_loops(const JSFunctionBytecode *b) {
   return loops;
 }
 
+/* Is it the function that a program `(() => { … })()` is, and calls once? */
+static bool is_program_body(int index) {
+  const JSFunctionBytecode *b = functions[0].b;
+  bool made = false, called = false;
+  if (functions[index].parent != 0) return false;
+  for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
+    struct instruction i = read_at(b, at);
+    at = i.next;
+    if (jumps(i.opcode) || i.opcode == OP_catch || i.opcode == OP_gosub) return false;
+    called |= made && i.opcode == OP_call && i.operand == 0;
+    made = i.opcode == OP_fclosure && JS_VALUE_GET_PTR(b->cpool[i.operand]) == functions[index].b;
+  }
+  return called;
+}
+
+/* Is it a way on that is not followed here? */
+static bool is_strange(OPCodeEnum opcode) {
+  return opcode == OP_catch || opcode == OP_gosub || ends(opcode);
+}
+
+/*
+ * Which operations of a function are done exactly once if the program came to its end: those of the
+ * function that the program is, called once, up to the first return, and under no condition. No
+ * translated function runs before: see `aot_bind`.
+ */
+static bool *find_certain(int index) {
+  const JSFunctionBytecode *b = functions[index].b;
+  bool *certain = zeros((size_t)b->byte_code_len, sizeof *certain);
+  if (!is_program_body(index)) return certain;
+  memset(certain, true, (size_t)b->byte_code_len);
+  for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
+    struct instruction i = read_at(b, at);
+    at = i.next;
+    if (is_strange(i.opcode) && i.opcode != OP_goto) {
+      memset(certain + i.at, false, (size_t)b->byte_code_len - i.at);
+      break;
+    }
+    if (!jumps(i.opcode)) continue;
+    uint32_t to = (uint32_t)i.operand, from = i.at < to ? i.at : to, end = i.at < to ? to : i.at;
+    memset(certain + from, false, end - from + 1);
+  }
+  return certain;
+}
+
 /* The variable that `x ??= y` and `({ x } = y)` refer to: its index stands behind its name. */
 static int referred(const JSFunctionBytecode *b, const struct instruction *i) {
   return (int)get_u16(b->byte_code_buf + i->at + 1 + sizeof(JSAtom));
+}
+
+static bool is_literal(OPCodeEnum opcode) {
+  return opcode == OP_push_i32 || opcode == OP_push_true || opcode == OP_push_false;
 }
 
 /* Every store to every variable, once. */
@@ -111,12 +161,16 @@ static void scan_stores(int index) {
   JSFunctionBytecode *b = functions[index].b;
   bool opening = true;
   bool *loops = find_loops(b);
+  bool *certain = find_certain(index);
   int declared = -1;
+  struct instruction last = {.opcode = OP_nop};
   for (int k = 0; k < b->arg_count; k++) variables[index][k].stores = 1;
   for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
     struct instruction i = read_at(b, at);
     at = i.next;
     struct variable *locals = variables[index] + b->arg_count;
+    struct instruction stored = last;
+    last = i;
     switch (i.opcode) {
       case OP_fclosure:
         declared = opening ? function_of(JS_VALUE_GET_PTR(b->cpool[i.operand])) : -1;
@@ -124,6 +178,7 @@ static void scan_stores(int index) {
       case OP_set_loc_uninitialized: continue;
       case OP_put_loc:
         note_store(&locals[i.operand], loops[i.at], declared);
+        if (certain[i.at] && is_literal(stored.opcode)) locals[i.operand].literal = stored;
         if (declared < 0) opening = false;
         declared = -1;
         continue;
@@ -158,6 +213,7 @@ static void scan_stores(int index) {
     declared = -1;
   }
   free(loops);
+  free(certain);
 }
 
 /* By line of the program, from 1: is it of a file that is to be translated? */
@@ -200,6 +256,17 @@ static int function_in(int index, int variable) {
   return v != NULL && v->stores == 1 ? v->function : -1;
 }
 
+/* Does it use what it is called on? What it does not see the interpreter does not, either. */
+static bool sees_this(int index) {
+  const JSFunctionBytecode *b = functions[index].b;
+  for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
+    struct instruction i = read_at(b, at);
+    at = i.next;
+    if (i.opcode == OP_push_this) return true;
+  }
+  return false;
+}
+
 /* Can it be translated? Its arguments have to be all that it asks of its call. */
 static bool is_plain_function(int index) {
   const JSFunctionBytecode *b = functions[index].b;
@@ -215,19 +282,27 @@ static bool is_plain_function(int index) {
   return true;
 }
 
-/* Translated are the wanted functions, and what these call. */
+static void translate_function(int index) {
+  functions[index].translated = is_plain_function(index);
+  functions[index].sees_this = sees_this(index);
+}
+
+/* Translated are the wanted functions, what these call, and what calls these in a loop. */
 static void choose_functions(void) {
   for (int k = 0; k < function_count; k++) {
-    if (!is_wanted(k)) continue;
-    functions[k].translated = is_plain_function(k);
     const JSFunctionBytecode *b = functions[k].b;
+    bool wants = is_wanted(k), *loops = find_loops(b);
+    if (wants) translate_function(k);
     for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
       struct instruction i = read_at(b, at);
       at = i.next;
       if (i.opcode != OP_get_var_ref && i.opcode != OP_get_var_ref_check) continue;
       int called = function_in(k, i.operand);
-      if (called >= 0) functions[called].translated = is_plain_function(called);
+      if (called < 0) continue;
+      if (wants) translate_function(called);
+      else if (loops[i.at] && is_wanted(called)) translate_function(k);
     }
+    free(loops);
   }
 }
 

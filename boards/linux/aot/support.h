@@ -17,15 +17,26 @@
 
 #include <stdbool.h>
 
-#define INT(value) JS_VALUE_GET_INT(value)
+#include "seen.h"
+
+/* Of all 64 bits, as it was made: see `aot_of_int`. */
+#define INT(value) ((int32_t)(value).u.short_big_int)
 #define ALWAYS static inline __attribute__((always_inline))
 #define ASIDE static __attribute__((noinline, cold))
 
-/* Where the property of a shape lies; a place of the program that reads or writes it has one. */
+/* That the operation at an offset finds its property in that slot. */
+struct aot_want {
+  uint32_t offset, slot;
+};
+
+/* Where the property of a shape lies; a place of the program that reads or writes it has one. Or
+ * nothing but the shape, in which all that is wanted is so. */
 struct aot_place {
   JSShape *shape;
   uint32_t slot;
   uint32_t changes;
+  const struct aot_want *wants;
+  uint32_t count;
 };
 
 /* If objects of so many shapes come by, what was remembered is worth nothing. */
@@ -33,6 +44,11 @@ struct aot_place {
 
 /* How often a function went on in the interpreter. */
 static uint64_t aot_resume_count;
+
+/* An argument comes as its two words: a structure would be copied from the stack to the stack. */
+#define AOT_PART(name) int64_t name##_word, int64_t name##_tag
+#define AOT_PARTS(value) (value).u.short_big_int, (value).tag
+#define AOT_WHOLE(name) ((JSValue){(JSValueUnion){.short_big_int = name##_word}, name##_tag})
 
 /* The variable of a closure. */
 #define AOT_VAR(index) (*self->u.func.var_refs[index]->pvalue)
@@ -46,29 +62,43 @@ ALWAYS const uint8_t *aot_code(const JSObject *self) {
 ALWAYS void aot_enter_frame(JSRuntime *rt, JSStackFrame *sf, JSObject *self) {
   sf->prev_frame = rt->current_stack_frame;
   sf->cur_func = JS_MKPTR(JS_TAG_OBJECT, self);
-  sf->js_mode = self->u.func.function_bytecode->js_mode;
+  sf->js_mode = JS_MODE_STRICT;
   rt->current_stack_frame = sf;
 }
 
 /*
- * Before its first call a function enters its frame, as the engine does at every call. One that
+ * Enters the frame of a function that calls something, as the engine does at every call. One that
  * calls nothing needs none: it goes neither deeper nor on for ever, but in its loops, which poll.
  * True if something was thrown.
  */
-ALWAYS bool aot_link(JSContext *ctx, JSStackFrame *sf, JSObject *self) {
-  JSRuntime *rt = ctx->rt;
-  if (rt->current_stack_frame == sf) return false;
+ALWAYS bool aot_enter(JSContext *ctx, JSStackFrame *sf, JSObject *self) {
   if (unlikely(js_poll_interrupts(ctx))) return true;
-  if (unlikely(js_check_stack_overflow(rt, 0))) {
+  /* Asked as the engine does, the CPU would lose a register to the frame's address. */
+  if (unlikely((uintptr_t)sf < ctx->rt->stack_limit)) {
     JS_ThrowStackOverflow(ctx);
     return true;
   }
-  aot_enter_frame(rt, sf, self);
+  aot_enter_frame(ctx->rt, sf, self);
   return false;
+}
+
+/* The same before its first call, where that is seldom. */
+ALWAYS bool aot_link(JSContext *ctx, JSStackFrame *sf, JSObject *self) {
+  return ctx->rt->current_stack_frame != sf && aot_enter(ctx, sf, self);
 }
 
 ALWAYS void aot_unlink(JSContext *ctx, const JSStackFrame *sf) {
   if (ctx->rt->current_stack_frame == sf) ctx->rt->current_stack_frame = sf->prev_frame;
+}
+
+/* The same where the frame was entered for certain. */
+ALWAYS void aot_leave_frame(JSContext *ctx, const JSStackFrame *sf) {
+  ctx->rt->current_stack_frame = sf->prev_frame;
+}
+
+/* What stands before that offset is about to happen: found in the code only if it is looked for. */
+ALWAYS void aot_at(JSStackFrame *sf, uint32_t offset) {
+  sf->cur_pc = (const uint8_t *)(uintptr_t)offset;
 }
 
 /* What the interpreter does with an error on its way out of a function. */
@@ -132,6 +162,16 @@ ALWAYS void aot_store(JSContext *ctx, JSValue *to, JSValue value) {
   JSValue old = *to;
   *to = value;
   JS_FreeValue(ctx, old);
+}
+
+static no_inline void aot_replace(JSContext *ctx, JSValue *to, JSValue value) {
+  aot_store(ctx, to, value);
+}
+
+/* The same of a value without references, mostly in the place of another such one. */
+ALWAYS void aot_store_plain(JSContext *ctx, JSValue *to, JSValue value) {
+  if (unlikely(JS_VALUE_HAS_REF_COUNT(*to))) aot_replace(ctx, to, value);
+  else *to = value;
 }
 
 /* ---- Numbers ---- */
@@ -218,6 +258,9 @@ static no_inline int aot_order(JSValueConst a, JSValueConst b) {
 
 /* ---- Truth ---- */
 
+/* Is a number true? NaN is not. */
+ALWAYS bool aot_is_not_0(double number) { return number < 0 || number > 0; }
+
 /* Is it an integer, a boolean, null or undefined? Those are false where their number is 0. */
 ALWAYS bool aot_is_small(JSValueConst value) {
   return (uint32_t)JS_VALUE_GET_TAG(value) <= JS_TAG_UNDEFINED;
@@ -232,9 +275,18 @@ static no_inline bool aot_same_other(JSContext *ctx, JSValueConst a, JSValueCons
   return js_strict_eq2(ctx, JS_DupValue(ctx, a), JS_DupValue(ctx, b), JS_EQ_STRICT);
 }
 
+/* Names are one string each. */
+ALWAYS bool aot_same_string(JSContext *ctx, JSValueConst a, JSValueConst b) {
+  const JSString *x = JS_VALUE_GET_STRING(a), *y = JS_VALUE_GET_STRING(b);
+  if (x == y) return true;
+  if (x->atom_type == JS_ATOM_TYPE_STRING && y->atom_type == JS_ATOM_TYPE_STRING) return false;
+  return aot_same_other(ctx, a, b);
+}
+
 /* `a === b`. */
 ALWAYS bool aot_same(JSContext *ctx, JSValueConst a, JSValueConst b) {
   int x = JS_VALUE_GET_TAG(a), y = JS_VALUE_GET_TAG(b);
+  if (x == JS_TAG_STRING && y == JS_TAG_STRING) return aot_same_string(ctx, a, b);
   if (x == y && (uint32_t)x <= JS_TAG_UNDEFINED) return JS_VALUE_GET_INT(a) == JS_VALUE_GET_INT(b);
   if (x == JS_TAG_OBJECT && y == JS_TAG_OBJECT) return JS_VALUE_GET_PTR(a) == JS_VALUE_GET_PTR(b);
   return aot_same_other(ctx, a, b);
@@ -263,6 +315,38 @@ ALWAYS bool aot_is_at(JSValueConst object, const struct aot_place *place) {
 /* The property there. */
 ALWAYS JSValue *aot_property(JSValueConst object, const struct aot_place *place) {
   return &JS_VALUE_GET_OBJ(object)->prop[place->slot].u.value;
+}
+
+/* Has it the shape that the place has seen? */
+ALWAYS bool aot_has_shape(JSValueConst object, const struct aot_place *place) {
+  return likely(JS_VALUE_GET_OBJ(object)->shape == place->shape);
+}
+
+ALWAYS JSValue *aot_slot(JSValueConst object, uint32_t slot) {
+  return &JS_VALUE_GET_OBJ(object)->prop[slot].u.value;
+}
+
+/* Remembers the object's shape if all that is wanted is so of that. False if not. */
+ASIDE bool aot_find(JSContext *ctx, const JSObject *self, JSValueConst object,
+                    struct aot_place *place) {
+  JSObject *p = JS_VALUE_GET_OBJ(object);
+  if (!p->shape->is_hashed) return false;
+  for (uint32_t k = 0; k < place->count; k++) {
+    const uint8_t *code = aot_code(self) + place->wants[k].offset;
+    JSAtom name = *code == OP_get_length ? JS_ATOM_length : get_u32(code + 1);
+    int mask = JS_PROP_TMASK, wanted = JS_PROP_NORMAL;
+    if (*code == OP_put_field) {
+      mask |= JS_PROP_WRITABLE | JS_PROP_LENGTH;
+      wanted = JS_PROP_WRITABLE;
+    }
+    JSProperty *property;
+    JSShapeProperty *found = find_own_property(&property, p, name);
+    if (!found || (found->flags & mask) != wanted) return false;
+    if ((uint32_t)(property - p->prop) != place->wants[k].slot) return false;
+  }
+  js_free_shape_null(ctx->rt, place->shape);
+  place->shape = js_dup_shape(p->shape);
+  return true;
 }
 
 ASIDE JSValue aot_get_field(JSContext *ctx, JSStackFrame *sf, JSObject *self, uint32_t offset,
@@ -304,6 +388,12 @@ static JSValue aot_constant(JSContext *ctx, JSStackFrame *sf, const JSObject *se
   return JS_DupValue(ctx, self->u.func.function_bytecode->cpool[index]);
 }
 
+/* The string that the name of the operation at `offset` is, borrowed of the function. */
+ALWAYS JSValue aot_string(JSContext *ctx, const JSObject *self, uint32_t offset) {
+  JSAtom name = get_u32(aot_code(self) + offset + 1);
+  return JS_MKPTR(JS_TAG_STRING, ctx->rt->atom_array[name]);
+}
+
 static JSValue aot_name(JSContext *ctx, JSStackFrame *sf, const JSObject *self, uint32_t offset) {
   (void)sf;
   return JS_AtomToValue(ctx, get_u32(aot_code(self) + offset + 1));
@@ -315,6 +405,28 @@ ASIDE JSValue aot_global(JSContext *ctx, JSStackFrame *sf, JSObject *self, uint3
   JSValue value = JS_GetGlobalVar(ctx, name, true);
   aot_end(ctx, &own, JS_IsException(value));
   return value;
+}
+
+/* ---- What is seen ---- */
+
+/* The kind of a value. */
+static inline unsigned aot_kind_seen(JSValueConst value) {
+  int tag = JS_VALUE_GET_TAG(value);
+  if (tag == JS_TAG_INT) return SEEN_INT;
+  if (tag == JS_TAG_BOOL) return SEEN_BOOL;
+  if (tag == JS_TAG_OBJECT) return SEEN_OBJECT;
+  return JS_TAG_IS_FLOAT64(tag) ? SEEN_FLOAT : SEEN_OTHER;
+}
+
+/* If objects of more shapes come by, properties are looked up aside, not left for. */
+#define SHAPES_MAX 8
+
+/* Where it was found, if that is where it was before. */
+static inline uint32_t aot_slot_seen(uint32_t seen, JSValueConst object,
+                                     const struct aot_place *place) {
+  if (!aot_is_at(object, place) || place->changes > SHAPES_MAX) return SEEN_ASIDE;
+  uint32_t slot = (place->slot + 1) * SEEN_SLOT;
+  return seen >= SEEN_SLOT && (seen & -SEEN_SLOT) != slot ? SEEN_ASIDE : slot;
 }
 
 #endif

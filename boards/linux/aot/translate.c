@@ -1,6 +1,7 @@
 /*
- * translate FIRMWARE.JS FILE...: the functions of those files, and what they call, as C, on
- * standard output; before what the bundler took of a file there is a line `  // FILE`.
+ * translate [--learn | --profile FILE] FIRMWARE.JS FILE...: the functions of those files, and what
+ * they call, as C, on standard output; before what the bundler took of a file there is a line
+ * `  // FILE`. With --learn the program notes what it sees, which is the profile of later ones.
  *
  * A program of the build, not of the board. It compiles the bundle by QuickJS, as the board will,
  * and writes for each function's bytecode what the interpreter would do, operation by operation,
@@ -21,10 +22,11 @@
 #include "operations.h"
 
 /* Functions of more bytes of code are not copied to where they are called. */
-#define SMALL_CODE 48
+#define SMALL_CODE 64
 
-/* The depth of the stack at each operation that is reached, -1 at others; where jumps arrive. */
-static void find_depths(int *depths, bool *targets) {
+/* The depth of the stack at each operation that is reached, -1 at others; where jumps arrive, and
+ * where some arrive that go back. */
+static void find_depths(int *depths, bool *targets, bool *loops) {
   const JSFunctionBytecode *b = now.b;
   uint32_t *waiting = zeros((size_t)b->byte_code_len, sizeof *waiting);
   int count = 0;
@@ -38,6 +40,7 @@ static void find_depths(int *depths, bool *targets) {
     int nexts = 0;
     if (jumps(i.opcode)) {
       targets[i.operand] = true;
+      if ((uint32_t)i.operand <= i.at) loops[i.operand] = true;
       next[nexts++] = (uint32_t)i.operand;
     }
     if (!ends(i.opcode)) next[nexts++] = i.next;
@@ -50,15 +53,37 @@ static void find_depths(int *depths, bool *targets) {
   free(waiting);
 }
 
+static bool is_call(OPCodeEnum opcode) {
+  return opcode == OP_call || opcode == OP_call_method || opcode == OP_tail_call ||
+         opcode == OP_tail_call_method;
+}
+
+/* Does it call something? If what was seen is given: was it seen to? */
+static bool has_call(const JSFunctionBytecode *b, const uint32_t *seen) {
+  for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
+    struct instruction i = read_at(b, at);
+    at = i.next;
+    if (is_call(i.opcode) && (seen == NULL || seen[i.at] != 0)) return true;
+  }
+  return false;
+}
+
+/* Small ones that call nothing are copied to where they are called, if they were seen at all. */
+static const char *linkage_of(int index) {
+  const JSFunctionBytecode *b = functions[index].b;
+  bool was_seen = seen_of(b) != NULL;
+  if (was_seen && b->byte_code_len <= SMALL_CODE && !has_call(b, NULL)) return "ALWAYS";
+  return was_seen || profile_count == 0 ? "static no_inline" : "static no_inline __attribute__((cold))";
+}
+
 static void write_signature(int index) {
-  const bool is_small = functions[index].b->byte_code_len <= SMALL_CODE;
-  printf("static %sJSValue f%d(JSContext *ctx, JSObject *self, JSValueConst this_val",
-         is_small ? "" : "no_inline ", index);
-  for (int k = 0; k < functions[index].b->arg_count; k++) printf(", JSValueConst a%d", k);
+  printf("%s JSValue f%d(JSContext *ctx, JSObject *self", linkage_of(index), index);
+  if (functions[index].sees_this) printf(", AOT_PART(this)");
+  for (int k = 0; k < functions[index].b->arg_count; k++) printf(", AOT_PART(a%d)", k);
   printf(")");
 }
 
-static void write_body(const int *depths, const bool *targets) {
+static void write_body(const int *depths, const bool *targets, const bool *loops) {
   const JSFunctionBytecode *b = now.b;
   bool open = true; /* does the way from above come here? */
   for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
@@ -68,6 +93,7 @@ static void write_body(const int *depths, const bool *targets) {
     if (targets[i.at]) {
       if (open) hand_over();
       printf(" L%u:;\n", i.at);
+      meet_facts(i.at, open, loops[i.at]);
       take_over(depths[i.at]);
     }
     if (now.stack.depth != depths[i.at]) die("translate: function %d, stack", now.index);
@@ -98,7 +124,7 @@ static void write_end(const bool *stored) {
     printf(stored[k] ? "  frame[%d] = a%d;\n" : "  frame[%d] = JS_DupValue(ctx, a%d);\n", k, k);
   }
   for (int k = 0; k < b->var_count; k++) printf("  frame[%d] = v%d;\n", b->arg_count + k, k);
-  printf("  aot_unlink(ctx, &sf);\n");
+  printf("  %s(ctx, &sf);\n", now.is_linked ? "aot_leave_frame" : "aot_unlink");
   printf("  return aot_resume(ctx, self, this_val, frame, depth, offset);\n");
   write_ways();
   printf(" failed:\n  aot_failed(ctx);\n  result = JS_EXCEPTION;\n done:\n");
@@ -106,17 +132,21 @@ static void write_end(const bool *stored) {
   for (int k = 0; k < b->arg_count; k++) {
     if (stored[k]) printf("  JS_FreeValue(ctx, a%d);\n", k);
   }
-  printf("  aot_unlink(ctx, &sf);\n  return result;\n}\n");
+  printf("  %s(ctx, &sf);\n", now.is_linked ? "aot_leave_frame" : "aot_unlink");
+  printf("  return result;\n}\n");
 }
 
 /* What the engine calls: arguments that are missing are undefined. */
 static void write_entry(int index) {
   printf("static JSValue e%d(JSContext *ctx, JSObject *self, JSValueConst this_val, int count, "
-         "JSValueConst *arguments) {\n  return f%d(ctx, self, this_val",
-         index, index);
-  for (int k = 0; k < functions[index].b->arg_count; k++) {
-    printf(", count > %d ? arguments[%d] : JS_UNDEFINED", k, k);
+         "JSValueConst *arguments) {\n",
+         index);
+  const int count = functions[index].b->arg_count;
+  for (int k = 0; k < count; k++) {
+    printf("  const JSValue a%d = count > %d ? arguments[%d] : JS_UNDEFINED;\n", k, k, k);
   }
+  printf("  return f%d(ctx, self%s", index, functions[index].sees_this ? ", AOT_PARTS(this_val)" : "");
+  for (int k = 0; k < count; k++) printf(", AOT_PARTS(a%d)", k);
   printf(");\n}\n");
 }
 
@@ -127,59 +157,80 @@ static void write_function(int index) {
   now.stack.depth = now.temporaries = now.way_count = now.leaving_count = 0;
   int *depths = zeros((size_t)b->byte_code_len, sizeof *depths);
   bool *targets = zeros((size_t)b->byte_code_len, sizeof *targets);
+  bool *loops = zeros((size_t)b->byte_code_len, sizeof *loops);
   bool *stored = stored_arguments();
-  find_depths(depths, targets);
-  const char *name = JS_AtomToCString(context, b->func_name);
-  printf("\n/* %s */\n", name);
-  JS_FreeCString(context, name);
+  now.facts.count = 0;
+  now.facts_at = zeros((size_t)b->byte_code_len, sizeof *now.facts_at);
+  now.is_linked = now.seen != NULL && has_call(b, now.seen);
+  find_depths(depths, targets, loops);
+  char name[NAME_MAX_BYTES];
+  name_of(b, name);
+  printf("\n/* %s %x %x */\n", name, hash_of(b), (unsigned)b->byte_code_len);
   write_signature(index);
-  printf(" {\n  JSStackFrame sf;\n  int depth;\n  uint32_t offset;\n");
+  printf(" {\n");
+  if (functions[index].sees_this) printf("  const JSValue this_val = AOT_WHOLE(this);\n");
+  else printf("  const JSValue this_val = JS_UNDEFINED;\n");
+  for (int k = 0; k < b->arg_count; k++) printf("  JSValue a%d = AOT_WHOLE(a%d);\n", k, k);
+  printf("  JSStackFrame sf;\n  int depth;\n  uint32_t offset;\n");
   printf("  JSValue result, frame[%d];\n",
          b->arg_count + b->var_count + b->stack_size + 1);
   for (int k = 0; k < b->var_count; k++) printf("  JSValue v%d = JS_UNDEFINED;\n", k);
   for (int k = 0; k < b->stack_size; k++) printf("  JSValue s%d;\n", k);
+  if (now.is_linked) printf("  if (unlikely(aot_enter(ctx, &sf, self))) return JS_EXCEPTION;\n");
   for (int k = 0; k < b->arg_count; k++) {
     if (stored[k]) printf("  JS_DupValue(ctx, a%d);\n", k);
   }
-  write_body(depths, targets);
+  write_body(depths, targets, loops);
   write_end(stored);
   write_entry(index);
   free(depths);
   free(targets);
+  free(loops);
+  free(now.facts_at);
   free(stored);
 }
 
-/* Fields of all functions, read or not: places enough. */
-static int count_places(void) {
-  int count = 1;
+/* The table of all functions, bound by its order. */
+static void write_table(void) {
+  printf("\nstatic const struct aot_function aot_functions[] = {\n");
   for (int k = 0; k < function_count; k++) {
     const JSFunctionBytecode *b = functions[k].b;
-    for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
-      struct instruction i = read_at(b, at);
-      at = i.next;
-      count += i.opcode == OP_get_field || i.opcode == OP_get_field2 ||
-               i.opcode == OP_get_length || i.opcode == OP_put_field;
-    }
+    if (functions[k].translated) printf("  {e%d, %d},\n", k, b->byte_code_len);
+    else printf("  {NULL, %d},\n", b->byte_code_len);
   }
-  return count;
+  printf("};\n");
+}
+
+/* Where what is seen is noted, and of which functions. */
+static void write_notes(void) {
+  size_t bytes = 0;
+  for (int k = 0; k < function_count; k++) bytes += (size_t)functions[k].b->byte_code_len;
+  printf("#define AOT_LEARNS\n");
+  printf("static uint32_t aot_seen[%zu];\n", bytes);
+  printf("static const char *const aot_names[] = {\n");
+  for (int k = 0; k < function_count; k++) {
+    char name[NAME_MAX_BYTES];
+    name_of(functions[k].b, name);
+    printf("  \"%s %x\",\n", name, hash_of(functions[k].b));
+  }
+  printf("};\n");
 }
 
 static void write_all(void) {
-  printf("static struct aot_place aot_places[%d];\n", count_places());
+  if (learns) write_notes();
+  printf("static struct aot_place aot_places[];\n");
   for (int k = 0; k < function_count; k++) {
     if (!functions[k].translated) continue;
     write_signature(k);
     printf(";\n");
   }
   for (int k = 0; k < function_count; k++) {
+    now.seen = learns ? NULL : seen_of(functions[k].b);
     if (functions[k].translated) write_function(k);
+    now.first_seen += functions[k].b->byte_code_len;
   }
-  printf("\nstatic const struct aot_function aot_functions[] = {\n");
-  for (int k = 0; k < function_count; k++) {
-    if (functions[k].translated) printf("  {e%d, %d},\n", k, functions[k].b->byte_code_len);
-    else printf("  {NULL, %d},\n", functions[k].b->byte_code_len);
-  }
-  printf("};\n");
+  write_places();
+  write_table();
 }
 
 static char *read_file(const char *path, size_t *length) {
@@ -194,16 +245,14 @@ static char *read_file(const char *path, size_t *length) {
   return text;
 }
 
-int main(int count, char **arguments) {
-  if (count < 3) die("usage: translate FIRMWARE.JS FILE...");
-  size_t length;
-  char *source = read_file(arguments[1], &length);
+/* Compiles the program, as the board will, and looks at all of its functions. */
+static void read_program(const char *path, const char *source, size_t length) {
   JSRuntime *runtime = JS_NewRuntime();
   JS_SetMaxStackSize(runtime, 0);
   context = JS_NewContext(runtime);
   int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
   JSValue program = JS_Eval(context, source, length, "firmware.js", flags);
-  if (JS_IsException(program)) die("translate: %s is no program", arguments[1]);
+  if (JS_IsException(program)) die("translate: %s is no program", path);
   list_functions(JS_VALUE_GET_PTR(program), -1);
   variables = zeros((size_t)function_count, sizeof *variables);
   for (int k = 0; k < function_count; k++) {
@@ -211,7 +260,25 @@ int main(int count, char **arguments) {
     variables[k] = zeros((size_t)b->arg_count + b->var_count, sizeof **variables);
   }
   for (int k = 0; k < function_count; k++) scan_stores(k);
-  find_wanted(source, arguments + 2, count - 2);
+}
+
+int main(int count, char **arguments) {
+  int first = 1;
+  size_t length;
+  if (first < count && strcmp(arguments[first], "--learn") == 0) {
+    learns = true;
+    first++;
+  }
+  if (first + 1 < count && strcmp(arguments[first], "--profile") == 0) {
+    read_profile(read_file(arguments[first + 1], &length));
+    first += 2;
+  }
+  if (count - first < 2) {
+    die("usage: translate [--learn | --profile FILE] FIRMWARE.JS FILE...");
+  }
+  char *source = read_file(arguments[first], &length);
+  read_program(arguments[first], source, length);
+  find_wanted(source, arguments + first + 1, count - first - 1);
   choose_functions();
   write_all();
   return 0;

@@ -7,7 +7,13 @@
  */
 
 import { join } from 'node:path'
-import { compileRuntime, DIST, type RuntimeOptions, runtimeParts } from '../compile.ts'
+import {
+  compileRuntime,
+  DIST,
+  flavourFolder,
+  type RuntimeOptions,
+  runtimeParts,
+} from '../compile.ts'
 import { type Signed, signBundle } from '../sign.ts'
 
 export interface BenchPrograms {
@@ -37,7 +43,7 @@ const SERVICE: readonly string[] = [
 export function compileBench(options: RuntimeOptions): BenchPrograms {
   const perdured = compileRuntime(options)
   const parts = runtimeParts(options)
-  const folder = join(DIST, 'linux', options.architecture, 'bench')
+  const folder = join(flavourFolder(options), 'bench')
   const common = [...parts.own].filter(([name]) => !SERVICE.includes(name)).map(([, path]) => path)
   const link = (
     name: string,

@@ -125,14 +125,16 @@ static bool evaluate(struct engine *engine, const char *source, size_t length, c
                      const char *sha256) {
   start_clock(engine);
   int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
-  JSValue value = JS_Eval(engine->context, source, length, name, flags);
-  if (!JS_IsException(value)) {
-    engine->translated = sha256 != NULL && aot_bind(value, sha256);
-    value = JS_EvalFunction(engine->context, value);
+  JSValue program = JS_Eval(engine->context, source, length, name, flags);
+  JSValue value = JS_EXCEPTION;
+  if (!JS_IsException(program)) {
+    value = JS_EvalFunction(engine->context, JS_DupValue(engine->context, program));
   }
   bool done = !JS_IsException(value);
-  if (!done) stop(engine);
+  if (done) engine->translated = sha256 != NULL && aot_bind(program, sha256);
+  else stop(engine);
   JS_FreeValue(engine->context, value);
+  JS_FreeValue(engine->context, program);
   return done;
 }
 

@@ -8,11 +8,17 @@
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../../../boards/debian/programs.ts'
-import { AOT, engineObjects, ROOT } from '../../../boards/linux/engine.ts'
+import {
+  AOT,
+  engineObjects,
+  firmwareProgram,
+  ROOT,
+  translation,
+} from '../../../boards/linux/engine.ts'
 import { quickJs, type Toolchain } from '../../../boards/linux/toolchain.ts'
 import { noCompiler } from './harness.ts'
 
@@ -20,6 +26,8 @@ const FOLDER = join(ROOT, 'dist/linux')
 const SANITIZE = ['-fsanitize=address', '-g1', '-fno-omit-frame-pointer']
 /** A program that does not come back is no answer. */
 const PLAY_MS_MAX = 600_000
+// No library but the C library: nothing has to be installed for the board.
+const TOOLS: Toolchain = { compiler: 'gcc', compileFlags: [], linkFlags: [], native: true }
 const OURS = ['-std=c11', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra', '-Werror']
 
 /** Why no program can be translated here; null where it can. */
@@ -31,6 +39,15 @@ export function whyNot(): string | null {
   return found.some((name) => existsSync(join(FOLDER, name, 'quickjs.c')))
     ? null
     : 'the source of QuickJS is not there: node build.mjs --board linux --install'
+}
+
+/** The firmware as the build translates it, as C, and the profile that it goes by. */
+export function translatedFirmware(): { readonly text: string; readonly profile: string } {
+  const say = (): void => {}
+  const program = firmwareProgram(join(ROOT, 'dist'))
+  const tools = { engine: quickJs(FOLDER, say), target: TOOLS, host: TOOLS }
+  const made = translation(program, { ...tools, folder: FOLDER, say })
+  return { text: readFileSync(join(made, 'firmware.h'), 'utf8'), profile: program.profile }
 }
 
 /** How many functions are written in a part: declared ones, and arrows. */
@@ -106,14 +123,13 @@ function build(
 ): string {
   const say = (): void => {}
   const engine = quickJs(FOLDER, say)
-  // No library but the C library: nothing has to be installed for the board.
-  const tools: Toolchain = { compiler: 'gcc', compileFlags: [], linkFlags: [], native: true }
   const objects = engineObjects(
     {
       source: Buffer.from(source),
       files: parts.filter((part) => part.isTranslated).map((part) => part.file),
+      profile: '',
     },
-    { engine, target: tools, host: tools, folder: kept, flags, say },
+    { engine, target: TOOLS, host: TOOLS, folder: kept, flags, say },
   )
   const program = join(folder, 'aot-harness')
   const harness = join(ROOT, 'test/support/native/aot-harness.c')
