@@ -8,19 +8,44 @@
  * that what else the machine does strikes both. Per record also the server's own CPU time. A second
  * build of perdured, with clocks between its parts, says where the time goes.
  *
- * Exit codes: 0 every floor holds, 1 one is broken, 64 it cannot run here.
+ * `npm run bench:native -- --learn [--install]` measures nothing: a third build of perdured, which
+ * notes what it sees, carries out the same loads for a short while, and what it saw becomes
+ * `boards/linux/firmware.profile`, by which the build translates from then on.
+ *
+ * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 it cannot run
+ * here.
  */
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Trouble } from '../boards/debian/programs.ts'
 import { type BenchPrograms, compileBench } from '../boards/linux/bench/compile.ts'
+import type { RuntimeOptions } from '../boards/linux/compile.ts'
+import { PROFILE, ROOT } from '../boards/linux/engine.ts'
+import { mergeProfiles } from '../boards/linux/profile.ts'
 import { ask, type Counts, type LoadResult, Rig } from './support/native/rig.ts'
 import { median, text } from './support/table.ts'
 
 const ROUNDS = 9
+
+/** Records of one case that are looked at, alone and in bursts. */
+const LEARNED = { alone: 1000, burst: 4000 }
+/**
+ * A number that is drawn at power-on, like a region's rkey, is a whole number of QuickJS or a float
+ * by chance: so each case is seen with so many powers-on.
+ */
+const LEARNED_RUNS = 8
+const PROFILE_HEAD = `\
+# What was seen of the firmware, operation by operation, under the loads of bench:native. The build
+# translates by it: boards/linux/README.md, The firmware, translated. Made anew, never edited:
+#
+#     npm run bench:native -- --learn
+#
+# It is only a hint: an old one costs speed, and changes nothing that the firmware does.
+# A line is NAME HASH BYTES of a function, then OFFSET:MASK (boards/linux/aot/seen.h), in hex.
+`
 
 /** What is measured, and the floor that it is held to: so much of the C program's. */
 const CASES: readonly { bytes: number; burst: number; window: number; floor: number }[] = [
@@ -146,6 +171,38 @@ async function flatness(
   return { records, heapBefore, heapAfter }
 }
 
+/** What a build that notes it saw of one case, as the text of a profile. */
+async function seenOf(
+  programs: BenchPrograms,
+  folder: string,
+  { bytes, burst, window }: (typeof CASES)[number],
+): Promise<string> {
+  const file = join(folder, 'profile')
+  rmSync(file, { force: true })
+  const rig = new Rig(programs, folder, bytes)
+  await rig.start(programs.perdured, true, { AOT_PROFILE: file })
+  await rig.load(0, burst === 1 ? LEARNED.alone : LEARNED.burst, burst, window)
+  await rig.close()
+  if (!existsSync(file)) throw new Trouble(`${programs.perdured} did not say what it saw`)
+  return readFileSync(file, 'utf8')
+}
+
+/** Writes the profile anew, whole or not at all. */
+async function learn(options: RuntimeOptions, folder: string): Promise<void> {
+  const programs = compileBench({ ...options, learns: true })
+  const texts: string[] = []
+  for (let run = 0; run < LEARNED_RUNS; run++) {
+    for (const one of CASES) texts.push(await seenOf(programs, folder, one))
+  }
+  const profile = mergeProfiles(texts)
+  const count = profile.split('\n').length - 1
+  if (count === 0) throw new Trouble('nothing was seen of the firmware')
+  const aside = `${PROFILE}.${process.pid}`
+  writeFileSync(aside, PROFILE_HEAD + profile)
+  renameSync(aside, PROFILE)
+  options.say(`${relative(ROOT, PROFILE)}: what was seen of ${count} functions`)
+}
+
 function rowsTable(rows: readonly Measured[]): string[][] {
   const head = ['bytes', 'burst', '', 'perdured', 'C', 'echo', 'ratio', 'floor', '']
   const more = ['CPU µs', 'C CPU µs', 'calls', 'fences', 'commands']
@@ -184,12 +241,35 @@ function heapLine({ records, heapBefore, heapAfter }: Flatness): string {
   return `firmware heap over ${count} records: ${heapBefore} -> ${heapAfter} bytes`
 }
 
+async function bench(
+  programs: BenchPrograms,
+  folder: string,
+  { seconds, json, long }: { seconds: number; json: boolean; long: boolean },
+  say: (line: string) => void,
+): Promise<boolean> {
+  const rows: Measured[] = []
+  const stages: Stages[] = []
+  for (const one of CASES) {
+    if (process.stderr.isTTY) say(`${one.bytes} bytes, burst ${one.burst} …`)
+    rows.push(await measure(programs, folder, one, seconds))
+    stages.push(await stagesOf(programs, folder, one))
+  }
+  const heap = await flatness(programs, folder, long ? 10_000_000 : 500_000)
+  const parts = [text(rowsTable(rows)), `ns per record\n${text(stagesTable(stages))}`]
+  const out = json
+    ? JSON.stringify({ level: '2of2', rows, stages, heap }, null, 2)
+    : [...parts, heapLine(heap)].join('\n\n')
+  process.stdout.write(`${out}\n`)
+  return rows.every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+}
+
 async function main(): Promise<boolean> {
   const { values } = parseArgs({
     options: {
       json: { type: 'boolean', default: false },
       long: { type: 'boolean', default: false },
       install: { type: 'boolean', default: false },
+      learn: { type: 'boolean', default: false },
       seconds: { type: 'string', default: '3' },
     },
   })
@@ -197,24 +277,15 @@ async function main(): Promise<boolean> {
   if (!(seconds > 0)) throw new Trouble('--seconds takes a number above 0')
   const say = (line: string): void => void process.stderr.write(`perdure: ${line}\n`)
   const architecture = process.arch === 'arm64' ? 'arm64' : 'x86-64'
-  const options = { architecture, sanitize: false, dropFlush: false, say } as const
-  const programs = compileBench({ ...options, install: values.install })
+  const { json, long, install } = values
+  const options = { architecture, sanitize: false, dropFlush: false, install, say } as const
   const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
   try {
-    const rows: Measured[] = []
-    const stages: Stages[] = []
-    for (const one of CASES) {
-      if (process.stderr.isTTY) say(`${one.bytes} bytes, burst ${one.burst} …`)
-      rows.push(await measure(programs, folder, one, seconds))
-      stages.push(await stagesOf(programs, folder, one))
+    if (!values.learn) {
+      return await bench(compileBench(options), folder, { seconds, json, long }, say)
     }
-    const heap = await flatness(programs, folder, values.long ? 10_000_000 : 500_000)
-    const parts = [text(rowsTable(rows)), `ns per record\n${text(stagesTable(stages))}`]
-    const out = values.json
-      ? JSON.stringify({ level: '2of2', rows, stages, heap }, null, 2)
-      : [...parts, heapLine(heap)].join('\n\n')
-    process.stdout.write(`${out}\n`)
-    return rows.every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+    await learn(options, folder)
+    return true
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

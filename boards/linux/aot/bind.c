@@ -47,29 +47,45 @@ int aot_bound(JSValueConst program) {
 
 uint64_t aot_resumes(void) { return aot_resume_count; }
 
-/* To the file that the environment names: a line for each function, as the translator reads it. */
-static void write_profile(void) {
 #ifdef AOT_LEARNS
+#include <fcntl.h>
+
+/* The engine has its own. */
+#undef free
+
+/* Adds to the file that AOT_PROFILE names a line for each function, as the translator reads it: in
+ * one piece, as other programs may do so at the same time. */
+static void write_profile(void) {
   const char *path = getenv("AOT_PROFILE");
-  FILE *file = path != NULL ? fopen(path, "w") : NULL;
-  if (file == NULL) return;
+  char *text = NULL;
+  size_t length = 0;
+  FILE *lines = path != NULL ? open_memstream(&text, &length) : NULL;
+  if (lines == NULL) return;
   for (int k = 0, first = 0; k < AOT_FUNCTIONS; first += aot_functions[k++].code_bytes) {
     int count = 0;
     for (int at = 0; at < aot_functions[k].code_bytes; at++) {
       if (aot_seen[first + at] == 0) continue;
-      if (count++ == 0) fprintf(file, "%s %x", aot_names[k], aot_functions[k].code_bytes);
-      fprintf(file, " %x:%x", at, aot_seen[first + at]);
+      if (count++ == 0) fprintf(lines, "%s %x", aot_names[k], aot_functions[k].code_bytes);
+      fprintf(lines, " %x:%x", at, aot_seen[first + at]);
     }
-    if (count > 0) fputc('\n', file);
+    if (count > 0) fputc('\n', lines);
   }
-  fclose(file);
-#endif
+  fclose(lines);
+  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0 || write(file, text, length) != (ssize_t)length) perror(path);
+  if (file >= 0) close(file);
+  free(text);
 }
+#endif
 
 void aot_unbind(JSRuntime *runtime) {
+#ifdef AOT_LEARNS
   write_profile();
+#endif
+  memset(aot_leaves, 0, sizeof aot_leaves);
   for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
     js_free_shape_null(runtime, aot_places[i].shape);
-    aot_places[i] = (struct aot_place){0};
+    aot_places[i].shape = NULL;
+    aot_places[i].slot = aot_places[i].changes = 0;
   }
 }

@@ -28,19 +28,30 @@ static const char *truth_of(const struct instruction *i, const struct entry *e) 
   return text;
 }
 
-/* How often it is so, as far as was seen. */
-static const char *expected(const struct instruction *i) {
-  unsigned ways = seen_at(i->at) & (SEEN_JUMP | SEEN_NO_JUMP);
-  return ways == SEEN_JUMP ? "likely" : ways == SEEN_NO_JUMP ? "unlikely" : "";
+/* A branch goes the one way that it was seen to go, or leaves. */
+enum ways { BOTH, ONLY_JUMPS, ONLY_GOES_ON };
+
+static enum ways ways_of(const struct instruction *i) {
+  if (i->opcode == OP_goto) return ONLY_JUMPS;
+  unsigned seen = seen_at(i->at) & (SEEN_JUMP | SEEN_NO_JUMP);
+  return seen == SEEN_JUMP ? ONLY_JUMPS : seen == SEEN_NO_JUMP ? ONLY_GOES_ON : BOTH;
 }
 
+/* All of a branch but the jump of one that only jumps. */
 static void write_branch(const struct instruction *i) {
   char condition[64];
   struct entry e = pop();
-  const char *sign = i->opcode == OP_if_false ? "!" : "";
+  bool jumps_if = i->opcode == OP_if_true;
   const char *truth = truth_of(i, &e);
-  note(i->at, "%s%s ? SEEN_JUMP : SEEN_NO_JUMP", sign, truth);
-  snprintf(condition, sizeof condition, "if (%s(%s%s)) ", expected(i), sign, truth);
+  note(i->at, "%s(%s) ? SEEN_JUMP : SEEN_NO_JUMP", jumps_if ? "" : "!", truth);
+  enum ways ways = ways_of(i);
+  if (ways != BOTH) {
+    const char *sign = jumps_if == (ways == ONLY_JUMPS) ? "!" : "";
+    printf("  if (unlikely(%s(%s))) goto X%u;\n", sign, truth, way_to_leave(i));
+    drop(&e);
+    return;
+  }
+  snprintf(condition, sizeof condition, "if (%s(%s)) ", jumps_if ? "" : "!", truth);
   drop(&e);
   write_jump(i, condition);
 }
@@ -175,7 +186,29 @@ static void write_doubles(const struct instruction *i, enum kind kind, const cha
   push_number(kind == TRUTH ? TRUTH : NUMBER, "t%d", t);
 }
 
+/* Is it a number that stands in the program? */
+static bool is_literal_entry(const struct entry *e, double *number) {
+  char *end;
+  *number = strtod(e->text, &end);
+  return e->kind == INTEGER && *end == '\0';
+}
+
+/* `2 ** 24` is a number already here. */
+static bool write_known_power(const struct instruction *i) {
+  double base, exponent;
+  if (i->opcode != OP_pow || !is_literal_entry(top(1), &base)) return false;
+  if (!is_literal_entry(top(0), &exponent)) return false;
+  double power = js_pow(base, exponent);
+  if (!isfinite(power)) return false;
+  consume(2);
+  int t = temporary();
+  printf("  const double t%d = %a;\n", t, power);
+  push_number(NUMBER, "t%d", t);
+  return true;
+}
+
 static bool write_numeric(const struct instruction *i) {
+  if (write_known_power(i)) return true;
   for (size_t k = 0; k < sizeof numerics / sizeof *numerics; k++) {
     if (numerics[k].opcode != i->opcode) continue;
     if (numerics[k].sign != NULL && is_of_doubles(i, numerics[k].kind)) {

@@ -94,6 +94,7 @@ static void write_get_field(const struct instruction *i, bool keeps) {
 static void write_put_field(const struct instruction *i) {
   int slot = slot_seen(i);
   if (slot >= 0) expect_slot(i, value_of(top(1)), slot);
+  else keep_held();
   struct entry value = pop(), object = pop();
   keep_held();
   const char *o = value_of(&object), *v = own_of(&value);
@@ -132,17 +133,6 @@ static const struct {
     {"UINT16_", "uint16_ptr", "aot_of_int(%s)", "aot_is_int", "(uint16_t)INT"},
 };
 #define ARRAYS ((int)(sizeof arrays / sizeof *arrays))
-
-/* Was an array of that class seen? Where nothing is known, any may come. */
-static bool may_be_class(const struct instruction *i, size_t k) {
-  unsigned seen = seen_at(i->at) / SEEN_CLASS;
-  return seen == 0 || (seen >> k & 1) != 0;
-}
-
-/* Was it nothing but one of the arrays of numbers? */
-static bool is_of_numbers(const struct instruction *i) {
-  return seen_at(i->at) / SEEN_CLASS != 0 && !may_be_class(i, ARRAYS);
-}
 
 /* The only class that was seen: its number, that of arrays of values being ARRAYS; or -1. */
 static int class_seen(const struct instruction *i) {

@@ -98,13 +98,30 @@ static void write_constant(const struct instruction *i) {
 /* A string that is a name lives as long as the function. */
 static void write_name(const struct instruction *i) {
   JSAtom atom = (JSAtom)i->operand;
-  if (__JS_AtomIsTaggedInt(atom) || context->rt->atom_array[atom]->atom_type != JS_ATOM_TYPE_STRING) {
+  bool is_string = !__JS_AtomIsTaggedInt(atom) &&
+                   context->rt->atom_array[atom]->atom_type == JS_ATOM_TYPE_STRING;
+  if (!is_string) {
     push_checked("aot_name", i->at);
     return;
   }
   int t = temporary();
   printf("  const JSValue t%d = aot_string(ctx, self, %u);\n", t, i->at);
   push_borrowed(LASTING, "t%d", t);
+}
+
+/* `Infinity` and `NaN` stay what they are, whatever a program declares: ECMA-262, 19.1. */
+static void write_global(const struct instruction *i) {
+  const char *name = JS_AtomToCString(context, (JSAtom)i->operand);
+  bool is_infinity = name != NULL && strcmp(name, "Infinity") == 0;
+  bool is_nan = name != NULL && strcmp(name, "NaN") == 0;
+  JS_FreeCString(context, name);
+  if (!is_infinity && !is_nan) {
+    push_checked("aot_global", i->at);
+    return;
+  }
+  int t = temporary();
+  printf("  const double t%d = %s;\n", t, is_infinity ? "INFINITY" : "NAN");
+  push_number(NUMBER, "t%d", t);
 }
 
 static bool write_push(const struct instruction *i) {
@@ -118,7 +135,7 @@ static bool write_push(const struct instruction *i) {
     case OP_push_this: push_borrowed(LASTING, "this_val", 0); return true;
     case OP_push_const: write_constant(i); return true;
     case OP_push_atom_value: write_name(i); return true;
-    case OP_get_var: push_checked("aot_global", i->at); return true;
+    case OP_get_var: write_global(i); return true;
     default: return false;
   }
 }
@@ -179,13 +196,11 @@ static bool write_post_step(const struct instruction *i) {
   return true;
 }
 
-/* Writes one operation; false, and nothing is written, where it is not known. */
+/* Writes one operation, but for a jump that is always done; false, and nothing is written, where it
+ * is not known. */
 static bool write_operation(const struct instruction *i) {
   now.before = now.stack;
-  if (i->opcode == OP_goto) {
-    write_jump(i, "");
-    return true;
-  }
+  if (i->opcode == OP_goto) return true;
   if (i->opcode == OP_if_false || i->opcode == OP_if_true) {
     write_branch(i);
     return true;

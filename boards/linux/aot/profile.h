@@ -67,24 +67,28 @@ static const uint32_t *seen_of(const JSFunctionBytecode *b) {
   return profile != NULL && profile->code_bytes == b->byte_code_len ? profile->seen : NULL;
 }
 
+static struct profile *add_profile(const struct profile *read) {
+  profiles = grown(profiles, sizeof *profiles * (size_t)(profile_count + 1));
+  struct profile *added = &profiles[profile_count++];
+  *added = *read;
+  added->seen = zeros((size_t)read->code_bytes, sizeof *added->seen);
+  return added;
+}
+
 /* One line: NAME HASH BYTES, then OFFSET:MASK where something was seen, numbers in hex. */
 static void read_profile_line(char *line) {
   struct profile read = {.hash = 0};
   int length = 0;
-  unsigned at, mask;
-  if (sscanf(line, "%63s %x %x%n", read.name, &read.hash, (unsigned *)&read.code_bytes, &length) < 3) {
-    die("translate: no profile: %.60s", line);
-  }
-  if (read.code_bytes <= 0 || read.code_bytes > 1 << 20) die("translate: no profile: %.60s", line);
+  unsigned bytes = 0, at, mask;
+  bool is_line = sscanf(line, "%63s %x %x%n", read.name, &read.hash, &bytes, &length) == 3;
+  if (!is_line || bytes == 0 || bytes > 1 << 20) die("translate: no profile: %.60s", line);
+  read.code_bytes = (int)bytes;
   struct profile *known = find_profile(read.name, read.hash);
-  if (known != NULL && known->code_bytes == read.code_bytes) read = *known;
-  else read.seen = zeros((size_t)read.code_bytes, sizeof *read.seen);
+  if (known == NULL) known = add_profile(&read);
   for (line += length; sscanf(line, " %x:%x%n", &at, &mask, &length) == 2; line += length) {
-    if (at < (unsigned)read.code_bytes) read.seen[at] |= (uint32_t)mask;
+    if (at < (unsigned)known->code_bytes) known->seen[at] |= mask;
   }
-  if (known != NULL) return;
-  profiles = grown(profiles, sizeof *profiles * (size_t)(profile_count + 1));
-  profiles[profile_count++] = read;
+  if (strspn(line, " ") != strlen(line)) die("translate: no profile: %.60s", line);
 }
 
 static void read_profile(char *text) {

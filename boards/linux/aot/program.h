@@ -107,13 +107,17 @@ static bool *find_loops(const JSFunctionBytecode *b) {
 static bool is_program_body(int index) {
   const JSFunctionBytecode *b = functions[0].b;
   bool made = false, called = false;
-  if (functions[index].parent != 0) return false;
+  const JSFunctionBytecode *body = functions[index].b;
+  /* One that stops on its way is not at its end when it comes back; one with a name can be called
+   * again by itself. */
+  bool is_named = body->func_name != JS_ATOM_NULL && body->func_name != JS_ATOM_empty_string;
+  if (functions[index].parent != 0 || body->func_kind != JS_FUNC_NORMAL || is_named) return false;
   for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
     struct instruction i = read_at(b, at);
     at = i.next;
     if (jumps(i.opcode) || i.opcode == OP_catch || i.opcode == OP_gosub) return false;
     called |= made && i.opcode == OP_call && i.operand == 0;
-    made = i.opcode == OP_fclosure && JS_VALUE_GET_PTR(b->cpool[i.operand]) == functions[index].b;
+    made = i.opcode == OP_fclosure && JS_VALUE_GET_PTR(b->cpool[i.operand]) == body;
   }
   return called;
 }

@@ -67,6 +67,15 @@ struct facts {
   int count;
 };
 
+/* An operation of the function that is being written. */
+struct point {
+  int depth;            /* of the stack before it; -1: nothing comes here */
+  int arrivals;         /* how many operations it comes after */
+  bool is_written;
+  int carried;          /* from how many arrivals there are facts */
+  struct facts *facts;
+};
+
 /* Of the function that is being written. */
 static struct {
   int index;
@@ -74,7 +83,8 @@ static struct {
   struct stack stack, before; /* `before` is as the operation found it */
   const uint32_t *seen; /* by offset; NULL: nothing is known */
   int first_seen;       /* where it begins in what is noted of all functions */
-  struct facts facts, **facts_at; /* now; at the targets of jumps */
+  struct facts facts;
+  struct point *points; /* by offset */
   bool is_linked;                 /* its frame was entered at its beginning */
   struct leaving *leavings;
   int leaving_count;
@@ -111,9 +121,8 @@ static void learn(const char *text, int place, int class) {
 
 /* What is known of one variable is so of another from here on. */
 static void learn_same(const char *text, const char *other) {
-  const struct fact *fact = fact_of(other);
   forget(text);
-  fact = fact_of(other);
+  const struct fact *fact = fact_of(other);
   if (fact != NULL) learn(text, fact->place, fact->class);
 }
 
@@ -131,24 +140,22 @@ static void meet(struct facts *there) {
   }
 }
 
-/* On the way to a jump's target, which stands further on. */
-static void carry_facts(uint32_t target) {
-  if (now.facts_at[target] != NULL) {
-    meet(now.facts_at[target]);
+/* On a way to an operation that is not written yet. */
+static void carry_facts(uint32_t at) {
+  struct point *point = &now.points[at];
+  if (point->carried++ > 0) {
+    meet(point->facts);
     return;
   }
-  now.facts_at[target] = zeros(1, sizeof now.facts);
-  *now.facts_at[target] = now.facts;
+  point->facts = zeros(1, sizeof now.facts);
+  *point->facts = now.facts;
 }
 
-/* At a target of jumps: nothing is known where some come from further on. */
-static void meet_facts(uint32_t target, bool open, bool from_behind) {
-  struct facts *carried = now.facts_at[target];
-  if (carried != NULL && open) meet(carried);
-  if (from_behind) now.facts.count = 0;
-  else if (carried != NULL) now.facts = *carried;
-  free(carried);
-  now.facts_at[target] = NULL;
+/* Where ways meet, what is known on all of them. Nothing, if one of them has yet to be written. */
+static void meet_facts(uint32_t at) {
+  struct point *point = &now.points[at];
+  if (point->carried == point->arrivals) now.facts = *point->facts;
+  else now.facts.count = 0;
 }
 
 /* ---- The stack ---- */
@@ -370,10 +377,12 @@ static void take_over(int depth) {
   }
 }
 
+/* Every loop has one jump to what stands before it in C. */
 static void poll_if_back(const struct instruction *i) {
-  if ((uint32_t)i->operand > i->at) return;
-  printf("  if (unlikely(js_poll_interrupts(ctx))) ");
+  if (!now.points[i->operand].is_written) return;
+  printf("  if (unlikely(js_poll_interrupts(ctx))) {\n  aot_at(&sf, %u);\n  ", i->next);
   write_failure();
+  printf("  }\n");
 }
 
 /* What stands on the stack is handed over only where it jumps. */
@@ -382,7 +391,7 @@ static void write_jump(const struct instruction *i, const char *condition) {
   printf("  %s{\n", condition);
   hand_over();
   printf("  goto L%d;\n  }\n", i->operand);
-  if ((uint32_t)i->operand > i->at) carry_facts((uint32_t)i->operand);
+  if (!now.points[i->operand].is_written) carry_facts((uint32_t)i->operand);
 }
 
 /* ---- What was seen ---- */

@@ -42,6 +42,14 @@ struct aot_place {
 /* If objects of so many shapes come by, what was remembered is worth nothing. */
 #define CHANGES_MAX 64
 
+/*
+ * A function that left so often meets what was not seen of it when it was watched: from then on it
+ * runs as it was written for anything.
+ */
+#ifndef AOT_LEAVES_MAX
+#define AOT_LEAVES_MAX 10000
+#endif
+
 /* How often a function went on in the interpreter. */
 static uint64_t aot_resume_count;
 
@@ -426,7 +434,7 @@ static inline uint32_t aot_slot_seen(uint32_t seen, JSValueConst object,
                                      const struct aot_place *place) {
   if (!aot_is_at(object, place) || place->changes > SHAPES_MAX) return SEEN_ASIDE;
   uint32_t slot = (place->slot + 1) * SEEN_SLOT;
-  return seen >= SEEN_SLOT && (seen & -SEEN_SLOT) != slot ? SEEN_ASIDE : slot;
+  return seen >= SEEN_SLOT && seen / SEEN_SLOT * SEEN_SLOT != slot ? SEEN_ASIDE : slot;
 }
 
 #endif

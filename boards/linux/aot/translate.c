@@ -19,39 +19,10 @@
 #undef realloc
 #undef free
 
-#include "operations.h"
+#include "flow.h"
 
 /* Functions of more bytes of code are not copied to where they are called. */
 #define SMALL_CODE 64
-
-/* The depth of the stack at each operation that is reached, -1 at others; where jumps arrive, and
- * where some arrive that go back. */
-static void find_depths(int *depths, bool *targets, bool *loops) {
-  const JSFunctionBytecode *b = now.b;
-  uint32_t *waiting = zeros((size_t)b->byte_code_len, sizeof *waiting);
-  int count = 0;
-  for (int k = 0; k < b->byte_code_len; k++) depths[k] = -1;
-  depths[0] = 0;
-  waiting[count++] = 0;
-  while (count > 0) {
-    struct instruction i = read_at(b, waiting[--count]);
-    int depth = depths[i.at] - pops(&i) + short_opcode_info(i.opcode).n_push;
-    uint32_t next[2];
-    int nexts = 0;
-    if (jumps(i.opcode)) {
-      targets[i.operand] = true;
-      if ((uint32_t)i.operand <= i.at) loops[i.operand] = true;
-      next[nexts++] = (uint32_t)i.operand;
-    }
-    if (!ends(i.opcode)) next[nexts++] = i.next;
-    for (int k = 0; k < nexts; k++) {
-      if (next[k] >= (uint32_t)b->byte_code_len || depths[next[k]] >= 0) continue;
-      depths[next[k]] = depth;
-      waiting[count++] = next[k];
-    }
-  }
-  free(waiting);
-}
 
 static bool is_call(OPCodeEnum opcode) {
   return opcode == OP_call || opcode == OP_call_method || opcode == OP_tail_call ||
@@ -68,39 +39,34 @@ static bool has_call(const JSFunctionBytecode *b, const uint32_t *seen) {
   return false;
 }
 
-/* Small ones that call nothing are copied to where they are called, if they were seen at all. */
-static const char *linkage_of(int index) {
+/*
+ * A function of which something was seen is written twice: `f` for that, `g` for anything. Small
+ * ones that call nothing are copied to where they are called.
+ */
+static const char *linkage_of(int index, char version) {
   const JSFunctionBytecode *b = functions[index].b;
   bool was_seen = seen_of(b) != NULL;
-  if (was_seen && b->byte_code_len <= SMALL_CODE && !has_call(b, NULL)) return "ALWAYS";
-  return was_seen || profile_count == 0 ? "static no_inline" : "static no_inline __attribute__((cold))";
+  if (version == 'f' && was_seen && b->byte_code_len <= SMALL_CODE && !has_call(b, NULL)) {
+    return "ALWAYS";
+  }
+  bool is_seldom = !was_seen && profile_count > 0;
+  return is_seldom ? "static no_inline __attribute__((cold))" : "static no_inline";
 }
 
-static void write_signature(int index) {
-  printf("%s JSValue f%d(JSContext *ctx, JSObject *self", linkage_of(index), index);
+static void write_signature(int index, char version) {
+  printf("%s JSValue %c%d(JSContext *ctx, JSObject *self", linkage_of(index, version), version,
+         index);
   if (functions[index].sees_this) printf(", AOT_PART(this)");
   for (int k = 0; k < functions[index].b->arg_count; k++) printf(", AOT_PART(a%d)", k);
   printf(")");
 }
 
-static void write_body(const int *depths, const bool *targets, const bool *loops) {
-  const JSFunctionBytecode *b = now.b;
-  bool open = true; /* does the way from above come here? */
-  for (uint32_t at = 0; at < (uint32_t)b->byte_code_len;) {
-    struct instruction i = read_at(b, at);
-    at = i.next;
-    if (depths[i.at] < 0 || (!open && !targets[i.at])) continue;
-    if (targets[i.at]) {
-      if (open) hand_over();
-      printf(" L%u:;\n", i.at);
-      meet_facts(i.at, open, loops[i.at]);
-      take_over(depths[i.at]);
-    }
-    if (now.stack.depth != depths[i.at]) die("translate: function %d, stack", now.index);
-    open = write_operation(&i);
-    if (!open) printf("  goto X%u;\n", way_to_leave(&i));
-    if (ends(i.opcode)) open = false;
-  }
+/* The call of a version by another, or by the engine, with the arguments as they came. */
+static void write_passing(int index, char version) {
+  printf("return %c%d(ctx, self", version, index);
+  if (functions[index].sees_this) printf(", AOT_PARTS(this_val)");
+  for (int k = 0; k < functions[index].b->arg_count; k++) printf(", AOT_PARTS(a%d)", k);
+  printf(");\n");
 }
 
 /* Arguments that are stored to have references of their own. */
@@ -125,6 +91,7 @@ static void write_end(const bool *stored) {
   }
   for (int k = 0; k < b->var_count; k++) printf("  frame[%d] = v%d;\n", b->arg_count + k, k);
   printf("  %s(ctx, &sf);\n", now.is_linked ? "aot_leave_frame" : "aot_unlink");
+  if (now.seen != NULL) printf("  aot_leaves[%d]++;\n", now.index);
   printf("  return aot_resume(ctx, self, this_val, frame, depth, offset);\n");
   write_ways();
   printf(" failed:\n  aot_failed(ctx);\n  result = JS_EXCEPTION;\n done:\n");
@@ -145,30 +112,14 @@ static void write_entry(int index) {
   for (int k = 0; k < count; k++) {
     printf("  const JSValue a%d = count > %d ? arguments[%d] : JS_UNDEFINED;\n", k, k, k);
   }
-  printf("  return f%d(ctx, self%s", index, functions[index].sees_this ? ", AOT_PARTS(this_val)" : "");
-  for (int k = 0; k < count; k++) printf(", AOT_PARTS(a%d)", k);
-  printf(");\n}\n");
+  printf("  ");
+  write_passing(index, 'f');
+  printf("}\n");
 }
 
-static void write_function(int index) {
-  const JSFunctionBytecode *b = functions[index].b;
-  now.index = index;
-  now.b = b;
-  now.stack.depth = now.temporaries = now.way_count = now.leaving_count = 0;
-  int *depths = zeros((size_t)b->byte_code_len, sizeof *depths);
-  bool *targets = zeros((size_t)b->byte_code_len, sizeof *targets);
-  bool *loops = zeros((size_t)b->byte_code_len, sizeof *loops);
-  bool *stored = stored_arguments();
-  now.facts.count = 0;
-  now.facts_at = zeros((size_t)b->byte_code_len, sizeof *now.facts_at);
-  now.is_linked = now.seen != NULL && has_call(b, now.seen);
-  find_depths(depths, targets, loops);
-  char name[NAME_MAX_BYTES];
-  name_of(b, name);
-  printf("\n/* %s %x %x */\n", name, hash_of(b), (unsigned)b->byte_code_len);
-  write_signature(index);
-  printf(" {\n");
-  if (functions[index].sees_this) printf("  const JSValue this_val = AOT_WHOLE(this);\n");
+static void write_variables(void) {
+  const JSFunctionBytecode *b = now.b;
+  if (functions[now.index].sees_this) printf("  const JSValue this_val = AOT_WHOLE(this);\n");
   else printf("  const JSValue this_val = JS_UNDEFINED;\n");
   for (int k = 0; k < b->arg_count; k++) printf("  JSValue a%d = AOT_WHOLE(a%d);\n", k, k);
   printf("  JSStackFrame sf;\n  int depth;\n  uint32_t offset;\n");
@@ -176,18 +127,47 @@ static void write_function(int index) {
          b->arg_count + b->var_count + b->stack_size + 1);
   for (int k = 0; k < b->var_count; k++) printf("  JSValue v%d = JS_UNDEFINED;\n", k);
   for (int k = 0; k < b->stack_size; k++) printf("  JSValue s%d;\n", k);
+}
+
+static void write_version(int index, char version) {
+  const JSFunctionBytecode *b = functions[index].b;
+  now.index = index;
+  now.b = b;
+  now.stack.depth = now.temporaries = now.way_count = now.leaving_count = 0;
+  bool *stored = stored_arguments();
+  begin_flow();
+  now.is_linked = now.seen != NULL && has_call(b, now.seen);
+  write_signature(index, version);
+  printf(" {\n");
+  write_variables();
+  if (now.seen != NULL) {
+    printf("  if (unlikely(aot_leaves[%d] >= AOT_LEAVES_MAX)) ", index);
+    write_passing(index, 'g');
+  }
   if (now.is_linked) printf("  if (unlikely(aot_enter(ctx, &sf, self))) return JS_EXCEPTION;\n");
   for (int k = 0; k < b->arg_count; k++) {
     if (stored[k]) printf("  JS_DupValue(ctx, a%d);\n", k);
   }
-  write_body(depths, targets, loops);
+  write_flow();
   write_end(stored);
-  write_entry(index);
-  free(depths);
-  free(targets);
-  free(loops);
-  free(now.facts_at);
+  end_flow();
   free(stored);
+}
+
+static void write_function(int index) {
+  char name[NAME_MAX_BYTES];
+  const JSFunctionBytecode *b = functions[index].b;
+  name_of(b, name);
+  printf("\n/* %s %x %x */\n", name, hash_of(b), (unsigned)b->byte_code_len);
+  now.seen = learns ? NULL : seen_of(b);
+  if (now.seen != NULL) {
+    write_version(index, 'f');
+    now.seen = NULL;
+    write_version(index, 'g');
+  } else {
+    write_version(index, 'f');
+  }
+  write_entry(index);
 }
 
 /* The table of all functions, bound by its order. */
@@ -219,13 +199,16 @@ static void write_notes(void) {
 static void write_all(void) {
   if (learns) write_notes();
   printf("static struct aot_place aot_places[];\n");
+  printf("static uint32_t aot_leaves[%d];\n", function_count);
   for (int k = 0; k < function_count; k++) {
     if (!functions[k].translated) continue;
-    write_signature(k);
+    write_signature(k, 'f');
+    printf(";\n");
+    if (seen_of(functions[k].b) == NULL) continue;
+    write_signature(k, 'g');
     printf(";\n");
   }
   for (int k = 0; k < function_count; k++) {
-    now.seen = learns ? NULL : seen_of(functions[k].b);
     if (functions[k].translated) write_function(k);
     now.first_seen += functions[k].b->byte_code_len;
   }
