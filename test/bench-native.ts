@@ -9,8 +9,9 @@
  * build of perdured, with clocks between its parts, says where the time goes.
  *
  * `npm run bench:native -- --learn [--install]` measures nothing: a third build of perdured, which
- * notes what it sees, carries out the same loads for a short while, and what it saw becomes
- * `boards/linux/firmware.profile`, by which the build translates from then on.
+ * notes what it sees, carries out the same loads for a short while and serves the driver a little
+ * of everything (`support/native/usage.ts`), and what it saw becomes `boards/linux/firmware.profile`,
+ * by which the build translates from then on.
  *
  * Exit codes: 0 every floor holds, or the profile is written; 1 a floor is broken; 64 it cannot run
  * here.
@@ -26,6 +27,7 @@ import type { RuntimeOptions } from '../boards/linux/compile.ts'
 import { PROFILE, ROOT } from '../boards/linux/engine.ts'
 import { mergeProfiles } from '../boards/linux/profile.ts'
 import { ask, type Counts, type LoadResult, Rig } from './support/native/rig.ts'
+import { useCard } from './support/native/usage.ts'
 import { median, text } from './support/table.ts'
 
 const ROUNDS = 9
@@ -38,8 +40,9 @@ const LEARNED = { alone: 1000, burst: 4000 }
  */
 const LEARNED_RUNS = 8
 const PROFILE_HEAD = `\
-# What was seen of the firmware, operation by operation, under the loads of bench:native. The build
-# translates by it: boards/linux/README.md, The firmware, translated. Made anew, never edited:
+# What was seen of the firmware, operation by operation, under the loads of bench:native and with a
+# driver. The build translates by it: boards/linux/README.md, The firmware, translated. Made anew,
+# never edited:
 #
 #     npm run bench:native -- --learn
 #
@@ -176,12 +179,14 @@ async function seenOf(
   programs: BenchPrograms,
   folder: string,
   { bytes, burst, window }: (typeof CASES)[number],
+  seed: number,
 ): Promise<string> {
   const file = join(folder, 'profile')
   rmSync(file, { force: true })
   const rig = new Rig(programs, folder, bytes)
   await rig.start(programs.perdured, true, { AOT_PROFILE: file })
   await rig.load(0, burst === 1 ? LEARNED.alone : LEARNED.burst, burst, window)
+  await useCard(rig.port, seed)
   await rig.close()
   if (!existsSync(file)) throw new Trouble(`${programs.perdured} did not say what it saw`)
   return readFileSync(file, 'utf8')
@@ -192,7 +197,7 @@ async function learn(options: RuntimeOptions, folder: string): Promise<void> {
   const programs = compileBench({ ...options, learns: true })
   const texts: string[] = []
   for (let run = 0; run < LEARNED_RUNS; run++) {
-    for (const one of CASES) texts.push(await seenOf(programs, folder, one))
+    for (const one of CASES) texts.push(await seenOf(programs, folder, one, run + 1))
   }
   const profile = mergeProfiles(texts)
   const count = profile.split('\n').length - 1

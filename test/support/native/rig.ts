@@ -158,7 +158,7 @@ export interface Counts {
 }
 
 const partBytes = (bytes: number): number =>
-  Math.ceil((SLOTS * 2 * (128 + bytes)) / 4096) * 4096 + 65536
+  Math.ceil((SLOTS * 2 * (128 + bytes)) / 4096) * 4096 + (1 << 20)
 
 /** The three servers of one case, and one client that they all take for theirs. */
 export class Rig {
@@ -214,6 +214,11 @@ export class Rig {
 
   private add(running: Running, { psn }: { psn: number }): void {
     this.servers.push({ running, psn, operation: 1 })
+  }
+
+  /** UDP port of perdured. */
+  get port(): number {
+    return this.servers[0]!.running.port
   }
 
   /** One round of load on server `i`: 0 perdured, 1 the C program, 2 the echo. */
