@@ -17,6 +17,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -106,10 +107,18 @@ export function engineObjects(program: Program, options: EngineOptions): string[
   ]
 }
 
-/** The folder with the translation, `firmware.h`, made if it is not there. Throws a Trouble. */
+/** The folder with the translation, `firmware.h`: whole, or not there. Throws a Trouble. */
 export function translation(program: Program, options: EngineOptions): string {
   const made = join(options.folder, 'gen', translationName(program, options))
-  if (!existsSync(join(made, 'firmware.h'))) translate(program, made, options)
+  if (!existsSync(join(made, 'firmware.h'))) {
+    const aside = `${made}.${process.pid}`
+    try {
+      translate(program, aside, options)
+      renameSync(aside, made)
+    } finally {
+      rmSync(aside, { recursive: true, force: true })
+    }
+  }
   return made
 }
 
@@ -145,11 +154,10 @@ function sourcesHash(engine: QuickJs): string {
   return hash.digest('hex')
 }
 
-/** Makes the folder with `firmware.h` and `quickjs-patched.c`, whole or not at all. */
-function translate(program: Program, made: string, options: EngineOptions): void {
+/** Makes a folder with `firmware.h` and `quickjs-patched.c`. */
+function translate(program: Program, aside: string, options: EngineOptions): void {
   const { engine, host, folder, say } = options
   const objects = new Objects(join(folder, 'objects'), host, say)
-  const aside = `${made}.${process.pid}`
   mkdirSync(aside, { recursive: true })
   const flags = ['-O1', ...FLAGS, version(engine), `-I${engine.folder}`]
   const translator = join(aside, 'translate')
@@ -167,7 +175,6 @@ function translate(program: Program, made: string, options: EngineOptions): void
   const sha256 = createHash('sha256').update(program.source).digest('hex')
   writeFileSync(join(aside, 'firmware.h'), `#define AOT_SHA256 "${sha256}"\n${text}`)
   writeFileSync(join(aside, 'quickjs-patched.c'), withAdditions(engine))
-  renameSync(aside, made)
 }
 
 /**

@@ -175,6 +175,16 @@ const DRIVE = String.raw`
   // Every value takes minutes.
   const middle = isFull ? values : values.filter((_, i) => i % 3 === 1 || i < 5)
   const some = isFull ? few : few.filter((_, i) => i % 2 === 1)
+  // Of each list, what a share has: one value. Arrays and the like are always objects.
+  const isWhole = (value) => typeof value === 'number' && (value | 0) === value
+  const isObject = (value) => typeof value === 'object' && value !== null
+  const isFraction = (value) => typeof value === 'number' && value % 1 !== 0
+  const isOfShare = [null, isWhole, isObject, isFraction][share()]
+  function cut(list, turn, isTaken = isOfShare) {
+    if (share() === 0) return list
+    const taken = list.filter((make) => isTaken(make()))
+    return [taken[(turn * 7 + share()) % taken.length]]
+  }
   var todo = []
   function every(call, lists, fixed = []) {
     if (lists.length === 0) return tell(call, undefined, fixed.map((make) => make()))
@@ -182,18 +192,19 @@ const DRIVE = String.raw`
     return first.map((make) => every(call, rest, [...fixed, make])).join('\n')
   }
   /** One case for each value that the first argument may have. */
-  function plan(calls, lists) {
-    for (const call of calls) {
-      for (const make of lists[0]) {
-        todo.push(() => call.name + ': ' + every(call, [[make], ...lists.slice(1)]))
-      }
-    }
+  function plan(calls, lists, kinds = []) {
+    calls.forEach((call, turn) => {
+      const [first, ...rest] = lists.map((list, i) => cut(list, turn, kinds[i]))
+      for (const make of first) todo.push(() => call.name + ': ' + every(call, [[make], ...rest]))
+    })
   }
-  globalThis.cases = () => todo.length
-  globalThis.play = (i) => todo[i]()
+  const stride = share() === 0 ? step : 1
+  globalThis.cases = () => Math.ceil(todo.length / stride)
+  globalThis.play = (i) => todo[i * stride]()
 `
 
-const namesOf = (text: string): string[] =>
+/** Of the functions that a part declares. */
+export const namesOf = (text: string): string[] =>
   [...text.matchAll(/^ {2}function (\w+)\(/gm)].map((match) => match[1]!)
 
 const PLANS = `
@@ -201,16 +212,17 @@ const PLANS = `
   plan([${DRAWN.lists.fewPairs}], [some, some])
   plan([${DRAWN.lists.singles}], [middle])
   plan([${namesOf(ONE)}], [[...values, ...containers]])
-  plan([${namesOf(TWO)}], [[...containers, ...things], keys])
-  plan([writeX, writeBoth, addX, writeLength], [[...containers, ...things], few])
-  plan([${namesOf(THREE)}], [containers, keys, some])
+  plan([${namesOf(TWO)}], [[...containers, ...things], keys], [isObject, isWhole])
+  plan([writeX, writeBoth, addX, writeLength], [[...containers, ...things], few],
+    [isObject])
+  plan([${namesOf(THREE)}], [containers, keys, some], [isObject, isWhole])
 `
 
 /** Functions that are translated, one for each operation and form. */
 export const OPERATIONS: string = [DRAWN.text, ONE, TWO, THREE].join('\n')
-/** The list of cases, behind `WORDS` and `VALUES`. */
-export function listOfCases(isFull: boolean): string {
-  return `  var shared\n  const isFull = ${isFull}\n${DRIVE}`
+/** The list of cases, behind `WORDS` and `VALUES`; played is each of so many. */
+export function listOfCases(isFull: boolean, step = 1): string {
+  return `  var shared\n  const isFull = ${isFull}, step = ${step}\n${DRIVE}`
 }
 
 /** What adds to it the calls of `OPERATIONS`. */

@@ -1,17 +1,19 @@
 /*
  * A program that was translated and the same interpreted, side by side, for test/aot.test.ts.
  *
- *   aot-harness PROGRAM.js SHA256
+ *   aot-harness PROGRAM.js SHA256 [SHARE]
  *
  * The program leaves two global functions: `cases()`, a count, and `play(i)`, a text. Every case is
  * played in a runtime that interprets the program, because it offered another SHA-256 to aot_bind,
- * and in one that runs what was translated. Printed is one line of JSON, numbers alone, then for
- * each case whose texts differ where they begin to.
+ * and in one that runs what was translated. Some were played in a translated runtime before: that
+ * leaves nothing to the later one. Printed is one line of JSON, numbers alone, then for each case
+ * whose texts differ where they begin to.
  *
  * The program may call `allow(n)`: what runs then is stopped when it has polled for interrupts
  * about 10000 n times; `n` below 0 lets it run. What is stopped is no exception that it could
  * catch. `detach(buffer)` takes the bytes from an ArrayBuffer, and `collect()` frees circles;
- * `runs()` is 1, then 2.
+ * `runs()` is 1 where it is interpreted, else 2. `share()` is SHARE, 0 if there is none: for
+ * another the program may have fewer cases.
  */
 
 #include <inttypes.h>
@@ -27,6 +29,7 @@ enum {
   STACK_BYTES = 3 << 20, /* of the machine's 8 MiB: the sanitizers make wide frames */
   CONTEXT_BYTES = 160,   /* of a difference that are printed to either side */
   DIFFERENCES_PRINTED = 20,
+  BEFORE_STEP = 19, /* each so many cases is played in the runtime before */
 };
 
 struct outcome {
@@ -38,7 +41,7 @@ struct outcome {
 };
 
 static int64_t patience = -1;
-static int run_count;
+static int run_count, share_number;
 
 static void must(bool holds, const char *what) {
   if (holds) return;
@@ -74,12 +77,19 @@ static JSValue allow(JSContext *context, JSValueConst self, int count, JSValueCo
   return JS_UNDEFINED;
 }
 
-/* How many runtimes there were in this process: the same program says something else with it. */
+/* The same program says something else with it. */
 static JSValue runs(JSContext *context, JSValueConst self, int count, JSValueConst *arguments) {
   (void)self;
   (void)count;
   (void)arguments;
   return JS_NewInt32(context, run_count);
+}
+
+static JSValue share(JSContext *context, JSValueConst self, int count, JSValueConst *arguments) {
+  (void)self;
+  (void)count;
+  (void)arguments;
+  return JS_NewInt32(context, share_number);
 }
 
 static JSValue detach(JSContext *context, JSValueConst self, int count, JSValueConst *arguments) {
@@ -121,7 +131,8 @@ static void must_run(JSContext *context, JSValueConst value) {
   exit(3);
 }
 
-static void play(JSContext *context, JSValueConst global, struct outcome *outcome) {
+/* Each `step` cases; the texts of others are NULL. */
+static void play(JSContext *context, JSValueConst global, uint32_t step, struct outcome *outcome) {
   JSValue cases = JS_GetPropertyStr(context, global, "cases");
   JSValue player = JS_GetPropertyStr(context, global, "play");
   JSValue count = JS_Call(context, cases, JS_UNDEFINED, 0, NULL);
@@ -129,7 +140,7 @@ static void play(JSContext *context, JSValueConst global, struct outcome *outcom
   must(JS_ToUint32(context, &outcome->count, count) == 0, "the cases cannot be counted");
   outcome->texts = calloc(outcome->count + 1, sizeof *outcome->texts);
   must(outcome->texts != NULL, "no memory");
-  for (uint32_t i = 0; i < outcome->count; i++) {
+  for (uint32_t i = 0; i < outcome->count; i += step) {
     JSValue number = JS_NewUint32(context, i);
     JSValue text = JS_Call(context, player, JS_UNDEFINED, 1, &number);
     patience = -1;
@@ -146,16 +157,18 @@ static void furnish(JSContext *context, JSValueConst global) {
   static const struct {
     const char *name;
     JSCFunction *function;
-  } given[] = {{"allow", allow}, {"detach", detach}, {"collect", collect}, {"runs", runs}};
+  } given[] = {
+      {"allow", allow}, {"detach", detach}, {"collect", collect}, {"runs", runs}, {"share", share},
+  };
   for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
     JSValue function = JS_NewCFunction(context, given[i].function, given[i].name, 1);
     JS_SetPropertyStr(context, global, given[i].name, function);
   }
 }
 
-static void run(const char *source, size_t length, const char *sha256, bool fits,
+static void run(const char *source, size_t length, const char *sha256, bool fits, uint32_t step,
                 struct outcome *outcome) {
-  run_count++;
+  run_count = fits ? 2 : 1;
   JSRuntime *runtime = JS_NewRuntime();
   must(runtime != NULL, "no memory");
   JS_SetMaxStackSize(runtime, STACK_BYTES);
@@ -173,7 +186,7 @@ static void run(const char *source, size_t length, const char *sha256, bool fits
   must(aot_bind(program, sha256) == fits, "aot_bind takes what it should refuse, or refuses");
   outcome->functions = aot_bound(program);
   JS_FreeValue(context, program);
-  play(context, global, outcome);
+  play(context, global, step, outcome);
   JS_FreeValue(context, global);
   aot_unbind(runtime);
   JS_RunGC(runtime);
@@ -195,16 +208,25 @@ static void show(uint32_t number, const char *interpreted, const char *translate
          interpreted + from, size, translated + from);
 }
 
+static void forget(struct outcome *outcome) {
+  for (uint32_t i = 0; i < outcome->count; i++) free(outcome->texts[i]);
+  free(outcome->texts);
+}
+
 int main(int count, char **arguments) {
-  must(count == 3 && strlen(arguments[2]) == 64, "usage: aot-harness PROGRAM.js SHA256");
+  must((count == 3 || count == 4) && strlen(arguments[2]) == 64,
+       "usage: aot-harness PROGRAM.js SHA256 [SHARE]");
+  if (count == 4) share_number = atoi(arguments[3]);
   size_t length;
   char *source = read_file(arguments[1], &length);
   char other[65];
   snprintf(other, sizeof other, "%s", arguments[2]);
   other[0] = other[0] == '0' ? '1' : '0';
-  struct outcome interpreted = {0}, translated = {0};
-  run(source, length, other, false, &interpreted);
-  run(source, length, arguments[2], true, &translated);
+  struct outcome before = {0}, interpreted = {0}, translated = {0};
+  run(source, length, arguments[2], true, BEFORE_STEP, &before);
+  forget(&before);
+  run(source, length, other, false, 1, &interpreted);
+  run(source, length, arguments[2], true, 1, &translated);
   must(interpreted.count == translated.count, "not so many cases the second time");
   uint32_t differences = 0;
   for (uint32_t i = 0; i < interpreted.count; i++) {
@@ -221,11 +243,9 @@ int main(int count, char **arguments) {
     if (differs && printed++ < DIFFERENCES_PRINTED) {
       show(i, interpreted.texts[i], translated.texts[i]);
     }
-    free(interpreted.texts[i]);
-    free(translated.texts[i]);
   }
-  free(interpreted.texts);
-  free(translated.texts);
+  forget(&interpreted);
+  forget(&translated);
   free(source);
   return 0;
 }

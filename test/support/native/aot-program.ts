@@ -16,6 +16,7 @@ import {
   AOT,
   engineObjects,
   firmwareProgram,
+  type Program,
   ROOT,
   translation,
 } from '../../../boards/linux/engine.ts'
@@ -69,6 +70,8 @@ export interface Findings {
   readonly objects: readonly [number, number]
   /** What differs, for people. */
   readonly text: string
+  /** What was seen, if it learns (`boards/linux/aot/profile.h`). */
+  readonly profile: string
 }
 
 /** A part of a program, as if it were the file of that name. */
@@ -78,37 +81,73 @@ export interface Part {
   readonly isTranslated: boolean
 }
 
+/** How a program is made and played. */
+export interface Playing {
+  /** How hard the compiler tries: the board is built with -O1, and -O0 is made sooner. */
+  readonly level: string
+  /** More for the compiler. */
+  readonly flags?: readonly string[]
+  /** Folder of what is compiled, that of the board unless told otherwise. */
+  readonly kept?: string
+  /** Whether it notes what it sees: `Findings.profile`. */
+  readonly learns?: boolean
+  /** What was seen of it; nothing unless told otherwise. */
+  readonly profile?: string
+  /** What its `share()` gives, 0 unless told otherwise. */
+  readonly share?: number
+}
+
+/** Its parts stand in one function, one after the other. */
+function sourceOf(parts: readonly Part[]): string {
+  const texts = parts.map(({ file, text }) => `  // ${file}\n${text}`)
+  return ['(() => {', ...texts, '})()\n'].join('\n')
+}
+
+function programOf(parts: readonly Part[], profile: string): Program {
+  const files = parts.filter((part) => part.isTranslated).map((part) => part.file)
+  return { source: Buffer.from(sourceOf(parts)), files, profile }
+}
+
+/** The program as C. Throws what the translator said. */
+export function translated(parts: readonly Part[], profile: string): string {
+  const say = (): void => {}
+  const tools = { engine: quickJs(FOLDER, say), target: TOOLS, host: TOOLS }
+  try {
+    const made = translation(programOf(parts, profile), { ...tools, folder: FOLDER, say })
+    return readFileSync(join(made, 'firmware.h'), 'utf8')
+  } finally {
+    // What a translator that refused leaves.
+    const names = readdirSync(join(FOLDER, 'gen')).filter((name) =>
+      name.endsWith(`.${process.pid}`),
+    )
+    for (const name of names) rmSync(join(FOLDER, 'gen', name), { recursive: true })
+  }
+}
+
 /**
- * Translates, compiles and plays a program; its parts stand in one function, one after the other.
- * `level` is how hard the compiler tries: the board is built with -O1, and -O0 is made sooner.
- * Objects stay in `kept`, that of the board unless told otherwise. Throws what the sanitizers or
- * the engine's own assertions said.
+ * Translates, compiles and plays a program. Throws what the sanitizers or the engine's own
+ * assertions said, or the translator.
  */
-export function playProgram(
-  parts: readonly Part[],
-  level: string,
-  kept: string = FOLDER,
-): Findings {
-  const source = [
-    '(() => {',
-    ...parts.map(({ file, text }) => `  // ${file}\n${text}`),
-    '})()\n',
-  ].join('\n')
+export function playProgram(parts: readonly Part[], playing: Playing): Findings {
+  const source = sourceOf(parts)
   const folder = mkdtempSync(join(tmpdir(), 'perdure-aot-'))
   try {
     const text = join(folder, 'program.js')
+    const noted = join(folder, 'noted')
     writeFileSync(text, source)
-    const program = build(folder, source, parts, [level, ...SANITIZE], kept)
+    writeFileSync(noted, '')
+    const program = build(folder, parts, playing)
     const sha256 = createHash('sha256').update(source).digest('hex')
-    const done = spawnSync(program, [text, sha256], {
+    const done = spawnSync(program, [text, sha256, String(playing.share ?? 0)], {
       encoding: 'utf8',
+      env: { ...process.env, AOT_PROFILE: noted, ASAN_OPTIONS: 'malloc_context_size=4' },
       maxBuffer: 1 << 28,
       timeout: PLAY_MS_MAX,
     })
     if (done.status !== 0) throw new Error(`the harness ended with ${done.status}: ${done.stderr}`)
     const end = done.stdout.indexOf('\n')
-    const found = JSON.parse(done.stdout.slice(0, end)) as Omit<Findings, 'text'>
-    return { ...found, text: done.stdout.slice(end + 1) }
+    const found = JSON.parse(done.stdout.slice(0, end)) as Omit<Findings, 'text' | 'profile'>
+    return { ...found, text: done.stdout.slice(end + 1), profile: readFileSync(noted, 'utf8') }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
@@ -116,21 +155,15 @@ export function playProgram(
 
 function build(
   folder: string,
-  source: string,
   parts: readonly Part[],
-  flags: readonly string[],
-  kept: string,
+  { level, flags = [], kept = FOLDER, learns = false, profile = '' }: Playing,
 ): string {
   const say = (): void => {}
   const engine = quickJs(FOLDER, say)
-  const objects = engineObjects(
-    {
-      source: Buffer.from(source),
-      files: parts.filter((part) => part.isTranslated).map((part) => part.file),
-      profile: '',
-    },
-    { engine, target: TOOLS, host: TOOLS, folder: kept, flags, say },
-  )
+  const objects = engineObjects(programOf(parts, profile), {
+    ...{ engine, target: TOOLS, host: TOOLS, folder: kept, learns, say },
+    flags: [level, ...SANITIZE, ...flags],
+  })
   const program = join(folder, 'aot-harness')
   const harness = join(ROOT, 'test/support/native/aot-harness.c')
   const includes = [`-I${AOT}`, `-isystem${engine.folder}`]

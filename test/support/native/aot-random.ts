@@ -179,6 +179,7 @@ export function randomDriven(seed: number, count: number, inputs: number): strin
   const inputs = [...numbers, ...numbers, ...numbers, ...values, () => [1, 2], () => ({
     x: 1, y: 2 }), () => ({ z: 1, x: 'x' })]
     .filter((make) => typeof make() !== 'bigint')
+    .filter((make) => share() === 0 || isOfShare(make()))
   const shapesOf = [
     (call) => ({ x: 1, y: 2, z: 3, call }),
     (call) => ({ call, y: 'text', x: -0 }),
@@ -197,7 +198,7 @@ export function randomDriven(seed: number, count: number, inputs: number): strin
     fuel = 60
     often = inputs[below(inputs.length)]()
     other = below(100)
-    shape = shapesOf[below(shapesOf.length)](random0)
+    shape = shapesOf[share() === 0 ? below(shapesOf.length) : share() % 2](random0)
     whole = new Uint32Array([1, 4294967295, 3, 4])
     bytes = new Uint8Array([1, 2, 255])
     reals = new Float64Array([1, 0.5, NaN, -0])
@@ -210,7 +211,7 @@ export function randomDriven(seed: number, count: number, inputs: number): strin
       plain].map((value) => say(value, 1)).join()
   }
   for (const call of [${names}]) {
-    for (let turn = 0; turn < ${inputs}; turn++) {
+    for (let turn = 0; turn < (share() === 0 ? ${inputs} : 3); turn++) {
       todo.push(() => playRandom(call, turn, ${seed} ^ call.name.length))
     }
   }
