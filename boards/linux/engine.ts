@@ -46,7 +46,7 @@ const FLAGS = [
 ]
 /** More takes twice as long over what was translated, and gains next to nothing there. */
 const LEVEL_OF_TRANSLATED = '-O1'
-/** Without it GCC (12) makes `0.0 - (double)x` of a whole number x the negative of that: -0 of 0. */
+/** Without it GCC (12) makes `0.0 - (double)x` of a whole number x its negative: -0 of 0. */
 const EXACT = '-frounding-math'
 /** What only watches is to be made soon. */
 const LEVEL_OF_LEARNING = '-O0'
