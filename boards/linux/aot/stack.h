@@ -69,10 +69,10 @@ struct facts {
 
 /* An operation of the function that is being written. */
 struct point {
-  int depth;            /* of the stack before it; -1: nothing comes here */
-  int arrivals;         /* how many operations it comes after */
+  int depth;    /* of the stack before it; -1: nothing comes here */
+  int arrivals; /* how many operations it comes after */
   bool is_written;
-  int carried;          /* from how many arrivals there are facts */
+  int carried;  /* from how many arrivals there are facts */
   struct facts *facts;
 };
 
@@ -81,11 +81,11 @@ static struct {
   int index;
   const JSFunctionBytecode *b;
   struct stack stack, before; /* `before` is as the operation found it */
-  const uint32_t *seen; /* by offset; NULL: nothing is known */
-  int first_seen;       /* where it begins in what is noted of all functions */
+  const uint32_t *seen;       /* by offset; NULL: nothing is known */
+  int first_seen;             /* where it begins in what is noted of all functions */
   struct facts facts;
-  struct point *points; /* by offset */
-  bool is_linked;                 /* its frame was entered at its beginning */
+  struct point *points;       /* by offset */
+  bool is_linked;             /* its frame was entered at its beginning */
   struct leaving *leavings;
   int leaving_count;
   struct way *ways;
