@@ -109,11 +109,11 @@ describe.skipIf(because !== null)(titled('the translated firmware', because), ()
   test(
     `every operation does what the interpreter does, and so do drawn functions, seed ${SEED}`,
     () => {
-      const parts = wholeProgram(SEED, RANDOM, FULL ? 1 : 3)
+      const parts = wholeProgram(SEED, RANDOM, 1)
       const found = playProgram(parts, { level: LEVEL, flags: FLAGS })
       expectSame(found, parts)
-      expect(found.cases).toBeGreaterThan(15_000)
-      expect(found.bytes).toBeGreaterThan(8_000_000)
+      expect(found.cases).toBeGreaterThan(20_000)
+      expect(found.bytes).toBeGreaterThan(10_000_000)
     },
     20 * MINUTES,
   )

@@ -112,16 +112,8 @@ function programOf(parts: readonly Part[], profile: string): Program {
 export function translated(parts: readonly Part[], profile: string): string {
   const say = (): void => {}
   const tools = { engine: quickJs(FOLDER, say), target: TOOLS, host: TOOLS }
-  try {
-    const made = translation(programOf(parts, profile), { ...tools, folder: FOLDER, say })
-    return readFileSync(join(made, 'firmware.h'), 'utf8')
-  } finally {
-    // What a translator that refused leaves.
-    const names = readdirSync(join(FOLDER, 'gen')).filter((name) =>
-      name.endsWith(`.${process.pid}`),
-    )
-    for (const name of names) rmSync(join(FOLDER, 'gen', name), { recursive: true })
-  }
+  const made = translation(programOf(parts, profile), { ...tools, folder: FOLDER, say })
+  return readFileSync(join(made, 'firmware.h'), 'utf8')
 }
 
 /**
