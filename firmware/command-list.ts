@@ -5,7 +5,10 @@
  * What always holds: the list is empty after every run; nothing reaches memory or the wire but
  * through it; a command is six numbers, so composing one allocates nothing. A fence covers what was
  * stored into the host's memory, too: behind it stands a read that pushes every write before it
- * (source 2, S905; P2-13, P2-14), never left out, and never one that stood there already.
+ * (source 2, S905; P2-13, P2-14), never left out, and never one that stood there already. The two
+ * fail apart: where the fence was done and the push was not, the NVDIMM has what it was given, and
+ * the host alone is in doubt. What speaks of the NVDIMM alone takes `fenceOwn`, and leaves the push
+ * to whom it concerns.
  */
 
 import { assert } from './assert.ts'
@@ -152,6 +155,16 @@ export function fence(list: CommandList): number {
   return index
 }
 
+/** Waits for every write-back into the NVDIMM; what is on its way to the host waits for `fence`. */
+export function fenceOwn(list: CommandList): number {
+  return append(list, FENCE, 0, 0, 0, 0)
+}
+
+/** Waits for what was stored there: what waits for a host is no matter of the NVDIMM. */
+export function fenceFor(list: CommandList, to: number): number {
+  return to >= HOST_SPACE ? fence(list) : fenceOwn(list)
+}
+
 /** The 16-byte check code of [from, from + length) under the key at `keyAt`, left at `to`. */
 export function checkCode(
   list: CommandList,
@@ -171,10 +184,14 @@ export function transmit(list: CommandList, at: number, length: number): number 
   return append(list, TRANSMIT, at, 0, length, 0)
 }
 
-/** Is the command of that number a fence, or the read that belongs to one? */
-export function isBarrier(list: CommandList, index: number): boolean {
-  const at = index * COMMAND_WORDS
-  return list.words[at + OP] === FENCE || list.words[at + TO] === LSB_AT
+/** Is the command of that number a fence? */
+export function isFence(list: CommandList, index: number): boolean {
+  return list.words[index * COMMAND_WORDS + OP] === FENCE
+}
+
+/** Is it the read that pushes what is on its way to the host? */
+export function isPush(list: CommandList, index: number): boolean {
+  return list.words[index * COMMAND_WORDS + TO] === LSB_AT
 }
 
 /** The result of the command of that number, still readable after the run. */

@@ -24,6 +24,7 @@ import {
   HELD_BACK,
   ICRC,
   LINUX_FLUSH_ICRC,
+  MESSAGE_TIME,
   NOT_ARMED,
   NOT_FOR_US,
   NOT_ROCE,
@@ -37,10 +38,11 @@ import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
+import { regionWorkUs, serveRegionWork } from './manage/region-work.ts'
 import { receiveResidency } from './serve/associate.ts'
 import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
 import { keepHeld, serveBatches, storeHeld } from './serve/batch.ts'
-import { drain, runBurst } from './serve/burst.ts'
+import { drain, refuseQueuePair, runBurst } from './serve/burst.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { receiveFlush } from './serve/flush.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
@@ -56,14 +58,21 @@ import { receiveRead } from './serve/read.ts'
 import { receiveSend } from './serve/receives.ts'
 import { serveRelays } from './serve/relay.ts'
 import { serveResidency } from './serve/residency.ts'
-import { scrub } from './serve/scrub.ts'
+import { scrub, scrubWaitUs } from './serve/scrub.ts'
+import { takeSlice } from './serve/slice.ts'
 import { failQueuePair, isStalled } from './serve/staging.ts'
 import { pausedWaitUs, serveStreams } from './serve/stream.ts'
 import { serveThrough, timeThrough } from './serve/through.ts'
 import { receiveWrite } from './serve/write.ts'
 import { count, isArmed, type State, touch } from './state.ts'
 import { answer, notifyCongestion } from './transport/acknowledge.ts'
-import { findQueuePair, type QueuePair, STATE_OPEN } from './transport/queue-pair.ts'
+import {
+  findQueuePair,
+  holdBack,
+  isHeld,
+  type QueuePair,
+  STATE_OPEN,
+} from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { NAK_SEQUENCE } from './wire/aeth.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
@@ -187,24 +196,29 @@ function request(
   row: OpcodeRow | null,
   now: number,
 ): Fault {
+  if (qp.heldPsn >= 0 && isHeld(qp, packet.psn)) return HELD_BACK
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
     if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
-    if (fault !== PAGE_ABSENT) return fault
-    const { nakSent } = qp
-    refuse(state, qp, packet, fault)
-    // A gap behind what was taken has not been told of by that.
-    qp.nakSent = nakSent
+    if (fault === PAGE_ABSENT) refuseAgain(state, qp, packet)
+    if (fault === PAGE_ABSENT || fault === HELD_BACK) holdBack(qp, packet.psn, packet.psn)
     return fault
   }
   if (qp.stream.accepted) {
-    qp.stream.heldBack = true
+    holdBack(qp, qp.expectedPsn, packet.psn)
     return HELD_BACK
   }
   if (fault === PASS) fault = judgeRequest(qp, packet)
   if (fault === PASS) fault = execute(state, qp, packet, row!, now)
   if (fault !== PASS) refuse(state, qp, packet, fault)
   return fault
+}
+
+/** A repeated READ of a page that is away: a gap behind it has not been told of by that. */
+function refuseAgain(state: State, qp: QueuePair, packet: Packet): void {
+  const { nakSent } = qp
+  refuse(state, qp, packet, PAGE_ABSENT)
+  qp.nakSent = nakSent
 }
 
 /** What is acknowledged by a plain ACK. */
@@ -214,7 +228,7 @@ function execute(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow, no
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
-    return receivePersist(state, qp, packet, row, now)
+    return receivePersist(state, qp, packet, row)
   }
   // What is held of a batch was sent before any other request.
   if (qp.batching && !has(is, PERSIST)) storeHeld(state, qp)
@@ -245,9 +259,9 @@ function executeMessage(
   // Nothing is stored before what stands in front of it: an atomic, a FLUSH and its fence.
   if (qp.unanswered > 0) settleBurst(state, null)
   if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
-  if (has(is, PERSIST)) return receivePersist(state, qp, packet, row, now)
+  if (has(is, PERSIST)) return receivePersist(state, qp, packet, row)
   if (has(is, WRITE)) return receiveWrite(state, qp, packet, row, now)
-  return receiveSend(state, qp, packet, row, now)
+  return receiveSend(state, qp, packet, row)
 }
 
 /**
@@ -284,6 +298,7 @@ function settleBurst(state: State, urgent: QueuePair | null): void {
 
 /** Ends the burst. Returns the µs after which `idle` is wanted; 0 if it is not. */
 export function settle(state: State): number {
+  state.work.sliced = false
   // First, so that records of the host and of the network share a group and its fences.
   serveQueues(state, state.connections.nowUs)
   settleBurst(state, null)
@@ -300,8 +315,12 @@ export function settle(state: State): number {
   const ownUs = sooner(sooner(initiatorsUs, pausedWaitUs(state)), endQueues(state))
   drain(state)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
-  const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
-  return sooner(more ? 1 : 0, sooner(ownUs, waitUs))
+  const throughUs = serveThrough(state)
+  // Behind nearly every group: nothing is sooner.
+  if (more) return 1
+  const waitUs = sooner(throughUs, connectionsWaitUs(state.connections))
+  const lazyUs = sooner(regionWorkUs(state), scrubWaitUs(state))
+  return sooner(lazyUs, sooner(ownUs, waitUs))
 }
 
 /**
@@ -310,10 +329,11 @@ export function settle(state: State): number {
  * Returns as `settle` does.
  */
 export function idle(state: State, now: number): number {
+  state.work.sliced = false
   clearLanes(state.commit)
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null && isStalled(qp, now)) failQueuePair(state, qp)
+    if (qp !== null && isStalled(qp, now)) giveUp(state, qp)
   }
   tickConnections(state, now)
   serveStreams(state)
@@ -328,7 +348,21 @@ export function idle(state: State, now: number): number {
   timeThrough(state, now)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
   if (state.streaming) return 1
-  return sooner(scrub(state), sooner(ownUs, waitUs))
+  return sooner(serveSlice(state), sooner(ownUs, waitUs))
+}
+
+/** A slice of what takes long, if a call of the host has not done one; else the next records. */
+function serveSlice(state: State): number {
+  if (!takeSlice(state)) return sooner(regionWorkUs(state), scrubWaitUs(state))
+  const workUs = serveRegionWork(state)
+  return workUs > 0 ? workUs : scrub(state)
+}
+
+/** Ends a queue pair whose message stopped half-way, and tells its peer. */
+function giveUp(state: State, qp: QueuePair): void {
+  touch(state, qp)
+  settleBurst(state, qp)
+  refuseQueuePair(state, qp, qp.expectedPsn, MESSAGE_TIME)
 }
 
 /**

@@ -102,6 +102,7 @@ export const FAULTS: readonly FaultRow[] = [
   row('BOUNDS', 'nak', NAK_ACCESS, 'the range leaves the region or the slot'),
   row('UNSETTLED_READ', 'nak', NAK_OPERATIONAL, 'no copy of the record is valid: it is lost'),
   row('UNREADABLE', 'nak', NAK_OPERATIONAL, 'the medium could not deliver or take the bytes'),
+  row('MESSAGE_TIME', 'nak', NAK_OPERATIONAL, 'a message half-way, its peer silent for too long'),
   row('NOT_DURABLE', 'nak', NAK_OPERATIONAL, 'durability is due, and the part cannot give it'),
   row('MEDIA', 'status', 0x81, 'the medium did not take the record'),
   row('SLOT', 'status', 0x82, 'the region has no slot of that number'),
@@ -129,7 +130,19 @@ export const FAULTS: readonly FaultRow[] = [
     0x8e,
     'a write-back failed: the part takes nothing more until it is started again',
   ),
-  row('IN_DOUBT', 'status', 0x8f, 'a fence failed under the record: the next start decides'),
+  row(
+    'SUPERBLOCK',
+    'status',
+    0x97,
+    'the superblock takes no stores, or no more starts: the part serves for reading',
+  ),
+  row(
+    'OPERATION_FORGOTTEN',
+    'status',
+    0x98,
+    'a repetition, and whether it was durable before is not known any more',
+  ),
+  row('IN_DOUBT', 'status', 0x8f, 'a fence, or its repair, failed: the next start decides'),
   row(
     'PLACEMENT_UNKNOWN',
     'status',
@@ -174,6 +187,7 @@ export const FAULTS: readonly FaultRow[] = [
   row('DMA', 'queue', 0, 'the memory of the host did not answer'),
   row('COMPLETION_OVERRUN', 'queue', 0, 'the completion queue is full'),
   row('CONNECTION_LOST', 'queue', 0, 'the connection of the queue pair is over'),
+  row('UNDER_WAY', 'management', 0, 'what was asked, or what it waits for, goes on; ask again'),
 ]
 
 function numberOf(name: string): Fault {
@@ -229,6 +243,7 @@ export const RIGHTS: Fault = numberOf('RIGHTS')
 export const BOUNDS: Fault = numberOf('BOUNDS')
 export const UNSETTLED_READ: Fault = numberOf('UNSETTLED_READ')
 export const UNREADABLE: Fault = numberOf('UNREADABLE')
+export const MESSAGE_TIME: Fault = numberOf('MESSAGE_TIME')
 export const NOT_DURABLE: Fault = numberOf('NOT_DURABLE')
 export const MEDIA: Fault = numberOf('MEDIA')
 export const SLOT: Fault = numberOf('SLOT')
@@ -246,6 +261,8 @@ export const READ_ONLY: Fault = numberOf('READ_ONLY')
 export const LEVEL: Fault = numberOf('LEVEL')
 export const STAGING: Fault = numberOf('STAGING')
 export const FLUSH: Fault = numberOf('FLUSH')
+export const SUPERBLOCK: Fault = numberOf('SUPERBLOCK')
+export const OPERATION_FORGOTTEN: Fault = numberOf('OPERATION_FORGOTTEN')
 export const IN_DOUBT: Fault = numberOf('IN_DOUBT')
 export const PLACEMENT_UNKNOWN: Fault = numberOf('PLACEMENT_UNKNOWN')
 export const NO_AGENT: Fault = numberOf('NO_AGENT')
@@ -286,3 +303,4 @@ export const MEMORY_KEY: Fault = numberOf('MEMORY_KEY')
 export const DMA: Fault = numberOf('DMA')
 export const COMPLETION_OVERRUN: Fault = numberOf('COMPLETION_OVERRUN')
 export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')
+export const UNDER_WAY: Fault = numberOf('UNDER_WAY')

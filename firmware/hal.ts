@@ -155,7 +155,8 @@ export const PORT_AT: number = HEALTH_AT + LINE_BYTES
  *   16 produced   board     doorbells appended to the ring so far (first in, first out)
  *   20 consumed   firmware  doorbells taken from it so far
  *   24 dropped    board     doorbells that found the ring full, or came while nobody served
- *   28 link       board     1 while there is a host behind the port
+ *   28 link       board     0 without a host behind the port; else another number than before
+ *                          each time that the link was down
  *   64 ring       board     DOORBELLS entries of two words: queue | CARRIES_POINTER, write pointer
  */
 export const PORT_EPOCH: number = PORT_AT
@@ -179,6 +180,11 @@ export const PRIVATE_AT: number = TRANSMIT_AT + TRANSMIT_FRAMES * FRAME_STRIDE_B
 
 /** Health bit: the save energy is armed. Without it nothing is acknowledged as durable (D-13). */
 export const ARMED = 1
+/**
+ * Health bit, from power-on and always the same: what a fence has passed outlives the process that
+ * is the board, and not the power. Receipts and STATUS say so (P2-15).
+ */
+export const VOLATILE = 4
 /** Health bit: the last save of the NVDIMM failed or was incomplete; what it holds is suspect. */
 export const SAVE_FAILED = 2
 

@@ -50,8 +50,20 @@ export const STAGING_BUFFERS = 16
 /** Bytes that one staging buffer holds: slot header and every copy of a carried record. */
 export const STAGING_BYTES: number = LINE_BYTES + 2 * RECORD_BYTES_MAX
 
-/** A message that stops half-way is given up after this time without a packet (fault N8). */
-export const STAGING_TIMEOUT_US = 2_000_000
+/** Our target ACK delay, as RDMA-CM announces it: 4.096 µs times two to that power. */
+export const TARGET_ACK_DELAY = 18
+
+/** After so long a peer that believes our delay repeats what was lost (wire-format 5.3), µs. */
+export const REPEAT_US: number = 4.096 * 2 ** (TARGET_ACK_DELAY + 1)
+
+/**
+ * A message that stops half-way is given up when its peer is silent for this time (fault N8):
+ * longer than a first try and the seven repetitions that a peer has.
+ */
+export const STAGING_TIMEOUT_US = 20_000_000
+
+/** A message may be gathered for so long, then a peer that holds fewer buffers takes its one. */
+export const GATHERING_US = 100_000
 
 /** Packets of one READ that are answered in one piece; of a longer one, so many in a turn. */
 export const READ_PACKETS: number = TRANSMIT_FRAMES
@@ -128,6 +140,12 @@ export const FLUSH_BYTES_MAX: number = 1 << 22
 
 /** Intent lanes: one for each record of a group, and one for each through the host's caches. */
 export const LANES: number = BURST_FRAMES + THROUGH_JOBS
+
+/**
+ * Lanes of groups that records in the host's memory never have: whatever waits for a host that is
+ * away, the card's own memory is served (R1-A2).
+ */
+export const LOCAL_LANES = 8
 
 /** Clients whose operations are remembered durably. */
 export const CLIENTS = 128
@@ -226,15 +244,29 @@ export const COMMANDS_MAX = 2048
 /** Lines of the recovery report that are kept; more are counted. */
 export const REPORT_ENTRIES = 256
 
-/** Records checked in one idle call of the scrub. */
-export const SCRUB_RECORDS = 16
+/**
+ * A slice of what takes long: slots that it looks at or stores, bytes of all their copies unless it
+ * is one slot, and the pause behind it, µs, which is the bursts'.
+ */
+export const SLICE_RECORDS = 16
+export const SLICE_BYTES = 65536
+export const SLICE_PAUSE_US = 20
+
+/** Idle calls from one look at what describes the part to the next. */
+export const SCRUB_TURNS = 16
+
+/** Places of the operation table that are looked at then; a part of CLIENTS. */
+export const SCRUB_CLIENTS = 16
 
 assert(FRAME_STRIDE_BYTES % LINE_BYTES === 0, 'a frame must start on a line')
 assert(FRAME_BYTES_MAX + FRAME_OFFSET_BYTES <= FRAME_STRIDE_BYTES, 'a frame must fit')
+assert(STAGING_TIMEOUT_US > 8 * REPEAT_US, 'a lost tail must find its message in progress')
 assert(2 * BATCH_ELEMENTS_MAX <= WORKS, 'others must find room beside a batch')
 assert(FETCH_UNITS >= WQE_UNITS_MAX, 'an element must fit into what is fetched')
 assert(BATCH_CHUNK_BYTES >= LINE_BYTES + RECORD_BYTES_MAX, 'a record must fit')
+assert(CLIENTS % SCRUB_CLIENTS === 0, 'the table is looked at in whole turns')
 assert(LANES * LINE_BYTES <= 4096, 'the lanes must fit into a page')
+assert(LOCAL_LANES < BURST_FRAMES, 'the host needs lanes, too')
 // A burst: per frame a gathering copy, three comparisons of carried copies and four answers. Its
 // group: per record a pad, two check codes, a lane, a phase word, every copy, a receipt, and a
 // check code and a line of the operation table; the lanes of the last group and the fences on top.

@@ -4,7 +4,7 @@
 
 import { assert } from './assert.ts'
 import { createBatches } from './batch/batch.ts'
-import { createCommandList } from './command-list.ts'
+import { type CommandList, createCommandList } from './command-list.ts'
 import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
 import { createPlacement } from './commit/placement.ts'
@@ -30,12 +30,13 @@ import { MEMORY_BYTES } from './memory-map.ts'
 import { runBurst } from './serve/burst.ts'
 import { blankOrdered } from './serve/ordered.ts'
 import { createHints } from './serve/prefetch.ts'
+import { noticeHost } from './serve/queue-host.ts'
 import { createHostWork, NO_HOST_WORK } from './serve/queue-state.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
 import { createRelays } from './serve/relay.ts'
 import { createResidency } from './serve/residency.ts'
 import { createThrough } from './serve/through.ts'
-import { blankMessage, nextRandom, type State } from './state.ts'
+import { blankMessage, createRegionWork, nextRandom, type State } from './state.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
@@ -90,7 +91,7 @@ export function createState(machine: Machine): State {
     ipv4: wordAt(machine.facts.ipv4, 0),
     random: seeded(machine.facts.entropy),
     ...scratch(),
-    ...burst(nobody, machine),
+    ...burst(nobody, list),
     initiators: [],
     relays: createRelays(),
     attachments: createAttachments(),
@@ -101,8 +102,8 @@ export function createState(machine: Machine): State {
     hints: createHints(),
     answered: [],
     answeredHost: [],
-    scrubRegion: 0,
-    scrubSlot: 0,
+    work: createRegionWork(),
+    scrub: { region: 0, slot: 0, lives: 0, unlisted: 0, unanswered: 0, turn: 0 },
   }
   const state: State = { ...parts, recovery: createRecovery(parts) }
   state.commit.acknowledge = (copies) => acknowledgeCopies(state, copies)
@@ -157,6 +158,9 @@ const NO_REGION = {
   rkey: 0,
   rights: 0,
   unsettled: 0,
+  repaired: 0,
+  mechanism: 0,
+  pending: 0,
 }
 
 function scratch() {
@@ -178,7 +182,8 @@ function each<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
-function burst(nobody: QueuePair, machine: Machine) {
+function burst(nobody: QueuePair, list: CommandList) {
+  const { machine } = list
   return {
     touched: each(BURST_FRAMES, () => nobody),
     touchedCount: 0,
@@ -200,9 +205,11 @@ function burst(nobody: QueuePair, machine: Machine) {
     pausedUs: Infinity,
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
+    receivesTaken: 0,
     messages: each(QUEUE_PAIRS, blankMessage),
-    batches: createBatches(machine.memory, machine.facts.dmaBytes > 0),
+    batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
+    stagingSinceUs: new Float64Array(STAGING_BUFFERS),
     ranges: each(BURST_FRAMES + 1, blankRange),
     rangeOwner: each(BURST_FRAMES, () => nobody),
     openRange: new Int32Array(QUEUE_PAIRS).fill(-1),
@@ -222,6 +229,7 @@ export function startWith(state: State): Firmware {
   return {
     serve(count: number, now: number): number {
       state.connections.nowUs = now
+      noticeHost(state)
       for (let i = 0; i < count; i++) {
         const at = RECEIVE_AT + i * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
         receive(state, at, received[2 * i]!, received[2 * i + 1]!, now)

@@ -12,13 +12,13 @@ import type { Examination } from './commit/examine.ts'
 import type { Placement } from './commit/placement.ts'
 import type { Recovery } from './commit/recovery.ts'
 import type { ConnectionTable } from './connect/table.ts'
-import { FAULTS, type Fault } from './fault.ts'
+import { FAULTS, type Fault, PASS } from './fault.ts'
 import { ARMED, type Facts, HEALTH_AT, type Machine } from './hal.ts'
 import type { HostQueues } from './host/host.ts'
 import type { Attachment } from './manage/attach.ts'
 import type { Answer } from './manage/once.ts'
 import type { Region, RegionTable } from './memory/region.ts'
-import type { Superblock } from './memory/superblock.ts'
+import type { RegionEntry, Superblock } from './memory/superblock.ts'
 import type { Translation } from './memory/translation.ts'
 import type { Initiator } from './serve/initiator.ts'
 import type { Hints } from './serve/prefetch.ts'
@@ -57,6 +57,8 @@ export interface PersistMessage {
   /** A record of a batch; and the last one of its burst. */
   batch: boolean
   lastOfBatch: boolean
+  /** It may have been executed before. */
+  repetition: boolean
 }
 
 export function blankMessage(): PersistMessage {
@@ -74,6 +76,7 @@ export function blankMessage(): PersistMessage {
     placed: false,
     batch: false,
     lastOfBatch: false,
+    repetition: false,
   }
 }
 
@@ -117,6 +120,56 @@ export interface WaitingManagement {
   /** The queue pair to answer to. */
   peerNumber: number
   readonly packet: Packet
+}
+
+/** Where the idle scrub stands, and what recovery had counted when it began with that region. */
+export interface ScrubPlace {
+  region: number
+  slot: number
+  /** Lives of the host that were over when it began with the region. */
+  lives: number
+  unlisted: number
+  unanswered: number
+  /** Calls since the superblock was looked at. */
+  turn: number
+}
+
+export const WORK_NONE = 0
+/** A region is being made. */
+export const WORK_MAKE = 1
+/** The room of a region that was removed is filled with zeros. */
+export const WORK_ERASE = 2
+
+/** What is done of regions in slices (manage/region-work.ts). */
+export interface RegionWork {
+  /** One of WORK_*. */
+  kind: number
+  /** There may be something to do, now or when it may be. */
+  live: boolean
+  /** The region that is made, before it is in the table. */
+  region: Region | null
+  entry: RegionEntry | null
+  key: Uint8Array
+  /** Place of an entry that is erased. */
+  index: number
+  /** Lives of the host that were over when it began. */
+  lives: number
+  /** Slots, or of one that is erased bytes, that are done, and in all. */
+  done: number
+  total: number
+  /** Why the last making ended, until that is said; or PASS. */
+  fault: Fault
+  /** A region that was removed, and of which not everybody has been told. */
+  removed: Region | null
+  /** A slice was done in this call of the board. */
+  sliced: boolean
+}
+
+export function createRegionWork(): RegionWork {
+  return {
+    ...{ kind: WORK_NONE, live: false, region: null, entry: null, key: new Uint8Array(0) },
+    ...{ index: 0, lives: 0, done: 0, total: 0, fault: PASS, removed: null, sliced: false },
+  }
 }
 
 export interface State {
@@ -189,6 +242,8 @@ export interface State {
   readonly pageTurn: { qp: QueuePair | null; untilUs: number }
   /** Which queue pair has each receive entry: its place, or -1. */
   readonly receiveOwner: Int32Array
+  /** How many of them are taken. */
+  receivesTaken: number
 
   /** Messages of several packets. */
   readonly messages: PersistMessage[]
@@ -196,6 +251,8 @@ export interface State {
   readonly batches: Batches
   /** Which queue pair has each staging buffer: its place, or -1. */
   readonly stagingOwner: Int32Array
+  /** Since when its message is gathered, µs. */
+  readonly stagingSinceUs: Float64Array
 
   /** Acknowledgement ranges of the group, open one per queue pair. */
   readonly ranges: PersistRange[]
@@ -222,9 +279,10 @@ export interface State {
   /** Likewise, to those of our own host. */
   readonly answeredHost: Answer[]
 
-  /** Where the idle scrub stands. */
-  scrubRegion: number
-  scrubSlot: number
+  /** What is done of regions in slices. */
+  readonly work: RegionWork
+
+  readonly scrub: ScrubPlace
 }
 
 /** Counts a fault. */
@@ -240,6 +298,21 @@ export function isArmed(state: State): boolean {
 /** The next 32 random bits. */
 export function random32(state: State): number {
   return nextRandom(state.random)
+}
+
+/**
+ * Stirs what tells this life of the part from every other one into the generator: a board whose
+ * entropy repeats then repeats no key, no PSN and no identity (fault L6). Words of which the first
+ * two alone differ leave states that differ: each goes into a word of its own, and every step after
+ * it can be undone. No state is all zeros, which would stay so.
+ */
+export function stir(r: Int32Array, words: readonly number[]): void {
+  for (let i = 0; i < words.length; i++) {
+    const at = (i + 1) & 3
+    r[at] = r[at]! ^ Math.imul(words[i]! + i, 0x9e3779b9)
+  }
+  r[0] = r[0]! | 1
+  for (let i = 0; i < 32; i++) nextRandom(r)
 }
 
 /** Steps the generator of four words (xorshift128; Marsaglia 2003). */

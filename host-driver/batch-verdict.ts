@@ -8,7 +8,9 @@
  * What always holds:
  * - A record is sent again only if it may succeed, and never where it may be durable already and
  *   nobody will say so.
- * - In order, nothing behind a record that is refused for good is sent again.
+ * - In order, nothing behind a record that is refused for good, or forgotten, is sent again.
+ * - A record that the part has forgotten is never called refused, nor, in order, one behind it:
+ *   both may have been durable (X-3, D-6).
  */
 
 import {
@@ -46,6 +48,8 @@ export type Verdict =
   | { readonly kind: 'behind'; readonly because: number }
   /** It may be durable, or become so when the part starts the next time. */
   | { readonly kind: 'inDoubt' }
+  /** It may have been durable, and another has written there: the part cannot tell any more. */
+  | { readonly kind: 'forgotten' }
 
 /** The reason of a record of which only the first refusal in front of it is told. */
 const NOT_TOLD = 'BATCH_ABORTED'
@@ -57,15 +61,19 @@ const PASSING: ReadonlySet<string> = new Set([
 
 /** Reasons that hold for every record of the burst, whichever was the first to meet them. */
 const OF_ALL: ReadonlySet<string> = new Set([
-  ...['BATCH_FIELDS', 'BATCH_REGION', 'NOT_ARMED', 'FLUSH', 'OWN_HOST', 'NO_AGENT'],
+  ...['BATCH_FIELDS', 'BATCH_REGION', 'NOT_ARMED', 'FLUSH', 'SUPERBLOCK', 'OWN_HOST', 'NO_AGENT'],
   ...['PLACEMENT_UNKNOWN', 'PLACEMENT_WRONG'],
 ])
+
+/** A reason of one record: what it says is that nobody knows. */
+const FORGOTTEN = 'OPERATION_FORGOTTEN'
 
 /** A reason of one record, or of the region: then nothing of the burst is taken. */
 const READ_ONLY = 'READ_ONLY'
 
 const AGAIN: Verdict = { kind: 'again' }
 const IN_DOUBT: Verdict = { kind: 'inDoubt' }
+const UNKNOWN: Verdict = { kind: 'forgotten' }
 
 /** What else is known of a burst. */
 export interface Circumstances {
@@ -90,18 +98,21 @@ export function judge(
   const refused: Verdict = { kind: 'refused', fault, status: first.status }
   const behind: Verdict = { kind: 'behind', because: first.index }
   const isForGood = !PASSING.has(fault) || isLast
+  const isLost = fault === FORGOTTEN
   return untaken.map((record, i) => {
+    const own = faultOfStatus(record.status)
+    if (own === FORGOTTEN || (isLost && condition === 'inOrder')) return UNKNOWN
     // A part that failed closed meanwhile may have this one from the burst before.
     if (fault === 'FLUSH' && record.again) return IN_DOUBT
     if (i === 0) return isForGood ? refused : AGAIN
     if (condition === 'inOrder' && isForGood) return behind
     if (OF_ALL.has(fault) || (fault === READ_ONLY && isBarren)) return refused
-    const own = faultOfStatus(record.status)
     // The own card tells of each record that it stands behind the first: no reason of its own.
     const isBehind = condition === 'inOrder' && own === 'CONDITION'
     if (!PASSING.has(own) && !isBehind) {
       return { kind: 'refused', fault: own, status: record.status }
     }
-    return isLast ? behind : AGAIN
+    // Behind one that was forgotten a record has its own reason to hear, and one fewer is open.
+    return isLast && !isLost ? behind : AGAIN
   })
 }

@@ -27,6 +27,7 @@ import {
   RefusedError,
 } from './errors.ts'
 import { giveUpWhen } from './give-up.ts'
+import { copyOf } from './jobs.ts'
 import { PendingBatch } from './pending-batch.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { PendingWrite, type Receipt } from './write.ts'
@@ -160,7 +161,7 @@ export class Batch {
       throw new ArgumentError(`${what}: expect ${String(expect)}: a bigint from 0 to 2^64 - 1`)
     }
     this.slots.add(slot)
-    this.entries.push({ slot, bytes: bytes.slice(), expect: expect ?? null })
+    this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null })
   }
 
   /**
@@ -174,12 +175,13 @@ export class Batch {
   private async send(): Promise<BatchOutcome> {
     this.checkOpen()
     if (this.entries.length === 0) throw new ArgumentError('a batch without records')
-    this.committed = true
     const { connection } = this.ground
+    const first = connection.takeOperations(this.entries.length)
+    this.committed = true
     const { signal } = this.options
     const deadlineMs = this.options.deadlineMs ?? connection.options.deadlineMs
     const { retries = RETRIES } = this.options
-    const writes = this.entries.map((entry) => this.writeOf(entry))
+    const writes = this.entries.map((entry, i) => this.writeOf(entry, first + BigInt(i)))
     const batch = new PendingBatch(this.condition, connection.takeBatchId(), writes, retries)
     const what = `a batch of ${writes.length} records of '${this.ground.open.info.name}'`
     const giveUp = (why: string, error: PerdureError): void => batch.giveUp(why, error)
@@ -190,14 +192,13 @@ export class Batch {
     return outcomeOf(batch, ends)
   }
 
-  private writeOf({ slot, bytes, expect }: Entry): PendingWrite {
+  private writeOf({ slot, bytes, expect }: Entry, operationId: bigint): PendingWrite {
     const { connection, open, wait } = this.ground
     const write = new PendingWrite({
-      ...{ region: open, slot, operationId: connection.nextOperation, payload: bytes },
+      ...{ region: open, slot, operationId, payload: bytes },
       ...{ length: bytes.length, wait, carried: false, startedUs: connection.way.now() },
     })
     write.expect = expect
-    connection.nextOperation++
     return write
   }
 

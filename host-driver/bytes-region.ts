@@ -4,28 +4,22 @@
  * What always holds:
  * - A FLUSH never vouches for bytes that the part may have forgotten: a part that was started again
  *   holds what was durable before, so a range with unflushed writes of an earlier incarnation is
- *   refused once, with PERDURE_RESTARTED, and has to be written again.
+ *   refused once, with PERDURE_RESTARTED, and has to be written again; whichever handle of the
+ *   region has written, and whichever flushes.
  * - On a region that was registered write-persist every write that is done is durable (P2-5, D-9).
  */
 
 import { type Completion, quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
-import { ArgumentError, PerdureError, RefusedError } from './errors.ts'
+import { ArgumentError, PerdureError } from './errors.ts'
 import { Gate } from './gate.ts'
 import type { FlushOptions, MessageOptions } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
-import type { OpenRegion } from './region-handle.ts'
+import { goneError, type OpenRegion, type Written } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from './residency-status.ts'
 import { WATCHED_BYTES_MAX, type Watch, type WatchOptions } from './watch.ts'
 import type { JobQueue } from './way.ts'
-
-/** Bytes that were written and not flushed, and the oldest incarnation that has some of them. */
-interface Unflushed {
-  from: number
-  to: number
-  incarnation: number
-}
 
 const BYTES: Ranges<ByteRange> = {
   toBytes: (range) => range,
@@ -37,9 +31,7 @@ export class BytesRegion extends RemoteMemory {
   private readonly connection: Connection
   private readonly open: OpenRegion
   private readonly gate: Gate
-  private unflushed: Unflushed | null = null
-  /** Grows with every write: a FLUSH vouches only for what was written before it. */
-  private writes = 0
+  private readonly written: Written
 
   /** For `Dpu.openBytes`; not to be called by users. */
   constructor(connection: Connection, open: OpenRegion) {
@@ -52,6 +44,8 @@ export class BytesRegion extends RemoteMemory {
     this.open = open
     open.gate ??= new Gate()
     this.gate = open.gate
+    open.written ??= { writes: 0, unflushed: null }
+    this.written = open.written
   }
 
   get name(): string {
@@ -119,7 +113,7 @@ export class BytesRegion extends RemoteMemory {
 
   protected override checkRange(offset: number, length: number): void {
     super.checkRange(offset, length)
-    if (this.open.gone === true) throw new RefusedError('NO_REGION', 0, `use '${this.name}'`)
+    if (this.open.gone === true) throw goneError(`use '${this.name}'`)
   }
 
   protected override pass<T>(
@@ -170,23 +164,26 @@ export class BytesRegion extends RemoteMemory {
   ): Promise<Completion> {
     const to = options.wholeRegion === true ? Infinity : offset + length
     const from = options.wholeRegion === true ? 0 : offset
-    const { writes } = this
+    const { written } = this
+    const { writes } = written
     const flushing = this.flushing(offset, length, options)
     const completion = await this.pass(offset, 0, true, () =>
       this.post([flushing], (queuePair) => this.checkMemory(queuePair, from, to)),
     )
-    const { unflushed } = this
+    const { unflushed } = written
     const covered = unflushed !== null && from <= unflushed.from && unflushed.to <= to
-    if (covered && writes === this.writes && options.persistent !== false) this.unflushed = null
+    const isAll = covered && writes === written.writes
+    if (isAll && options.persistent !== false) written.unflushed = null
     return completion
   }
 
   private async noting<T>(offset: number, length: number, work: Promise<T>): Promise<T> {
-    this.writes++
+    const { written } = this
+    written.writes++
     const result = await work
     const incarnation = this.connection.current?.granted.incarnation ?? 0
-    const before = this.unflushed ?? { from: offset, to: offset, incarnation }
-    this.unflushed = {
+    const before = written.unflushed ?? { from: offset, to: offset, incarnation }
+    written.unflushed = {
       from: Math.min(before.from, offset),
       to: Math.max(before.to, offset + length),
       incarnation: Math.min(before.incarnation, incarnation),
@@ -195,10 +192,10 @@ export class BytesRegion extends RemoteMemory {
   }
 
   private checkMemory({ granted }: JobQueue, from: number, to: number): void {
-    const { unflushed } = this
+    const { unflushed } = this.written
     if (unflushed === null || unflushed.incarnation === granted.incarnation) return
     if (to <= unflushed.from || unflushed.to <= from) return
-    this.unflushed = null
+    this.written.unflushed = null
     throw new PerdureError(
       'PERDURE_RESTARTED',
       `flush '${this.name}': the part was started again since bytes ${unflushed.from} to ` +

@@ -5,9 +5,9 @@
  * - A chain goes out whole, on one queue pair, its requests one behind the other: the peer executes
  *   them in that order, and none of it after one that failed.
  * - Each promise settles once. An error says whether the request may have had an effect:
- *   EffectUnknown where a packet of it was sent and nothing was heard, anything else where it had
- *   none. Nobody is asked whether it did and nothing is sent again on another connection: that is
- *   the caller's to decide (records have `persist`, which does).
+ *   EffectUnknown where a packet of it was sent and nothing was heard, or the part itself does not
+ *   know; anything else where it had none. Nobody is asked whether it did and nothing is sent again
+ *   on another connection: that is the caller's to decide (records have `persist`, which does).
  * - A promise that nobody looks at never ends the process as an unhandled rejection.
  */
 
@@ -16,6 +16,9 @@ import { EffectUnknown, faultOfStatus, RefusedError, TransportError } from './er
 import { isRefusal, type Job, type JobEnd } from './queue-pair.ts'
 import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
+
+/** The refusal that is none: the next start of the part decides. */
+export const IN_DOUBT = 'IN_DOUBT'
 
 /** How a request ended that succeeded. */
 export interface Completion {
@@ -107,8 +110,13 @@ function completionOf(job: Job, end: JobEnd, incarnation: number): Completion {
 }
 
 function errorOf(what: string, job: Job, end: JobEnd): Error {
-  const { status, refusal } = end
-  if (status === 'GENERAL_ERR') return new RefusedError(faultOfStatus(refusal), refusal, what)
+  const { status, refusal, isPartly = false } = end
+  if (status === 'GENERAL_ERR') {
+    const fault = faultOfStatus(refusal)
+    const refused = new RefusedError(fault, refusal, what)
+    return fault === IN_DOUBT ? new EffectUnknown(status, what, refused) : refused
+  }
+  if (isPartly && job.kind !== READ) return new EffectUnknown(status, what)
   if (!job.sent || end.behindRefusal || isRefusal(status)) return new TransportError(status, what)
   // What the target could not do it may have done in part, unless nothing was to be changed.
   const harmless = status === 'REM_OP_ERR' && (job.kind === READ || job.kind === FLUSH)

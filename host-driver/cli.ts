@@ -2,8 +2,8 @@
  * The command `perdure`.
  *
  * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
- * 64 usage, 65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours,
- * 74 I/O or an unknown outcome.
+ * 2 unsettled records, 3 repaired records, 64 usage, 65 bad image or data, 66 no such file,
+ * 69 unavailable or refused, 70 a bug of ours, 74 I/O or an unknown outcome.
  */
 
 import { readFileSync } from 'node:fs'
@@ -33,8 +33,9 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
 ]
 
 const EXIT_CODES = `
-Exit codes: 0 fine, 1 lost or torn records, 64 usage, 65 bad image or data, 66 no such file,
-69 unavailable or refused, 70 a bug of ours, 74 I/O or an unknown outcome.`
+Exit codes: 0 fine, 1 lost or torn records, 2 unsettled records, 3 repaired records, 64 usage,
+65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 74 I/O or an
+unknown outcome.`
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')

@@ -5,8 +5,9 @@ import { Connection } from './connection.ts'
 import { Dpu } from './dpu.ts'
 import { parseDurability } from './durability.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
-import { Management } from './management.ts'
+import { Management, PATH_MTUS } from './management.ts'
 import { type ConnectOptions, randomSource } from './options.ts'
+import type { PartStatus } from './part.ts'
 import { PcieDevice } from './pcie/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
 import { PcieWay } from './pcie/way.ts'
@@ -14,8 +15,6 @@ import { Session } from './session.ts'
 import { openTunnel, parseTarget } from './udp.ts'
 import type { Way } from './way.ts'
 import type { Wire } from './wire.ts'
-
-const PATH_MTUS = [256, 512, 1024, 2048, 4096]
 
 /**
  * Connects to a DPU:
@@ -43,6 +42,8 @@ export async function connect(
   obeySignal(connection, options.signal)
   try {
     const part = await management.status()
+    connection.durable = part.durable
+    warnOf(part, options)
     if (part.state === 'serving') connection.use(await connection.open())
     return new Dpu(connection)
   } catch (error) {
@@ -50,6 +51,19 @@ export async function connect(
     connection.close(failed)
     throw error
   }
+}
+
+const AGAINST = {
+  process:
+    'what this DPU calls durable outlives its process, and not the power: its memory does not',
+  nothing: 'nothing becomes durable on this DPU: its memory does not outlive the power',
+}
+
+function warnOf({ durable, outlivesPower }: PartStatus, { warn }: ConnectOptions): void {
+  if (outlivesPower || durable === 'power') return
+  const text = AGAINST[durable]
+  if (warn !== undefined) warn(text)
+  else process.emitWarning(text, { type: 'PerdureWarning', code: 'PERDURE_VOLATILE' })
 }
 
 async function openWay(
@@ -108,9 +122,24 @@ function checkOptions(options: ConnectOptions): void {
     throw new ArgumentError(`receives ${receives}: 1 to 4096`)
   }
   for (const [name, value] of Object.entries({ clientId, firstOperation })) {
-    if (value !== undefined && (value < 1n || value >= 2n ** 64n)) {
-      throw new ArgumentError(`${name} ${value}: 1 to 2^64 - 1`)
+    const sane = typeof value === 'bigint' && value >= 1n && value < 2n ** 64n
+    if (value !== undefined && !sane) {
+      throw new ArgumentError(`${name} ${String(value)}: a bigint from 1 to 2^64 - 1`)
     }
+  }
+  // The part takes an operation that it knows of a client for its repetition: it answers that it is
+  // durable, and stores nothing. So whoever goes on as a client says where.
+  if (clientId !== undefined && firstOperation === undefined) {
+    const how = 'say firstOperation, too: 1 of a new client, else behind all that it has used'
+    throw new ArgumentError(`clientId ${clientId}: ${how}`)
+  }
+  for (const [name, most] of [
+    ['ackTimeoutCode', 31],
+    ['protectionDomain', 0xffff],
+  ] as const) {
+    const value = options[name] ?? 0
+    if (Number.isInteger(value) && value >= 0 && value <= most) continue
+    throw new ArgumentError(`${name} ${value}: 0 to ${most}`)
   }
   for (const name of [
     'timeoutMs',

@@ -13,21 +13,28 @@
  */
 
 import { blankCounts, type RequesterCounts } from '../firmware/transport/requester.ts'
-import { type Chain, type ChainPort, postChain, rejectChain } from './chain.ts'
-import { faultOfStatus, type PerdureError, RefusedError, TransportError } from './errors.ts'
+import { type Chain, type ChainPort, IN_DOUBT, postChain, rejectChain } from './chain.ts'
+import {
+  ArgumentError,
+  faultOfStatus,
+  type PerdureError,
+  RefusedError,
+  TransportError,
+} from './errors.ts'
 import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
 import type { ConnectOptions } from './options.ts'
+import type { PartStatus } from './part.ts'
 import { type BurstEnd, PendingBatch } from './pending-batch.ts'
 import { isRefusal, type JobEnd } from './queue-pair.ts'
 import { Reconnection } from './reconnect.ts'
-import type { OpenRegion } from './region-handle.ts'
+import { endGone, goneError, type OpenRegion } from './region-handle.ts'
 import { addCounts, type Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
 import { Watches } from './watches.ts'
 import type { JobQueue, VerbsOptions, Way } from './way.ts'
-import { mechanismOf, type PendingWrite } from './write.ts'
+import { mechanismOf, outlivesOf, type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM } from './write.ts'
 
 /** A READ that somebody waits for. */
 export interface PendingRead {
@@ -46,8 +53,11 @@ const PAUSE_US = 500
 /** How long a silent part is asked for a sign of life, µs. */
 const PROBE_US = 200_000
 
-/** The refusal that is none: whether the record is durable is not known. */
-const IN_DOUBT = 'IN_DOUBT'
+/** One behind the last operation id. */
+const OPERATIONS_END = 2n ** 64n
+
+/** As IN_DOUBT, no refusal: it may have been durable before, and the part knows it no more. */
+const FORGOTTEN = 'OPERATION_FORGOTTEN'
 
 /** Entries of the receive queue, and bytes of a message. */
 const RECEIVES = 64
@@ -71,8 +81,8 @@ export class Connection implements ChainPort {
   /** Called when the connection is closed: gives up what it was tied to. */
   release: () => void = () => {}
   nextOperation: bigint
-  /** The newest operation that is known to be durable, or 0. */
-  newestDurable = 0n
+  /** As the DPU said when it was connected last. */
+  durable: PartStatus['durable'] = 'nothing'
   readonly totals = {
     records: 0,
     recordsDurable: 0,
@@ -145,6 +155,18 @@ export class Connection implements ChainPort {
     const id = this.nextBatch
     this.nextBatch = (id + 1) & 0xffff
     return id
+  }
+
+  /** Ids for so many records, one behind the other: the first. Throws PERDURE_ARGUMENT. */
+  takeOperations(count: number): bigint {
+    const first = this.nextOperation
+    const end = first + BigInt(count)
+    // Behind the last one 0 would come, which is no name: nobody could say what became of it.
+    if (end > OPERATIONS_END) {
+      throw new ArgumentError(`operation ${end - 1n}: at most 2^64 - 1; connect as another client`)
+    }
+    this.nextOperation = end
+    return first
   }
 
   private count(write: PendingWrite): void {
@@ -323,9 +345,13 @@ export class Connection implements ChainPort {
     const { queuePair } = this
     while (queuePair !== null && queuePair === this.queuePair && this.waiting.length > 0) {
       const next = this.waiting[0]!
-      if (!isSettled(next) && !this.mayGo(queuePair, next)) return
+      if (!isSettled(next) && !isGone(next) && !this.mayGo(queuePair, next)) return
       this.waiting.shift()
       if (isSettled(next)) continue
+      if (isGone(next)) {
+        refuseGone(next)
+        continue
+      }
       if (isWrite(next)) this.postWrite(queuePair, next)
       else if (isBatch(next)) this.postBurst(queuePair, next)
       else if (isChain(next)) postChain(queuePair, next)
@@ -374,38 +400,45 @@ export class Connection implements ChainPort {
     write.posted = false
     if (status === 'SUCCESS') {
       this.unresolved.delete(write.operationId)
-      this.noteDurable(write)
-      write.succeed({
-        region: write.region.info.name,
-        slot: write.slot,
-        operationId: write.operationId,
-        psn: end.psn,
-        copies: end.copies,
-        of: write.region.info.copies,
-        mechanism: mechanismOf(end.mechanism),
-        incarnation: queuePair.granted.incarnation,
-        latencyUs: this.way.now() - write.startedUs,
-      })
+      this.writeAnswered(write, end, queuePair)
     } else if (isRefusal(status)) {
       this.unresolved.delete(write.operationId)
-      const refused = status === 'GENERAL_ERR'
-      const fault = faultOfStatus(end.refusal)
-      const refusal = new RefusedError(fault, end.refusal, write.what)
-      if (refused && fault === IN_DOUBT) {
-        write.giveUp('a fence failed under it, and the next start of the part decides', refusal)
-        return
-      }
-      write.fail(refused ? refusal : new TransportError(status, write.what))
+      writeRefused(write, end)
+    } else if (status === 'LOC_LEN_ERR') {
+      // It found no room on its way, and would find none on another connection.
+      this.unresolved.delete(write.operationId)
+      write.giveUp(WHY_NO_ROOM, new TransportError(status, write.what))
     } else if (write.settled) {
       // Given up by its caller: what became of it is no longer asked.
       this.unresolved.delete(write.operationId)
     }
   }
 
+  /** Durable, and in as many copies as it waits for: an answer that names fewer proves nothing. */
+  private writeAnswered(write: PendingWrite, end: JobEnd, queuePair: JobQueue): void {
+    if (end.copies < write.wait) {
+      const why = `the DPU names ${end.copies} durable copies of ${write.wait} that it waits for`
+      write.giveUp(why, new TransportError('GENERAL_ERR', write.what))
+      return
+    }
+    this.noteDurable()
+    write.succeed({
+      region: write.region.info.name,
+      slot: write.slot,
+      operationId: write.operationId,
+      psn: end.psn,
+      copies: end.copies,
+      of: write.region.info.copies,
+      mechanism: mechanismOf(end.mechanism),
+      durable: outlivesOf(end.mechanism),
+      incarnation: queuePair.granted.incarnation,
+      latencyUs: this.way.now() - write.startedUs,
+    })
+  }
+
   /** The part has said that the record is durable. */
-  noteDurable({ operationId }: PendingWrite): void {
+  noteDurable(): void {
     this.totals.recordsDurable++
-    if (operationId > this.newestDurable) this.newestDurable = operationId
   }
 
   /** Posts what a batch has not got through, as much of it as goes together. */
@@ -475,9 +508,8 @@ export class Connection implements ChainPort {
     queuePair.post(
       readJob(read.region.info, read.slot, read.view, image, ({ status }) => {
         if (status === 'SUCCESS') read.resolve(image)
-        else if (isRefusal(status) || status === 'REM_OP_ERR' || this.closed !== null) {
-          const what = `read record ${read.slot} of '${read.region.info.name}'`
-          read.reject(this.closed ?? new TransportError(status, what))
+        else if (isFinal(status) || this.closed !== null) {
+          read.reject(this.closed ?? new TransportError(status, whatOf(read)))
         } else {
           this.waiting.unshift(read)
         }
@@ -507,6 +539,45 @@ function isBatch(request: Waiting): request is PendingBatch {
 
 function isSettled(request: Waiting): boolean {
   return (isWrite(request) || isBatch(request)) && request.settled
+}
+
+/** The DPU said no; or that nobody knows, which is no refusal. */
+function writeRefused(write: PendingWrite, { status, refusal }: JobEnd): void {
+  if (status !== 'GENERAL_ERR') {
+    write.deny(status)
+    return
+  }
+  const fault = faultOfStatus(refusal)
+  const error = new RefusedError(fault, refusal, write.what)
+  if (fault === IN_DOUBT) {
+    write.giveUp('a fence, or its repair, failed, and the next start of the part decides', error)
+  } else if (fault === FORGOTTEN) {
+    write.giveUp(WHY_FORGOTTEN, error)
+  } else {
+    write.fail(error)
+  }
+}
+
+/** Is it for a region that has ended? */
+function isGone(request: Waiting): boolean {
+  if (isChain(request)) return false
+  const { region } = isBatch(request) ? request.writes[0]! : request
+  return region.gone === true
+}
+
+function refuseGone(request: Waiting): void {
+  if (isWrite(request)) endGone(request)
+  else if (isBatch(request)) for (const write of request.open) endGone(write)
+  else if (!isChain(request)) request.reject(goneError(whatOf(request)))
+}
+
+function whatOf({ slot, region }: PendingRead): string {
+  return `read record ${slot} of '${region.info.name}'`
+}
+
+/** Whether a READ that ended so would end so again. */
+function isFinal(status: JobEnd['status']): boolean {
+  return isRefusal(status) || status === 'REM_OP_ERR' || status === 'LOC_LEN_ERR'
 }
 
 /** Whether the record of a batch ended otherwise than by the status of the batch. */

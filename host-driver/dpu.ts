@@ -11,18 +11,12 @@ import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
 import type { AgentControl } from './flush-agent.ts'
 import type { Inbox } from './inbox.ts'
-import { queryJob, type SendOptions, sendJob } from './jobs.ts'
-import type {
-  Attachment,
-  BytesRequest,
-  Publication,
-  RegionRequest,
-  ScanStep,
-} from './management.ts'
+import { copyOf, queryJob, type SendOptions, sendJob } from './jobs.ts'
+import type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 import { Region } from './region.ts'
-import type { OpenRegion } from './region-handle.ts'
+import { isSameRegion, type OpenRegion } from './region-handle.ts'
 import type { PlacementControl } from './registrar.ts'
 import { checkImmediate } from './remote-memory.ts'
 import type { Statistics } from './statistics.ts'
@@ -38,11 +32,27 @@ const GOODBYE_US = 100_000
 /** Pause between two questions whether the other DPU is connected, µs. */
 const ATTACH_PAUSE_US = 2000
 
+/** Pause of a scan while the card waits for its host, µs. */
+const SCAN_PAUSE_US = 2000
+
 /** Queues that are asked about at once. */
 const QUEUES_AT_ONCE = 16
 
-/** What a scan of a whole region found. */
-export type ScanResult = Omit<ScanStep, 'next'>
+/** What a scan of a whole region found: each record is counted once, and in one place. */
+export interface ScanResult {
+  readonly checked: number
+  /**
+   * Of these a copy had decayed, and all are whole again: the DPU may have come to it in its idle
+   * time while the scan was under way.
+   */
+  readonly repaired: number
+  /** That was so before the scan: since the DPU's start, at its start included. */
+  readonly repairedBefore: number
+  /** Whole, but not in every copy: the medium refuses the repair, or a lane holds the record. */
+  readonly unsettled: number
+  /** No copy can stand for it: `discard` gives one up. */
+  readonly lost: number
+}
 
 export class Dpu {
   private readonly connection: Connection
@@ -55,6 +65,11 @@ export class Dpu {
   /** Who writes, as every record says. */
   get clientId(): bigint {
     return this.connection.clientId
+  }
+
+  /** What a durable record outlives on this DPU, as it said when it was connected last. */
+  get durable(): PartStatus['durable'] {
+    return this.connection.durable
   }
 
   /** Operation id that the next record will have. */
@@ -114,6 +129,16 @@ export class Dpu {
     return new BytesRegion(this.connection, await this.use(info))
   }
 
+  /**
+   * Removes a region for ever: its records are gone, its key names nothing, and requests that are
+   * under way into it are refused. Its room is free when the card has cleared it (`status().work`).
+   */
+  async remove(name: string): Promise<void> {
+    this.check()
+    await this.connection.management.remove(name)
+    this.forget(name)
+  }
+
   /** Opens the region of that name. */
   async openRegion(name: string): Promise<Region> {
     this.check()
@@ -147,7 +172,7 @@ export class Dpu {
     }
     checkImmediate(immediate)
     checkImmediate(invalidate)
-    const copy = bytes.slice()
+    const copy = copyOf(bytes)
     const { verb, result } = pending(
       `send ${bytes.length} bytes`,
       (done) => sendJob(copy, options, done),
@@ -164,8 +189,8 @@ export class Dpu {
    */
   query(operationId: bigint): Promise<{ durable: boolean; upTo: bigint | null }> {
     this.check()
-    if (operationId < 1n || operationId >= 2n ** 64n) {
-      throw new ArgumentError(`operation ${operationId}: 1 to 2^64 - 1`)
+    if (typeof operationId !== 'bigint' || operationId < 1n || operationId >= 2n ** 64n) {
+      throw new ArgumentError(`operation ${String(operationId)}: a bigint from 1 to 2^64 - 1`)
     }
     const { verb, result } = pending(
       `query operation ${operationId}`,
@@ -226,8 +251,15 @@ export class Dpu {
   /** Ends it; records that are on their way are in doubt. */
   async detach(name: string): Promise<void> {
     this.check()
-    this.connection.regions.delete(name)
+    this.forget(name)
     await this.connection.management.detach(name)
+  }
+
+  /** What is still to be sent to that region has nowhere to go. */
+  private forget(name: string): void {
+    const open = this.connection.regions.get(name)
+    if (open !== undefined) open.gone = true
+    this.connection.regions.delete(name)
   }
 
   /** Every region of the part. */
@@ -295,19 +327,24 @@ export class Dpu {
   /** Checks every record of a region with its check code, and repairs what can be repaired. */
   async scan(name: string, progress?: (checked: number) => void): Promise<ScanResult> {
     this.check()
-    const { management, options } = this.connection
+    const { management, options, way } = this.connection
     const info = await management.open(name, options.protectionDomain ?? 0)
-    const total = { checked: 0, repaired: 0, unsettled: 0 }
+    const total = { checked: 0, unsettled: 0, lost: 0 }
     for (let next = 0; next < info.slots; ) {
       const step = await management.scan(info.id, next)
       total.checked += step.checked
-      total.repaired += step.repaired
       total.unsettled += step.unsettled
+      total.lost += step.lost
       progress?.(total.checked)
-      if (step.next <= next) break
+      // Its host writes back what was found before.
+      if (step.next === next) await sleep(way, SCAN_PAUSE_US)
       next = step.next
     }
-    return total
+    // The region counts repairs, not the steps: one that is asked for again finds nothing more, and
+    // idle time mends between two of them. A DPU that has started anew counts from 0.
+    const { repaired } = await management.open(name, options.protectionDomain ?? 0)
+    const repairedBefore = repaired < info.repaired ? 0 : info.repaired
+    return { ...total, repaired: repaired - repairedBefore, repairedBefore }
   }
 
   /**
@@ -363,7 +400,9 @@ export class Dpu {
   private async use(info: RegionInfo): Promise<OpenRegion> {
     const { connection } = this
     let open: OpenRegion | undefined = connection.regions.get(info.name)
-    if (open === undefined) {
+    const isOther = open !== undefined && !isSameRegion(info, open.info)
+    if (isOther) open!.gone = true
+    if (open === undefined || isOther) {
       open = { info }
       connection.regions.set(info.name, open)
     }

@@ -18,6 +18,7 @@
 import { imageBytes } from '../firmware/commit/slot.ts'
 import { type Completion, quietly } from './chain.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
+import { copyOf } from './jobs.ts'
 import type { RemoteMemory } from './remote-memory.ts'
 import {
   chooseCopy,
@@ -107,7 +108,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   if (bytes.length > capacity) {
     throw new ArgumentError(`${bytes.length} bytes for a record of at most ${capacity}`)
   }
-  const data = bytes.slice()
+  const data = copyOf(bytes)
   const sequence = request.sequence ?? (await nextSequence(request, capacity))
   if (sequence < 1n || sequence >= 2n ** 64n) {
     throw new ArgumentError(`sequence ${sequence}: 1 to 2^64 - 1`)

@@ -110,13 +110,14 @@ export class OutcomeUnknown extends PerdureError {
   }
 }
 
-/** A request was sent and never answered: it may have had its effect, or not. */
+/** A request was sent, and never answered or left in doubt: it may have had its effect, or not. */
 export class EffectUnknown extends PerdureError {
   /** In the words of `ibv_wc_status`. */
   readonly status: EndStatus
 
-  constructor(status: EndStatus, what: string) {
-    super('PERDURE_OUTCOME_UNKNOWN', `${what}: sent, and not answered: ${status}`)
+  constructor(status: EndStatus, what: string, cause?: Error) {
+    const why = cause === undefined ? `not answered: ${status}` : `in doubt: ${cause.message}`
+    super('PERDURE_OUTCOME_UNKNOWN', `${what}: sent, and ${why}`, { cause })
     this.status = status
   }
 }

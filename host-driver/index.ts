@@ -109,4 +109,4 @@ export {
 } from './verbs/types.ts'
 export type { Watch, WatchOptions } from './watch.ts'
 export type { Endpoint, Wire } from './wire.ts'
-export type { Mechanism, Receipt, Write } from './write.ts'
+export type { Mechanism, Outlives, Receipt, Write } from './write.ts'

@@ -67,6 +67,8 @@ export interface JobEnd {
   readonly size?: Bseth
   /** The peer refused one before it, and has executed nothing since: it had no effect. */
   readonly behindRefusal: boolean
+  /** It went out in pieces, and some of them had their effect before one failed. */
+  readonly isPartly?: boolean
 }
 
 /** One request: where it goes, and what it carries or brings. */
@@ -114,6 +116,14 @@ export const VIEW_SETTLED = 1
 export const VIEW_FIRST_COPY = 2
 
 const VIEW_UNIT = 2 ** 28
+
+/**
+ * The bytes as they are now, in memory of their own. A Buffer is a Uint8Array too, and its `slice`
+ * copies nothing.
+ */
+export function copyOf(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes)
+}
 
 const NO_PAYLOAD = new Uint8Array(0)
 const nothing = (): void => {}
@@ -197,6 +207,7 @@ function persistHeader(write: PendingWrite, copies: number): Pweth {
     carried: write.carried,
     furtherCopies: write.carried ? copies - 1 : 0,
     wantsAck: true,
+    repetition: write.repetition,
     operationHigh: Number(write.operationId >> 32n),
     operationLow: Number(write.operationId & 0xffffffffn),
     ...(write.member && batchFields(write.member)),

@@ -31,6 +31,8 @@ export interface LocalOptions {
   readonly bytes?: number
   /** What is stored lives in memory only; the image is not touched. */
   readonly copyOnWrite?: boolean
+  /** The card says that its memory does not outlive the power. */
+  readonly volatile?: boolean
   /** 'quickjs' runs the shipped bundle (default), 'node' the sources. */
   readonly engine?: Engine
   readonly seed?: number
@@ -59,10 +61,12 @@ export interface LocalDpu {
 /** Opens the image and boots a card on it. Throws NvdimmFileError or FirmwareStopped. */
 export async function openLocal(options: LocalOptions): Promise<LocalDpu> {
   const { path, bytes, copyOnWrite = false, engine, seed = 0, faults, host } = options
+  const { volatile = false } = options
   const ramBytes = options.ramBytes ?? (host === undefined ? 0 : RAM_BYTES)
   const nvdimm = openNvdimm({
     path,
     readOnly: copyOnWrite,
+    volatile,
     ...(bytes === undefined ? {} : { bytes }),
   })
   const clock = new VirtualClock()

@@ -31,14 +31,17 @@ import {
   readQueueInfo,
   readQueuesStatus,
 } from './queues.ts'
-import type { DatagramWay } from './way.ts'
+import { type DatagramWay, sleep } from './way.ts'
 
 /** First wait for an answer; each further one is twice as long, up to a second. */
 const RETRY_US = 50_000
 const RETRY_US_MAX = 1_000_000
 
-/** Calls that write or read whole regions take their time; repeating them early makes it longer. */
-const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT, mad.ATTRIBUTE_PROVISION, mad.ATTRIBUTE_SCAN]
+/** How soon it is asked again for what is under way, µs; then ever later, up to RETRY_US_MAX. */
+const AGAIN_US = 1_000
+
+/** Calls that take their time; repeating them early makes it longer. */
+const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT]
 const SLOW_TIMEOUT_US = 60_000_000
 
 interface Call {
@@ -107,6 +110,9 @@ export interface Attachment {
   readonly port: number
 }
 
+/** Payload bytes that a packet may have at the most. */
+export const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096]
+
 const FORMS = {
   librpma: mad.FORM_LIBRPMA,
   capability: mad.FORM_CAPABILITY,
@@ -126,7 +132,9 @@ export interface ScanStep {
   /** The record to go on with; the number of slots when done. */
   readonly next: number
   readonly checked: number
-  readonly repaired: number
+  /** Of these, each once: no copy can stand for it. */
+  readonly lost: number
+  /** It is whole, but not in every copy, and cannot be made so. */
   readonly unsettled: number
 }
 
@@ -177,14 +185,18 @@ export class Management {
       if (Number.isInteger(value) && value >= 0 && value < end) continue
       throw new ArgumentError(`${name} ${value} of region '${region.name}': out of range`)
     }
+    const placement = PLACEMENTS.indexOf(region.placement ?? 'local')
+    if (placement < 0) {
+      throw new ArgumentError(`placement '${String(region.placement)}': ${PLACEMENTS.join(', ')}`)
+    }
     putU32(body, mad.REGION_SLOTS, region.slots)
     putU32(body, mad.REGION_CAPACITY, region.capacity)
     body[mad.REGION_COPIES] = region.copies ?? 2
     body[mad.REGION_KIND] = mad.KIND_RECORDS
     putU16(body, mad.REGION_FLAGS, region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0)
-    body[mad.REGION_PLACEMENT] = PLACEMENTS.indexOf(region.placement ?? 'local')
+    body[mad.REGION_PLACEMENT] = placement
     const what = `provision '${region.name}'`
-    return readRegionInfo(await this.set(what, mad.ATTRIBUTE_PROVISION, body))
+    return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
   }
 
   async provisionBytes(region: BytesRequest, protectionDomain: number): Promise<RegionInfo> {
@@ -197,15 +209,25 @@ export class Management {
     putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
     putU32(body, mad.REGION_LENGTH_HIGH, Math.floor(length / 2 ** 32))
     putU32(body, mad.REGION_LENGTH_LOW, length % 2 ** 32)
-    return readRegionInfo(await this.set(`provision '${name}'`, mad.ATTRIBUTE_PROVISION, body))
+    const what = `provision '${name}'`
+    return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  /** The region ends for ever; its room is free when the card has cleared it. */
+  async remove(name: string): Promise<void> {
+    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, namedBody(name, 0))
   }
 
   /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
   async publish(publication: Publication): Promise<RegionInfo> {
     const { name, port, form = 'librpma', rights = 0 } = publication
-    const body = publishBody(name, port)
-    if (!(form in FORMS))
-      throw new ArgumentError(`form '${form}': librpma, capability or announced`)
+    const body = onPort(namedBody(name, 0), port)
+    if (!Object.hasOwn(FORMS, form)) {
+      throw new ArgumentError(`form '${String(form)}': librpma, capability or announced`)
+    }
+    if (!Number.isInteger(rights) || rights < 0 || rights >= 2 ** 32) {
+      throw new ArgumentError(`rights ${rights}: access flags, 32 bits`)
+    }
     body[mad.PUBLISH_FORM] = FORMS[form]
     putU32(body, mad.PUBLISH_RIGHTS, rights)
     return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))
@@ -213,7 +235,7 @@ export class Management {
 
   /** Ends what the port offers; connections that are open stay. */
   async withdraw(port: number): Promise<void> {
-    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, publishBody('', port))
+    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, onPort(blank(), port))
   }
 
   /**
@@ -249,25 +271,28 @@ export class Management {
   async regions(): Promise<RegionInfo[]> {
     const { regions } = await this.status()
     const all: RegionInfo[] = []
-    for (let i = 0; i < regions; i++) {
-      all.push(readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, i, blank())))
+    for (let place = 0; place < regions; place++) {
+      const region = await this.regionAt(place)
+      if (region !== null) all.push(region)
     }
     return all
   }
 
   /** Memory of the DPU's host that is registered on demand (source 5). */
   async hostRegions(): Promise<RegionInfo[]> {
-    const ask = async (place: number): Promise<RegionInfo | null> => {
-      try {
-        return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, blank()))
-      } catch (error) {
-        if (error instanceof RefusedError && error.fault === 'NO_REGION') return null
-        throw error
-      }
-    }
     const places = Array.from({ length: ON_DEMAND_REGIONS }, (_, i) => REGIONS + i)
-    const regions = await Promise.all(places.map(ask))
+    const regions = await Promise.all(places.map((place) => this.regionAt(place)))
     return regions.filter((region) => region?.kind === 'memory') as RegionInfo[]
+  }
+
+  /** The region at that place of the table, or null: it is free, or of one that was removed. */
+  private async regionAt(place: number): Promise<RegionInfo | null> {
+    try {
+      return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, blank()))
+    } catch (error) {
+      if (error instanceof RefusedError && error.fault === 'NO_REGION') return null
+      throw error
+    }
   }
 
   async connect(
@@ -285,12 +310,14 @@ export class Management {
     putU32(body, mad.CONNECT_CLIENT_ID_HIGH, Number(clientId >> 32n))
     putU32(body, mad.CONNECT_CLIENT_ID_LOW, Number(clientId & 0xffffffffn))
     const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
-    return {
+    const granted = {
       queuePair: u32(answer, mad.CONNECT_QP),
       firstPsn: u32(answer, mad.CONNECT_FIRST_PSN),
       incarnation: u32(answer, mad.CONNECT_INCARNATION),
       pathMtu: (answer[mad.CONNECT_GRANTED_MTU]! << 8) | answer[mad.CONNECT_GRANTED_MTU + 1]!,
     }
+    checkGrant(granted, pathMtu)
+    return granted
   }
 
   async disconnect(queuePair: number, clientQp: number, timeoutUs?: number): Promise<void> {
@@ -342,8 +369,8 @@ export class Management {
     return {
       next: u32(answer, mad.SCAN_NEXT),
       checked: u32(answer, mad.SCAN_CHECKED),
-      repaired: u32(answer, mad.SCAN_REPAIRED),
-      unsettled: u32(answer, mad.SCAN_UNSETTLED),
+      lost: u32(answer, mad.SCAN_FOUND_LOST),
+      unsettled: u32(answer, mad.SCAN_FOUND_UNSETTLED),
     }
   }
 
@@ -353,7 +380,7 @@ export class Management {
     putU32(body, mad.SETTLE_REGION, regionId)
     putU32(body, mad.SETTLE_RECORD, record)
     body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
-    return readRegionInfo(await this.set('settle', mad.ATTRIBUTE_SETTLE, body))
+    return readRegionInfo(await this.finish('settle', mad.ATTRIBUTE_SETTLE, body))
   }
 
   /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
@@ -444,6 +471,18 @@ export class Management {
     return this.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
   }
 
+  /** As `set`, of what may take long: it is asked again until it is done. */
+  private async finish(what: string, attribute: number, body: Uint8Array): Promise<Uint8Array> {
+    for (let waitUs = AGAIN_US; ; waitUs = Math.min(2 * waitUs, RETRY_US_MAX)) {
+      try {
+        return await this.set(what, attribute, body)
+      } catch (error) {
+        if (!(error instanceof RefusedError) || error.fault !== 'UNDER_WAY') throw error
+      }
+      await sleep(this.way, waitUs)
+    }
+  }
+
   /**
    * One call; resolves to the body of the answer. `what` names it in errors. For the calls that
    * have no method of their own here.
@@ -525,19 +564,19 @@ function blank(): Uint8Array {
   return new Uint8Array(mad.MAD_BODY_BYTES)
 }
 
-function publishBody(name: string, port: number): Uint8Array {
+/** Of a publication, or without a name of its end. */
+function onPort(body: Uint8Array, port: number): Uint8Array {
   if (!Number.isInteger(port) || port < 1 || port > 65535) {
     throw new ArgumentError(`port ${port}: 1 to 65535`)
   }
-  const body = name === '' ? blank() : namedBody(name, 0)
   putU16(body, mad.PUBLISH_PORT, port)
   return body
 }
 
 function namedBody(name: string, protectionDomain: number): Uint8Array {
-  const bytes = Buffer.from(name, 'utf8')
+  const bytes = Buffer.from(typeof name === 'string' ? name : '', 'utf8')
   if (bytes.length === 0 || bytes.length > REGION_NAME_BYTES || bytes.includes(0)) {
-    throw new ArgumentError(`region name '${name}': 1 to ${REGION_NAME_BYTES} bytes`)
+    throw new ArgumentError(`region name '${String(name)}': 1 to ${REGION_NAME_BYTES} bytes`)
   }
   if (!Number.isInteger(protectionDomain) || protectionDomain < 0 || protectionDomain > 0xffff) {
     throw new ArgumentError(`protection domain ${protectionDomain}: 0 to 65535`)
@@ -546,6 +585,14 @@ function namedBody(name: string, protectionDomain: number): Uint8Array {
   body.set(bytes, mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)
   return body
+}
+
+/** No packets can be made for a connection that is not one: throws PERDURE_UNREACHABLE. */
+function checkGrant({ queuePair, firstPsn, pathMtu }: Granted, asked: number): void {
+  const fits = PATH_MTUS.includes(pathMtu) && pathMtu <= asked
+  if (fits && queuePair < 2 ** 24 && firstPsn < 2 ** 24) return
+  const what = `queue pair ${queuePair}, PSN ${firstPsn}, path MTU ${pathMtu}`
+  throw new PerdureError('PERDURE_UNREACHABLE', `connect: the DPU grants what cannot be: ${what}`)
 }
 
 function unreachable(what: string, timeoutUs: number): PerdureError {

@@ -10,9 +10,15 @@ export interface ConnectOptions {
   readonly durability?: Durability
   /** Payload bytes of a packet: 256, 512, 1024, 2048 or 4096 (default); the DPU may grant less. */
   readonly pathMtu?: number
-  /** Who writes, 64 bits; random by default. Give it together with `firstOperation` to go on. */
+  /**
+   * Who writes, 64 bits; random by default. It is given together with `firstOperation`: a record
+   * under an operation that the part knows of this client is its repetition, and not stored again.
+   */
   readonly clientId?: bigint
-  /** Operation id of the first record; 1 by default. Ids grow by one per record of a client. */
+  /**
+   * Operation id of the first record; 1 of a client that is drawn. Ids grow by one per record of a
+   * client, and none is used for two records.
+   */
   readonly firstOperation?: bigint
   /** Records, and bursts of batches, that may be unresolved at once, 1 to 128; 32 by default. */
   readonly inFlight?: number
@@ -30,11 +36,19 @@ export interface ConnectOptions {
   readonly reconnect?: boolean
   /** How long that is tried, ms; 30000 by default. */
   readonly reconnectTimeoutMs?: number
+  /**
+   * Gets a sentence where what this DPU calls durable does not outlive the power; a warning of the
+   * process by default (PerdureWarning, PERDURE_VOLATILE).
+   */
+  readonly warn?: (text: string) => void
   /** Ends the attempt to connect, and later everything that is open. */
   readonly signal?: AbortSignal
   /** Gets every frame, both ways; there are none where the own card makes them. */
   readonly capture?: PcapWriter
-  /** Makes starting PSN, client id and addresses repeatable. Never use one seed twice at a time. */
+  /**
+   * Makes starting PSN, client id and addresses repeatable: for tests. Never use one seed twice at
+   * a time, nor twice on one part: the later records would be repetitions of the earlier ones.
+   */
   readonly seed?: number
   /**
    * Addresses in the frames; the emulator's and a random neighbour's by default. Over the queues of

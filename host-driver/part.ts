@@ -2,7 +2,7 @@
 
 import { CASES } from '../firmware/commit/cases.ts'
 import { LOST, REFUSED, REPAIRED, REPAIRED_COPIES } from '../firmware/commit/recovery.ts'
-import { ARMED, SAVE_FAILED } from '../firmware/hal.ts'
+import { ARMED, SAVE_FAILED, VOLATILE } from '../firmware/hal.ts'
 import { REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { u16, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -14,6 +14,13 @@ export interface PartStatus {
   readonly fault: string | null
   /** The save energy is there: what is stored survives a power cut. */
   readonly armed: boolean
+  /**
+   * What a record that is durable outlives: the power; the process that is the card, as its memory
+   * is a plain file, say; or nothing, as nothing becomes durable.
+   */
+  readonly durable: 'power' | 'process' | 'nothing'
+  /** Whether the card's memory is one that outlives the power. */
+  readonly outlivesPower: boolean
   /** The last save of the NVDIMM failed or was incomplete. */
   readonly saveFailed: boolean
   readonly regions: number
@@ -34,6 +41,26 @@ export interface PartStatus {
   readonly recordsRepaired: number
   /** Operations of which the last recovery found that they are durable (D-6). */
   readonly operationsRecovered: number
+  /** Whole pages of the superblock, of two, when they were looked at last. */
+  readonly superblockPages: number
+  /** Pages of it that had decayed, or were torn, and were written again since the start. */
+  readonly superblockMended: number
+  /** Lines of the operation table of which that is true. */
+  readonly operationsMended: number
+  /** Clients of whom both lines were lost: their repetitions are refused. */
+  readonly operationsLost: number
+  /** What is done in slices beside the requests, or null. */
+  readonly work: PartWork | null
+}
+
+/** A work in slices: a region is made, or its room is cleared after its end. */
+export interface PartWork {
+  readonly kind: 'making' | 'clearing' | 'unknown'
+  /** Id of the region. */
+  readonly region: number
+  /** Bytes that are done, and in all. */
+  readonly done: number
+  readonly total: number
 }
 
 export interface RegionInfo {
@@ -60,6 +87,8 @@ export interface RegionInfo {
   /** Bytes from one slot to the next. */
   readonly stride: number
   readonly unsettled: number
+  /** Records of which decayed copies were made whole since the DPU's start, by whatever look. */
+  readonly repaired: number
   /** Takes no writes until an operator has decided what becomes of its lost records (D-14). */
   readonly readOnly: boolean
 }
@@ -98,6 +127,8 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     state: STATES[body[mad.PART_STATE]!] ?? 'unknown',
     fault: fault === 0 ? null : faultOfNumber(fault),
     armed: (health & ARMED) !== 0,
+    durable: durableOf(health),
+    outlivesPower: (health & VOLATILE) === 0,
     saveFailed: (health & SAVE_FAILED) !== 0,
     regions: body[mad.PART_REGIONS]!,
     incarnation: u32(body, mad.PART_INCARNATION),
@@ -112,7 +143,30 @@ export function readPartStatus(body: Uint8Array): PartStatus {
     recordsScanned: u32(body, mad.PART_SCANNED),
     recordsRepaired: u32(body, mad.PART_REPAIRED),
     operationsRecovered: u32(body, mad.PART_OPERATIONS),
+    superblockPages: u32(body, mad.PART_SUPERBLOCK_WHOLE),
+    superblockMended: u32(body, mad.PART_SUPERBLOCK_MENDED),
+    operationsMended: u32(body, mad.PART_OPERATIONS_MENDED),
+    operationsLost: u32(body, mad.PART_OPERATIONS_LOST),
+    work: readWork(body),
   }
+}
+
+const WORKS: readonly PartWork['kind'][] = ['making', 'clearing']
+
+function readWork(body: Uint8Array): PartWork | null {
+  const kind = body[mad.PART_WORK]!
+  if (kind === 0) return null
+  return {
+    kind: WORKS[kind - 1] ?? 'unknown',
+    region: u32(body, mad.PART_WORK_REGION),
+    done: Number(u64(body, mad.PART_WORK_DONE_HIGH)),
+    total: Number(u64(body, mad.PART_WORK_TOTAL_HIGH)),
+  }
+}
+
+function durableOf(health: number): PartStatus['durable'] {
+  if ((health & ARMED) === 0) return 'nothing'
+  return (health & VOLATILE) !== 0 ? 'process' : 'power'
 }
 
 const KINDS: Readonly<Record<number, RegionInfo['kind']>> = {
@@ -144,6 +198,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     key: body.slice(mad.REGION_CHECK_KEY, mad.REGION_CHECK_KEY + 16),
     stride: u32(body, mad.REGION_STRIDE),
     unsettled: u32(body, mad.REGION_UNSETTLED),
+    repaired: u32(body, mad.REGION_REPAIRED),
     readOnly: body[mad.REGION_READ_ONLY] !== 0,
   }
 }

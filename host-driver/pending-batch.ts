@@ -17,7 +17,7 @@ import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../firmware/li
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from './batch-verdict.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from './errors.ts'
 import { isNak, type JobEnd } from './queue-pair.ts'
-import type { PendingWrite } from './write.ts'
+import { type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM } from './write.ts'
 
 /** A record of a burst, and how its job ended. */
 export interface BurstEnd {
@@ -127,7 +127,10 @@ export class PendingBatch {
     if (verdicts.some(({ kind }) => kind !== 'again')) this.barren = 0
     for (const [i, verdict] of verdicts.entries()) this.carryOut(untaken[i]!.write, verdict)
     const refused = verdicts.findIndex(({ kind }) => kind === 'refused')
-    if (refused >= 0 && this.condition === 'inOrder') this.negate(untaken[refused]!.write)
+    if (this.condition !== 'inOrder') return
+    if (refused >= 0) this.negate(untaken[refused]!.write)
+    const lost = verdicts.findIndex(({ kind }) => kind === 'forgotten')
+    if (lost >= 0) this.forget(untaken[lost]!.write)
   }
 
   /** In order nothing behind a record that is refused for good can be taken, sent or not. */
@@ -138,6 +141,14 @@ export class PendingBatch {
     }
   }
 
+  /** In order nothing behind a record that is forgotten is taken; what was sent may have been. */
+  private forget(lost: PendingWrite): void {
+    const { index } = lost.member!
+    for (const write of this.open) {
+      if (write.member!.index > index) write.giveUp(WHY_FORGOTTEN, this.notAccepted(write, index))
+    }
+  }
+
   private carryOut(write: PendingWrite, verdict: Verdict): void {
     if (verdict.kind === 'again') {
       this.triedBefore.add(write)
@@ -145,8 +156,10 @@ export class PendingBatch {
       write.fail(new RefusedError(verdict.fault, verdict.status, write.what))
     } else if (verdict.kind === 'behind') {
       write.fail(this.notAccepted(write, verdict.because))
+    } else if (verdict.kind === 'forgotten') {
+      write.giveUp(WHY_FORGOTTEN, new RefusedError('OPERATION_FORGOTTEN', 0, write.what))
     } else {
-      const why = 'a fence failed under it, and the next start of the part decides'
+      const why = 'a fence, or its repair, failed, and the next start of the part decides'
       write.giveUp(why, new RefusedError('IN_DOUBT', 0, write.what))
     }
   }
@@ -156,14 +169,19 @@ export class PendingBatch {
    * it will not serve later; behind a record that it refused nothing stands in order.
    */
   broken(ends: readonly BurstEnd[]): void {
+    for (const { write, end } of ends) {
+      if (end.status !== 'LOC_LEN_ERR') continue
+      write.giveUp(WHY_NO_ROOM, new TransportError(end.status, write.what))
+    }
     const at = ends.findIndex(({ end }) => isNak(end.status))
     if (at < 0) return
     const { write: first, end } = ends[at]!
-    if (!first.settled) first.fail(new TransportError(end.status, first.what))
+    if (!first.settled) first.deny(end.status)
     if (end.status === 'REM_INV_REQ_ERR') {
-      for (const write of this.open) write.fail(new TransportError(end.status, write.what))
+      for (const write of this.open) write.deny(end.status)
     } else if (this.condition === 'inOrder') {
-      this.negate(first)
+      if (first.repetition) this.forget(first)
+      else this.negate(first)
     }
   }
 

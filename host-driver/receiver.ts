@@ -43,6 +43,7 @@ import { type Packet, payloadFault } from '../firmware/wire/packet.ts'
 import { RETH_RKEY } from '../firmware/wire/reth.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import type { Notices, Receives } from './inbox.ts'
+import { copyOf } from './jobs.ts'
 import type { Flow } from './request-frames.ts'
 import type { Session } from './session.ts'
 
@@ -189,7 +190,7 @@ export class Receiver {
       this.pieces = []
       this.bytes = 0
     }
-    this.pieces!.push(frame.slice(payloadAt, payloadAt + payloadLength))
+    this.pieces!.push(copyOf(frame.subarray(payloadAt, payloadAt + payloadLength)))
     this.bytes += payloadLength
     this.expectedPsn = psnAdd(this.expectedPsn, 1)
     this.gapReported = false

@@ -9,19 +9,22 @@
  * - What the part does not know it may have forgotten: then the slot is read. If it carries this
  *   client and this operation, or a later one of this client, the record was made durable and is
  *   not sent again; otherwise it is, under the same operation id, and the part executes it once.
- * - Where the part may have forgotten it and somebody else has written to the slot, nobody can tell
- *   whether that was before or after: it is not sent again, and its outcome is unknown.
+ * - Where somebody else has written to the slot, only the part can tell whether that was before or
+ *   after, and so where the slot cannot be read, as of a region that another DPU has: it is sent
+ *   again as a repetition, which the part executes if it is sure that it did not before. A part
+ *   that has forgotten the client says so, and the outcome is unknown.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
+ * - A region that has ended stays ended, also where another has its name: no record of it is stored
+ *   there, and the other regions go on.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
  */
 
-import { OPERATION_WINDOW } from '../firmware/commit/operation-line.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import type { Connection } from './connection.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
 import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
-import type { OpenRegion } from './region-handle.ts'
+import { endGone, isSameRegion, type OpenRegion } from './region-handle.ts'
 import { readSlotImage, type SlotRecord } from './slot-image.ts'
 import { type JobQueue, sleep } from './way.ts'
 import type { PendingWrite } from './write.ts'
@@ -71,6 +74,7 @@ export class Reconnection {
     const { connection } = this
     const { management } = connection
     const part = await management.status(ATTEMPT_US)
+    connection.durable = part.durable
     if (old !== null && old.granted.incarnation === part.incarnation) {
       await this.disconnect(old)
     }
@@ -89,16 +93,16 @@ export class Reconnection {
     }
   }
 
-  /** What the region is now. Memory of a host may be none any more, and the rest goes on. */
+  /** What the region is now. One that has ended is none any more, and the others go on. */
   private async learn(region: OpenRegion): Promise<void> {
-    const { name, protectionDomain, kind } = region.info
+    const { name, protectionDomain } = region.info
     const { management } = this.connection
     try {
-      region.info = await (region.learn?.() ?? management.open(name, protectionDomain))
-      region.gone = false
+      const info = await (region.learn?.() ?? management.open(name, protectionDomain))
+      region.gone = region.learn === undefined && !isSameRegion(info, region.info)
+      if (!region.gone) region.info = info
     } catch (error) {
-      const isGone = error instanceof RefusedError && error.fault === 'NO_REGION'
-      if (!isGone || kind !== 'memory') throw error
+      if (!(error instanceof RefusedError) || error.fault !== 'NO_REGION') throw error
       region.gone = true
     }
   }
@@ -115,6 +119,7 @@ export class Reconnection {
   /** Settles what the part knows to be durable; the rest is queued to be sent again, in order. */
   private async ask(queuePair: JobQueue, serving: boolean): Promise<void> {
     const { unresolved } = this.connection
+    for (const write of unresolved.values()) if (write.region.gone === true) endGone(write)
     const open = [...unresolved.values()].filter((write) => !write.settled)
     unresolved.clear()
     for (const write of open) unresolved.set(write.operationId, write)
@@ -135,13 +140,11 @@ export class Reconnection {
         write.giveUp('the part failed closed, and its next start decides', closed)
       } else if (this.isDurable(write, record, copies)) {
         this.recovered(write, copies, queuePair)
-      } else if (this.mayBeForgotten(write, record)) {
-        const error = new TransportError('RESP_TIMEOUT_ERR', write.what)
-        write.giveUp('the part remembers later operations only, and another wrote there', error)
       } else if (++write.resumed > RESUMES_MAX) {
         const error = new TransportError('RETRY_EXC_ERR', write.what)
         write.giveUp(`${RESUMES_MAX} connections broke under it`, error)
       } else {
+        write.repetition = this.mayBeForgotten(write, record)
         rest.push(write)
         this.connection.totals.sentAgain++
       }
@@ -202,21 +205,19 @@ export class Reconnection {
   }
 
   /**
-   * May it have been made durable, forgotten, and replaced by somebody else? The part remembers a
-   * window of operations. One that comes later than that, as what a long batch sends again, is
-   * executed and not recorded: once more would undo what another has written since.
+   * May it have been made durable, forgotten, and replaced by somebody else? A slot that shows no
+   * record tells nothing: it is lost, or it lies with another DPU and is not read here.
    */
   private mayBeForgotten(write: PendingWrite, record: SlotRecord | null): boolean {
-    const { newestDurable, clientId } = this.connection
-    if (!write.sent || newestDurable - write.operationId < OPERATION_WINDOW) return false
-    return record !== null && record.clientId !== clientId && isWritten(record)
+    if (!write.sent) return false
+    return record === null || (record.clientId !== this.connection.clientId && isWritten(record))
   }
 
   private recovered(write: PendingWrite, copies: number, queuePair: JobQueue): void {
     const { connection } = this
     const { info } = write.region
     connection.totals.recovered++
-    connection.noteDurable(write)
+    connection.noteDurable()
     write.succeed({
       region: info.name,
       slot: write.slot,
@@ -225,6 +226,7 @@ export class Reconnection {
       copies,
       of: info.copies,
       mechanism: 'unknown',
+      durable: connection.durable === 'nothing' ? 'unknown' : connection.durable,
       incarnation: queuePair.granted.incarnation,
       latencyUs: connection.way.now() - write.startedUs,
       recovered: true,

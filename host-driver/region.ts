@@ -13,7 +13,7 @@ import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors
 import { giveUpWhen } from './give-up.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
 import type { RegionInfo } from './part.ts'
-import type { OpenRegion } from './region-handle.ts'
+import { goneError, type OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from './residency-status.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
@@ -136,7 +136,7 @@ export class Region {
     const write = new PendingWrite({
       region: this.open,
       slot,
-      operationId: connection.nextOperation,
+      operationId: connection.takeOperations(1),
       payload: repeated(bytes, carried ? this.copies : 1),
       length: bytes.length,
       wait,
@@ -144,7 +144,6 @@ export class Region {
       addressed: form === 'addressed',
       startedUs: connection.way.now(),
     })
-    connection.nextOperation++
     write.release = giveUpWhen(connection.way, write, deadlineMs, options.signal)
     if (!write.settled) connection.enqueue(write)
     return write
@@ -333,6 +332,7 @@ export class Region {
     const { closed } = this.connection
     if (closed !== null) throw closed
     if (this.closed) throw new PerdureError('PERDURE_CLOSED', `region '${this.name}' is closed`)
+    if (this.open.gone === true) throw goneError(`use '${this.name}'`)
     if (this.open.info.kind !== 'records') {
       throw new ArgumentError(`region '${this.name}' holds plain bytes, not records`)
     }

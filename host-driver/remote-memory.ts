@@ -21,6 +21,7 @@ import { ArgumentError } from './errors.ts'
 import {
   atomicWriteJob,
   compareSwapJob,
+  copyOf,
   type Done,
   type FlushOptions,
   fetchAddJob,
@@ -37,6 +38,10 @@ import type { JobQueue } from './way.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
 const READ_PIECE_BYTES = 1 << 18
+
+/** Bytes of one message, and of the range of one FLUSH. */
+const MESSAGE_BYTES_MAX = 2 ** 31
+const FLUSH_BYTES_MAX = 2 ** 32 - 1
 
 const UINT64_END = 2n ** 64n
 
@@ -124,9 +129,10 @@ export class RemoteMemory {
   atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
     return quietly(() => {
       this.checkWord(offset)
+      checkBytes(bytes)
       const { length } = bytes
       if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
-      const copy = bytes.slice()
+      const copy = copyOf(bytes)
       const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
       const writing = pending(`atomic write at ${offset} of ${this.what()}`, make, itself)
       return this.pass(offset, 8, true, () => this.post([writing]))
@@ -137,11 +143,12 @@ export class RemoteMemory {
 
   /** A WRITE that waits to be put into a chain. */
   writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
-    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('what is written is a Uint8Array')
+    checkBytes(bytes)
     this.checkRange(offset, bytes.length)
+    checkLength(bytes.length, MESSAGE_BYTES_MAX)
     checkImmediate(options.immediate)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
-    const copy = bytes.slice()
+    const copy = copyOf(bytes)
     return pending(what, (done) => writeJob(this.address(offset), copy, options, done), itself)
   }
 
@@ -165,7 +172,10 @@ export class RemoteMemory {
 
   /** A FLUSH that waits to be put into a chain. */
   flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
-    if (options.wholeRegion !== true) this.checkRange(offset, length)
+    if (options.wholeRegion !== true) {
+      this.checkRange(offset, length)
+      checkLength(length, FLUSH_BYTES_MAX)
+    }
     if (options.persistent === false && options.global !== true) {
       throw new ArgumentError('a flush is persistent, global, or both')
     }
@@ -219,6 +229,15 @@ function itself(completion: Completion): Completion {
 
 function original(_: Completion, end: JobEnd): bigint {
   return resultOf(end)
+}
+
+/** The length in a header has 32 bits, and those of a longer one would say less than was meant. */
+function checkLength(length: number, most: number): void {
+  if (length > most) throw new ArgumentError(`${length} bytes: at most ${most} at once`)
+}
+
+function checkBytes(bytes: unknown): void {
+  if (!(bytes instanceof Uint8Array)) throw new ArgumentError('what is written is a Uint8Array')
 }
 
 export function checkImmediate(immediate: number | undefined): void {

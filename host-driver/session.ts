@@ -17,6 +17,7 @@ import { MAD_BYTES, MANAGEMENT_QP } from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+import { copyOf } from './jobs.ts'
 import type { Management } from './management.ts'
 import type { PcapWriter } from './pcap.ts'
 import { QueuePair } from './queue-pair.ts'
@@ -131,7 +132,7 @@ export class Session implements Way {
     this.counts.framesReceived++
     this.counts.bytesReceived += frame.length
     this.capture?.add(this.wire.now(), frame)
-    if (this.busy) this.waiting.push(frame.slice())
+    if (this.busy) this.waiting.push(copyOf(frame))
     else this.exclusively(() => this.take(frame))
   }
 

@@ -163,6 +163,7 @@ export class Watch<Range = ByteRange> {
   async ready(range: Range, options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const { way } = this.connection
     const { timeoutMs = Infinity } = options
+    if (!(timeoutMs >= 0)) throw new ArgumentError(`timeoutMs ${timeoutMs}: 0 or more`)
     const endUs = way.now() + timeoutMs * 1000
     const { offset, length } = this.ranges.toBytes(range)
     for (;;) {

@@ -5,7 +5,9 @@
  * write whose promises nobody looks at never ends the process as an unhandled rejection.
  */
 
-import { OutcomeUnknown } from './errors.ts'
+import { MECHANISM_VOLATILE } from '../firmware/wire/persist-ack.ts'
+import { OutcomeUnknown, TransportError } from './errors.ts'
+import type { EndStatus } from './jobs.ts'
 import type { OpenRegion } from './region-handle.ts'
 
 /** What made the copies durable, as the PERSIST_ACK says; 'unknown' where there was none. */
@@ -13,7 +15,19 @@ export type Mechanism = 'localFlush' | 'lsbRead' | 'cpuFlush' | 'unknown'
 
 /** The mechanism with that number in a PERSIST_ACK. */
 export function mechanismOf(code: number): Mechanism {
-  return MECHANISMS[code] ?? 'unknown'
+  return MECHANISMS[code & ~MECHANISM_VOLATILE] ?? 'unknown'
+}
+
+/**
+ * What a durable record outlives: the power, or only the process that is the card, whose memory
+ * does not outlive the power. 'unknown' where there was no PERSIST_ACK.
+ */
+export type Outlives = 'power' | 'process' | 'unknown'
+
+/** The same, of the mechanism with that number in a PERSIST_ACK. */
+export function outlivesOf(code: number): Outlives {
+  if (mechanismOf(code) === 'unknown') return 'unknown'
+  return (code & MECHANISM_VOLATILE) !== 0 ? 'process' : 'power'
 }
 
 const MECHANISMS: readonly (Mechanism | undefined)[] = [
@@ -34,6 +48,8 @@ export interface Receipt {
   readonly copies: number
   readonly of: number
   readonly mechanism: Mechanism
+  /** What it outlives. */
+  readonly durable: Outlives
   /** Incarnation of the part that made it durable. */
   readonly incarnation: number
   /** From the call of `persist` to the answer, µs. */
@@ -62,6 +78,12 @@ export interface Write {
   readonly persisted: Promise<Receipt>
 }
 
+/** Why a repetition ends as unknown where the part cannot tell whether it was durable before. */
+export const WHY_FORGOTTEN = 'the part has forgotten it, and another wrote there'
+
+/** And where the way to the part has no room for the bytes of one that was sent before. */
+export const WHY_NO_ROOM = 'its connection broke, and the next has no room for it'
+
 export class PendingWrite implements Write {
   readonly region: OpenRegion
   readonly slot: number
@@ -85,6 +107,8 @@ export class PendingWrite implements Write {
   member: Member | null = null
   /** The sequence that the slot must hold for it to be accepted, or null. */
   expect: bigint | null = null
+  /** It may be durable, and others have written since: the part is to execute it only if not. */
+  repetition = false
   /** Connections that broke under it. */
   resumed = 0
   /** Gives up the deadline and the signal. */
@@ -148,6 +172,13 @@ export class PendingWrite implements Write {
     this.release()
     this.rejectReceived(error)
     this.rejectPersisted(error)
+  }
+
+  /** The peer broke the connection over it. Of a repetition that tells nothing about before. */
+  deny(status: EndStatus): void {
+    const error = new TransportError(status, this.what)
+    if (this.repetition) this.giveUp(WHY_FORGOTTEN, error)
+    else this.fail(error)
   }
 
   /** Ends as unknown if a packet was or will be sent, else with the error that nothing was. */

@@ -7,7 +7,7 @@
  * played against the same schedules, by the product's own requester, and by its own core.
  */
 
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Findings, type Model, walk, walkUnbounded } from './support/ack-model.ts'
 import { CardResponder } from './support/ack-model-card.ts'
 import {
@@ -22,8 +22,6 @@ import { LateResponder } from './support/ack-model-responder.ts'
 import { ThroughResponder } from './support/ack-model-through.ts'
 
 // Millions of states in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 600_000 })
-
 const PLAN: Plan = { firstPsn: 0x64, packets: [1, 1] }
 
 const PLANS: readonly (readonly [string, Plan])[] = [

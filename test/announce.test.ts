@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { BYTES_RIGHTS } from '../firmware/memory/region.ts'
+import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../firmware/memory/region.ts'
 import { readAnnouncement } from '../firmware/wire/announcement.ts'
 import * as cm from '../firmware/wire/cm.ts'
 import * as mad from '../firmware/wire/management.ts'
@@ -45,7 +45,7 @@ test('P2-1, P2-2: once connected, the client is told start, length and flags by 
   const said = readAnnouncement(sends[0]!.payload, 0)
   const { rkey } = card.open('bytes')
   expect(said).toEqual({
-    addressHigh: 0,
+    addressHigh: BYTES_BASE_HIGH,
     addressLow: 0,
     lengthHigh: 0,
     lengthLow: LENGTH,
@@ -53,7 +53,9 @@ test('P2-1, P2-2: once connected, the client is told start, length and flags by 
     rights: BYTES_RIGHTS,
   })
   acknowledged(card, qp, CLIENT.psn)
-  const [answer] = card.serve(...writeFrames(qp, said.rkey, 0, dataOf(64, 1)))
+  const [answer] = card.serve(
+    ...writeFrames(qp, { rkey, baseHigh: said.addressHigh }, 0, dataOf(64, 1)),
+  )
   expect(answer!.syndrome).toBe(ACK)
 })
 
@@ -73,7 +75,8 @@ test('P2-2: a client cannot use what it was not told', () => {
   const { rkey } = connected().card.open('bytes')
   for (const guess of [0, 1, rkey ^ 0x20, rkey ^ 0x80000000, rkey & 31]) {
     const { card: fresh, qp: pair } = connected()
-    const [answer] = fresh.serve(...writeFrames(pair, guess >>> 0, 0, dataOf(8, 1)))
+    const place = { rkey: guess >>> 0, baseHigh: BYTES_BASE_HIGH }
+    const [answer] = fresh.serve(...writeFrames(pair, place, 0, dataOf(8, 1)))
     expect(answer!.syndrome).toBe(NAK_ACCESS)
   }
 })

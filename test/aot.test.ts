@@ -54,6 +54,8 @@ const MORE_RANDOM = { functions: 300, calls: 100 }
 /** With a profile each of so many cases is played, and fewer functions are drawn. */
 const STEP = FULL ? 1 : 6
 const RANDOM_HINTED = FULL ? RANDOM : { functions: 16, calls: 40 }
+/** A function gives up on its profile soon, and tries it soon again. */
+const RESTLESS = ['-DAOT_LEAVES_MAX=3', '-DAOT_REST_CALLS=5']
 const MINUTES = 60_000
 
 const HELPERS: Part = { file: 'aot/helpers.ts', text: WORDS + VALUES, isTranslated: false }
@@ -184,7 +186,7 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
     () => {
       const profile = learn(0)
       expect(profile.split('\n').length).toBeGreaterThan(900)
-      expectHint(profile, { ...quick, flags: [...FLAGS, '-DAOT_LEAVES_MAX=3'] })
+      expectHint(profile, { ...quick, flags: [...FLAGS, ...RESTLESS] })
     },
     20 * MINUTES,
   )
@@ -200,6 +202,31 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
     () => expectHint(drawProfile(learn(0), SEED)),
     20 * MINUTES,
   )
+
+  test('R1-A8: a function that strange frames led astray comes back when they are over', () => {
+    const [strange, plain] = [200_000, 300_000]
+    const parts = [
+      translated('sum', '  function sum(a, b) { return a + b }'),
+      driver(
+        '  globalThis.cases = () => 2',
+        '  globalThis.play = (i) => {',
+        '    const isStrange = i === 0 && share() === 0',
+        '    const one = isStrange ? 0.5 : 1',
+        '    let last = 0',
+        `    for (let k = isStrange ? ${strange} : ${plain}; k > 0; k--) last = sum(k, one)`,
+        '    return String(last)',
+        '  }',
+      ),
+    ]
+    const { profile } = playProgram(parts, { ...quick, learns: true, share: 1 })
+    const found = playProgram(parts, { ...quick, profile })
+    expect(found).toMatchObject({ text: '', differences: 0 })
+    // It gave up on its profile soon, tried it now and then, and went by it again at last.
+    expect(found.resumes).toBeGreaterThan(1000)
+    expect(found.resumes).toBeLessThan(3000)
+    expect(found.rests).toBeGreaterThan(strange - 3000)
+    expect(found.rests).toBeLessThan(strange + 65_536)
+  })
 
   const small = [
     translated('small', '  function sum(a, o) { return a + o.x }'),

@@ -6,7 +6,7 @@
  * of the batch, and all that a status called durable is there.
  */
 
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { CUT_STRATEGIES, cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
@@ -18,8 +18,6 @@ import { LANES_AT, LINE_BYTES, readLane } from './support/oracle.ts'
 import { slotOffset } from './support/requests.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
-
 /** Cuts at every command in every case. */
 const FULL = process.env.FULL === '1'
 

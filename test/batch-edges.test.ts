@@ -53,6 +53,18 @@ test('D-6: a batch that begins below a turn of the low word, and goes on above i
   expect(statuses(rest)).toMatchObject([{ durable: [0, 1, 2, 3, 4, 5], said: 'durable' }])
 })
 
+test('D-6: a batch whose first operation is 0, which is no name, is refused whole', () => {
+  const { card, region, qp } = batchSetting()
+  card.serve(...persistFrames(qp, region, 0, older(0)))
+  const records = [0, 1].map((slot) => ({
+    ...{ slot, data: newer(slot), index: slot },
+    pweth: { operationHigh: 0, operationLow: slot },
+  }))
+  const sent = card.serve(...batchFrames(qp, region, records, { count: 2 }))
+  expect(statuses(sent)).toMatchObject([{ durable: [], said: 'BATCH_FIELDS' }])
+  expect(card.read(qp, region, 0, 0, 64)).toEqual(older(0))
+})
+
 /** A record of somebody else between the two of a batch in order; then the power goes. */
 function interleaved(): ReturnType<typeof batchSetting> & { frames: Uint8Array[] } {
   const one = batchSetting()
@@ -85,7 +97,7 @@ test('X-5: where a record of somebody else is in between, the lane names the one
   const sent = card.serve(
     ...batchFrames(qp, records, [{ slot: 0, data: newer(0) }], { ...of, ends: false }),
     // What its queue pair sends next has to follow the first record, which goes into the group.
-    ...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
+    ...writeFrames(qp, bytes, 0, dataOf(8, 1)),
     ...persistFrames(other, records, 1, newer(1)),
     ...batchFrames(qp, records, [{ slot: 2, data: newer(2), index: 1 }], of),
   )

@@ -90,7 +90,8 @@ const LANE: Kind = { name: 'the lane', said: 'MEDIA', line: laneLine }
 const PHASE: Kind = { name: 'the phase word', said: 'PASS', line: laneLine, late: true }
 const COPY_A: Kind = { name: 'copy A', said: 'MEDIA', line: copyLine(0, 0) }
 const TORN_A: Kind = { ...COPY_A, name: 'copy A, torn', line: copyLine(0, 1), degrades: true }
-const COPY_B: Kind = { ...COPY_A, name: 'copy B', line: copyLine(1, 0), degrades: true }
+/** Copy A has it: the next start may make it durable. */
+const COPY_B: Kind = { ...TORN_A, name: 'copy B', said: 'IN_DOUBT', line: copyLine(1, 0) }
 
 const REQUESTS = [SLOT, TOO_LONG]
 const MEDIA = [LANE, PHASE, COPY_A]
@@ -111,7 +112,11 @@ function accepted(
     if (condition === IN_ORDER && first !== undefined && index >= first) return false
     return !isBad(index)
   })
-  return { durable, said: first === undefined ? 'durable' : failures.get(first)!.said }
+  if (first === undefined) return { durable, said: 'durable' }
+  // In order, nothing behind the first one that failed has come as far.
+  const tried = condition === IN_ORDER ? [first] : indexes
+  const isOpen = tried.some((index) => failures.get(index)?.said === 'IN_DOUBT')
+  return { durable, said: isOpen ? 'IN_DOUBT' : failures.get(first)!.said }
 }
 
 /** A card whose records hold older data, and the slots of it that no batch had yet. */

@@ -199,7 +199,7 @@ describe('contradictions', () => {
     const operation = one.qp.operation + 1
     const options = { operation, count: 8, condition: IN_ORDER }
     const first = batchFrames(one.qp, one.region, recordsFor(upTo(3)), { ...options, ends: false })
-    const read = readFrame(one.qp, one.region.rkey, 2, 0, 64)
+    const read = readFrame(one.qp, one.region, 2, 0, 64)
     const wrong = recordsFor([0, 50]).map((record, i) => ({ ...record, index: 3 + i }))
     const rest = batchFrames(one.qp, one.region, wrong, options)
     const [status] = statuses(one.card.serve(...first, read, ...rest))
@@ -419,7 +419,7 @@ describe('room that is given back while it is still of use', () => {
       const records = [long(1), long(2)]
       one.card.serve(...batchFrames(one.qp, one.region, records, { ends: false, count: 9 }))
       // In one burst: what is held joins the group, the batch ends, another gathers.
-      const write = writeFrames(one.qp, bytes.rkey, 0, dataOf(8, 1))
+      const write = writeFrames(one.qp, bytes, 0, dataOf(8, 1))
       const wrong = batchFrames(one.qp, one.region, [{ slot: 5, data: dataOf(64, 1) }])
       const fatal = frameOf({ bth: { opcode: 0x18, destQp: one.qp.number, psn: one.qp.psn - 1 } })
       const other = one.card.connect(4096, 0, 99)

@@ -205,7 +205,7 @@ function round(
 
 function expectModel(one: BatchSetting, model: Model, { qp }: Client, what: string): void {
   for (let slot = 0; slot < SLOTS; slot++) {
-    const sent = one.card.serve(readFrame(qp, one.region.rkey, slot, 0, CAPACITY))
+    const sent = one.card.serve(readFrame(qp, one.region, slot, 0, CAPACITY))
     const found = Buffer.concat(sent.map(({ payload }) => payload))
     const held = new Uint8Array(CAPACITY)
     held.set(model.data[slot]!)

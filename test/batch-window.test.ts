@@ -53,18 +53,22 @@ test.each([
   },
 )
 
-describe('X-3, D-6: a record of a long batch goes out again, and the connection breaks', () => {
-  const MEDIA = FAULTS.find(({ name }) => name === 'MEDIA')!.code
+const statusOf = (fault: string): number => FAULTS.find(({ name }) => name === fault)!.code
 
+describe('X-3, D-6: a record of a long batch goes out again, and the connection breaks', () => {
+  const MEDIA = statusOf('MEDIA')
+  const FORGOTTEN = statusOf('OPERATION_FORGOTTEN')
+
+  // The part alone knows whether a repetition was durable before another wrote (R1-C7).
   const cases = [
-    { count: 128, foreign: true, end: 'durable' },
-    { count: 129, foreign: true, end: 'unknown' },
-    { count: 129, foreign: false, end: 'durable' },
+    { count: 128, foreign: true, answer: 0, end: 'durable' },
+    { count: 129, foreign: true, answer: FORGOTTEN, end: 'unknown' },
+    { count: 129, foreign: false, answer: 0, end: 'durable' },
   ]
 
   test.each(cases)(
     'the first of $count, another has written there: $foreign: $end',
-    async ({ count, foreign, end }) => {
+    async ({ count, foreign, answer, end }) => {
       const part = await ScriptedPart.open()
       const batch = part.region.batch()
       for (let i = 0; i < count; i++) batch.persist(i, bytesOf(i))
@@ -76,12 +80,52 @@ describe('X-3, D-6: a record of a long batch goes out again, and the connection 
       part.break()
       await settle()
       await settle()
-      expect(part.open.map(indexesOf)).toEqual(end === 'durable' ? [[0]] : [])
-      if (end === 'durable') part.answer()
+      expect(part.open.map(indexesOf)).toEqual([[0]])
+      expect(part.open[0]![0]!.pweth!.repetition).toBe(foreign)
+      part.answer(() => answer)
       const { records } = await outcome
       expect(records[0]!.status).toBe(end)
+      expect(part.open).toEqual([])
     },
   )
+})
+
+describe('X-3, R1-C7: the part has forgotten a record of a batch that goes out again', () => {
+  /** Three records of which the first is forgotten, while the connection broke under all. */
+  async function repeated(condition: 'independent' | 'inOrder', batchMax: number) {
+    const part = await ScriptedPart.open({}, batchMax)
+    const batch = part.region.batch({ condition })
+    for (let i = 0; i < 3; i++) batch.persist(i, bytesOf(i))
+    const outcome = batch.commit()
+    const other = { data: bytesOf(5), sequence: 999n, clientId: 8n, operationId: 3n }
+    part.foreign.set(0, other)
+    part.break()
+    await settle()
+    await settle()
+    part.answer((index) => (index === 0 ? statusOf('OPERATION_FORGOTTEN') : statusOf('MEDIA')))
+    return { part, outcome }
+  }
+  const ends = async ({ outcome }: Awaited<ReturnType<typeof repeated>>): Promise<string[]> =>
+    (await outcome).records.map(({ status }) => status)
+
+  test('independent: that one is unknown, the others go out again', async () => {
+    const made = await repeated('independent', 256)
+    expect(made.part.open.map(indexesOf)).toEqual([[1, 2]])
+    made.part.answer()
+    expect(await ends(made)).toEqual(['unknown', 'durable', 'durable'])
+  })
+
+  test('in order: what was sent behind it is unknown, too, and nothing goes out', async () => {
+    const made = await repeated('inOrder', 256)
+    expect(made.part.open).toEqual([])
+    expect(await ends(made)).toEqual(['unknown', 'unknown', 'unknown'])
+  })
+
+  test('in order: what was never sent is not accepted', async () => {
+    const made = await repeated('inOrder', 2)
+    expect(made.part.open).toEqual([])
+    expect(await ends(made)).toEqual(['unknown', 'unknown', 'notAccepted'])
+  })
 })
 
 describe('D-10: records that do not go out together', () => {

@@ -28,7 +28,14 @@ import {
   statuses,
   upTo,
 } from './support/batch-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from './support/card.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+  type TestRegion,
+} from './support/card.ts'
 import { EngineCard } from './support/engine-card.ts'
 import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
 import {
@@ -539,6 +546,16 @@ describe('expect', () => {
     expect(status).toMatchObject({ durable: [0, 1] })
   })
 
+  test('D-15: each of several first copies is judged by its own check code', () => {
+    const one = batchSetting({ slots: 8 })
+    const slots = upTo(4)
+    const records = recordsFor(one, slots)
+    const at = slotOffset(one.region, 0, 2) + 33
+    one.card.nvdimm.live[at] = one.card.nvdimm.live[at]! ^ 1
+    const status = serveBatch(one, records, { condition: EXPECT })
+    expect(status).toMatchObject({ durable: slots })
+  })
+
   test('a slot whose data is torn in its only readable copy holds no sequence', () => {
     const one = batchSetting()
     one.card.serve(...persistFrames(one.qp, one.region, 1, older(1)))
@@ -598,7 +615,7 @@ describe('order towards other requests of the queue pair', () => {
     for (const { condition } of CONDITIONS) {
       const one = batchSetting()
       const read = (): Uint8Array[] =>
-        held.map((slot) => readFrame(one.qp, one.region.rkey, slot, 0, 64))
+        held.map((slot) => readFrame(one.qp, one.region, slot, 0, 64))
       const { middle, status } = between(one, read, { condition }, burst)
       const reads = middle.filter(({ payload }) => payload.length === 64)
       expect(reads.map(({ payload }) => [...payload])).toEqual(held.map((slot) => [...newer(slot)]))
@@ -611,7 +628,7 @@ describe('order towards other requests of the queue pair', () => {
     for (const { condition } of CONDITIONS.slice(0, 2)) {
       const one = batchSetting()
       one.card.nvdimm.refuseWrites(slotOffset(one.region, 0, 2) / 64)
-      const read = (): Uint8Array[] => [readFrame(one.qp, one.region.rkey, 1, 0, 64)]
+      const read = (): Uint8Array[] => [readFrame(one.qp, one.region, 1, 0, 64)]
       const { middle, status } = between(one, read, { condition }, burst)
       const read1 = middle.find(({ payload }) => payload.length === 64)
       expect(read1!.payload).toEqual(newer(1))
@@ -620,10 +637,10 @@ describe('order towards other requests of the queue pair', () => {
     }
   })
 
-  const others: [string, (one: BatchSetting, rkey: number) => Uint8Array[]][] = [
-    ['FLUSH', (one, rkey) => [flushFrame(one.qp, rkey)]],
-    ['an atomic', (one, rkey) => [fetchAddFrame(one.qp, rkey, 0, 1n)]],
-    ['a WRITE', (one, rkey) => writeFrames(one.qp, rkey, 0, dataOf(64, 1))],
+  const others: [string, (one: BatchSetting, bytes: TestRegion) => Uint8Array[]][] = [
+    ['FLUSH', (one, bytes) => [flushFrame(one.qp, bytes)]],
+    ['an atomic', (one, bytes) => [fetchAddFrame(one.qp, bytes, 0, 1n)]],
+    ['a WRITE', (one, bytes) => writeFrames(one.qp, bytes, 0, dataOf(64, 1))],
     ['a SEND', (one) => sendFrames(one.qp, dataOf(64, 1))],
     ['a query', (one) => [batchQuery(one.qp, 1)]],
   ]
@@ -631,10 +648,10 @@ describe('order towards other requests of the queue pair', () => {
   test.each(others)('P4-14, D-9: what is held goes in front of %s', (_, frames) => {
     for (const burst of bursts) {
       const one = batchSetting()
-      const { rkey } = one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+      const bytes = one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
       const qp = { ...one.qp }
       const first = batchFrames(qp, one.region, recordsFor(one, held), { count: 8, ends: false })
-      const list = [...first, ...frames({ ...one, qp }, rkey)]
+      const list = [...first, ...frames({ ...one, qp }, bytes)]
       for (let i = 0; i < list.length; i += burst) one.card.serve(...list.slice(i, i + burst))
       expect(taken(one, upTo(8))).toEqual(held)
       expect(heldBy(one.state)).toMatchObject({ open: 1, inGroup: 0, inFrames: 0 })
@@ -655,8 +672,7 @@ describe('order towards other requests of the queue pair', () => {
   test('P4-14: so is a plain WRITE of it', () => {
     for (const burst of bursts) {
       const one = batchSetting()
-      const write = (): Uint8Array[] =>
-        writeFrames(one.qp, one.region.rkey, 0, older(2), { vaHigh: 2 })
+      const write = (): Uint8Array[] => writeFrames(one.qp, one.region, 0, older(2), { vaHigh: 2 })
       const { status } = between(one, write, { condition: IN_ORDER }, burst)
       expect(status.durable).toEqual(upTo(8))
       expect(stored(one, 2)).toEqual(older(2))

@@ -1,12 +1,13 @@
 /**
- * `npm run bench:native [-- --json] [--seconds N] [--long]`: perdured against a C program of the
- * same duty (`boards/linux/bench/duty.c`) over the same packet path, in one run; beside them a
- * plain echo in C, the floor of the path.
+ * `npm run bench:native [-- --json] [--seconds N] [--long] [--against CHECKOUT]`: perdured against
+ * a C program of the same duty (`boards/linux/bench/duty.c`), in one run: first with a link that
+ * costs nothing (bench-inside.ts), then over the same packet path; beside them a plain echo in C,
+ * the floor of the path.
  *
- * Method: a load in C sends records over UDP and checks every acknowledgement. The three servers
- * take turns, round by round, and a ratio is the median over the rounds of that of neighbours, so
- * that what else the machine does strikes both. Per record also the server's own CPU time. A second
- * build of perdured, with clocks between its parts, says where the time goes.
+ * Method of the path: a load in C sends records over UDP and checks every acknowledgement. The
+ * three servers take turns, round by round, and a ratio is the median over the rounds of that of
+ * neighbours, so that what else the machine does strikes both. Per record also the server's own CPU
+ * time. A second build of perdured, with clocks between its parts, says where the time goes.
  *
  * `npm run bench:native -- --learn [--install]` measures nothing: a third build of perdured, which
  * notes what it sees, carries out the same loads for a short while and serves the driver a little
@@ -26,6 +27,7 @@ import { type BenchPrograms, compileBench } from '../boards/linux/bench/compile.
 import type { RuntimeOptions } from '../boards/linux/compile.ts'
 import { PROFILE, ROOT } from '../boards/linux/engine.ts'
 import { mergeProfiles } from '../boards/linux/profile.ts'
+import { benchInside, insideTable } from './bench-inside.ts'
 import { ask, type Counts, type LoadResult, Rig } from './support/native/rig.ts'
 import { useCard } from './support/native/usage.ts'
 import { median, text } from './support/table.ts'
@@ -246,12 +248,22 @@ function heapLine({ records, heapBefore, heapAfter }: Flatness): string {
   return `firmware heap over ${count} records: ${heapBefore} -> ${heapAfter} bytes`
 }
 
+interface Wishes {
+  /** Of each case. */
+  readonly seconds: number
+  readonly json: boolean
+  readonly long: boolean
+  /** Another checkout to measure against. */
+  readonly against: string | null
+}
+
 async function bench(
   programs: BenchPrograms,
   folder: string,
-  { seconds, json, long }: { seconds: number; json: boolean; long: boolean },
+  { seconds, json, long, against }: Wishes,
   say: (line: string) => void,
 ): Promise<boolean> {
+  const inside = await benchInside(programs, folder, { seconds, against }, say)
   const rows: Measured[] = []
   const stages: Stages[] = []
   for (const one of CASES) {
@@ -260,12 +272,18 @@ async function bench(
     stages.push(await stagesOf(programs, folder, one))
   }
   const heap = await flatness(programs, folder, long ? 10_000_000 : 500_000)
-  const parts = [text(rowsTable(rows)), `ns per record\n${text(stagesTable(stages))}`]
+  const parts = [
+    text(insideTable(inside)),
+    text(rowsTable(rows)),
+    `ns per record\n${text(stagesTable(stages))}`,
+  ]
   const out = json
-    ? JSON.stringify({ level: '2of2', rows, stages, heap }, null, 2)
+    ? JSON.stringify({ level: '2of2', inside, rows, stages, heap }, null, 2)
     : [...parts, heapLine(heap)].join('\n\n')
   process.stdout.write(`${out}\n`)
-  return rows.every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+  return (
+    [...inside, ...rows].every(({ holds }) => holds) && heap.heapAfter <= heap.heapBefore * 1.001
+  )
 }
 
 async function main(): Promise<boolean> {
@@ -275,6 +293,7 @@ async function main(): Promise<boolean> {
       long: { type: 'boolean', default: false },
       install: { type: 'boolean', default: false },
       learn: { type: 'boolean', default: false },
+      against: { type: 'string' },
       seconds: { type: 'string', default: '3' },
     },
   })
@@ -287,7 +306,8 @@ async function main(): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-native-'))
   try {
     if (!values.learn) {
-      return await bench(compileBench(options), folder, { seconds, json, long }, say)
+      const wishes = { seconds, json, long, against: values.against ?? null }
+      return await bench(compileBench(options), folder, wishes, say)
     }
     await learn(options, folder)
     return true

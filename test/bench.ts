@@ -4,28 +4,37 @@
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
  * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
  * batch` that of batches (bench-batch.ts), `npm run bench -- status` that of memory that tells its
- * state (bench-status.ts).
+ * state (bench-status.ts), `npm run bench -- slices` that of what takes long (bench-slices.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
  * the emulated NVDIMM (in memory), the answers with their ICRC. Each figure is the median of
  * several rounds; quote the ratios, as the machine is shared.
+ *
+ * Floors are ratios (bench-floors.ts): records for a thousand turns of a small loop
+ * (support/calibration.ts) that takes turns with the records, so that a busy machine breaks none.
+ *
+ * Exit codes: 0 every floor holds; 1 a floor is broken; 64 a wrong command line.
  */
 
+import { parseArgs } from 'node:util'
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
 import { benchBatch } from './bench-batch.ts'
 import { MODEL } from './bench-card.ts'
+import { ENGINES, type Engine, exitCodeOf, floorOf, holds } from './bench-floors.ts'
 import { costs, tableOf } from './bench-persist.ts'
 import { benchQueues } from './bench-queues.ts'
+import { benchSlices } from './bench-slices.ts'
 import { benchStatus } from './bench-status.ts'
+import { Calibration } from './support/calibration.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
 import { median, text } from './support/table.ts'
 
 const SLOTS = 1024
 const BURSTS = 64
-const ROUNDS = 5
+const ROUNDS = 9
 
 /** Positions in an IPv4 WRITE_PERSIST Only: PSN, slot, operation id. */
 const BTH_AT = 42
@@ -34,10 +43,12 @@ const SLOT_AT = BTH_AT + 12
 const OPERATION_AT = BTH_AT + 28 + 12
 
 interface Row {
-  engine: 'node' | 'quickjs'
+  engine: Engine
   recordBytes: number
   burst: number
   recordsPerSecond: number
+  /** For a thousand turns of the loop that says how fast the machine is. */
+  recordsPerThousandTurns: number
   microsecondsPerRecord: number
   fencesPerRecord: number
   boardCallsPerRecord: number
@@ -68,10 +79,11 @@ function runOnce(bench: Bench, frames: readonly Uint8Array[], burst: number): nu
 }
 
 async function measure(
-  engine: 'node' | 'quickjs',
+  engine: Engine,
   recordBytes: number,
   burst: number,
   seconds: number,
+  calibration: Calibration,
 ): Promise<Row> {
   const partBytes = Math.ceil((SLOTS * 2 * (128 + recordBytes)) / 4096) * 4096 + 65536
   const bench = await openBench(engine, partBytes)
@@ -88,19 +100,23 @@ async function measure(
   const before = machine.statistics
   sent.length = 0
   const rates: number[] = []
+  const ratios: number[] = []
   let records = 0
   let answers = 0
   for (let round = 0; round < ROUNDS; round++) {
     let spent = 0
     let done = 0
+    const turns = [calibration.look()]
     while (spent < (seconds * 1e6) / ROUNDS) {
       renumber(frames, qp)
       spent += runOnce(bench, frames, burst)
       done += frames.length
       answers += sent.length
       sent.length = 0
+      turns.push(calibration.look())
     }
     rates.push((done / spent) * 1e6)
+    ratios.push((1e3 * rates.at(-1)!) / median(turns))
     records += done
   }
   const after = machine.statistics
@@ -111,6 +127,7 @@ async function measure(
     recordBytes,
     burst,
     recordsPerSecond: Math.round(rate),
+    recordsPerThousandTurns: median(ratios),
     microsecondsPerRecord: 1e6 / rate,
     fencesPerRecord: (after.fences - before.fences) / records,
     boardCallsPerRecord: (after.runs - before.runs) / records,
@@ -158,6 +175,7 @@ function flatnessLine({ packets, memoryBefore, memoryAfter, change }: Flatness):
 
 function speedTable(rows: readonly Row[]): string[][] {
   const head = ['engine', 'bytes', 'burst', 'records/s', 'µs/rec', 'fences', 'calls', 'req', 'ack']
+  const floors = ['/ 1000 turns', 'floor', '']
   const cells = rows.map((row) => [
     row.engine,
     String(row.recordBytes),
@@ -168,29 +186,46 @@ function speedTable(rows: readonly Row[]): string[][] {
     row.boardCallsPerRecord.toFixed(3),
     row.requestsPerRecord.toFixed(0),
     row.answersPerRecord.toFixed(3),
+    row.recordsPerThousandTurns.toFixed(2),
+    ...(floorOf(row) === 0
+      ? ['', '']
+      : [`≥ ${floorOf(row).toFixed(2)}`, holds(row) ? 'holds' : 'BROKEN']),
   ])
-  return [head, ...cells]
+  return [[...head, ...floors], ...cells]
 }
 
-async function main(): Promise<void> {
-  const args = process.argv.slice(2)
-  const json = args.includes('--json')
-  const given = args.indexOf('--seconds')
-  const seconds = given < 0 ? 1 : Number(args[given + 1])
-  if (!(seconds > 0)) {
+/** Seconds of each case, and whether figures are wanted as JSON; null for a wrong command line. */
+function takeArguments(args: readonly string[]): { seconds: number; json: boolean } | null {
+  try {
+    const options = {
+      json: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '1' },
+    } as const
+    const { values } = parseArgs({ args: [...args], options })
+    const seconds = Number(values.seconds)
+    if (seconds > 0) return { seconds, json: values.json }
     process.stderr.write('bench: --seconds takes a number above 0\n')
-    process.exit(64)
+  } catch (error) {
+    process.stderr.write(`bench: ${(error as Error).message}\n`)
   }
+  return null
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const wishes = takeArguments(args)
+  if (wishes === null) return 64
+  const { seconds, json } = wishes
   if (process.stderr.isTTY) process.stderr.write('the ways to a durable record …')
   const persist = await costs()
   const rows: Row[] = []
-  for (const engine of ['node', 'quickjs'] as const) {
+  for (const engine of ENGINES) {
+    const calibration = await Calibration.in(engine)
     for (const recordBytes of [64, 1024, 4096]) {
       for (const burst of [1, 32]) {
         if (process.stderr.isTTY) {
           process.stderr.write(`\r\x1b[K${engine}, ${recordBytes} bytes, burst ${burst} …`)
         }
-        rows.push(await measure(engine, recordBytes, burst, seconds))
+        rows.push(await measure(engine, recordBytes, burst, seconds, calibration))
       }
     }
   }
@@ -202,10 +237,12 @@ async function main(): Promise<void> {
     ? JSON.stringify({ level: '2of2', model: MODEL, persist, rows, memory }, null, 2)
     : parts.join('\n\n')
   process.stdout.write(`${out}\n`)
+  return exitCodeOf(rows)
 }
 
 const [, , subcommand, ...rest] = process.argv
 if (subcommand === 'queues') await benchQueues(rest)
 else if (subcommand === 'batch') await benchBatch(rest)
 else if (subcommand === 'status') await benchStatus(rest)
-else await main()
+else if (subcommand === 'slices') await benchSlices(rest)
+else process.exitCode = await main(process.argv.slice(2))

@@ -37,7 +37,7 @@ import {
 } from './support/conversation.ts'
 import { SCENARIOS, scenarioOf } from './support/dialogue.ts'
 import { hex, hexOf, writeIcrc } from './support/frames.ts'
-import { copyAt, readSuperblock } from './support/oracle.ts'
+import { copyAt, LANES, LANES_AT, LINE_BYTES, readSuperblock } from './support/oracle.ts'
 import { isReplayable, Replay } from './support/replay.ts'
 import {
   ACK,
@@ -127,6 +127,19 @@ function describeItself(kind: BoardKind, rig: () => Rig): void {
   })
 }
 
+/**
+ * The bytes that differ, but for those of lanes that have been cleared, whole: a card does that
+ * when it finds time, and nobody is told.
+ */
+function changed(before: Uint8Array, after: Uint8Array): number[] {
+  const isCleared = (at: number): boolean => {
+    const line = at - (at % LINE_BYTES)
+    const isLane = line >= LANES_AT && line < LANES_AT + LANES * LINE_BYTES
+    return isLane && after.subarray(line, line + LINE_BYTES).every((byte) => byte === 0)
+  }
+  return [...before.keys()].filter((at) => before[at] !== after[at] && !isCleared(at))
+}
+
 function describeFrames(rig: () => Rig): void {
   test('ARP: it says where its address is, to who asks', () => {
     const { cable } = rig()
@@ -171,7 +184,7 @@ function describeFrames(rig: () => Rig): void {
       expect(again.some(({ syndrome }) => syndrome === ACK)).toBe(true)
       expect(persistAcks(again)).toMatchObject([{ status: 0, operationLow: qp.operation }])
     }
-    expect(Buffer.compare(board.readImage(), before)).toBe(0)
+    expect(changed(before, board.readImage())).toEqual([])
   })
 
   test('N4: a gap is refused once, and the packet that was missed goes on', () => {
@@ -378,10 +391,10 @@ function describeRefusals(rig: () => Rig): void {
       const qp = cable.client.connect(1024)
       const good = [
         ...persistFrames({ ...qp }, here.victim, 1, dataOf(100, burst)),
-        readFrame({ ...qp }, here.victim.rkey, 1, 0, 100),
-        flushFrame({ ...qp }, here.victim.rkey, { length: 64 }),
-        fetchAddFrame({ ...qp }, here.victim.rkey, 8, 1n),
-        ...writeFrames({ ...qp }, here.victim.rkey, 0, dataOf(64, 2)),
+        readFrame({ ...qp }, here.victim, 1, 0, 100),
+        flushFrame({ ...qp }, here.victim, { length: 64 }),
+        fetchAddFrame({ ...qp }, here.victim, 8, 1n),
+        ...writeFrames({ ...qp }, here.victim, 0, dataOf(64, 2)),
         ...persistFrames({ ...qp, mtu: 256 }, here.victim, 2, dataOf(600, burst)),
       ]
       cable.ask(...hostileFrames(random, good, 64))

@@ -78,15 +78,15 @@ describe('N10: at the wrap of the PSN', () => {
     }
     const client = asTestQueuePair(qp)
     for (let i = 0; i < 24; i++) {
-      dialogue.serve(...writeFrames(client, USUAL.rkey, 0, dataOf(8, i), VA))
+      dialogue.serve(...writeFrames(client, USUAL, 0, dataOf(8, i), VA))
     }
     const newest = (qp.expectedPsn - 1) & 0xffffff
     for (let psn = 0x100; psn < 0x10a; psn++) {
       const options = { ...VA, psn }
-      const sent = dialogue.serve(...writeFrames(client, USUAL.rkey, 0, dataOf(8, 1), options))
+      const sent = dialogue.serve(...writeFrames(client, USUAL, 0, dataOf(8, 1), options))
       expect(sent.map((one) => one.psn)).toEqual([newest])
-      expect(dialogue.serve(flushFrame(client, USUAL.rkey, options))).toEqual([])
-      expect(dialogue.serve(fetchAddFrame(client, USUAL.rkey, 8, 1n, options))).toEqual([])
+      expect(dialogue.serve(flushFrame(client, USUAL, options))).toEqual([])
+      expect(dialogue.serve(fetchAddFrame(client, USUAL, 8, 1n, options))).toEqual([])
     }
   })
 
@@ -120,15 +120,15 @@ test.each(PATH_MTUS)('over IPv6 a chain is answered as over IPv4, at path MTU %i
   const said = (qp: TestQueuePair, envelope: (frame: Uint8Array) => Uint8Array): string[] => {
     const base = qp.psn
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 512, dataOf(300, 1)),
-      readFrame(qp, bytes.rkey, 0, 512, 5000),
-      flushFrame(qp, bytes.rkey),
-      atomicWriteFrame(qp, bytes.rkey, 8, new Uint8Array(8)),
-      fetchAddFrame(qp, bytes.rkey, 8, 0n),
-      compareSwapFrame(qp, bytes.rkey, 8, 0n, 0n),
+      ...writeFrames(qp, bytes, 512, dataOf(300, 1)),
+      readFrame(qp, bytes, 0, 512, 5000),
+      flushFrame(qp, bytes),
+      atomicWriteFrame(qp, bytes, 8, new Uint8Array(8)),
+      fetchAddFrame(qp, bytes, 8, 0n),
+      compareSwapFrame(qp, bytes, 8, 0n, 0n),
       ...sendFrames(qp, dataOf(700, 3)),
-      ...writeFrames(qp, one.kept.rkey, 0, dataOf(5000, 4)),
-      ...writeFrames(qp, one.records.rkey, 0, dataOf(400, 5), { vaHigh: 1 }),
+      ...writeFrames(qp, one.kept, 0, dataOf(5000, 4)),
+      ...writeFrames(qp, one.records, 0, dataOf(400, 5), { vaHigh: 1 }),
     ]
     return lines(card.serve(...frames.map(envelope)), base)
   }
@@ -171,18 +171,18 @@ describe('X-1: what was answered is there after a cut, wherever it falls', () =>
     const put = (kind: TestQueuePair, region: 'bytes' | 'kept', n: number): Uint8Array[] => {
       const at = (region === 'bytes' ? BYTES_AT : KEPT_AT) + 64 * n
       cells.push([kind.psn - base, at, hexOf(dataOf(8, n))])
-      return writeFrames(kind, one[region].rkey, 64 * n, dataOf(8, n))
+      return writeFrames(kind, one[region], 64 * n, dataOf(8, n))
     }
     const word = (region: 'bytes' | 'kept', n: number): Uint8Array => {
       const at = (region === 'bytes' ? BYTES_AT : KEPT_AT) + 64 * n
       cells.push([qp.psn - base, at, hexOf(dataOf(8, n))])
-      return atomicWriteFrame(qp, one[region].rkey, 64 * n, dataOf(8, n))
+      return atomicWriteFrame(qp, one[region], 64 * n, dataOf(8, n))
     }
     const frames = [
       ...[...put(qp, 'bytes', 1), ...put(qp, 'kept', 2), ...put(qp, 'bytes', 3)],
-      ...[flushFrame(qp, bytes.rkey), word('bytes', 4), word('kept', 5), ...put(qp, 'kept', 6)],
-      ...[readFrame(qp, bytes.rkey, 0, 0, 8), ...put(qp, 'bytes', 7), word('bytes', 8)],
-      ...[flushFrame(qp, kept.rkey, { placement: 3 }), ...put(qp, 'kept', 9)],
+      ...[flushFrame(qp, bytes), word('bytes', 4), word('kept', 5), ...put(qp, 'kept', 6)],
+      ...[readFrame(qp, bytes, 0, 0, 8), ...put(qp, 'bytes', 7), word('bytes', 8)],
+      ...[flushFrame(qp, kept, { placement: 3 }), ...put(qp, 'kept', 9)],
     ]
     return { frames, cells }
   }

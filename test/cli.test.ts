@@ -219,7 +219,7 @@ describe('on an image', () => {
     const engine = ['--engine', 'node']
     const found = await run(['verify', 'lost.img', ...engine])
     expect(found.code).toBe(1)
-    expect(found.stdout).toMatch(/orders +32 +0 +2/)
+    expect(found.stdout).toMatch(/orders +32 +0 +0 +2/)
     const read = await run(['read', 'lost.img', 'orders', ...engine, '--json'])
     expect(read.stdout.trim().split('\n').length).toBe(1)
     expect(read.stderr).toMatch(/PERDURE_RECORD_LOST/)

@@ -36,7 +36,7 @@ test('a marked request is served, and its sender told, in the form that network 
   const one = bytesCard()
   const { card, qp, bytes } = one
   const base = qp.psn
-  const sent = card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)).map((f) => marked(f)))
+  const sent = card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1)).map((f) => marked(f)))
   expect(lines(sent, base)).toEqual(['CNP', 'ACK 0'])
   const { bytes: frame, packet } = notifications(sent)[0]!
   const vector = VECTORS.find(({ name }) => name === 'hw-cnp-cx4')!.bytes
@@ -57,11 +57,14 @@ test('over IPv6 the mark is read and the notification sent alike', () => {
   const { card, bytes } = one
   const qp = connectIpv6(card, 1024)
   const base = qp.psn
-  const frames = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1), { ipVersion: 6 })
+  const frames = writeFrames(qp, bytes, 0, dataOf(8, 1), { ipVersion: 6 })
   const sent = card.serve(...frames.map((frame) => marked(frame)))
   expect(lines(sent, base)).toEqual(['CNP', 'ACK 0'])
   const { bytes: frame, packet } = notifications(sent)[0]!
   expect(hexOf(frame.slice(14, 16))).toBe('6c20')
+  // It goes back where the request came from.
+  expect(hexOf(frame.slice(22, 38))).toBe(hexOf(frames[0]!.slice(38, 54)))
+  expect(hexOf(frame.slice(38, 54))).toBe(hexOf(frames[0]!.slice(22, 38)))
   expect(icrcIn(frame, packet)).toBe(icrcReference(frame, 0, frame.length))
 })
 
@@ -69,7 +72,7 @@ test('only packets that met congestion are told of', () => {
   for (const ecn of [0, 1, 2]) {
     const one = bytesCard()
     const { card, qp, bytes } = one
-    const frames = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)).map((f) => marked(f, ecn))
+    const frames = writeFrames(qp, bytes, 0, dataOf(8, 1)).map((f) => marked(f, ecn))
     expect(notifications(card.serve(...frames))).toEqual([])
   }
 })
@@ -80,7 +83,7 @@ test('a queue pair is told at most once in 50 µs, each on its own', () => {
   const other = card.connect(1024)
   const go = (which: typeof qp, afterUs: number): number => {
     card.now += afterUs - 10
-    const frames = writeFrames(which, bytes.rkey, 0, dataOf(8, 1)).map((f) => marked(f))
+    const frames = writeFrames(which, bytes, 0, dataOf(8, 1)).map((f) => marked(f))
     return notifications(card.serve(...frames)).length
   }
   expect(go(qp, 10)).toBe(1)
@@ -88,7 +91,7 @@ test('a queue pair is told at most once in 50 µs, each on its own', () => {
   expect(go(other, 0)).toBe(1)
   expect(go(qp, 1)).toBe(1)
   expect(go(qp, NOTIFICATION_US - 1)).toBe(0)
-  const burst = Array.from({ length: 32 }, () => writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))[0]!)
+  const burst = Array.from({ length: 32 }, () => writeFrames(qp, bytes, 0, dataOf(8, 1))[0]!)
   card.now += NOTIFICATION_US
   expect(notifications(card.serve(...burst.map((frame) => marked(frame))))).toHaveLength(1)
 })
@@ -97,12 +100,12 @@ test('every kind of marked packet of a connection counts, a duplicate and one ah
   const one = bytesCard()
   const { card, qp, bytes, records } = one
   const kinds = [
-    writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))[0]!,
-    readFrame(qp, bytes.rkey, 0, 0, 8),
+    writeFrames(qp, bytes, 0, dataOf(8, 1))[0]!,
+    readFrame(qp, bytes, 0, 0, 8),
     sendFrames(qp, dataOf(8, 1))[0]!,
     persistFrames(qp, records, 0, dataOf(8, 1))[0]!,
   ]
-  const ahead = writeFrames({ ...qp, psn: qp.psn + 5 }, bytes.rkey, 0, dataOf(8, 1))[0]!
+  const ahead = writeFrames({ ...qp, psn: qp.psn + 5 }, bytes, 0, dataOf(8, 1))[0]!
   for (const frame of [...kinds, kinds[0]!, ahead]) {
     card.now += NOTIFICATION_US
     expect(notifications(card.serve(marked(frame)))).toHaveLength(1)
@@ -112,7 +115,7 @@ test('every kind of marked packet of a connection counts, a duplicate and one ah
 test('a packet of no connection, of another peer or with a wrong ICRC is told to nobody', () => {
   const one = bytesCard()
   const { card, qp, bytes } = one
-  const frame = (): Uint8Array => writeFrames({ ...qp }, bytes.rkey, 0, dataOf(8, 1))[0]!
+  const frame = (): Uint8Array => writeFrames({ ...qp }, bytes, 0, dataOf(8, 1))[0]!
   const unknown = marked(frame())
   unknown[49] = 0xee
   writeIcrc(unknown)
@@ -135,7 +138,5 @@ test('a notification that we get is counted, never answered, and changes nothing
   })
   expect(card.serve(notification, notification)).toEqual([])
   expect(card.counter('CONGESTION')).toBe(2)
-  expect(lines(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))), base)).toEqual([
-    'ACK 0',
-  ])
+  expect(lines(card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1))), base)).toEqual(['ACK 0'])
 })

@@ -124,8 +124,8 @@ class Pair {
     const { rep } = this.active
     const psn = rep.startingPsn
     const qp = { number: rep.qpn, peer: OPTIONS.qpn, mtu: 1024, psn, operation: 0 }
-    const { rkey } = this.card.open('bytes')
-    const [answer] = this.card.serve(...writeFrames(qp, rkey, 0, dataOf(8, 1), { psn }))
+    const bytes = this.card.open('bytes')
+    const [answer] = this.card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1), { psn }))
     return answer !== undefined && answer.syndrome === ACK
   }
 }
@@ -152,6 +152,21 @@ describe('an active side and a card', () => {
     expect(pair.writes()).toBe(false)
     pair.pass(TIME_WAIT_US * 2)
     expect(pair.said).toEqual(DIALOGUE)
+  })
+
+  test('its REQ and RTU have the transaction id that it was given, its DREQ another', () => {
+    const sent: Uint8Array[] = []
+    const active = startActive(OPTIONS, (bytes) => sent.push(bytes.slice()), 0)
+    const rep = message(cm.CM_REP, OPTIONS.transactionLow, (bytes, at) => {
+      cm.writeRep(bytes, at, { ...cm.blankRep(), localId: 5, remoteId: OPTIONS.localId, qpn: 9 })
+    })
+    expect(takeMessage(active, rep, 0, 1)).toBe(EVENT_CONNECTED)
+    closeActive(active, 2)
+    const said = sent.map((bytes) => `${NAMES[bytes[17]!]} ${hexOf(bytes.slice(8, 16))}`)
+    expect(said).toEqual([
+      ...['REQ 0102030400001110', 'RTU 0102030400001110'],
+      'DREQ 0102030400001111',
+    ])
   })
 
   test('that is closed twice says goodbye once', () => {

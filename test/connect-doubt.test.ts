@@ -15,8 +15,15 @@ import {
 import * as cm from '../firmware/wire/cm.ts'
 import { blankLibrpma, LIBRPMA_BYTES, readLibrpma, writeLibrpma } from '../firmware/wire/librpma.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { RC_SEND_ONLY } from '../firmware/wire/opcode.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestQueuePair } from './support/card.ts'
+import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+  type TestQueuePair,
+} from './support/card.ts'
 import {
   CLIENT,
   type Client,
@@ -28,7 +35,7 @@ import {
   reqFrame,
   reqOf,
 } from './support/cm.ts'
-import { writeIcrc } from './support/frames.ts'
+import { frameOf, writeIcrc } from './support/frames.ts'
 import { ACK, connectIpv6, writeFrames } from './support/requests.ts'
 
 const CLIENT6: Client = { ...CLIENT, ipVersion: 6 }
@@ -72,10 +79,10 @@ function takenBack(client: Client, guidHigh: number, guidLow: number): Uint8Arra
 describe('addresses of IPv6', () => {
   test('a packet for another address is not for us, one from another is not of the peer', () => {
     const card = new Card(1 << 19).format()
-    const { rkey } = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
+    const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
     const qp = connectIpv6(card)
     const write = (psn: number): Uint8Array =>
-      writeFrames(qp, rkey, 0, dataOf(8, 1), { ipVersion: 6, psn })[0]!
+      writeFrames(qp, bytes, 0, dataOf(8, 1), { ipVersion: 6, psn })[0]!
     expect(card.serve(altered(write(qp.psn), DESTINATION6))).toEqual([])
     expect(card.serve(altered(write(qp.psn), SOURCE6))).toEqual([])
     expect([card.counter('NOT_FOR_US'), card.counter('WRONG_PEER')]).toEqual([1, 1])
@@ -105,7 +112,7 @@ describe('a REQ that is taken back', () => {
     card.serve(rtu(CLIENT, rep))
     const psn = rep.startingPsn
     const qp = { number: rep.qpn, peer: CLIENT.qpn, mtu: 1024, psn, operation: 0 }
-    const [answer] = card.serve(...writeFrames(qp, card.open('bytes').rkey, 0, dataOf(8, 1)))
+    const [answer] = card.serve(...writeFrames(qp, card.open('bytes'), 0, dataOf(8, 1)))
     expect(answer!.syndrome).toBe(ACK)
   })
 
@@ -158,20 +165,33 @@ test('X-3: a peer that has started again ends its own connections, and no otherâ
 
 test('P2-2: an announcement for which there is no room ends its connection, and no other', () => {
   const card = served(mad.FORM_ANNOUNCED)
-  const { rkey } = card.open('bytes')
+  const bytes = card.open('bytes')
   const outcomes = Array.from({ length: INITIATORS + 1 }, (_, i) => {
     const client = { ...CLIENT, localId: 1000 + i, qpn: 0x1000 + i }
     const rep = repOf(card.serve(reqFrame(client)))
-    const told = card.serve(rtu(client, rep)).some(({ opcode }) => opcode === RC_SEND_ONLY)
+    const psn = announcedWith(card.serve(rtu(client, rep)))
     const qp = { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
-    return { told, qp }
+    return { told: psn !== undefined, psn: psn ?? 0, qp }
   })
   const serves = (qp: TestQueuePair): boolean =>
-    card.serve(...writeFrames(qp, rkey, 0, dataOf(8, 1))).some(({ syndrome }) => syndrome === ACK)
+    card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1))).some(({ syndrome }) => syndrome === ACK)
   const all = [...new Array(INITIATORS).fill(true), false]
   expect(outcomes.map(({ told }) => told)).toEqual(all)
   expect(outcomes.map(({ qp }) => serves(qp))).toEqual(all)
+  // Whose peer has acknowledged its announcement makes room, whichever it is.
+  for (const [i, { qp, psn }] of outcomes.slice(0, 2).entries()) {
+    const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn }
+    card.serve(frameOf({ bth, aeth: { syndrome: ACK, msn: 1 } }))
+    const client = { ...CLIENT, localId: 2000 + i, qpn: 0x2000 + i }
+    const rep = repOf(card.serve(reqFrame(client)))
+    expect(announcedWith(card.serve(rtu(client, rep)))).toBeDefined()
+  }
 })
+
+/** PSN of the announcement among what was sent, if there is one. */
+function announcedWith(sent: readonly Sent[]): number | undefined {
+  return sent.find(({ opcode }) => opcode === RC_SEND_ONLY)?.psn
+}
 
 describe('what a peer shows of itself', () => {
   test('a capability block without a shape has none, nor one that is cut', () => {

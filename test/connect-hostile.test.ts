@@ -142,7 +142,7 @@ test(`nothing stops and nothing is stored (seed ${SEED})`, () => {
   const client = { ...CLIENT, localId: 0x7777, qpn: 0x7777 }
   const rep = repOf(card.serve(reqFrame(client)))
   const qp = { number: rep.qpn, peer: client.qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
-  const { rkey } = card.open('bytes')
-  const [answer] = card.serve(...writeFrames(qp, rkey, 0, dataOf(8, 1)))
+  const bytes = card.open('bytes')
+  const [answer] = card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1)))
   expect(answer!.syndrome).toBe(ACK)
 })

@@ -70,8 +70,8 @@ describe('the messages of Linux', () => {
       expect(card.counter('CONNECTION_FORM')).toBe(0)
       const qpn = u24(req, BODY_AT + 32)
       const qp = { number: rep.qpn, peer: qpn, mtu: 1024, psn: rep.startingPsn, operation: 0 }
-      const { rkey } = card.open('bytes')
-      const write = writeFrames(qp, rkey, 0, dataOf(8, 1)).map((frame) => {
+      const bytes = card.open('bytes')
+      const write = writeFrames(qp, bytes, 0, dataOf(8, 1)).map((frame) => {
         const from = frame.slice()
         from.set(req.slice(26, 30), 26)
         writeIcrc(from)

@@ -3,6 +3,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { dismissSilent } from '../firmware/connect/room.ts'
 import { TIME_WAIT_US } from '../firmware/connect/table.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS } from '../firmware/limits.ts'
@@ -13,6 +14,8 @@ import * as cm from '../firmware/wire/cm.ts'
 import { blankLibrpma, LIBRPMA_BYTES, readLibrpma } from '../firmware/wire/librpma.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import { blankPacket } from '../firmware/wire/packet.ts'
+import { batchSetting } from './support/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -36,7 +39,7 @@ import {
   reqFrame,
   reqOf,
 } from './support/cm.ts'
-import { frameOf, hexOf, writeIcrc } from './support/frames.ts'
+import { frameOf, hexOf, overIpv6, writeIcrc } from './support/frames.ts'
 import { ACK, writeFrames } from './support/requests.ts'
 
 /** A card with a region of bytes, published for librpma. */
@@ -75,8 +78,8 @@ function attributes(sent: readonly Sent[]): number[] {
 
 /** Does the queue pair take a WRITE? The PSN moves on if it does. */
 function serves(card: Card, qp: TestQueuePair, ipVersion: 4 | 6 = 4): boolean {
-  const { rkey } = card.open('bytes')
-  const [answer] = card.serve(...writeFrames(qp, rkey, 64, dataOf(8, 1), { ipVersion }))
+  const bytes = card.open('bytes')
+  const [answer] = card.serve(...writeFrames(qp, bytes, 64, dataOf(8, 1), { ipVersion }))
   return answer !== undefined && answer.syndrome === ACK
 }
 
@@ -93,10 +96,10 @@ describe('a connection from REQ to DREP', () => {
       expect(rep).toMatchObject({ responderResources: 16, initiatorDepth: 4, rnrRetryCount: 7 })
       expect(rep).toMatchObject({ targetAckDelay: 18, guidHigh: 0x000000ff, guidLow: 0xfe000002 })
       expect(card.serve(rtu(client, rep))).toEqual([])
-      const { rkey } = card.open('bytes')
+      const bytes = card.open('bytes')
       const qp = granted(rep, client)
       const data = dataOf(3000, 5)
-      const answers = card.serve(...writeFrames(qp, rkey, 64, data, { ipVersion }))
+      const answers = card.serve(...writeFrames(qp, bytes, 64, data, { ipVersion }))
       expect(answers.map(({ syndrome }) => syndrome)).toEqual([ACK])
       const sent = card.serve(dreq(client, rep))
       expect(attributes(sent)).toEqual([cm.CM_DREP])
@@ -143,8 +146,8 @@ describe('a connection from REQ to DREP', () => {
       const client = { ...CLIENT, localId: 100 + i, qpn: 0x400 + i }
       const rep = repOf(card.serve(reqFrame(client, { pathMtu: cm.codeOfMtu(mtu) })))
       const qp = granted(rep, client, mtu)
-      const { rkey } = card.open('bytes')
-      const frames = writeFrames(qp, rkey, 0, dataOf(2 * mtu, i))
+      const bytes = card.open('bytes')
+      const frames = writeFrames(qp, bytes, 0, dataOf(2 * mtu, i))
       expect(frames).toHaveLength(2)
       expect(card.serve(...frames).map(({ syndrome }) => syndrome)).toEqual([ACK])
     })
@@ -154,8 +157,8 @@ describe('a connection from REQ to DREP', () => {
     const card = served()
     const rep = repOf(card.serve(reqFrame(CLIENT)))
     const wrong = { ...granted(rep), psn: (rep.startingPsn + 1) & 0xffffff }
-    const { rkey } = card.open('bytes')
-    const [nak] = card.serve(...writeFrames(wrong, rkey, 0, dataOf(8, 1)))
+    const bytes = card.open('bytes')
+    const [nak] = card.serve(...writeFrames(wrong, bytes, 0, dataOf(8, 1)))
     expect([nak!.syndrome, nak!.psn]).toEqual([0x60, rep.startingPsn])
     expect(serves(card, granted(rep))).toBe(true)
   })
@@ -164,8 +167,8 @@ describe('a connection from REQ to DREP', () => {
     const card = served()
     const rep = repOf(card.serve(reqFrame(CLIENT)))
     const qp = granted(rep)
-    const { rkey } = card.open('bytes')
-    const frames = writeFrames(qp, rkey, 0, dataOf(8, 1), { psn: qp.psn })
+    const bytes = card.open('bytes')
+    const frames = writeFrames(qp, bytes, 0, dataOf(8, 1), { psn: qp.psn })
     expect(card.serve(...frames.map(fromElsewhere))).toEqual([])
     expect(card.counter('WRONG_PEER')).toBe(1)
     expect(serves(card, qp)).toBe(true)
@@ -271,7 +274,8 @@ describe('when a message is lost', () => {
   test('a REP is repeated as often as the REQ says, then the client is told of the timeout', () => {
     for (const cmRetries of [0, 1, 15]) {
       const card = served()
-      const rep = repOf(card.serve(reqFrame(CLIENT, { cmRetries })))
+      const first = card.serve(reqFrame(CLIENT, { cmRetries }))
+      const rep = repOf(first)
       for (let i = 0; i < cmRetries; i++) {
         expect(attributes(card.pass(PERIOD_US + 1))).toEqual([cm.CM_REP])
       }
@@ -282,6 +286,8 @@ describe('when a message is lost', () => {
         localId: rep.localId,
         remoteId: CLIENT.localId,
       })
+      const { transactionHigh, transactionLow } = messagesOf(first)[0]!.header
+      expect(messagesOf(sent)[0]!.header).toMatchObject({ transactionHigh, transactionLow })
       expect(serves(card, granted(rep))).toBe(false)
       expect(card.pass(TIME_WAIT_US + 1)).toEqual([])
       expect(card.pass(1e9)).toEqual([])
@@ -311,6 +317,18 @@ describe('when a message is lost', () => {
     }
   })
 
+  test('an answer travels in the class of the REQ, without its congestion mark', () => {
+    const inIpv4 = reqFrame(CLIENT)
+    inIpv4[IP_AT + 1] = 0x6b
+    const [rep] = served().serve(inIpv4)
+    expect(rep!.bytes[IP_AT + 1]).toBe(0x68)
+    const inIpv6 = overIpv6(reqFrame(CLIENT))
+    inIpv6.set([0x66, 0xb5], IP_AT)
+    writeIcrc(inIpv6)
+    const [other] = served().serve(inIpv6)
+    expect([...other!.bytes.subarray(IP_AT, IP_AT + 4)]).toEqual([0x66, 0x80, 0, 0])
+  })
+
   test('an MRA of the REP puts its repetition off by the time that it names', () => {
     const card = served()
     const rep = repOf(card.serve(reqFrame(CLIENT)))
@@ -331,6 +349,9 @@ describe('when a message is lost', () => {
     expect(repeated).toBe(16)
   })
 })
+
+/** Where IP begins in a frame. */
+const IP_AT = 14
 
 interface Refused {
   readonly what: string
@@ -402,6 +423,22 @@ describe('what is refused', () => {
     expect(hexOf(drep!.bytes.slice(24, 32))).toBe('777777770a0b0c0d')
   })
 
+  test('a DREP is expected while its connection rests, and at no other time', () => {
+    const card = served()
+    const rep = repOf(card.serve(reqFrame(CLIENT)))
+    card.serve(rtu(CLIENT, rep))
+    const drep = idsFrame(CLIENT, cm.CM_DREP, rep.localId)
+    expect(card.serve(drep)).toEqual([])
+    expect(card.counter('CONNECTION_FORM')).toBe(1)
+    expect(serves(card, granted(rep))).toBe(true)
+    card.serve(dreq(CLIENT, rep))
+    expect(card.serve(drep)).toEqual([])
+    expect(card.counter('CONNECTION_FORM')).toBe(1)
+    card.pass(TIME_WAIT_US + 1)
+    expect(card.serve(drep)).toEqual([])
+    expect(card.counter('CONNECTION_FORM')).toBe(2)
+  })
+
   test('messages with ids of nobody are counted and not answered', () => {
     const card = served()
     const ids = [cm.CM_RTU, cm.CM_DREP, cm.CM_REJ, cm.CM_MRA, cm.CM_REP, 0x17, 0x19, 0xffff]
@@ -461,6 +498,20 @@ describe('room', () => {
     expect(card.counter('CONNECTION_FORM')).toBe(0)
     card.pass(TIME_WAIT_US + 1)
     expect(repOf(card.serve(reqFrame(CLIENT))).qpn).toBe(reps[9]!.qpn)
+  })
+
+  test('the goodbye to who has to go has a transaction id of its own, both words drawn', () => {
+    const { card, state } = batchSetting({ slots: 8 }, 1024, 1 << 19)
+    card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 65536 })
+    publish(card)
+    card.serve(rtu(CLIENT, repOf(card.serve(reqFrame(CLIENT)))))
+    card.pass(61e6)
+    // First goes the queue pair that a control call has opened: nobody is told.
+    for (let i = 0; i < 2; i++) dismissSilent(state, blankPacket())
+    const [goodbye] = messagesOf(card.pass(1))
+    expect(goodbye!.attribute).toBe(cm.CM_DREQ)
+    const { transactionHigh, transactionLow } = goodbye!.header
+    expect([transactionHigh, transactionLow]).not.toContain(0)
   })
 
   test('a flood of REQs that are never confirmed keeps nobody out', () => {
@@ -611,11 +662,11 @@ describe('publishing', () => {
   test('a connection may do no more than was published, whatever the region grants', () => {
     const card = served()
     publish(card, { rights: REMOTE_READ })
-    const { rkey } = card.open('bytes')
+    const bytes = card.open('bytes')
     const reader = granted(repOf(card.serve(reqFrame(CLIENT))))
-    const answers = card.serve(readFrame(reader, rkey, 0, 0, 8))
+    const answers = card.serve(readFrame(reader, bytes, 0, 0, 8))
     expect(answers.map(({ opcode }) => opcode)).toEqual([0x10])
-    const [nak] = card.serve(...writeFrames(reader, rkey, 0, dataOf(8, 1)))
+    const [nak] = card.serve(...writeFrames(reader, bytes, 0, dataOf(8, 1)))
     expect(nak!.syndrome).toBe(0x62)
     expect(card.counter('RIGHTS')).toBe(1)
   })

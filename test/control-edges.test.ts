@@ -11,7 +11,8 @@ import { FAULTS } from '../firmware/fault.ts'
 import { COPY_CLEAN, FENCE, FETCH_ADD } from '../firmware/hal.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+import { get64, put64 } from '../firmware/manage/call.ts'
+import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card, dataOf, persistFrames, regionOf } from './support/card.ts'
@@ -133,16 +134,32 @@ describe('a part that fails', () => {
     expect(states.at(-1)).toBe('serves')
   })
 
+  test('D-13: a region whose very first line is refused is not made', () => {
+    const card = new Card(1 << 20).format()
+    card.nvdimm.refuseWrites(DATA_AT / LINE_BYTES)
+    expect(() => card.provision({ slots: 8, capacity: 64 })).toThrow('MEDIA')
+  })
+
   test('D-13: a region whose making is refused in its midst is not there afterwards', () => {
     const card = new Card(1 << 20).format()
     const lines = card.nvdimm.bytes / LINE_BYTES
-    // The first slots are written in a list of their own, before the line that refuses.
+    const shape = { slots: 2000, capacity: 64 }
+    // The first slots are written in lists of their own, before the line that refuses.
     card.nvdimm.refuseWrites(LANES_AT / LINE_BYTES + 4000)
-    const { fault } = card.tryProvision({ slots: 2000, capacity: 64 })
-    expect(fault).toBe('MEDIA')
+    expect(() => card.provision(shape)).toThrow('MEDIA')
     for (let line = 0; line < lines; line++) card.nvdimm.refuseWrites(line, false)
-    expect(card.tryProvision({ slots: 2000, capacity: 64 }).fault).toBe('PASS')
+    expect(card.provision(shape)).toMatchObject({ slots: 2000 })
   })
+})
+
+test('a size has 64 bits, the upper word first: none is cut short', () => {
+  const bytes = new Uint8Array(16).fill(0xa5)
+  for (const size of [0, 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 3 * 2 ** 32 + 7, 2 ** 53 - 1]) {
+    put64(bytes, 4, size)
+    expect(get64(bytes, 4)).toBe(size)
+    expect([u32(bytes, 4), u32(bytes, 8)]).toEqual([Math.floor(size / 2 ** 32), size % 2 ** 32])
+  }
+  expect([bytes[3], bytes[12]]).toEqual([0xa5, 0xa5])
 })
 
 describe('calls that come again, and differ', () => {

@@ -6,7 +6,7 @@
  * sample, the name says so, and the seed is printed when something is found.
  */
 
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { CUT_STRATEGIES, type CutStrategy, cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { Card, dataOf } from './support/card.ts'
@@ -21,9 +21,6 @@ import {
   type Write,
 } from './support/explorer.ts'
 import { sipHash128 } from './support/oracle.ts'
-
-// Thousands of starts in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
 
 function expectNone(scenario: Scenario, images: number): void {
   const found = explore(scenario)

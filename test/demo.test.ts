@@ -39,7 +39,7 @@ test.each(['1of2', '2of2', '2of3', '3of4'] as const)(
       const result = await run({ level, seed, loss: seed % 3 === 0 ? 0.05 : 0 })
       expect(result.ok, `SEED=${seed}`).toBe(true)
       expect(result.cut?.chunks, `SEED=${seed}`).toBeGreaterThan(0)
-      expect([result.acknowledgedLost, result.torn, result.scan.unsettled]).toEqual([0, 0, 0])
+      expect([result.acknowledgedLost, result.torn, result.scan.lost]).toEqual([0, 0, 0])
       expect(result.recovery!.entries.length).toBeGreaterThanOrEqual(0)
     }
   },

@@ -425,12 +425,29 @@ describe('readers', () => {
     expect(await failure(region.readCopies(2))).toBeInstanceOf(RecordLost)
   })
 
+  test('R1-A3: a region of many slots is made while others serve, and removed', async () => {
+    const { dpu, region } = await bench()
+    const making = dpu.provision({ name: 'large', slots: 200, capacity: 64 })
+    await region.persist(1, record(100, 1)).persisted
+    const large = await making
+    await large.persist(199, record(64, 2)).persisted
+    expect((await large.read(199)).data).toEqual(record(64, 2))
+    await dpu.remove('large')
+    expect((await dpu.regions()).map(({ name }) => name)).toEqual(['orders'])
+    expect(await failure(dpu.openRegion('large'))).toMatchObject({ fault: 'NO_REGION' })
+    expect(await failure(dpu.remove('large'))).toMatchObject({ fault: 'NO_REGION' })
+    const again = await dpu.provision({ name: 'large', slots: 200, capacity: 64 })
+    expect((await dpu.status()).work).toBe(null)
+    expect(again.info.id).toBe(large.info.id + 1)
+    expect(await again.read(199)).toMatchObject({ written: false })
+  })
+
   test('D-14: a lost record is told, others are read, and writing waits', async () => {
     const { local, dpu, region } = await bench()
     await region.persist(2, record(100, 1)).persisted
     await region.persist(3, record(100, 2)).persisted
     for (const at of imagesOf(local.nvdimm, 2)) damage(local.nvdimm, at + 64)
-    expect(await dpu.scan('orders')).toMatchObject({ checked: 16, unsettled: 1 })
+    expect(await dpu.scan('orders')).toMatchObject({ checked: 16, lost: 1 })
     expect(await failure(region.read(2))).toBeInstanceOf(RecordLost)
     expect((await region.read(3)).data).toEqual(record(100, 2))
     const refused = await failure(region.persist(3, record(1, 1)).persisted)

@@ -1,9 +1,10 @@
 /** A short cut of the evidence: the branches of the kernel, in Node and in QuickJS (C9). */
 
 import { describe, expect, test } from 'vitest'
+import { Decisions } from './evidence/coverage/decisions.ts'
 import { LOADED, needed, type Taken } from './evidence/coverage/parts-plan.ts'
 import { cover } from './evidence/coverage/run.ts'
-import { COVERAGE } from './evidence/coverage/stage.ts'
+import { COVERAGE, decidedTally } from './evidence/coverage/stage.ts'
 import { LEFT_OUT } from './evidence/coverage/tests.ts'
 import { missed, playAll } from './evidence/stage.ts'
 
@@ -44,4 +45,37 @@ describe('tests of parts for QuickJS', () => {
     expect(placesOf([0, []], [1, [0]], [2, [1]], [9, [0, 1, 2]])).toEqual([2])
     expect(placesOf([1, [0]], [2, [1]], [9, [2]])).toEqual([LOADED, 0, 1])
   })
+})
+
+test('R1-E8: a condition is shown when it decided alone, by being true and by being false', () => {
+  const decisions = new Decisions()
+  const text = 'const judge = (a, b, c) => a && (b || !c)'
+  const marked = decisions.marked('judge.ts', text)
+  Object.assign(globalThis, decisions.marks())
+  const judge = new Function(`${marked}; return judge`)() as (...of: boolean[]) => boolean
+  const lacks = (): string[] =>
+    decisions.shown(0).flatMap(({ f, t }, i) => {
+      return [...(f ? [] : [`${'abc'[i]} false`]), ...(t ? [] : [`${'abc'[i]} true`])]
+    })
+  expect(judge(true, true, true)).toBe(true)
+  expect(lacks()).toEqual(['a false', 'b false', 'c false', 'c true'])
+  expect(judge(true, false, true)).toBe(false)
+  // With b false, c decides by being true; with c true, b by being false.
+  expect(lacks()).toEqual(['a false', 'c false'])
+  expect(judge(true, false, false)).toBe(true)
+  expect(lacks()).toEqual(['a false'])
+  expect(judge(false, true, false)).toBe(false)
+  expect(lacks()).toEqual([])
+})
+
+test('C9: a condition that nobody shows is a violation, as is an argument about nothing', () => {
+  const shard = { name: 'decisions', seed: 0, seconds: 1, options: {} }
+  const counts = { decisions: 1, conditions: 2, shown: 2, argued: 0 }
+  const none = { missing: [], stale: [], failed: [] }
+  expect(decidedTally(shard, { ...counts, ...none }).violations).toBe(0)
+  for (const one of ['missing', 'stale', 'failed']) {
+    const tally = decidedTally(shard, { ...counts, ...none, [one]: ['a decides by being true'] })
+    expect(tally.violations).toBe(1)
+    expect(tally.described[0]!.what).toContain('a decides by being true')
+  }
 })

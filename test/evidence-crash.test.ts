@@ -5,7 +5,7 @@
  * What always holds: the seed is fixed. What is damaged is the machine, never the judge.
  */
 
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { PASS } from '../firmware/fault.ts'
 import { STAGING_AT } from '../firmware/memory-map.ts'
 import type { State } from '../firmware/state.ts'
@@ -18,8 +18,6 @@ import { LeanBooth } from './support/crash/lean-boot.ts'
 import type { Damage, Scenario } from './support/explorer.ts'
 import { Known } from './support/known.ts'
 import { PAGE_BYTES } from './support/oracle.ts'
-
-vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = 20261121
 
@@ -91,7 +89,7 @@ test('what a boot leaves behind in the state, or in packet memory, does not esca
     return booth.staleness()
   }
   expect(spoilt(() => {})).toBe(null)
-  expect(spoilt((state) => Object.assign(state, { scrubSlot: 7 }))).toBe('state.scrubSlot')
+  expect(spoilt(({ scrub }) => Object.assign(scrub, { slot: 7 }))).toBe('state.scrub.slot')
   expect(spoilt(({ commit }) => Object.assign(commit.items[3]!, { wait: 2 }))).toMatch(
     /items.3.wait/,
   )

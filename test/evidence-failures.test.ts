@@ -19,7 +19,7 @@ test('X-1, H9: every seventh failure of some operations loses nothing acknowledg
   expect(total.violations).toBe(0)
   expect(missed(FAILURES, total, 'cut')).toEqual([])
   expect(FAILURES.lacks!(total, 'cut')).toEqual([])
-}, 120_000)
+})
 
 test('the judge notices: fences that are said to be done, and are not', () => {
   const lie = { k: 0, kind: 'lies', lasting: true } as const

@@ -16,7 +16,7 @@ test('X-1, X-2, X-5: every state that two writes reach is right, and no rule can
   expect(total.violations).toBe(0)
   expect(missed(MODEL, total, 'cut')).toEqual([])
   expect(MODEL.lacks!(total, 'cut')).toEqual([])
-}, 120_000)
+})
 
 test('a rule that is left out is told as the shortest schedule to what goes wrong', async () => {
   const { violated, text } = await MODEL.replay('mutant F2')

@@ -82,7 +82,7 @@ describe('the judge notices', () => {
   })
 
   test('a firmware that keeps what it should let go', async () => {
-    const guests = new Guests({ source: tampered('kept.push(new Float64Array(4096))') })
+    const guests = new Guests({ source: tampered('kept.push(new Float64Array(4096))') }, 1)
     const { differs } = await playPair(SEED, STEPS, guests.boot)
     expect(differs).toBeNull()
     expect(guests.grown).toBeGreaterThan(0)

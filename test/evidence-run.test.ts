@@ -5,8 +5,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { kindOf, OPEN, type OpenKind } from './evidence/open.ts'
+import { pageOf } from './evidence/page.ts'
 import { type Outcome, playStages, SHARDS_EACH } from './evidence/pool.ts'
-import { reportOf, tableOf } from './evidence/report.ts'
+import { exitCodeOf, reportOf, tableOf } from './evidence/report.ts'
 import {
   addTally,
   missed,
@@ -118,6 +120,52 @@ describe('workers', () => {
   })
 })
 
+describe('a run of so many minutes', () => {
+  const program = new URL(`data:text/javascript,${encodeURIComponent(PROGRAM)}`)
+  const shards = (count: number, seconds: number): Shard[] => {
+    return Array.from({ length: count }, (_, i) => ({
+      name: `${i}`,
+      seed: i,
+      seconds,
+      options: {},
+    }))
+  }
+  const play = async (plan: { stage: Stage; shards: Shard[] }[], minutes: number) => {
+    const ends: string[] = []
+    const outcomes = await playStages(plan, {
+      ...{ workers: 1, program, limit: { minutes, seed: 3 } },
+      moved: (_, now) => ends.push(now.map(({ ended }) => ended).join(' ')),
+    })
+    return { ends, outcomes }
+  }
+
+  test('gives each stage as much time as any other, and ends when all is played', async () => {
+    const long = { stage: { ...COUNTING, name: 'long' }, shards: shards(2, 100) }
+    const short = { stage: COUNTING, shards: shards(5, 40) }
+    const { ends } = await play([long, short], 1000)
+    expect(ends).toEqual(['1 0', '1 1', '1 2', '1 3', '2 3', '2 4', '2 5'])
+  })
+
+  test('plays what follows one another in turns of one worker', async () => {
+    const stage = { ...COUNTING, shardsFollow: true }
+    const { outcomes } = await play([{ stage, shards: shards(4, 100) }], 1000)
+    // Two of them are 240 seconds, and no more; a worker that has room is not ended.
+    expect(outcomes[0]!.tally.count).toBe(1 + 2 + 3 + 4)
+    const other = { stage: { ...COUNTING, name: 'other' }, shards: shards(2, 100) }
+    const turns = await play([{ stage, shards: shards(4, 100) }, other], 1000)
+    expect(turns.ends).toEqual(['1 0', '2 0', '2 1', '2 2', '3 2', '4 2'])
+  })
+
+  test('begins nothing behind its end, says what was played, and asks no floor', async () => {
+    const { outcomes } = await play([{ stage: COUNTING, shards: shards(2, 1) }], 0)
+    expect(outcomes).toMatchObject([{ ended: 0, shards: 2 }])
+    const report = reportOf([{ ...outcomeOf(NOTHING), ended: 1 }], RUN, true)
+    expect(report.stages[0]).toMatchObject({ ended: 1, shards: 2, lacks: [] })
+    expect(tableOf(report).split('\n')).toContain('C0 counting: 1 of 2 shards')
+    expect(exitCodeOf(report)).toBe(0)
+  })
+})
+
 describe('what is added up', () => {
   test('the tallies of shards are one tally: counts, cells, violations', async () => {
     const total = await playAll(COUNTING, 'ci', 1)
@@ -152,6 +200,62 @@ describe('what is added up', () => {
   test('of a run that played some shards only, no floor is asked', async () => {
     const report = reportOf([outcomeOf(NOTHING)], RUN, false)
     expect(report.stages[0]!.lacks).toEqual([])
+  })
+})
+
+describe('R1-E0: kinds of violations that stand as open', () => {
+  const KIND: OpenKind = {
+    id: 'odd-seeds',
+    stage: 'counting',
+    what: 'a seed may be odd',
+    says: /seed is odd/,
+    replay: 'seed=3',
+  }
+  const violation = (what: string) => ({ shard: 'one', what, replay: 'seed=9' })
+  const tallyOf = (violations: number, ...said: readonly string[]): Tally => {
+    const described = said.map(violation)
+    return { ...NOTHING, count: 30, violations, described, more: { 'power cuts': 2 } }
+  }
+  const reportFor = (tally: Tally) => reportOf([outcomeOf(tally)], RUN, false, [KIND])
+
+  test('a run that meets no other does not fail, and table and page say what it met', () => {
+    const tally = tallyOf(2, 'the seed is odd', 'the seed is odd, again')
+    const report = reportFor(tally)
+    expect(report).toMatchObject({
+      violations: 2,
+      failures: 0,
+      open: [{ id: 'odd-seeds', met: 2 }],
+    })
+    expect(exitCodeOf(report)).toBe(0)
+    const lines = tableOf(report).split('\n')
+    expect(lines).toContain('OPEN         odd-seeds, met 2 times: a seed may be odd')
+    expect(lines.at(-1)).toMatch(/: 2 violations, 2 of open kinds$/)
+    const page = pageOf(report, [outcomeOf(tally)])
+    expect(page).toContain('2 violations, 2 of open kinds')
+    expect(page).toContain('<b>odd-seeds</b>, met 2 times<br>a seed may be odd')
+  })
+
+  test('any other fails the run; so does one that no stage described', () => {
+    expect(exitCodeOf(reportFor(tallyOf(2, 'the seed is odd', 'something is torn')))).toBe(1)
+    expect(exitCodeOf(reportFor(tallyOf(2, 'the seed is odd')))).toBe(1)
+    expect(exitCodeOf(reportFor(tallyOf(0)))).toBe(0)
+    expect(kindOf([KIND], 'another', violation('the seed is odd'))).toBeNull()
+  })
+
+  test('every one stands in the README, with what shows it, and there are no others', () => {
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+    const [, said] = /Kinds of\s+violations that stand as open: ([^.]*)\./.exec(readme)!
+    for (const { id, replay, stage } of OPEN) {
+      expect(said).toContain(id)
+      expect(readme).toContain(replay)
+      expect(STAGES.map(({ name }) => name)).toContain(stage)
+    }
+    expect(said === 'none').toBe(OPEN.length === 0)
+  })
+
+  test('CI draws the seed afresh', () => {
+    const script = readFileSync(join(ROOT, '.ci/run'), 'utf8')
+    expect(script).toMatch(/npm run --silent evidence \|\| status/)
   })
 })
 

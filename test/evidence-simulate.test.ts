@@ -5,20 +5,35 @@
 
 import { describe, expect, test } from 'vitest'
 import { bootDirect } from '../boards/emulator/direct.ts'
+import type { HostMemory } from '../boards/emulator/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { CHECK, COPY_CLEAN, FENCE, NVDIMM_SPACE, SKIP, TO, TRANSMIT } from '../firmware/hal.ts'
+import { Random } from '../boards/emulator/random.ts'
+import {
+  CHECK,
+  COPY_CLEAN,
+  FENCE,
+  FROM,
+  NVDIMM_SPACE,
+  SKIP,
+  TO,
+  TRANSMIT,
+} from '../firmware/hal.ts'
+import { seeded } from '../firmware/main.ts'
+import { nextRandom, stir } from '../firmware/state.ts'
 import type { Boot } from './evidence/simulate/card.ts'
-import { fillPattern } from './evidence/simulate/frames.ts'
+import { PAST_AN_END } from './evidence/simulate/client.ts'
+import { ACKNOWLEDGE, DATAGRAM, fillPattern, get24, put24 } from './evidence/simulate/frames.ts'
 import { Judge } from './evidence/simulate/judge.ts'
 import { copyAt } from './evidence/simulate/medium.ts'
 import { operationOf } from './evidence/simulate/operation.ts'
 import { Register, type Version } from './evidence/simulate/register.ts'
 import { REGRESSIONS } from './evidence/simulate/regressions.ts'
-import { scriptOf, WORLDS, type World } from './evidence/simulate/shape.ts'
+import { type Ends, NO_ENDS, scriptOf, WORLDS, type World } from './evidence/simulate/shape.ts'
 import { shrink } from './evidence/simulate/shrink.ts'
 import { SIMULATE } from './evidence/simulate/stage.ts'
-import { playScript, playSeed } from './evidence/simulate/world.ts'
+import { type Played, playScript, playSeed, WORN_OUT } from './evidence/simulate/world.ts'
 import { missed, playAll } from './evidence/stage.ts'
+import { CHOSEN, entropyFor, psnsBesideEnds } from './support/psn-ends.ts'
 
 const SEED = Number(process.env.SEED ?? 20266)
 
@@ -52,6 +67,37 @@ test('seeds that found something are told by name', async () => {
   const { violated, text } = await SIMULATE.replay(`seed=${seed} world=${world}`)
   expect(violated).toBe(false)
   expect(text).toContain('nothing is wrong')
+})
+
+test('the entropy of a start leads to the PSNs that its first connections begin with', () => {
+  const random = new Random(SEED)
+  for (const regions of [0, 1, 2]) {
+    const psns = psnsBesideEnds(random)
+    const start = { incarnation: 1000 + regions, dirtyShutdowns: regions, mac: [2, 0, 0, 0, 0, 2] }
+    const fresh = Array.from({ length: 8 }, () => random.next())
+    const entropy = entropyFor(psns, { ...start, regions }, fresh, () => random.next())
+    expect(entropy.slice(0, 4)).toEqual(fresh.slice(0, 4))
+    const generator = seeded(entropy)
+    stir(generator, [start.incarnation, start.dirtyShutdowns, ...start.mac])
+    for (let i = 0; i < regions; i++) nextRandom(generator)
+    const drawn = Array.from({ length: CHOSEN }, () => nextRandom(generator) & 0xffffff)
+    expect(drawn).toEqual(psns)
+  }
+})
+
+test('PSNs go past their ends in each start, and a part may be worn out', async () => {
+  const { world, steps } = scriptOf(SEED, 120, 'calm')
+  const playWith = (ends: Partial<Ends>): Promise<Played> => {
+    const script = { steps, world: { ...world, ends: { ...NO_ENDS, psns: true, ...ends } } }
+    return playScript(script, SEED)
+  }
+  const { counts, cuts, violations } = await playWith({})
+  expect(violations).toEqual([])
+  expect(counts[PAST_AN_END]).toBeGreaterThan(cuts / 10)
+  const worn = { incarnation: 2 ** 20 - 6, update: 7, operations: 7, dirtyShutdowns: 0 }
+  const ended = await playWith({ worn })
+  expect(ended.violations).toEqual([])
+  expect(ended.counts[WORN_OUT]).toBe(1)
 })
 
 const LANES_AT = 8192
@@ -107,6 +153,56 @@ describe('the judges notice', () => {
     expect(await found(silent, 'calm')).toMatch(/exception/)
   })
 
+  /** Cards of which every seventh plain ACK is changed in front of its TRANSMIT, or left out. */
+  const acknowledging = (how: (frame: Uint8Array) => boolean): Boot => {
+    return (machineFor) => {
+      const machine = machineFor()
+      let met = 0
+      let goes = true
+      machine.observe({
+        onCommand: (_number, op, words, at) => {
+          const frame = machine.packets.subarray(words[at + FROM]!)
+          const isAck = op === TRANSMIT && frame[42] === ACKNOWLEDGE && ++met % 7 === 0
+          goes = !isAck || how(frame)
+        },
+        replace: (_number, op) => (goes ? op : SKIP),
+      })
+      return bootDirect(machine)
+    }
+  }
+
+  test('an answer to what was never sent', async () => {
+    const ahead = acknowledging((frame) => {
+      put24(frame, 51, get24(frame, 51) + 1)
+      return true
+    })
+    expect(await found(ahead, 'calm')).toMatch(/there is an answer at PSN \d+, and its client/)
+  })
+
+  test('a gap that is none', async () => {
+    const anxious = acknowledging((frame) => {
+      put24(frame, 51, get24(frame, 51) + 1)
+      frame[54] = 0x60
+      return true
+    })
+    expect(await found(anxious, 'calm')).toMatch(/a gap is told of at PSN \d+, and its client/)
+  })
+
+  test('a connection that falls silent, though all frames get through', async () => {
+    const mute: Boot = (machineFor) => {
+      const machine = machineFor()
+      let goes = true
+      machine.observe({
+        onCommand: (_number, op, words, at) => {
+          goes = op !== TRANSMIT || machine.packets[words[at + FROM]! + 42] === DATAGRAM
+        },
+        replace: (_number, op) => (goes ? op : SKIP),
+      })
+      return bootDirect(machine)
+    }
+    expect(await found(mute, 'calm')).toMatch(/is not answered any more/)
+  })
+
   test('a byte that nobody may touch', async () => {
     const stray: Boot = (machineFor) => {
       const machine = machineFor()
@@ -122,6 +218,29 @@ describe('the judges notice', () => {
       }
     }
     expect(await found(stray, 'calm')).toMatch(/byte \d+ of the part was changed/)
+  })
+
+  /** A machine with a host whose memory is not what it should be. */
+  const withHost =
+    (spoil: (host: HostMemory) => void): Boot =>
+    (machineFor) => {
+      const machine = machineFor()
+      spoil(machine.host!)
+      return bootDirect(machine)
+    }
+
+  test('a fence of the own host that does nothing', async () => {
+    const lazy = withHost((host) => {
+      host.fence = () => {}
+    })
+    expect(await found(lazy, 'hosted')).toMatch(/through: .*durable|not one when all is back/)
+  })
+
+  test('posted writes that are lost, and the board does not learn of it', async () => {
+    const careless = withHost((host) => {
+      Object.defineProperty(host.link, 'contains', { get: () => false, set: () => {} })
+    })
+    expect(await found(careless, 'hosted')).toMatch(/bypass: .*durable|not one when all is back/)
   })
 
   test('an exception, wherever it comes from', async () => {

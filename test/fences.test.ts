@@ -10,7 +10,7 @@
  * everything, only the structure is left to be right, and then no fence can be spared at any level.
  */
 
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import {
   COPY_CLEAN,
@@ -46,9 +46,6 @@ import {
   readLane,
   readSlot,
 } from './support/oracle.ts'
-
-// Thousands of starts in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
 
 const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
 const LEVEL_2OF2: Level = { wait: 2, copies: 2 }

@@ -55,8 +55,8 @@ describe('FLUSH', () => {
       const one = bytesCard()
       const { qp, bytes } = one
       const base = qp.psn
-      const write = writeFrames(qp, bytes.rkey, 64, DATA)
-      const flush = flushFrame(qp, bytes.rkey, { ...form, length: 264 })
+      const write = writeFrames(qp, bytes, 64, DATA)
+      const flush = flushFrame(qp, bytes, { ...form, length: 264 })
       const said: string[] = []
       const look = (sent: Sent): void => {
         said.push(...lines([sent], base))
@@ -78,9 +78,9 @@ describe('FLUSH', () => {
     const one = bytesCard()
     const { qp, bytes, records } = one
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 4096, DATA),
+      ...writeFrames(qp, bytes, 4096, DATA),
       ...persistFrames(qp, records, 3, dataOf(100, 2)),
-      flushFrame(qp, records.rkey, { vaHigh: 3, length: 100 }),
+      flushFrame(qp, records, { vaHigh: 3, length: 100 }),
     ]
     watch(one, frames, (sent) => {
       if (sent.opcode !== 0x10) return
@@ -92,8 +92,8 @@ describe('FLUSH', () => {
   test('with nothing stored since the last fence costs no fence', () => {
     const one = bytesCard()
     const { qp, bytes } = one
-    const flush = (): void => void one.card.serve(flushFrame(qp, bytes.rkey))
-    one.card.serve(...writeFrames(qp, bytes.rkey, 0, DATA))
+    const flush = (): void => void one.card.serve(flushFrame(qp, bytes))
+    one.card.serve(...writeFrames(qp, bytes, 0, DATA))
     expect(fencesIn(one, flush)).toBe(1)
     expect(fencesIn(one, flush)).toBe(0)
   })
@@ -101,8 +101,8 @@ describe('FLUSH', () => {
   test('covers what another queue pair stored and was acknowledged', () => {
     const one = bytesCard()
     const other = one.card.connect(1024)
-    one.card.serve(...writeFrames(other, one.bytes.rkey, 0, DATA))
-    one.card.serve(flushFrame(one.qp, one.bytes.rkey))
+    one.card.serve(...writeFrames(other, one.bytes, 0, DATA))
+    one.card.serve(flushFrame(one.qp, one.bytes))
     expect(durable(one, BYTES_AT, 200)).toBe(hexOf(DATA))
   })
 
@@ -110,8 +110,8 @@ describe('FLUSH', () => {
     const one = bytesCard()
     const pairs = Array.from({ length: 16 }, () => one.card.connect(1024))
     const frames = pairs.flatMap((qp, i) => [
-      ...writeFrames(qp, one.bytes.rkey, i * 256, dataOf(200, i)),
-      flushFrame(qp, one.bytes.rkey),
+      ...writeFrames(qp, one.bytes, i * 256, dataOf(200, i)),
+      flushFrame(qp, one.bytes),
     ])
     expect(fencesIn(one, () => one.card.serve(...frames))).toBe(1)
     expect(one.card.sent.filter((sent) => sent.opcode === 0x10)).toHaveLength(16)
@@ -130,14 +130,14 @@ describe('FLUSH', () => {
     const { qp, bytes } = one
     const base = qp.psn
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 0, DATA),
-      flushFrame(qp, bytes.rkey, options),
-      ...writeFrames(qp, bytes.rkey, 512, DATA),
+      ...writeFrames(qp, bytes, 0, DATA),
+      flushFrame(qp, bytes, options),
+      ...writeFrames(qp, bytes, 512, DATA),
     ]
     const said = lines(one.card.serve(...frames), base)
     expect(said).toEqual(['ACK 0', `NAK 0x${code.toString(16)} 1`])
     expect(hexOf(one.card.nvdimm.live.slice(BYTES_AT + 512, BYTES_AT + 516))).toBe('00000000')
-    expect(one.card.serve(flushFrame(qp, bytes.rkey))).toEqual([])
+    expect(one.card.serve(flushFrame(qp, bytes))).toEqual([])
   })
 
   test('at the end of the region, and of all of it wherever the range lies, is served', () => {
@@ -147,7 +147,7 @@ describe('FLUSH', () => {
       { selectivity: 1, vaHigh: 77, vaLow: 99, length: 2 ** 32 - 1 },
     ]) {
       const one = bytesCard()
-      const sent = one.card.serve(flushFrame(one.qp, one.bytes.rkey, options))
+      const sent = one.card.serve(flushFrame(one.qp, one.bytes, options))
       expect(sent.map(({ opcode }) => opcode)).toEqual([0x10])
     }
   })
@@ -160,9 +160,9 @@ describe('FLUSH', () => {
       expect(sent.map(({ syndrome }) => syndrome)).toEqual([NAK_ACCESS])
     }
     const stranger = one.card.connect(1024, 5)
-    const sent = one.card.serve(flushFrame(stranger, bytes.rkey))
+    const sent = one.card.serve(flushFrame(stranger, bytes))
     expect(sent.map(({ syndrome }) => syndrome)).toEqual([NAK_ACCESS])
-    expect(lines(one.card.serve(flushFrame(qp, bytes.rkey)), qp.psn)).toHaveLength(1)
+    expect(lines(one.card.serve(flushFrame(qp, bytes)), qp.psn)).toHaveLength(1)
   })
 
   test('D-13, G2-5: a part without save energy refuses persistence (0x63), not visibility', () => {
@@ -173,7 +173,7 @@ describe('FLUSH', () => {
     ] as const) {
       const one = bytesCard()
       one.card.nvdimm.armed = false
-      const [sent] = one.card.serve(flushFrame(one.qp, one.bytes.rkey, { placement }))
+      const [sent] = one.card.serve(flushFrame(one.qp, one.bytes, { placement }))
       expect(sent!.opcode.toString(16)).toBe(expected)
       if (placement !== 1) expect(sent!.syndrome).toBe(NAK_OPERATIONAL)
     }
@@ -190,7 +190,7 @@ describe('FLUSH', () => {
           if (op === FENCE && ++seen === fence) card.nvdimm.fencesToFail = 1
         },
       })
-      const frames = [...persistFrames(qp, records, 1, dataOf(8, 1)), flushFrame(qp, bytes.rkey)]
+      const frames = [...persistFrames(qp, records, 1, dataOf(8, 1)), flushFrame(qp, bytes)]
       expect(lines(card.serve(...frames), base).at(-1), `fence ${fence}`).toBe('NAK 0x63 1')
       card.machine.observe({})
     }
@@ -204,12 +204,12 @@ describe('FLUSH', () => {
     const onlooker = card.connect(1024)
     const bases = [qp.psn, reader.psn, keeper.psn, onlooker.psn]
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 0, DATA),
-      flushFrame(qp, bytes.rkey),
-      ...writeFrames(reader, bytes.rkey, 512, DATA),
-      readFrame(reader, bytes.rkey, 0, 512, 8),
-      ...writeFrames(keeper, kept.rkey, 0, DATA),
-      ...writeFrames(onlooker, bytes.rkey, 1024, DATA),
+      ...writeFrames(qp, bytes, 0, DATA),
+      flushFrame(qp, bytes),
+      ...writeFrames(reader, bytes, 512, DATA),
+      readFrame(reader, bytes, 0, 512, 8),
+      ...writeFrames(keeper, kept, 0, DATA),
+      ...writeFrames(onlooker, bytes, 1024, DATA),
     ]
     card.nvdimm.fencesToFail = 1
     const sent = card.serve(...frames)
@@ -223,10 +223,8 @@ describe('FLUSH', () => {
     expect(card.counter('NOT_DURABLE')).toBe(3)
     // Closed: what is plain goes on, what is durable does not.
     const after = (): number => onlooker.psn
-    expect(lines(card.serve(...writeFrames(onlooker, bytes.rkey, 0, DATA)), after())).toEqual([
-      'ACK -1',
-    ])
-    expect(card.serve(flushFrame(onlooker, bytes.rkey))[0]!.syndrome).toBe(NAK_OPERATIONAL)
+    expect(lines(card.serve(...writeFrames(onlooker, bytes, 0, DATA)), after())).toEqual(['ACK -1'])
+    expect(card.serve(flushFrame(onlooker, bytes))[0]!.syndrome).toBe(NAK_OPERATIONAL)
   })
 })
 
@@ -235,7 +233,7 @@ describe('the FLUSH of Linux (wire-format 2.5, 9.4)', () => {
     const one = bytesCard()
     const { qp, bytes, card } = one
     for (const linux of [true, false, true]) {
-      expect(card.serve(flushFrame(qp, bytes.rkey, { linux }))[0]!.opcode).toBe(0x10)
+      expect(card.serve(flushFrame(qp, bytes, { linux }))[0]!.opcode).toBe(0x10)
     }
     expect(card.counter('LINUX_FLUSH_ICRC')).toBe(2)
     expect(card.counter('ICRC')).toBe(0)
@@ -244,10 +242,10 @@ describe('the FLUSH of Linux (wire-format 2.5, 9.4)', () => {
   test('is dropped under strictIcrc', () => {
     const one = bytesCard(1024, { strictIcrc: true })
     const { qp, bytes, card } = one
-    expect(card.serve(flushFrame({ ...qp }, bytes.rkey, { linux: true }))).toEqual([])
+    expect(card.serve(flushFrame({ ...qp }, bytes, { linux: true }))).toEqual([])
     expect(card.counter('ICRC')).toBe(1)
     expect(card.counter('LINUX_FLUSH_ICRC')).toBe(0)
-    expect(card.serve(flushFrame(qp, bytes.rkey))[0]!.opcode).toBe(0x10)
+    expect(card.serve(flushFrame(qp, bytes))[0]!.opcode).toBe(0x10)
   })
 })
 
@@ -256,8 +254,8 @@ describe('a READ waits for the stores in front of it (wire-format 9.2)', () => {
     for (const bursts of [1, 2]) {
       const one = bytesCard()
       const { qp, bytes } = one
-      const write = writeFrames(qp, bytes.rkey, 0, DATA)
-      const read = readFrame(qp, length === 0 ? 0 : bytes.rkey, 0, 8192, length)
+      const write = writeFrames(qp, bytes, 0, DATA)
+      const read = readFrame(qp, length === 0 ? 0 : bytes, 0, 8192, length)
       let looks = 0
       const look = (sent: Sent): void => {
         if (sent.opcode !== 0x10) return
@@ -276,8 +274,8 @@ describe('a READ waits for the stores in front of it (wire-format 9.2)', () => {
   test('without stores in front of it, it waits for nothing', () => {
     const one = bytesCard()
     const other = one.card.connect(1024)
-    one.card.serve(...writeFrames(other, one.bytes.rkey, 0, DATA))
-    const read = readFrame(one.qp, one.bytes.rkey, 0, 0, 200)
+    one.card.serve(...writeFrames(other, one.bytes, 0, DATA))
+    const read = readFrame(one.qp, one.bytes, 0, 0, 200)
     expect(fencesIn(one, () => one.card.serve(read))).toBe(0)
     expect(hexOf(one.card.sent[0]!.payload)).toBe(hexOf(DATA))
   })
@@ -286,10 +284,10 @@ describe('a READ waits for the stores in front of it (wire-format 9.2)', () => {
 describe('chains in one burst', () => {
   test('P1-28: WRITE A, FLUSH, WRITE B, FLUSH leaves A or B whole at every cut', () => {
     const chain = (one: BytesCard): Uint8Array[] => [
-      ...writeFrames(one.qp, one.bytes.rkey, 0, dataOf(128, 7)),
-      flushFrame(one.qp, one.bytes.rkey),
-      ...writeFrames(one.qp, one.bytes.rkey, 4096, dataOf(128, 7)),
-      flushFrame(one.qp, one.bytes.rkey),
+      ...writeFrames(one.qp, one.bytes, 0, dataOf(128, 7)),
+      flushFrame(one.qp, one.bytes),
+      ...writeFrames(one.qp, one.bytes, 4096, dataOf(128, 7)),
+      flushFrame(one.qp, one.bytes),
     ]
     const one = bytesCard()
     let commands = 0
@@ -317,9 +315,9 @@ describe('chains in one burst', () => {
     for (let at = 0; at < commands; at++) {
       for (const strategy of CUT_STRATEGIES) {
         const two = bytesCard()
-        two.card.serve(...writeFrames(two.qp, two.bytes.rkey, 0, dataOf(128, 3)))
-        two.card.serve(...writeFrames(two.qp, two.bytes.rkey, 4096, dataOf(128, 3)))
-        two.card.serve(flushFrame(two.qp, two.bytes.rkey))
+        two.card.serve(...writeFrames(two.qp, two.bytes, 0, dataOf(128, 3)))
+        two.card.serve(...writeFrames(two.qp, two.bytes, 4096, dataOf(128, 3)))
+        two.card.serve(flushFrame(two.qp, two.bytes))
         two.card.machine.armCut(at)
         two.card.serve(...chain(two))
         cut(two.card.nvdimm, { random: new Random(at), strategy })
@@ -334,10 +332,10 @@ describe('chains in one burst', () => {
     const one = bytesCard()
     const { qp, bytes } = one
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 1024, DATA),
-      flushFrame(qp, bytes.rkey),
-      atomicWriteFrame(qp, bytes.rkey, 0, dataOf(8, 9)),
-      flushFrame(qp, bytes.rkey),
+      ...writeFrames(qp, bytes, 1024, DATA),
+      flushFrame(qp, bytes),
+      atomicWriteFrame(qp, bytes, 0, dataOf(8, 9)),
+      flushFrame(qp, bytes),
     ]
     one.card.machine.observe({
       onCommand: () => {
@@ -356,7 +354,7 @@ describe('chains in one burst', () => {
   test('a FLUSH covers the atomic in front of it, in the same burst', () => {
     const one = bytesCard()
     const { qp, bytes } = one
-    const frames = [fetchAddFrame(qp, bytes.rkey, 8, 5n), flushFrame(qp, bytes.rkey)]
+    const frames = [fetchAddFrame(qp, bytes, 8, 5n), flushFrame(qp, bytes)]
     watch(one, frames, (sent) => {
       if (sent.opcode === 0x10) expect(durable(one, BYTES_AT + 8, 8)).toBe('0500000000000000')
     })

@@ -26,6 +26,7 @@ import {
   COPY,
   COPY_CLEAN,
   DIFFERENT,
+  DMA_FAILED,
   DONE,
   EQUAL,
   FENCE,
@@ -285,4 +286,70 @@ test('P2-12: the time of a CPU load shows whether a DMA write went into the cach
     expect(s.host.load(0, 64).ns).toBe(ns)
     expect(s.host.load(0, 64).ns, 'the second load finds it').toBe(CPU_HIT_NS)
   }
+})
+
+describe('R1-E1: the host loses its power alone', () => {
+  const READ_BACK = [COPY, H, P + 2048, 64, 0]
+
+  test('R1-E1: it takes what was posted and what was cached, and leaves what was durable', () => {
+    for (const platform of [DDIO_OFF, DDIO_ON]) {
+      const s = setting(platform)
+      run(s, WRITE, READ)
+      s.host.clean(0, 64)
+      s.host.fence()
+      // One more that is pushed, and one that is on its way.
+      run(s, [COPY, P, H + 64, 64, 0], READ, [COPY, P, H + 128, 64, 0])
+      s.host.link.loseHost()
+      const kept = platform === DDIO_OFF
+      const first = [0, 64, 128].map((at) => s.host.part.live[at])
+      expect(first, `DDIO ${platform.ddio}`).toEqual([1, kept ? 1 : 0, 0])
+      expect(s.host.part.live).toEqual(s.host.part.durable)
+    }
+  })
+
+  test('R1-E1: of what is posted or cached any part may survive: the adversary chooses', () => {
+    const left = new Set<number>()
+    for (const strategy of CUT_STRATEGIES) {
+      const s = setting(DDIO_ON)
+      run(s, WRITE, READ, [COPY, P, H + 64, 64, 0])
+      s.host.link.loseHost({ random: new Random(SEED), strategy })
+      const bytes = s.host.part.durable.subarray(0, 128)
+      left.add(bytes.filter((byte, i) => byte === 1 + (i & 63)).length)
+      expect(pending(s.host.part)).toEqual([])
+    }
+    expect([...left]).toEqual(expect.arrayContaining([0, 128]))
+    expect(left.size).toBeGreaterThan(3)
+  })
+
+  test('R1-E1: while it is away reads fail and writes are lost; the card goes on', () => {
+    const s = setting(DDIO_ON)
+    s.host.link.loseHost()
+    expect(run(s, WRITE, [COPY, P, N, 64, 0], [FENCE])).toEqual([DONE, DONE, DONE])
+    expect(run(s, READ_BACK)).toEqual([DMA_FAILED])
+    s.host.comeBack()
+    expect(run(s, READ_BACK)).toEqual([DONE])
+    expect([s.host.part.live[0], s.machine.nvdimm.live[0]]).toEqual([0, 1])
+  })
+
+  test('R1-E1: it comes back with DDIO the other way, cleared, or with other memory', () => {
+    const s = setting(DDIO_OFF)
+    run(s, WRITE, READ)
+    s.host.link.loseHost()
+    s.host.comeBack({ platform: DDIO_ON })
+    expect([s.host.platform.ddio, s.host.part.live[0]]).toEqual([true, 1])
+    s.host.link.loseHost()
+    s.host.comeBack({ part: 'cleared' })
+    expect([s.host.platform.ddio, s.host.part.live[0]]).toEqual([true, 0])
+    s.host.link.loseHost()
+    const content = new Uint8Array(4096).fill(7)
+    s.host.comeBack({ part: new Nvdimm({ bytes: 4096, content }) })
+    expect(run(s, READ_BACK, [COPY, H + 4096, P + 2048, 1, 0])).toEqual([DONE, DMA_FAILED])
+    expect(s.machine.packets[P + 2048]).toBe(7)
+    expect([s.host.load(4096, 1).bytes, s.host.load(4095, 1).bytes?.[0]]).toEqual([null, 7])
+    s.host.link.loseHost()
+    s.host.comeBack({ part: new Nvdimm({ bytes: 4 * BYTES }) })
+    expect(run(s, [COPY, H + BYTES - 64, P + 2048, 64, 0])).toEqual([DONE])
+    // The card was told of a window, and sees no more than that.
+    expect(run(s, [COPY, H + BYTES, P + 2048, 1, 0])).toEqual([BAD_COMMAND])
+  })
 })

@@ -131,9 +131,9 @@ const KINDS: Readonly<Record<string, (target: Target) => Uint8Array>> = {
       pweth: { wait: 2, slotAddressed: true, wantsAck: true, operationLow: 9 },
       payload: dataOf(256, 5),
     }),
-  'READ Request': ({ qp, region }) => readFrame({ ...qp }, region.rkey, SLOT, 0, CAPACITY_BYTES),
+  'READ Request': ({ qp, region }) => readFrame({ ...qp }, region, SLOT, 0, CAPACITY_BYTES),
   'WRITE Only': ({ qp, bytes }) =>
-    writeFrames({ ...qp }, bytes.rkey, BYTES_OFFSET, dataOf(BYTES_LENGTH, 3))[0]!,
+    writeFrames({ ...qp }, bytes, BYTES_OFFSET, dataOf(BYTES_LENGTH, 3))[0]!,
   ASSOCIATE: ({ qp, bytes }) =>
     associateFrame(
       { ...qp },
@@ -314,7 +314,12 @@ describe('opcodes', () => {
                 psn: (target.qp.psn + distance) & 0xffffff,
                 ackRequest: true,
               },
-              reth: { rkey: target.bytes.rkey, length, vaLow: BYTES_OFFSET },
+              reth: {
+                vaHigh: target.bytes.baseHigh,
+                vaLow: BYTES_OFFSET,
+                rkey: target.bytes.rkey,
+                length,
+              },
               deth: { qkey: Q_KEY_GSI, sourceQp: 5 },
               payload: dataOf(length, opcode),
             })
@@ -375,7 +380,8 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
       for (const vaLow of WORDS) {
         for (const length of [...WORDS, 8]) {
           const payload = new Uint8Array(8).fill(length & 255)
-          const inside = vaHigh === 0 && length === 8 && vaLow <= 4096 - 8
+          const there = vaHigh === target.bytes.baseHigh
+          const inside = there && length === 8 && vaLow <= 4096 - 8
           if (inside) continue
           const sent = answerTo(target, (qp) =>
             frameOf({
@@ -397,7 +403,7 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
     const target = new Target()
     for (const vaLow of [0, 1, 3840, 3841, 4095, 4096]) {
       for (const length of WORDS.filter((value) => value > 256)) {
-        const [frame] = writeFrames(target.qp, target.bytes.rkey, vaLow, dataOf(512, 1), { length })
+        const [frame] = writeFrames(target.qp, target.bytes, vaLow, dataOf(512, 1), { length })
         const sent = target.card.serve(frame!)
         if (length <= 4096 - vaLow) continue
         expect(sent[0]!.syndrome).toBe(length > 2 ** 31 ? 0x61 : 0x62)
@@ -420,8 +426,10 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
               }),
             )
             const limit = region === target.bytes ? 4096 : CAPACITY_BYTES
+            const first = region.baseHigh
             const slots = region === target.bytes ? 1 : SLOTS
-            const inside = vaHigh < slots && vaLow < limit && length <= limit - vaLow
+            const there = vaHigh >= first && vaHigh < first + slots
+            const inside = there && vaLow < limit && length <= limit - vaLow
             if (inside) expect(sent[0]!.syndrome).toBe(0x1f)
             else
               expect(sent.map(({ syndrome }) => syndrome)).toEqual([length > 2 ** 31 ? 0x61 : 0x62])
@@ -578,7 +586,7 @@ describe('faults that are answered with silence', () => {
       frame[frame.length - 1] = frame[frame.length - 1]! ^ 1
       return frame
     },
-    LINUX_FLUSH_ICRC: (t) => flushFrame({ ...t.qp }, t.bytes.rkey, { linux: true }),
+    LINUX_FLUSH_ICRC: (t) => flushFrame({ ...t.qp }, t.bytes, { linux: true }),
     CONGESTION: (t) =>
       frameOf({ bth: { opcode: CNP, destQp: t.qp.number }, payload: new Uint8Array(16) }),
     CONGESTION_MARK: (t) => {
@@ -606,13 +614,13 @@ describe('faults that are answered with silence', () => {
         psn: t.qp.psn - 1,
         operation: 99,
       })[0]!,
-    DUPLICATE_FORGOTTEN: (t) => flushFrame(t.qp, t.bytes.rkey, { psn: t.qp.psn - 1 }),
+    DUPLICATE_FORGOTTEN: (t) => flushFrame(t.qp, t.bytes, { psn: t.qp.psn - 1 }),
     HELD_BACK: (t) => {
       // Three turns: one now, one when the counter is asked for, one behind the frame.
       const length = 3 * READ_PACKETS * 256
-      const { rkey } = t.card.provision({ name: 'long', kind: mad.KIND_BYTES, length })
+      const long = t.card.provision({ name: 'long', kind: mad.KIND_BYTES, length })
       t.allow(0, DATA_AT)
-      t.card.serve(readFrame(t.qp, rkey, 0, 0, length))
+      t.card.serve(readFrame(t.qp, long, 0, 0, length))
       return KINDS['WRITE Only']!(t)
     },
     SEQUENCE_AGAIN: (t) => {
@@ -652,6 +660,10 @@ describe('faults that are answered with silence', () => {
 
   test('there is a way here to every one of them', () => {
     expect(Object.keys(DROPPED)).toEqual(silent.map((row) => row.name))
+  })
+
+  test('who is not answered is told no code', () => {
+    expect(FAULTS.filter(({ answer, code }) => answer === 'drop' && code !== 0)).toEqual([])
   })
 
   test.each(silent)('$name: $meaning', ({ name }) => {

@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { missing, need } from '../boards/debian/apt.ts'
+import { placeFileOnce, placeFolderOnce } from '../boards/debian/once.ts'
 import { Trouble } from '../boards/debian/programs.ts'
 import { halHeader } from '../boards/linux/hal-header.ts'
 import { signBundle } from '../boards/linux/sign.ts'
@@ -134,6 +135,30 @@ describe('the signature', () => {
   test('nothing of the key is in the package', () => {
     const { files } = JSON.parse(read('package.json')) as { files: string[] }
     expect(files).toContain('!dist/linux')
+  })
+})
+
+describe('what builds that run at a time make once', () => {
+  const place = (name: string): string => join(folder, name)
+
+  test('a folder: the first that was put there stays, whole', () => {
+    for (const name of ['first', 'second']) {
+      mkdirSync(place(name))
+      writeFileSync(join(place(name), 'who'), name)
+    }
+    placeFolderOnce(place('first'), place('settled'))
+    placeFolderOnce(place('second'), place('settled'))
+    expect(readFileSync(join(place('settled'), 'who'), 'utf8')).toBe('first')
+    expect(existsSync(place('first')) || existsSync(place('second'))).toBe(false)
+    expect(() => placeFolderOnce(place('first'), place('settled'))).toThrow('ENOENT')
+  })
+
+  test('a file: both go by the key of the one who was first', () => {
+    for (const name of ['key-1', 'key-2']) writeFileSync(place(name), name)
+    placeFileOnce(place('key-1'), place('key'))
+    placeFileOnce(place('key-2'), place('key'))
+    expect(readFileSync(place('key'), 'utf8')).toBe('key-1')
+    expect(existsSync(place('key-1')) || existsSync(place('key-2'))).toBe(false)
   })
 })
 

@@ -54,7 +54,7 @@ describe.each(PROCESSORS)('icrc.c on $name', (processor) => {
     program = isEmulated
       ? compileStatic(compiler, 'link-harness', LINK_PARTS)
       : compile('link-harness', LINK_PARTS)
-  }, 60_000)
+  })
 
   interface Judged {
     readonly flags: number

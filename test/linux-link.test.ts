@@ -20,7 +20,7 @@ const folder = mkdtempSync(join(tmpdir(), 'perdure-links-'))
 let program = ''
 beforeAll(() => {
   if (noCompiler === null) program = compile('link-harness', LINK_PARTS)
-}, 60_000)
+})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 interface Counters {

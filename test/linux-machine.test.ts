@@ -39,7 +39,7 @@ const folder = mkdtempSync(join(tmpdir(), 'perdure-machine-'))
 let program = ''
 beforeAll(() => {
   if (noMachine === null) program = compileMachine()
-}, 60_000)
+})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.skipIf(noMachine !== null)(`the same lists as the emulator${because}`, () => {

@@ -1,6 +1,6 @@
 /**
  * The native runtime's persistent memory (boards/linux): what is claimed of it, what a fence makes
- * durable, what happens when it does not answer, and that only one process has an image.
+ * durable, and what happens when it does not answer.
  *
  * The C is compiled here with the sanitizers; without a compiler, or without libsodium, this is
  * skipped. Files here are in the page cache: what a fence of this process left is what a process
@@ -42,6 +42,7 @@ import {
   NVDIMM_SPACE,
   PRIVATE_AT,
   SAVE_FAILED,
+  VOLATILE,
 } from '../firmware/hal.ts'
 import { connect } from '../host-driver/index.ts'
 import { Harness } from './support/native/harness.ts'
@@ -59,7 +60,7 @@ let part = ''
 let running: Machine[] = []
 beforeAll(() => {
   if (noMachine === null) program = compileMachine()
-}, 60_000)
+})
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'perdure-memory-'))
   part = join(folder, 'part')
@@ -73,7 +74,7 @@ afterEach(async () => {
 interface Memory {
   readonly class: string
   readonly armed: boolean
-  readonly why: string
+  readonly forgets: string
   readonly bytes: number
   readonly persist: string
   readonly line: number
@@ -157,18 +158,23 @@ describe.skipIf(noMachine !== null)(`what is claimed${because}`, () => {
   test('a file of the page cache is not durable, and no fence says so', async () => {
     const machine = await Machine.on(file(PAGE))
     expect(machine.memory).toMatchObject({ class: 'page cache', armed: false, bytes: PAGE })
-    expect(machine.memory.why).toMatch(/^the file is mapped through the page cache/)
+    expect(machine.memory.forgets).toMatch(/^the file is mapped through the page cache/)
     expect(await machine.ran([[COPY_CLEAN, HERE, NVDIMM, 64], [FENCE]])).toEqual({
       done: 1,
       result: NOT_ARMED,
-      health: 0,
+      health: VOLATILE,
     })
   })
 
   test('a development file is treated as durable because the operator said so', async () => {
     const machine = await Machine.on(file(PAGE), 'development')
-    expect(machine.memory).toMatchObject({ class: 'page cache', armed: true, why: '' })
-    expect(await machine.ran([[FENCE]])).toEqual({ done: 1, result: DONE, health: ARMED })
+    expect(machine.memory).toMatchObject({ class: 'page cache', armed: true })
+    expect(machine.memory.forgets).toMatch(/^the file is mapped through the page cache/)
+    expect(await machine.ran([[FENCE]])).toEqual({
+      done: 1,
+      result: DONE,
+      health: ARMED | VOLATILE,
+    })
   })
 
   test('the instruction and the line are those of this CPU', async () => {
@@ -408,55 +414,6 @@ describe.skipIf(noMachine !== null)(`the host's memory${because}`, () => {
   })
 })
 
-describe.skipIf(noMachine !== null)(`one process for one image${because}`, () => {
-  test('a second native card is refused', async () => {
-    const machine = await Machine.on(file(PAGE), 'development')
-    expect(refusal(`part=${part}`)).toBe(
-      `${part} is in use by another process: stop that one first`,
-    )
-    await machine.end()
-    await Machine.on(`part=${part}`)
-  })
-
-  test('the emulator refuses an image that the native runtime has', async () => {
-    const machine = await Machine.on(file(PAGE), 'development')
-    const { pid } = machine.harness
-    expect(() => openNvdimm({ path: part })).toThrow(`in use by process ${pid}`)
-    await machine.kill()
-    expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${pid}\n`)
-    openNvdimm({ path: part }).close()
-    expect(existsSync(`${part}.lock`)).toBe(false)
-  })
-
-  test('the native runtime refuses an image that the emulator has', async () => {
-    file(PAGE)
-    const nvdimm = openNvdimm({ path: part })
-    expect(refusal(`part=${part}`)).toBe(
-      `${part} is in use by process ${process.pid}: stop that card first`,
-    )
-    nvdimm.close()
-    await (await Machine.on(`part=${part}`)).end()
-    expect(existsSync(`${part}.lock`)).toBe(false)
-  })
-
-  test('a lock that names a process that has not the image open is taken over', async () => {
-    const image = file(PAGE)
-    writeFileSync(`${part}.lock`, `${process.pid}\n`)
-    const machine = await Machine.on(image)
-    expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${machine.harness.pid}\n`)
-  })
-
-  test('a lock of nobody, or a damaged one, is taken over', async () => {
-    for (const text of ['999999999\n', 'nobody', '']) {
-      file(PAGE)
-      writeFileSync(`${part}.lock`, text)
-      const machine = await Machine.on(`part=${part}`)
-      expect(readFileSync(`${part}.lock`, 'utf8')).toBe(`${machine.harness.pid}\n`)
-      await machine.end()
-    }
-  })
-})
-
 describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
   const note = (text: string): void => writeFileSync(`${part}.condition`, text)
 
@@ -465,7 +422,7 @@ describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
     note('{"dirtyShutdowns":7,"saveFailed":true,"poisonedLines":[1,3]}\n')
     const machine = await Machine.on(image, 'development', 'shadow')
     expect(machine.memory).toMatchObject({ dirtyShutdowns: 7, badLines: 2 })
-    expect((await machine.ran([[FENCE]])).health).toBe(ARMED | SAVE_FAILED)
+    expect((await machine.ran([[FENCE]])).health).toBe(ARMED | SAVE_FAILED | VOLATILE)
     expect(await machine.run([COPY, NVDIMM, HERE, 128])).toEqual([0, MEDIA_ERROR])
     expect(await machine.run([COPY, NVDIMM, HERE, 64])).toEqual([1, DONE])
     await machine.store(64, 'healed')
@@ -526,54 +483,123 @@ describe.skipIf(noMachine !== null)(`what the kernel says of a device${because}`
     return JSON.parse(spawnSync(program, ['sysfs', folder, device], { encoding: 'utf8' }).stdout)
   }
 
-  test('size and alignment of a device of device-dax, and the shutdowns of its DIMMs', () => {
-    const dax = `${DEVICE}/dax0.0/dax/dax0.0`
+  /** A region of libnvdimm with two DIMMs, one of which counts: 5 unsafe shutdowns. */
+  function ndRegion(at: string, type: string, provider: string, counter: string): void {
     tree({
-      [`${dax}/size`]: '65011712',
-      [`${dax}/align`]: '2097152',
-      [`${DEVICE}/mapping0`]: 'nmem0,0,33554432,0',
-      [`${DEVICE}/mapping1`]: 'nmem1,0,33554432,1',
-      [`${DEVICE}/mapping3`]: 'nmem3,0,33554432,2',
-      'devices/nmem0/nfit/dirty_shutdown': '5',
+      [`${at}/uevent`]: `DEVTYPE=${type}\nMODALIAS=nd:t2`,
+      [`${dirname(at)}/provider`]: provider,
+      [`${at}/mapping0`]: 'nmem0,0,33554432,0',
+      [`${at}/mapping1`]: 'nmem1,0,33554432,1',
+      [`${at}/mapping3`]: 'nmem3,0,33554432,2',
+      [`devices/nmem0/${counter}`]: '5',
       'devices/nmem3/nfit/dirty_shutdown': '100',
     })
-    link('dev/char/250:3', dax)
-    link(`${dax}/subsystem`, 'bus/dax')
-    link('bus/nd/devices/nmem0', 'devices/nmem0')
-    link('bus/nd/devices/nmem1', 'devices/nmem1')
-    link('bus/nd/devices/nmem3', 'devices/nmem3')
-    const found = { isDax: true, bytes: 65_011_712, align: 2_097_152, dirtyShutdowns: 5 }
-    expect(asked('char/250:3')).toEqual({ ...found, region: 'persistent' })
-    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_pmem\nMODALIAS=nd:t2' })
-    expect(asked('char/250:3')).toEqual({ ...found, region: 'persistent' })
-    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_volatile\nMODALIAS=nd:t3' })
-    expect(asked('char/250:3')).toEqual({ ...found, region: 'volatile' })
+    link(`${at}/subsystem`, 'bus/nd')
+    for (const dimm of ['nmem0', 'nmem1', 'nmem3']) {
+      link(`bus/nd/devices/${dimm}`, `devices/${dimm}`)
+    }
+  }
+
+  function daxDevice(at: string): void {
+    tree({ [`${at}/size`]: '65011712', [`${at}/align`]: '2097152' })
+    link('dev/char/250:3', at)
+    link(`${at}/subsystem`, 'bus/dax')
+  }
+
+  const DAX = { isDax: true, bytes: 65_011_712, align: 2_097_152 }
+  const NOTHING = {
+    ...{ isDax: false, bytes: 0, align: 0, dirtyShutdowns: 0 },
+    ...{ region: 'none', outlivesPower: false },
+  }
+
+  const NFIT = 'nfit/dirty_shutdown'
+  const CXL_ROOT = 'devices/platform/ACPI0017:00/root0'
+
+  test.each([
+    ['NVDIMMs of ACPI', 'nd_pmem', 'ACPI.NFIT', NFIT, 'persistent', 5],
+    ['legacy NVDIMMs', 'nd_pmem', 'e820', 'none', 'persistent', 0],
+    ['NVDIMMs of a device tree', 'nd_pmem', 'pmem@50000000', 'none', 'persistent', 0],
+    ['persistent CXL memory', 'nd_pmem', 'CXL', 'cxl/dirty_shutdown', 'persistent', 5],
+    ['what a device tree calls volatile', 'nd_volatile', 'pmem@50000000', 'none', 'volatile', 0],
+    ['a region of an unknown type', 'nd_other', 'ACPI.NFIT', NFIT, 'volatile', 5],
+    ['virtio-pmem, whose flush is a request', 'nd_pmem', 'virtio-pmem', 'none', 'volatile', 0],
+    ['DRAM that is called an NVDIMM', 'nd_pmem', 'ramdax', 'none', 'volatile', 0],
+  ])('R1-C14: %s in devdax mode', (_, type, provider, counter, region, dirtyShutdowns) => {
+    const at = provider === 'CXL' ? `${CXL_ROOT}/nvdimm-bridge0/ndbus0/region0` : DEVICE
+    ndRegion(at, type, provider, counter)
+    daxDevice(`${at}/dax0.0/dax/dax0.0`)
+    const outlivesPower = region === 'persistent'
+    expect(asked('char/250:3')).toEqual({ ...DAX, dirtyShutdowns, region, outlivesPower })
   })
 
-  test('device-dax on ordinary memory is below no region', () => {
-    const dax = 'devices/platform/hmem.0/dax0.0'
-    tree({ [`${dax}/size`]: '1073741824', [`${dax}/align`]: '2097152' })
-    link('dev/char/250:4', dax)
-    link(`${dax}/subsystem`, 'bus/dax')
-    const found = { isDax: true, bytes: 1_073_741_824, align: 2_097_152, dirtyShutdowns: 0 }
-    expect(asked('char/250:4')).toEqual({ ...found, region: 'none' })
+  test('R1-C14: volatile CXL memory lies in a region of CXL, which keeps nothing', () => {
+    const at = `${CXL_ROOT}/decoder0.0/region0`
+    tree({ [`${at}/uevent`]: 'DEVTYPE=cxl_region\nMODALIAS=cxl:t6' })
+    link(`${at}/subsystem`, 'bus/cxl')
+    daxDevice(`${at}/dax_region0/dax0.0`)
+    const nothing = { dirtyShutdowns: 0, region: 'none', outlivesPower: false }
+    expect(asked('char/250:3')).toEqual({ ...DAX, ...nothing })
   })
 
-  test('a disk on a region, and what is no persistent memory at all', () => {
-    tree({
-      [`${DEVICE}/btt0.1/block/pmem0/size`]: '100',
-      [`${DEVICE}/mapping0`]: 'nmem0,0,1,0',
-      'devices/nmem0/nfit/dirty_shutdown': '2',
-      'devices/virtual/mem/null/dev': '1:3',
-    })
-    link('dev/block/259:0', `${DEVICE}/btt0.1/block/pmem0`)
-    link('bus/nd/devices/nmem0', 'devices/nmem0')
+  test('R1-C14: soft-reserved memory is below no region', () => {
+    daxDevice('devices/platform/hmem.0/dax0.0')
+    const nothing = { dirtyShutdowns: 0, region: 'none', outlivesPower: false }
+    expect(asked('char/250:3')).toEqual({ ...DAX, ...nothing })
+  })
+
+  test('R1-C14: a region whose type cannot be read is not believed', () => {
+    ndRegion(DEVICE, 'nd_pmem', 'ACPI.NFIT', NFIT)
+    rmSync(join(folder, DEVICE, 'uevent'))
+    daxDevice(`${DEVICE}/dax0.0/dax/dax0.0`)
+    expect(asked('char/250:3')).toMatchObject({ region: 'volatile', outlivesPower: false })
+  })
+
+  test('R1-C14: a file system with DAX on a region, on part of it, and on a volatile one', () => {
+    ndRegion(DEVICE, 'nd_pmem', 'ACPI.NFIT', NFIT)
+    const kept = { dirtyShutdowns: 5, region: 'persistent', outlivesPower: true }
+    link('dev/block/259:0', `${DEVICE}/pfn0.1/block/pmem0`)
+    link('dev/block/259:1', `${DEVICE}/pfn0.1/block/pmem0/pmem0p1`)
+    expect(asked('block/259:0')).toEqual({ ...NOTHING, ...kept })
+    expect(asked('block/259:1')).toEqual({ ...NOTHING, ...kept })
+    tree({ [`${DEVICE}/uevent`]: 'DEVTYPE=nd_volatile' })
+    const lost = { dirtyShutdowns: 5, region: 'volatile', outlivesPower: false }
+    expect(asked('block/259:1')).toEqual({ ...NOTHING, ...lost })
+  })
+
+  test('R1-C14: a device made of several ones keeps what the least of them does', () => {
+    const other = 'devices/platform/ndbus1/region1'
+    ndRegion(DEVICE, 'nd_pmem', 'ACPI.NFIT', NFIT)
+    link('devices/virtual/block/dm-0/slaves/pmem0', `${DEVICE}/block/pmem0`)
+    link('dev/block/253:0', 'devices/virtual/block/dm-0')
+    expect(asked('block/253:0')).toMatchObject({ dirtyShutdowns: 5, outlivesPower: true })
+    tree({ [`${other}/uevent`]: 'DEVTYPE=nd_volatile' })
+    link(`${other}/subsystem`, 'bus/nd')
+    link('devices/virtual/block/dm-0/slaves/pmem1', `${other}/block/pmem1`)
+    expect(asked('block/253:0')).toMatchObject({ region: 'volatile', outlivesPower: false })
+    // One stacked upon itself, which no kernel makes, ends all the same.
+    link('devices/virtual/block/dm-1/slaves/dm-1', 'devices/virtual/block/dm-1')
+    link('dev/block/253:1', 'devices/virtual/block/dm-1')
+    expect(asked('block/253:1')).toEqual(NOTHING)
+  })
+
+  test('R1-C14: what is no persistent memory at all', () => {
+    tree({ 'devices/virtual/mem/null/dev': '1:3' })
     link('dev/char/1:3', 'devices/virtual/mem/null')
     link('devices/virtual/mem/null/subsystem', 'class/mem')
-    const nothing = { isDax: false, bytes: 0, align: 0, dirtyShutdowns: 0, region: 'none' }
-    const disk = { ...nothing, dirtyShutdowns: 2, region: 'persistent' }
-    expect(asked('block/259:0')).toEqual(disk)
-    expect(asked('char/1:3')).toEqual(nothing)
-    expect(asked('char/9:9')).toEqual(nothing)
+    expect(asked('char/1:3')).toEqual(NOTHING)
+    expect(asked('char/9:9')).toEqual(NOTHING)
+  })
+
+  const noTmpfs = !existsSync('/dev/shm')
+  test.skipIf(noTmpfs)('R1-C14: a file in memory is the page cache, on tmpfs too', async () => {
+    const inMemory = mkdtempSync('/dev/shm/perdure-memory-')
+    try {
+      writeFileSync(join(inMemory, 'part'), new Uint8Array(PAGE))
+      const machine = await Machine.on(`part=${join(inMemory, 'part')}`)
+      expect(machine.memory).toMatchObject({ class: 'page cache', armed: false })
+      await machine.end()
+    } finally {
+      rmSync(inMemory, { recursive: true })
+    }
   })
 })

@@ -11,7 +11,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { isThere, run } from '../boards/debian/programs.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
+import { Runtime } from './support/board/runtime.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
+import { noService, PERDURED, ServiceFolder } from './support/native/service.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 
@@ -47,7 +49,7 @@ beforeAll(() => {
   ip(`link add ${THEIRS} type veth peer name ${OURS} netns ${SPACE}`)
   ip(`link set ${THEIRS} address ${text(PEER)} mtu ${MTU} addrgenmode none up`)
   ip(`-n ${SPACE} link set ${OURS} address ${text(MAC)} mtu ${MTU} addrgenmode none up`)
-}, 60_000)
+})
 afterAll(() => {
   if (why === null) ip(`netns del ${SPACE}`)
 })
@@ -211,4 +213,31 @@ describe.skipIf(why !== null)(titled('packet', why), () => {
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }, 20_000)
+})
+
+/** The service itself, on an interface that goes. */
+const noInterfaces = why ?? noService
+describe.skipIf(noInterfaces !== null)(titled('perdured on an interface', noInterfaces), () => {
+  test('R1-A6: down and up again serves on; deleted ends the service', async () => {
+    const service = new ServiceFolder()
+    const [own, other] = [`pda${process.pid}`.slice(0, 15), `pdb${process.pid}`.slice(0, 15)]
+    try {
+      ip(`-n ${SPACE} link add ${own} type veth peer name ${other}`)
+      for (const one of [own, other]) ip(`-n ${SPACE} link set ${one} addrgenmode none up`)
+      const config = service.configure({ link: `packet:${own}`, user: '' })
+      const words = ['netns', 'exec', SPACE, PERDURED, '--config', config]
+      const runtime = new Runtime('perdured', 'ip', words, service.path)
+      service.runtimes.push(runtime)
+      await runtime.line(60_000)
+      ip(`-n ${SPACE} link set ${own} down`)
+      expect(await service.ask('status')).toMatchObject({ state: 'serving' })
+      ip(`-n ${SPACE} link set ${own} up`)
+      expect(await service.ask('status')).toMatchObject({ state: 'serving' })
+      ip(`-n ${SPACE} link del ${own}`)
+      expect(await runtime.over()).toBe(69)
+      expect(runtime.story).toMatch(/the link is gone.*the interface was deleted/)
+    } finally {
+      await service.close()
+    }
+  })
 })

@@ -65,8 +65,14 @@ describe.skipIf(noService !== null)(`the port of perdured${because}`, () => {
     const driver = await workshop.start('driver', port)
     expect(await driver.call('persist', 50, 1)).toEqual(['SUCCESS'])
     expect(await driver.call('persist', 320, 16)).toEqual(['SUCCESS'])
+    const fences = async (): Promise<number> => {
+      const { machine } = (await service.ask('counters')) as { machine: { fences: number } }
+      return machine.fences
+    }
+    const before = await fences()
     const rest = driver.call('persist', 100_000, 8)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    // Each record takes two fences at least; when it is killed, some have been answered.
+    while ((await fences()) < before + 200);
     await runtime.end('SIGKILL')
     const ends = (await rest) as string[]
     expect(ends).toContain('SUCCESS')

@@ -39,7 +39,7 @@ function turns(one: BytesCard, ...frames: Uint8Array[]): Sent[][] {
 }
 
 function readLong(one: BytesCard, qp: TestQueuePair, at = 0, length = BYTES_LENGTH): Uint8Array {
-  return readFrame(qp, one.bytes.rkey, 0, at, length)
+  return readFrame(qp, one.bytes, 0, at, length)
 }
 
 function whole(sent: readonly Sent[]): string {
@@ -114,7 +114,7 @@ describe('a long READ', () => {
     const other = card.connect(MTU)
     card.serve(readLong(one, qp))
     for (let i = 1; i < PACKETS / READ_PACKETS; i++) {
-      const sent = card.serve(...writeFrames(other, one.bytes.rkey, 0, new Uint8Array(8)))
+      const sent = card.serve(...writeFrames(other, one.bytes, 0, new Uint8Array(8)))
       expect(sent.filter(({ packet }) => packet.destQp === other.peer)).toHaveLength(1)
       expect(sent.filter(({ packet }) => packet.destQp === qp.peer)).toHaveLength(READ_PACKETS)
     }
@@ -124,7 +124,7 @@ describe('a long READ', () => {
     const one = filled()
     const { qp } = one
     const base = qp.psn
-    const frames = [...writeFrames(qp, one.bytes.rkey, 0, dataOf(8, 9)), readLong(one, qp)]
+    const frames = [...writeFrames(qp, one.bytes, 0, dataOf(8, 9)), readLong(one, qp)]
     const sent = turns(one, ...frames).flat()
     const held = one.card.nvdimm.durable.slice(BYTES_AT, BYTES_AT + 8)
     expect(hexOf(held)).toBe(hexOf(dataOf(8, 9)))
@@ -135,11 +135,11 @@ describe('a long READ', () => {
 
 describe('while a long READ is answered', () => {
   const BEHIND: Readonly<Record<string, (one: BytesCard) => Uint8Array[]>> = {
-    WRITE: ({ qp, bytes }) => writeFrames(qp, bytes.rkey, 0, dataOf(8, 3)),
-    READ: ({ qp, bytes }) => [readFrame(qp, bytes.rkey, 0, 0, 8)],
+    WRITE: ({ qp, bytes }) => writeFrames(qp, bytes, 0, dataOf(8, 3)),
+    READ: ({ qp, bytes }) => [readFrame(qp, bytes, 0, 0, 8)],
     'long READ': (one) => [readLong(one, one.qp)],
-    FLUSH: ({ qp, bytes }) => [flushFrame(qp, bytes.rkey)],
-    'FETCH-ADD': ({ qp, bytes }) => [fetchAddFrame(qp, bytes.rkey, 0, 1n)],
+    FLUSH: ({ qp, bytes }) => [flushFrame(qp, bytes)],
+    'FETCH-ADD': ({ qp, bytes }) => [fetchAddFrame(qp, bytes, 0, 1n)],
     SEND: ({ qp }) => sendFrames(qp, dataOf(8, 1)),
     'a reserved opcode': ({ qp }) => [
       frameOf({ bth: { opcode: 0x18, destQp: qp.number, psn: qp.psn } }),
@@ -147,7 +147,7 @@ describe('while a long READ is answered', () => {
   }
 
   test.each(Object.keys(BEHIND))(
-    '%s behind it is dropped, and asked for when it is done',
+    'R1-C13: %s behind it is held back, and asked for when it is done',
     (name) => {
       for (const sameBurst of [true, false]) {
         const one = filled()
@@ -161,7 +161,7 @@ describe('while a long READ is answered', () => {
           : [...card.serve(long), ...turns(one, ...behind).flat()]
         expect(sent).toHaveLength(PACKETS + 1)
         expect(whole(sent)).toBe(hexOf(dataOf(BYTES_LENGTH, 1)))
-        expect(lines(sent.slice(-1), base)).toEqual([`NAK 0x60 ${PACKETS}`])
+        expect(lines(sent.slice(-1), base)).toEqual([`NAK 0x21 ${PACKETS}`])
         expect(card.counter('HELD_BACK')).toBe(behind.length)
         const answers = turns(one, ...again).flat()
         expect(answers[0]!.psn - base).toBe(PACKETS)
@@ -179,7 +179,7 @@ describe('while a long READ is answered', () => {
     const one = filled()
     const { card, qp } = one
     const base = qp.psn
-    const write = writeFrames(qp, one.bytes.rkey, 0, dataOf(BYTES_LENGTH, 1).slice(0, 8))
+    const write = writeFrames(qp, one.bytes, 0, dataOf(BYTES_LENGTH, 1).slice(0, 8))
     card.serve(...write)
     card.serve(readLong(one, qp))
     const acks = card.serve(...write).filter(({ opcode }) => opcode === 0x11)
@@ -205,6 +205,27 @@ describe('while a long READ is answered', () => {
         expect(whole(own)).toBe(hexOf(data))
       }
     }
+  })
+
+  test('N3: in its middle, repeated from packet 64 on, it begins anew there', () => {
+    const one = filled()
+    const { card, qp } = one
+    const base = qp.psn
+    card.serve(readLong(one, qp))
+    const again = { ...qp, psn: base + 64 }
+    const sent = turns(one, readLong(one, again, 64 * MTU, BYTES_LENGTH - 64 * MTU)).flat()
+    expect(sent[0]!.psn - base).toBe(64)
+    expect(whole(sent)).toBe(hexOf(dataOf(BYTES_LENGTH, 1).slice(64 * MTU)))
+  })
+
+  test('N3: repeated when it is done, twice in one burst, it is answered once', () => {
+    const one = filled()
+    const { qp } = one
+    const frame = readLong(one, qp)
+    expect(turns(one, frame).flat()).toHaveLength(PACKETS)
+    const again = turns(one, frame, frame).flat()
+    expect(again).toHaveLength(PACKETS)
+    expect(whole(again)).toBe(hexOf(dataOf(BYTES_LENGTH, 1)))
   })
 
   test('a medium that cannot deliver refuses it in that turn, and nothing comes behind', () => {

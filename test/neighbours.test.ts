@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
+import { neighbourChecksum } from '../firmware/wire/neighbour.ts'
 import { Card } from './support/card.ts'
 import { framesOfCapture, hex, hexOf } from './support/frames.ts'
 
@@ -156,6 +157,14 @@ const OWN_IPV6 = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
 describe('neighbour discovery', () => {
   test('the written-out checksum is what the sum of this file gives', () => {
     expect(hexOf(solicitation(0))).toBe(hexOf(SOLICITATION))
+  })
+
+  test('a sum that carries once more when its halves are added is carried', () => {
+    const packet = new Uint8Array(64)
+    packet[5] = 24
+    // With the length and the protocol this is 0x10000, which is 1.
+    packet.set([0xff, 0xae], 8)
+    expect(neighbourChecksum(packet, 0)).toBe(0xfffe)
   })
 
   test('a solicitation to the group of our address is answered by an advertisement', () => {

@@ -211,6 +211,31 @@ test('a machine that does not read loses frames; memory stays bounded', async ()
   expect(netdev.dropped).toBeGreaterThan(count / 2)
 })
 
+test('R1-A9: 300 machines that do not read cost little; who reads loses nothing', async () => {
+  const deaf: Socket[] = []
+  const reader = new Machine(path)
+  for (let i = 0; i < 300; i++) {
+    const socket = connect(path)
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    socket.pause()
+    deaf.push(socket)
+  }
+  while (netdev.clients < 301) await new Promise(setImmediate)
+  let most = 0
+  for (let i = 0; i < 60; i++) {
+    network.forward(cardPort, frameOf(BROADCAST, CARD, 65_536, i))
+    most = Math.max(most, netdev.waiting)
+    expect((await reader.next())![100]).toBe(i)
+  }
+  expect(most).toBeLessThanOrEqual(64 << 20)
+  expect(netdev.unplugged).toBeGreaterThan(0)
+  expect(reader.ended).toBe(false)
+  for (const socket of deaf) socket.destroy()
+  while (netdev.clients > 1) await new Promise(setImmediate)
+  expect(netdev.waiting).toBe(0)
+})
+
 describe('the socket', () => {
   test('that a killed process left behind is replaced', async () => {
     const left = join(folder, 'left')

@@ -94,6 +94,8 @@ describe('registering', () => {
       body[mad.PUBLISH_FORM] = mad.FORM_CAPABILITY
     })
     expect(published.fault).toBe('REQUEST')
+    // Only its host ends it.
+    expect(card.manage(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, named).fault).toBe('REQUEST')
     expect(host.endOnDemand(region.rkey)).toBe('PASS')
     expect(card.manage(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, named).fault).toBe('NO_REGION')
     const by = card.manage(mad.METHOD_GET, mad.ATTRIBUTE_REGION, undefined, region.place)
@@ -490,35 +492,35 @@ describe('what is not granted', () => {
     'FETCH-ADD': {
       make: ({ qp, region }) => {
         const [vaHigh, vaLow] = words(region.base)
-        return [requests.fetchAddFrame(qp, region.rkey, vaLow, 1n, { vaHigh })]
+        return [requests.fetchAddFrame(qp, region, vaLow, 1n, { vaHigh })]
       },
       fault: 'RIGHTS',
     },
     'COMPARE-SWAP': {
       make: ({ qp, region }) => {
         const [vaHigh, vaLow] = words(region.base)
-        return [requests.compareSwapFrame(qp, region.rkey, vaLow, 0n, 1n, { vaHigh })]
+        return [requests.compareSwapFrame(qp, region, vaLow, 0n, 1n, { vaHigh })]
       },
       fault: 'RIGHTS',
     },
     'ATOMIC WRITE': {
       make: ({ qp, region }) => {
         const [vaHigh, vaLow] = words(region.base)
-        return [requests.atomicWriteFrame(qp, region.rkey, vaLow, dataOf(8, 1), { vaHigh })]
+        return [requests.atomicWriteFrame(qp, region, vaLow, dataOf(8, 1), { vaHigh })]
       },
       fault: 'RIGHTS',
     },
     'FLUSH, visible to all': {
       make: ({ qp, region }) => {
         const [vaHigh, vaLow] = words(region.base)
-        return [requests.flushFrame(qp, region.rkey, { vaHigh, vaLow, placement: 1 })]
+        return [requests.flushFrame(qp, region, { vaHigh, vaLow, placement: 1 })]
       },
       fault: 'RIGHTS',
     },
     'FLUSH, persistent': {
       make: ({ qp, region }) => {
         const [vaHigh, vaLow] = words(region.base)
-        return [requests.flushFrame(qp, region.rkey, { vaHigh, vaLow, placement: 2 })]
+        return [requests.flushFrame(qp, region, { vaHigh, vaLow, placement: 2 })]
       },
       fault: 'RIGHTS',
     },
@@ -579,7 +581,7 @@ describe('what is not granted', () => {
   test('a FLUSH that asks for nothing is answered, and changes nothing', () => {
     const { host, region, qp } = begun()
     const [vaHigh, vaLow] = words(region.base)
-    const frame = requests.flushFrame(qp, region.rkey, { vaHigh, vaLow, placement: 0 })
+    const frame = requests.flushFrame(qp, region, { vaHigh, vaLow, placement: 0 })
     expect(host.card.serve(frame).map(({ opcode }) => opcode)).toEqual([0x10])
   })
 

@@ -350,7 +350,8 @@ describe('requests that come again', () => {
             }
           }),
       }
-      const options = { own: endpointOf(99), peer: endpointOf(rig.machine.last), clientId: 99n }
+      const as = { clientId: 99n, firstOperation: 1n }
+      const options = { own: endpointOf(99), peer: endpointOf(rig.machine.last), ...as }
       const dpu = await connect(lossy, options)
       const memory = await dpu.openBytes('heap')
       await memory.write(0, Uint8Array.of(1, 2, 3))

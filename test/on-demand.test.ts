@@ -4,6 +4,7 @@
  * X-6).
  */
 
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import * as limits from '../firmware/limits.ts'
 import { PAGE_BYTES } from '../firmware/limits.ts'
@@ -116,6 +117,33 @@ describe('P5-27: an access goes through the table of translations', () => {
       expect(Buffer.compare(now, around), 'bytes of no page').toBe(0)
     },
   )
+
+  test('wherever it begins and ends, a WRITE stores its own bytes and no others', () => {
+    const { host, region, qp } = begun(4096, 4)
+    const frames = host.frames(7)
+    const mapped = [frames[3]!, frames[1]!, frames[5]!, frames[2]!]
+    mapped.forEach((frame, number) => {
+      expect(host.map(region, [[number, frame]])).toBe('PASS')
+    })
+    const all = fill(host, frames, 9)
+    const edge = fc
+      .tuple(fc.nat(3), fc.nat(300))
+      .map(([page, behind]) => page * PAGE_BYTES + behind)
+    fc.assert(
+      fc.property(edge, edge, fc.nat(99), (one, other, seed) => {
+        const [from, to] = [Math.min(one, other), Math.max(one, other)]
+        const data = dataOf(to - from, seed)
+        expect(host.write(qp, region, from, data).map(({ syndrome }) => syndrome)).toEqual([0x1f])
+        for (let at = from; at < to; at++) {
+          const frame = mapped[Math.floor(at / PAGE_BYTES)]! - frames[0]!
+          all[frame * PAGE_BYTES + (at % PAGE_BYTES)] = data[at - from]!
+        }
+        const now = host.bytes.subarray(frames[0]! * PAGE_BYTES, (frames[6]! + 1) * PAGE_BYTES)
+        expect(Buffer.compare(now, all), `${from} to ${to}`).toBe(0)
+      }),
+      { numRuns: 40 },
+    )
+  })
 
   test('a region that ends within a page is reached up to its last byte', () => {
     const host = new OnDemandHost()
@@ -397,7 +425,7 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     expect(hexOf(payloadOf(host.card.serve(read)))).toBe(hexOf(later.subarray(8, 2056)))
   })
 
-  test('a gap behind a READ that comes again, and is told to wait, is told of', () => {
+  test('R1-C13: a gap behind a READ that comes again is told of when that was answered', () => {
     const { host, region, qp } = begun()
     const base = qp.psn
     mapAll(host, region, 1)
@@ -406,10 +434,15 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     host.unmap(region, [0])
     expect(lines(host.card.serve(read), base)).toEqual(['NAK 0x2a 0'])
     host.reads(qp, region, 0, 8)
-    expect(lines(host.card.serve(host.reads(qp, region, 0, 8)), base)).toEqual(['NAK 0x60 1'])
+    const behind = host.reads(qp, region, 0, 8)
+    // Its peer goes back to the READ: until then what stands behind it is held.
+    expect(host.card.serve(behind)).toEqual([])
+    mapAll(host, region, 1)
+    expect(responses(host.card.serve(read))).toHaveLength(1)
+    expect(lines(host.card.serve(behind), base)).toEqual(['NAK 0x60 1'])
   })
 
-  test('a long READ that comes again goes on from there, and no two are answered at once', () => {
+  test('R1-C13: a long READ that comes again goes on from there; no two at once', () => {
     // Few packets, and many pages: long for its pages.
     const { host, region, qp } = begun(4096, 64)
     const frames = mapAll(host, region, 60)
@@ -421,17 +454,23 @@ describe('X-6: an access to a page that is away waits, and is never wrong', () =
     host.unmap(region, [50])
     const begin = host.serveAll(second)
     expect(responses(begin)).toHaveLength(20)
-    // The first one again, while the second pauses: too late for this, and nothing of it is sent.
+    // The first one again, while the second pauses: it is held, and so is what stands behind it.
     expect(host.serveAll(first)).toEqual([])
     const third = host.reads({ ...qp, psn: base + 40 }, region, 40 * PAGE_BYTES, 20 * PAGE_BYTES)
     host.keepLog()
     host.serveAll(third)
     host.map(region, [[50, frames[50]!]])
     host.serveAll()
-    const again = responses(host.log)
-    expect(again.map(({ psn }) => psn - base)).toEqual(Array.from({ length: 20 }, (_, i) => 40 + i))
+    const rest = responses(host.log)
+    expect(rest.map(({ psn }) => psn - base)).toEqual(Array.from({ length: 10 }, (_, i) => 50 + i))
+    expect(lines(host.log, base).at(-1)).toBe('NAK 0x21 0')
+    // Its peer goes back to the first, as it is told to.
+    expect(responses(host.serveAll(first))).toHaveLength(30)
+    const again = host.serveAll(third)
+    const places = responses(again).map(({ psn }) => psn - base)
+    expect(places).toEqual(Array.from({ length: 20 }, (_, i) => 40 + i))
     const want = content.subarray(40 * PAGE_BYTES, 60 * PAGE_BYTES)
-    expect(Buffer.compare(payloadOf(host.log), want)).toBe(0)
+    expect(Buffer.compare(payloadOf(again), want)).toBe(0)
   })
 
   test.each([

@@ -8,8 +8,14 @@
  * the table is then taken away, and the same exploration finds what it was for.
  */
 
-import { expect, test, vi } from 'vitest'
-import { dataOf } from './support/card.ts'
+import { expect, test } from 'vitest'
+import type { Watch } from '../boards/emulator/machine.ts'
+import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { type CutStrategy, cut } from '../boards/emulator/power-cut.ts'
+import { Random } from '../boards/emulator/random.ts'
+import { COPY_CLEAN, FENCE } from '../firmware/hal.ts'
+import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
 import {
   explore,
   type Level,
@@ -19,9 +25,7 @@ import {
   TABLE_DAMAGES,
   type TableDamage,
 } from './support/explorer.ts'
-
-// Thousands of starts in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 600_000 })
+import { LANES_AT, LINE_BYTES, OPERATIONS_AT, OPERATIONS_BYTES } from './support/oracle.ts'
 
 const LEVELS: readonly Level[] = [
   { wait: 1, copies: 2 },
@@ -154,5 +158,70 @@ for (const [table, meaning] of Object.entries(TABLE_DAMAGES)) {
     console.log(`  ${found.witnesses[0]}`)
     expect(found.violations).toBeGreaterThan(0)
     expect(found.witnesses.some((witness) => / known as durable$/.test(witness))).toBe(true)
+  })
+}
+
+const CLIENT = 7
+
+/** What that client hears of its operation, alone in a burst. */
+function written(card: Card, wait: number, operation: number, data: Uint8Array): number {
+  const qp = card.connect(4096, 0, CLIENT)
+  const more = { operation, wait, repetition: true }
+  const sent = card.serve(...persistFrames(qp, card.open(), 0, data, more))
+  return persistAcks(sent)[0]!.status
+}
+
+/** Behind `count` commands of these kinds the power goes before the next one. */
+function goesBefore(count: number, ops: readonly number[]): Watch {
+  let left = count
+  return {
+    onCommand: (_, op) => {
+      if (!ops.includes(op)) return
+      if (left === 0) throw new Error('the power goes')
+      left -= 1
+    },
+  }
+}
+
+/** A cut before F3 leaves, of what is pending, the first line of the table alone. */
+function lineAlone({ wait, copies }: Level, first: Uint8Array, second: Uint8Array): Nvdimm {
+  const card = new Card(new Nvdimm({ bytes: 1 << 17 })).format()
+  card.provision({ slots: 2, copies })
+  expect(written(card, wait, 1, first)).toBe(0)
+  card.idle()
+  card.machine.observe(goesBefore(2, [FENCE]))
+  expect(() => written(card, wait, 2, second)).toThrow('the power goes')
+  cut(card.nvdimm, {
+    random: new Random(1),
+    strategy: 'only-matching',
+    matches: (at) => at >= OPERATIONS_AT && at < OPERATIONS_AT + OPERATIONS_BYTES,
+  })
+  return card.nvdimm
+}
+
+for (const level of LEVELS) {
+  test(`X-3: ${nameOf(level)}: a start is cut, and its lane decays: known is there`, () => {
+    const [first, second] = [dataOf(64, 1), dataOf(64, 2)]
+    const strategies: readonly CutStrategy[] = ['none', 'all', 'half']
+    let cuts = 0
+    for (const strategy of strategies) {
+      for (let k = 0, last = false; !last; k++) {
+        const part = lineAlone(level, first, second)
+        try {
+          new Card(part, {}, goesBefore(k, [COPY_CLEAN, FENCE]))
+          last = true
+        } catch {
+          cuts += 1
+        }
+        cut(part, { random: new Random(k), strategy })
+        part.poison(LANES_AT / LINE_BYTES)
+        const card = new Card(part)
+        // It is known, or the repetition is executed: there is nobody else who writes.
+        expect(written(card, level.wait, 2, second), `cut at ${k}, ${strategy}`).toBe(0)
+        const read = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!
+        expect(Buffer.from(read), `cut at ${k}, ${strategy}`).toEqual(Buffer.from(second))
+      }
+    }
+    expect(cuts).toBeGreaterThan(40)
   })
 }

@@ -47,12 +47,12 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: 'WRITE',
     answered: false,
-    frames: ({ bytes }, qp, n) => writeFrames(qp, bytes.rkey, at(n), dataOf(40, n)),
+    frames: ({ bytes }, qp, n) => writeFrames(qp, bytes, at(n), dataOf(40, n)),
   },
   {
     name: 'WRITE of three packets',
     answered: false,
-    frames: ({ bytes }, qp, n) => writeFrames(qp, bytes.rkey, 4096 + at(n), dataOf(700, n)),
+    frames: ({ bytes }, qp, n) => writeFrames(qp, bytes, 4096 + at(n), dataOf(700, n)),
   },
   {
     name: 'WRITE of nothing',
@@ -62,19 +62,17 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: 'WRITE with immediate',
     answered: false,
-    frames: ({ bytes }, qp, n) =>
-      writeFrames(qp, bytes.rkey, at(n), dataOf(40, n), { immediate: n }),
+    frames: ({ bytes }, qp, n) => writeFrames(qp, bytes, at(n), dataOf(40, n), { immediate: n }),
   },
   {
     name: 'WRITE into a write-persist region',
     answered: false,
-    frames: ({ kept }, qp, n) => writeFrames(qp, kept.rkey, at(n), dataOf(40, n)),
+    frames: ({ kept }, qp, n) => writeFrames(qp, kept, at(n), dataOf(40, n)),
   },
   {
     name: 'WRITE of a record',
     answered: false,
-    frames: ({ records }, qp, n) =>
-      writeFrames(qp, records.rkey, 0, dataOf(40, n), { vaHigh: n % 8 }),
+    frames: ({ records }, qp, n) => writeFrames(qp, records, 0, dataOf(40, n), { vaHigh: n % 8 }),
   },
   {
     name: 'WRITE_PERSIST',
@@ -94,7 +92,7 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: 'READ',
     answered: true,
-    frames: ({ bytes }, qp, n) => [readFrame(qp, bytes.rkey, 0, at(n), 600)],
+    frames: ({ bytes }, qp, n) => [readFrame(qp, bytes, 0, at(n), 600)],
   },
   {
     name: 'READ of nothing',
@@ -104,42 +102,42 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: 'READ of a record',
     answered: true,
-    frames: ({ records }, qp, n) => [readFrame(qp, records.rkey, n % 8, 0, 300)],
+    frames: ({ records }, qp, n) => [readFrame(qp, records, n % 8, 0, 300)],
   },
   {
     name: 'FETCH-ADD',
     answered: true,
-    frames: ({ bytes }, qp, n) => [fetchAddFrame(qp, bytes.rkey, at(n), 3n)],
+    frames: ({ bytes }, qp, n) => [fetchAddFrame(qp, bytes, at(n), 3n)],
   },
   {
     name: 'COMPARE-SWAP',
     answered: true,
-    frames: ({ bytes }, qp, n) => [compareSwapFrame(qp, bytes.rkey, at(n), 0n, 77n)],
+    frames: ({ bytes }, qp, n) => [compareSwapFrame(qp, bytes, at(n), 0n, 77n)],
   },
   {
     name: 'FETCH-ADD in a write-persist region',
     answered: true,
-    frames: ({ kept }, qp, n) => [fetchAddFrame(qp, kept.rkey, at(n), 3n)],
+    frames: ({ kept }, qp, n) => [fetchAddFrame(qp, kept, at(n), 3n)],
   },
   {
     name: 'ATOMIC WRITE',
     answered: true,
-    frames: ({ bytes }, qp, n) => [atomicWriteFrame(qp, bytes.rkey, at(n), dataOf(8, n))],
+    frames: ({ bytes }, qp, n) => [atomicWriteFrame(qp, bytes, at(n), dataOf(8, n))],
   },
   {
     name: 'ATOMIC WRITE in a write-persist region',
     answered: true,
-    frames: ({ kept }, qp, n) => [atomicWriteFrame(qp, kept.rkey, at(n), dataOf(8, n))],
+    frames: ({ kept }, qp, n) => [atomicWriteFrame(qp, kept, at(n), dataOf(8, n))],
   },
   {
     name: 'FLUSH',
     answered: true,
-    frames: ({ bytes }, qp) => [flushFrame(qp, bytes.rkey)],
+    frames: ({ bytes }, qp) => [flushFrame(qp, bytes)],
   },
   {
     name: 'FLUSH of visibility',
     answered: true,
-    frames: ({ bytes }, qp) => [flushFrame(qp, bytes.rkey, { placement: 1 })],
+    frames: ({ bytes }, qp) => [flushFrame(qp, bytes, { placement: 1 })],
   },
 ]
 
@@ -322,8 +320,8 @@ describe('duplicates (X-3, G2-2)', () => {
     const { card, qp, bytes } = one
     const psn = qp.psn
     card.serve(
-      ...[flushFrame(qp, bytes.rkey), atomicWriteFrame(qp, bytes.rkey, 8, dataOf(8, 1))],
-      flushFrame(qp, bytes.rkey),
+      ...[flushFrame(qp, bytes), atomicWriteFrame(qp, bytes, 8, dataOf(8, 1))],
+      flushFrame(qp, bytes),
     )
     const content = contentsOf(one)
     const again = [
@@ -333,8 +331,8 @@ describe('duplicates (X-3, G2-2)', () => {
     expect(lines(card.serve(...again), psn)).toEqual(['READ 0 only: 0 B', 'READ 1 only: 0 B'])
     expect(firstDifference(contentsOf(one), content)).toBe(-1)
     // Under another kind of request the PSN earns nothing.
-    expect(card.serve(flushFrame(qp, bytes.rkey, { psn: psn + 1 }))).toEqual([])
-    expect(card.serve(atomicWriteFrame(qp, bytes.rkey, 8, dataOf(8, 2), { psn }))).toEqual([])
+    expect(card.serve(flushFrame(qp, bytes, { psn: psn + 1 }))).toEqual([])
+    expect(card.serve(atomicWriteFrame(qp, bytes, 8, dataOf(8, 2), { psn }))).toEqual([])
     expect(card.counter('DUPLICATE_FORGOTTEN')).toBe(2)
   })
 
@@ -342,7 +340,7 @@ describe('duplicates (X-3, G2-2)', () => {
     const one = bytesCard(1024)
     const { card, qp, bytes } = one
     const base = qp.psn
-    const frames = Array.from({ length: 128 }, () => flushFrame(qp, bytes.rkey))
+    const frames = Array.from({ length: 128 }, () => flushFrame(qp, bytes))
     expect(card.serve(...frames)).toHaveLength(128)
     expect(card.serve(...frames).map(({ psn }) => psn - base)).toEqual(frames.map((_, i) => i))
   })
@@ -352,9 +350,9 @@ describe('duplicates (X-3, G2-2)', () => {
       const one = bytesCard(1024)
       const { card, qp, bytes } = one
       const base = qp.psn
-      const first = fetchAddFrame(qp, bytes.rkey, 8, 5n)
+      const first = fetchAddFrame(qp, bytes, 8, 5n)
       card.serve(first)
-      card.serve(...Array.from({ length: behind }, () => fetchAddFrame(qp, bytes.rkey, 8, 1n)))
+      card.serve(...Array.from({ length: behind }, () => fetchAddFrame(qp, bytes, 8, 1n)))
       const expected = behind < 16 ? ['ATOMIC 0: 0'] : []
       expect(lines(card.serve(first), base), `${behind} behind`).toEqual(expected)
       expect(one.card.nvdimm.live[BYTES_AT + 8]).toBe(5 + behind)
@@ -366,7 +364,7 @@ describe('duplicates (X-3, G2-2)', () => {
       const one = bytesCard(1024)
       const { card, qp } = one
       const base = qp.psn
-      const frames = Array.from({ length: 32 }, () => fetchAddFrame(qp, one[region].rkey, 8, 1n))
+      const frames = Array.from({ length: 32 }, () => fetchAddFrame(qp, one[region], 8, 1n))
       expect(lines(card.serve(...frames), base)).toEqual(frames.map((_, i) => `ATOMIC ${i}: ${i}`))
     }
   })
@@ -375,9 +373,9 @@ describe('duplicates (X-3, G2-2)', () => {
     const one = bytesCard(256)
     const { card, qp, bytes } = one
     const psn = qp.psn
-    card.serve(readFrame(qp, bytes.rkey, 0, 512, 1000))
-    const answers = (by: number, va: number, length: number, rkey = bytes.rkey): number =>
-      card.serve(readFrame({ ...qp, psn: psn + by }, rkey, 0, va, length)).length
+    card.serve(readFrame(qp, bytes, 0, 512, 1000))
+    const answers = (by: number, va: number, length: number, place = bytes): number =>
+      card.serve(readFrame({ ...qp, psn: psn + by }, place, 0, va, length)).length
     expect(answers(0, 512, 1000)).toBe(4)
     expect(answers(1, 768, 744)).toBe(3)
     expect(answers(3, 1280, 232)).toBe(1)
@@ -388,7 +386,7 @@ describe('duplicates (X-3, G2-2)', () => {
     expect(answers(0, 768, 744)).toBe(0)
     expect(answers(1, 768, 745)).toBe(0)
     expect(answers(0, 512, 1001)).toBe(0)
-    expect(answers(0, 512, 1000, one.kept.rkey)).toBe(0)
+    expect(answers(0, 512, 1000, one.kept)).toBe(0)
     expect(answers(0, 512, 0)).toBe(0)
     expect(answers(-1, 256, 256)).toBe(0)
   })
@@ -498,7 +496,7 @@ describe('a command that fails', () => {
         expect(said.at(-1), name).toBe(`NAK 0x63 ${place}`)
         const before = sent.slice(0, -1)
         expect(acknowledged(before, base)).toBeLessThan(place)
-        expect(card.serve(flushFrame(qp, one.bytes.rkey))).toEqual([])
+        expect(card.serve(flushFrame(qp, one.bytes))).toEqual([])
         card.nvdimm.refuseWrites(line0, false)
       }
     }

@@ -59,7 +59,7 @@ function wait(local: LocalDpu, us: number): Promise<void> {
 function endOf<T>(promise: Promise<T>): Promise<T | string> {
   const code = (error: unknown): string =>
     error instanceof PerdureError ? error.code : String(error)
-  const hang = new Promise<string>((resolve) => setTimeout(() => resolve('HANG'), 5000).unref())
+  const hang = new Promise<string>((resolve) => setTimeout(() => resolve('HANG'), 300_000).unref())
   return Promise.race([promise.catch(code), hang])
 }
 

@@ -260,7 +260,8 @@ describe('the power goes', () => {
   test.each(OVER_QUEUES)(
     'of the host: a new driver finds what was acknowledged, %s',
     async (name) => {
-      const { way, dpu, records } = await bench(name, { connect: { clientId: 7n } })
+      const as = { clientId: 7n, firstOperation: 1n }
+      const { way, dpu, records } = await bench(name, { connect: as })
       const ledger = new Ledger()
       const first = dpu.nextOperation
       let lives = true

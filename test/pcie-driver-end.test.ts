@@ -302,8 +302,8 @@ describe('memory', () => {
     const rig = await open()
     await rig.provision()
     const dpus = [
-      await connect(rig.device, { seed: 9, clientId: 4n }),
-      await connect(rig.device, { seed: 9, clientId: 5n }),
+      await connect(rig.device, { seed: 9, clientId: 4n, firstOperation: 1n }),
+      await connect(rig.device, { seed: 9, clientId: 5n, firstOperation: 1n }),
     ]
     const shape = { slots: 4, capacity: 100 }
     const made = dpus.map((dpu, i) => dpu.provision({ name: `region ${i}`, ...shape }))
@@ -416,7 +416,7 @@ describe.each(['frames', 'own', 'behind'] as const)('the verbs, %s', (name) => {
     await dpu.verbs.connect(qp)
     await expect(dpu.verbs.connect(qp)).rejects.toMatchObject(ARGUMENT)
     const sgList = Array.from({ length: 16 }, (_, i) => mr.sge(i * 64, 8))
-    const to = { rkey: region.info.rkey, remoteAddr: 0n }
+    const to = { rkey: region.info.rkey, remoteAddr: region.info.base }
     const write = { wrId: 1n, opcode: 'RDMA_WRITE', flags: 1, sgList, ...to } as const
     qp.postSend([write, write, write, write])
     await opened.pass(10_000)

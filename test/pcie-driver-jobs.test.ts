@@ -2,10 +2,13 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { blankPweth } from '../firmware/wire/persist.ts'
+import { QueuePairPort } from '../host-driver/chain.ts'
+import { EffectUnknown } from '../host-driver/errors.ts'
 import * as jobs from '../host-driver/jobs.ts'
 import type { RegionInfo } from '../host-driver/part.ts'
 import { JOB_INLINE_BYTES, JOBS, PcieJobQueue } from '../host-driver/pcie/job-queue.ts'
 import { PIECE_BYTES } from '../host-driver/pcie/job-work.ts'
+import { RemoteMemory } from '../host-driver/remote-memory.ts'
 import { PcieRig, type RigOptions } from './support/pcie-rig.ts'
 
 const CAPACITY = 2000
@@ -311,5 +314,43 @@ describe('the end of a queue', () => {
     expect(how).toMatchObject({ status: 'WR_FLUSH_ERR', behindRefusal: false })
     expect([broken, job.sent]).toEqual([1, true])
     queue.close()
+  })
+})
+
+describe('what is known of a job that a queue did not end as it should', () => {
+  test('a WRITE in pieces of which the last is refused may have had an effect', async () => {
+    const { queue, bytes } = await bench()
+    const length = Number(bytes.length)
+    const port = new QueuePairPort(queue)
+    // The driver was told of more than there is, as of a region that has another shape by now.
+    const memory = new RemoteMemory(
+      port,
+      () => 'b',
+      () => ({ rkey: bytes.rkey, va: bytes.base, length: bytes.length + 8n }),
+    )
+    const at = length - 2 * PIECE_BYTES
+    const error = await memory.write(at, pattern(2 * PIECE_BYTES + 8, 1)).catch((e: unknown) => e)
+    expect(error).toBeInstanceOf(EffectUnknown)
+    expect(error).toMatchObject({ status: 'REM_ACCESS_ERR' })
+  })
+
+  test.each([false, true])('not taken, it is sent only if it was before: %s', async (before) => {
+    const { rig, queue, records } = await bench()
+    const to = { rkey: records.rkey, va: 2n << 32n }
+    const foreign = { rkey: (records.rkey ^ 0x100) >>> 0, va: 0n }
+    const ends: jobs.JobEnd[] = []
+    const done = (end: jobs.JobEnd): void => void ends.push(end)
+    const list = [
+      jobs.writeJob(foreign, pattern(8, 1), {}, done),
+      ...[1n, 2n, 3n].map((id) => jobs.recordJob(to, pattern(8, 1), id, 2, done)),
+    ]
+    for (const job of list) job.sent = before
+    queue.postChain(list)
+    await rig.pass(100_000)
+    expect(ends.map(({ status }) => status)).toEqual([
+      'REM_ACCESS_ERR',
+      ...Array(3).fill('WR_FLUSH_ERR'),
+    ])
+    expect(list.map(({ sent }) => sent)).toEqual([true, before, before, before])
   })
 })

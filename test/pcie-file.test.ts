@@ -212,6 +212,7 @@ describe('when one of them goes', () => {
     const bare = new Bare(path)
     const host = await workshop.start('host', path)
     await until(() => bare.word(hal.PORT_LINK) === 1, 'the link')
+    await host.next('interrupt')
     await host.call('writeRegister', EPOCH, 5)
     await host.call('storeWord', 4096, 5)
     await until(() => bare.word(hal.PORT_EPOCH) === 5, 'the epoch')
@@ -357,8 +358,9 @@ test('the driver of the queues persists records by way of it, in its own process
   expect(await driver.call('persist', 50, 1)).toEqual(['SUCCESS'])
   expect(await driver.call('persist', 320, 16)).toEqual(['SUCCESS'])
   // The card goes in the middle: everything ends, and says that it did not succeed.
+  const before = dpu.nvdimm.fences
   const rest = driver.call('persist', 100_000, 8)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  while (dpu.nvdimm.fences < before + 200) await new Promise((resolve) => setImmediate(resolve))
   dpu.powerCut()
   const ends = (await rest) as string[]
   expect(ends).toContain('SUCCESS')

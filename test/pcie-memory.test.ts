@@ -231,6 +231,23 @@ describe('how it fails', () => {
     },
   )
 
+  test('R1-E1: a read that is answered late has failed, and pushed what was before it', () => {
+    const s = setting()
+    s.link.script = ({ kind }) => (kind === 'read' ? 'late' : undefined)
+    expect(run(s, [COPY, P, H, 64, 0], READ_PART)).toEqual([DONE, DMA_FAILED])
+    expect(s.host.part.live[0]).toBe(1)
+    expect(s.machine.packets[P + 2048]).toBe(0)
+    expect([s.link.counts.readsFailed, s.link.counts.unexpected]).toEqual([1, 1])
+    expect(s.link.takeBusyNs()).toBeGreaterThanOrEqual(COMPLETION_TIMEOUT_NS)
+  })
+
+  test('R1-E1: a read that is answered twice is answered once', () => {
+    const s = setting()
+    s.link.script = ({ kind }) => (kind === 'read' ? 'twice' : undefined)
+    expect(run(s, READ_PART)).toEqual([DONE])
+    expect([s.link.counts.readsFailed, s.link.counts.unexpected]).toEqual([0, 1])
+  })
+
   test('H4: a write that is lost vanishes silently, and what was sent behind it arrives', () => {
     const s = setting()
     s.link.script = ({ number }) => (number === 1 ? 'lost' : undefined)
@@ -310,9 +327,9 @@ describe('how it fails', () => {
       s.link.restore()
       expect(told).toBe(2)
       expect(s.ram.live[1024]).toBe(0)
+      // What was written before may be gone: that the port tells, by the link that was down.
       expect(run(s, READ_RAM)).toEqual([DONE])
-      // What was written before it went may be gone, and no fence must be made of this read.
-      expect(run(s, READ_PART)).toEqual([DMA_FAILED])
+      expect(run(s, READ_PART)).toEqual([DONE])
     }
   })
 })
@@ -350,12 +367,13 @@ function persistWith(
   return { made, durable, reached: accesses > number }
 }
 
-/** Which versions the two records have after the worst cut: 0 is none. */
+/** Which versions the two records have after the worst cut: 0 is none, or one that is said lost. */
 function versionsAfter(made: Placed): number[] {
   const next = restarted(made)
   return [0, 1].map((slot) => {
     const found = next.read(next.connect(), next.open(), slot, VIEW_DATA, 64)
-    return [0, 1, 2, 3].find((v) => v > 0 && Buffer.compare(found!, dataOf(64, v)) === 0) ?? 0
+    if (found === null) return 0
+    return [1, 2, 3].find((v) => Buffer.compare(found, dataOf(64, v)) === 0) ?? 0
   })
 }
 
@@ -580,21 +598,24 @@ describe('the host’s own accesses', () => {
       const pairs = new BigInt64Array(workerData)
       parentPort.postMessage('ready')
       let torn = 0, seen = new Set()
-      for (let i = 0; i < 3e6 && Atomics.load(pairs, 7) === 0n; i++) {
+      while (Atomics.load(pairs, 7) === 0n) {
         const pair = BigInt.asUintN(64, Atomics.load(pairs, 0))
         if (pair >> 32n !== (pair & 0xffffffffn)) torn++
-        if (seen.size < 10) seen.add(pair)
+        if (seen.size < 10) Atomics.store(pairs, 6, BigInt(seen.add(pair).size))
       }
       parentPort.postMessage({ torn, seen: seen.size })`
     const worker = new Worker(source, { eval: true, workerData: ram.buffer })
     const next = (): Promise<unknown> => new Promise((resolve) => worker.once('message', resolve))
     await next()
     const done = next()
-    for (let i = 0; i < 300_000; i++) ram.storePair(0, i, i)
+    // On a busy machine the other thread may get its turn late.
+    const seenSoFar = new BigInt64Array(ram.buffer, 48, 1)
+    const goesOn = (): boolean => Atomics.load(seenSoFar, 0) < 10n
+    for (let i = 0; i < 300_000 || goesOn(); i++) ram.storePair(0, i % 2 ** 31, i % 2 ** 31)
     ram.storePair(56, 1, 0)
     const { torn, seen } = (await done) as { torn: number; seen: number }
     await worker.terminate()
     expect(torn).toBe(0)
-    expect(seen).toBeGreaterThan(1)
+    expect(seen).toBe(10)
   })
 })

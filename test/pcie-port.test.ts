@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { NO_CARD } from '../boards/emulator/card-port.ts'
 import { VirtualClock } from '../boards/emulator/clock.ts'
 import { EmulatedDpu } from '../boards/emulator/dpu.ts'
-import { HostMemory } from '../boards/emulator/host-memory.ts'
+import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
 import { EmulatedPort } from '../boards/emulator/host-port.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
@@ -358,8 +358,9 @@ describe('when one of them goes', () => {
 
     port.memory.link.restore()
     clock.runUntilIdle()
-    expect([EPOCH, HEADER, LINK].map((at) => port.readRegister(at))).toEqual([0, 0, 1])
-    expect([bare.word(PORT_LINK), bare.wakes, bare.interrupts]).toEqual([1, 2, 2])
+    // Who looks only now sees that it is another link.
+    expect([EPOCH, HEADER, LINK].map((at) => port.readRegister(at))).toEqual([0, 0, 2])
+    expect([bare.word(PORT_LINK), bare.wakes, bare.interrupts]).toEqual([2, 2, 2])
     port.ringDoorbell(4, 4)
     clock.runUntilIdle()
     expect(bare.ring()).toEqual([
@@ -379,7 +380,7 @@ describe('when one of them goes', () => {
     expect([called, bare.interrupts, bare.word(PORT_LINK)]).toEqual([0, 0, 0])
     expect(port.memory.load(0, RAM_BYTES)).toEqual(new Uint8Array(RAM_BYTES))
     port.memory.link.restore()
-    expect(port.readRegister(LINK)).toBe(1)
+    expect(port.readRegister(LINK)).toBe(2)
   })
 })
 
@@ -451,6 +452,23 @@ describe('with a card that has firmware', () => {
     dpu.powerCut({ strategy: 'all' })
     clock.runUntil(clock.nowUs + 100)
     expect([port.memory.loadWord(4096), host.part.durable[0], called]).toEqual([0, 1, 0])
+  })
+
+  test('R1-E1: a host that is reset alone has empty caches, and the card serves on', () => {
+    const { port, dpu, host } = whole(true)
+    host.platform = DDIO_ON
+    dpu.powerOnDirectly()
+    port.memory.storeWord(4096, 7)
+    host.dmaWrite(0, Uint8Array.of(1), 0, 1, false)
+    host.dmaWrite(64, Uint8Array.of(1), 0, 1, false)
+    host.arrive()
+    host.clean(0, 64)
+    host.fence()
+    port.resetHost()
+    expect([port.memory.loadWord(4096), host.part.live[0], host.part.live[64]]).toEqual([0, 1, 0])
+    expect([dpu.isOn, host.link.up]).toEqual([true, false])
+    host.comeBack()
+    expect([port.readRegister(LINK), host.dmaRead(0, 1)]).toEqual([2, true])
   })
 
   test('a host with persistent memory may stay, and loses nothing of what it stored', () => {

@@ -14,6 +14,7 @@ import {
   INITIATORS,
   LANES,
   RECEIVES,
+  REMEMBERED_RECORDS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
 } from '../firmware/limits.ts'
@@ -46,6 +47,7 @@ import {
   persistFrames,
   readFrame,
   type Sent,
+  type TestQueuePair,
 } from './support/card.ts'
 import { madFrame } from './support/cm.ts'
 import { frameOf } from './support/frames.ts'
@@ -61,6 +63,7 @@ import {
   setting,
   writeFrames,
 } from './support/requests.ts'
+import { Stranger } from './support/strangers.ts'
 
 const LINE = 64
 const old = (slot: number): Uint8Array => dataOf(64, slot)
@@ -75,7 +78,7 @@ const naks = (sent: readonly Sent[]): number[] =>
 /** A WRITE that the medium refuses. */
 function failing({ card, qp, bytes }: BytesCard): Uint8Array[] {
   card.nvdimm.refuseWrites(BYTES_AT / LINE)
-  return writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
+  return writeFrames(qp, bytes, 0, dataOf(8, 1))
 }
 
 /** A record without a word about it. */
@@ -172,7 +175,7 @@ describe('P1-11: a queue pair whose store is refused', () => {
       }
     }
     card.nvdimm.refuseWrites(BYTES_AT / LINE)
-    const store = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
+    const store = writeFrames(qp, bytes, 0, dataOf(8, 1))
     const batch = batchFrames(qp, records, [{ slot: 0, data: fresh(0) }], { operation })
     const sent = card.serve(...record, ...store, ...batch)
     expect(naks(sent)).toEqual([NAK_OPERATIONAL])
@@ -187,9 +190,7 @@ describe('P1-11: a queue pair whose store is refused', () => {
       const { card, qp, records, bytes } = one
       const store = failing(one)
       const read =
-        length === 0
-          ? readFrame(qp, records.rkey, 0, 0, 64)
-          : readFrame(qp, bytes.rkey, 0, 4096, length)
+        length === 0 ? readFrame(qp, records, 0, 0, 64) : readFrame(qp, bytes, 0, 4096, length)
       const sent = card.serve(...store, read)
       expect(naks(sent)).toEqual([NAK_OPERATIONAL])
       expect(sent.filter(({ payload }) => payload.length > 0)).toEqual([])
@@ -200,11 +201,11 @@ describe('P1-11: a queue pair whose store is refused', () => {
     for (const opcode of [PERSIST_QUERY, RC_FLUSH, 0x15]) {
       const one = bytesCard()
       const { card, qp, kept } = one
-      const store = writeFrames(qp, kept.rkey, 0, dataOf(8, 1))
+      const store = writeFrames(qp, kept, 0, dataOf(8, 1))
       card.nvdimm.fencesToFail = 1
       const frame =
         opcode === RC_FLUSH
-          ? flushFrame(qp, kept.rkey)
+          ? flushFrame(qp, kept)
           : frameOf({ bth: { opcode, destQp: qp.number, psn: qp.psn, ackRequest: true } })
       const sent = card.serve(...store, frame)
       expect(naks(sent)).toEqual([NAK_OPERATIONAL])
@@ -226,12 +227,12 @@ describe('a queue pair that is disconnected in the burst in which it fails', () 
     const { card, qp, bytes, records } = one
     const other = card.connect()
     if (what === 'read') card.nvdimm.poison(BYTES_AT / LINE)
-    const fails = what === 'read' ? [readFrame(qp, bytes.rkey, 0, 0, 8)] : failing(one)
-    const sent = card.serve(...fails, disconnect(qp), readFrame(other, bytes.rkey, 0, 4096, 8))
+    const fails = what === 'read' ? [readFrame(qp, bytes, 0, 0, 8)] : failing(one)
+    const sent = card.serve(...fails, disconnect(qp), readFrame(other, bytes, 0, 4096, 8))
     // It has its refusal before the call is executed.
     expect(naks(sent)).toEqual([NAK_OPERATIONAL])
     expect(sent.filter(({ payload }) => payload.length === 8)).toHaveLength(1)
-    expect(card.serve(readFrame(qp, bytes.rkey, 0, 4096, 8)), 'it is gone').toEqual([])
+    expect(card.serve(readFrame(qp, bytes, 0, 4096, 8)), 'it is gone').toEqual([])
     card.serve(...persistFrames(other, records, 1, fresh(1)))
     expect(card.read(other, records, 1, 0, 64)).toEqual(fresh(1))
   })
@@ -241,13 +242,13 @@ test('H7: a long READ that meets an unreadable line in the middle of its turn en
   const one = bytesCard(256)
   const { card, qp, bytes } = one
   const other = card.connect()
-  const first = card.serve(readFrame(qp, bytes.rkey, 0, 0, BYTES_LENGTH))
+  const first = card.serve(readFrame(qp, bytes, 0, 0, BYTES_LENGTH))
   const told = first.filter(({ payload }) => payload.length > 0).length
   expect(told).toBeGreaterThan(0)
   expect(told).toBeLessThan(BYTES_LENGTH / 256)
   card.nvdimm.poison((BYTES_AT + 256 * (told + 2)) / LINE)
   // An acknowledgement takes one of the places in which the turn would put its answers.
-  const sent = card.serve(...writeFrames(other, bytes.rkey, 0, dataOf(8, 1)))
+  const sent = card.serve(...writeFrames(other, bytes, 0, dataOf(8, 1)))
   expect(naks(sent)).toEqual([NAK_OPERATIONAL])
   expect(sent.filter(({ payload }) => payload.length > 0)).toEqual([])
   expect(card.pass(1000)).toEqual([])
@@ -277,7 +278,7 @@ test('H7: of two queue pairs that read unreadable lines in one list each hears i
   const { card, bytes } = one
   const pairs = [one.qp, card.connect(1024), card.connect(1024)]
   for (const line of [1, 3]) card.nvdimm.poison(BYTES_AT / LINE + line)
-  const sent = card.serve(...pairs.map((qp, i) => readFrame(qp, bytes.rkey, 0, LINE * (i + 1), 32)))
+  const sent = card.serve(...pairs.map((qp, i) => readFrame(qp, bytes, 0, LINE * (i + 1), 32)))
   expect(naks(sent)).toEqual([NAK_OPERATIONAL, NAK_OPERATIONAL])
   expect(sent.filter(({ payload }) => payload.length === 32)).toHaveLength(1)
 })
@@ -287,7 +288,7 @@ test('P1-11, X-1: where no lane is clear a plain WRITE of a record is not acknow
   for (let lane = 0; lane < LANES; lane++) before.card.nvdimm.refuseWrites(LANES_AT / LINE + lane)
   const card = new Card(before.card.nvdimm)
   const [qp, region] = [card.connect(), card.open()]
-  const sent = card.serve(...writeFrames(qp, region.rkey, 0, fresh(1), { vaHigh: 1 }))
+  const sent = card.serve(...writeFrames(qp, region, 0, fresh(1), { vaHigh: 1 }))
   expect(naks(sent)).toEqual([NAK_OPERATIONAL])
   expect(sent.filter(({ syndrome }) => syndrome === ACK)).toEqual([])
   expect(card.read(card.connect(), region, 1, 0, 64)).not.toEqual(fresh(1))
@@ -297,10 +298,18 @@ test('P2-9, X-1: a WRITE to the slot of a record that a batch holds comes behind
   const { card, qp, records } = bytesCard()
   const held = [{ slot: 0, data: fresh(0) }]
   const batch = batchFrames(qp, records, held, { count: 2, ends: false })
-  const write = writeFrames(qp, records.rkey, 0, fresh(7), { vaHigh: 0 })
+  const write = writeFrames(qp, records, 0, fresh(7), { vaHigh: 0 })
   const sent = card.serve(...batch, ...write)
   expect(naks(sent)).toEqual([])
   expect(card.read(qp, records, 0, 0, 64)).toEqual(fresh(7))
+})
+
+test('P1-6: the receipt of a record of several packets is of its last one', () => {
+  const { card, records } = bytesCard()
+  const qp = card.connect(256)
+  const last = (qp.psn + 1) & 0xffffff
+  const sent = card.serve(...persistFrames(qp, records, 0, dataOf(300, 1)))
+  expect(persistAcks(sent)).toMatchObject([{ firstPsn: last, lastPsn: last }])
 })
 
 describe('what is repeated under a name that was used', () => {
@@ -312,6 +321,33 @@ describe('what is repeated under a name that was used', () => {
     expect(persistAcks(sent)).toEqual([])
     expect(sent.map(({ syndrome }) => syndrome)).toEqual([ACK])
     expect(one.card.counter('DUPLICATE')).toBe(1)
+  })
+
+  test('X-3: nor when it comes again over the same connection, at once or much later', () => {
+    const one = bytesCard()
+    const { card, qp, records } = one
+    qp.operation = 5
+    const frame = silent(one, 0, 5)
+    card.serve(frame)
+    expect(persistAcks(card.serve(frame))).toEqual([])
+    for (let i = 0; i <= REMEMBERED_RECORDS; i++) {
+      card.serve(...persistFrames(qp, records, 1, fresh(1)))
+    }
+    expect(persistAcks(card.serve(frame))).toEqual([])
+    expect(card.read(card.connect(), records, 0, 0, 64)).toEqual(fresh(0))
+  })
+
+  test('X-3: a duplicate that says it is longer than what was taken earns no PSN to come', () => {
+    const { card, records } = bytesCard()
+    const client = 7
+    const taken = card.connect(256, 0, client)
+    card.serve(...persistFrames(taken, records, 0, fresh(0), { operation: 5 }))
+    const qp = card.connect(256, 0, client)
+    const { psn } = qp
+    card.serve(...persistFrames(qp, records, 1, fresh(1), { operation: 6 }))
+    qp.psn = psn
+    const [first] = persistFrames(qp, records, 0, dataOf(25600, 1), { operation: 5 })
+    expect(persistAcks(card.serve(first!))).toEqual([])
   })
 
   test('D-6: of two operations with one low word each is done, the later one first', () => {
@@ -393,7 +429,7 @@ describe('messages into regions of bytes', () => {
     return opcodes.map((opcode, i) =>
       frameOf({
         bth: { opcode, destQp: qp.number, psn: (qp.psn + i) & 0xffffff, ackRequest: i === 1 },
-        reth: { rkey: kept.rkey, length: 400 },
+        reth: { vaHigh: kept.baseHigh, rkey: kept.rkey, length: 400 },
         pweth: { wait: 1, wantsAck, operationLow: 5 },
         payload: dataOf(i === 0 ? 256 : second, i),
       }),
@@ -422,9 +458,7 @@ describe('messages into regions of bytes', () => {
     const [answer] = persistAcks(one.card.serve(...frames(one, 144)))
     expect(answer!.status).toBe(0x8e)
     const other = one.card.connect()
-    expect(naks(one.card.serve(fetchAddFrame(other, one.kept.rkey, 8, 1n)))).toEqual([
-      NAK_OPERATIONAL,
-    ])
+    expect(naks(one.card.serve(fetchAddFrame(other, one.kept, 8, 1n)))).toEqual([NAK_OPERATIONAL])
   })
 })
 
@@ -438,7 +472,7 @@ test('P1-6: copies that are carried and fill no buffer are refused', () => {
 
 test('a FLUSH of a range in a record that is not there is refused', () => {
   const one = bytesCard()
-  const frame = flushFrame(one.qp, one.records.rkey, { vaHigh: 99 })
+  const frame = flushFrame(one.qp, one.records, { vaHigh: 99 })
   expect(naks(one.card.serve(frame))).toEqual([NAK_ACCESS])
 })
 
@@ -453,13 +487,29 @@ test('a message that has stopped gives its buffer to the next one, before the cl
 })
 
 describe('SENDs that are to be confirmed', () => {
-  test('a card whose hands are full is not ready for one more', () => {
+  test('a card whose hands are full is not ready for one more, until one is heard', () => {
     const { card } = bytesCard()
-    const answers = Array.from({ length: INITIATORS + 1 }, () => {
-      const sent = card.serve(...sendFrames(card.connect(), dataOf(8, 1), { solicited: true }))
-      return sent.some(({ syndrome }) => syndrome > ACK && syndrome < 0x60)
-    })
-    expect(answers).toEqual([...new Array(INITIATORS).fill(false), true])
+    // Of two machines, so that neither has more than its part of what receives.
+    const peers = [new Stranger(card, 11), new Stranger(card, 12)]
+    const isReady = (sent: readonly Sent[]): boolean =>
+      !sent.some(({ syndrome }) => syndrome > ACK && syndrome < 0x60)
+    const waiting: { peer: Stranger; qp: TestQueuePair; told: Sent }[] = []
+    for (let i = 0; i < INITIATORS; i++) {
+      const peer = peers[i % 2]!
+      const qp = peer.connect()
+      const sent = peer.serve(...sendFrames(qp, dataOf(8, i), { solicited: true }))
+      expect(isReady(sent)).toBe(true)
+      waiting.push({ peer, qp, told: sent.find(({ opcode }) => opcode === RC_SEND_ONLY)! })
+    }
+    const last = peers[0]!.connect()
+    const frames = sendFrames(last, dataOf(8, 99), { solicited: true })
+    expect(isReady(peers[0]!.serve(...frames))).toBe(false)
+    const { peer, qp, told } = waiting[7]!
+    const bth = { opcode: RC_ACKNOWLEDGE, destQp: qp.number, psn: told.psn }
+    peer.serve(frameOf({ bth, aeth: { syndrome: ACK, msn: 1 } }))
+    const sent = peers[0]!.serve(...frames)
+    expect(isReady(sent)).toBe(true)
+    expect(sent.find(({ opcode }) => opcode === RC_SEND_ONLY)!.payload).toEqual(dataOf(8, 99))
   })
 
   test('X-7: what the peer has refused of them is the end of all that wait', () => {

@@ -18,11 +18,15 @@ import {
 import { SEND } from '../firmware/transport/requester.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
+import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import { AGENT_UNITS, RawAgentQueues } from './support/agent-host.ts'
 import { type Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
+import { frameOf } from './support/frames.ts'
 import { cardOf, placed, queueHostOf, restarted, work } from './support/placed.ts'
 import { elementOf } from './support/queue-host.ts'
 import { ACK, writeFrames } from './support/requests.ts'
+
+const IN_DOUBT = 0x8f
 
 /** Attaches with that queue and, unless it is the probe's, with that number; the fault. */
 function attach(card: Card, queue: number, change = 0): string {
@@ -101,6 +105,30 @@ describe('what ends an agent', () => {
   })
 })
 
+test('what an agent finishes in the burst in which its host is lost is in doubt', () => {
+  for (const lost of [false, true]) {
+    const { card, host, region, agent, qp } = placed(DDIO_ON)
+    const shape = { kind: mad.KIND_BYTES, length: 4096 }
+    const far = card.provision({ name: 'far', ...shape, placement: PLACEMENT_THROUGH })
+    const near = card.provision({ name: 'near', ...shape, flags: 2 })
+    const frames = [
+      ...writeFrames(card.connect(), far, 0, dataOf(64, 2)),
+      ...writeFrames(card.connect(), near, 0, dataOf(64, 3)),
+    ]
+    work(card, agent!)
+    card.serve(...persistFrames(qp, region, 0, dataOf(64, 1), { wait: 1 }))
+    for (let i = 0; i < 5; i++) card.idle()
+    expect(agent!.poll(), 'its SEND is posted').toBeGreaterThan(0)
+    // It goes when what was posted is pushed out: behind the SEND, which lies in other memory.
+    if (lost) {
+      host.link.script = ({ kind, memory }) =>
+        kind === 'read' && memory === 'persistent' ? 'removal' : undefined
+    }
+    const sent = card.serve(...frames)
+    expect(persistAcks(sent).map(({ status }) => status)).toEqual([lost ? IN_DOUBT : 0])
+  }
+})
+
 test('H1: a SEND that says again what was finished completes, and earns nothing', () => {
   const made = placed(DDIO_ON)
   const { card, region, qp } = made
@@ -122,11 +150,26 @@ describe('regions in the host’s memory', () => {
     const { card } = made
     card.provision({ ...bytes, placement: PLACEMENT_BYPASS })
     const writes = (on: Card): boolean => {
-      const { rkey } = on.open('bytes')
-      return on.serve(...writeFrames(on.connect(), rkey, 0, dataOf(8, 1)))[0]!.syndrome === ACK
+      const bytes = on.open('bytes')
+      return on.serve(...writeFrames(on.connect(), bytes, 0, dataOf(8, 1)))[0]!.syndrome === ACK
     }
     expect(writes(card)).toBe(true)
     expect(writes(restarted(made))).toBe(false)
+  })
+
+  test('P2-4: of bytes answer a record with all of its name, now and when it comes again', () => {
+    const { card, qp } = placed(DDIO_OFF)
+    const { rkey, baseHigh } = card.provision({ ...bytes, placement: PLACEMENT_BYPASS })
+    const frame = frameOf({
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
+      reth: { vaHigh: baseHigh, vaLow: 0, rkey, length: 8 },
+      pweth: { wait: 1, wantsAck: true, operationHigh: 6, operationLow: 5 },
+      payload: dataOf(8, 1),
+    })
+    for (let again = 0; again < 2; again++) {
+      const said = persistAcks(card.serve(frame))
+      expect(said).toMatchObject([{ status: 0, operationHigh: 6, operationLow: 5, copies: 1 }])
+    }
   })
 
   test('through its caches take no plain WRITE that would have to be durable', () => {

@@ -49,15 +49,14 @@ const NAMES = new Map<Platform, 'bypass' | 'through'>([
   [DDIO_ON, 'through'],
 ])
 
-/** Probes, and has the flush agent serve where there is to be one. */
-async function register(local: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
-  const { placement } = await probePlacement(local.hostSide!, dpu.host)
-  return placement === 'through' ? serve(local, dpu) : null
-}
-
-/** A flush agent on the host, which has just started. */
-async function serve({ hostSide, port }: LocalDpu, dpu: Dpu): Promise<FlushAgent> {
-  return startFlushAgent(hostSide!, dpu.host, await PcieDevice.open(port!, { seed: 5 }))
+/**
+ * A host that has just started: its queues first, as what was probed ends with those before; then
+ * the probe, and the flush agent where there is to be one.
+ */
+async function register({ hostSide, port }: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
+  const device = await PcieDevice.open(port!, { seed: 5 })
+  const { placement } = await probePlacement(hostSide!, dpu.host)
+  return placement === 'through' ? startFlushAgent(hostSide!, dpu.host, device) : null
 }
 
 async function bench(platform: Platform): Promise<Bench & { readonly agent: FlushAgent | null }> {
@@ -150,7 +149,7 @@ test('G2-5: through: with the agent gone, the outcome of a write is unknown', as
   expect(outcome).toBeInstanceOf(OutcomeUnknown)
   const next = await region.persist(1, record(100, 3)).persisted.catch((error) => error)
   expect(next).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'NO_AGENT' })
-  const second = await serve(local, dpu)
+  const second = (await register(local, dpu))!
   await region.persist(0, record(100, 4)).persisted
   expect((await region.read(0)).data).toEqual(record(100, 4))
   await second.detach()

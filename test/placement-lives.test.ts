@@ -3,7 +3,7 @@
  * both placements (crash-model 2.5; source 2).
  */
 
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
 import { cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
@@ -22,8 +22,6 @@ import {
 } from './support/placed.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
-vi.setConfig({ testTimeout: 300_000 })
-
 const IN_DOUBT = 0x8f
 const SLOTS = 4
 const LIVES = 120

@@ -4,15 +4,29 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { HOST_DATA_AT } from '../firmware/memory/region.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH, MECHANISM_LOCAL_FLUSH } from '../firmware/wire/persist-ack.ts'
+import { batchFrames, IN_ORDER } from './support/batch-card.ts'
 import { type Card, dataOf, persistFrames, type Sent, type TestRegion } from './support/card.ts'
-import { cutPower, type Placed, placed, restarted, SEED } from './support/placed.ts'
+import {
+  agentOfNewHost,
+  believe,
+  cardOf,
+  cutPower,
+  NEW,
+  OLD,
+  type Placed,
+  placed,
+  restarted,
+  SEED,
+  shownCopies,
+  work,
+} from './support/placed.ts'
 import { carriedFrames, writeFrames } from './support/requests.ts'
 
 const PLATFORMS = [
@@ -94,7 +108,7 @@ for (const [name, platform] of PLATFORMS) {
       const made = placed(platform)
       const { qp, region } = made
       const data = dataOf(64, 1)
-      const sent = serve(made, ...writeFrames(qp, region.rkey, 0, data))
+      const sent = serve(made, ...writeFrames(qp, region, 0, data))
       const last = sent.at(-1)!
       cutPower(made, { random: new Random(SEED), strategy: 'none' })
       const next = restarted(made)
@@ -123,6 +137,9 @@ for (const [name, platform] of PLATFORMS) {
         // Healed for good: the bad line is gone from what is durable, too.
         expect(host.part.faulty()).toEqual([])
         const next = restarted(made)
+        // A host that has shown nothing yet is asked for nothing (R1-C4).
+        if (made.agent === null) believe(next, PLACEMENT_BYPASS)
+        else work(next, agentOfNewHost(next))
         expect(scan(next, next.open())).toBe(0)
         expect(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64)).toEqual(dataOf(64, 1))
       }
@@ -142,3 +159,53 @@ for (const [name, platform] of PLATFORMS) {
     })
   })
 }
+
+test('B7: a host that goes as its record is repaired takes no record of the card with it', () => {
+  const RECORDS = 12
+  const OTHERS = { strategy: 'all', random: new Random(SEED) } as const
+  /** A batch in order: none of its records may outlive the one before it. */
+  const frames = (card: Card, local: TestRegion, data: Uint8Array): Uint8Array[] => {
+    const records = Array.from({ length: RECORDS }, (_, slot) => ({ slot, data }))
+    return batchFrames(card.connect(), local, records, { condition: IN_ORDER })
+  }
+  /** A lane that stays for the host's record, and records of the card on both sides of it. */
+  const scene = (): Placed & { local: TestRegion } => {
+    const made = placed(DDIO_OFF, { copies: 3 })
+    const { card, host, qp, region } = made
+    const local = card.provision({ name: 'local', slots: RECORDS })
+    card.serve(...frames(card, local, OLD))
+    let writes = 0
+    host.link.script = ({ kind, memory }) =>
+      kind === 'write' && memory === 'persistent' && writes++ === 1 ? 'removal' : undefined
+    expect(statuses(card.serve(...persistFrames(qp, region, 0, dataOf(64, 1))))).toEqual([0x8f])
+    host.link.script = null
+    host.comeBack()
+    return { ...made, local }
+  }
+  const whole = scene()
+  const sent = frames(whole.card, whole.local, NEW)
+  let commands = 0
+  whole.card.machine.observe({
+    onCommand: () => {
+      commands += 1
+    },
+  })
+  whole.card.serve(...sent)
+
+  for (let command = 0; command < commands; command++) {
+    const made = scene()
+    const sent = frames(made.card, made.local, NEW)
+    made.card.machine.armCut(command)
+    made.card.serve(...sent)
+    cutPower(made, OTHERS)
+    const host = new HostMemory({ part: made.host.part, platform: DDIO_OFF })
+    host.link.script = ({ kind, memory }) =>
+      kind === 'write' && memory === 'persistent' ? 'removal' : undefined
+    const next = cardOf(made.card.nvdimm, host)
+    const local = next.open('local')
+    for (let slot = 0; slot < RECORDS; slot++) {
+      const [first, second] = shownCopies(next, local, slot)
+      expect(second, `record ${slot}, cut at command ${command}`).toBe(first)
+    }
+  }
+})

@@ -13,8 +13,19 @@ import {
 } from '../boards/emulator/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { COPY, HOST_SPACE, LENGTH, TO } from '../firmware/hal.ts'
-import { HOST_PROBE_AT, PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import { createPlacement, prove, unprove } from '../firmware/commit/placement.ts'
+import { AUX, COPY, FROM, HOST_SPACE, LENGTH, TO } from '../firmware/hal.ts'
+import { REGIONS } from '../firmware/limits.ts'
+import {
+  createRegionTable,
+  HOST_PROBE_AT,
+  KIND_BYTES,
+  PLACEMENT_BYPASS,
+  PLACEMENT_THROUGH,
+  REMOTE_READ,
+  REMOTE_WRITE,
+} from '../firmware/memory/region.ts'
+import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
   type HostCpu,
@@ -22,8 +33,18 @@ import {
   type ProbeResult,
   probePlacement,
 } from '../host-driver/registrar.ts'
+import { batchSetting } from './support/batch-card.ts'
 import { Card } from './support/card.ts'
-import { controlOf, cpuOf, HOST_BYTES, PART_BYTES, place, SEED } from './support/placed.ts'
+import {
+  cardOf,
+  controlOf,
+  cpuOf,
+  HOST_BYTES,
+  PART_BYTES,
+  place,
+  restartHost,
+  SEED,
+} from './support/placed.ts'
 
 interface Target {
   readonly card: Card
@@ -88,6 +109,30 @@ describe('P2-12: what the probe finds', () => {
     }
   })
 
+  test('it writes 16 lines as ever, and 16 that ask for no-snoop, and reads behind them', () => {
+    const { card, host } = target(DDIO_OFF)
+    const line = host.part.live.slice(0, 64 * 64)
+    line.fill(0xee, 32 * 64)
+    host.part.live.set(line)
+    const seen: (readonly [number, number, number])[] = []
+    card.machine.observe({
+      onCommand: (_, op, words, at) => {
+        const [from, to] = [words[at + FROM]! - HOST_SPACE, words[at + TO]! - HOST_SPACE]
+        if (op !== COPY || Math.max(from, to) < 0) return
+        seen.push([Math.max(from, to), words[at + LENGTH]!, words[at + AUX]!])
+      },
+    })
+    const answer = card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
+    expect(u32(answer, mad.PROBE_LINES)).toBe(16)
+    const lines = Array.from({ length: 32 }, (_, i) => [HOST_PROBE_AT + 64 * i, 64, i < 16 ? 0 : 1])
+    expect(seen).toEqual([...lines, [HOST_PROBE_AT, 1, 0]])
+    const words = host.part.live.slice(HOST_PROBE_AT, HOST_PROBE_AT + 33 * 64)
+    const number = Buffer.from(words.slice(0, 8))
+    for (let i = 0; i < 32 * 8; i++)
+      expect(Buffer.from(words.slice(8 * i, 8 * i + 8))).toEqual(number)
+    expect(words.slice(32 * 64)).toEqual(new Uint8Array(64).fill(0xee))
+  })
+
   test('before any probe nothing is made in the host’s memory', () => {
     expect(made(target(DDIO_OFF))).toEqual(UNKNOWN)
   })
@@ -114,6 +159,29 @@ describe('P2-12: what the probe finds', () => {
     const card = new Card(PART_BYTES).format()
     expect(card.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROBE).fault).toBe('PLACEMENT_UNKNOWN')
   })
+})
+
+test('P2-12: what is proven, and that nothing is any more, counts for each region at once', () => {
+  const { state } = batchSetting({ slots: 2 })
+  const table = createRegionTable()
+  const regions = [0, REGIONS - 1].map((place) => {
+    const region = { ...state.regions.places[0]!, kind: KIND_BYTES, placement: PLACEMENT_BYPASS }
+    table.places[place] = region
+    return region
+  })
+  // What a region of a relay grants does not follow from it.
+  const relay = { ...regions[0]!, rights: 0 }
+  table.places[REGIONS] = relay
+  const placement = { ...createPlacement(), numberHigh: 1 }
+  const rights = (): number[] => regions.map((region) => region.rights)
+  for (const seen of [PLACEMENT_BYPASS, PLACEMENT_THROUGH, PLACEMENT_BYPASS, 0, PLACEMENT_BYPASS]) {
+    prove(placement, table, seen, 1, 0)
+    const isWritten = seen === PLACEMENT_BYPASS
+    for (const one of rights()) expect((one & REMOTE_WRITE) !== 0).toBe(isWritten)
+  }
+  unprove(placement, table)
+  expect(rights()).toEqual([REMOTE_READ, REMOTE_READ])
+  expect(relay.rights).toBe(0)
 })
 
 describe('P2-12: what cannot be told is refused', () => {
@@ -180,6 +248,37 @@ describe('P2-12: what cannot be told is refused', () => {
     expect(later()).toBe('PASS')
     expect(() => place(card, 0, true, numberNow())).toThrow('PLACEMENT_UNKNOWN')
     expect(later()).toBe('PLACEMENT_UNKNOWN')
+  })
+
+  /** A number as the call has it. */
+  function numberOf(high: number, low: number): Uint8Array {
+    const bytes = new Uint8Array(8)
+    new DataView(bytes.buffer).setUint32(0, high)
+    new DataView(bytes.buffer).setUint32(4, low)
+    return bytes
+  }
+
+  test('B1: before the first probe any number, and behind its host’s end that of before', () => {
+    const host = new HostMemory({ part: new Nvdimm({ bytes: HOST_BYTES }), platform: DDIO_ON })
+    const card = cardOf(PART_BYTES, host).format()
+    const refused = (high: number, low: number): void => {
+      const number = numberOf(high, low)
+      expect(() => place(card, PLACEMENT_THROUGH, true, number)).toThrow('PLACEMENT_UNKNOWN')
+    }
+    const ends = [
+      [0, 0],
+      [0, 1],
+      [1, 0],
+      [1, 1],
+    ] as const
+    for (const [high, low] of ends) refused(high, low)
+    card.must(mad.METHOD_SET, mad.ATTRIBUTE_PROBE)
+    const view = new DataView(host.load(HOST_PROBE_AT, 8).bytes!.slice().buffer)
+    const [high, low] = [view.getUint32(0), view.getUint32(4)]
+    place(card, PLACEMENT_THROUGH, true, numberOf(high, low))
+    restartHost(card)
+    for (const [h, l] of [...ends, [high, low], [high, 0], [0, low]] as const) refused(h, l)
+    expect(made({ card, host })).toEqual(UNKNOWN)
   })
 
   test('an operator’s wish that the probe contradicts', async () => {

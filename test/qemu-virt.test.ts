@@ -177,7 +177,7 @@ describe.skipIf(missing !== null)(machine, () => {
     const one = await start(fresh(), { cpu: 'cortex-a72', settings: { clean: 'auto' } })
     const { memory } = (await one.command('status')) as Status
     expect(memory).toMatchObject({ armed: false, instruction: 'dc cvac' })
-    expect(memory.notArmedBecause).toMatch('point of coherency')
+    expect(memory.forgetsBecause).toMatch('point of coherency')
     const dpu = await connect(one.target)
     expect((await dpu.status()).armed).toBe(false)
     await expect(dpu.format()).rejects.toThrow(RefusedError)
@@ -203,7 +203,7 @@ describe.skipIf(missing !== null)(machine, () => {
 
 interface Status {
   readonly bundle: string
-  readonly memory: { readonly armed: boolean; readonly notArmedBecause?: string }
+  readonly memory: { readonly armed: boolean; readonly forgetsBecause?: string }
 }
 
 function sha256(path: string): string {

@@ -126,16 +126,16 @@ describe('a host that goes, or is refused, in the call in which it asks', () => 
     const { host, qp } = end
     const { card } = host
     const { body } = card.tryProvision({ name: 'bytes', kind: KIND_BYTES, length: 4096 })
-    const reth = { rkey: u32(body, REGION_RKEY), length: 8 }
-    const at = u64(body, REGION_BASE_HIGH)
+    const [at, rkey] = [u64(body, REGION_BASE_HIGH), u32(body, REGION_RKEY)]
+    const vaHigh = Math.floor(at / 2 ** 32)
     const other = card.connect()
     card.nvdimm.poison(BYTES_AT / LINE_BYTES)
     const read = frameOf({
       bth: { opcode: RC_READ_REQUEST, destQp: qp.number, psn: 0x100, ackRequest: true },
-      reth: { ...reth, vaHigh: Math.floor(at / 2 ** 32), vaLow: at % 2 ** 32 },
+      reth: { rkey, vaHigh, vaLow: at % 2 ** 32, length: 8 },
     })
     if (goes) host.port.setUint32(PORT_EPOCH, 0, true)
-    const sent = card.serve(read, readFrame(other, reth.rkey, 0, 1024, 8))
+    const sent = card.serve(read, readFrame(other, rkey, vaHigh, 1024, 8))
     const naks = sent.filter(({ syndrome }) => syndrome === NAK_OPERATIONAL)
     expect(naks.map(({ packet }) => packet.destQp)).toEqual(goes ? [] : [0x77])
     expect(sent.filter(({ payload }) => payload.length === 8)).toHaveLength(1)

@@ -31,6 +31,7 @@ test('P3-26: data n goes where element n points; a reused element points to a ne
       const length = 1 + (i % 200)
       expect(cqe).toMatchObject({
         queue: other.qp.receive,
+        pointer: lap * 100 + i + 1,
         opcode: el.WQE_RECEIVE,
         length,
         flags: 0,

@@ -30,7 +30,7 @@ import {
   PREFETCH_HINT,
 } from '../firmware/wire/opcode.ts'
 import { blankPfeth, type Pfeth, PREFETCH_DROP, writePfeth } from '../firmware/wire/prefetch.ts'
-import { dataOf } from './support/card.ts'
+import { asksFor, dataOf, regionOf } from './support/card.ts'
 import { writeIcrc } from './support/frames.ts'
 import { BASE, fillMap, fillOnDemand, fillUnmap } from './support/on-demand.ts'
 import type { Answered } from './support/queue-calls.ts'
@@ -364,6 +364,7 @@ describe('hints', () => {
     play(hinting(4, 1))
     expect(sentBy(0, PREFETCH_HINT), 'that was long ago').toBe(3)
     expect(knownWord(mad.RESIDENCY_SPARED)).toBe(3)
+    expect(knownWord(mad.RESIDENCY_HINTS)).toBe(3)
   })
 
   test('completions keep their order, whether a hint was sent or not', () => {
@@ -674,4 +675,25 @@ describe('what a host may say', () => {
     }
     expect(sizeOf(associating()).status).toBe(SIZE_GRANTED)
   })
+})
+
+test('P5-2, D-5: records over a pair by which notices go are told of as any others', () => {
+  const [host] = rig.hosts
+  const make = (): Answered => host.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor({}))
+  let made = make()
+  while (made.fault === 'UNDER_WAY') made = make()
+  const region = regionOf(made.body)
+  for (const tells of [false, true]) {
+    const [one, other] = hostToHost(rig)
+    end = one
+    if (tells) play(associating())
+    pass()
+    expect(noticesTo(one.qp.number)).toBe(tells ? 1 : 0)
+    const at = { rkey: region.rkey, address: 2 ** 32, inline: dataOf(64, 3) }
+    other.post({ opcode: kind.WRITE_PERSIST, ...at, operation: tells ? 9 : 8, wait: 2 })
+    pass()
+    expect(other.host.poll(other.cq), `${tells}`).toMatchObject([
+      { status: el.WC_SUCCESS, flags: el.DURABLE, copies: 2 },
+    ])
+  }
 })

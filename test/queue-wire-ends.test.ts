@@ -14,12 +14,19 @@ import { putU16, putU32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
-import { type Card, dataOf } from './support/card.ts'
+import {
+  type Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type TestRegion,
+} from './support/card.ts'
 import { frameOf } from './support/frames.ts'
 import { at, localQueue, play, record } from './support/local-queue.ts'
 import { FIRST, nopHost } from './support/nop-queues.ts'
 import { type CardHost, callOf, destroy, hostOf, stationOf } from './support/queue-calls.ts'
-import { elementOf } from './support/queue-host.ts'
+import { type ElementFields, elementOf } from './support/queue-host.ts'
 import { End, hostToHost, TwoCards } from './support/two-cards.ts'
 
 /** Depth of the ring of events. */
@@ -273,3 +280,69 @@ test('H4: a host whose count of events cannot be read is served no more', () => 
   host.ram.link.script = null
   expect(host.header(page.HEADER_EPOCH)).toBe(0)
 })
+
+/** What a peer may ask a host's queue pair for, of slot 1 of a region of the card. */
+function askedOf({ rkey }: Pick<TestRegion, 'rkey'>): Record<string, ElementFields[]> {
+  const at = { rkey, address: 2 ** 32 }
+  const inline = dataOf(64, 9)
+  const persist = { opcode: kind.WRITE_PERSIST, ...at, inline, operation: 9, wait: 2 }
+  const member = (index: number, condition: number): ElementFields => ({
+    ...{ ...persist, operation: 9 + index, address: (1 + 3 * index) * 2 ** 32 },
+    batch: { id: 5, condition, count: 2, index, left: 1 - index },
+  })
+  return {
+    record: [persist],
+    'record that waits for one copy': [{ ...persist, wait: 1 }],
+    'member of a batch': [member(0, 0)],
+    batch: [member(0, 0), member(1, 0)],
+    'batch in order': [member(0, 1), member(1, 1)],
+    'plain WRITE': [{ opcode: kind.WRITE, ...at, inline }],
+    'WRITE that tells': [{ opcode: kind.WRITE_IMM, ...at, inline }],
+    SEND: [{ opcode: kind.SEND, inline }],
+    READ: [{ opcode: kind.READ, rkey, address: 0 }],
+    FLUSH: [{ opcode: kind.FLUSH, rkey, address: 0 }],
+  }
+}
+
+/** How a host may be gone when a burst comes. */
+const GOINGS: Record<string, (host: CardHost) => void> = {
+  'its link is down': (host) => host.setLink(false),
+  'it began anew': (host) => host.enable(),
+  'its header page does not answer': (host) => {
+    failReads(host, 0, 1 << 16)
+    host.enable()
+  },
+  'its count of events does not answer': (host) => {
+    for (let i = 0; i < EVENTS + 8; i++) {
+      host.ring(40)
+      host.run()
+    }
+    failReads(host, 0, 1 << 16)
+    host.card.now += 1_000_000
+  },
+}
+
+for (const [going, goes] of Object.entries(GOINGS)) {
+  test(`H2: what peers sent to a host ends well in the burst in which ${going}`, () => {
+    for (const asked of Object.keys(askedOf({ rkey: 0 }))) {
+      const rig = new TwoCards()
+      const [peer, { card }] = rig.hosts
+      const region = card.provision({ slots: 8, capacity: 100 })
+      const bystander = card.connect()
+      card.serve(...persistFrames(bystander, region, 1, dataOf(64, 1)))
+      const [one, other] = hostToHost(rig)
+      other.receive(0, 100)
+      one.post(...askedOf(region)[asked]!)
+      const frames = peer.card.serve().map(({ bytes }) => bytes)
+      expect(frames.length, asked).toBeGreaterThan(0)
+      goes(other.host)
+      const beside = persistFrames(bystander, region, 2, dataOf(64, 2))
+      expect(persistAcks(card.serve(...frames, ...beside)), asked).toContainEqual(
+        expect.objectContaining({ status: 0, operationLow: bystander.operation }),
+      )
+      card.pass(100)
+      const [read] = card.serve(readFrame(bystander, region, 1, 0, 64))
+      expect([dataOf(64, 1), dataOf(64, 9)], asked).toContainEqual(read!.payload)
+    }
+  })
+}

@@ -12,7 +12,7 @@ import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'
 import { dataOf, type RegionShape, type TestRegion } from './support/card.ts'
 import { type ElementFields, u64 } from './support/queue-host.ts'
-import { type End, TwoCards, toCard } from './support/two-cards.ts'
+import { type End, incarnationOf, TwoCards, toCard } from './support/two-cards.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 
@@ -59,6 +59,7 @@ describe('every kind of request', () => {
     const rig = new TwoCards()
     const end = toCard(rig)
     const region = recordsOf(rig)
+    const incarnation = incarnationOf(rig.hosts[1])
     for (const [i, length] of [0, 1, 64, 1024, 1025, 4096, 4097, 8192].entries()) {
       const data = dataOf(length, i + 1)
       const how = length <= 1024 ? { inline: data } : end.put(data)
@@ -71,6 +72,7 @@ describe('every kind of request', () => {
         operation: i + 1,
         address: (i % 4) * 2 ** 32,
         length,
+        incarnation,
       })
       expect(readBack(end, region, i % 4, 8192).subarray(0, length)).toEqual(data)
     }

@@ -2,6 +2,7 @@
  * Elements of local queues: what the host does to its own card's part without a wire.
  */
 
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
@@ -203,6 +204,39 @@ describe('the order of completions is that of the elements', () => {
     expect(cqes.map(({ unit }) => unit)).toEqual([0, 2, 4, 5, 7, 9, 11, 13, 15])
     expect(cqes.map(({ status }) => status)).toEqual([0, 0, 0, 0, 21, 0, 0, 0, 10])
     expect(cqes.map(({ copies }) => copies)).toEqual([3, 1, 0, 2, 0, 2, 1, 3, 0])
+  })
+
+  test('signaled or not: who is refused is told, each in its turn', () => {
+    const one = fc.record({ signaled: fc.boolean(), wait: fc.integer({ min: 1, max: 3 }) })
+    const records = fc.array(one, { minLength: 2, maxLength: 5 })
+    fc.assert(
+      fc.property(records, fc.nat(4), fc.nat(2), (all, drawn, copy) => {
+        const bad = drawn % all.length
+        const queue = localQueue()
+        const { card } = queue.host
+        const region = card.provision({ slots: 8, capacity: 64, copies: 3 })
+        const area = Math.ceil((8 * region.stride) / 4096) * 4096
+        card.nvdimm.refuseWrites((DATA_AT + copy * area + bad * region.stride) / 64)
+        all.forEach(({ signaled, wait }, n) => {
+          const fields = record(queue, region, n, n + 1, dataOf(64, n), wait)
+          queue.host.post(
+            queue.qp.send,
+            elementOf({ ...fields, flags: signaled ? el.SIGNALED : 0 }),
+          )
+        })
+        queue.host.ring(queue.qp.send)
+        queue.host.run()
+        const told = all.flatMap(({ signaled, wait }, n) => {
+          const isRefused = n === bad && wait > copy
+          if (!signaled && !isRefused) return []
+          return [[n + 1, isRefused ? el.WC_GENERAL_ERR : el.WC_SUCCESS]]
+        })
+        const cqes = queue.host.poll(queue.cq)
+        expect(cqes.map(({ operation, status }) => [operation, status])).toEqual(told)
+        expect(queue.host.poll(queue.cq)).toEqual([])
+      }),
+      { numRuns: 60 },
+    )
   })
 
   test('the medium refuses a record, wherever: no completion is lost, doubled or late', () => {

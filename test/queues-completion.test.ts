@@ -7,12 +7,12 @@ import { DMA } from '../firmware/fault.ts'
 import { releaseCompletion, reserveCompletion } from '../firmware/host/completion.ts'
 import { setState } from '../firmware/host/context.ts'
 import { setPolicy } from '../firmware/host/context-cache.ts'
-import { WC_SUCCESS } from '../firmware/host/element.ts'
+import { SIGNALED, WC_SUCCESS } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE } from '../firmware/serve/queue-context.ts'
 import { type NopHost, nop, nopHost, openCard, wait } from './support/nop-queues.ts'
-import type { QueueHost } from './support/queue-host.ts'
+import { elementOf, type QueueHost } from './support/queue-host.ts'
 
 const EVENTS = 1024
 
@@ -113,6 +113,21 @@ describe('a completion queue that is full', () => {
     post(host, other, 3)
     expect(host.poll(others).length).toBe(3)
     expect(host.events()).toEqual([])
+  })
+
+  test('what is none ends its own queue, with no completion, and not the full one', () => {
+    const { host, cqs, sqs } = nopHost({ sendQueues: 2, entries: 4, depth: 16 })
+    const [one, other] = sqs as [number, number]
+    post(host, one, 4)
+    host.post(other, elementOf({ opcode: 0x7f, flags: SIGNALED }))
+    host.ring(other)
+    host.run()
+    expect(host.events()).toEqual([
+      { type: page.EVENT_QUEUE_ERROR, queue: other, fault: 'ELEMENT_FORM' },
+    ])
+    expect(host.poll(cqs[0]!).map((cqe) => cqe.queue)).toEqual([one, one, one, one])
+    post(host, one)
+    expect(host.poll(cqs[0]!).map((cqe) => [cqe.queue, cqe.unit])).toEqual([[one, 4]])
   })
 
   test('a consumer that has taken more than there was ends its queue', () => {

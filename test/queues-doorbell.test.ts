@@ -223,6 +223,18 @@ describe('H1: doorbells that nobody should believe', () => {
     }
   })
 
+  test('without a pointer: what stands in its other word is none', () => {
+    const { host, cqs, sqs } = nopHost()
+    for (const [i, other] of [1000, 2, 2 ** 31 - 1, 1].entries()) {
+      host.post(sqs[0]!, nop())
+      host.ringFifo(sqs[0]!, other)
+      host.run()
+      expect(units(host.poll(cqs[0]!))).toEqual([i])
+    }
+    expect(faultsOf(host, 'DOORBELL')).toBe(0)
+    expect(host.counters().doorbellsRefused).toBe(0)
+  })
+
   test('with an old pointer: memory is believed', () => {
     const { host, cqs, sqs } = nopHost()
     for (let i = 0; i < 4; i++) host.post(sqs[0]!, nop())

@@ -81,7 +81,7 @@ test('N22: one queue with a full ring, ten thousand of one element: all in their
   const taken = host.zone1(greedy).pointer
   expect(taken).toBeGreaterThanOrEqual(2 * FETCH_UNITS)
   expect(taken).toBeLessThanOrEqual(calls * FETCH_UNITS)
-}, 60_000)
+})
 
 test('a full ring alone is done by FETCH_UNITS in each call', () => {
   const { host, cqs, sqs } = nopHost({ depth: 512, entries: 1024, bytes: 1 << 21 })
@@ -111,7 +111,7 @@ test('memory is bounded: ten thousand queues leave the heap of the firmware as i
   ring(1000, QUEUES)
   // One object of each queue, and what leads to it, would be more than this.
   expect(heap() - before).toBeLessThan(QUEUES * 64)
-}, 60_000)
+})
 
 function heap(): number {
   collect()

@@ -190,6 +190,7 @@ describe('a header page that is refused', () => {
       const fault = FAULTS[host.header(page.HEADER_FAULT)]!.name
       expect([name, fault, host.header(page.HEADER_EPOCH)]).toEqual([name, 'HEADER_PAGE', 0])
       expect(faultsOf(host, 'HEADER_PAGE')).toBe(1)
+      expect(host.header(page.HEADER_INTERRUPTS)).toBe(1)
       before.fill(0, HEADER_AT + page.HEADER_CARD, HEADER_AT + page.HEADER_CARD + 64)
       const after = host.bytes.slice()
       after.fill(0, HEADER_AT + page.HEADER_CARD, HEADER_AT + page.HEADER_CARD + 64)

@@ -30,6 +30,10 @@ describe('a list of commands', () => {
     runAll(list)
     for (let i = 0; i < COMPLETIONS; i++) takeLine(host, list)
     expect([composeRoom(host, list), list.runs]).toEqual([0, list.runs])
+    append(list, FENCE, 0, 0, 0, 0)
+    runAll(list)
+    // What was told in the run before is told.
+    expect(composeRoom(host, list)).toBeGreaterThan(COMPLETIONS / 2)
     while (list.count < COMMANDS_MAX - 3) append(list, FENCE, 0, 0, 0, 0)
     expect(composeRoom(host, list)).toBe(0)
     const { runs } = list

@@ -97,13 +97,11 @@ describe('views of a record', () => {
     }
   })
 
-  test('a view that there is not is out of bounds', () => {
-    for (const copies of [2, 3, 4]) {
-      for (let view = 0; view < 16; view++) {
-        const one = setting({ copies })
-        const sent = one.card.serve(readFrame(one.qp, one.region.rkey, 1, view * 2 ** 28, 8))
-        expect(sent[0]!.syndrome).toBe(view < 2 + copies ? 0x1f : NAK_ACCESS)
-      }
+  test.each([2, 3, 4])('a view that there is not is out of bounds: %i copies', (copies) => {
+    for (let view = 0; view < 16; view++) {
+      const one = setting({ copies })
+      const sent = one.card.serve(readFrame(one.qp, one.region, 1, view * 2 ** 28, 8))
+      expect(sent[0]!.syndrome).toBe(view < 2 + copies ? 0x1f : NAK_ACCESS)
     }
   })
 
@@ -114,7 +112,7 @@ describe('views of a record', () => {
       const said = (slot: number, offset: number, length: number): number => {
         const one = setting(shape)
         const va = view * 2 ** 28 + offset
-        return one.card.serve(readFrame(one.qp, one.region.rkey, slot, va, length))[0]!.syndrome
+        return one.card.serve(readFrame(one.qp, one.region, slot, va, length))[0]!.syndrome
       }
       expect(said(3, 0, end)).toBe(0x1f)
       expect(said(3, end - 1, 1)).toBe(0x1f)
@@ -161,7 +159,7 @@ describe('responses', () => {
     for (const length of lengths) {
       const base = one.qp.psn
       const offset = 65536 - length
-      const sent = one.card.serve(readFrame(one.qp, one.region.rkey, 0, offset, length))
+      const sent = one.card.serve(readFrame(one.qp, one.region, 0, offset, length))
       const packets = Math.ceil(length / mtu)
       expect(sent.map((frame) => frame.opcode)).toEqual(opcodesOf(packets))
       expect(sent.map((frame) => frame.psn)).toEqual(sent.map((_, i) => (base + i) & 0xffffff))
@@ -186,7 +184,7 @@ describe('responses', () => {
 
   test('a READ sees every record that its own burst wrote before it', () => {
     const one = setting()
-    const read = (): Uint8Array => readFrame(one.qp, one.region.rkey, 1, 0, 64)
+    const read = (): Uint8Array => readFrame(one.qp, one.region, 1, 0, 64)
     const frames: Uint8Array[] = []
     for (let i = 0; i < 8; i++) {
       frames.push(...persistFrames(one.qp, one.region, 1, dataOf(64, i)))
@@ -200,9 +198,9 @@ describe('responses', () => {
     const one = setting()
     const bytes = one.card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
     const sent = one.card.serve(
-      ...writeFrames(one.qp, bytes.rkey, 0, dataOf(64, 1)),
-      ...writeFrames(one.qp, bytes.rkey, 8, dataOf(8, 2)),
-      readFrame(one.qp, bytes.rkey, 0, 0, 64),
+      ...writeFrames(one.qp, bytes, 0, dataOf(64, 1)),
+      ...writeFrames(one.qp, bytes, 8, dataOf(8, 2)),
+      readFrame(one.qp, bytes, 0, 0, 64),
     )
     const expected = dataOf(64, 1)
     expected.set(dataOf(8, 2), 8)
@@ -242,7 +240,7 @@ describe('a READ that is repeated', () => {
     const one = setting({ capacity: 600 }, 256)
     persist(one, 1, dataOf(600, 1))
     const base = one.qp.psn
-    const read = readFrame(one.qp, one.region.rkey, 1, 0, 600)
+    const read = readFrame(one.qp, one.region, 1, 0, 600)
     const first = one.card.serve(read)
     persist(one, 1, dataOf(600, 2))
     const again = one.card.serve(read)
@@ -254,11 +252,9 @@ describe('a READ that is repeated', () => {
     const one = setting({ capacity: 600 }, 256)
     persist(one, 1, dataOf(600, 1))
     const { psn } = one.qp
-    readFrame(one.qp, one.region.rkey, 1, 0, 600)
-    one.card.serve(readFrame({ ...one.qp, psn }, one.region.rkey, 1, 0, 600))
-    const sent = one.card.serve(
-      readFrame({ ...one.qp, psn: psn + 1 }, one.region.rkey, 1, 256, 344),
-    )
+    readFrame(one.qp, one.region, 1, 0, 600)
+    one.card.serve(readFrame({ ...one.qp, psn }, one.region, 1, 0, 600))
+    const sent = one.card.serve(readFrame({ ...one.qp, psn: psn + 1 }, one.region, 1, 256, 344))
     expect(lines(sent, psn)).toEqual(['READ 1: 256 B', 'READ 2: 88 B'])
     expect(hexOf(sent[0]!.payload)).toBe(hexOf(dataOf(600, 1).slice(256, 512)))
   })
@@ -266,7 +262,7 @@ describe('a READ that is repeated', () => {
   test('is passed over in silence if it asks for more than what was accepted', () => {
     const one = setting({ capacity: 600 }, 256)
     const { psn } = one.qp
-    one.card.serve(readFrame(one.qp, one.region.rkey, 1, 0, 600))
+    one.card.serve(readFrame(one.qp, one.region, 1, 0, 600))
     const again = (rkey: number, length: number): Sent[] =>
       one.card.serve(readFrame({ ...one.qp, psn }, rkey, 1, 0, length))
     expect(again(one.region.rkey, 4 * 256)).toEqual([])
@@ -275,7 +271,7 @@ describe('a READ that is repeated', () => {
     expect(again(one.region.rkey, 2 ** 32 - 1)).toEqual([])
     expect(again(one.region.rkey, 600).length).toBe(3)
     // Two packets, the second of which nobody has asked for yet.
-    const beyond = readFrame({ ...one.qp, psn: psn + 2 }, one.region.rkey, 1, 0, 300)
+    const beyond = readFrame({ ...one.qp, psn: psn + 2 }, one.region, 1, 0, 300)
     expect(one.card.serve(beyond)).toEqual([])
   })
 })
@@ -312,10 +308,10 @@ describe('what the medium lost', () => {
     const image = one.card.read(one.qp, one.region, 1, 1, 192)
     expect(image).toEqual(new Uint8Array(192))
     const base = one.qp.psn
-    const sent = one.card.serve(readFrame(one.qp, one.region.rkey, 1, 0, 100))
+    const sent = one.card.serve(readFrame(one.qp, one.region, 1, 0, 100))
     expect(lines(sent, base)).toEqual(['NAK 0x63 0'])
     expect(one.card.counter('UNSETTLED_READ')).toBe(1)
-    expect(one.card.serve(readFrame(one.qp, one.region.rkey, 2, 0, 8))).toEqual([])
+    expect(one.card.serve(readFrame(one.qp, one.region, 2, 0, 8))).toEqual([])
   })
 
   test('D-15: the view of a copy with a media error shows zeros, the others their bytes', () => {
@@ -358,7 +354,7 @@ describe('what the medium lost', () => {
       [0, 8192, true],
     ] as const) {
       const qp = one.card.connect(256)
-      const sent = one.card.serve(readFrame(qp, bytes.rkey, 0, offset, length))
+      const sent = one.card.serve(readFrame(qp, bytes, 0, offset, length))
       if (bad) expect(sent.map((frame) => frame.syndrome)).toEqual([NAK_OPERATIONAL])
       else expect(sent.length).toBe(Math.ceil(length / 256))
     }
@@ -372,12 +368,12 @@ test('what is behind a READ that was refused is not answered, whatever it reads'
   persist(one, 0, dataOf(64, 1))
   const bytes = card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
   const { psn } = qp
-  expect(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(64, 7)))).toHaveLength(1)
+  expect(card.serve(...writeFrames(qp, bytes, 0, dataOf(64, 7)))).toHaveLength(1)
   const content = Buffer.from(card.nvdimm.live.buffer, card.nvdimm.live.byteOffset)
   const at = content.lastIndexOf(Buffer.from(dataOf(64, 7)))
   card.nvdimm.poison(at / 64)
-  const first = readFrame(qp, bytes.rkey, 0, 0, 64)
-  const second = readFrame(qp, region.rkey, 0, 0, 64)
+  const first = readFrame(qp, bytes, 0, 0, 64)
+  const second = readFrame(qp, region, 0, 0, 64)
   expect(lines(card.serve(first, second), psn)).toEqual(['NAK 0x63 1'])
   expect(card.read(card.connect(), region, 0, 0, 64)).toEqual(dataOf(64, 1))
 })

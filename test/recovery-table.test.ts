@@ -12,8 +12,9 @@ import { CASES, type CopyFacts, caseMatches, judgeCopies } from '../firmware/com
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card } from './support/card.ts'
+import { DECIDED, decide } from './support/case-table.ts'
 import { type Media, mediaOf, partOf, recoveryReport } from './support/explorer.ts'
-import { copyAt, linesOfCopy } from './support/oracle.ts'
+import { copyAt, linesOfCopy, slotValid } from './support/oracle.ts'
 
 const PHASES = [0xa1, 0xb2, 0]
 const BOTH = [false, true]
@@ -29,7 +30,7 @@ function everyCombination(): CopyFacts[] {
         bValid: bit(1),
         same: bit(2),
         bCurrent: bit(3),
-        early: bit(4),
+        promised: bit(4),
       })
     }
   }
@@ -49,13 +50,25 @@ test('D-14: exactly one row of the table matches each of the 96 combinations', (
   expect(met.size).toBe(CASES.length)
 })
 
+test('R1-E7: the table is the one that was written from the crash model, case by case', () => {
+  const own = CASES.map(({ name, then, sourceCase }) => ({ name, action: then, sourceCase }))
+  expect(own).toEqual(DECIDED)
+  for (const { phase, aValid, bValid, same, bCurrent, promised } of everyCombination()) {
+    const lane = phase === 0xa1 ? 'A' : phase === 0xb2 ? 'B' : 'none'
+    const wanted = decide({ lane, a: aValid, b: bValid, same, isNew: bCurrent, promised })
+    const facts = { phase, aValid, bValid, same, bCurrent, promised }
+    const { then } = CASES[judgeCopies(facts)]!
+    expect([facts, then]).toEqual([facts, wanted])
+  }
+})
+
 test('P1-24: no row takes a copy that is not valid, and only without one is it lost', () => {
   for (const facts of everyCombination()) {
     const { then } = CASES[judgeCopies(facts)]!
     if (then === 'useA' || then === 'none') expect(facts.aValid).toBe(true)
     if (then === 'useB') expect(facts.bValid).toBe(true)
     // The exception is said: A lost to the medium, B still old, and the new one acknowledged.
-    const stale = facts.phase === 0xb2 && facts.bValid && !facts.bCurrent && facts.early
+    const stale = facts.phase === 0xb2 && facts.bValid && !facts.bCurrent && facts.promised
     if (then === 'lost') expect(!facts.aValid && (!facts.bValid || stale)).toBe(true)
   }
 })
@@ -139,6 +152,45 @@ function partOn(way: Way, media: Media): Nvdimm {
   return part
 }
 
+/** What the report and the counters say of the record, beside the row. */
+function expectTold(card: Card, way: Way, media: Media, before: readonly Buffer[]): void {
+  const { then, sourceCase } = CASES.find(({ name }) => name === way.row)!
+  const isScan = way.lane === 'scan'
+  const isRepaired = then === 'useA' || then === 'useB'
+  // Which copies were overwritten stands above what was done.
+  const flags = { none: 0, useA: 0x21, useB: 0x11, lost: 2 }[then]
+  const valid = before.map((copy, c) => c !== way.poison && slotValid(copy, media.layout, 0))
+  const validMask = (valid[0] ? 1 : 0) | (valid[1] ? 2 : 0)
+  const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_REPORT)
+  expect([u32(body, mad.REPORT_TOTAL), u32(body, mad.REPORT_HERE)]).toEqual([1, 1])
+  const entry = body.subarray(mad.REPORT_FIRST)
+  expect([entry[mad.ENTRY_FLAGS], entry[mad.ENTRY_VALID]]).toEqual([flags, validMask])
+  const kept = before[then === 'useB' ? 1 : 0]!
+  const sequence = [u32(entry, mad.ENTRY_SEQUENCE_LOW), u32(entry, mad.ENTRY_SEQUENCE_HIGH)]
+  expect(sequence).toEqual([kept.readUInt32LE(32), kept.readUInt32LE(36)])
+  expect(u32(entry, mad.ENTRY_LINES_READ)).toBe(4)
+  const status = card.status()
+  expect({
+    entries: u32(status, mad.PART_REPORT_ENTRIES),
+    unsettled: u32(status, mad.PART_UNSETTLED),
+    lanes: u32(status, mad.PART_LANES_ACTIVE),
+    scanned: u32(status, mad.PART_SCANNED),
+    repaired: u32(status, mad.PART_REPAIRED),
+  }).toEqual({
+    entries: 1,
+    unsettled: then === 'lost' ? 1 : 0,
+    lanes: isScan ? 0 : 1,
+    scanned: isScan ? media.layout.slots : 0,
+    repaired: isRepaired ? 1 : 0,
+  })
+  // What was merely under way is no decay.
+  const decay = isRepaired && (isScan || sourceCase === 0) ? 1 : 0
+  const region = card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
+    request.set(Buffer.from('records'), mad.REGION_NAME)
+  })
+  expect(u32(region, mad.REGION_REPAIRED)).toBe(decay)
+}
+
 test('every row has its image below', () => {
   expect(WAYS.map((way) => way.row)).toEqual(CASES.map((row) => row.name))
 })
@@ -172,6 +224,7 @@ for (const way of WAYS) {
     expect(actions[line!.action]).toBe(row.then)
     expect(line).toMatchObject({ record: 0, sourceCase: row.sourceCase })
     expect(line!.lane).toBe(way.lane === 'scan' ? 255 : 0)
+    expectTold(card, way, media, before)
     const data = card.read(card.connect(), card.open(), 0, 0, 64)
     expect(data === null).toBe(row.then === 'lost')
     const kept = row.then === 'useB' ? 1 : 0

@@ -33,7 +33,8 @@ function regionWith(fields: Partial<Region>): Region {
     ...{ index: 0, id: 1, name: 'one', kind: KIND_BYTES, slots: 0, capacity: 0, copies: 1 },
     ...{ flags: 0, protectionDomain: 0, stride: 0, at: 12288, areaBytes: 4096, baseHigh: 0 },
     ...{ placement: 0, base: NVDIMM_SPACE + 12288 },
-    ...{ baseLow: 0, keyAt: 0, rkey: 0x100, rights: REMOTE_WRITE | REMOTE_READ, unsettled: 0 },
+    ...{ baseLow: 0, keyAt: 0, rkey: 0x100, rights: REMOTE_WRITE | REMOTE_READ },
+    ...{ unsettled: 0, repaired: 0, pending: 0, mechanism: 1 },
     ...fields,
   }
 }
@@ -233,8 +234,8 @@ describe('rights and domains on the wire (N15)', () => {
     const before = contentOf(card)
     const frames = {
       persist: () => persistFrames(qp, region, 0, dataOf(8, 1)),
-      write: () => writeFrames(qp, region.rkey, 0, dataOf(8, 1)),
-      read: () => [readFrame(qp, region.rkey, 0, 0, 8)],
+      write: () => writeFrames(qp, region, 0, dataOf(8, 1)),
+      read: () => [readFrame(qp, region, 0, 0, 8)],
     }[operation]()
     const [answer] = card.serve(...frames)
     if (answer!.syndrome === 0x1f) return 'done'

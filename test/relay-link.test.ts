@@ -363,3 +363,17 @@ test('X-1: who asks for a relay at once when its queue pair has failed gets it m
   wire.pass(100)
   expect(acks(wire)).toBe(1)
 })
+
+test('P2-25: a key that was taken back is not that of the relay which has the place next', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.serve(...sendFrames(qp, dataOf(8, 1), { invalidate: rkey }))
+  const name = (body: Uint8Array): void => body.set(new TextEncoder().encode('far'))
+  wire.serve(madFrame(callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_DETACH, name, 0)))
+  wire.pass(1_000_000)
+  expect(wire.attach()).toBe('PASS')
+  wire.serve(...persistFrames(qp, { rkey: wire.open().rkey }, 4, dataOf(64, 3)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+})

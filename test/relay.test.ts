@@ -23,10 +23,12 @@ import type { Psn } from '../firmware/transport/psn.ts'
 import { MESSAGE_PERSIST } from '../firmware/transport/queue-pair.ts'
 import { putU16 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
+import { WRITE_PERSIST_LAST } from '../firmware/wire/opcode.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../host-driver/index.ts'
 import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'
 import { PcieDevice } from '../host-driver/pcie/device.ts'
-import { Card, FACTS } from './support/card.ts'
+import { Card, FACTS, sentOf } from './support/card.ts'
+import { isRoce } from './support/frames.ts'
 import { endpointOf, Network } from './support/network.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
@@ -176,6 +178,33 @@ describe('a region of another DPU', () => {
     expect((await region.read(2)).data).toEqual(record(2, 2))
   })
 
+  test('X-1: a record whose relay ends as it comes goes by no other one', async () => {
+    const { network, dpuA, dpuB, region } = await pair()
+    const { clock } = network
+    const wire = network.addHost()
+    let loses = true
+    const send = (frame: Uint8Array): void => {
+      const isLast = isRoce(frame) && sentOf(frame).opcode === WRITE_PERSIST_LAST
+      if (!isLast || !loses) wire.send(frame)
+    }
+    const peer = endpointOf(2)
+    const host = await connect({ ...wire, send }, { seed: 6, peer, pathMtu: 256 })
+    const relay = await host.attach({ name: 'mine', address: '10.0.0.3', port: PORT })
+    const bytes = record(5, 1).slice(0, 500)
+    const write = relay.persist(5, bytes)
+    await new Promise<void>((resolve) => clock.schedule(clock.nowUs + 1000, resolve))
+    const other = await dpuB.provision({ name: 'other', slots: 64, capacity: 1000 })
+    await dpuB.publish({ name: 'other', port: PORT + 1, form: 'capability' })
+    await dpuA.detach('mine')
+    await dpuA.attach({ name: 'theirs', address: '10.0.0.3', port: PORT + 1 })
+    loses = false
+    await expect(write.persisted).rejects.toMatchObject({ fault: 'STAGING' })
+    for (const there of [region, other]) expect((await there.read(5)).written).toBe(false)
+    const again = await host.attach({ name: 'mine', address: '10.0.0.3', port: PORT })
+    await again.persist(5, bytes).persisted
+    expect((await region.read(5)).data).toEqual(bytes)
+  })
+
   test('keeps its way to the other DPU, however many clients are confirmed', async () => {
     const { network, relay, dpuA } = await pair()
     await dpuA.provision({ name: 'own', slots: 2, capacity: 8 })
@@ -211,12 +240,13 @@ describe('a region of another DPU', () => {
         ...{ protectionDomain: 0, expectedPsn: 0 as Psn },
       }),
     )
-    expect(takeStaging(state, sender!, 0)).toBe(true)
+    expect(takeStaging(state, sender!)).toBe(true)
     const passenger = sender!.staging
     sender!.staging = -1
-    expect(takeStaging(state, sender!, 0)).toBe(true)
+    expect(takeStaging(state, sender!)).toBe(true)
     sender!.message = MESSAGE_PERSIST
-    expect(takeStaging(state, other!, 2 * STAGING_TIMEOUT_US)).toBe(true)
+    state.connections.nowUs = 2 * STAGING_TIMEOUT_US
+    expect(takeStaging(state, other!)).toBe(true)
     expect(other!.staging).not.toBe(passenger)
     expect(state.stagingOwner[passenger]).toBe(sender!.index)
   })

@@ -341,11 +341,14 @@ describe('what the responder refuses', () => {
     }
   })
 
-  test('the longest RNR timer is code 0: 655.36 ms', () => {
-    const p = peer()
-    ask(p, SEND, 1)
-    answer(p, 100, 0x20)
-    expect(nextTimerUs(p.q)).toBe(655_360)
+  test('the longest RNR timer is code 0: 655.36 ms; the others double in pairs from 20 µs', () => {
+    for (let code = 0; code < 32; code++) {
+      const p = peer()
+      ask(p, SEND, 1)
+      answer(p, 100, 0x20 | code)
+      const doubled = (code & 1 ? 30 : 20) * 2 ** ((code >> 1) - 1)
+      expect(nextTimerUs(p.q), `code ${code}`).toBe([655_360, 10][code] ?? doubled)
+    }
   })
 })
 

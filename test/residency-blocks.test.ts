@@ -110,6 +110,16 @@ describe('states and groups', () => {
     expect(b.revision).toBe(revision)
   })
 
+  test('P5-2: what was told has changed, also where a block comes and goes', () => {
+    const b = toldBlocks(4, false)
+    const seen = [b.revision]
+    for (const ready of [true, false, true, false]) {
+      hear(b, changeOf(1 + seen.length, 12, [1, ready]))
+      seen.push(b.revision)
+    }
+    expect(new Set(seen).size).toBe(5)
+  })
+
   test('P5-12: the last group may have fewer blocks', () => {
     const b = toldBlocks(5, true, 2)
     expect([0, 1, 2].map((group) => groupSize(b, group))).toEqual([2, 2, 1])
@@ -458,6 +468,10 @@ describe('notices', () => {
 })
 
 describe('hints', () => {
+  test('P5-6: to go at once, to wait and to go blindly are three answers', () => {
+    expect(new Set([ACCESS_READY, ACCESS_WAITS, ACCESS_BLIND]).size).toBe(3)
+  })
+
   test('P5-4, P5-6: what is ready gets no hint and does not wait', () => {
     const b = toldBlocks(4, true)
     expect(judge(b, 0, 4 * PAGE)).toBe(ACCESS_READY)
@@ -550,7 +564,9 @@ describe('agreeing on a size', () => {
   })
 
   test('X-7: a header that is none', () => {
-    expect(isBlockSize(blankBseth())).toBe(true)
+    for (const status of [SIZE_GRANTED, SIZE_OFFERED, SIZE_REFUSED]) {
+      expect(isBlockSize({ ...blankBseth(), status })).toBe(true)
+    }
     for (const fields of [{ version: 2 }, { words: 5 }, { reserved: 8 }, { status: 3 }]) {
       expect(isBlockSize({ ...blankBseth(), ...fields })).toBe(false)
     }

@@ -243,7 +243,7 @@ describe('watching a persistent region', () => {
     const watch = await region.watch({ blockBytes: 4096 })
     const block = Math.floor((8 * region.info.stride) / 4096)
     damage(local, 8)
-    expect(await dpu.scan('orders')).toMatchObject({ unsettled: 1 })
+    expect(await dpu.scan('orders')).toMatchObject({ lost: 1 })
     await sleep(local, 50_000)
     expect(watch.status).toMatchObject({ health: 'degraded', readyBlocks: watch.status.blocks - 1 })
     expect(watch.status.stateOf(block)).toBe('notReady')

@@ -280,7 +280,7 @@ describe('the whole region', () => {
 
   test('X-7: over the queues of the own card it is refused, with a type', async () => {
     const rig = await open()
-    const dpu = await connect(rig.device, { clientId: 9n, seed: 9 })
+    const dpu = await connect(rig.device, { clientId: 9n, firstOperation: 1n, seed: 9 })
     const region = await dpu.provision({ name: 'orders', slots: 4, capacity: 64 })
     const error = await region.watch().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(TransportError)

@@ -15,8 +15,9 @@ import { connect, type Dpu, type PcieDevice, TransportError } from '../host-driv
 import type { DeviceWatcher } from '../host-driver/pcie/device.ts'
 import { Hearing } from '../host-driver/pcie/hearing.ts'
 import type { QueueEvent } from '../host-driver/pcie/work.ts'
+import { dataOf } from './support/card.ts'
 import { type Machine, openDevice } from './support/hosts.ts'
-import { endpointOf } from './support/network.ts'
+import { endpointOf, Network } from './support/network.ts'
 import { difference, OnDemandRig, type OnDemandRigOptions } from './support/on-demand-rig.ts'
 
 const PAGE = 4096
@@ -51,7 +52,8 @@ async function bench(options: OnDemandRigOptions = {}): Promise<Bench> {
   const machine = await rig.room.addMachine(REQUESTER, { engine })
   const device = await openDevice(machine, { seed: SEED + 1 })
   await device.management.format(new Uint8Array(16).fill(9))
-  const dpu = await connect(device, { peer: endpointOf(2), clientId: 77n, seed: SEED + 2 })
+  const as = { clientId: 77n, firstOperation: 1n }
+  const dpu = await connect(device, { peer: endpointOf(2), ...as, seed: SEED + 2 })
   const memory = await dpu.openBytes('heap')
   const made = { rig, machine, device, dpu, memory }
   benches.push(made)
@@ -189,7 +191,7 @@ describe('memory at another card', () => {
 
   test('X-7: of its own memory a card tells its host nothing', async () => {
     const { device } = await bench()
-    const own = await connect(device, { clientId: 9n, seed: 9 })
+    const own = await connect(device, { clientId: 9n, firstOperation: 1n, seed: 9 })
     const region = await own.provision({ name: 'mine', slots: 4, capacity: 64 })
     const error = await region.watch().catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(TransportError)
@@ -331,4 +333,22 @@ describe('reading what the card has heard', () => {
     happened(news)
     expect(calls.length).toBe(5)
   })
+})
+
+test('memory behind a relay is not told of, and the queue pair lives', async () => {
+  const network = new Network({ seed: SEED, latencyUs: 2 })
+  await network.addDpu(2)
+  await network.addDpu(3)
+  network.clock.start()
+  const far = await connect(network.addHost(), { seed: SEED + 1, peer: endpointOf(3) })
+  await far.format()
+  await far.provision({ name: 'orders', slots: 64, capacity: 100 })
+  await far.publish({ name: 'orders', port: 7471, form: 'capability' })
+  const near = await connect(network.addHost(), { seed: SEED + 2, peer: endpointOf(2) })
+  await near.format()
+  const relay = await near.attach({ name: 'orders', address: '10.0.0.3', port: 7471 })
+  const before = near.statistics().connections
+  await expect(relay.watch()).rejects.toThrow()
+  expect(await relay.persist(3, dataOf(100, 1)).persisted).toMatchObject({ slot: 3, copies: 2 })
+  expect(near.statistics().connections).toBe(before)
 })

@@ -626,6 +626,17 @@ describe('P5-10, P5-18: another size for the number of memory actions', () => {
     expect(a.windowEndUs).toBe(Infinity)
   })
 
+  test('at the size that was wished for, nobody looks back once nothing happens', () => {
+    const pages: Pages = Array.from({ length: PAGES }, () => true)
+    const a = associate(pages, { sizeLog2: 12 })
+    edges(a, pages, 1)
+    const ends = [0, 1, 2].map((windows) => {
+      expect(offerFor(a, windows * WINDOW_US)).toBe(0)
+      return a.windowEndUs
+    })
+    expect(ends).toEqual([WINDOW_US, 2 * WINDOW_US, Infinity])
+  })
+
   test('who refuses is left alone for a while; a counter-offer is met once', () => {
     const pages: Pages = Array.from({ length: PAGES }, () => true)
     const a = associate(pages, { sizeLog2: 12 })

@@ -6,7 +6,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
-import { QUEUE_PAIRS, STAGING_BUFFERS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import {
+  GATHERING_US,
+  QUEUE_PAIRS,
+  STAGING_BUFFERS,
+  STAGING_TIMEOUT_US,
+} from '../firmware/limits.ts'
 import { answerDuplicate } from '../firmware/transport/acknowledge.ts'
 import type { Psn } from '../firmware/transport/psn.ts'
 import {
@@ -58,11 +63,13 @@ import {
   lines,
   NAK_ACCESS,
   NAK_INVALID,
+  NAK_OPERATIONAL,
   NAK_SEQUENCE,
   PATH_MTUS,
   slotOffset,
   writeFrames,
 } from './support/requests.ts'
+import { Stranger } from './support/strangers.ts'
 
 const EXAMPLE = frameOf({ bth: { opcode: RC_WRITE_ONLY, destQp: USUAL.localQp } })
 
@@ -244,7 +251,7 @@ describe('sequence numbers', () => {
   })
 
   const write = (dialogue: Dialogue, psn: number): Uint8Array[] =>
-    writeFrames(asTestQueuePair(dialogue.queuePair), USUAL.rkey, 0, dataOf(8, psn), {
+    writeFrames(asTestQueuePair(dialogue.queuePair), USUAL, 0, dataOf(8, psn), {
       vaHigh: USUAL.vaHigh,
       psn,
     })
@@ -281,7 +288,7 @@ describe('sequence numbers', () => {
       const dialogue = dialogueAt(0x1000000 - before, 256)
       const frames = writeFrames(
         asTestQueuePair(dialogue.queuePair),
-        USUAL.rkey,
+        USUAL,
         0,
         dataOf(1000, before),
         { vaHigh: USUAL.vaHigh },
@@ -333,7 +340,7 @@ describe('sequence numbers', () => {
     const before = dialogue.content()
     const forged = writeFrames(
       asTestQueuePair(dialogue.queuePair),
-      USUAL.rkey,
+      USUAL,
       0,
       new Uint8Array(8).fill(0xee),
       { psn: 0x100, vaHigh: USUAL.vaHigh },
@@ -360,7 +367,7 @@ describe('messages of several packets', () => {
       const data = dataOf(length, i)
       const before = contentOf(card)
       const base = qp.psn
-      const sent = card.serve(...writeFrames(qp, bytes.rkey, 4096 + i, data))
+      const sent = card.serve(...writeFrames(qp, bytes, 4096 + i, data))
       const packets = Math.max(1, Math.ceil(length / mtu))
       expect(lines(sent, base), `${length} bytes`).toEqual([`ACK ${packets - 1}`])
       before.set(data, area + 4096 + i)
@@ -393,13 +400,13 @@ describe('messages of several packets', () => {
   /** One packet of 256 bytes, or of the length that its place in the message wants. */
   function packetOf(
     qp: TestQueuePair,
-    region: { readonly rkey: number },
+    { rkey, baseHigh }: TestRegion,
     opcode: number,
     psn: number,
   ): Uint8Array {
     return frameOf({
       bth: { opcode, destQp: qp.number, psn, ackRequest: true },
-      reth: { rkey: region.rkey, length: OPCODES[opcode]!.ends ? 256 : 768 },
+      reth: { vaHigh: baseHigh, rkey, length: OPCODES[opcode]!.ends ? 256 : 768 },
       pweth: { wait: 2, slotAddressed: true, wantsAck: true, operationLow: 1 },
       payload: dataOf(256, psn),
     })
@@ -448,7 +455,7 @@ describe('messages of several packets', () => {
     const n = before.length
     const bad =
       next === RC_READ_REQUEST
-        ? readFrame({ ...qp, psn: base + n }, bytes.rkey, 0, 0, 8)
+        ? readFrame({ ...qp, psn: base + n }, bytes, 0, 0, 8)
         : packetOf(qp, regionOf(next), next, base + n)
     expect(lines(card.serve(bad), base)).toEqual([`NAK 0x61 ${n}`])
     expect(card.counter('MESSAGE_ORDER')).toBe(1)
@@ -473,7 +480,7 @@ describe('messages of several packets', () => {
         const frames = [kind[0], kind[1], kind[2]].map((opcode, i) =>
           frameOf({
             bth: { opcode, destQp: qp.number, psn: qp.psn + i, ackRequest: true },
-            reth: { rkey: region.rkey, length },
+            reth: { vaHigh: region.baseHigh, rkey: region.rkey, length },
             pweth: { wait: 2, slotAddressed: true, wantsAck: true, operationLow: 1 },
             payload: dataOf(i === 2 ? 255 : 256, i),
           }),
@@ -495,15 +502,15 @@ describe('answers', () => {
   test('without a request for an acknowledgement there is none, yet the message counts', () => {
     const { card, bytes, qp } = cardWithBoth()
     const quiet = { ackRequest: false }
-    expect(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1), quiet))).toEqual([])
-    const [ack] = card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)))
+    expect(card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1), quiet))).toEqual([])
+    const [ack] = card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1)))
     expect(ack!.msn).toBe(2)
   })
 
   test('a READ is answered by its response alone', () => {
     const { card, bytes, qp } = cardWithBoth()
     const base = qp.psn
-    const sent = card.serve(readFrame(qp, bytes.rkey, 0, 0, 8))
+    const sent = card.serve(readFrame(qp, bytes, 0, 0, 8))
     expect(lines(sent, base)).toEqual(['READ 0 only: 8 B'])
   })
 
@@ -512,8 +519,8 @@ describe('answers', () => {
     card.nvdimm.poison(slotOffset(records, records.copies, 0) / 64)
     const base = qp.psn
     const sent = card.serve(
-      readFrame(qp, bytes.rkey, 0, 0, 8),
-      ...writeFrames(qp, bytes.rkey, 4096, dataOf(8, 1)),
+      readFrame(qp, bytes, 0, 0, 8),
+      ...writeFrames(qp, bytes, 4096, dataOf(8, 1)),
     )
     expect(lines(sent, base)).toEqual(['NAK 0x63 0'])
   })
@@ -521,13 +528,13 @@ describe('answers', () => {
   test('an acknowledgement of a duplicate stops before a READ that was accepted behind it', () => {
     const { card, bytes, qp } = cardWithBoth()
     const base = qp.psn
-    const [first] = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
-    const [second] = writeFrames(qp, bytes.rkey, 8, dataOf(8, 2))
-    card.serve(first!, second!, readFrame(qp, bytes.rkey, 0, 0, 8))
-    card.serve(...writeFrames(qp, bytes.rkey, 16, dataOf(8, 3)))
+    const [first] = writeFrames(qp, bytes, 0, dataOf(8, 1))
+    const [second] = writeFrames(qp, bytes, 8, dataOf(8, 2))
+    card.serve(first!, second!, readFrame(qp, bytes, 0, 0, 8))
+    card.serve(...writeFrames(qp, bytes, 16, dataOf(8, 3)))
     expect(lines(card.serve(first!), base)).toEqual(['ACK 1'])
     expect(lines(card.serve(second!), base)).toEqual(['ACK 1'])
-    const last = writeFrames({ ...qp, psn: base + 3 }, bytes.rkey, 16, dataOf(8, 3))
+    const last = writeFrames({ ...qp, psn: base + 3 }, bytes, 16, dataOf(8, 3))
     expect(lines(card.serve(...last), base)).toEqual(['ACK 3'])
   })
 
@@ -572,15 +579,15 @@ describe('answers', () => {
     ): Uint8Array {
       const { psn } = qp
       if (kind === 'read' || kind === 'long') {
-        const frame = readFrame(qp, bytes.rkey, 0, 0, kind === 'read' ? 8 : 700)
+        const frame = readFrame(qp, bytes, 0, 0, kind === 'read' ? 8 : 700)
         reads.push({ psn, last: (qp.psn - 1) & 0xffffff, done: false })
         return frame
       }
       if (kind === 'persist') return persistFrames(qp, records, i, dataOf(64, i))[0]!
       if (kind === 'again') {
-        return writeFrames(qp, bytes.rkey, 0, dataOf(8, i), { psn: (psn - 1) & 0xffffff })[0]!
+        return writeFrames(qp, bytes, 0, dataOf(8, i), { psn: (psn - 1) & 0xffffff })[0]!
       }
-      return writeFrames(qp, bytes.rkey, 0, dataOf(8, i), { ackRequest: kind === 'write' })[0]!
+      return writeFrames(qp, bytes, 0, dataOf(8, i), { ackRequest: kind === 'write' })[0]!
     }
   })
 
@@ -652,7 +659,7 @@ describe('who is answered', () => {
     const sent = card.serve(
       frameOf({
         bth: { opcode: RC_WRITE_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true, pkey },
-        reth: { rkey: bytes.rkey, length: 8 },
+        reth: { vaHigh: bytes.baseHigh, rkey: bytes.rkey, length: 8 },
         payload: dataOf(8, 1),
       }),
     )
@@ -662,7 +669,7 @@ describe('who is answered', () => {
 
   test('a request from another address than the peer is dropped and counted', () => {
     const { card, bytes, qp } = cardWithBoth()
-    const [frame] = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))
+    const [frame] = writeFrames(qp, bytes, 0, dataOf(8, 1))
     const before = contentOf(card)
     for (let byte = 26; byte < 30; byte++) {
       const forged = frame!.slice()
@@ -677,7 +684,7 @@ describe('who is answered', () => {
 
   test('a request to another card is dropped: other Ethernet, IPv4 or IPv6 destination', () => {
     const { card, bytes, qp } = cardWithBoth()
-    const frame = writeFrames(qp, bytes.rkey, 0, dataOf(8, 1))[0]!
+    const frame = writeFrames(qp, bytes, 0, dataOf(8, 1))[0]!
     for (const byte of [0, 5, 30, 33]) {
       const stray = frame.slice()
       stray[byte] = stray[byte]! ^ 2
@@ -703,8 +710,8 @@ describe('who is answered', () => {
     const data = dataOf(3000, 6)
     const sent = [
       ...card.serve(...persistFrames(qp, records, 3, data, v6)),
-      ...card.serve(...writeFrames(qp, bytes.rkey, 100, data, v6)),
-      ...card.serve(...writeFrames(qp, bytes.rkey, 100, data, { ...v6, psn: base + 9 })),
+      ...card.serve(...writeFrames(qp, bytes, 100, data, v6)),
+      ...card.serve(...writeFrames(qp, bytes, 100, data, { ...v6, psn: base + 9 })),
       ...card.serve(...writeFrames(qp, bytes.rkey ^ 64, 100, dataOf(8, 1), v6)),
     ]
     expect(lines(sent, base)).toEqual([
@@ -721,7 +728,7 @@ describe('who is answered', () => {
   test('a peer that was connected over IPv6 is not one of IPv4', () => {
     const { card, bytes } = cardWithBoth()
     const qp = connectIpv6(card)
-    expect(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)))).toEqual([])
+    expect(card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1)))).toEqual([])
     expect(card.counter('WRONG_PEER')).toBe(1)
   })
 
@@ -730,7 +737,7 @@ describe('who is answered', () => {
     card.serve(...writeFrames(qp, bytes.rkey ^ 32, 0, dataOf(8, 1)))
     for (let i = -2; i < 3; i++) {
       expect(
-        card.serve(...writeFrames({ ...qp, psn: qp.psn + i }, bytes.rkey, 0, dataOf(8, 1))),
+        card.serve(...writeFrames({ ...qp, psn: qp.psn + i }, bytes, 0, dataOf(8, 1))),
       ).toEqual([])
     }
     const close = (body: Uint8Array): void => {
@@ -738,11 +745,11 @@ describe('who is answered', () => {
       putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
     }
     card.must(mad.METHOD_SET, mad.ATTRIBUTE_DISCONNECT, close)
-    expect(card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)))).toEqual([])
+    expect(card.serve(...writeFrames(qp, bytes, 0, dataOf(8, 1)))).toEqual([])
     expect(card.counter('UNKNOWN_QP')).toBe(1)
     const again = card.connect()
     expect(again.number).not.toBe(qp.number)
-    expect(card.serve(...writeFrames(again, bytes.rkey, 0, dataOf(8, 1))).length).toBe(1)
+    expect(card.serve(...writeFrames(again, bytes, 0, dataOf(8, 1))).length).toBe(1)
   })
 })
 
@@ -757,15 +764,16 @@ describe('room for messages of several packets', () => {
     stuck.forEach((qp, i) => {
       card.serve(...persistFrames(qp, region, i % 8, dataOf(LENGTH_BYTES, i)).slice(0, 1 + (i % 2)))
     })
-    card.now += STAGING_TIMEOUT_US - 1000
-    card.idle()
     const late = card.connect(256)
     const [refused] = persistAcks(
       card.serve(...persistFrames(late, region, 0, dataOf(LENGTH_BYTES, 99))),
     )
     expect(FAULTS.find((row) => row.code === refused!.status)!.name).toBe('STAGING')
-    card.now += 1000
-    card.idle()
+    expect(card.pass(STAGING_TIMEOUT_US - 1000)).toEqual([])
+    const told = card.pass(2000)
+    expect(told.map(({ packet }) => packet.destQp)).toEqual(stuck.map(({ peer }) => peer))
+    expect(new Set(told.map(({ syndrome }) => syndrome))).toEqual(new Set([NAK_OPERATIONAL]))
+    expect(card.counter('MESSAGE_TIME')).toBe(STAGING_BUFFERS)
     expect(firstDifference(contentOf(card), before)).toBe(-1)
     const [taken] = persistAcks(
       card.serve(...persistFrames(late, region, 0, dataOf(LENGTH_BYTES, 99))),
@@ -813,6 +821,28 @@ describe('room for messages of several packets', () => {
     expect(after!.status).toBe(0)
   })
 
+  test('R1-A4: a peer over IPv6 is known by its whole address, whatever it has open', () => {
+    const card = new Card().format()
+    const region = card.provision({ capacity: LENGTH_BYTES })
+    const slow = new Stranger(card, 77, 6)
+    const begin = (): void => {
+      slow.serve(persistFrames(slow.connect(256), region, 1, dataOf(LENGTH_BYTES, 1))[0]!)
+    }
+    for (let i = 0; i < STAGING_BUFFERS; i++) begin()
+    card.pass(GATHERING_US)
+    const ask = (peer: Stranger): string[] => {
+      const qp = peer.connect(256)
+      const base = qp.psn
+      return lines(peer.serve(...persistFrames(qp, region, 0, dataOf(LENGTH_BYTES, 99))), base)
+    }
+    // On one connection more it is who has all of the room already.
+    expect(ask(slow)).toEqual(['PERSIST_ACK 2: 2-2 STAGING records 1', 'ACK 2'])
+    for (const other of [new Stranger(card, 78, 6), new Stranger(card, 79, 4)]) {
+      expect(ask(other)).toEqual(['ACK 2', 'PERSIST_ACK 2: 2-2 durable 2 records 1'])
+      begin()
+    }
+  })
+
   test('a queue pair that fails or is closed gives its room back', () => {
     const card = new Card().format()
     const region = card.provision({ capacity: LENGTH_BYTES })
@@ -840,7 +870,7 @@ describe('room for messages of several packets', () => {
     for (const copy of [0, 1]) card.nvdimm.poison(slotOffset(region, copy, 5) / 64)
     for (let i = 0; i < STAGING_BUFFERS; i++) {
       const qp = card.connect(256)
-      const read = readFrame(qp, region.rkey, 5, 0, 8)
+      const read = readFrame(qp, region, 5, 0, 8)
       const [first] = persistFrames(qp, region, 0, dataOf(LENGTH_BYTES, i))
       expect(card.serve(read, first!).map((frame) => frame.syndrome)).toEqual([0x63])
     }

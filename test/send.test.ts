@@ -11,8 +11,16 @@ import {
   RC_SEND_ONLY,
   RC_SEND_ONLY_IMM,
 } from '../firmware/wire/opcode.ts'
+import { batchSetting } from './support/batch-card.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from './support/bytes-card.ts'
-import { dataOf, persistFrames, readFrame, type Sent, type TestQueuePair } from './support/card.ts'
+import {
+  dataOf,
+  type Place,
+  persistFrames,
+  readFrame,
+  type Sent,
+  type TestQueuePair,
+} from './support/card.ts'
 import { frameOf, hexOf } from './support/frames.ts'
 import {
   compareSwapFrame,
@@ -38,8 +46,8 @@ function syndromes(sent: readonly Sent[]): number[] {
   return sent.map(({ syndrome }) => syndrome)
 }
 
-/** Takes every receive entry by messages that do not end; the queue pairs that have them. */
-function takeAll(one: BytesCard, count = RECEIVES): TestQueuePair[] {
+/** Takes every entry that one peer may have by messages that do not end; their queue pairs. */
+function takeAll(one: BytesCard, count = RECEIVES / 2): TestQueuePair[] {
   return Array.from({ length: count }, (_, i) => {
     const qp = one.card.connect(256)
     expect(one.card.serve(sendFrames({ ...qp }, dataOf(300, i))[0]!)).toEqual([])
@@ -105,10 +113,7 @@ describe('SEND', () => {
     const { card, qp } = one
     const base = qp.psn
     takeAll(one)
-    const frames = [
-      ...writeFrames(qp, one.kept.rkey, 0, dataOf(8, 1)),
-      ...sendFrames(qp, dataOf(10, 1)),
-    ]
+    const frames = [...writeFrames(qp, one.kept, 0, dataOf(8, 1)), ...sendFrames(qp, dataOf(10, 1))]
     expect(lines(card.serve(...frames), base)).toEqual(['ACK 0', 'NAK 0x2c 1'])
     expect(hexOf(card.nvdimm.durable.slice(KEPT_AT, KEPT_AT + 8))).toBe(hexOf(dataOf(8, 1)))
   })
@@ -141,7 +146,7 @@ describe('WRITE with immediate', () => {
       const one = bytesCard(256)
       const { card, qp, bytes } = one
       const base = qp.psn
-      const frames = writeFrames(qp, bytes.rkey, 64, dataOf(length, 1), { immediate: 0x01020304 })
+      const frames = writeFrames(qp, bytes, 64, dataOf(length, 1), { immediate: 0x01020304 })
       expect(lines(card.serve(...frames), base)).toEqual([`ACK ${frames.length - 1}`])
       const held = card.nvdimm.live.slice(BYTES_AT + 64, BYTES_AT + 64 + length)
       expect(hexOf(held)).toBe(hexOf(dataOf(length, 1)))
@@ -154,7 +159,7 @@ describe('WRITE with immediate', () => {
       const { card, qp, bytes } = one
       const base = qp.psn
       const [holder] = takeAll(one)
-      const frames = writeFrames(qp, bytes.rkey, 64, dataOf(length, 1), { immediate: 1 })
+      const frames = writeFrames(qp, bytes, 64, dataOf(length, 1), { immediate: 1 })
       const last = frames.length - 1
       expect(lines(card.serve(...frames), base)).toEqual([`NAK 0x2c ${last}`])
       expect(card.nvdimm.live[BYTES_AT + 64 + length - 1]).toBe(0)
@@ -168,17 +173,31 @@ describe('WRITE with immediate', () => {
   test('the entry is judged before the length, the length before the key (wire-format 3.3)', () => {
     const one = bytesCard(256)
     const { card, bytes } = one
-    const wrong = (rkey: number, length: number): number[] => {
+    const wrong = (place: Place, length: number): number[] => {
       const qp = card.connect(256)
       return syndromes(
-        card.serve(...writeFrames(qp, rkey, 0, dataOf(8, 1), { immediate: 1, length })),
+        card.serve(...writeFrames(qp, place, 0, dataOf(8, 1), { immediate: 1, length })),
       )
     }
     expect(wrong(0, 9)).toEqual([0x61])
     expect(wrong(0, 8)).toEqual([0x62])
     takeAll(one)
     expect(wrong(0, 9)).toEqual([RNR])
-    expect(wrong(bytes.rkey, 8)).toEqual([RNR])
+    expect(wrong(bytes, 8)).toEqual([RNR])
+  })
+
+  test('of a record that is refused at its end, it gives its entry back once', () => {
+    const { card, region, qp, state } = batchSetting({ slots: 8, capacity: 1000 }, 256)
+    const other = card.connect(256, 0, 8)
+    card.nvdimm.fencesToFail = 1
+    const asks = { vaHigh: 1, immediate: 5, solicited: true }
+    const sent = card.serve(
+      ...persistFrames(other, region, 1, dataOf(64, 1)),
+      ...writeFrames(qp, region, 0, dataOf(500, 2), asks),
+    )
+    expect(syndromes(sent).at(-1)).toBe(NAK_OPERATIONAL)
+    expect(state.receiveOwner.filter((owner) => owner >= 0)).toHaveLength(0)
+    expect(state.receivesTaken).toBe(0)
   })
 })
 
@@ -189,7 +208,7 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
       const { card, qp, bytes } = one
       const data = dataOf(100, 3)
       const frames = [
-        ...writeFrames(qp, bytes.rkey, 0, dataOf(64, 1)),
+        ...writeFrames(qp, bytes, 0, dataOf(64, 1)),
         ...sendFrames(qp, data, {
           solicited: true,
           ...(immediate === undefined ? {} : { immediate }),
@@ -217,7 +236,7 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
     const one = bytesCard(256)
     const { card, qp, bytes } = one
     const options = { immediate: 0x55, solicited: true }
-    const sent = card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(300, 1), options))
+    const sent = card.serve(...writeFrames(qp, bytes, 0, dataOf(300, 1), options))
     const [told] = confirmations(sent)
     expect(told!.opcode).toBe(RC_SEND_ONLY_IMM)
     expect(told!.payload).toHaveLength(0)
@@ -255,7 +274,7 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
     const base = qp.psn
     card.nvdimm.fencesToFail = 1
     const sent = card.serve(
-      ...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
+      ...writeFrames(qp, bytes, 0, dataOf(8, 1)),
       ...sendFrames(qp, dataOf(8, 1), { solicited: true }),
     )
     expect(lines(sent, base).at(-1)).toBe('NAK 0x63 1')
@@ -265,11 +284,11 @@ describe('who asks to be told is told when all is durable (wire-format 6.4)', ()
 
 describe('SEND with Invalidate', () => {
   const USES: Readonly<Record<string, (one: BytesCard, qp: TestQueuePair) => Uint8Array[]>> = {
-    WRITE: ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
-    READ: ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 0, 8)],
-    'FETCH-ADD': ({ bytes }, qp) => [fetchAddFrame(qp, bytes.rkey, 0, 1n)],
-    'COMPARE-SWAP': ({ bytes }, qp) => [compareSwapFrame(qp, bytes.rkey, 0, 0n, 1n)],
-    FLUSH: ({ bytes }, qp) => [flushFrame(qp, bytes.rkey)],
+    WRITE: ({ bytes }, qp) => writeFrames(qp, bytes, 0, dataOf(8, 1)),
+    READ: ({ bytes }, qp) => [readFrame(qp, bytes, 0, 0, 8)],
+    'FETCH-ADD': ({ bytes }, qp) => [fetchAddFrame(qp, bytes, 0, 1n)],
+    'COMPARE-SWAP': ({ bytes }, qp) => [compareSwapFrame(qp, bytes, 0, 0n, 1n)],
+    FLUSH: ({ bytes }, qp) => [flushFrame(qp, bytes)],
     'SEND with Invalidate': ({ bytes }, qp) =>
       sendFrames(qp, dataOf(8, 1), { invalidate: bytes.rkey }),
   }
@@ -289,10 +308,10 @@ describe('SEND with Invalidate', () => {
     const { card, qp, bytes, kept } = one
     const base = qp.psn
     const frames = [
-      ...writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
+      ...writeFrames(qp, bytes, 0, dataOf(8, 1)),
       ...sendFrames(qp, new Uint8Array(0), { invalidate: bytes.rkey }),
-      ...writeFrames(qp, kept.rkey, 0, dataOf(8, 1)),
-      ...writeFrames(qp, bytes.rkey, 8, dataOf(8, 1)),
+      ...writeFrames(qp, kept, 0, dataOf(8, 1)),
+      ...writeFrames(qp, bytes, 8, dataOf(8, 1)),
     ]
     expect(lines(card.serve(...frames), base)).toEqual(['ACK 2', 'NAK 0x62 3'])
   })

@@ -48,7 +48,7 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
         else page.set(random(PAGE_BYTES, 3))
       }),
   ],
-  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 3, true))],
+  ['a newer version on both pages', 'NEWER', () => changed((page) => setVersion(page, 4, true))],
   [
     'a newer version under a check code that is not ours',
     'NEWER',
@@ -59,7 +59,7 @@ const REFUSED: readonly (readonly [string, string, () => Uint8Array])[] = [
     'NEWER',
     () =>
       changed((page, i) => {
-        if (i === 0) setVersion(page, 3, false)
+        if (i === 0) setVersion(page, 4, false)
         else page.set(random(PAGE_BYTES, 3))
       }),
   ],
@@ -88,6 +88,7 @@ const FORGED: readonly (readonly [string, number, number])[] = [
   ['a part of half a page more', 64, PART_BYTES + 2048],
   ['a region with a mark that means nothing', 640 + 96, 0x80],
   ['a region in a place that is none', 640 + 96, 3],
+  ['an identity that was never given', 640 + 32, 2],
   ['a region of an unknown kind', 640 + 36, 7],
   ['a region of no slots', 640 + 40, 0],
   ['more slots than its area holds', 640 + 40, 2 ** 31],
@@ -99,15 +100,34 @@ const FORGED: readonly (readonly [string, number, number])[] = [
   ['an area beyond the part', 640 + 76, 1],
 ]
 
-test.each(FORGED)('a sealed superblock with %s is refused, and not written', (_, at, value) => {
-  const content = changed((page) => {
-    new DataView(page.buffer, page.byteOffset).setUint32(at, value, true)
-    sealPage(page)
-  })
+/** Likewise, of the second region of two. */
+const FORGED_SECOND: readonly (readonly [string, number, number])[] = [
+  ['the identity of another region', 640 + 128 + 32, 1],
+  ['the bytes of another region', 640 + 128 + 64, 12288 + 2 * 128 * 64 + 4096],
+]
+
+function expectRefused(content: Uint8Array): void {
   const part = new Nvdimm({ bytes: content.length, content })
   const status = new Card(part).status()
   expect(FAULTS[status[mad.PART_FAULT]!]!.name).toBe('DAMAGED')
   expect(Buffer.compare(content, part.durable)).toBe(0)
+}
+
+function forge(page: Uint8Array, at: number, value: number): void {
+  new DataView(page.buffer, page.byteOffset).setUint32(at, value, true)
+  sealPage(page)
+}
+
+test.each(FORGED)('a sealed superblock with %s is refused, and not written', (_, at, value) => {
+  expectRefused(changed((page) => forge(page, at, value)))
+})
+
+test.each(FORGED_SECOND)('nor is one with %s', (_, at, value) => {
+  const card = new Card(PART_BYTES).format()
+  for (const name of ['first', 'second']) card.provision({ name, slots: 2 })
+  const content = card.nvdimm.durable.slice()
+  for (const page of [0, PAGE_BYTES]) forge(content.subarray(page, page + PAGE_BYTES), at, value)
+  expectRefused(content)
 })
 
 describe('parts that are refused', () => {

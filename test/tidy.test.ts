@@ -102,6 +102,29 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   manage: [...ENGINES, 'state', 'serve', 'connect', ...LEAVES],
 }
 
+/**
+ * Those who judge a medium or a frame. They read both by code of their own: a mistake that the
+ * product makes when it writes and when it reads would cancel itself out in them (E7).
+ */
+const JUDGES = [
+  'test/evidence/host/judge.ts',
+  'test/evidence/simulate/frames.ts',
+  'test/evidence/simulate/judge.ts',
+  'test/evidence/simulate/medium.ts',
+  'test/evidence/simulate/operation.ts',
+  'test/evidence/simulate/register.ts',
+  'test/kill/judge.ts',
+  'test/kill/ledger.ts',
+  'test/support/acknowledgement.ts',
+  'test/support/case-table.ts',
+  'test/support/crash/classes.ts',
+  'test/support/crash/judge.ts',
+  'test/support/known.ts',
+  'test/support/oracle.ts',
+  'test/support/psn-ends.ts',
+  'test/support/sip-hash.ts',
+]
+
 /** The part of the firmware that a file belongs to: its folder, or its own name at the top. */
 function partOf(path: string): string {
   const [, first] = path.split('/')
@@ -139,6 +162,19 @@ describe('who may import whom', () => {
       return importsOf(source)
         .filter(({ file }) => (file === null ? top === 'firmware' : !allowed.test(file)))
         .map(({ from }) => `${source.path} imports ${from}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  test('E7: judges have nothing of the product, nor has what they are made of', () => {
+    const wrong = JUDGES.flatMap((path) => {
+      const judge = SOURCES.find((source) => source.path === path)
+      if (judge === undefined) return [`${path} is not there`]
+      // Over the driver a judge asks a card: there it is a client like any other.
+      return importsOf(judge)
+        .filter(({ file, types }) => !types && file !== null && !JUDGES.includes(file))
+        .filter(({ file }) => !file!.startsWith('host-driver/'))
+        .map(({ from }) => `${path} imports ${from}`)
     })
     expect(wrong).toEqual([])
   })

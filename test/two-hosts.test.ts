@@ -5,7 +5,7 @@
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, type Engine, Random } from '../boards/emulator/index.ts'
 import { DURABLE, RECEIVED } from '../firmware/host/element.ts'
 import { SEND, WRITE_PERSIST } from '../firmware/transport/requester.ts'
@@ -26,8 +26,6 @@ import {
   registerMemory,
 } from './support/hosts.ts'
 import { endpointOf } from './support/network.ts'
-
-vi.setConfig({ testTimeout: 120_000 })
 
 const SEED = Number(process.env.SEED ?? 11)
 const BAD = { loss: 0.05, duplication: 0.05, reordering: 0.05 }

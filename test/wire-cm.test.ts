@@ -3,7 +3,14 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { blankCapability, readCapability, writeCapability } from '../firmware/wire/capability.ts'
+import {
+  blankCapability,
+  blankGeometry,
+  readCapability,
+  readGeometry,
+  writeCapability,
+  writeGeometry,
+} from '../firmware/wire/capability.ts'
 import * as cm from '../firmware/wire/cm.ts'
 import { blankLibrpma, LIBRPMA_BYTES, readLibrpma, writeLibrpma } from '../firmware/wire/librpma.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
@@ -11,6 +18,9 @@ import { printPacket } from '../firmware/wire/print.ts'
 import { printCm } from '../firmware/wire/print-cm.ts'
 import { hexOf, unwritten } from './support/frames.ts'
 import { CAPTURES, VECTORS } from './support/vectors.ts'
+
+/** Bytes in front of a block under test, and behind it: nothing may touch them. */
+const AROUND = 80
 
 interface Stored {
   readonly name: string
@@ -113,6 +123,12 @@ function stored(name: string, attribute: number): Uint8Array {
 }
 
 const RPMA = 'rxe-std-rpma05-pmem-direct.pcap'
+
+test('the EUI-64 of an Ethernet address: its bit for local turned, FF FE in its middle', () => {
+  const mac = [0x52, 0x54, 0x01, 0x83, 0x04, 0xf5]
+  expect(cm.guidHigh(mac)).toBe(0x505401ff)
+  expect(cm.guidLow(mac)).toBe(0xfe8304f5)
+})
 
 describe('what Linux says', () => {
   test('the REQ of librpma’s client', () => {
@@ -220,6 +236,26 @@ describe('the capability block', () => {
     expect(readCapability(again, bytes, 0, 56)).toBe(true)
     expect(again).toEqual(block)
     expect(hexOf(bytes.slice(0, 6))).toBe('4e564450010e')
+  })
+
+  test('with the shape of its region is written and read again, and is whole or none', () => {
+    const shape = { slots: 0x01020304, capacity: 0x05060708, copies: 9, kind: 10, flags: 0x0b0c }
+    const bytes = unwritten(AROUND + 68 + AROUND)
+    const before = hexOf(bytes.slice(0, AROUND))
+    writeCapability(bytes, AROUND, { ...blankCapability(), incarnation: 7 })
+    writeGeometry(bytes, AROUND, shape)
+    expect(hexOf(bytes.slice(AROUND + 56, AROUND + 68))).toBe('0102030405060708090a0b0c')
+    expect(hexOf(bytes.slice(0, AROUND))).toBe(before)
+    expect(hexOf(bytes.slice(AROUND + 68))).toBe(before)
+    const block = blankCapability()
+    expect(readCapability(block, bytes, AROUND, 68)).toBe(true)
+    expect(block).toEqual({ ...blankCapability(), incarnation: 7 })
+    const again = blankGeometry()
+    expect(readGeometry(again, bytes, AROUND, 68)).toBe(true)
+    expect(again).toEqual(shape)
+    expect(readGeometry(again, bytes, AROUND, 67)).toBe(false)
+    writeCapability(bytes, AROUND, block)
+    expect(readGeometry(again, bytes, AROUND, 68)).toBe(false)
   })
 
   test('is believed only whole: cut at any byte it is none', () => {

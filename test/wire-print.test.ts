@@ -107,6 +107,24 @@ describe('a packet', () => {
   )
 
   printed(
+    'a repetition of what may have been executed',
+    {
+      bth: { opcode: WRITE_PERSIST_ONLY, destQp: 0x11, psn: 256 },
+      reth: { vaHigh: 7, rkey: 0x1234, length: 64 },
+      pweth: { wait: 2, slotAddressed: true, operationLow: 7, repetition: true },
+      payload: new Uint8Array(64),
+    },
+    'WRITE_PERSIST Only qp 0x11 psn 256 va 0x700000000 key 0x1234 64 B op 7 wait 2 slot repetition',
+  )
+
+  printed(
+    'the refusal of one that is forgotten',
+    { bth: { opcode: PERSIST_ACK }, paeth: { status: 0x98, operationLow: 7 } },
+    'PERSIST_ACK qp 0x0 psn 0 ACK msn 0 OPERATION_FORGOTTEN 0-0 op 7 records 0 copies 0 ' +
+      'incarnation 0',
+  )
+
+  printed(
     'the last record of a batch in order',
     {
       bth: { opcode: WRITE_PERSIST_ONLY, destQp: 0x11, psn: 256 },

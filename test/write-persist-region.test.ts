@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { FENCE } from '../firmware/hal.ts'
+import { KIND_BYTES } from '../firmware/wire/management.ts'
 import {
   PERSIST_ACK,
   WRITE_PERSIST_FIRST,
@@ -45,6 +46,7 @@ import {
   slotOffset,
   writeFrames,
 } from './support/requests.ts'
+import { End, TwoCards } from './support/two-cards.ts'
 
 function durableAt(one: BytesCard, at: number, length: number): string {
   return hexOf(one.card.nvdimm.durable.slice(at, at + length))
@@ -71,7 +73,12 @@ function placedFrames(
         ...{ opcode: i === 0 ? only : middle, destQp: qp.number },
         ...{ psn: (psn + i) & 0xffffff, ackRequest: ends },
       },
-      reth: { vaLow, rkey: region.rkey, length: options.length ?? data.length },
+      reth: {
+        vaHigh: region.baseHigh,
+        vaLow,
+        rkey: region.rkey,
+        length: options.length ?? data.length,
+      },
       pweth: {
         ...{ wait: options.wait ?? 1, slotAddressed: options.slotAddressed ?? false },
         ...{ carried: options.carried ?? false, furtherCopies: options.carried === true ? 1 : 0 },
@@ -89,7 +96,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
       const { qp, kept } = one
       const base = qp.psn
       const data = dataOf(length, length)
-      const frames = writeFrames(qp, kept.rkey, 128, data)
+      const frames = writeFrames(qp, kept, 128, data)
       const said: string[] = []
       watch(one, frames, (sent) => {
         said.push(...lines([sent], base))
@@ -107,18 +114,26 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
         if (op === FENCE) fences += 1
       },
     })
-    one.card.serve(...writeFrames(one.qp, one.bytes.rkey, 0, dataOf(64, 1)))
+    one.card.serve(...writeFrames(one.qp, one.bytes, 0, dataOf(64, 1)))
     expect(fences).toBe(0)
-    one.card.serve(...writeFrames(one.qp, one.kept.rkey, 0, dataOf(64, 1)))
+    one.card.serve(...writeFrames(one.qp, one.kept, 0, dataOf(64, 1)))
     expect(fences).toBe(1)
     one.card.machine.observe({})
+  })
+
+  test('solicited or not: one elsewhere without an immediate asks for nothing durable', () => {
+    const one = bytesCard()
+    const base = one.qp.psn
+    one.card.nvdimm.armed = false
+    const frames = writeFrames(one.qp, one.bytes, 0, dataOf(64, 1), { solicited: true })
+    expect(lines(one.card.serve(...frames), base)).toEqual(['ACK 0'])
   })
 
   test('a burst of them shares one fence and one acknowledgement', () => {
     const one = bytesCard()
     const base = one.qp.psn
     const frames = Array.from({ length: 32 }, (_, i) =>
-      writeFrames(one.qp, one.kept.rkey, 64 * i, dataOf(64, i)),
+      writeFrames(one.qp, one.kept, 64 * i, dataOf(64, i)),
     ).flat()
     const fences = one.card.machine.statistics.fences
     expect(lines(one.card.serve(...frames), base)).toEqual(['ACK 31'])
@@ -127,20 +142,20 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
 
   test('no answer of the same queue pair passes it, whatever comes behind', () => {
     const behind: ((one: BytesCard) => Uint8Array[])[] = [
-      ({ bytes, qp }) => writeFrames(qp, bytes.rkey, 0, dataOf(8, 1)),
-      ({ bytes, qp }) => [readFrame(qp, bytes.rkey, 0, 0, 8)],
-      ({ bytes, qp }) => [fetchAddFrame(qp, bytes.rkey, 8, 1n)],
+      ({ bytes, qp }) => writeFrames(qp, bytes, 0, dataOf(8, 1)),
+      ({ bytes, qp }) => [readFrame(qp, bytes, 0, 0, 8)],
+      ({ bytes, qp }) => [fetchAddFrame(qp, bytes, 8, 1n)],
       ({ records, qp }) => persistFrames(qp, records, 1, dataOf(8, 1)),
       ({ records, qp }) => persistFrames(qp, records, 99, dataOf(8, 1)),
       ({ qp }) => sendFrames(qp, dataOf(8, 1)),
       ({ bytes, qp }) => writeFrames(qp, bytes.rkey ^ 0x100, 0, dataOf(8, 1)),
-      ({ bytes, qp }) => writeFrames({ ...qp, psn: qp.psn + 1 }, bytes.rkey, 0, dataOf(8, 1)),
+      ({ bytes, qp }) => writeFrames({ ...qp, psn: qp.psn + 1 }, bytes, 0, dataOf(8, 1)),
     ]
     for (const [i, more] of behind.entries()) {
       const one = bytesCard()
       const base = one.qp.psn
       const data = dataOf(64, 5)
-      const frames = [...writeFrames(one.qp, one.kept.rkey, 0, data), ...more(one)]
+      const frames = [...writeFrames(one.qp, one.kept, 0, data), ...more(one)]
       watch(one, frames, (sent) => {
         if (sent.opcode <= 5 || ((sent.psn - base) << 8) >> 8 < 0) return
         expect(durableAt(one, KEPT_AT, 64), `${i}: ${lines([sent], base)[0]}`).toBe(hexOf(data))
@@ -153,7 +168,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
     const one = bytesCard()
     const base = one.qp.psn
     const data = dataOf(64, 5)
-    const frames = writeFrames(one.qp, one.kept.rkey, 0, data)
+    const frames = writeFrames(one.qp, one.kept, 0, data)
     watch(one, [...frames, ...frames], () => {
       expect(durableAt(one, KEPT_AT, 64)).toBe(hexOf(data))
     })
@@ -164,7 +179,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
   test('a message that has not ended is not fenced; its parts count when the end is', () => {
     const one = bytesCard(256)
     const base = one.qp.psn
-    const frames = writeFrames(one.qp, one.kept.rkey, 0, dataOf(700, 1))
+    const frames = writeFrames(one.qp, one.kept, 0, dataOf(700, 1))
     const fences = one.card.machine.statistics.fences
     expect(one.card.serve(frames[0]!)).toEqual([])
     expect(one.card.serve(frames[1]!)).toEqual([])
@@ -176,12 +191,28 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
     expect(durableAt(one, KEPT_AT, 700)).toBe(hexOf(dataOf(700, 1)))
   })
 
+  test('D-13: a duplicate of a part that cannot be made durable is refused, also of PSN 0', () => {
+    for (const base of [0, 1]) {
+      const rig = new TwoCards()
+      const { card } = rig.hosts[1]
+      const kept = card.provision({ kind: KIND_BYTES, length: BYTES_LENGTH, flags: 2 })
+      // A pair of the host: the PSN is the one that it names.
+      const peer = { last: 1, number: 0x77, mtu: 256, peerPsn: base, psn: 1, incarnation: 1 }
+      const { number } = new End(rig, 1).ready(peer).qp
+      const qp = { number, peer: 0x77, mtu: 256, psn: base, operation: 0 }
+      const [frame] = writeFrames(qp, kept, 0, dataOf(700, 1))
+      expect(card.serve(frame!)).toEqual([])
+      card.nvdimm.armed = false
+      expect(lines(card.serve(frame!), base)).toEqual(['NAK 0x63 0'])
+    }
+  })
+
   test('D-13, G2-5: without save energy, or where the fence fails, it is refused by 0x63', () => {
     for (const how of ['armed', 'fence', 'later'] as const) {
       const one = bytesCard()
       const { card, qp, kept } = one
       const base = qp.psn
-      const frames = writeFrames(qp, kept.rkey, 0, dataOf(64, 1))
+      const frames = writeFrames(qp, kept, 0, dataOf(64, 1))
       if (how === 'armed') card.nvdimm.armed = false
       if (how === 'fence') card.nvdimm.fencesToFail = 1
       if (how === 'later') {
@@ -204,9 +235,9 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
       const base = qp.psn
       const data = dataOf(64, 1)
       const frames = [
-        ...writeFrames(qp, kept.rkey, 0, data),
-        ...writeFrames(qp, bytes.rkey, 0, dataOf(64, 2)),
-        ...writeFrames(qp, bytes.rkey, 64, dataOf(64, 3)),
+        ...writeFrames(qp, kept, 0, data),
+        ...writeFrames(qp, bytes, 0, dataOf(64, 2)),
+        ...writeFrames(qp, bytes, 64, dataOf(64, 3)),
       ]
       card.nvdimm.refuseWrites(BYTES_AT / 64)
       if (fenceFails) card.nvdimm.fencesToFail = 1
@@ -229,7 +260,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
         },
       })
       const frames = [
-        ...writeFrames(qp, kept.rkey, 0, dataOf(64, 1)),
+        ...writeFrames(qp, kept, 0, dataOf(64, 1)),
         ...persistFrames(qp, records, 1, dataOf(8, 1)),
       ]
       const sent = card.serve(...frames)
@@ -244,7 +275,7 @@ describe('D-9, P2-5: a plain WRITE into a region registered write-persist', () =
     const one = bytesCard()
     const base = one.qp.psn
     one.card.nvdimm.armed = false
-    const frames = writeFrames(one.qp, one.kept.rkey, 0, new Uint8Array(0))
+    const frames = writeFrames(one.qp, one.kept, 0, new Uint8Array(0))
     expect(lines(one.card.serve(...frames), base)).toEqual(['ACK 0'])
   })
 })
@@ -280,6 +311,19 @@ describe('P2-4, form A: WRITE_PERSIST into plain bytes', () => {
     const fences = one.card.machine.statistics.fences
     expect(persistAcks(one.card.serve(...frames))).toHaveLength(16)
     expect(one.card.machine.statistics.fences - fences).toBe(1)
+  })
+
+  test('one of no bytes waits for the fence of what was stored before it', () => {
+    const one = bytesCard()
+    const data = dataOf(64, 1)
+    const frames = [
+      ...writeFrames(one.qp, one.bytes, 0, data),
+      ...placedFrames(one.qp, one.kept, 0, new Uint8Array(0)),
+    ]
+    watch(one, frames, (sent) => {
+      if (sent.opcode === PERSIST_ACK) expect(durableAt(one, BYTES_AT, 64)).toBe(hexOf(data))
+    })
+    expect(persistAcks(one.card.sent)).toHaveLength(1)
   })
 
   test('P2-11: into a region that is not registered so it draws 0x62, nothing written', () => {
@@ -333,7 +377,7 @@ describe('P2-4, form A: WRITE_PERSIST into plain bytes', () => {
     const { card, qp, kept } = one
     const base = qp.psn
     const first = placedFrames(qp, kept, 0, dataOf(8, 1))
-    card.serve(...first, ...writeFrames(qp, kept.rkey, 0, dataOf(8, 2)))
+    card.serve(...first, ...writeFrames(qp, kept, 0, dataOf(8, 2)))
     const said = lines(card.serve(...first), base)
     expect(said).toEqual(['PERSIST_ACK 0: 0-0 durable 1 records 1', 'ACK 1'])
     expect(durableAt(one, KEPT_AT, 8)).toBe(hexOf(dataOf(8, 2)))
@@ -349,7 +393,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
         const { qp, records, card } = one
         const base = qp.psn
         const data = dataOf(length, length)
-        const frames = writeFrames(qp, records.rkey, 0, data, { vaHigh: 3 })
+        const frames = writeFrames(qp, records, 0, data, { vaHigh: 3 })
         const last = frames.length - 1
         watch(one, frames, (sent) => {
           if (sent.psn - base < last) return
@@ -379,7 +423,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     const fences = card.machine.statistics.fences
     const frames = [
       ...persistFrames(qp, records, 0, dataOf(8, 1)),
-      ...writeFrames(qp, records.rkey, 0, dataOf(8, 2), { vaHigh: 1 }),
+      ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 1 }),
       ...persistFrames(qp, records, 2, dataOf(8, 3)),
       ...persistFrames(qp, records, 3, dataOf(8, 4)),
     ]
@@ -390,6 +434,65 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
       '2-3 durable 2 records 2',
     ])
     expect(card.machine.statistics.fences - fences).toBe(4)
+  })
+
+  test('as many as a group may have: one group, and a receipt for each', () => {
+    const card = new Card(1 << 19).format()
+    const records = card.provision({ slots: 32 })
+    const qp = card.connect()
+    const base = qp.psn
+    const fences = card.machine.statistics.fences
+    const frames = Array.from({ length: 32 }, (_, i) =>
+      writeFrames(qp, records, 0, dataOf(64, i), { vaHigh: i }),
+    ).flat()
+    expect(lines(card.serve(...frames), base)).toEqual([
+      ...frames.map((_, i) => `PERSIST_ACK ${i}: ${i}-${i} durable 2 records 1`),
+      'ACK 31',
+    ])
+    expect(card.machine.statistics.fences - fences).toBe(4)
+    expect(card.read(qp, records, 31, 0, 64)).toEqual(dataOf(64, 31))
+  })
+
+  test('X-1: no receipt of a lower level acknowledges one that is durable in fewer copies', () => {
+    // The WRITE comes first, in the middle, and last; its records are durable in one copy before.
+    for (const place of [0, 1, 2]) {
+      for (const copies of [2, 3]) {
+        const card = new Card(1 << 19).format()
+        const records = card.provision({ slots: 8, copies })
+        const qp = card.connect()
+        const base = qp.psn
+        const frames = [0, 1, 2].flatMap((i) => {
+          if (i !== place) return persistFrames(qp, records, i, dataOf(64, i), { wait: 1 })
+          return writeFrames(qp, records, 0, dataOf(64, i), { vaHigh: i })
+        })
+        let isDurable = false
+        const at = slotOffset(records, copies - 1, place) + 64
+        const want = hexOf(dataOf(64, place))
+        const late: string[] = []
+        let seen = 0
+        card.machine.observe({
+          onCommand: () => {
+            for (; seen < card.sent.length; seen++) {
+              const { psn, opcode } = card.sent[seen]!
+              const speaks = ((psn - base - place) & 0xffffff) < 0x800000
+              if (speaks && !isDurable) late.push(`${opcode} ${psn - base}`)
+            }
+            isDurable = hexOf(card.nvdimm.durable.slice(at, at + 64)) === want
+          },
+        })
+        const sent = card.serve(...frames)
+        card.machine.observe({})
+        expect(late, `${place} of ${copies}`).toEqual([])
+        const said = lines(sent, base)
+        const own = `${place}-${place} durable ${copies} records 1`
+        expect(said.filter((text) => text.endsWith(own))).toEqual([`PERSIST_ACK ${place}: ${own}`])
+        // What waits for one copy is told of before, but acknowledges what is in front of it alone.
+        const first = said.filter((text) => text.includes('durable 1'))
+        const psns = first.map((text) => Number(text.split(/[ :]/)[1]))
+        expect(psns).toEqual([[-1], [0, 0], [1]][place])
+        expect(said.at(-1)).toBe('ACK 2')
+      }
+    }
   })
 
   test('is refused by 0x62 where it does not fit, and by 0x61 where it is cut', () => {
@@ -403,12 +506,12 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     for (const { vaHigh, vaLow, length, code } of cases) {
       const one = bytesCard()
       const before = contentsOf(one)
-      const frames = writeFrames(one.qp, one.records.rkey, vaLow, dataOf(length, 1), { vaHigh })
+      const frames = writeFrames(one.qp, one.records, vaLow, dataOf(length, 1), { vaHigh })
       expect(one.card.serve(...frames).map(({ syndrome }) => syndrome)).toEqual([code])
       expect(firstDifference(contentsOf(one), before)).toBe(-1)
     }
     const one = bytesCard()
-    const cut = writeFrames(one.qp, one.records.rkey, 0, dataOf(8, 1), { length: 9 })
+    const cut = writeFrames(one.qp, one.records, 0, dataOf(8, 1), { length: 9 })
     expect(one.card.serve(...cut).map(({ syndrome }) => syndrome)).toEqual([NAK_INVALID])
   })
 
@@ -425,8 +528,8 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
         },
       })
       const frames = [
-        ...writeFrames(qp, records.rkey, 0, dataOf(8, 2), { vaHigh: 1 }),
-        ...writeFrames(qp, records.rkey, 0, dataOf(8, 2), { vaHigh: 2 }),
+        ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 1 }),
+        ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 2 }),
       ]
       expect(lines(card.serve(...frames), base), `fence ${fence}`).toEqual(['NAK 0x63 0'])
       card.machine.observe({})
@@ -441,9 +544,9 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     card.nvdimm.refuseWrites((2 * BYTES_LENGTH + copyOffset(one, 0, 2)) / 64)
     const other = card.connect(1024)
     const frames = [
-      ...writeFrames(qp, records.rkey, 0, dataOf(8, 1), { vaHigh: 1 }),
-      ...writeFrames(qp, records.rkey, 0, dataOf(8, 2), { vaHigh: 2 }),
-      ...writeFrames(other, records.rkey, 0, dataOf(8, 3), { vaHigh: 3 }),
+      ...writeFrames(qp, records, 0, dataOf(8, 1), { vaHigh: 1 }),
+      ...writeFrames(qp, records, 0, dataOf(8, 2), { vaHigh: 2 }),
+      ...writeFrames(other, records, 0, dataOf(8, 3), { vaHigh: 3 }),
     ]
     const sent = card.serve(...frames)
     const to = (qp: TestQueuePair): Sent[] => sent.filter(({ packet }) => packet.destQp === qp.peer)
@@ -462,7 +565,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     }
     const qp = card.connect(256)
     const base = qp.psn
-    const frames = writeFrames(qp, records.rkey, 0, dataOf(300, 1), { vaHigh: 1 })
+    const frames = writeFrames(qp, records, 0, dataOf(300, 1), { vaHigh: 1 })
     expect(lines(card.serve(...frames), base)).toEqual(['NAK 0x2c 0'])
     const holder = holders[0]!
     card.serve(persistFrames({ ...holder }, records, 0, dataOf(300, 0))[1]!)
@@ -473,7 +576,7 @@ describe('P2-5, form B: a plain WRITE into a region of records', () => {
     const one = bytesCard()
     const { card, qp, records } = one
     const base = qp.psn
-    const frames = writeFrames(qp, records.rkey, 0, dataOf(8, 1), { vaHigh: 1 })
+    const frames = writeFrames(qp, records, 0, dataOf(8, 1), { vaHigh: 1 })
     card.serve(...frames)
     const fences = card.machine.statistics.fences
     expect(lines(card.serve(...frames), base)).toEqual([
@@ -490,7 +593,7 @@ test('P2-5: a plain WRITE is not acknowledged with the group that made way for i
   const qp = card.connect()
   const [first] = persistFrames(qp, region, 2, dataOf(64, 1))
   const psn = qp.psn
-  const [second] = writeFrames(qp, region.rkey, 0, dataOf(64, 2), { vaHigh: 2 })
+  const [second] = writeFrames(qp, region, 0, dataOf(64, 2), { vaHigh: 2 })
   // What is durable of the record in the part whenever something has been sent.
   const [want] = [hexOf(dataOf(64, 2))]
   const at = slotOffset(region, 1, 2) + 64

@@ -338,7 +338,7 @@ export class EmulatedDpu {
       link?.drop(whole.random.below(link.postedWrites + 1))
     } else {
       host?.powerCut(whole)
-      ram?.lose()
+      ram?.powerCut()
       this.options.port?.hostStops()
     }
     this.plan = null

@@ -15,14 +15,18 @@
  * - Nobody but the CPU cleans a line. A clean covers what had arrived by then and nothing later: a
  *   line that is written between the clean and the fence waits for another clean.
  * - The part underneath is the NVDIMM's own model, so the adversary of a cut, and media errors, are
- *   the same (nvdimm.ts, pieces.ts, power-cut.ts). Host and DPU lose power together.
+ *   the same (nvdimm.ts, pieces.ts, power-cut.ts). Host and DPU lose power together, or each by
+ *   itself (`PcieLink.loseHost`).
+ * - A host that comes back may be another one: other memory, another size, DDIO the other way
+ *   (`comeBack`). The card's window stays as large as it was; where no memory is behind it, reads
+ *   fail and writes are lost.
  *
  * Offsets and lengths are bytes; the machine has checked that they are inside.
  */
 
 import { DONE } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
-import type { Nvdimm } from './nvdimm.ts'
+import { Nvdimm } from './nvdimm.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
 import { type CutChoice, type CutReport, cut } from './power-cut.ts'
 import type { Random } from './random.ts'
@@ -66,19 +70,28 @@ export interface HostMemoryOptions {
   readonly link?: PcieLink
 }
 
+/** How a host comes back; what is left out is as it was. */
+export interface HostReturn {
+  readonly platform?: Platform
+  /** Other memory, of any size; or the same, cleared as a new one is. */
+  readonly part?: Nvdimm | 'cleared'
+}
+
 export class HostMemory implements FarMemory {
   readonly kind = 'persistent'
   /** What is on its way from the card; without a clock it waits there until it is pushed. */
   readonly link: PcieLink
   readonly windows: Windows
+  /** The card's window: as much of the memory as it was told of. */
+  readonly bytes: number
   /** What the memory holds: `live` as the CPU and DMA reads see it, `durable` behind the cache. */
-  readonly part: Nvdimm
+  part: Nvdimm
   platform: Platform
   /** Time that the CPU instructions so far have taken, nanoseconds. */
   busyNs = 0
 
   private readonly noise: Random | null
-  private readonly cached: Uint8Array
+  private cached: Uint8Array
   /** Lines that the CPU cleaned since its last fence, and that nobody has written since. */
   private readonly cleaned: Set<number> = new Set()
 
@@ -87,12 +100,10 @@ export class HostMemory implements FarMemory {
     this.platform = options.platform ?? DDIO_OFF
     this.noise = options.noise ?? null
     this.link = options.link ?? new PcieLink(true)
-    this.windows = new Windows(this.part.bytes)
-    this.cached = new Uint8Array(this.part.bytes / LINE_BYTES)
-  }
-
-  get bytes(): number {
-    return this.part.bytes
+    this.bytes = this.part.bytes
+    this.windows = new Windows(this.bytes)
+    this.cached = new Uint8Array(this.bytes / LINE_BYTES)
+    this.link.attach(this)
   }
 
   /** DMA writes that have not arrived. */
@@ -150,7 +161,7 @@ export class HostMemory implements FarMemory {
     this.land(at, word, !this.platform.ddio)
   }
 
-  /** A CPU load: the bytes as they are by now, and what it took. Bytes of a bad line are null. */
+  /** A CPU load: the bytes as they are by now, and what it took; null where there are none. */
   load(at: number, length: number): { readonly bytes: Uint8Array | null; readonly ns: number } {
     this.arrive()
     let ns = 0
@@ -162,7 +173,8 @@ export class HostMemory implements FarMemory {
       if (this.noise?.chance(0.05)) ns += this.noise.below(4 * CPU_MISS_NS)
     }
     this.busyNs += ns
-    const bytes = this.part.readable(at, length) ? this.part.live.slice(at, at + length) : null
+    const there = at + length <= this.part.bytes && this.part.readable(at, length)
+    const bytes = there ? this.part.live.slice(at, at + length) : null
     return { bytes, ns }
   }
 
@@ -198,8 +210,8 @@ export class HostMemory implements FarMemory {
   }
 
   /**
-   * The power goes, on both sides. Of what is posted or in the cache, `choice` decides what had
-   * arrived or was evicted.
+   * The power goes, of this host or of both sides. Of what is posted or in the cache, `choice`
+   * decides what had arrived or was evicted.
    */
   powerCut(choice: CutChoice): CutReport {
     this.loseCaches()
@@ -213,5 +225,15 @@ export class HostMemory implements FarMemory {
     }
     this.cleaned.clear()
     this.cached.fill(0)
+  }
+
+  /** The host has power again, and the link is up: what `powerCut` left is there, or what else. */
+  comeBack({ platform = this.platform, part = this.part }: HostReturn = {}): void {
+    this.platform = platform
+    this.part = part === 'cleared' ? new Nvdimm({ bytes: this.part.bytes }) : part
+    this.cached = new Uint8Array(this.part.bytes / LINE_BYTES)
+    this.windows.close()
+    this.windows.map(0, Math.min(this.bytes, this.part.bytes))
+    this.link.restore()
   }
 }

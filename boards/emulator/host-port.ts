@@ -23,6 +23,7 @@ import { type CardPort, checkReadable, checkWritable, NO_CARD, PortWords } from 
 import type { Clock, Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
 import { CPU_WAKE_NS, DOORBELL_NS } from './pcie.ts'
+import type { CutChoice } from './power-cut.ts'
 import type { Random } from './random.ts'
 
 /** One write of the host, on its way. */
@@ -81,6 +82,8 @@ export class EmulatedPort implements HostPort, CardPort {
   private readonly clock: Clock
   private readonly unwatch: () => void
   private words: PortWords | null = null
+  /** How often the link was up since the port was made. */
+  private ups = 1
   private wakeCard: (() => void) | null = null
   private onItsWay: OnItsWay[] = []
   private header = 0
@@ -131,11 +134,12 @@ export class EmulatedPort implements HostPort, CardPort {
   }
 
   private tellLink(): void {
-    this.words?.put(PORT_LINK, this.link.up ? 1 : 0)
+    this.words?.put(PORT_LINK, this.link.up ? this.ups : 0)
   }
 
   private linkChanged(): void {
     this.forget()
+    if (this.link.up) this.ups++
     // The function is reset with its link.
     this.words?.reset()
     this.tellLink()
@@ -269,10 +273,13 @@ export class EmulatedPort implements HostPort, CardPort {
     }
   }
 
-  /** The host resets its bus, as it does when it starts anew: memory and driver are lost. */
-  resetHost(): void {
-    this.link.remove()
-    this.memory.lose()
+  /**
+   * The host is reset, or loses its power, alone: its ordinary memory, its caches, what was on its
+   * way to it and its driver are lost (`PcieLink.loseHost`). `link.restore`, or
+   * `HostMemory.comeBack`, has it there again.
+   */
+  resetHost(choice?: CutChoice): void {
+    this.link.loseHost(choice)
     this.hostStops()
   }
 

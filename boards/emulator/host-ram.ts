@@ -51,6 +51,7 @@ export class HostRam implements SharedMemory, FarMemory {
     this.liveWords = new Int32Array(this.buffer)
     this.livePairs = new BigInt64Array(this.buffer)
     this.guard = new ZoneGuard(bytes, (at) => this.loadWord(at))
+    this.link.attach(this)
   }
 
   get bytes(): number {
@@ -126,7 +127,7 @@ export class HostRam implements SharedMemory, FarMemory {
   }
 
   /** The host loses its power, or starts anew: nothing of it is left. */
-  lose(): void {
+  powerCut(): void {
     this.link.take()
     this.guard.release()
     this.live.fill(0)

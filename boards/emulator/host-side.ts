@@ -2,7 +2,7 @@
  * The target machine's CPU next to an emulated card: what registrar and flush agent of the host
  * driver work on.
  *
- * What always holds: while the power is off nothing is stored, and nothing is written back.
+ * What always holds: while the host or its card has no power, nothing is written back.
  */
 
 import type { EmulatedDpu } from './dpu.ts'
@@ -17,6 +17,10 @@ export class HostSide {
     this.memory = memory
   }
 
+  private get isOn(): boolean {
+    return this.dpu.isOn && this.memory.link.up
+  }
+
   get statesAdr(): boolean {
     return this.memory.platform.statesAdr
   }
@@ -26,14 +30,14 @@ export class HostSide {
   }
 
   evict(at: number, length: number): void {
-    if (this.dpu.isOn) this.memory.evict(at, length)
+    if (this.isOn) this.memory.evict(at, length)
   }
 
   clean(at: number, length: number): void {
-    if (this.dpu.isOn) this.memory.clean(at, length)
+    if (this.isOn) this.memory.clean(at, length)
   }
 
   fence(): void {
-    if (this.dpu.isOn) this.memory.fence()
+    if (this.isOn) this.memory.fence()
   }
 }

@@ -1,62 +1,199 @@
 /**
  * One card for one image: a second one would write what the first does not know of (fault H12).
  *
- * What always holds: the lock is a file beside the image that names its process; it is made by one
- * call that fails where the file exists, with its content in place. A lock of a process that is
- * gone, killed with its lock in place, is taken over.
+ * What always holds: the lock is the kernel's, on the open file (flock), and goes with whoever has
+ * the file open: after a kill, and after a power cut, it is nobody's. Node has no call for it, but
+ * such a lock belongs to the open file and not to the process that asked: `flock` of util-linux or
+ * busybox is handed the descriptor, locks it, and ends; the lock stays with ours. It is exclusive,
+ * as an emulated card has the whole file; the native runtime, which may have a part of it, takes
+ * it shared and its own bytes by an OFD lock (`boards/linux/src/image-lock.h`).
+ *
+ * A file beside the image says who has it: process, start of the process, boot of the machine. It
+ * is words for people; and where there is no `flock`, on other systems, it is the lock as well.
+ * Then a process has the image if there is one of that number, that start, in this boot.
+ * /proc/locks is no help: it names the process that asked, which has ended.
  */
 
-import { linkSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 
-/** Ends the name of the lock beside the image, unless there are several for one file. */
-const LOCK_SUFFIX = '.lock'
+/** Gives a lock back. */
+export type Unlock = () => void
 
-/** The locks that this process has: its number in another one is that of a process that is gone. */
-const held = new Set<string>()
+/** The process that has it; 0 is one that nothing names. */
+export type Holder = number
 
-/** Takes the lock. Returns what gives it back, or the process that has it. */
-export function lockImage(path: string, suffix: string = LOCK_SUFFIX): (() => void) | number {
-  const lock = realpathSync(path) + suffix
-  for (let attempt = 0; attempt < 2; attempt++) {
-    const ours = `${lock}.${process.pid}`
-    try {
-      writeFileSync(ours, `${process.pid}\n`)
-      linkSync(ours, lock)
-      held.add(lock)
+/** Never through a symbolic link that somebody has laid there. */
+const { O_CREAT, O_NOFOLLOW = 0, O_RDWR, O_TRUNC, O_WRONLY } = constants
+const WRITE = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW
+const READ_WRITE = O_RDWR | O_CREAT | O_NOFOLLOW
+
+/** How often a file that comes and goes is tried. */
+const ATTEMPTS = 8
+
+/** Locks the image that `descriptor` is open on, at that path. */
+export function lockImage(path: string, descriptor: number): Unlock | Holder {
+  const name = `${realpathSync(path)}.lock`
+  return takeFile(name, askKernel(descriptor))
+}
+
+/** Locks one side of a file that two processes share: the lock is on a file of the side's own. */
+export function lockSide(path: string, side: string): Unlock | Holder {
+  const name = `${realpathSync(path)}.${side}.lock`
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const descriptor = openSync(name, READ_WRITE, 0o644)
+    const kernel = askKernel(descriptor)
+    // Who had it before takes its file away: a lock on that one is none.
+    const isOurs = kernel !== 'locked' || isAt(name, descriptor)
+    const taken = isOurs ? takeFile(name, kernel) : null
+    if (taken !== null && typeof taken !== 'number') {
       return () => {
-        if (held.delete(lock)) rmSync(lock, { force: true })
+        taken()
+        closeSync(descriptor)
       }
-    } catch (error) {
-      if (!isThere(error)) throw error
-      const owner = ownerOf(lock)
-      if (owner !== null) return owner
-      rmSync(lock, { force: true })
-    } finally {
-      rmSync(ours, { force: true })
     }
+    closeSync(descriptor)
+    if (taken !== null) return taken
   }
-  throw new Error(`${lock} comes and goes`)
+  throw new Error(`${name} comes and goes`)
+}
+
+function isAt(name: string, descriptor: number): boolean {
+  const ours = fstatSync(descriptor, { bigint: true })
+  const there = statSync(name, { bigint: true, throwIfNoEntry: false })
+  return there !== undefined && there.ino === ours.ino && there.dev === ours.dev
+}
+
+type Answer = 'locked' | 'refused' | 'no answer'
+
+/** What stands beside: read, and made to name us, as the kernel's answer has it. */
+function takeFile(name: string, kernel: Answer): Unlock | Holder {
+  const holder = livingHolder(name)
+  if (kernel === 'refused') return holder ?? 0
+  // Of our own number is what another thread has; with the kernel's lock nobody else has it.
+  if (holder !== null && (kernel === 'no answer' || holder !== process.pid)) return holder
+  if (kernel === 'locked') say(name)
+  const first = kernel === 'locked' ? null : claim(name)
+  if (first !== null) return first
+  return () => {
+    // Nothing is lost if it stays: it is believed of a process only that has the same start.
+    if (livingHolder(name) === process.pid) removeIfMay(name)
+  }
+}
+
+/** An exclusive lock of the open file, at once or not at all. */
+function askKernel(descriptor: number): Answer {
+  const stdio = ['ignore', 'ignore', 'ignore', descriptor] as const
+  const { status } = spawnSync('flock', ['-x', '-n', '3'], { stdio: [...stdio] })
+  if (status === 0) return 'locked'
+  return status === 1 ? 'refused' : 'no answer'
+}
+
+/** Writes who we are. That it cannot be written takes nothing away from the lock. */
+function say(name: string): void {
+  try {
+    const descriptor = openSync(name, WRITE, 0o644)
+    writeFileSync(descriptor, whoWeAre())
+    closeSync(descriptor)
+  } catch {}
+}
+
+function removeIfMay(name: string): void {
+  try {
+    rmSync(name, { force: true })
+  } catch {}
+}
+
+/**
+ * Takes the file as a lock: it is made by one call that fails where it exists, with its content in
+ * place. Returns who was faster, or null.
+ */
+function claim(name: string): Holder | null {
+  const ours = `${name}.${process.pid}`
+  try {
+    writeFileSync(ours, whoWeAre())
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      try {
+        linkSync(ours, name)
+        return null
+      } catch (error) {
+        if (!isThere(error)) throw error
+      }
+      const holder = livingHolder(name)
+      if (holder !== null) return holder
+      putAside(name, `${ours}.before`)
+    }
+    throw new Error(`${name} comes and goes`)
+  } finally {
+    rmSync(ours, { force: true })
+  }
+}
+
+/** Takes away what names nobody, and puts back what somebody has made in its place meanwhile. */
+function putAside(name: string, aside: string): void {
+  try {
+    renameSync(name, aside)
+    if (livingHolder(aside) !== null) linkSync(aside, name)
+  } catch {
+    // It has gone, or somebody was faster once more: the next attempt sees.
+  } finally {
+    rmSync(aside, { force: true })
+  }
 }
 
 function isThere(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EEXIST'
 }
 
-/** The process that the lock names, or null if there is none of that number. */
-function ownerOf(lock: string): number | null {
-  let owner = Number.NaN
+/** The process that the file names, or null if it lives no more, or nothing is named. */
+function livingHolder(name: string): Holder | null {
+  const text = readIfThere(name)
+  const holder = Number(text.split(' ', 1)[0])
+  if (!Number.isInteger(holder) || holder <= 0) return null
+  return text === whoIs(holder) && isAlive(holder) ? holder : null
+}
+
+function isAlive(holder: number): boolean {
   try {
-    owner = Number(readFileSync(lock, 'utf8'))
-  } catch {
-    return null
-  }
-  if (!Number.isInteger(owner) || owner <= 0) return null
-  if (owner === process.pid) return held.has(lock) ? owner : null
-  try {
-    process.kill(owner, 0)
-    return owner
+    process.kill(holder, 0)
+    return true
   } catch (error) {
     // A process that we may not signal is there.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM' ? owner : null
+    return error instanceof Error && 'code' in error && error.code === 'EPERM'
+  }
+}
+
+function whoWeAre(): string {
+  return whoIs(process.pid)
+}
+
+/**
+ * "4711 81125 8d3c…": number, start in ticks since the machine's, and boot. Outside of Linux, and
+ * without /proc, a process is known by its number alone.
+ */
+function whoIs(process: number): string {
+  // The name before it may hold anything but ends with the last bracket; proc(5), field 22.
+  const fields = readIfThere(`/proc/${process}/stat`).replace(/^.*\)/s, '').trim().split(' ')
+  const boot = readIfThere('/proc/sys/kernel/random/boot_id').trim()
+  return `${process} ${fields[19] ?? '-'} ${boot || '-'}\n`
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
   }
 }

@@ -19,6 +19,7 @@ export {
   DDIO_ON,
   HostMemory,
   type HostMemoryOptions,
+  type HostReturn,
   NO_SNOOP_HONOURED,
   type Platform,
 } from './host-memory.ts'

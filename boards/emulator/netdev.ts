@@ -13,7 +13,9 @@
  * - Any number of machines come and go; each is one stream, and one port of the switch behind this.
  * - A length that no Ethernet frame has ends the stream that said it: what follows it cannot be
  *   told apart. Nobody else notices.
- * - A machine that does not read loses frames, as behind a full queue; memory stays bounded.
+ * - A machine that does not read loses frames, as behind a full queue. What waits for all of them
+ *   together is bounded, however many there are: where there is no room, the one with most waiting
+ *   is unplugged, so nobody who reads loses by those who do not.
  */
 
 import { once } from 'node:events'
@@ -30,6 +32,15 @@ const FRAME_BYTES_MAX = 4096 + 65536
 /** What may wait for one machine, bytes. */
 const WAITING_BYTES_MAX = 4 << 20
 
+/** What may wait for all of them, bytes. */
+const ALL_WAITING_BYTES_MAX = 64 << 20
+
+/** One that is plugged in, and the bytes that wait for it. */
+interface Machine {
+  readonly socket: Socket
+  waiting: number
+}
+
 export class Netdev {
   /** Machines that are plugged in now, and those that were thrown out for a hostile length. */
   clients = 0
@@ -38,9 +49,12 @@ export class Netdev {
   received = 0
   sent = 0
   dropped = 0
+  /** Machines that were unplugged as most of all waited for them, and the bytes that wait. */
+  unplugged = 0
+  waiting = 0
   private readonly server: Server
   private readonly network: EthernetSwitch
-  private readonly sockets = new Set<Socket>()
+  private readonly machines = new Set<Machine>()
 
   constructor(server: Server, network: EthernetSwitch) {
     this.server = server
@@ -50,8 +64,9 @@ export class Netdev {
 
   private plug(socket: Socket): void {
     this.clients++
-    this.sockets.add(socket)
-    const port: SwitchPort = (frame) => this.send(socket, frame)
+    const machine: Machine = { socket, waiting: 0 }
+    this.machines.add(machine)
+    const port: SwitchPort = (frame) => this.send(machine, frame)
     this.network.attach(port)
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (bytes) => {
@@ -65,7 +80,7 @@ export class Netdev {
     socket.on('error', () => {})
     socket.on('close', () => {
       this.clients--
-      this.sockets.delete(socket)
+      this.forget(machine)
       this.network.detach(port)
     })
   }
@@ -85,23 +100,48 @@ export class Netdev {
     return bytes.subarray(at)
   }
 
-  private send(socket: Socket, frame: Uint8Array): void {
-    if (socket.destroyed || socket.writableLength > WAITING_BYTES_MAX) {
+  private send(machine: Machine, frame: Uint8Array): void {
+    const { socket } = machine
+    const bytes = LENGTH_BYTES + frame.length
+    const isFull = machine.waiting + bytes > WAITING_BYTES_MAX
+    if (!isFull && this.waiting + bytes > ALL_WAITING_BYTES_MAX) this.makeRoom()
+    if (isFull || socket.destroyed) {
       this.dropped++
       return
     }
     this.sent++
-    const framed = Buffer.allocUnsafe(LENGTH_BYTES + frame.length)
+    const framed = Buffer.allocUnsafe(bytes)
     framed.writeUInt32BE(frame.length, 0)
     framed.set(frame, LENGTH_BYTES)
-    socket.write(framed)
+    machine.waiting += bytes
+    this.waiting += bytes
+    socket.write(framed, () => {
+      if (!this.machines.has(machine)) return
+      machine.waiting -= bytes
+      this.waiting -= bytes
+    })
+  }
+
+  /** Unplugs the machine for which most waits: it has not read for the longest. */
+  private makeRoom(): void {
+    let slowest: Machine | null = null
+    for (const one of this.machines) {
+      if (slowest === null || one.waiting > slowest.waiting) slowest = one
+    }
+    this.unplugged++
+    this.forget(slowest!)
+    slowest!.socket.destroy()
+  }
+
+  private forget(machine: Machine): void {
+    if (this.machines.delete(machine)) this.waiting -= machine.waiting
   }
 
   /** Stops listening and unplugs every machine; the socket's file is gone afterwards. */
   async close(): Promise<void> {
     const closed = once(this.server, 'close')
     this.server.close()
-    for (const socket of this.sockets) socket.destroy()
+    for (const { socket } of this.machines) socket.destroy()
     await closed
   }
 }

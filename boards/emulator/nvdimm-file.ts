@@ -51,17 +51,19 @@ export interface NvdimmFileOptions {
   /** Never writes the file: what is stored lives in memory only. */
   readonly readOnly?: boolean
   readonly adrFences?: number
+  /** As of NvdimmOptions. */
+  readonly volatile?: boolean
 }
 
 /** Opens or makes the image. Throws an NvdimmFileError. */
 export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
-  const { path, readOnly = false, adrFences = 0 } = options
+  const { path, readOnly = false, adrFences = 0, volatile = false } = options
   const made = !readOnly && options.bytes !== undefined && !existsSync(path)
   if (made) checkSize(path, options.bytes!)
   const descriptor = openFile(path, readOnly ? 'r' : made ? 'wx+' : 'r+')
   let unlock = (): void => {}
   try {
-    if (!readOnly) unlock = lock(path)
+    if (!readOnly) unlock = lock(path, descriptor)
     if (made) ftruncateSync(descriptor, options.bytes!)
     const bytes = fstatSync(descriptor).size
     checkSize(path, bytes)
@@ -71,7 +73,13 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
     }
     const condition = readCondition(path)
     const content = readContent(path, descriptor, bytes)
-    const part = { bytes, content, adrFences, ...(condition === null ? {} : { condition }) }
+    const part = {
+      bytes,
+      content,
+      adrFences,
+      volatile,
+      ...(condition === null ? {} : { condition }),
+    }
     if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(path, descriptor, unlock) })
     const memoryOnly = new Nvdimm(part)
     closeSync(descriptor)
@@ -84,10 +92,11 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   }
 }
 
-function lock(path: string): () => void {
-  const taken = lockImage(path)
+function lock(path: string, descriptor: number): () => void {
+  const taken = lockImage(path, descriptor)
   if (typeof taken !== 'number') return taken
-  const message = `${path} is in use by process ${taken}: stop that card first`
+  const holder = taken === 0 ? 'another process' : `process ${taken}`
+  const message = `${path} is in use by ${holder}: stop that card first`
   throw new NvdimmFileError('NVDIMM_IN_USE', message)
 }
 
@@ -146,8 +155,8 @@ function fileBacking(path: string, descriptor: number, unlock: () => void): Back
       }
     },
     close(): void {
-      closeSync(descriptor)
       unlock()
+      closeSync(descriptor)
     },
   }
 }

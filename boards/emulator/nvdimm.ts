@@ -23,6 +23,7 @@ import {
   MEDIA_ERROR,
   NOT_ARMED,
   SAVE_FAILED,
+  VOLATILE,
 } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { Journal } from './journal.ts'
@@ -68,6 +69,8 @@ export interface NvdimmOptions {
   /** What the part holds at first; zeros without it. */
   readonly content?: Uint8Array
   readonly condition?: Condition
+  /** The card says that nothing outlives the power: it does not, of the machine this runs on. */
+  readonly volatile?: boolean
 }
 
 /** The lines that one fence made durable, with what was durable before. */
@@ -87,6 +90,7 @@ export class Nvdimm {
   journal: Journal | null = null
   backing: Backing | null
   readonly adrFences: number
+  readonly volatile: boolean
   /** The last `adrFences` fences, oldest first. */
   fenced: FencedLines[] = []
 
@@ -126,6 +130,7 @@ export class Nvdimm {
     this.sourceBytes = this.live
     this.sourceWords = this.liveWords
     this.adrFences = options.adrFences ?? 0
+    this.volatile = options.volatile ?? false
     this.backing = null
     for (const line of options.condition?.poisonedLines ?? []) this.poison(line)
     this.saveFailed = options.condition?.saveFailed ?? false
@@ -135,7 +140,8 @@ export class Nvdimm {
 
   /** The health bits of hal.ts. */
   health(): number {
-    return (this.armed ? ARMED : 0) | (this.saveFailed ? SAVE_FAILED : 0)
+    const failed = this.saveFailed ? SAVE_FAILED : 0
+    return (this.armed ? ARMED : 0) | failed | (this.volatile ? VOLATILE : 0)
   }
 
   /**

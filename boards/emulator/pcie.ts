@@ -11,9 +11,12 @@
  *   Base 2.4.1). A read that fails has pushed nothing that anybody may rely on: here, nothing.
  * - A write that does not arrive is not reported. Of the host's persistent memory the board knows
  *   all the same that something was lost, because the link went down or was contained, or because
- *   it had no translation of the address; from then on every read of that memory fails, until a
- *   card is started anew: no fence is made of any (faults H4, H5).
+ *   it had no translation of the address; from then on every read of that memory fails: no fence is
+ *   made of any (faults H4, H5). That ends when a link that was down comes up again, as the port
+ *   tells the card of another host then, and when a card is started anew.
  * - While the link is down nothing arrives, and every read fails.
+ * - A host that loses its power, or is reset, takes the link down with it (`loseHost`), and with it
+ *   everything that its memories held and that was not durable. The card keeps its power.
  *
  * What reads take: those of one command list are sent one behind the other, READ_GAP_NS apart,
  * without waiting; the first data come DMA_READ_NS later, and all of it at LINK_BYTES_PER_NS; the
@@ -21,7 +24,8 @@
  */
 
 import type { Clock, Timer } from './clock.ts'
-import type { Random } from './random.ts'
+import type { CutChoice } from './power-cut.ts'
+import { Random } from './random.ts'
 
 /*
  * What things take, nanoseconds of virtual time. Nothing is measured: these are the orders of
@@ -87,13 +91,24 @@ export interface FarMemory {
   readonly windows: Windows
   /** A write arrives; `past` the caches, or into them. */
   land(at: number, bytes: Uint8Array, past: boolean): void
+  /** Its host has no power any more: of what is not durable `choice` decides. */
+  powerCut(choice: CutChoice): void
 }
 
 /**
  * What becomes of one access. A read comes back as unsupported request, as poisoned completion or
- * not at all; a write is lost; and the card may be taken away before either.
+ * not at all; or late, when the card has given it up, and then it has pushed what was before it; or
+ * twice. A completion that nobody waits for is discarded (PCIe Base 2.3.2). A write is lost; and
+ * the card may be taken away before either.
  */
-export type AccessFault = 'unsupported' | 'poisoned' | 'timeout' | 'lost' | 'removal'
+export type AccessFault =
+  | 'unsupported'
+  | 'poisoned'
+  | 'timeout'
+  | 'late'
+  | 'twice'
+  | 'lost'
+  | 'removal'
 
 export interface Access {
   /** Its number since the link was made, from 0. */
@@ -121,6 +136,8 @@ export interface LinkCounters {
   registerWrites: number
   /** Reads that failed, for whatever reason. */
   readsFailed: number
+  /** Completions that nobody waited for: of reads that were late, or answered twice. */
+  unexpected: number
   /** Writes that did not arrive, for whatever reason. */
   writesLost: number
   /** Of these two, what the IOMMU refused. */
@@ -143,6 +160,7 @@ export class PcieLink {
     bytesWritten: 0,
     registerWrites: 0,
     readsFailed: 0,
+    unexpected: 0,
     writesLost: 0,
     refused: 0,
   }
@@ -168,6 +186,7 @@ export class PcieLink {
   private listBytes = 0
   private busyNs = 0
   private readonly watchers = new Set<() => void>()
+  private readonly memories = new Map<FarMemory['kind'], FarMemory>()
 
   constructor(holds = false) {
     this.holds = holds
@@ -180,6 +199,11 @@ export class PcieLink {
   /** Writes that have not arrived. */
   get postedWrites(): number {
     return this.posted.length
+  }
+
+  /** That memory lies behind the link, in the place of the one of its kind. */
+  attach(memory: FarMemory): void {
+    this.memories.set(memory.kind, memory)
   }
 
   /** From now on writes arrive when it is time. */
@@ -255,11 +279,18 @@ export class PcieLink {
   private readIsAnswered(memory: FarMemory, at: number, length: number): boolean {
     const fault = this.judge('read', memory, at, length)
     if (fault === 'removal') this.remove()
-    if (fault === 'timeout') this.busyNs += COMPLETION_TIMEOUT_NS
-    if (!this.isUp || (fault !== undefined && fault !== 'lost')) return false
+    if (fault === 'timeout' || fault === 'late') this.busyNs += COMPLETION_TIMEOUT_NS
+    if (!this.isUp || fault === 'unsupported' || fault === 'poisoned' || fault === 'timeout') {
+      return false
+    }
     if (this.lost && this.contains && memory.kind === 'persistent') return false
-    if (memory.windows.reach(at, length)) return true
-    this.counts.refused++
+    if (!memory.windows.reach(at, length)) {
+      this.counts.refused++
+      return false
+    }
+    if (fault === 'late' || fault === 'twice') this.counts.unexpected++
+    if (fault !== 'late') return true
+    this.arrive()
     return false
   }
 
@@ -346,10 +377,20 @@ export class PcieLink {
     for (const watcher of [...this.watchers]) watcher()
   }
 
-  /** It is there again. */
+  /** It is there again: what was lost before, the port tells by the link that was down. */
   restore(): void {
     if (this.isUp) return
     this.isUp = true
+    this.lost = false
     for (const watcher of [...this.watchers]) watcher()
+  }
+
+  /**
+   * The host loses its power, or is reset, and the card is not: its memories are cut, and the link
+   * is down until `restore`. Unless `choice` says otherwise nothing survives that was not durable.
+   */
+  loseHost(choice: CutChoice = { random: new Random(0), strategy: 'none' }): void {
+    for (const memory of this.memories.values()) memory.powerCut(choice)
+    this.remove()
   }
 }

@@ -38,7 +38,7 @@ import {
 } from 'node:fs'
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import { HostRam } from './host-ram.ts'
-import { lockImage } from './image-lock.ts'
+import { lockSide } from './image-lock.ts'
 
 const MAGIC = 0x46504450
 const VERSION = 1
@@ -115,9 +115,10 @@ export class PortFile {
     let unlock = (): void => {}
     try {
       this.bytes = this.checkForm()
-      const taken = lockImage(path, `.${side}.lock`)
+      const taken = lockSide(path, side)
       if (typeof taken === 'number') {
-        const message = `${path}: process ${taken} is the ${side} there`
+        const holder = taken === 0 ? 'another process' : `process ${taken}`
+        const message = `${path}: ${holder} is the ${side} there`
         throw new PortFileError('PORT_FILE_IN_USE', message)
       }
       unlock = taken
@@ -310,7 +311,7 @@ export class FileRam extends HostRam {
   }
 
   /** The host is another process: its power is not ours to cut. */
-  override lose(): void {
+  override powerCut(): void {
     this.guard.release()
   }
 }

@@ -11,17 +11,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { placeFolderOnce } from '../debian/once.ts'
 import { run, Trouble } from '../debian/programs.ts'
 import { Objects } from './objects.ts'
 import { lostFunctions } from './profile.ts'
@@ -114,7 +107,7 @@ export function translation(program: Program, options: EngineOptions): string {
     const aside = `${made}.${process.pid}`
     try {
       translate(program, aside, options)
-      renameSync(aside, made)
+      placeFolderOnce(aside, made)
     } finally {
       rmSync(aside, { recursive: true, force: true })
     }

@@ -14,6 +14,7 @@ import {
 } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { placeFileOnce } from '../debian/once.ts'
 import { Trouble } from '../debian/programs.ts'
 import { DIST } from './compile.ts'
 
@@ -43,18 +44,24 @@ export function signBundle(keyFile?: string, dist: string = DIST): Signed {
   return { sha256: createHash('sha256').update(bundle).digest('hex'), trust }
 }
 
-function place(path: string, content: Uint8Array | string, mode?: number): void {
+function place(path: string, content: Uint8Array | string): void {
+  renameSync(writeAside(path, content, 0o644), path)
+}
+
+/** Returns the file beside `path` that has the content. */
+function writeAside(path: string, content: Uint8Array | string, mode: number): string {
   mkdirSync(dirname(path), { recursive: true })
   const aside = `${path}.${process.pid}`
-  writeFileSync(aside, content, { mode: mode ?? 0o644 })
-  renameSync(aside, path)
+  writeFileSync(aside, content, { mode })
+  return aside
 }
 
 function developmentKey(dist: string): string {
   const path = join(dist, 'linux/development-key.pem')
   if (!existsSync(path)) {
     const { privateKey } = generateKeyPairSync('ed25519')
-    place(path, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), OWNER_ONLY)
+    const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
+    placeFileOnce(writeAside(path, pem.toString(), OWNER_ONLY), path)
   }
   return path
 }

@@ -6,9 +6,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Needs, need, privateApt } from '../debian/apt.ts'
+import { placeFolderOnce } from '../debian/once.ts'
 import { run, Trouble } from '../debian/programs.ts'
 
 export const ARCHITECTURES = ['x86-64', 'arm64'] as const
@@ -137,7 +138,7 @@ function foreignSodium(folder: string, processor: Processor, say: (line: string)
   if (deb === undefined) throw new Trouble(`no libsodium-dev for ${debian} came from the mirror`)
   const aside = join(apart, 'root')
   run('dpkg-deb', ['-x', join(apart, deb), aside])
-  renameSync(aside, root)
+  placeFolderOnce(aside, root)
   rmSync(apart, { recursive: true, force: true })
   return root
 }
@@ -195,6 +196,6 @@ function fetchQuickJs(folder: string, source: string, say: (line: string) => voi
   const aside = join(apart, 'source')
   mkdirSync(aside)
   run('tar', ['-xf', join(apart, archive), '-C', aside, '--strip-components=1'])
-  renameSync(aside, source)
+  placeFolderOnce(aside, source)
   rmSync(apart, { recursive: true, force: true })
 }

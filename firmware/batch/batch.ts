@@ -15,7 +15,8 @@
  * - A bit of the bitmap that is set is the truth for ever: that record was durable.
  */
 
-import { BATCH_FIELDS, type Fault, IN_DOUBT, PASS } from '../fault.ts'
+import type { CommandList } from '../command-list.ts'
+import { BATCH_FIELDS, type Fault, IN_DOUBT, OPERATION_FORGOTTEN, PASS } from '../fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import type { Pweth } from '../wire/persist.ts'
@@ -48,6 +49,8 @@ export interface Batch extends BatchBits {
   readonly place: number
   phase: number
   condition: number
+  /** A record of it may have been executed before. */
+  repetition: boolean
   region: Region | null
   /** The operation of index 0. */
   operationHigh: number
@@ -99,12 +102,14 @@ export interface Batches extends Room {
 }
 
 /** Those of queue pairs come with these (`createBatch`); a host's own need room from the start. */
-export function createBatches(packets: ArrayBuffer, hosted: boolean): Batches {
+export function createBatches(packets: ArrayBuffer, hosted: boolean, list: CommandList): Batches {
   const of: (Batch | null)[] = []
   for (let place = 0; place < QUEUE_PAIRS; place++) of.push(null)
   const batches: Batches = {
     members: [],
     chunkTaken: new Uint8Array(BATCH_CHUNKS),
+    list,
+    givenBackAt: -1,
     of,
     open: 0,
     inFrames: 0,
@@ -132,6 +137,7 @@ export function blankBatch(place: number): Batch {
     durable: 0,
     bitmap: new Uint32Array(BITMAP_WORDS_MAX),
     condition: 0,
+    repetition: false,
     region: null,
     operationHigh: 0,
     operationLow: 0,
@@ -174,6 +180,7 @@ export function beginBatch(batches: Batches, batch: Batch, pweth: Pweth, region:
   batch.id = batchId
   batch.count = batchCount
   batch.condition = pweth.condition
+  batch.repetition = false
   batch.region = region
   batch.operationHigh = high
   batch.operationLow = low
@@ -219,14 +226,21 @@ export function operationHighOf(batch: Batch, index: number): number {
   return (batch.operationHigh + (carry ? 1 : 0)) >>> 0
 }
 
+/** How much worse it is not to be told: of a doubt, and of what was forgotten. */
+function weightOf(fault: Fault): number {
+  return fault === IN_DOUBT ? 2 : fault === OPERATION_FORGOTTEN ? 1 : 0
+}
+
 /**
  * That record of the burst is not stored. The first one's reason is told, but a doubt before any
- * reason: whoever is not told of it would take the record for one that never becomes durable.
+ * reason, and before all but a doubt that one was forgotten: whoever is not told of it would take
+ * the record for one that is not durable, and never will be.
  */
 export function noteRefused(batch: Batch, index: number, fault: Fault): void {
   batch.broken = true
   const isTold = batch.refusedIndex >= 0 && batch.refusedIndex <= index
-  if (batch.refusal === IN_DOUBT || (isTold && fault !== IN_DOUBT)) return
+  const heavier = weightOf(fault) - weightOf(batch.refusal)
+  if (heavier < 0 || (heavier === 0 && isTold)) return
   batch.refusedIndex = index
   batch.refusal = fault
 }

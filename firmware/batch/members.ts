@@ -8,9 +8,13 @@
  *   gathered where it stays.
  * - Room is given in chunks, each to one batch; a record never spans two, has a line for its slot
  *   header in front, and is padded to whole lines. What a batch holds is given back at once.
+ * - Bytes come into a chunk by commands of the list, a slot header is written at once. So before
+ *   headers are, the list has run since a chunk was last given back (`isStillFilled`): what it did
+ *   for the batch of before would go over them.
  */
 
 import { assert } from '../assert.ts'
+import type { CommandList } from '../command-list.ts'
 import type { Fault } from '../fault.ts'
 import {
   BATCH_CHUNK_BYTES,
@@ -58,10 +62,13 @@ export interface Room {
   readonly members: Members[]
   /** Chunks in use: 1. */
   readonly chunkTaken: Uint8Array
+  readonly list: Pick<CommandList, 'runs'>
+  /** Runs of the list when a chunk was given back last. */
+  givenBackAt: number
 }
 
 /** One more, in packet memory: words of each record, then slots, then bytes. */
-export function addMembers(room: Room, memory: ArrayBuffer): void {
+export function addMembers(room: Pick<Room, 'members'>, memory: ArrayBuffer): void {
   const at = MEMBERS_AT + room.members.length * MEMBERS_BYTES
   if (room.members.length < BATCHES) room.members.push(membersAt(memory, at))
 }
@@ -90,7 +97,7 @@ function membersAt(memory: ArrayBuffer, from: number): Members {
 }
 
 /** Room for what a batch holds, or null. */
-export function takeMembers(room: Room): Members | null {
+export function takeMembers(room: Pick<Room, 'members'>): Members | null {
   for (let i = 0; i < room.members.length; i++) {
     const members = room.members[i]!
     if (members.taken) continue
@@ -102,10 +109,16 @@ export function takeMembers(room: Room): Members | null {
 }
 
 export function freeMembers(room: Room, members: Members): void {
+  if (members.chunkCount > 0) room.givenBackAt = room.list.runs
   for (let i = 0; i < members.chunkCount; i++) room.chunkTaken[members.chunks[i]!] = 0
   members.chunkCount = 0
   members.chunkUsed = 0
   members.taken = false
+}
+
+/** May a command that stands in the list still fill a chunk that was given back? */
+export function isStillFilled(room: Room): boolean {
+  return room.givenBackAt === room.list.runs
 }
 
 /** Has that slot come before? Else it is noted as that of member `n`. */

@@ -2,12 +2,15 @@
  * Recovery as a table: what the copies of one record may look like after an interruption, and what
  * is done about it.
  *
- * Legend. A is the first copy; B is the first valid one behind it, or the last if none is.
+ * Legend. A is the first copy; B is the valid one behind it with the latest sequence, the first of
+ * those, or the last copy if none is valid.
  *   phase     what the record's lane says: A, B, or none (`-`: no lane, a scan of everything)
  *   A, B      is the copy valid: readable, and its check code right (D-3)?
  *   same      are both copies the same bytes (P1-19: length, data and check code)?
  *   B current does B carry the sequence of the lane (phase B), or a later one than A (no lane)?
- *   early     was the acknowledgement to follow the first copy alone (level 1of2)?
+ *   promised  may it have been acknowledged though B is old? All copies that the acknowledgement
+ *             waited for stand before B, and the medium lost them: those behind A are unreadable.
+ *             At level 1of2 that is A alone.
  *
  * What always holds: exactly one row matches any combination (a test walks them all); no row
  * overwrites a copy when no valid one is known (P1-24, P1-25); every action copies a whole copy
@@ -17,6 +20,11 @@
  * Why phase decides before validity (D-2): in phase A copy B is whole by construction, in phase B
  * copy A is, whatever a check code says by chance. Validity decides only where the medium lost a
  * copy, and in a scan.
+ *
+ * Why unreadable and torn differ: the acknowledgement leaves behind the fence of the last copy that
+ * it waits for, and a copy that was fenced is never torn by a cut. So a copy behind A that can be
+ * read and is not whole says that the fence was not passed: what is old may stand for the record.
+ * One that cannot be read says nothing, and the record is lost rather than older than acknowledged.
  */
 
 import { PHASE_A, PHASE_B, PHASE_NONE } from './lane.ts'
@@ -30,13 +38,13 @@ export interface CopyFacts {
   readonly bValid: boolean
   readonly same: boolean
   readonly bCurrent: boolean
-  readonly early: boolean
+  readonly promised: boolean
 }
 
 export interface Case {
   readonly name: string
   readonly phase: number
-  /** 1 yes, 0 no, -1 any; in the order of the legend: A, B, same, B current, early. */
+  /** 1 yes, 0 no, -1 any; in the order of the legend: A, B, same, B current, promised. */
   readonly when: readonly [number, number, number, number, number]
   readonly then: Action
   /** The case of source 1 [0088-0104], or 0 where only a media error leads there. */
@@ -55,7 +63,7 @@ function line(
   return { name, phase, when, then, sourceCase }
 }
 
-//                                            A   B  same Bcur early
+//                                            A   B  same Bcur prom.
 export const CASES: readonly Case[] = [
   line('before A', PHASE_A, [1, 1, 1, __, __], 'none', 1),
   line('A torn', PHASE_A, [0, 1, __, __, __], 'useB', 2),
@@ -96,7 +104,7 @@ export function caseMatches(row: Case, facts: CopyFacts): boolean {
     fits(row.when[1], facts.bValid) &&
     fits(row.when[2], facts.same) &&
     fits(row.when[3], facts.bCurrent) &&
-    fits(row.when[4], facts.early)
+    fits(row.when[4], facts.promised)
   )
 }
 

@@ -6,9 +6,9 @@
  *
  *   stage 0  every record's intent into its lane, phase A; lanes of the last group cleared   ▸F1▸
  *   stage 1  `new` into every copy A                                                         ▸F2▸
- *   stage 2  phase B into every lane                          ▸F3▸ level 1 is acknowledged here
- *   stage 3  `new` into every copy B, and the operations into the table (operations.ts)
- *                                                             ▸F4▸ level 2 is acknowledged here
+ *   stage 2  phase B into every lane, and the operations into the first lines of their clients in
+ *            the table (operations.ts)                        ▸F3▸ level 1 is acknowledged here
+ *   stage 3  `new` into every copy B, and the second lines    ▸F4▸ level 2 is acknowledged here
  *   stage 4… further copies, each behind its own fence        ▸F5▸ …
  *
  * A cut before F1: no slot was touched; whatever the lane says, all copies are `old`.
@@ -35,6 +35,18 @@
  * twice, so the next write of a record begins when this one is durable in every copy; the clearing
  * of a lane is fenced (F1) before any slot of a later write is touched.
  *
+ * The host alone fails. The push behind a fence (command-list.ts) is not answered: the records that
+ *   lie with the host are left, each with its lane, and in doubt if one of their slots was touched;
+ *   all others go on, as their own fence was done. The host is lost (placement.ts). Nothing of such
+ *   a record is decided, nor repaired, before a host has shown its memory again: then it is settled
+ *   by its lane, as by a start (settle-host.ts). A host that was lost before the group is committed
+ *   is as one that does not answer: the one that is there now has shown nothing, and a push that it
+ *   answers says nothing.
+ *
+ * What waits so keeps its lane, and a host may be away for long. So its records never have the
+ *   first LOCAL_LANES lanes that are usable: neither as they wait, nor in what a cut leaves of two
+ *   groups, where the lanes of the later one are set and those of the earlier one not clear yet.
+ *
  * Each fence is needed: test/fences.test.ts leaves out one after the other and finds the loss.
  */
 
@@ -45,15 +57,16 @@ import {
   copy,
   copyClean,
   fence,
+  isPush,
   ownerOf,
   resultOf,
   run,
   runAll,
 } from '../command-list.ts'
-import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
+import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS, PLACEMENT_UNKNOWN } from '../fault.ts'
 import * as hal from '../hal.ts'
-import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES } from '../limits.ts'
-import { type Region, slotAddress } from '../memory/region.ts'
+import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES, LOCAL_LANES } from '../limits.ts'
+import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
 import { LANES_AT } from '../memory/superblock.ts'
 import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
 import { closedBy } from './closed.ts'
@@ -63,7 +76,9 @@ import {
   LANE_CHECKED_AT,
   LANE_CHECKED_BYTES,
   LANE_CODE_AT,
+  PHASE_A,
   PHASE_B,
+  PHASE_HELD,
   PHASE_WORD_BYTES,
   writeIntent,
   writePhaseWord,
@@ -71,14 +86,17 @@ import {
 import {
   addToLine,
   beginLines,
+  type ClientId,
   clientOfOwner,
   createOperations,
   endLines,
+  isNamed,
   moveClient,
   NO_CLIENT,
   type Operations,
   recordOperation,
   storeLines,
+  storeSecondLines,
 } from './operations.ts'
 import {
   CHECKED_AT,
@@ -87,6 +105,7 @@ import {
   type SlotContent,
   writeSlotHeader,
 } from './slot.ts'
+import type { UnsettledRecord } from './unsettled.ts'
 
 export const STAGE_LANES = 0
 export const STAGE_FIRST_COPY = 1
@@ -124,7 +143,16 @@ export interface GroupItem extends SlotContent, Intent {
   acknowledged: boolean
 }
 
-export interface Commit {
+/** Per lane what it holds against the copies of a record, and what waits for the host. */
+export interface Pending {
+  readonly held: (Intent | null)[]
+  readonly takenBack: (Intent | null)[]
+  readonly pending: (Intent | null)[]
+  readonly undecided: (Intent | null)[]
+  readonly phases: Uint8Array
+}
+
+export interface Commit extends Pending {
   readonly list: CommandList
   readonly words: Int32Array
   readonly items: GroupItem[]
@@ -140,8 +168,28 @@ export interface Commit {
   readonly held: (Intent | null)[]
   /** Likewise the intent of a record that must not be brought forward, nor shown. */
   readonly takenBack: (Intent | null)[]
+  /** Per lane that stays the record that it leaves unsettled, or null: these and others. */
+  readonly unsettled: (UnsettledRecord | null)[]
+  /** The host did not answer for a record of the group, or was lost since it joined. */
+  hostLost: boolean
+  /**
+   * Per lane what waits for a host that shows its memory, or null; and the phase by which it is
+   * judged then.
+   */
+  readonly pending: (Intent | null)[]
+  readonly phases: Uint8Array
+  /**
+   * Those of them that go back with the record before them, if that does; and records whose repair
+   * was stored, neither fenced nor held. Nobody knows yet what they are, and no copy is shown.
+   */
+  readonly undecided: (Intent | null)[]
   /** Lanes of groups, the first BURST_FRAMES, that are not retired: no group may have more. */
   usableLanes: number
+  /** Those of them that records in the host's memory may have: from that lane on, and how many. */
+  hostFrom: number
+  hostLanes: number
+  /** Records of the group that lie there. */
+  hostCount: number
   /** Why nothing is taken any more (D-13), or PASS. */
   closed: Fault
   /** The medium refused a record of the group. */
@@ -188,7 +236,15 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     retiredLanes: new Uint8Array(LANES),
     held: new Array<Intent | null>(LANES).fill(null),
     takenBack: new Array<Intent | null>(LANES).fill(null),
+    unsettled: new Array<UnsettledRecord | null>(LANES).fill(null),
+    hostLost: false,
+    pending: new Array<Intent | null>(LANES).fill(null),
+    undecided: new Array<Intent | null>(LANES).fill(null),
+    phases: new Uint8Array(LANES),
     usableLanes: BURST_FRAMES,
+    hostFrom: LOCAL_LANES,
+    hostLanes: BURST_FRAMES - LOCAL_LANES,
+    hostCount: 0,
     closed: PASS,
     refused: false,
     doubtful: 0,
@@ -256,6 +312,7 @@ export function groupAdd(index: GroupIndex, commit: Commit): void {
   const member = commit.count - 1
   const item = commit.items[member]!
   const place = (item.slot ^ (item.region.index << 5)) & (PLACES - 1)
+  if (item.region.placement !== PLACEMENT_LOCAL) commit.hostCount += 1
   index.stamps[place] = index.stamp
   index.members[place] = member
 }
@@ -279,6 +336,7 @@ export function sealItem(commit: Commit, item: GroupItem): void {
 export function commitGroup(commit: Commit): void {
   assignLanes(commit)
   commit.refused = false
+  if (commit.hostLost) leaveHost(commit, STAGE_LANES)
   let stage = STAGE_LANES
   for (;;) {
     compose(commit, stage)
@@ -300,28 +358,133 @@ export function commitGroup(commit: Commit): void {
 
 /** Leaves the lane as it is until the next recovery. */
 export function retireLane(commit: Commit, lane: number): void {
-  if (lane < BURST_FRAMES && commit.retiredLanes[lane] === 0) commit.usableLanes -= 1
   commit.retiredLanes[lane] = 1
   commit.dirtyLanes[lane] = 0
+  deriveLanes(commit)
+}
+
+/** The lane of a group is used again: what it speaks of is settled. */
+export function freeLane(commit: Commit, lane: number): void {
+  commit.retiredLanes[lane] = 0
+  commit.dirtyLanes[lane] = 1
+  deriveLanes(commit)
+}
+
+/** Which lanes groups may use, and which of them records in the host's memory. */
+function deriveLanes(commit: Commit): void {
+  let usable = 0
+  commit.hostLanes = 0
+  for (let lane = 0; lane < BURST_FRAMES; lane++) {
+    if (commit.retiredLanes[lane] !== 0) continue
+    if (usable === LOCAL_LANES) commit.hostFrom = lane
+    if (usable >= LOCAL_LANES) commit.hostLanes += 1
+    usable += 1
+  }
+  commit.usableLanes = usable
+}
+
+/** Lanes that a group may have for records of the region. */
+export function lanesOf(commit: Commit, region: Region): number {
+  return region.placement === PLACEMENT_LOCAL ? commit.usableLanes : commit.hostLanes
+}
+
+/** Lanes that are left of them. */
+export function lanesLeft(commit: Commit, region: Region): number {
+  const left = commit.usableLanes - commit.count
+  if (region.placement === PLACEMENT_LOCAL) return left
+  return Math.min(left, commit.hostLanes - commit.hostCount)
+}
+
+/**
+ * Has the lane say that readers are shown the first copy of its record, the only one that the
+ * medium took; or another phase. The word is one chunk, and so is never torn.
+ */
+export function holdLane(
+  list: CommandList,
+  words: Int32Array,
+  lane: number,
+  intent: Intent,
+  owner: number,
+  phase: number = PHASE_HELD,
+): void {
+  const word = PHASE_WORDS_AT + lane * LINE_BYTES
+  writePhaseWord(words, word, phase, intent.sequenceLow, intent.sequenceHigh)
+  copyClean(list, word, laneAddress(lane), PHASE_WORD_BYTES, owner)
+}
+
+/**
+ * The record of the lane waits for a host that shows its memory (serve/settle-host.ts). Until then
+ * no copy that is older than an acknowledged one may stand for it, and none that may go back.
+ */
+export function leavePending(
+  lanes: Pending,
+  lane: number,
+  region: Region,
+  intent: Intent,
+  phase: number,
+): void {
+  lanes.pending[lane] = intent
+  lanes.phases[lane] = phase
+  if (phase === PHASE_B || phase === PHASE_HELD) lanes.held[lane] = intent
+  if (phase === PHASE_A) lanes.takenBack[lane] = intent
+  derivePending(lanes, region)
+}
+
+/** The record before an undecided one was asked: it goes back, too, or is judged alone. */
+export function decide(lanes: Pending, lane: number, goesBack: boolean): void {
+  const intent = lanes.undecided[lane]!
+  lanes.undecided[lane] = null
+  if (!goesBack) return
+  lanes.phases[lane] = PHASE_A
+  lanes.held[lane] = null
+  lanes.takenBack[lane] = intent
+}
+
+/** It waits no more, and is judged. */
+export function endPending(lanes: Pending, lane: number, region: Region): void {
+  if (lanes.pending[lane] === null) return
+  lanes.pending[lane] = null
+  lanes.held[lane] = null
+  lanes.takenBack[lane] = null
+  derivePending(lanes, region)
+}
+
+/** How many lanes of the region wait for the host. */
+function derivePending(lanes: Pending, region: Region): void {
+  region.pending = 0
+  for (let lane = 0; lane < LANES; lane++) {
+    if (lanes.pending[lane]?.regionId === region.id) region.pending += 1
+  }
 }
 
 /** Before the first group: the lanes that recovery kept are retired, the others are clear. */
 export function resetLanes(commit: Commit, kept: Uint8Array): void {
   commit.retiredLanes.fill(0)
   commit.dirtyLanes.fill(0)
-  commit.usableLanes = BURST_FRAMES
-  for (let lane = 0; lane < LANES; lane++) if (kept[lane] !== 0) retireLane(commit, lane)
+  for (let lane = 0; lane < LANES; lane++) if (kept[lane] !== 0) commit.retiredLanes[lane] = 1
+  deriveLanes(commit)
 }
 
 function assignLanes(commit: Commit): void {
-  let lane = 0
+  const next = assignFrom(commit, 0, false)
+  if (commit.hostCount > 0) assignFrom(commit, Math.max(next, commit.hostFrom), true)
+}
+
+/**
+ * Gives lanes from that one on to the records of the group that lie with the host, or to the
+ * others; returns the one behind them. Those of a batch, which are in order, are all of one kind.
+ */
+function assignFrom(commit: Commit, first: number, ofHost: boolean): number {
+  let lane = first
   for (let i = 0; i < commit.count; i++) {
-    while (commit.retiredLanes[lane] !== 0) lane += 1
     const item = commit.items[i]!
+    if ((item.region.placement !== PLACEMENT_LOCAL) !== ofHost) continue
+    while (commit.retiredLanes[lane] !== 0) lane += 1
     item.lane = lane
     item.link = item.chained ? linkOf(commit, i) : 0
     lane += 1
   }
+  return lane
 }
 
 /** From the lane of item `i` back to that of the record before it; 0 if the group has it not. */
@@ -403,13 +566,13 @@ function composeCopy(commit: Commit, c: number): void {
     const to = slotAddress(item.region, c, item.slot)
     copyClean(list, item.imageAt, to, imageBytes(item.length), i + 1)
   }
-  if (c === 1) composeOperations(commit)
+  if (c === 1) storeSecondLines(commit.operations, list)
   fence(list)
   if (c > 0) commit.acknowledge(c + 1)
   commit.ends[c === 0 ? STAGE_FIRST_COPY : STAGE_PHASE + c] = list.count
 }
 
-/** Beside copies B, so behind F3 and before F4: see operations.ts. */
+/** Beside the phase words, so behind F2 and before F3: see operations.ts. */
 function composeOperations(commit: Commit): void {
   const { operations } = commit
   beginLines(operations)
@@ -430,6 +593,7 @@ function composePhase(commit: Commit): void {
     writePhaseWord(commit.words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
     copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, i + 1)
   }
+  composeOperations(commit)
   fence(list)
   commit.acknowledge(1)
   commit.ends[STAGE_PHASE] = list.count
@@ -467,8 +631,27 @@ function survive(commit: Commit, stage: number, index: number): boolean {
     breakChain(commit, tag, stage)
     return true
   }
+  if (isPush(commit.list, index)) {
+    leaveHost(commit, stage)
+    return true
+  }
   commit.closed = closedBy(result)
   return false
+}
+
+/** The host does not answer, or has shown nothing: what lies there is left; the others go on. */
+function leaveHost(commit: Commit, stage: number): void {
+  const durable = stage > STAGE_PHASE ? stage - STAGE_PHASE : 0
+  commit.hostLost = true
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.fault !== PASS || item.region.placement === PLACEMENT_LOCAL) continue
+    item.fault = stage === STAGE_LANES ? PLACEMENT_UNKNOWN : IN_DOUBT
+    item.failedStage = stage
+    item.durable = durable
+    item.acknowledged = item.wait <= durable
+    commit.refused = true
+  }
 }
 
 /** What is chained to a record that was refused, from item `first` on, waits for the repair. */
@@ -520,13 +703,17 @@ function abandon(commit: Commit, stage: number): void {
   for (let i = 0; i < commit.count; i++) retireLane(commit, commit.items[i]!.lane)
 }
 
-/** What is not settled of a chain is so at the next start, which is not told to the requester. */
+/**
+ * The lane of a record that was refused stays, and a slot of it was touched: the next start settles
+ * it, and may make it durable, which is not told to the requester.
+ */
 export function doubt(item: GroupItem): void {
-  if (item.fault === CONDITION && item.failedStage > STAGE_LANES) item.fault = IN_DOUBT
+  if (item.failedStage > STAGE_LANES && !item.acknowledged) item.fault = IN_DOUBT
 }
 
-/** The first copy of the record that no recovery takes back. */
+/** The first copy of the record that no recovery takes back; of one undecided there is none. */
 export function firstCopy(commit: Commit, region: Region, slot: number): number {
+  if (heldIntent(commit.undecided, region, slot) !== null) return region.copies
   if (heldIntent(commit.takenBack, region, slot) !== null) return 1
   for (let i = 0; i < commit.doubtful; i++) {
     const item = commit.items[i]!
@@ -541,13 +728,29 @@ export function heldIntent(
   region: Region,
   slot: number,
 ): Intent | null {
-  // Each of them has unsettled its region.
-  if (region.unsettled === 0) return null
+  // Each of them unsettles its region (unsettled.ts), or waits for the host.
+  if (region.unsettled === 0 && region.pending === 0) return null
   for (let lane = 0; lane < LANES; lane++) {
     const held = lanes[lane]!
     if (held !== null && held.record === slot && held.regionId === region.id) return held
   }
   return null
+}
+
+/**
+ * Does a lane that stays speak of that operation, of which the table does not know that it is
+ * durable? Then only the next start, or a host that shows its memory, can say what became of it.
+ */
+export function isLeftOpen(commit: Commit, whose: ClientId, high: number, low: number): boolean {
+  for (let lane = 0; lane < LANES; lane++) {
+    const left = commit.pending[lane] ?? commit.unsettled[lane]!
+    if (left !== null && isNamed(left, whose, high, low)) return true
+  }
+  for (let i = 0; i < commit.doubtful; i++) {
+    const item = commit.items[i]!
+    if (item.fault === IN_DOUBT && isNamed(item, whose, high, low)) return true
+  }
+  return false
 }
 
 /** Clears the lanes of the last group, lazily: no fence is needed, as nothing depends on it. */

@@ -66,13 +66,15 @@ export function examineCopies(
   last: number,
 ): void {
   into.unanswered = false
+  // Answers, and completions of the host, may stand in front of it.
+  const before = list.count
   for (let c = first; c < last; c++) {
     copy(list, slotAddress(region, c, slot), headerAt(c), SLOT_HEADER_BYTES)
   }
   runAll(list)
   for (let c = first; c < last; c++) {
     const view = into.copies[c]!
-    view.readable = isRead(list, into, c - first)
+    view.readable = isRead(list, into, before + c - first)
     if (view.readable) readSlotHeader(view.header, words, headerAt(c))
     view.valid = view.readable && headerFits(view.header, region, slot)
     into.linesRead += 1
@@ -134,9 +136,9 @@ export function copiesSame(
   if (!one.readable || !other.readable || one.valid !== other.valid) return false
   if (one.valid && one.header.length !== other.header.length) return false
   const length = one.valid ? SLOT_HEADER_BYTES + one.header.length : region.stride
-  compare(list, slotAddress(region, a, slot), slotAddress(region, b, slot), length)
+  const at = compare(list, slotAddress(region, a, slot), slotAddress(region, b, slot), length)
   runAll(list)
-  return resultOf(list, 0) === EQUAL
+  return resultOf(list, at) === EQUAL
 }
 
 /** The sequence of a header or of an intent. */

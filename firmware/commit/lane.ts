@@ -10,6 +10,8 @@
  *         64 +-----------------------------------------------+
  *
  *    phase word: | phase | ~phase | sequence, bits 32 to 47 | sequence, bits 0 to 31 |
+ *    phase: A, then B, then, of a record that the medium took in its first copy alone, held; or
+ *    unsure, behind a save that failed
  *    how, length: the link in the upper five bits of the word, the wait in the three below them,
  *    the length in the lower 24
  *
@@ -35,6 +37,10 @@ export const PHASE_NONE = 0
 export const PHASE_A = 0xa1
 /** The first copy holds the new record, durably; the others follow. */
 export const PHASE_B = 0xb2
+/** As B, and the medium took no other copy: readers are shown the first, so no older one stands. */
+export const PHASE_HELD = 0xc3
+/** No phase counts any more: a start went by none, through the host's caches. */
+export const PHASE_UNSURE = 0xd4
 
 export const LANE_MAGIC = 0x5044494e
 /** Bytes [8, 48) of the line are under its check code, which stands at 48. */
@@ -175,5 +181,10 @@ export function lanePhase(words: Int32Array, at: number): number {
   if (words[w + MAGIC] !== LANE_MAGIC) return -1
   if (words[w + PHASE_SEQUENCE] !== words[w + SEQUENCE_LOW]) return -1
   if (word >>> 16 !== (words[w + SEQUENCE_HIGH]! & 0xffff)) return -1
-  return phase === PHASE_A || phase === PHASE_B ? phase : -1
+  return phase === PHASE_A || phase === PHASE_UNSURE || isForward(phase) ? phase : -1
+}
+
+/** Does the record of such a lane go forward: is its first copy the new one, durably? */
+export function isForward(phase: number): boolean {
+  return phase === PHASE_B || phase === PHASE_HELD
 }

@@ -5,20 +5,28 @@
  *    byte  0 +-----------------------------------------------+
  *            | check code over bytes [16, 64), 128 bits      |
  *         16 | sequence (64)         | client (64)           |
- *         32 | newest (64)           | below (64)            |
+ *         32 | newest (64)           | below (48) | marks (16) |
  *         48 | bitmap of the last 128 operations             |
  *         64 +-----------------------------------------------+
  *
  * Little-endian, 32-bit words; a 64-bit field has its low word first. `newest` is the highest
  * operation id that was recorded. Of the last 128 ids, up to and with it, bit (id & 127) of the
  * bitmap says whether that operation is durable; of the ids right below these, the first `below`
- * are durable, too, and nothing is known of what lies under them.
+ * are durable, too, and nothing is known of what lies under them. Byte 46 is 1 in a table that has
+ * forgotten a client, byte 47 counts the lowest ids of the bitmap of which a clear bit says
+ * nothing: a client that such a table has no line of may have been there before. 129 there says
+ * that nothing is known of what lies above them, either.
  *
  * What always holds:
  * - A line says "durable" only of operations that were recorded with `addOperation`. Ids from 0
  *   down do not exist and count as durable, so that a client that begins with 1 leaves no gap.
  * - An id that was passed over is a gap: not durable. When it leaves the bitmap, `below` begins
  *   anew behind it, so a gap is forgotten as "not known", never as "durable".
+ * - An id is durable, or not, or forgotten (`mayBeForgotten`): under the bitmap and `below`, or a
+ *   clear bit among the lowest that say nothing. "Not durable" is said only of what is not.
+ * - Of a client that was forgotten, any id may be forgotten, until it asks for a new one: all that
+ *   it did is below that (`forgetUpTo`). What is recorded before, as a lane, a slot or a job still
+ *   names it, may be older than what was forgotten, and ends that for no other id.
  * - A line is never read by pieces: one that is torn fails its check code, and counts as absent.
  */
 
@@ -42,6 +50,13 @@ const BITS_WORDS = OPERATION_WINDOW / 32
 /** Bounds of what a JavaScript number counts exactly. */
 const HIGH_UNIT = 2 ** 32
 
+// The word of `below` that is shared: its upper 16 bits, the mark, the count.
+const BELOW_MASK = 0xffff
+const FORGETFUL = 1 << 16
+const UNSURE_SHIFT = 24
+const UNSURE_ONE: number = 1 << UNSURE_SHIFT
+const UNSURE_ALL: number = OPERATION_WINDOW + 1
+
 /** A line that names no operation of its client yet. `w` counts 32-bit words, here and below. */
 export function blankLine(words: Int32Array, w: number, high: number, low: number): void {
   for (let i = 0; i < OPERATION_LINE_WORDS; i++) words[w + i] = 0
@@ -49,6 +64,53 @@ export function blankLine(words: Int32Array, w: number, high: number, low: numbe
   words[w + CLIENT + 1] = high
   if ((low | high) === 0) return
   for (let i = 0; i < BITS_WORDS; i++) words[w + BITS + i] = -1
+}
+
+/** Of what its client did up to the newest operation, what is not recorded is forgotten. */
+export function forgetBefore(words: Int32Array, w: number): void {
+  setUnsure(words, w, OPERATION_WINDOW)
+}
+
+/** Of whatever its client did, what is not recorded is forgotten. */
+export function forgetAll(words: Int32Array, w: number): void {
+  setUnsure(words, w, UNSURE_ALL)
+}
+
+/** May any operation be forgotten that is not recorded? So said an older line without a newest. */
+export function forgetsAll(words: Int32Array, w: number): boolean {
+  const open = unsure(words, w)
+  if (open < OPERATION_WINDOW) return false
+  return open > OPERATION_WINDOW || (words[w + NEWEST]! | words[w + NEWEST + 1]!) === 0
+}
+
+/** Of a line that forgets all: the operation is a new one, so what is forgotten is below it. */
+export function forgetUpTo(words: Int32Array, w: number, high: number, low: number): void {
+  const before = low === 0 ? high - 1 : high
+  const distance = ahead(words, w, before, low - 1)
+  if (distance < 0) return
+  moveOn(words, w, distance)
+  words[w + NEWEST] = low - 1
+  words[w + NEWEST + 1] = before
+  setUnsure(words, w, before === 0 && low === 1 ? 0 : OPERATION_WINDOW)
+}
+
+function unsure(words: Int32Array, w: number): number {
+  return words[w + BELOW + 1]! >>> UNSURE_SHIFT
+}
+
+function setUnsure(words: Int32Array, w: number, count: number): void {
+  const kept = words[w + BELOW + 1]! & (UNSURE_ONE - 1)
+  words[w + BELOW + 1] = kept | (count << UNSURE_SHIFT)
+}
+
+/** Was it written by a table that has forgotten a client? */
+export function lineIsForgetful(words: Int32Array, w: number): boolean {
+  return (words[w + BELOW + 1]! & FORGETFUL) !== 0
+}
+
+/** Marks a line of a table that has forgotten a client. */
+export function markForgetful(words: Int32Array, w: number): void {
+  words[w + BELOW + 1]! |= FORGETFUL
 }
 
 export function copyLine(words: Int32Array, from: number, to: number): void {
@@ -97,12 +159,12 @@ function ahead(words: Int32Array, w: number, high: number, low: number): number 
 }
 
 function below(words: Int32Array, w: number): number {
-  return (words[w + BELOW]! >>> 0) + (words[w + BELOW + 1]! >>> 0) * HIGH_UNIT
+  return (words[w + BELOW]! >>> 0) + (words[w + BELOW + 1]! & BELOW_MASK) * HIGH_UNIT
 }
 
 function setBelow(words: Int32Array, w: number, count: number): void {
   words[w + BELOW] = (count % HIGH_UNIT) | 0
-  words[w + BELOW + 1] = Math.floor(count / HIGH_UNIT)
+  words[w + BELOW + 1] = (words[w + BELOW + 1]! & ~BELOW_MASK) | Math.floor(count / HIGH_UNIT)
 }
 
 function bitWord(w: number, low: number): number {
@@ -112,19 +174,21 @@ function bitWord(w: number, low: number): number {
 /** Records the operation as durable. One that is older than the bitmap cannot be recorded. */
 export function addOperation(words: Int32Array, w: number, high: number, low: number): void {
   const next = (words[w + NEWEST]! + 1) | 0
-  if (next === (low | 0) && next !== 0 && words[w + NEWEST + 1] === (high | 0)) {
+  const marks = words[w + BELOW + 1]!
+  const sure = marks >>> UNSURE_SHIFT === 0
+  if (sure && next === (low | 0) && next !== 0 && words[w + NEWEST + 1] === (high | 0)) {
     // One behind the other, as nearly all are: `moveOn` by one, without the calls.
     const at = w + BITS + ((low & (OPERATION_WINDOW - 1)) >> 5)
     const bit = 1 << (low & 31)
     const was = words[at]!
     if ((was & bit) === 0) {
       words[w + BELOW] = 0
-      words[w + BELOW + 1] = 0
+      words[w + BELOW + 1] = marks & ~BELOW_MASK
       words[at] = was | bit
     } else {
       const count = (words[w + BELOW]! + 1) | 0
       words[w + BELOW] = count
-      if (count === 0) words[w + BELOW + 1]! += 1
+      if (count === 0) words[w + BELOW + 1] = marks + 1
     }
     words[w + NEWEST] = low
     return
@@ -140,10 +204,10 @@ export function addOperation(words: Int32Array, w: number, high: number, low: nu
 
 /** Makes room for `distance` more operations in the bitmap, all of them gaps. */
 function moveOn(words: Int32Array, w: number, distance: number): void {
+  if (!forgetsAll(words, w)) setUnsure(words, w, Math.max(0, unsure(words, w) - distance))
   if (distance > OPERATION_WINDOW) {
     for (let i = 0; i < BITS_WORDS; i++) words[w + BITS + i] = 0
-    words[w + BELOW] = 0
-    words[w + BELOW + 1] = 0
+    setBelow(words, w, 0)
     return
   }
   const newest = words[w + NEWEST]!
@@ -156,10 +220,7 @@ function moveOn(words: Int32Array, w: number, distance: number): void {
       words[w + BELOW] = low
       if (low === 0) words[w + BELOW + 1]! += 1
       words[at]! &= ~bit
-    } else {
-      words[w + BELOW] = 0
-      words[w + BELOW + 1] = 0
-    }
+    } else setBelow(words, w, 0)
   }
 }
 
@@ -169,6 +230,14 @@ export function knowsOperation(words: Int32Array, w: number, high: number, low: 
   if (behind < 0) return false
   if (behind >= OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)
   return (words[bitWord(w, low)]! & (1 << (low & 31))) !== 0
+}
+
+/** Is nothing known of the operation: neither that it is durable, nor that it is not? */
+export function mayBeForgotten(words: Int32Array, w: number, high: number, low: number): boolean {
+  const behind = -ahead(words, w, high, low)
+  const isSure = behind < 0 || behind < OPERATION_WINDOW - unsure(words, w)
+  if (isSure && !forgetsAll(words, w)) return false
+  return !knowsOperation(words, w, high, low)
 }
 
 /** Takes the operation back: it is not durable after all. What lies under it is forgotten. */

@@ -5,34 +5,46 @@
  * A retry may come from another connection or after a restart, where PSNs mean nothing. Then the
  * table knows whether the operation is durable: if so it is acknowledged again and not executed,
  * as the record may have been overwritten by somebody else since. Each client has two lines on the
- * medium (operation-line.ts), written in turn; the one of the greater sequence that is whole
- * counts.
+ * medium (operation-line.ts), which say the same behind every group: one that decays takes nothing
+ * with it. The one of the greater sequence that is whole counts.
  *
  * The rule: an operation is in the table no later than its acknowledgement can be relied on after a
  * restart, and never before its record is durable. The argument, by the fences of commit.ts:
  *
- * - The line is stored between F3 and F4, beside copies B. Behind F3 copy A is durable and the lane
- *   says B, so recovery goes forward: whatever is left of the line, it says nothing that is not so.
- * - An acknowledgement for two copies and more leaves behind F4, where the line is durable. One for
- *   a single copy leaves behind F3, and until F4 the lane says B and names client and operation:
- *   recovery records it in the table before it clears the lane.
- * - A line torn by a cut fails its check code, and the other line of the client, durable since the
- *   group before, stands. What the torn one would have added is in the lanes of its group.
+ * - The first line is stored between F2 and F3, beside the phase words: copy A is durable, and each
+ *   lane names client and operation. The second, the same bytes, between F3 and F4, beside copies
+ *   B. So each has a fence, and neither a fence of its own.
+ * - Where a cut before F3 has a record go back, recovery takes its operation out of the table: the
+ *   lane names it, and the copy that is kept is an older one. So it does where a media error hit
+ *   copy A at that instant. Before F1 no lane would tell. And it does so durably before it stores
+ *   any copy: once all of them are old, the lane alone tells, and the medium may lose that.
+ * - An acknowledgement leaves behind F3 at the earliest, where the first line is durable.
+ * - A line torn by a cut fails its check code, and the other line of the client stands: before F3
+ *   the second, durable since the group before; what the torn one would have added is in the lanes
+ *   of its group. Behind F3 the first.
  * - Lanes are cleared, or written anew, behind F4 only, and by recovery only behind the fences that
  *   make its own lines durable.
- * - A line that is ahead of its record all the same, as where a media error hit copy A at the
- *   instant of the cut, is taken back by recovery: the lane names the operation, and the copy that
- *   is kept is an older one. Before F1 no lane would tell.
+ * - The line that is written first is never the one that alone is whole: a start writes the line
+ *   that is not whole, or behind, once more, and idle time looks at both (`scrubLines`).
+ * - A record of which the medium refuses copy B may be in the first line. If it cannot be settled,
+ *   its lane stays and its region takes no writes; the table is told that it is not known, and so
+ *   is that of the next start.
  *
  * So: acknowledged, hence known after recovery; known, hence durable. test/operations-crash.test.ts
  * visits every crash, and takes each of these rules away in turn.
+ *
+ * What is not known may have been forgotten: its client made way for another, or both of its lines
+ * decayed, or the table was void after a save that failed, or a version that did not tell wrote it.
+ * Such a table is `forgetful`, and each line that it writes says so, the one that takes the place
+ * of another client's first of all. A repetition, which says that it is one, is executed only where
+ * the table knows that the operation is not durable: its client has a line that speaks of it, or
+ * none, in a table that has forgotten nobody.
  *
  * What always holds:
  * - The image of a client in packet memory is what was known behind the last group. What a group
  *   adds stands in a line of its own until the group has ended.
  * - A client that is not in the table takes the place of the one that was served the longest ago.
- *   Nothing wrong follows: what was forgotten is "not known", and is judged by the slot as it
- *   stands. Clients of the group in composition keep their place.
+ *   Clients of the group in composition keep their place.
  * - A client numbers its operations upwards. One that comes more than a window (128) behind its
  *   newest is executed and not recorded. Client 0 is nobody, operation 0 has no name.
  */
@@ -44,11 +56,13 @@ import {
   compare,
   copy,
   copyClean,
+  fenceOwn,
   resultOf,
+  run,
   runAll,
 } from '../command-list.ts'
 import { EQUAL, MEDIA_ERROR, NVDIMM_SPACE } from '../hal.ts'
-import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES } from '../limits.ts'
+import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES, SCRUB_CLIENTS } from '../limits.ts'
 import { OPERATIONS_AT } from '../memory/superblock.ts'
 import {
   KEYS_AT,
@@ -64,12 +78,19 @@ import {
   clientLow,
   copyLine,
   dropOperation,
+  forgetAll,
+  forgetBefore,
+  forgetsAll,
+  forgetUpTo,
   knowsOperation,
   LINE_CLIENT,
+  lineIsForgetful,
   lineIsFree,
   lineIsOf,
   lineIsVoid,
   lineSequence,
+  markForgetful,
+  mayBeForgotten,
   newestHigh,
   newestLow,
   OPERATION_CHECKED_AT,
@@ -82,6 +103,8 @@ import { CHECK_CODE_BYTES } from './slot.ts'
 
 /** No client: nobody, or one that the table has no place for. */
 export const NO_CLIENT = -1
+
+const WORD_MAX = 2 ** 32 - 1
 
 /** Sequences are exact integers below this one. */
 const SEQUENCES = 2 ** 53 - 1
@@ -96,7 +119,7 @@ const FIRST_OWNER: number = -1 - LANES
 
 export interface Operations {
   readonly words: Int32Array
-  /** Per client, which of its two lines on the medium is written next: 0 or 1. */
+  /** Per client, which of its two lines on the medium is written first: 0 or 1. */
   readonly next: Uint8Array
   /** Places whose lines the medium refused: 1. They take nobody any more. */
   readonly retired: Uint8Array
@@ -106,7 +129,7 @@ export interface Operations {
   /** The highest operation that any group was given of a client, low and high word. */
   readonly latestLow: Uint32Array
   readonly latestHigh: Uint32Array
-  /** Clients whose image is not on the medium: 1. Recovery alone leaves such. */
+  /** Per client how much of its image is not on the medium: UNWRITTEN, HALF_WRITTEN or 0. */
   readonly unwritten: Uint8Array
   /** Clients of the group in composition. */
   readonly members: Int32Array
@@ -115,7 +138,18 @@ export interface Operations {
   sequence: number
   /** Operations that recovery has recorded since the start. */
   recovered: number
+  /** A client may have been forgotten, in this life or before. */
+  forgetful: boolean
+  /** Lines that were not as they should be since the start, and places of which both were not. */
+  mended: number
+  lost: number
+  /** The place whose lines idle time looks at next. */
+  scrubbed: number
 }
+
+/** Neither line says what the image does; only the line that is not `next` does. */
+const UNWRITTEN = 1
+const HALF_WRITTEN = 2
 
 export function createOperations(words: Int32Array): Operations {
   return {
@@ -131,6 +165,10 @@ export function createOperations(words: Int32Array): Operations {
     memberCount: 0,
     sequence: 0,
     recovered: 0,
+    forgetful: false,
+    mended: 0,
+    lost: 0,
+    scrubbed: 0,
   }
 }
 
@@ -144,7 +182,7 @@ function imageAt(client: number): number {
 }
 
 function composedAt(client: number): number {
-  return imageAt(client) + LINE_BYTES
+  return OPERATION_LINES_AT + (2 * client + 1) * LINE_BYTES
 }
 
 function imageOf(client: number): number {
@@ -175,9 +213,10 @@ export function takeClient(o: Operations, hint: number, high: number, low: numbe
   let client = findClient(o, hint, high, low)
   if (client === NO_CLIENT) {
     if ((high | low) === 0) return NO_CLIENT
-    client = freePlace(o)
+    client = claimPlace(o)
     if (client === NO_CLIENT) return NO_CLIENT
     blankLine(o.words, imageOf(client), high, low)
+    if (o.forgetful) forgetAll(o.words, imageOf(client))
     noteLatest(o, client)
   }
   o.uses += 1
@@ -196,9 +235,29 @@ function freePlace(o: Operations): number {
   return o.uses - o.used[oldest]! < BURST_FRAMES ? NO_CLIENT : oldest
 }
 
+/** As `freePlace`, for a client that takes it: whoever was there is forgotten. */
+function claimPlace(o: Operations): number {
+  const place = freePlace(o)
+  if (place !== NO_CLIENT && !lineIsFree(o.words, imageOf(place))) o.forgetful = true
+  return place
+}
+
+/** Of a client that was forgotten none is known to be the latest, before it asks for a new one. */
 function noteLatest(o: Operations, client: number): void {
-  o.latestLow[client] = newestLow(o.words, imageOf(client))
-  o.latestHigh[client] = newestHigh(o.words, imageOf(client))
+  const forgets = forgetsAll(o.words, imageOf(client))
+  o.latestLow[client] = forgets ? WORD_MAX : newestLow(o.words, imageOf(client))
+  o.latestHigh[client] = forgets ? WORD_MAX : newestHigh(o.words, imageOf(client))
+}
+
+/**
+ * An operation of the client has just come that is no repetition, so it is a new one: whatever may
+ * have been forgotten of the client is below it. What comes to be recorded later than it came says
+ * nothing of the kind: its client may have done more, and been forgotten, meanwhile.
+ */
+export function noteNewOperation(o: Operations, client: number, high: number, low: number): void {
+  if (client === NO_CLIENT || !forgetsAll(o.words, imageOf(client))) return
+  forgetUpTo(o.words, imageOf(client), high, low)
+  noteLatest(o, client)
 }
 
 /** Is the operation later than every one that was durable or in a group? Then it is a new one. */
@@ -253,6 +312,21 @@ export function isDurable(o: Operations, client: number, high: number, low: numb
   return knowsOperation(o.words, imageOf(client), high, low)
 }
 
+/**
+ * May it be durable, and forgotten? `client` is NO_CLIENT if the table has no place of the client.
+ * Nothing is ever known of nobody.
+ */
+export function isForgotten(
+  o: Operations,
+  client: number,
+  whose: ClientId,
+  high: number,
+  low: number,
+): boolean {
+  if (client !== NO_CLIENT) return mayBeForgotten(o.words, imageOf(client), high, low)
+  return o.forgetful || (whose.clientHigh | whose.clientLow) === 0
+}
+
 /** A 64-bit operation id as two words. */
 export interface OperationId {
   high: number
@@ -292,9 +366,15 @@ export function addToLine(o: Operations, client: number, high: number, low: numb
     o.memberCount += 1
     o.sequence += 1
     copyLine(words, imageOf(client), composed)
-    setLineSequence(words, composed, o.sequence)
+    sealLine(o, composed)
   }
   addOperation(words, composed, high, low)
+}
+
+/** Gives a line the sequence that was given out last, and the mark. */
+function sealLine(o: Operations, w: number): void {
+  setLineSequence(o.words, w, o.sequence)
+  if (o.forgetful) markForgetful(o.words, w)
 }
 
 function isMember(o: Operations, client: number): boolean {
@@ -303,27 +383,39 @@ function isMember(o: Operations, client: number): boolean {
 }
 
 /**
- * Appends the stores of the lines: one for each client of the group. The next fence covers them.
+ * Appends the stores of the first line of each client of the group. The next fence covers them, and
+ * `storeSecondLines` stands behind it.
  */
 export function storeLines(o: Operations, list: CommandList): void {
   for (let i = 0; i < o.memberCount; i++) {
     const client = o.members[i]!
+    sealCode(list, composedAt(client))
     storeLine(list, client, composedAt(client), o.next[client]!)
   }
 }
 
-function storeLine(list: CommandList, client: number, from: number, which: number): void {
-  checkCode(list, from + OPERATION_CHECKED_AT, from, OPERATION_CHECKED_BYTES, KEYS_AT)
-  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER - client)
+/** Likewise of the second line, the same bytes. */
+export function storeSecondLines(o: Operations, list: CommandList): void {
+  for (let i = 0; i < o.memberCount; i++) {
+    const client = o.members[i]!
+    storeLine(list, client, composedAt(client), 1 - o.next[client]!)
+  }
 }
 
-/** The lines of the group are durable: they are what is known, and the others are next. */
+function sealCode(list: CommandList, at: number): void {
+  checkCode(list, at + OPERATION_CHECKED_AT, at, OPERATION_CHECKED_BYTES, KEYS_AT)
+}
+
+function storeLine(list: CommandList, client: number, from: number, which: number): number {
+  const to = operationLineAddress(client, which)
+  return copyClean(list, from, to, LINE_BYTES, FIRST_OWNER - client)
+}
+
+/** The lines of the group are durable: they are what is known. */
 export function endLines(o: Operations): void {
   for (let i = 0; i < o.memberCount; i++) {
     const client = o.members[i]!
     copyLine(o.words, composedOf(client), imageOf(client))
-    o.next[client] = 1 - o.next[client]!
-    o.unwritten[client] = 0
   }
   o.memberCount = 0
 }
@@ -334,25 +426,46 @@ export function clientOfOwner(owner: number): number {
 }
 
 /**
- * The medium refused the line of a client: the client moves to another place, which is returned, or
- * NO_CLIENT if there is none. The line that is durable stays where it is, and stays true.
+ * The medium refused a line of a client: the client moves to another place, which is returned, or
+ * NO_CLIENT if there is none. The line that is durable stays where it is, and true, until both of
+ * the new place are durable. What a group has composed moves, too.
  */
 export function moveClient(o: Operations, client: number): number {
   const { words } = o
-  const from = imageOf(client)
   o.retired[client] = 1
-  const place = freePlace(o)
+  const place = claimPlace(o)
   if (place !== NO_CLIENT) {
-    copyLine(words, from, imageOf(place))
-    o.unwritten[place] = o.unwritten[client]!
+    copyLine(words, imageOf(client), imageOf(place))
+    copyLine(words, composedOf(client), composedOf(place))
+    o.unwritten[place] = UNWRITTEN
     o.latestLow[place] = o.latestLow[client]!
     o.latestHigh[place] = o.latestHigh[client]!
     o.uses += 1
     o.used[place] = o.uses
   }
-  blankLine(words, from, 0, 0)
-  o.unwritten[client] = 0
+  if (place === NO_CLIENT) o.forgetful = true
+  moveMember(o, client, place)
+  freeLines(o, client)
   return place
+}
+
+/**
+ * Nobody has that place any more. Its lines are due to be blanked, behind those of everybody: what
+ * they say of their client is true, but older than what its other place says, and would be all that
+ * is known of it where that decays.
+ */
+function freeLines(o: Operations, place: number): void {
+  blankLine(o.words, imageOf(place), 0, 0)
+  o.used[place] = 0
+  o.unwritten[place] = UNWRITTEN
+}
+
+function moveMember(o: Operations, client: number, place: number): void {
+  for (let i = 0; i < o.memberCount; i++) {
+    if (o.members[i] !== client) continue
+    o.memberCount -= place === NO_CLIENT ? 1 : 0
+    o.members[i] = place === NO_CLIENT ? o.members[o.memberCount]! : place
+  }
 }
 
 // ---- outside a group ---------------------------------------------------------------------------
@@ -362,14 +475,14 @@ export function recordOperation(o: Operations, client: number, high: number, low
   if (client === NO_CLIENT || isDurable(o, client, high, low) || (high | low) === 0) return
   addOperation(o.words, imageOf(client), high, low)
   if (isNewOperation(o, client, high, low)) noteLatest(o, client)
-  o.unwritten[client] = 1
+  o.unwritten[client] = UNWRITTEN
 }
 
 /** Takes an operation out of the image: its record did not become durable as it was asked to. */
 export function withdrawOperation(o: Operations, client: number, high: number, low: number): void {
   if (!isDurable(o, client, high, low)) return
   dropOperation(o.words, imageOf(client), high, low)
-  o.unwritten[client] = 1
+  o.unwritten[client] = UNWRITTEN
 }
 
 /** An operation, and whose it is: as slots and lanes name it. */
@@ -378,6 +491,14 @@ export interface Named {
   clientHigh: number
   operationLow: number
   operationHigh: number
+}
+
+/** Is it that operation of that client? */
+export function isNamed(one: Named, whose: ClientId, high: number, low: number): boolean {
+  // Words are signed here and unsigned there: bit by bit they are compared.
+  const operation = (one.operationLow ^ low) | (one.operationHigh ^ high)
+  const client = (one.clientLow ^ whose.clientLow) | (one.clientHigh ^ whose.clientHigh)
+  return (operation | client) === 0
 }
 
 /**
@@ -406,45 +527,124 @@ export function forgetOperation(o: Operations, named: Named): void {
   withdrawOperation(o, client, named.operationHigh, named.operationLow)
 }
 
+/** Likewise, and durably so where it was known. Returns 0, or what else the board said. */
+export function forgetDurably(o: Operations, list: CommandList, named: Named): number {
+  const client = findClient(o, NO_CLIENT, named.clientHigh, named.clientLow)
+  if (!isDurable(o, client, named.operationHigh, named.operationLow)) return 0
+  forgetOperation(o, named)
+  return writeImages(o, list)
+}
+
+/** Is there a place whose image is not on the medium, in both lines: of a client, or of nobody? */
+function owesLines(o: Operations, ofNobody: boolean): boolean {
+  for (let place = 0; place < CLIENTS; place++) {
+    if (o.unwritten[place] !== 0 && lineIsFree(o.words, imageOf(place)) === ofNobody) return true
+  }
+  return false
+}
+
 /**
- * Appends the stores of every image that is not on the medium; a fence must follow, and no lane be
- * cleared before it. A line that the medium refuses moves. Returns 0, or what else the board said.
+ * Makes every image durable that is not, with a fence between the two lines of a client, and one
+ * behind; no lane is cleared before. A client of whom the medium refuses a line moves; places of
+ * nobody are blanked last. Returns 0, or what else the board said.
  */
 export function writeImages(o: Operations, list: CommandList): number {
+  for (;;) {
+    const ofNobody = !owesLines(o, false)
+    if (ofNobody && !owesLines(o, true)) return 0
+    const result = writeNext(o, list, ofNobody)
+    if (result !== 0) return result
+    const end = fenceOwn(list)
+    if (run(list) >= 0) return resultOf(list, end)
+  }
+}
+
+/** Writes one line of each client, or place of nobody, that owes any: the less whole one. */
+function writeNext(o: Operations, list: CommandList, ofNobody: boolean): number {
   for (let client = 0; client < CLIENTS; client++) {
     if (o.unwritten[client] === 0) continue
-    o.sequence += 1
-    setLineSequence(o.words, imageOf(client), o.sequence)
-    storeLine(list, client, imageAt(client), o.next[client]!)
+    if (lineIsFree(o.words, imageOf(client)) !== ofNobody) continue
+    if (o.unwritten[client] === UNWRITTEN) {
+      o.sequence += 1
+      sealLine(o, imageOf(client))
+    }
+    sealCode(list, imageAt(client))
+    const store = storeLine(list, client, imageAt(client), o.next[client]!)
     runAll(list)
-    const result = resultOf(list, 1)
-    if (result === 0) {
-      o.next[client] = 1 - o.next[client]!
-      o.unwritten[client] = 0
-    } else if (result === MEDIA_ERROR) {
-      // Another place, which may be one that this loop has passed: it begins anew.
-      if (moveClient(o, client) !== NO_CLIENT) return writeImages(o, list)
-    } else return result
+    const result = resultOf(list, store)
+    if (result !== 0 && result !== MEDIA_ERROR) return result
+    if (result === MEDIA_ERROR && !ofNobody) {
+      moveClient(o, client)
+      continue
+    }
+    // Nobody moves from a place of nobody, nor to it.
+    if (result === MEDIA_ERROR) o.retired[client] = 1
+    o.unwritten[client] = o.unwritten[client] === UNWRITTEN ? HALF_WRITTEN : 0
+    o.next[client] = 1 - o.next[client]!
   }
   return 0
+}
+
+/**
+ * Looks at both lines of the next few places, as they are on the medium now. What has decayed, or
+ * is not what the table knows, is due to be written again, and is, with all else that is. Returns
+ * 0, or what the board said.
+ */
+export function scrubLines(o: Operations, list: CommandList): number {
+  const first = o.scrubbed
+  for (let i = 0; i < 2 * SCRUB_CLIENTS; i++) {
+    const client = first + (i >> 1)
+    copy(list, operationLineAddress(client, i & 1), RECOVERY_AT, LINE_BYTES)
+    compare(list, RECOVERY_AT, imageAt(client), LINE_BYTES)
+  }
+  runAll(list)
+  for (let i = 0; i < 2 * SCRUB_CLIENTS; i++) {
+    const client = first + (i >> 1)
+    // A place of nobody may hold what it likes, if it can be read.
+    const isFree = lineIsFree(o.words, imageOf(client))
+    const isRead = resultOf(list, 2 * i) === 0
+    if (isRead && (isFree || resultOf(list, 2 * i + 1) === EQUAL)) continue
+    oweLine(o, client, i & 1)
+  }
+  o.scrubbed = (first + SCRUB_CLIENTS) % CLIENTS
+  return writeImages(o, list)
+}
+
+/** That line of the client is to be written again: the other one counts until then. */
+function oweLine(o: Operations, client: number, which: number): void {
+  if (o.retired[client] !== 0 || o.unwritten[client] === UNWRITTEN) return
+  o.mended += 1
+  o.unwritten[client] = o.unwritten[client] === HALF_WRITTEN ? UNWRITTEN : HALF_WRITTEN
+  o.next[client] = which
 }
 
 // ---- start -------------------------------------------------------------------------------------
 
 /**
  * Reads the table. Of two whole lines of a client the newer one counts; a line that is unreadable,
- * torn or void, its sequence not above `floor`, counts as absent. Returns how many lines were read:
- * always the same.
+ * torn or void, its sequence not above `floor`, counts as absent, and is due to be written again. A
+ * line whose sequence is not above `former` is of a version that did not tell what it had
+ * forgotten. Returns how many lines were read: always the same.
  */
-export function readOperations(o: Operations, list: CommandList, floor: number): number {
+export function readOperations(
+  o: Operations,
+  list: CommandList,
+  floor: number,
+  former: number,
+): number {
   resetOperations(o)
   o.sequence = floor
+  o.forgetful = floor > 0 || former > 0
+  bad.fill(0)
   fetchLines(list)
   verifyLines(o, list, floor)
-  for (let client = 0; client < CLIENTS; client++) chooseLine(o, client)
+  for (let client = 0; client < CLIENTS; client++) chooseLine(o, client, former)
   o.uses = o.sequence
   return 2 * CLIENTS
 }
+
+/** Lines that could not be read, or whose check code was wrong: 1. */
+const bad = new Uint8Array(2 * CLIENTS)
 
 function resetOperations(o: Operations): void {
   o.next.fill(0)
@@ -455,6 +655,10 @@ function resetOperations(o: Operations): void {
   o.sequence = 0
   o.uses = 0
   o.recovered = 0
+  o.forgetful = false
+  o.mended = 0
+  o.lost = 0
+  o.scrubbed = 0
 }
 
 /**
@@ -470,6 +674,7 @@ function fetchLines(list: CommandList): void {
     copy(list, operationLineAddress(0, i), to, LINE_BYTES)
   }
   runAll(list)
+  for (let i = 0; i < 2 * CLIENTS; i++) bad[i] = resultOf(list, 2 * i + 1) === 0 ? 0 : 1
 }
 
 /** Sets the sequence of every line that does not count to 0, which no line that was stored has. */
@@ -489,22 +694,29 @@ function verifyLines(o: Operations, list: CommandList, floor: number): void {
     const w = (OPERATION_LINES_AT + i * LINE_BYTES) >> 2
     if (lineIsVoid(words, w)) continue
     const sequence = lineSequence(words, w)
-    const counts = resultOf(list, index) === EQUAL && sequence > floor && sequence < SEQUENCES
-    if (!counts) setLineSequence(words, w, 0)
+    const whole = resultOf(list, index) === EQUAL && sequence < SEQUENCES
+    if (!whole) bad[i] = 1
+    if (!whole || sequence <= floor) setLineSequence(words, w, 0)
     index += 2
   }
 }
 
-/** The newer of the two lines becomes the image; the other one is written next. */
-function chooseLine(o: Operations, client: number): void {
+/** The newer of the two lines becomes the image; the other one is written again if it differs. */
+function chooseLine(o: Operations, client: number, former: number): void {
   const { words } = o
   const image = imageOf(client)
   const second = image + OPERATION_LINE_WORDS
+  const spoilt = bad[2 * client]! + bad[2 * client + 1]!
+  o.mended += spoilt
   if (lineIsVoid(words, image) && lineIsVoid(words, second)) {
     // As nearly every place of the table is.
     blankLine(words, image, 0, 0)
     o.latestLow[client] = 0
     o.latestHigh[client] = 0
+    if (spoilt > 0) o.unwritten[client] = UNWRITTEN
+    // One line alone is torn where nothing was ever written, and the lanes know all that it knew.
+    if (spoilt === 2) o.forgetful = true
+    if (spoilt === 2) o.lost += 1
     return
   }
   const a = lineSequence(words, image)
@@ -512,8 +724,11 @@ function chooseLine(o: Operations, client: number): void {
   if (b > a) copyLine(words, second, image)
   const sequence = b > a ? b : a
   o.next[client] = b > a ? 0 : 1
-  o.used[client] = sequence
+  o.unwritten[client] = a === b ? 0 : HALF_WRITTEN
+  o.used[client] = lineIsFree(words, image) ? 0 : sequence
   if (sequence > o.sequence) o.sequence = sequence
+  if (lineIsForgetful(words, image)) o.forgetful = true
+  if (sequence <= former) forgetBefore(words, image)
   dropTwin(o, client)
   noteLatest(o, client)
 }
@@ -525,8 +740,7 @@ function dropTwin(o: Operations, client: number): void {
   for (let c = 0; c < client; c++) {
     if (!lineIsOf(words, imageOf(c), clientHigh(words, w), clientLow(words, w))) continue
     const older = lineSequence(words, imageOf(c)) < lineSequence(words, w) ? c : client
-    blankLine(words, imageOf(older), 0, 0)
-    o.used[older] = 0
+    freeLines(o, older)
     noteLatest(o, older)
     return
   }
@@ -539,6 +753,7 @@ function dropTwin(o: Operations, client: number): void {
 export function voidOperations(o: Operations): number {
   const end = o.sequence + UNREAD_SEQUENCES
   resetOperations(o)
+  o.forgetful = true
   for (let client = 0; client < CLIENTS; client++) {
     blankLine(o.words, imageOf(client), 0, 0)
     noteLatest(o, client)

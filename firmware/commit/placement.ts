@@ -6,9 +6,13 @@
  *   through   they go into the last-level cache: the host's CPU has to write it back
  *
  * What always holds:
- * - Until the host's CPU has shown, in this power-on, which way the writes of this card take,
- *   nothing is written to a region there. It shows it by the number that the probe left in its
- *   memory, so only who sees that memory can.
+ * - Until the host's CPU has shown which way the writes of this card take, nothing is written to a
+ *   region there. It shows it by the number that the probe left in its memory, so only who sees
+ *   that memory can.
+ * - What was shown holds for one life of the host: while card and host have power, the link is up,
+ *   the epoch of its queues stays, and every read that is to push writes is answered. When one of
+ *   these ends nothing is shown any more, as the host may be another one, or the same one set up
+ *   otherwise (faults B1, B2): what lies there is read, and not written, until it is probed anew.
  * - A region whose placement is not the one that was shown is read, and not written: a platform
  *   that was set otherwise meanwhile loses no acknowledged record (fault H6).
  */
@@ -35,7 +39,7 @@ import {
 } from '../memory/region.ts'
 import { LANE_LINES_AT, LSB_AT } from '../memory-map.ts'
 
-/** Nothing was shown in this power-on. */
+/** Nothing was shown in this life of the host. */
 export const PLACEMENT_UNPROVEN = -1
 
 /** Lines of the probe that are written as usual, and as many behind them that ask for no-snoop. */
@@ -47,13 +51,15 @@ export const PROBE_NUMBER_BYTES = 8
 export interface Placement {
   /** PLACEMENT_BYPASS, PLACEMENT_THROUGH, or PLACEMENT_UNPROVEN. */
   proven: number
+  /** Lives of the host that are over, as far as the card knows. */
+  lives: number
   /** The number of the last probe; zero before the first. */
   numberHigh: number
   numberLow: number
 }
 
 export function createPlacement(): Placement {
-  return { proven: PLACEMENT_UNPROVEN, numberHigh: 0, numberLow: 0 }
+  return { proven: PLACEMENT_UNPROVEN, lives: 0, numberHigh: 0, numberLow: 0 }
 }
 
 /** May a region of that placement be written? PASS, PLACEMENT_UNKNOWN or PLACEMENT_WRONG. */
@@ -102,11 +108,24 @@ export function prove(
   if (!probed || !same) return PLACEMENT_UNKNOWN
   const known = seen === PLACEMENT_BYPASS || seen === PLACEMENT_THROUGH
   placement.proven = known ? seen : PLACEMENT_UNPROVEN
+  grant(placement, regions)
+  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PASS
+}
+
+/** The host is gone, or may have been: whatever it has shown, and the number by which, is void. */
+export function unprove(placement: Placement, regions: RegionTable): void {
+  placement.proven = PLACEMENT_UNPROVEN
+  placement.lives += 1
+  placement.numberHigh = 0
+  placement.numberLow = 0
+  grant(placement, regions)
+}
+
+function grant(placement: Placement, regions: RegionTable): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = regions.places[i]!
     if (region !== null) region.rights = rightsOf(placement, region)
   }
-  return placement.proven === PLACEMENT_UNPROVEN ? PLACEMENT_UNKNOWN : PASS
 }
 
 /**

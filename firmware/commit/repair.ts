@@ -3,8 +3,9 @@
  *
  * What always holds: a record whose first copy was not taken goes back to the old one; a record
  * whose first copy is durable goes forward, and when that succeeds it *is* durable and says so.
- * Where the medium refuses the repair too, the lane stays as it is for the next recovery, and the
- * region takes no more writes until then.
+ * Where the medium refuses the repair too, the lane stays for the next recovery, and the region
+ * takes no more writes until then. A record that went forward is shown to readers from then on: its
+ * lane says so first (lane.ts, held), so that it is lost and never older where that copy is.
  *
  * Of a batch in order (commit.ts), what is behind a record that went forward follows it, one after
  * the other; what is behind one that went back goes back before it, the last first. So at every cut
@@ -14,40 +15,44 @@
  * their operations are not known.
  */
 
-import { copyClean, fence, resultOf, run } from '../command-list.ts'
-import { CONDITION, IN_DOUBT, MEDIA, PASS } from '../fault.ts'
+import { copyClean, fenceOwn, resultOf, run } from '../command-list.ts'
+import { CONDITION, PASS } from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
 import { LINE_BYTES } from '../limits.ts'
+import { PLACEMENT_LOCAL } from '../memory/region.ts'
+import type { Superblock } from '../memory/superblock.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { closedBy } from './closed.ts'
 import {
   type Commit,
   doubt,
   type GroupItem,
+  holdLane,
   isNegated,
   laneAddress,
+  leavePending,
   retireLane,
   STAGE_FIRST_COPY,
   STAGE_PHASE,
 } from './commit.ts'
-import type { Examination } from './examine.ts'
+import { type Examination, sequenceAfter } from './examine.ts'
 import { PHASE_A, PHASE_B } from './lane.ts'
 import { recordOperation, withdrawOperation, writeImages } from './operations.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
+import { deriveUnsettled } from './unsettled.ts'
 
 /** Settles every record of the group that failed alone. Returns how many stay degraded. */
-export function repairGroup(commit: Commit, examination: Examination): number {
+export function repairGroup(
+  commit: Commit,
+  superblock: Superblock,
+  examination: Examination,
+): number {
   let degraded = 0
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     const negated = isNegated(commit, i)
     if (negated && item.failedStage === STAGE_PHASE) item.failedStage = STAGE_FIRST_COPY
-    if (item.failedStage >= STAGE_PHASE && !repairItem(commit, examination, item)) {
-      degraded += 1
-      // What it waited for went forward, and it did not: its own line is to blame.
-      if (!negated && item.fault === CONDITION)
-        item.fault = commit.closed === PASS ? MEDIA : IN_DOUBT
-    }
+    if (item.failedStage >= STAGE_PHASE && !repairItem(commit, examination, item)) degraded += 1
     if (negated && item.fault === PASS) negate(commit, item)
   }
   for (let i = commit.count - 1; i >= 0; i--) {
@@ -55,23 +60,32 @@ export function repairGroup(commit: Commit, examination: Examination): number {
     if (item.failedStage < 0 || item.failedStage >= STAGE_PHASE) continue
     if (!repairItem(commit, examination, item)) degraded += 1
   }
+  for (let i = 0; i < commit.count; i++) {
+    const { region, failedStage } = commit.items[i]!
+    if (failedStage >= 0) deriveUnsettled(superblock, commit.unsettled, region)
+  }
   return degraded
 }
 
 function repairItem(commit: Commit, examination: Examination, item: GroupItem): boolean {
   if (commit.closed !== PASS) return leaveItem(commit, item)
   if (item.failedStage < STAGE_FIRST_COPY) return clearLane(commit, item)
+  if (commit.hostLost && item.region.placement !== PLACEMENT_LOCAL) return leaveToHost(commit, item)
   const outcome = blankOutcome()
   const forward = item.failedStage > STAGE_FIRST_COPY
   settle(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
-    if (item.acknowledged) commit.held[item.lane] = { ...item }
+    const isNew = forward && outcome.kept >= 0 && isItem(examination, outcome.kept, item)
+    if (item.acknowledged || isNew) commit.held[item.lane] = { ...item }
+    if (isNew && !item.acknowledged && !hold(commit, item)) notHeld(commit, item, outcome)
     // Readers are not shown what the next start takes back, if the medium lets it.
     const goesBack = item.link > 0 || outcome.kept > 0
     if (!forward && goesBack) commit.takenBack[item.lane] = { ...item }
     if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
-    item.region.unsettled += 1
+    commit.unsettled[item.lane] = { ...item }
+    // What goes back does so at the next start, too: copy B is whole, and old.
+    if (forward) doubt(item)
     noteDegraded(commit, item)
     return false
   }
@@ -81,6 +95,41 @@ function repairItem(commit: Commit, examination: Examination, item: GroupItem): 
     if (!noteDurable(commit, item)) return true
   }
   return clearLane(commit, item)
+}
+
+/** Is that copy the item's, and not one from before? */
+function isItem(examination: Examination, copy: number, item: GroupItem): boolean {
+  return !sequenceAfter(item, examination.copies[copy]!.header)
+}
+
+/** Says in the lane that readers are shown the record, though fewer copies are durable. */
+function hold(commit: Commit, item: GroupItem): boolean {
+  const { list, words } = commit
+  holdLane(list, words, item.lane, item, 0)
+  fenceOwn(list)
+  const failed = run(list)
+  if (failed >= 0) closeUnlessMedia(commit, resultOf(list, failed))
+  return failed < 0
+}
+
+/**
+ * Nothing says that readers are shown the record. Where the medium refused its repair, the older
+ * copy stands for it; where that was stored and not fenced, nobody knows what the next start finds.
+ */
+function notHeld(commit: Commit, item: GroupItem, { failure }: Outcome): void {
+  const lanes = failure === MEDIA_ERROR ? commit.takenBack : commit.undecided
+  lanes[item.lane] = { ...item }
+}
+
+/** The host did not answer: the record waits with its lane until one has shown its memory. */
+function leaveToHost(commit: Commit, item: GroupItem): boolean {
+  const { lane, region } = item
+  const phase = item.failedStage > STAGE_PHASE ? PHASE_B : PHASE_A
+  retireLane(commit, lane)
+  leavePending(commit, lane, region, { ...item }, phase)
+  doubt(item)
+  noteDegraded(commit, item)
+  return false
 }
 
 /** The record is durable, and behind one that was refused. */
@@ -93,6 +142,7 @@ function negate(commit: Commit, item: GroupItem): void {
 function leaveItem(commit: Commit, item: GroupItem): boolean {
   retireLane(commit, item.lane)
   doubt(item)
+  noteDegraded(commit, item)
   commit.doubtful = commit.count
   return false
 }
@@ -111,11 +161,7 @@ function noteDegraded(commit: Commit, item: GroupItem): void {
 function noteDurable(commit: Commit, item: GroupItem): boolean {
   const { list, operations } = commit
   recordOperation(operations, item.client, item.operationHigh, item.operationLow)
-  let result = writeImages(operations, list)
-  if (result === 0) {
-    const end = fence(list)
-    result = run(list) < 0 ? 0 : resultOf(list, end)
-  }
+  const result = writeImages(operations, list)
   if (result === 0) return true
   closeUnlessMedia(commit, result)
   retireLane(commit, item.lane)
@@ -143,7 +189,7 @@ function closeUnlessMedia(commit: Commit, result: number): void {
 function clearLane(commit: Commit, item: GroupItem): boolean {
   const list = commit.list
   copyClean(list, ZEROS_AT, laneAddress(item.lane), LINE_BYTES, 0)
-  fence(list)
+  fenceOwn(list)
   commit.dirtyLanes[item.lane] = 0
   const failed = run(list)
   if (failed < 0) return true

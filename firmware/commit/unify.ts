@@ -5,16 +5,18 @@
  * - The copy that is kept is not written. A copy that is overwritten was cleared of media errors
  *   first, is written in whole lines, and is fenced before anyone is told; until then a crash finds
  *   the same decision again.
- * - With three copies and more the first valid one in write order is taken, never a majority.
- * - Nothing is overwritten when no valid copy is known: the record is reported as lost.
+ * - With three copies and more no vote is taken: the first copy counts, or where the medium lost
+ *   it, the valid one behind it with the latest sequence.
+ * - Nothing is overwritten when no valid copy is known, or when one that is newer may have been
+ *   acknowledged: the record is reported as lost.
  */
 
-import { append, type CommandList, copyClean, fence, resultOf, run } from '../command-list.ts'
+import { append, type CommandList, copyClean, fenceFor, resultOf, run } from '../command-list.ts'
 import { DMA_FAILED, FLUSH } from '../hal.ts'
 import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
 import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
-import { type Intent, PHASE_NONE } from './lane.ts'
+import { type Intent, isForward, PHASE_B, PHASE_HELD, PHASE_NONE } from './lane.ts'
 import { imageBytes } from './slot.ts'
 
 /** What was decided and done for one record. */
@@ -38,10 +40,19 @@ export function blankOutcome(): Outcome {
   return { row: 0, validMask: 0, kept: -1, repaired: 0, failure: 0 }
 }
 
-/** The first valid copy behind the first, or the last copy. */
+/**
+ * The valid copy behind the first with the latest sequence, or the last copy. A medium that refused
+ * one copy may have taken another behind it.
+ */
 function secondCopy(examination: Examination, copies: number): number {
-  for (let c = 1; c < copies; c++) if (examination.copies[c]!.valid) return c
-  return copies - 1
+  let found = -1
+  for (let c = 1; c < copies; c++) {
+    const { valid, header } = examination.copies[c]!
+    if (!valid) continue
+    const isFirst = found < 0
+    if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c
+  }
+  return found < 0 ? copies - 1 : found
 }
 
 function isCurrent(examination: Examination, b: number, intent: Intent | null): boolean {
@@ -62,6 +73,32 @@ function isStale(examination: Examination, copies: number, intent: Intent): bool
   return false
 }
 
+/**
+ * May the write have been acknowledged, or shown, though its first copy is gone? Of the others that
+ * it waited for none can be read; one that is old, or only torn, was not fenced.
+ */
+function maybePromised(
+  { copies }: Examination,
+  region: Region,
+  phase: number,
+  intent: Intent,
+): boolean {
+  if (phase === PHASE_HELD) return true
+  // The lane is media: it may say more than the region has.
+  const last = Math.min(intent.wait, region.copies)
+  for (let c = 1; c < last; c++) if (copies[c]!.readable) return false
+  return true
+}
+
+/**
+ * May the first copy stand for the record? Readers were shown what a held lane speaks of: one that
+ * is older may not.
+ */
+function isFirstGood({ copies }: Examination, phase: number, intent: Intent | null): boolean {
+  const { valid, header } = copies[0]!
+  return valid && !(phase === PHASE_HELD && sequenceAfter(intent!, header))
+}
+
 /** Examines the record and decides by the table. `intent` is null in a scan. */
 export function judgeRecord(
   list: CommandList,
@@ -80,13 +117,14 @@ export function judgeRecord(
   into.validMask = 0
   for (let c = 0; c < region.copies; c++) if (copies[c]!.valid) into.validMask |= 1 << c
   const b = secondCopy(examination, region.copies)
+  const said = stale ? PHASE_NONE : phase
   const facts: CopyFacts = {
-    phase: stale ? PHASE_NONE : phase,
-    aValid: copies[0]!.valid,
+    phase: isForward(said) ? PHASE_B : said,
+    aValid: isFirstGood(examination, said, spoken),
     bValid: copies[b]!.valid,
     same: copiesSame(list, examination, region, slot, 0, b),
     bCurrent: copies[b]!.valid && isCurrent(examination, b, spoken),
-    early: spoken !== null && spoken.wait === 1,
+    promised: spoken !== null && maybePromised(examination, region, phase, spoken),
   }
   into.row = judgeCopies(facts)
   const then = CASES[into.row]!.then
@@ -129,12 +167,12 @@ export function repairRecord(
       continue
     }
     // One at a time: a cut, and a media error beside it, leave another copy whole.
-    if (into.repaired !== 0) fence(list)
+    if (into.repaired !== 0) fenceFor(list, to)
     copyClean(list, from, to, bytes, 0)
     into.repaired |= 1 << c
   }
   if (list.count === 0) return
-  fence(list)
+  fenceFor(list, from)
   const failed = run(list)
   if (failed >= 0) into.failure = resultOf(list, failed)
 }

@@ -11,6 +11,7 @@ import type { Region } from '../memory/region.ts'
 import { submit, takeWork, type WorkOwner } from '../serve/initiator.ts'
 import { openInitiator } from '../serve/open-initiator.ts'
 import { receiveAt, takeEntry } from '../serve/receives.ts'
+import { freeEntry } from '../serve/staging.ts'
 import type { State } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { SEND } from '../transport/requester.ts'
@@ -40,7 +41,7 @@ export function announce(state: State, qp: QueuePair, region: Region): boolean {
 const ANNOUNCEMENTS: WorkOwner = {
   received() {},
   done(state, work) {
-    state.receiveOwner[work.item] = -1
+    freeEntry(state, work.item)
     work.solicited = false
   },
 }

@@ -25,7 +25,7 @@ import {
 import { blankCapability, readCapability, writeCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { ETH_DESTINATION, ETH_SOURCE, ETHERNET_BYTES } from '../wire/ethernet.ts'
-import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE, IPV4_TRAFFIC_CLASS } from '../wire/ipv4.ts'
+import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import { blankPacket, type Packet } from '../wire/packet.ts'
 import {
@@ -222,7 +222,6 @@ function prepareLink(state: State, link: Link, qp: QueuePair): void {
   putBytes(bytes, packet.frameAt + ETH_DESTINATION, facts.mac)
   putBytes(bytes, packet.frameAt + ETH_SOURCE, link.mac)
   bytes.fill(0, packet.ipAt, packet.ipAt + IPV4_BYTES)
-  bytes[packet.ipAt + IPV4_TRAFFIC_CLASS] = 0
   putBytes(bytes, packet.ipAt + (v4 ? IPV4_SOURCE : IPV6_SOURCE), target.address)
   const own = packet.ipAt + (v4 ? IPV4_DESTINATION : IPV6_DESTINATION)
   putBytes(bytes, own, v4 ? facts.ipv4 : facts.ipv6)

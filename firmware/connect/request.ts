@@ -18,7 +18,7 @@ import {
   STALE_CONNECTION,
   UNSERVED_CONNECTION,
 } from '../fault.ts'
-import { QUEUE_PAIRS, RESPONDER_RESOURCES } from '../limits.ts'
+import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
 import { random32, type State } from '../state.ts'
@@ -46,9 +46,6 @@ import {
   TIME_WAIT_US,
 } from './table.ts'
 
-/** Our target ACK delay: 1.07 s. A Linux peer's timer is then 2.1 s (wire-format 5.3). */
-const TARGET_ACK_DELAY = 18
-
 /** RNR NAKs may be as many as they like: 7 is without end. */
 const RNR_RETRY_COUNT = 7
 
@@ -71,7 +68,7 @@ export function receiveReq(call: Call): Fault {
   }
   const number = freeNumber(state.queuePairs)
   if (number < 0) {
-    dismissSilent(state)
+    dismissSilent(state, call.packet)
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
     return QUEUE_PAIRS_FULL
   }

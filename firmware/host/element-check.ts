@@ -98,6 +98,8 @@ export function unitsAt(host: HostQueues, at: number): number {
   return host.bytes[at + wqe.WQE_UNITS]!
 }
 
+const OF_RECORDS = wqe.CARRIED | wqe.ADDRESSED | wqe.REPETITION
+
 /** Forms of a record that no batch has: several copies, or two completions. */
 const ONE_BY_ONE = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
 
@@ -123,7 +125,7 @@ function shapeFault(element: Element): Fault {
   if (entries > 0 && opcode === wqe.WQE_RECEIVE) return ELEMENT_FORM
   if (inline && length > INLINE_BYTES_MAX) return ELEMENT_LENGTH
   const record = opcode === wqe.WQE_WRITE_PERSIST
-  if (!record && (flags & (wqe.CARRIED | wqe.ADDRESSED)) !== 0) return ELEMENT_FORM
+  if (!record && (flags & OF_RECORDS) !== 0) return ELEMENT_FORM
   const batch = (flags & wqe.BATCH) !== 0
   if (batch && (!record || (flags & ONE_BY_ONE) !== 0)) return ELEMENT_FORM
   const first = inline ? (length + 15) & -16 : entries * wqe.SGE_BYTES

@@ -103,7 +103,10 @@ export const TWO_STEPS = 64
 /** A record of a batch (source 4; D-10). */
 export const BATCH = 128
 
-export const FLAGS_ALL = 255
+/** A record that may have been executed before, as R of the PWETH says over the wire. */
+export const REPETITION = 256
+
+export const FLAGS_ALL = 511
 
 /** The condition of a batch is in these bits of its byte; the last record of a burst has LAST. */
 export const CONDITION_SHIFT = 4

@@ -172,9 +172,13 @@ export interface HostQueues {
   /** Packet memory. */
   readonly bytes: Uint8Array
   readonly words: Int32Array
-  /** HOST_*; the epoch that the port showed last, taken or refused; where the header page is. */
+  /**
+   * HOST_*; the epoch that the port showed last, taken or refused, and its link; where the header
+   * page is.
+   */
   phase: number
   seenEpoch: number
+  seenLink: number
   header: number
   /** Queues whose zone 1 was cleared so far. */
   cleared: number
@@ -234,6 +238,7 @@ export function createHostQueues(memory: ArrayBuffer, hosted: boolean): HostQueu
     words: new Int32Array(memory),
     phase: HOST_NONE,
     seenEpoch: 0,
+    seenLink: 0,
     header: 0,
     cleared: 0,
     dmaBytes: 0,

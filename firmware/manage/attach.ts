@@ -28,6 +28,7 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
+import { forgetInvalidated } from '../serve/access.ts'
 import { openInitiator } from '../serve/open-initiator.ts'
 import { random32, type State } from '../state.ts'
 import { STATE_ERROR } from '../transport/queue-pair.ts'
@@ -173,6 +174,7 @@ const ATTACHMENTS = {
     relay.clientLow = link.target.clientLow
     const { name } = state.attachments[place]!
     state.regions.places[REGIONS + place] = regionOf(state, REGIONS + place, name, geometry)
+    forgetInvalidated(state, REGIONS + place)
   },
   ended(state: State, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
@@ -200,5 +202,8 @@ function regionOf(
     rkey: ((random32(state) << 5) | index) >>> 0,
     rights: WRITE_PERSIST,
     unsettled: 0,
+    repaired: 0,
+    mechanism: 0,
+    pending: 0,
   }
 }

@@ -6,6 +6,8 @@
  * - Recovery ends before the first request is accepted (P1-27): no burst is received meanwhile.
  * - The new incarnation, the list of lost records and the operation table are durable before a lane
  *   is cleared, and a lane is cleared only behind the fence of the repair that it asked for.
+ * - Where the superblock does not take the new incarnation, as a page of it refuses stores, no lane
+ *   is cleared and no record taken: what the part holds is whole, and is served for reading.
  */
 
 import { resetLanes } from '../commit/commit.ts'
@@ -16,18 +18,22 @@ import { rightsOf } from '../commit/placement.ts'
 import {
   blankReport,
   clearAllLanes,
+  LOOK_WAITS,
   type Recovery,
   recoverLanes,
   scanRegion,
   writeOperations,
 } from '../commit/recovery.ts'
-import { type Fault, NOT_ARMED, PASS, TRUNCATED } from '../fault.ts'
+import { deriveUnsettled } from '../commit/unsettled.ts'
+import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../fault.ts'
 import { HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
 import {
+  BYTES_BASE_HIGH,
   findRegionById,
   HOST_DATA_AT,
   KIND_RECORDS,
+  PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
   placedAt,
   type Region,
@@ -37,30 +43,31 @@ import {
   beginIncarnation,
   dirtyCountOf,
   entryKeyAt,
+  formerOperationsOf,
   hostFreeAt,
   incarnationOf,
   installPartKey,
   isForming,
+  isFreePlace,
+  isRemoved,
   isScanned,
-  lostOf,
+  type RegionEntry,
   readEntry,
   readSuperblock,
   regionCountOf,
   setScanned,
   setVoidOperations,
+  upgrade,
   voidOperationsOf,
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
+import { mechanismOf } from '../serve/mechanism.ts'
 import { markUnflushed, resetThrough, resumeLane } from '../serve/through.ts'
-import { isArmed, random32, type State } from '../state.ts'
-import { formatSlots } from './format-slots.ts'
+import { isArmed, random32, type State, stir, WORK_NONE } from '../state.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
-
-/** Virtual address of the first byte of a region of bytes: it is zero-based. */
-const BASE_VA = 0
 
 export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
   return {
@@ -75,8 +82,19 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
     lanesUnread: false,
     keptLanes: new Uint8Array(LANES),
     unflushed: new Array<Intent | null>(LANES).fill(null),
+    pending: state.commit.pending.fill(null),
+    undecided: state.commit.undecided.fill(null),
+    phases: state.commit.phases,
+    hidden: new Uint8Array(LANES),
+    trusted: false,
+    unscanned: new Uint8Array(REGIONS),
+    unanswered: 0,
     held: state.commit.held.fill(null),
     takenBack: state.commit.takenBack.fill(null),
+    unsettled: state.commit.unsettled.fill(null),
+    unlisted: 0,
+    stored: 0,
+    found: { lost: 0, unsettled: 0 },
   }
 }
 
@@ -89,20 +107,29 @@ export function boot(state: State): void {
 }
 
 function bringUp(state: State): Fault {
-  const { list, superblock, facts, commit } = state
+  const { list, superblock, facts, commit, regions } = state
   installPartKey(state.bytes)
   const health = state.words[HEALTH_AT >> 2]!
   // Without the save energy no repair could be fenced.
   if (!isArmed(state)) return NOT_ARMED
   let fault = readSuperblock(list, superblock, facts.nvdimmBytes)
   if (fault !== PASS) return fault
+  // Behind it the part counts its starts, durably, before anybody is served: and a save that takes
+  // that back is counted by the part.
+  stir(state.random, [incarnationOf(superblock), facts.dirtyShutdowns, ...facts.mac])
   if (hostFreeAt(superblock) > Math.max(facts.hostBytes, HOST_DATA_AT)) return TRUNCATED
-  for (let i = 0; i < regionCountOf(superblock); i++) installRegion(state, i)
+  for (let i = 0; i < regionCountOf(superblock); i++) {
+    if (!isFreePlace(superblock, i) && !isRemoved(superblock, i)) installRegion(state, i)
+  }
+  regions.count = regionCountOf(superblock)
   const recovery = createRecovery(state)
   state.recovery = recovery
   const unsafe = facts.dirtyShutdowns !== dirtyCountOf(superblock) || (health & SAVE_FAILED) !== 0
   const { operations } = commit
-  recovery.report.linesRead += readOperations(operations, list, voidOperationsOf(superblock))
+  const former = formerOperationsOf(superblock)
+  const floor = voidOperationsOf(superblock)
+  recovery.report.linesRead += readOperations(operations, list, floor, former)
+  upgrade(superblock, operations.sequence)
   if (unsafe) setVoidOperations(superblock, voidOperations(operations))
   // A save that failed may have taken back a phase word and not the slots, or the reverse.
   const blind = recoverLanes(recovery, !unsafe)
@@ -110,75 +137,84 @@ function bringUp(state: State): Fault {
   state.through.unflushed.fill(0)
   if (blind || unsafe) scanEverything(state)
   else scanAgain(state)
-  noteUnproven(state)
   recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
-  fault = writeOperations(recovery)
-  if (fault !== PASS) return fault
-  beginIncarnation(superblock, facts.dirtyShutdowns)
-  fault = writeSuperblock(list, superblock)
-  if (fault === PASS) fault = clearAllLanes(recovery)
+  const begun = beginIncarnation(superblock, facts.dirtyShutdowns)
+  const written = begun ? writeSuperblock(list, superblock) : SUPERBLOCK
+  if (written === SUPERBLOCK) recovery.keptLanes.fill(1)
+  else fault = written === PASS ? endRecovery(recovery) : written
   if (fault !== PASS) return fault
   state.incarnation = incarnationOf(superblock)
   state.queuePairs.salt = ((state.incarnation - 1) % 0xffff) + 1
   commit.sequenceHigh = state.incarnation * 2 ** SEQUENCE_COUNTER_BITS
   commit.sequenceLow = 0
-  commit.closed = PASS
+  commit.closed = written
   resetLanes(commit, recovery.keptLanes)
-  return resumeThrough(state)
+  resumeThrough(state)
+  resetWork(state)
+  return PASS
 }
 
-/** What recovery left to the host's CPU, and regions there whose making was interrupted. */
-function resumeThrough(state: State): Fault {
-  const { unflushed } = state.recovery
+/** The start is written down: the table follows, and then the lanes have nothing more to say. */
+function endRecovery(recovery: Recovery): Fault {
+  const fault = writeOperations(recovery)
+  return fault === PASS ? clearAllLanes(recovery) : fault
+}
+
+/**
+ * What recovery left to the host's CPU, and regions there whose making was interrupted: these are
+ * formatted when there is an agent.
+ */
+function resumeThrough(state: State): void {
+  const { unflushed, phases, hidden } = state.recovery
   resetThrough(state)
   for (let lane = BURST_FRAMES; lane < LANES; lane++) {
     const intent = unflushed[lane]!
     const region = intent === null ? null : findRegionById(state.regions, intent.regionId)
-    if (region !== null) resumeLane(state, lane, region, intent!.record)
+    if (region === null) continue
+    resumeLane(state, lane, region, intent!, phases[lane]!, hidden[lane]!)
   }
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
-    if (region === null || !isForming(state.superblock, i)) continue
-    const fault = formatSlots(state, region, 0, region.slots)
-    if (fault !== PASS) return fault
-    markUnflushed(state, region)
+    if (region !== null && isForming(state.superblock, i)) markUnflushed(state, region)
   }
-  return PASS
+}
+
+/** Nothing is under way in slices; what was is found again (region-work.ts). */
+function resetWork(state: State): void {
+  const { work } = state
+  work.kind = WORK_NONE
+  work.fault = PASS
+  work.live = isPending(state)
+}
+
+/** Was a region removed whose room is not free yet, though it may have to wait? */
+export function isPending({ superblock }: State): boolean {
+  for (let i = 0; i < regionCountOf(superblock); i++) if (isRemoved(superblock, i)) return true
+  return false
 }
 
 function scanEverything(state: State): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
-    if (region !== null && region.kind === KIND_RECORDS) {
-      scanWhole(state, region)
-    }
+    if (region !== null && region.kind === KIND_RECORDS) scanWhole(state, region)
   }
 }
 
 /**
- * Scans a region; one in the host's memory again at every start until it was written back, or its
- * placement is shown.
+ * Scans a region; one in the host's memory again at every start until it was written back, or past
+ * its caches until it was scanned with its placement shown: what a start repairs may lie in them.
+ * One that is only being made has nothing to lose: it is made anew.
  */
 function scanWhole(state: State, region: Region): void {
+  if (isForming(state.superblock, region.index)) return
   scanRegion(state.recovery, region, 0, region.slots)
   if (region.placement === PLACEMENT_LOCAL) return
+  // What goes through its caches is looked at again by the job that has it written back.
+  if (region.placement === PLACEMENT_BYPASS) state.recovery.unscanned[region.index] = LOOK_WAITS
   setScanned(state.superblock, region.index)
   markUnflushed(state, region)
-}
-
-/**
- * What was repaired past the host's caches is durable only if they are passed by as ever, which
- * nobody has shown yet (fault H6). Until somebody does, the region is scanned at every start.
- */
-function noteUnproven(state: State): void {
-  const { unflushed } = state.recovery
-  for (let lane = 0; lane < BURST_FRAMES; lane++) {
-    const intent = unflushed[lane]!
-    const region = intent === null ? null : findRegionById(state.regions, intent.regionId)
-    if (region !== null) setScanned(state.superblock, region.index)
-  }
 }
 
 /** Scans the regions that were scanned at an earlier start, and never written back. */
@@ -200,13 +236,22 @@ export function nameOf(bytes: Uint8Array, at: number): string {
 
 /** Puts region `index` of the superblock into the table, under a new key. */
 export function installRegion(state: State, index: number): Region {
-  const { superblock, regions, bytes } = state
-  const entry = readEntry(superblock, index)
-  const keyAt = KEYS_AT + (index + 1) * KEY_BYTES
+  const { superblock, regions, commit } = state
   const from = entryKeyAt(index)
-  for (let i = 0; i < KEY_BYTES; i++) bytes[keyAt + i] = superblock.bytes[from + i]!
+  const key = superblock.bytes.subarray(from, from + KEY_BYTES)
+  const region = regionOf(state, index, readEntry(superblock, index), key)
+  region.rkey = ((random32(state) << 5) | index) >>> 0
+  deriveUnsettled(superblock, commit.unsettled, region)
+  regions.places[index] = region
+  return region
+}
+
+/** A region as its entry says, with its check-code key in place; nobody has a key to it. */
+export function regionOf(state: State, index: number, entry: RegionEntry, key: Uint8Array): Region {
+  const keyAt = KEYS_AT + (index + 1) * KEY_BYTES
+  state.bytes.set(key, keyAt)
   const records = entry.kind === KIND_RECORDS
-  const region: Region = {
+  return {
     index,
     id: entry.id,
     name: nameOf(entry.name, 0),
@@ -221,14 +266,14 @@ export function installRegion(state: State, index: number): Region {
     at: entry.at,
     base: placedAt(entry.placement, entry.at),
     areaBytes: entry.areaBytes,
-    baseHigh: BASE_VA,
-    baseLow: BASE_VA,
+    baseHigh: records ? 0 : BYTES_BASE_HIGH,
+    baseLow: 0,
     keyAt,
-    rkey: ((random32(state) << 5) | index) >>> 0,
+    rkey: 0,
     rights: rightsOf(state.placement, entry),
-    unsettled: lostOf(superblock, entry.id),
+    unsettled: 0,
+    repaired: 0,
+    mechanism: mechanismOf(state, entry.placement),
+    pending: 0,
   }
-  regions.places[index] = region
-  regions.count = index + 1
-  return region
 }

@@ -26,6 +26,7 @@ import {
   PLACEMENT_UNKNOWN,
   QUEUE_PAIRS_FULL,
   REQUEST,
+  UNDER_WAY,
   UNREADABLE,
 } from '../fault.ts'
 import { HEALTH_AT } from '../hal.ts'
@@ -38,6 +39,7 @@ import {
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
+  strideOf,
 } from '../memory/region.ts'
 import {
   DEVICE_ID_AT,
@@ -51,11 +53,21 @@ import { runBurst } from '../serve/burst.ts'
 import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
 import { deliverDatagram } from '../serve/queue-gsi.ts'
 import { isHostPair } from '../serve/queue-receive.ts'
-import { settledCopy } from '../serve/read.ts'
 import { scanNow } from '../serve/scrub.ts'
+import { settlePending } from '../serve/settle-host.ts'
+import { sliceEnd, takeSlice } from '../serve/slice.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
-import { detachAgent, repeatRequests } from '../serve/through.ts'
-import { count, random32, type State, type WaitingManagement } from '../state.ts'
+import { mendFault } from '../serve/storage.ts'
+import { detachAgent, isUnflushed, repeatRequests } from '../serve/through.ts'
+import {
+  count,
+  random32,
+  type State,
+  stir,
+  type WaitingManagement,
+  WORK_ERASE,
+  WORK_NONE,
+} from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
@@ -75,12 +87,12 @@ import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, nameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
+import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
-import { discardRecord, provision, settleProven } from './provision.ts'
+import { lookAgain, provision } from './provision.ts'
 import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
-
-/** Records that one SCAN request looks at. */
-const SCAN_RECORDS = 256
+import { noteWork } from './region-work.ts'
+import { endRemoved, removeRegion } from './remove.ts'
 
 /** Keeps a datagram for the end of the burst. */
 export function receiveManagement(state: State, packet: Packet): Fault {
@@ -117,6 +129,7 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_FORMAT]: [mad.METHOD_SET, format],
   [mad.ATTRIBUTE_PROVISION]: [mad.METHOD_SET, provisionRegion],
   [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, open],
+  [mad.ATTRIBUTE_REMOVE]: [mad.METHOD_SET, remove],
   [mad.ATTRIBUTE_REGION]: [mad.METHOD_GET, regionByIndex],
   [mad.ATTRIBUTE_CONNECT]: [mad.METHOD_SET, connect],
   [mad.ATTRIBUTE_DISCONNECT]: [mad.METHOD_SET, disconnect],
@@ -144,7 +157,7 @@ const ALWAYS = [
  * Attributes that are executed once, however often the datagram comes.
  */
 const ONCE = [
-  ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT],
+  ...[mad.ATTRIBUTE_PROBE, mad.ATTRIBUTE_PLACE, mad.ATTRIBUTE_AGENT, mad.ATTRIBUTE_REMOVE],
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
@@ -171,6 +184,8 @@ function serveOne(state: State, waiting: WaitingManagement): void {
   answerCall(state, waiting.madAt, to, waiting.packet)
   endFrame(answers, qp, end, behind)
   run(state.list)
+  endRemoved(state)
+  run(state.list)
 }
 
 /** Executes and answers the control calls of our own host; it may repeat what was not answered. */
@@ -185,6 +200,8 @@ export function serveHostCalls(state: State): void {
     answerCall(state, callAt(i), HOST_ANSWER_AT, null)
     deliverDatagram(state, HOST_ANSWER_AT, mad.MANAGEMENT_QP, null)
     runBurst(state)
+    endRemoved(state)
+    runBurst(state)
   }
 }
 
@@ -196,7 +213,8 @@ function answerCall(state: State, at: number, to: number, packet: Packet | null)
   bytes.copyWithin(to, at, at + mad.MAD_BYTES)
   const body = { at: at + mad.MAD_BODY, to: to + mad.MAD_BODY }
   const fault = handle({ state, bytes, ...body, modifier: header.modifier, packet }, header)
-  if (fault !== PASS) count(state, fault)
+  // What is under way is no fault: nothing is wrong.
+  if (fault !== PASS && fault !== UNDER_WAY) count(state, fault)
   header.method = mad.METHOD_RESPONSE
   header.status = fault === PASS ? mad.STATUS_OK : mad.STATUS_REFUSED
   header.fault = fault
@@ -261,7 +279,25 @@ function status(call: Call): Fault {
   putU32(bytes, to + mad.PART_SCANNED, report.scanned)
   putU32(bytes, to + mad.PART_REPAIRED, report.repaired)
   putU32(bytes, to + mad.PART_OPERATIONS, report.operations)
+  putU32(bytes, to + mad.PART_SUPERBLOCK_WHOLE, state.superblock.whole)
+  putU32(bytes, to + mad.PART_SUPERBLOCK_MENDED, state.superblock.mended)
+  putU32(bytes, to + mad.PART_OPERATIONS_MENDED, state.commit.operations.mended)
+  putU32(bytes, to + mad.PART_OPERATIONS_LOST, state.commit.operations.lost)
+  describeWork(call)
   return PASS
+}
+
+/** What is under way, and what remains of it. */
+function describeWork(call: Call): void {
+  const { bytes, to } = call
+  const { kind, entry, done, total } = call.state.work
+  const each =
+    kind === WORK_NONE || kind === WORK_ERASE ? 1 : entry!.copies * strideOf(entry!.capacity)
+  const none = kind === WORK_NONE
+  bytes[to + mad.PART_WORK] = kind
+  putU32(bytes, to + mad.PART_WORK_REGION, none ? 0 : entry!.id)
+  put64(bytes, to + mad.PART_WORK_DONE_HIGH, none ? 0 : done * each)
+  put64(bytes, to + mad.PART_WORK_TOTAL_HIGH, none ? 0 : total * each)
 }
 
 /** Formats a blank part, and starts it. Asked again with the same id, it is as if it had just. */
@@ -274,11 +310,17 @@ function format(call: Call): Fault {
     return same ? status(call) : FORMATTED
   }
   if (state.refused !== BLANK) return state.refused
-  if (!chosen) for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
+  if (!chosen) drawId(state, id)
   const fault = formatPart(state.list, state.superblock, id, state.facts.nvdimmBytes)
   if (fault !== PASS) return fault
   boot(state)
   return state.refused === PASS ? status(call) : state.refused
+}
+
+/** Two cards whose entropy is the same give their parts ids of their own. */
+function drawId(state: State, id: Uint8Array): void {
+  stir(state.random, state.facts.mac)
+  for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
 }
 
 function provisionRegion(call: Call): Fault {
@@ -307,6 +349,13 @@ function open(call: Call): Fault {
   if (region === null) return NO_REGION
   describe(call, region)
   return PASS
+}
+
+/** The region ends for ever (remove.ts). */
+function remove(call: Call): Fault {
+  const { state, bytes, at } = call
+  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  return region === null ? NO_REGION : removeRegion(state, region)
 }
 
 /** Offers a region on a port of RDMA-CM, or ends that; the answer describes the region. */
@@ -376,6 +425,7 @@ function describe(call: Call, region: Region): void {
   putU32(bytes, to + mad.REGION_BASE_LOW, region.baseLow)
   bytes[to + mad.REGION_READ_ONLY] = region.unsettled > 0 ? 1 : 0
   bytes[to + mad.REGION_PLACEMENT] = region.placement
+  putU32(bytes, to + mad.REGION_REPAIRED, region.repaired)
 }
 
 /** Opens a queue pair, or answers with the one that this client's queue pair has already. */
@@ -398,7 +448,7 @@ function connect(call: Call): Fault {
   if (qp === null) {
     let number = freeNumber(state.queuePairs)
     if (number < 0) {
-      dismissSilent(state)
+      dismissSilent(state, call.packet)
       number = freeNumber(state.queuePairs)
     }
     if (number < 0) return QUEUE_PAIRS_FULL
@@ -482,25 +532,35 @@ function counters(call: Call): Fault {
   return PASS
 }
 
-/** Scans some records with their check codes; the answer says where the next request begins. */
+/**
+ * Scans some records with their check codes; the answer says where the next request begins. It
+ * begins where this one did while the agent of the host writes back what was found before, and
+ * where the burst has done a slice already.
+ */
 function scan(call: Call): Fault {
   const { state, bytes, at, to } = call
   const region = findRegionById(state.regions, u32(bytes, at + mad.SCAN_REGION))
   const first = u32(bytes, at + mad.SCAN_RECORD)
   if (region === null || region.kind !== KIND_RECORDS) return NO_REGION
   if (first > region.slots) return REQUEST
-  if (state.commit.closed !== PASS) return state.commit.closed
-  const last = Math.min(region.slots, first + SCAN_RECORDS)
-  const { report } = state.recovery
-  const repaired = report.repaired
-  scanNow(state, region, first, last)
+  let fault = mendFault(state, region)
+  if (fault !== PASS) return fault
+  const may = !isUnflushed(state, region) && takeSlice(state)
+  const last = may ? sliceEnd(region, first) : first
+  const { report, found } = state.recovery
+  const { repaired } = report
+  const { lost, unsettled } = found
+  fault = scanNow(state, region, first, last)
   putU32(bytes, to + mad.SCAN_NEXT, last)
   putU32(bytes, to + mad.SCAN_CHECKED, last - first)
   putU32(bytes, to + mad.SCAN_REPAIRED, report.repaired - repaired)
   putU32(bytes, to + mad.SCAN_UNSETTLED, region.unsettled)
-  return PASS
+  putU32(bytes, to + mad.SCAN_FOUND_LOST, found.lost - lost)
+  putU32(bytes, to + mad.SCAN_FOUND_UNSETTLED, found.unsettled - unsettled)
+  return fault
 }
 
+/** The operator gives a lost record up (discard.ts). */
 function settleRecord(call: Call): Fault {
   const { state, bytes, at } = call
   const region = findRegionById(state.regions, u32(bytes, at + mad.SETTLE_REGION))
@@ -509,10 +569,7 @@ function settleRecord(call: Call): Fault {
   if (record >= region.slots || bytes[at + mad.SETTLE_DECISION] !== mad.SETTLE_DISCARD) {
     return REQUEST
   }
-  // A record that can be read is not given up: a request that comes again, late, must not take what
-  // was written since.
-  const lost = settledCopy(state, region, record) < 0
-  const fault = lost ? discardRecord(state, region, record) : PASS
+  const fault = discardRecord(state, region, record)
   if (fault === PASS) describe(call, region)
   return fault
 }
@@ -538,7 +595,10 @@ function place(call: Call): Fault {
   const fault = prove(state.placement, state.regions, seen, high, low)
   if (fault !== PASS) return fault
   bytes[to + mad.PLACE_PLACEMENT] = state.placement.proven
-  return settleProven(state)
+  noteWork(state)
+  settlePending(state)
+  lookAgain(state)
+  return state.commit.closed
 }
 
 /** The flush agent of the host comes, or goes in peace. */
@@ -555,6 +615,7 @@ function agent(call: Call): Fault {
   fault = attachAgent(state, u32(bytes, at + mad.AGENT_QUEUE))
   if (fault !== PASS) return fault
   repeatRequests(state)
+  noteWork(state)
   putU32(bytes, to + mad.AGENT_FIRST_REQUEST, (state.through.agent.asked + 1) >>> 0)
   return PASS
 }

@@ -14,14 +14,7 @@
 import { assert } from '../assert.ts'
 import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
 import { isOpen } from '../host/ranges.ts'
-import {
-  ON_DEMAND_PAGES,
-  ON_DEMAND_REGIONS,
-  PAGE_BYTES,
-  QUEUE_PAIRS,
-  REGIONS,
-  RELAYS,
-} from '../limits.ts'
+import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../limits.ts'
 import {
   findRegion,
   findRegionByName,
@@ -40,6 +33,7 @@ import {
   takePages,
 } from '../memory/translation.ts'
 import { ZEROS_AT } from '../memory-map.ts'
+import { forgetInvalidated } from '../serve/access.ts'
 import { endOnDemand, wakePaused } from '../serve/on-demand.ts'
 import { pageChanged, regionEnded } from '../serve/residency.ts'
 import { random32, type State } from '../state.ts'
@@ -107,14 +101,9 @@ function regionOf(state: State, index: number, name: string, shape: Shape): Regi
     rkey: ((random32(state) << 5) | index) >>> 0,
     rights: shape.rights,
     unsettled: 0,
-  }
-}
-
-/** A key that was taken back on some queue pair was another one, of who had the place before. */
-function forgetInvalidated(state: State, index: number): void {
-  for (let i = 0; i < QUEUE_PAIRS; i++) {
-    const qp = state.queuePairs.places[i]!
-    if (qp !== null) qp.invalidated &= ~(1 << index)
+    repaired: 0,
+    mechanism: 0,
+    pending: 0,
   }
 }
 

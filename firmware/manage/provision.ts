@@ -1,23 +1,23 @@
 /**
- * Making regions, and making a lost record blank again.
+ * Making regions: which may be, where, and under which identity.
  *
  * What always holds:
- * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
- *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the
- *   part as it was. One through the host's caches joins it as forming, is formatted anew at every
- *   start, and takes no record before the host's CPU has written it back.
+ * - A region is made by one call, or, where that takes longer than a slice, in the slices behind it
+ *   (region-work.ts): whoever asks again is told that it is under way, until it is there.
+ * - Its identity was never another's, and its check-code key is drawn anew: what a region before it
+ *   has left in its room is valid in none of its slots (I8).
  */
 
 import { placeFault } from '../commit/placement.ts'
+import { LOOK_DUE } from '../commit/recovery.ts'
 import {
   type Fault,
-  FLUSH,
   NO_SPACE,
-  NOT_ARMED,
   PASS,
   REGION_EXISTS,
   REGIONS_FULL,
   REQUEST,
+  UNDER_WAY,
 } from '../fault.ts'
 import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS } from '../limits.ts'
 import {
@@ -33,27 +33,21 @@ import {
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import {
-  addEntry,
-  addLost,
-  dropLastEntry,
-  entryKeyAt,
-  freeAt,
-  hostFreeAt,
-  isScanned,
+  isFreePlace,
+  mendSuperblock,
+  nextIdOf,
+  partBytesOf,
+  REGION_IDS,
   type RegionEntry,
-  regionCountOf,
-  removeLost,
-  setFormed,
-  setForming,
-  writeSuperblock,
+  roomFor,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
-import { agentFault } from '../serve/flush-agent.ts'
-import { markUnflushed } from '../serve/through.ts'
-import { random32, type State } from '../state.ts'
+import { takeSlice } from '../serve/slice.ts'
+import { closeBy, mendFault } from '../serve/storage.ts'
+import { type RegionWork, random32, type State, WORK_MAKE, WORK_NONE } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { installRegion, nameOf } from './boot.ts'
-import { formatSlots } from './format-slots.ts'
+import { nameOf, regionOf } from './boot.ts'
+import { beginMaking, join, serveRegionWork } from './region-work.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
 
@@ -92,87 +86,77 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
 
 /**
  * Makes the region that `entry` asks for. Asking again for the same is answered like the first
- * time. Faults: REQUEST, PLACEMENT_UNKNOWN, PLACEMENT_WRONG, REGION_EXISTS, REGIONS_FULL,
- * NO_SPACE, MEDIA, FLUSH.
+ * time; while it is made, by UNDER_WAY, and a slice of it is done. Faults: REQUEST, UNDER_WAY,
+ * PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, DMA,
+ * FLUSH.
  */
 export function provision(state: State, entry: RegionEntry): Fault {
   const shape = shapeFault(entry)
   if (shape !== PASS) return shape
-  const placed = placeFault(state.placement, entry.placement)
-  if (placed !== PASS) return placed
-  const existing = findRegionByName(state.regions, nameOf(entry.name, 0))
+  const name = nameOf(entry.name, 0)
+  const known = placeFault(state.placement, entry.placement)
+  if (known !== PASS) return known
+  const existing = findRegionByName(state.regions, name)
   if (existing !== null) return sameShape(existing, entry) ? PASS : REGION_EXISTS
-  const { superblock, list } = state
-  const index = regionCountOf(superblock)
-  if (index === REGIONS) return REGIONS_FULL
+  const { work } = state
+  if (work.kind === WORK_MAKE && work.region!.name === name) {
+    if (!sameShape(work.region!, entry)) return REGION_EXISTS
+    return goOn(state)
+  }
+  if (work.fault !== PASS && work.region!.name === name) return takeFault(work)
+  const refused = mendFault(state, entry)
+  if (refused !== PASS) return refused
+  if (work.kind !== WORK_NONE) return UNDER_WAY
+  return begin(state, entry)
+}
+
+/** Finds a place and room, and begins: on what both pages of the superblock say is free. */
+function begin(state: State, entry: RegionEntry): Fault {
+  const { superblock, facts, list } = state
+  const mended = superblock.half ? mendSuperblock(list, superblock) : PASS
+  if (mended !== PASS) return closeBy(state, mended)
+  let index = 0
+  while (index < REGIONS && !isFreePlace(superblock, index)) index += 1
+  if (index === REGIONS || nextIdOf(superblock) >= REGION_IDS) return REGIONS_FULL
   const records = entry.kind === KIND_RECORDS
-  entry.id = index + 1
   const local = entry.placement === PLACEMENT_LOCAL
-  const firstFree = freeAt(superblock)
-  entry.at = local ? firstFree : hostFreeAt(superblock)
+  entry.id = nextIdOf(superblock)
   entry.copies = records ? entry.copies : 1
   entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
-  const end = entry.at + entry.copies * entry.areaBytes
-  if (end > (local ? state.facts.nvdimmBytes : state.facts.hostBytes)) return NO_SPACE
-  addEntry(superblock, entry, local ? end : firstFree)
-  const key = entryKeyAt(index)
-  for (let i = 0; i < KEY_BYTES; i += 4) putU32(superblock.bytes, key + i, random32(state))
-  if (entry.placement === PLACEMENT_THROUGH) {
-    const agent = agentFault(state)
-    if (agent !== PASS) {
-      dropLastEntry(superblock, firstFree)
-      return agent
-    }
-    setForming(superblock, index)
+  const limit = local ? partBytesOf(superblock) : facts.hostBytes
+  entry.at = roomFor(superblock, local, entry.copies * entry.areaBytes, limit)
+  if (entry.at < 0) return NO_SPACE
+  const key = new Uint8Array(KEY_BYTES)
+  for (let i = 0; i < KEY_BYTES; i += 4) putU32(key, i, random32(state))
+  // What goes through the host's caches is stored by the job that has it written back.
+  if (!records || entry.placement === PLACEMENT_THROUGH) {
+    return closeBy(state, join(state, entry, key, index))
   }
-  const region = installRegion(state, index)
-  let fault: Fault = PASS
-  if (records) fault = formatSlots(state, region, 0, region.slots)
-  if (fault === PASS) fault = writeSuperblock(list, superblock)
-  if (fault !== PASS) forget(state, index, firstFree)
-  else markUnflushed(state, region)
-  return closeBy(state, fault)
+  beginMaking(state, regionOf(state, index, entry, key), entry, key)
+  return goOn(state)
 }
 
-/** Takes back a region that could not be formatted. */
-function forget(state: State, index: number, firstFree: number): void {
-  state.regions.places[index] = null
-  state.regions.count = index
-  dropLastEntry(state.superblock, firstFree)
+/** Does a slice of the making, if this call may. PASS when the region is there. */
+function goOn(state: State): Fault {
+  const { work } = state
+  if (takeSlice(state)) serveRegionWork(state)
+  return work.kind === WORK_NONE ? takeFault(work) : UNDER_WAY
 }
 
-/** A part that did not fence takes nothing more (D-13); one that refused a store goes on. */
-function closeBy(state: State, fault: Fault): Fault {
-  if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
+/** What the making ended with: said once, to whoever asks for that region. */
+function takeFault(work: RegionWork): Fault {
+  const { fault } = work
+  work.fault = PASS
   return fault
 }
 
-/** What the start has repaired past the host's caches is durable, now that this is shown. */
-export function settleProven(state: State): Fault {
-  const { superblock, regions, placement } = state
-  let settled = false
-  for (let i = 0; i < REGIONS; i++) {
-    const region = regions.places[i]!
-    if (region === null || region.placement !== PLACEMENT_BYPASS) continue
-    if (placement.proven !== PLACEMENT_BYPASS || !isScanned(superblock, i)) continue
-    setFormed(superblock, i)
-    settled = true
+/**
+ * Where it is shown that the host's caches are passed by, what a start scanned there is looked at
+ * again (scrub.ts): its repairs may have lain in them, and the host may have started since.
+ */
+export function lookAgain({ regions, placement, recovery }: State): void {
+  if (placement.proven !== PLACEMENT_BYPASS) return
+  for (let i = 0; i < regions.count; i++) {
+    if (recovery.unscanned[i] !== 0) recovery.unscanned[i] = LOOK_DUE
   }
-  return settled ? closeBy(state, writeSuperblock(state.list, superblock)) : PASS
-}
-
-/** The operator's decision about a lost record: it becomes blank. */
-export function discardRecord(state: State, region: Region, record: number): Fault {
-  let fault = formatSlots(state, region, record, record + 1)
-  if (fault !== PASS) return closeBy(state, fault)
-  removeLost(state.superblock, region.id, record)
-  markUnflushed(state, region)
-  fault = writeSuperblock(state.list, state.superblock)
-  if (fault !== PASS) {
-    // It is lost until the list without it is durable: whoever asks again has it all done again.
-    addLost(state.superblock, region.id, record)
-    return closeBy(state, fault)
-  }
-  region.unsettled = Math.max(0, region.unsettled - 1)
-  return fault
 }

@@ -58,6 +58,14 @@ export const PLACEMENT_ORDINARY = 4
 export const HOST_PROBE_AT = 0
 export const HOST_DATA_AT = 4096
 
+/**
+ * Upper word of the address of the first byte of a region of bytes; the lower one is 0. Linux
+ * repeats FLUSH and ATOMIC WRITE with address 0 (wire-format 9.4): no byte lies there, and none
+ * within four GiB of it, so what was sent to somewhere else is never done at a region's begin.
+ * Nothing on the medium depends on it.
+ */
+export const BYTES_BASE_HIGH = 1
+
 export interface Region {
   readonly index: number
   readonly id: number
@@ -89,6 +97,12 @@ export interface Region {
   rights: number
   /** Records that no copy could settle; while there is one, the region refuses writes (D-14). */
   unsettled: number
+  /** Records so far of which decayed copies are whole again (recovery.ts). */
+  repaired: number
+  /** How what lies in it becomes durable, as PERSIST_ACKs and completions say it. */
+  readonly mechanism: number
+  /** Records that wait for a host that shows its memory; likewise. */
+  pending: number
 }
 
 /** Places for regions; the low five bits of a key choose the place. */

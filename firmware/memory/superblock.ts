@@ -9,25 +9,43 @@
  *          64 | part bytes (64)       | first free byte (64)       |
  *          80 | lanes at (64)         | lanes       | regions      |
  *          96 | lost records | operations at | void up to (64)     |
- *         112 | 0 …                                                |
+ *         112 | former up to (64)          | next region id | 0 …  |
  *         128 | lost records: region id, record; 8 bytes each      |
  *         640 | regions, 128 bytes each, as far as used            |
  *             +----------------------------------------------------+
  *
  *    region entry: 0 name (32) | 32 id | 36 kind | 40 slots | 44 capacity | 48 copies | 52 flags
  *                | 56 protection domain | 60 0 | 64 at (64) | 72 area bytes (64) | 80 key (16)
- *                | 96 placement, forming, scanned | 100 0 …
+ *                | 96 placement, forming, scanned, overfull, removed | 100 0 …
+ *    an entry of zeros is free.
  *
  * Little-endian. It stands twice, at bytes 0 and 4096 of the part.
  *
  * What always holds:
- * - An update writes one page, fences, writes the other, fences, and begins with the page that is
- *   not the only whole one. At every instant one page is whole; of two the later update counts.
+ * - An update looks at both pages as they are on the medium now, for one may have decayed since it
+ *   was written. It writes one page, fences, writes the other, fences, and begins with the page
+ *   that is not whole, or not the later one. So at every instant a page is whole that was so before
+ *   the update, or the new one is; of two the later update counts.
+ * - A page that has decayed is found in idle time, too (serve/scrub.ts), and written again by such
+ *   an update. Where both have, the image in packet memory is what is written.
+ * - A page is whole if all that is used of it can be read and its check code is right. What stands
+ *   behind that is nobody's: what an update before has left, or decay. No start takes it over.
+ * - Where a page refuses its stores, the update ends there: the other page, whole, is not touched.
+ *   If that has taken the update already (`half`), the next start may find it, and may not: until
+ *   an update is in both pages again, nobody relies on either.
+ *   The part goes on without a second page, and from its next start on for reading alone: neither
+ *   that start nor anything else could be written down (SUPERBLOCK).
  * - The magic and the version have the same place in every version to come, so a newer part is
  *   recognised as such, not as damage.
  * - Formatting writes the magic alone first, and page B last: a format that was interrupted shows
  *   as our magic on page A and zeros on page B, and is treated as never begun.
  * - Nothing is written to a part that was refused.
+ * - A part keeps the size that it had when it was formatted. In a larger one it is served, and what
+ *   lies behind its end is not used, so it may go back; in a smaller one it is refused.
+ * - A part of the version before is upgraded by its first start, and by one update: that which
+ *   writes down the start. It says up to which sequence the lines of the operation table are of
+ *   that version (commit/operations.ts); all else is laid out as it was. Of a cut in between, each
+ *   page says its own version, and whichever counts is whole.
  */
 
 import { assert } from '../assert.ts'
@@ -37,7 +55,7 @@ import {
   compare,
   copy,
   copyClean,
-  fence,
+  fenceOwn,
   resultOf,
   run,
   runAll,
@@ -51,9 +69,10 @@ import {
   NEWER,
   OLDER,
   PASS,
+  SUPERBLOCK,
   TRUNCATED,
 } from '../fault.ts'
-import { EQUAL, NVDIMM_SPACE } from '../hal.ts'
+import { EQUAL, MEDIA_ERROR, NVDIMM_SPACE } from '../hal.ts'
 import {
   CLIENTS,
   COPIES_MAX,
@@ -83,7 +102,10 @@ import {
   strideOf,
 } from './region.ts'
 
-export const FORMAT_VERSION = 2
+export const FORMAT_VERSION = 3
+
+/** The version before, which is upgraded: it has no `former`, and other lines (2, to mid 2026). */
+const FORMER_VERSION = 2
 
 /** Where the lanes begin, the operation table, and where the first region may. */
 export const LANES_AT: number = 2 * SUPERBLOCK_BYTES
@@ -96,14 +118,31 @@ const PLACEMENT_MASK = 3
 const FORMING = 4
 /** It was scanned, and what was repaired may have been in the host's cache. */
 const SCANNED = 8
+/** More of its records are lost than the list has room for. */
+const OVERFULL = 16
+/** It was removed: it is no region any more, and its room not yet free. */
+const REMOVED = 32
+const FLAGS: number = FORMING | SCANNED | OVERFULL | REMOVED
 
 /** Bytes of a host's memory that a region may lie in, at the most. */
 const HOST_BYTES_MAX: number = 2 ** 47
 
+/** Above every sequence. */
+const ALL_SEQUENCES: number = 2 ** 53
+
 /** Incarnations that a part may have: the sequence has 20 bits for them (boot.ts). */
 export const INCARNATIONS: number = 2 ** 20
+/** Of the last of them no record's sequence reaches the end of its upper word. */
+const INCARNATION_LAST: number = INCARNATIONS - 2
+/** Starts that a save which failed may have taken back. */
+const STARTS_TAKEN_BACK = 256
+/** Failed saves that are counted one by one: a part that counts more has counted something else. */
+const SAVES_FAILED_MOST = 16
 
-/** Lost records that the superblock can name; more refuse writes all the same. */
+/** Identities that regions of a part may have, over all its life: the report has 16 bits. */
+export const REGION_IDS: number = 2 ** 16
+
+/** Lost records that the superblock can name; a region with more is marked (`setOverfull`). */
 export const LOST_MAX = 64
 
 const MAGIC_LOW = 0x44524550 // "PERD"
@@ -130,6 +169,8 @@ const REGION_COUNT = 23
 const LOST_COUNT = 24
 const OPERATIONS_POSITION = 25
 const VOID_OPERATIONS = 26
+const FORMER_OPERATIONS = 28
+const NEXT_ID = 30
 
 /** A region as the superblock names it. */
 export interface RegionEntry {
@@ -146,19 +187,28 @@ export interface RegionEntry {
   placement: number
 }
 
-/** The superblock in use: page A in packet memory is its image, `words` and `bytes` look at it. */
+/**
+ * The superblock in use: page A in packet memory is its image, `words` and `bytes` look at it. Page
+ * B there is where a page of the medium is examined.
+ */
 export interface Superblock {
   readonly words: Int32Array
   readonly bytes: Uint8Array
-  /** The page to be written first: never the one that alone is whole and current. */
-  first: number
+  /** Pages that were whole when they were looked at last, or written: 0 to 2. */
+  whole: number
+  /** An update stands in one page alone, as the other one has refused it. */
+  half: boolean
+  /** Pages that had decayed, and were written again since the start. */
+  mended: number
 }
 
 export function createSuperblock(memory: ArrayBuffer): Superblock {
   return {
     words: new Int32Array(memory, SUPERBLOCK_AT, SUPERBLOCK_BYTES / 4),
     bytes: new Uint8Array(memory, SUPERBLOCK_AT, SUPERBLOCK_BYTES),
-    first: 0,
+    whole: 0,
+    half: false,
+    mended: 0,
   }
 }
 
@@ -179,19 +229,36 @@ export function dirtyCountOf(sb: Superblock): number {
   return sb.words[DIRTY]! >>> 0
 }
 
+/** Bytes of the part when it was formatted: regions lie below that, however large it is by now. */
+export function partBytesOf(sb: Superblock): number {
+  return get64(sb.words, PART_BYTES)
+}
+
 /** Lines of the operation table count if their sequence is above this one. */
 export function voidOperationsOf(sb: Superblock): number {
   return get64(sb.words, VOID_OPERATIONS)
+}
+
+/**
+ * Lines of the table are of the version before if their sequence is not above this one. In a part
+ * of that version, which `upgrade` has not seen yet, all are.
+ */
+export function formerOperationsOf(sb: Superblock): number {
+  return sb.words[VERSION] === FORMAT_VERSION ? get64(sb.words, FORMER_OPERATIONS) : ALL_SEQUENCES
+}
+
+/** Makes a part of the version before one of this: `sequence` is the last of its table. */
+export function upgrade(sb: Superblock, sequence: number): void {
+  if (sb.words[VERSION] === FORMAT_VERSION) return
+  sb.words[VERSION] = FORMAT_VERSION
+  put64(sb.words, FORMER_OPERATIONS, Math.max(1, sequence))
 }
 
 export function setVoidOperations(sb: Superblock, sequence: number): void {
   put64(sb.words, VOID_OPERATIONS, sequence)
 }
 
-export function freeAt(sb: Superblock): number {
-  return get64(sb.words, FREE_AT)
-}
-
+/** Places of the table up to the last one that is not free. */
 export function regionCountOf(sb: Superblock): number {
   return sb.words[REGION_COUNT]! >>> 0
 }
@@ -199,10 +266,32 @@ export function regionCountOf(sb: Superblock): number {
 /** Offset in the page of the device id, 16 bytes. */
 export const DEVICE_ID_AT: number = DEVICE_ID * 4
 
-/** Steps the incarnation: everything that an earlier power-on handed out is void. */
-export function beginIncarnation(sb: Superblock, dirtyShutdowns: number): void {
-  sb.words[INCARNATION] = incarnationOf(sb) + 1
+/**
+ * Steps the incarnation: everything that an earlier power-on handed out is void. False where the
+ * sequences have no room for another one: then the part has to be copied, and formatted.
+ *
+ * A save that failed may have taken back that the last starts were written down, though not what
+ * they handed out, nor what they stored: a sequence would come again, or one before it. The count
+ * of such saves is kept by the part itself, and never taken back. So incarnations are passed over
+ * for each of them since the superblock that is found was written: more than it took starts back,
+ * so this one is above all that were, however many saves in a row have failed.
+ */
+export function beginIncarnation(sb: Superblock, dirtyShutdowns: number): boolean {
+  if (incarnationOf(sb) >= INCARNATION_LAST) return false
+  const next = incarnationOf(sb) + 1 + STARTS_TAKEN_BACK * savesFailed(sb, dirtyShutdowns)
+  sb.words[INCARNATION] = Math.min(next, INCARNATION_LAST)
+  // The last one may have been handed out, and taken back.
+  if (next > INCARNATION_LAST) return false
   sb.words[DIRTY] = dirtyShutdowns
+  return true
+}
+
+/** Saves that failed since the superblock was written. */
+function savesFailed(sb: Superblock, dirtyShutdowns: number): number {
+  const counted = dirtyShutdowns - dirtyCountOf(sb)
+  if (counted === 0) return 0
+  // A count that went backwards is that of another controller.
+  return Math.max(1, Math.min(counted, SAVES_FAILED_MOST))
 }
 
 export function readEntry(sb: Superblock, index: number): RegionEntry {
@@ -250,26 +339,94 @@ export function isUnsure(sb: Superblock, index: number): boolean {
 
 /** All of the region is durable. */
 export function setFormed(sb: Superblock, index: number): void {
-  sb.words[placementAt(index)]! &= PLACEMENT_MASK
+  sb.words[placementAt(index)]! &= ~(FORMING | SCANNED)
+}
+
+/** Has the region lost records that are not on the list, or may it have? */
+export function isOverfull(sb: Superblock, index: number): boolean {
+  return (sb.words[placementAt(index)]! & OVERFULL) !== 0
+}
+
+/** It has, until all of it was looked at and every lost record is on the list. */
+export function setOverfull(sb: Superblock, index: number, overfull: boolean): void {
+  if (overfull) sb.words[placementAt(index)]! |= OVERFULL
+  else sb.words[placementAt(index)]! &= ~OVERFULL
 }
 
 function placementAt(index: number): number {
   return ((ENTRIES_AT + index * ENTRY_BYTES) >> 2) + 24
 }
 
-/** Where the next region in the host's memory begins: behind the last one, bytes. */
-export function hostFreeAt(sb: Superblock): number {
-  let end = HOST_DATA_AT
+/** Was the region removed, and is its room not free yet? */
+export function isRemoved(sb: Superblock, index: number): boolean {
+  return (sb.words[placementAt(index)]! & REMOVED) !== 0
+}
+
+/** It is no region any more; or is one again, as that could not be written down. */
+export function setRemoved(sb: Superblock, index: number, removed: boolean): void {
+  if (removed) sb.words[placementAt(index)]! |= REMOVED
+  else sb.words[placementAt(index)]! &= ~REMOVED
+}
+
+/** Is that place of the table free? */
+export function isFreePlace(sb: Superblock, index: number): boolean {
+  return isFreeEntry(sb.words, (ENTRIES_AT + index * ENTRY_BYTES) >> 2)
+}
+
+function isFreeEntry(words: Int32Array, w: number): boolean {
+  for (let i = 0; i < ENTRY_BYTES / 4; i++) if (words[w + i] !== 0) return false
+  return true
+}
+
+/** The id of the next region: none is given twice, so a slot of an earlier one is valid in none. */
+export function nextIdOf(sb: Superblock): number {
+  return Math.max(sb.words[NEXT_ID]!, regionCountOf(sb) + 1)
+}
+
+/** Where the rooms of the NVDIMM that are taken end. */
+function freeAt(sb: Superblock): number {
+  let end = DATA_AT
   for (let i = 0; i < regionCountOf(sb); i++) {
-    const { placement, at, copies, areaBytes } = readEntry(sb, i)
-    if (placement !== PLACEMENT_LOCAL) end = at + copies * areaBytes
+    const entry = readEntry(sb, i)
+    if (entry.copies === 0 || entry.placement !== PLACEMENT_LOCAL) continue
+    end = Math.max(end, endOfRoom(entry))
   }
   return end
 }
 
-/** Appends a region to the page; the caller has checked that there is a place for it. */
-export function addEntry(sb: Superblock, from: RegionEntry, endAt: number): void {
-  const index = regionCountOf(sb)
+/** Where the last region in the host's memory ends, bytes. One that was removed is none. */
+export function hostFreeAt(sb: Superblock): number {
+  let end = HOST_DATA_AT
+  for (let i = 0; i < regionCountOf(sb); i++) {
+    const entry = readEntry(sb, i)
+    if (entry.copies === 0 || entry.placement === PLACEMENT_LOCAL || isRemoved(sb, i)) continue
+    end = Math.max(end, endOfRoom(entry))
+  }
+  return end
+}
+
+/** Where the room of a region ends, all copies of it. */
+export function endOfRoom({ at, copies, areaBytes }: RegionEntry): number {
+  return at + copies * areaBytes
+}
+
+/** The first room for so many bytes below `limit`, in the NVDIMM or in the host's memory; or -1. */
+export function roomFor(sb: Superblock, local: boolean, bytes: number, limit: number): number {
+  let at = local ? DATA_AT : HOST_DATA_AT
+  // Every step passes one region at least.
+  for (let i = 0; i < regionCountOf(sb); i++) {
+    const entry = readEntry(sb, i)
+    const end = endOfRoom(entry)
+    if (entry.copies === 0 || (entry.placement === PLACEMENT_LOCAL) !== local) continue
+    if (end <= at || entry.at >= at + bytes) continue
+    at = end
+    i = -1
+  }
+  return bytes <= limit - at ? at : -1
+}
+
+/** Puts a region into that place of the page, which is free. */
+export function addEntry(sb: Superblock, from: RegionEntry, index: number): void {
   const at = ENTRIES_AT + index * ENTRY_BYTES
   const w = at >> 2
   const words = sb.words
@@ -284,19 +441,24 @@ export function addEntry(sb: Superblock, from: RegionEntry, endAt: number): void
   put64(words, w + 16, from.at)
   put64(words, w + 18, from.areaBytes)
   words[w + 24] = from.placement
-  words[REGION_COUNT] = index + 1
-  words[USED] = at + ENTRY_BYTES
-  put64(words, FREE_AT, endAt)
+  words[NEXT_ID] = from.id + 1
+  setCount(sb, Math.max(regionCountOf(sb), index + 1))
 }
 
-/** Takes the last region off the page again, and gives its room back. */
-export function dropLastEntry(sb: Superblock, firstFree: number): void {
-  const index = regionCountOf(sb) - 1
+/** Takes a region off the page: its place is free, and its room. */
+export function dropEntry(sb: Superblock, index: number): void {
   const at = ENTRIES_AT + index * ENTRY_BYTES
+  sb.words[NEXT_ID] = nextIdOf(sb)
   sb.bytes.fill(0, at, at + ENTRY_BYTES)
-  sb.words[REGION_COUNT] = index
-  sb.words[USED] = at
-  put64(sb.words, FREE_AT, firstFree)
+  let count = regionCountOf(sb)
+  while (count > 0 && isFreePlace(sb, count - 1)) count -= 1
+  setCount(sb, count)
+}
+
+function setCount(sb: Superblock, count: number): void {
+  sb.words[REGION_COUNT] = count
+  sb.words[USED] = ENTRIES_AT + count * ENTRY_BYTES
+  put64(sb.words, FREE_AT, freeAt(sb))
 }
 
 /** Offset in the page of the check-code key of region `index`. */
@@ -365,6 +527,18 @@ export function removeLost(sb: Superblock, regionId: number, record: number): vo
   }
 }
 
+/** Takes all records of a region off the list, and says which they were. */
+export function removeLostOf(sb: Superblock, regionId: number): number[] {
+  const removed: number[] = []
+  for (let i = lostCount(sb) - 1; i >= 0; i--) {
+    const record = lostAt(sb, i, regionId)
+    if (record < 0) continue
+    removeLost(sb, regionId, record)
+    removed.push(record)
+  }
+  return removed
+}
+
 /** The key under which superblock and lanes are checked: public, it guards against decay alone. */
 const PART_KEY = 'PERDURE PART KEY'
 
@@ -379,21 +553,55 @@ function seal(list: CommandList, sb: Superblock): void {
 function writePage(list: CommandList, sb: Superblock, page: number): void {
   const to = NVDIMM_SPACE + page * SUPERBLOCK_BYTES
   copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)
-  fence(list)
+  fenceOwn(list)
 }
 
-/** Makes the page in packet memory durable, twice. FLUSH if the part did not take it. */
+/**
+ * Makes the page in packet memory durable, twice. SUPERBLOCK if a page of the part refuses it, and
+ * the other one is not touched behind that; FLUSH if the part did not fence.
+ */
 export function writeSuperblock(list: CommandList, sb: Superblock): Fault {
+  assert(list.count === 0, 'what stands before an update has been run')
+  const first = pageToBegin(list, sb)
   put64(sb.words, UPDATE, get64(sb.words, UPDATE) + 1)
   seal(list, sb)
-  const { first } = sb
   writePage(list, sb, first)
-  const firstEnd = list.count
+  const second = list.count
   writePage(list, sb, 1 - first)
   const failed = run(list)
-  // A page that failed half-way is the first to be written again; the other one is whole.
-  if (failed >= firstEnd) sb.first = 1 - first
-  return failed < 0 ? PASS : FLUSH
+  if (failed < 0) {
+    sb.mended += 2 - sb.whole
+    sb.whole = 2
+    sb.half = false
+    return PASS
+  }
+  if (resultOf(list, failed) !== MEDIA_ERROR) return FLUSH
+  sb.whole = 1
+  if (failed >= second) sb.half = true
+  return SUPERBLOCK
+}
+
+/** Looks at both pages, and notes how many are whole. The one to be written first: see above. */
+function pageToBegin(list: CommandList, sb: Superblock): number {
+  const page = viewPage(list.machine.memory, 1)
+  const updates: number[] = []
+  sb.whole = 0
+  for (let p = 0; p < 2; p++) {
+    fetchPage(list, page, p)
+    const valid = verifyPage(list, page)
+    updates.push(valid ? get64(page.words, UPDATE) : NOT_WHOLE)
+    if (valid) sb.whole += 1
+  }
+  return updates[1]! < updates[0]! ? 1 : 0
+}
+
+/**
+ * Has a page decayed, or refused the last update? Then another one mends it. PASS, or what
+ * `writeSuperblock` says.
+ */
+export function mendSuperblock(list: CommandList, sb: Superblock): Fault {
+  pageToBegin(list, sb)
+  return sb.whole === 2 && !sb.half ? PASS : writeSuperblock(list, sb)
 }
 
 /** Lays out an empty part. The caller has found it BLANK. */
@@ -403,7 +611,6 @@ export function formatPart(
   deviceId: Uint8Array,
   partBytes: number,
 ): Fault {
-  sb.first = 0
   sb.words.fill(0)
   sb.words[MAGIC] = MAGIC_LOW
   sb.words[MAGIC + 1] = MAGIC_HIGH
@@ -417,18 +624,24 @@ export function formatPart(
   sb.words[OPERATIONS_POSITION] = OPERATIONS_AT
   // The magic alone and first, then everything else.
   copyClean(list, SUPERBLOCK_AT + CHECKED_AT, NVDIMM_SPACE + CHECKED_AT, 8, 0)
-  fence(list)
+  fenceOwn(list)
   copyClean(list, ZEROS_AT, NVDIMM_SPACE + LANES_AT, LANES * LINE_BYTES, 0)
   for (let at = OPERATIONS_AT; at < DATA_AT; at += ZEROS_BYTES) {
     copyClean(list, ZEROS_AT, NVDIMM_SPACE + at, ZEROS_BYTES, 0)
   }
-  fence(list)
+  fenceOwn(list)
   if (run(list) >= 0) return FLUSH
-  return writeSuperblock(list, sb)
+  const fault = writeSuperblock(list, sb)
+  sb.mended = 0
+  return fault
 }
 
-/** What one page turned out to be. */
+/** The update of a page that is not whole: before any. */
+const NOT_WHOLE = -1
+
+/** What one page turned out to be; `at` is where it lies in packet memory. */
 interface PageView {
+  readonly at: number
   readonly words: Int32Array
   readable: boolean
   valid: boolean
@@ -438,33 +651,44 @@ interface PageView {
 function viewPage(memory: ArrayBuffer, page: number): PageView {
   const at = SUPERBLOCK_AT + page * SUPERBLOCK_BYTES
   const words = new Int32Array(memory, at, SUPERBLOCK_BYTES / 4)
-  return { words, readable: false, valid: false, zero: false }
+  return { at, words, readable: false, valid: false, zero: false }
 }
 
-function examinePages(list: CommandList, pages: readonly PageView[]): void {
-  for (let p = 0; p < 2; p++) {
-    const at = SUPERBLOCK_AT + p * SUPERBLOCK_BYTES
-    copy(list, NVDIMM_SPACE + p * SUPERBLOCK_BYTES, at, SUPERBLOCK_BYTES)
-    compare(list, at, ZEROS_AT, SUPERBLOCK_BYTES)
-  }
+/** Reads page `p` of the medium, whole; where a line cannot be read, what is used of it. */
+function fetchPage(list: CommandList, page: PageView, p: number): void {
+  const { at } = page
+  const from = NVDIMM_SPACE + p * SUPERBLOCK_BYTES
+  copy(list, ZEROS_AT, at, SUPERBLOCK_BYTES)
+  const all = copy(list, from, at, SUPERBLOCK_BYTES)
+  const zeros = compare(list, at, ZEROS_AT, SUPERBLOCK_BYTES)
   runAll(list)
-  for (let p = 0; p < 2; p++) {
-    const page = pages[p]!
-    page.readable = resultOf(list, 2 * p) === 0
-    page.zero = page.readable && resultOf(list, 2 * p + 1) === EQUAL
-  }
-  for (let p = 0; p < 2; p++) pages[p]!.valid = verifyPage(list, pages[p]!, p)
-}
-
-function verifyPage(list: CommandList, page: PageView, p: number): boolean {
-  if (!isOurs(page) || page.words[VERSION] !== FORMAT_VERSION) return false
+  page.readable = resultOf(list, all) === 0
+  page.zero = page.readable && resultOf(list, zeros) === EQUAL
+  if (page.readable) return
+  copy(list, ZEROS_AT, at, SUPERBLOCK_BYTES)
+  const head = copy(list, from, at, ENTRIES_AT)
+  runAll(list)
   const used = page.words[USED]!
-  if (used < ENTRIES_AT || used > SUPERBLOCK_BYTES) return false
-  const at = SUPERBLOCK_AT + p * SUPERBLOCK_BYTES
-  checkCode(list, at + CHECKED_AT, RECOVERY_AT, used - CHECKED_AT, KEYS_AT)
-  compare(list, RECOVERY_AT, at, KEY_BYTES)
+  if (resultOf(list, head) !== 0 || !isUsed(used)) return
+  const rest = copy(list, from + ENTRIES_AT, at + ENTRIES_AT, used - ENTRIES_AT)
   runAll(list)
-  return resultOf(list, 1) === EQUAL && isSane(page.words, list.machine.facts.nvdimmBytes)
+  page.readable = resultOf(list, rest) === 0
+}
+
+function isUsed(bytes: number): boolean {
+  return bytes >= ENTRIES_AT && bytes <= SUPERBLOCK_BYTES
+}
+
+function verifyPage(list: CommandList, page: PageView): boolean {
+  const { at, words } = page
+  const version = words[VERSION]!
+  if (!isOurs(page) || version < FORMER_VERSION || version > FORMAT_VERSION) return false
+  const used = words[USED]!
+  if (!isUsed(used)) return false
+  checkCode(list, at + CHECKED_AT, RECOVERY_AT, used - CHECKED_AT, KEYS_AT)
+  const same = compare(list, RECOVERY_AT, at, KEY_BYTES)
+  runAll(list)
+  return resultOf(list, same) === EQUAL && isSane(words, list.machine.facts.nvdimmBytes)
 }
 
 /**
@@ -480,24 +704,44 @@ function isSane(words: Int32Array, partBytes: number): boolean {
   if (words[LOST_COUNT]! < 0 || words[LOST_COUNT]! > LOST_MAX) return false
   if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
   if (words[OPERATIONS_POSITION] !== OPERATIONS_AT) return false
-  if (words[INCARNATION]! < 0 || words[INCARNATION]! >= INCARNATIONS - 1) return false
+  if (words[INCARNATION]! < 0 || words[INCARNATION]! > INCARNATION_LAST) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
-  // Regions lie one behind the other, and what is free begins behind the last: none overlaps.
+  const next = Math.max(words[NEXT_ID]!, regions + 1)
   let end = DATA_AT
-  let hostEnd = HOST_DATA_AT
   for (let i = 0; i < regions; i++) {
-    const w = (ENTRIES_AT + i * ENTRY_BYTES) >> 2
+    const w = entryWord(i)
+    if (isFreeEntry(words, w)) continue
+    if (words[w + 8]! < 1 || words[w + 8]! >= next || next > REGION_IDS) return false
     const placement = words[w + 24]! & PLACEMENT_MASK
     const local = placement === PLACEMENT_LOCAL
-    if ((words[w + 24]! & ~(PLACEMENT_MASK | FORMING | SCANNED)) !== 0) return false
-    if (placement > PLACEMENT_THROUGH) return false
-    if (get64(words, w + 16) !== (local ? end : hostEnd)) return false
+    if ((words[w + 24]! & ~(PLACEMENT_MASK | FLAGS)) !== 0 || placement > PLACEMENT_THROUGH) {
+      return false
+    }
+    if (get64(words, w + 16) < (local ? DATA_AT : HOST_DATA_AT)) return false
     if (!isEntrySane(words, w, local ? bytes : HOST_BYTES_MAX)) return false
-    const taken = words[w + 12]! * get64(words, w + 18)
-    if (local) end += taken
-    else hostEnd += taken
+    for (let j = 0; j < i; j++) if (isInTheWay(words, entryWord(j), w)) return false
+    if (local) end = Math.max(end, endOfEntry(words, w))
   }
   return get64(words, FREE_AT) === end
+}
+
+function entryWord(index: number): number {
+  return (ENTRIES_AT + index * ENTRY_BYTES) >> 2
+}
+
+/** The end of all copies of a region, bytes. */
+function endOfEntry(words: Int32Array, w: number): number {
+  return get64(words, w + 16) + words[w + 12]! * get64(words, w + 18)
+}
+
+/** Have two regions an identity in common, or bytes? */
+function isInTheWay(words: Int32Array, one: number, other: number): boolean {
+  if (isFreeEntry(words, one)) return false
+  if (words[one + 8] === words[other + 8]) return true
+  const isLocal = (w: number): boolean => (words[w + 24]! & PLACEMENT_MASK) === PLACEMENT_LOCAL
+  if (isLocal(one) !== isLocal(other)) return false
+  if (endOfEntry(words, one) <= get64(words, other + 16)) return false
+  return endOfEntry(words, other) > get64(words, one + 16)
 }
 
 function isEntrySane(words: Int32Array, w: number, bytes: number): boolean {
@@ -530,19 +774,24 @@ function refusal(a: PageView, b: PageView): Fault {
 
 /**
  * Reads both pages and leaves the one that counts in packet memory. Returns PASS, or why the part
- * is refused: BLANK, FOREIGN, NEWER, DAMAGED, TRUNCATED. Nothing is written.
+ * is refused: BLANK, FOREIGN, NEWER, OLDER, DAMAGED, TRUNCATED. Nothing is written.
  */
 export function readSuperblock(list: CommandList, sb: Superblock, partBytes: number): Fault {
   const memory = list.machine.memory
-  const a = viewPage(memory, 0)
-  const b = viewPage(memory, 1)
-  examinePages(list, [a, b])
+  const pages = [viewPage(memory, 0), viewPage(memory, 1)] as const
+  const [a, b] = pages
+  pages.forEach((page, p) => {
+    fetchPage(list, page, p)
+    page.valid = verifyPage(list, page)
+  })
+  sb.mended = 0
+  sb.half = false
   if (!a.valid && !b.valid) return refusal(a, b)
   const later = a.valid && b.valid && get64(b.words, UPDATE) > get64(a.words, UPDATE)
   if (!a.valid || later) sb.words.set(b.words)
-  const behind = !b.valid || get64(b.words, UPDATE) < get64(a.words, UPDATE)
-  sb.first = a.valid && behind ? 1 : 0
-  if (get64(sb.words, PART_BYTES) > partBytes) return TRUNCATED
+  // Entries of regions that are gone may stand there: a place of the table is free by its zeros.
+  sb.bytes.fill(0, sb.words[USED]!)
+  if (partBytesOf(sb) > partBytes) return TRUNCATED
   return PASS
 }
 

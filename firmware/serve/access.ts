@@ -3,10 +3,12 @@
  * What a key gives access to, on one queue pair (wire-format 3.3, step 10; section 4).
  *
  * What always holds: a key that a SEND with Invalidate has taken back names nothing any more on the
- * queue pair that took it back, and works on the others.
+ * queue pair that took it back, and works on the others. What has the place of its region next, be
+ * it of the part, of the host or with another DPU, has a key that nobody has taken back.
  */
 
 import { type Fault, KEY, PASS, RIGHTS } from '../fault.ts'
+import { QUEUE_PAIRS } from '../limits.ts'
 import { accessFault, findRegion } from '../memory/region.ts'
 import type { State } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
@@ -29,4 +31,12 @@ export function invalidate(state: State, qp: QueuePair, rkey: number): Fault {
   if (fault !== PASS) return fault
   qp.invalidated |= 1 << state.accessed!.index
   return PASS
+}
+
+/** A key that was taken back on some queue pair was another one, of who had the place before. */
+export function forgetInvalidated(state: State, index: number): void {
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = state.queuePairs.places[i]!
+    if (qp !== null) qp.invalidated &= ~(1 << index)
+  }
 }

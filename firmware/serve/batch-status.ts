@@ -37,7 +37,6 @@ import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BATCH_NONE_DURABLE, BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
-import { MECHANISM_OF_PLACEMENT } from './mechanism.ts'
 
 /** Appends the statuses of the batches that wait for exactly so many durable copies. */
 export function acknowledgeBatches(state: State, copies: number): void {
@@ -115,7 +114,7 @@ function answer(
   range.status = decided ? FAULTS[batch.refusal]!.code : QUERY_NOT_KNOWN
   range.flags = PERSIST_OF_BATCH | (all ? PERSIST_ALL : 0) | flags
   range.copies = copies
-  range.mechanism = records > 0 ? batch.region!.placement + MECHANISM_OF_PLACEMENT : 0
+  range.mechanism = records > 0 ? batch.region!.mechanism : 0
   answerBatch(state.answers, qp, range, said, state.incarnation)
 }
 
@@ -132,12 +131,7 @@ export function noteMember(state: State, item: GroupItem): void {
 
 /** The group is over, and what became of its records is noted. */
 export function endBatches(state: State): void {
-  const { batches, commit } = state
-  for (let i = 0; i < commit.count; i++) {
-    const item = commit.items[i]!
-    item.batchIndex = -1
-    item.chained = false
-  }
+  const { batches } = state
   for (let i = 0; i < batches.joinedCount; i++) {
     const batch = batches.of[batches.joined[i]!]!
     batch.pending = 0

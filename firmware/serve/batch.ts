@@ -32,14 +32,15 @@ import {
 import {
   addMember,
   hasSlot,
+  isStillFilled,
   type Members,
   noteSlot,
   takeMembers,
   takeRoom,
 } from '../batch/members.ts'
 import { copy } from '../command-list.ts'
-import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
-import { enterOperation } from '../commit/operations.ts'
+import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
+import { enterOperation, noteNewOperation, takeClient } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BATCH_ABORTED,
@@ -51,13 +52,20 @@ import {
   CONDITION,
   DUPLICATE,
   type Fault,
+  IN_DOUBT,
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
   READ_ONLY,
 } from '../fault.ts'
 import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../limits.ts'
-import { KIND_RECORDS, PLACEMENT_THROUGH, type Region, WRITE_PERSIST } from '../memory/region.ts'
+import {
+  KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  type Region,
+  WRITE_PERSIST,
+} from '../memory/region.ts'
 import { blankMessage, count, type PersistMessage, type State } from '../state.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -74,8 +82,9 @@ import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 import { accessOf } from './access.ts'
 import { expectFault, lookAtSlots } from './batch-expect.ts'
 import { concludeBatch } from './batch-status.ts'
+import { runBurst } from './burst.ts'
 import { commitNow } from './group.ts'
-import { clientOf, isKnown, wasDurable } from './operation.ts'
+import { heldClientOf, isKnown, repetitionFault, wasDurable } from './operation.ts'
 import { healthFault, storageFault } from './storage.ts'
 
 /** The record that is being judged. */
@@ -141,8 +150,10 @@ function enter(
   if (!qp.batching) {
     beginBatch(batches, batch, pweth, region)
     qp.batching = true
+    if (!pweth.repetition) noteBegin(state, qp)
   }
   batch.lastUs = state.connections.nowUs
+  if (pweth.repetition) batch.repetition = true
   if (batch.phase === BATCH_REFUSED) return
   let fault = why !== PASS ? why : fieldsFault(batch, pweth, region)
   if (fault === PASS && !takesBatches(region)) fault = BATCH_REGION
@@ -159,6 +170,15 @@ function enter(
   batch.lastIndex = batchIndex
   const storage = storageFault(state, message, region)
   addMember(batch.members!, n, batchIndex, message.length, message.wait, storage)
+}
+
+/** Its operations are new ones as it comes: when it is judged, they may be so no more. */
+function noteBegin({ commit, pweth }: State, qp: QueuePair): void {
+  const { operations } = commit
+  const { operationHigh, operationLow } = pweth
+  if ((operationHigh | operationLow) === 0) return
+  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  noteNewOperation(operations, qp.client, operationHigh, operationLow)
 }
 
 /** Does the group store what goes there? */
@@ -228,10 +248,33 @@ function closeBatch(state: State, qp: QueuePair, batch: Batch): void {
 /** Refuses what was not judged of the burst, and whatever of it is still to come. */
 function refuseBatch(state: State, qp: QueuePair, batch: Batch, index: number, fault: Fault): void {
   if (batch.phase === BATCH_REFUSED) return
-  count(state, fault)
+  const told = wholeFault(state, qp, batch, index, fault)
+  count(state, told)
   // What is gathered of it goes nowhere any more.
   if (qp.message === MESSAGE_PERSIST && state.messages[qp.index]!.batch) qp.messageTo = 0
-  refuseWhole(state.batches, batch, index, fault)
+  refuseWhole(state.batches, batch, index, told)
+}
+
+/** What is said of a burst that is refused whole, from that record on: as of each one of it. */
+function wholeFault(
+  state: State,
+  qp: QueuePair,
+  batch: Batch,
+  index: number,
+  against: Fault,
+): Fault {
+  record.repetition = batch.repetition
+  let told = against
+  const first = batch.judged < batch.received ? batch.members!.indexes[batch.judged]! : index
+  for (let i = first; batch.repetition && i < batch.count; i++) {
+    if (knows(state, qp, batch, i)) continue
+    record.operationHigh = operationHighOf(batch, i)
+    record.operationLow = operationLowOf(batch, i)
+    const fault = repetitionFault(state, batch.region!, qp.client, qp, record, against)
+    // Of a doubt nobody is told less.
+    if (fault !== against && told !== IN_DOUBT) told = fault
+  }
+  return told
 }
 
 /** The burst of frames ends: what is held in them is moved, as the next one overwrites them. */
@@ -272,7 +315,7 @@ export function serveBatches(state: State, now: number): number {
     let leftUs = batch.lastUs + BATCH_TIMEOUT_US - now
     if (qp.message !== MESSAGE_NONE) {
       // A message that stops half-way ends its queue pair, and the batch with it.
-      leftUs = Math.max(1, leftUs, qp.lastPacketUs + STAGING_TIMEOUT_US + 1 - now)
+      leftUs = Math.max(1, leftUs, qp.heardUs + STAGING_TIMEOUT_US + 1 - now)
     }
     if (leftUs > 0) {
       if (waitUs === 0 || leftUs < waitUs) waitUs = leftUs
@@ -299,9 +342,11 @@ export function storeHeld(state: State, qp: QueuePair): void {
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
   const members = batch.members!
   const { commit } = state
+  if (isStillFilled(state.batches)) runBurst(state)
   const left = batch.received - batch.judged
   // One group where it fits into one.
-  if (left <= commit.usableLanes && left > commit.usableLanes - commit.count) commitNow(state)
+  const region = batch.region!
+  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
@@ -330,26 +375,30 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
   record.operationHigh = operationHighOf(batch, index)
   record.operationLow = operationLowOf(batch, index)
   const { operationHigh, operationLow } = record
-  const isNew = enterOperation(operations, qp.client, qp, operationHigh, operationLow)
+  record.repetition = batch.repetition
+  const isNew =
+    !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
   if (!isNew && wasDurable(state, qp, record, false)) {
     count(state, DUPLICATE)
     noteDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
   }
   if (qp.state !== STATE_OPEN) return BATCH_ABORTED
-  if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
-    return CONDITION
   let fault = members.faults[n] as Fault
+  if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
+    fault = CONDITION
   if (fault === PASS) fault = healthFault(state, region)
+  fault = repetitionFault(state, region, qp.client, qp, record, fault)
   if (fault !== PASS) return fault
-  const full = commit.count === commit.usableLanes
+  let full = commit.count === commit.usableLanes
+  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
   if (full || groupHolds(state.group, commit, region, record.slot)) {
     commitNow(state)
     if (qp.state !== STATE_OPEN) return BATCH_ABORTED
     // What was committed just now may have closed the part, or been refused itself.
     if (batch.condition === CONDITION_IN_ORDER && batch.broken) return CONDITION
     fault = healthFault(state, region)
-    if (fault !== PASS || commit.usableLanes === 0) return fault !== PASS ? fault : READ_ONLY
+    if (fault !== PASS || lanesOf(commit, region) === 0) return fault !== PASS ? fault : READ_ONLY
   }
   if (batch.condition === CONDITION_EXPECT) {
     fault = expectFault(state, batch, n)
@@ -411,7 +460,7 @@ function join(
   item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER
   item.batchIndex = index
   const noted = isNew && commit.operations.retired[qp.client] === 0
-  item.client = noted ? qp.client : clientOf(state, qp, record)
+  item.client = noted ? qp.client : heldClientOf(state, qp, record)
   batch.joinedIndex = index
   batch.joinedGroup = answers.groups
   commit.count += 1

@@ -9,19 +9,33 @@
  *   acknowledged or answered that did not happen.
  * - A fence that fails closes the part (fail closed, D-13). Nothing of a queue pair stands behind
  *   one, so nobody else is to be refused by it.
+ * - A push behind a fence that fails closes nothing: what the NVDIMM was given is durable. The host
+ *   is lost, and who has stored there since the last push is refused; nobody else (fault H4).
  * - A refusal acknowledges what came before it, so before it leaves, stores whose acknowledgement
  *   is withheld are fenced; where that fails, the first of them is what is refused.
  */
 
 import { assert } from '../assert.ts'
-import { copyClean, fence, isBarrier, OWNER_LEAST, resultOf, run } from '../command-list.ts'
+import { copyClean, fence, isFence, isPush, OWNER_LEAST, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
+import { unprove } from '../commit/placement.ts'
 import { FAULTS, type Fault, NOT_DURABLE, PASS, UNREADABLE } from '../fault.ts'
-import { ARMED, COMMAND_WORDS, HEALTH_AT, NO_POWER, OP, OWNER, SAVE_FAILED, SKIP } from '../hal.ts'
+import {
+  ARMED,
+  COMMAND_WORDS,
+  HEALTH_AT,
+  HOST_SPACE,
+  NO_POWER,
+  OP,
+  OWNER,
+  SAVE_FAILED,
+  SKIP,
+} from '../hal.ts'
+import { QUEUE_PAIRS } from '../limits.ts'
 import { count, type State } from '../state.ts'
 import { answer, isWithheld, ownerOf } from '../transport/acknowledge.ts'
-import { type Psn, psnDistance } from '../transport/psn.ts'
-import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { type Psn, psnAdd, psnDistance } from '../transport/psn.ts'
+import { MESSAGE_NONE, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { failQueuePair } from './staging.ts'
 
 /**
@@ -37,6 +51,7 @@ export function store(
 ): void {
   const list = state.list
   copyClean(list, from, to, length, ownerOf(qp, psn))
+  if (to >= HOST_SPACE) qp.farAt = list.fences
   noteStore(state, qp)
 }
 
@@ -51,6 +66,28 @@ export function withhold(state: State, qp: QueuePair, psn: number): void {
 export function withholdRecord(state: State, qp: QueuePair, psn: number): void {
   if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
   qp.recordAt = state.answers.groups
+}
+
+/**
+ * The host is gone, or may have been: what was on its way to its memory, or in its caches, is lost.
+ * Nothing that it has shown holds any more; and whoever has stored there what no read has pushed
+ * yet, or is in the middle of it, is refused, as nobody could tell it later what is missing.
+ */
+export function loseHost(state: State): void {
+  const { list, queuePairs, commit } = state
+  unprove(state.placement, state.regions)
+  list.posted = 0
+  // What stands in the group was judged by what that host had shown.
+  if (commit.hostCount > 0) commit.hostLost = true
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const qp = queuePairs.places[i]!
+    if (qp === null || qp.state !== STATE_OPEN) continue
+    const stores = qp.message !== MESSAGE_NONE && qp.messageTo >= HOST_SPACE
+    if (!stores && qp.farAt !== list.fences) continue
+    // A NAK acknowledges what is before it: nothing that waits for its answer.
+    const at = qp.unanswered > 0 ? psnAdd(qp.ackLimit, 1) : qp.expectedPsn
+    refuseQueuePair(state, qp, at, NOT_DURABLE)
+  }
 }
 
 /** The queue pair has stored something that no fence covers yet. */
@@ -83,10 +120,12 @@ export function drain(state: State): void {
 
 /**
  * Runs the list with a fence at its end: afterwards every store is durable, or false is returned
- * and the part is closed. Without save energy the fence is not even tried.
+ * and the part is closed, or its host lost: then every store into the NVDIMM is. Without save
+ * energy the fence is not even tried.
  */
 export function makeDurable(state: State): boolean {
   const list = state.list
+  const { lives } = state.placement
   if (!isSafe(state)) {
     runBurst(state)
     return false
@@ -95,7 +134,7 @@ export function makeDurable(state: State): boolean {
   runBurst(state)
   if (state.commit.closed !== PASS) return false
   noteFence(state)
-  return true
+  return state.placement.lives === lives
 }
 
 /** A fence was done: what was stored before it is durable. */
@@ -109,10 +148,12 @@ function goOn(state: State, length: number, failed: number): void {
   const list = state.list
   let at = failed
   let refused = 0
+  let pushed = true
   for (;;) {
     const result = resultOf(list, at)
     if (result === NO_POWER) return
-    if (isBarrier(list, at)) closeAt(state, at, length)
+    if (isPush(list, at)) pushed = false
+    else if (isFence(list, at)) closeAt(state, at, length)
     // What is refused is skipped: a command that fails is the first one of its owner.
     const owner = list.words[at * COMMAND_WORDS + OWNER]!
     if (owner >= OWNER_LEAST) {
@@ -124,16 +165,25 @@ function goOn(state: State, length: number, failed: number): void {
     if (done === length || done <= at) break
     at = done
   }
-  if (withheldAmong(state, refused) && isSafe(state)) {
-    fence(list)
-    const unfenced = run(list)
-    if (unfenced < 0) noteFence(state)
-    else state.commit.closed = closedBy(resultOf(list, unfenced))
-  }
+  if (!pushed) loseHost(state)
+  if (withheldAmong(state, refused) && isSafe(state)) fenceNow(state)
   for (let i = 0; i < refused; i++) {
     const owner = state.refusals[i]!
     refuseQueuePair(state, holderOf(state, owner), owner % OWNER_LEAST, UNREADABLE)
   }
+}
+
+/** What is withheld becomes durable before a refusal acknowledges it, or the part is closed. */
+function fenceNow(state: State): void {
+  const { list } = state
+  fence(list)
+  const failed = run(list)
+  if (failed >= 0 && !isPush(list, failed)) {
+    state.commit.closed = closedBy(resultOf(list, failed))
+    return
+  }
+  if (failed >= 0) loseHost(state)
+  noteFence(state)
 }
 
 /** The fence at that place of the list failed. */

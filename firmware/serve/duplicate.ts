@@ -8,7 +8,9 @@
  *   accepted; an atomic from the original that was kept; FLUSH and ATOMIC WRITE because a request
  *   of that kind had that PSN: Linux repeats them without their address (wire-format 9.4).
  * - What is answered again stands in line with what was accepted in this burst, so answers leave in
- *   the order of the requests; what still waits for its first answer is not answered twice.
+ *   the order of the requests; what still waits for its first answer is not answered twice. What
+ *   cannot be answered yet is to come again, and so is all that the peer sent behind it: no
+ *   acknowledgement passes it.
  */
 
 import {
@@ -16,10 +18,10 @@ import {
   DUPLICATE_FORGED,
   DUPLICATE_FORGOTTEN,
   type Fault,
+  HELD_BACK,
   PAGE_ABSENT,
   PASS,
 } from '../fault.ts'
-import { READ_PACKETS } from '../limits.ts'
 import { findRegion, PLACEMENT_THROUGH } from '../memory/region.ts'
 import { count, type State, touch } from '../state.ts'
 import { answerDuplicate, isWithheld } from '../transport/acknowledge.ts'
@@ -28,11 +30,11 @@ import {
   KIND_ATOMIC,
   KIND_ATOMIC_WRITE,
   KIND_FLUSH,
-  KIND_READ,
   kindOf,
   type QueuePair,
   recall,
   type SavedRequest,
+  savedAround,
   savedAt,
 } from '../transport/queue-pair.ts'
 import {
@@ -61,7 +63,8 @@ import { answerRecord, copiesIn } from './receipt.ts'
 
 /**
  * Answers it. DUPLICATE; DUPLICATE_FORGOTTEN if nothing is known to answer it with; PAGE_ABSENT if
- * it is to come again, as what it reads is away now.
+ * it is to come again, as what it reads is away now; HELD_BACK if it is, as a long READ is answered
+ * first.
  */
 export function receiveDuplicate(
   state: State,
@@ -70,6 +73,7 @@ export function receiveDuplicate(
   row: OpcodeRow,
 ): Fault {
   const is = row.properties
+  if (qp.stream.accepted && psnDistance(packet.psn, qp.stream.endPsn) < 0x800000) return HELD_BACK
   if (has(is, READ)) return repeatRead(state, qp, packet, row)
   if (has(is, ATOMIC)) return repeatAtomic(state, qp, packet.psn)
   if (has(is, FLUSH)) return repeatDone(state, qp, packet.psn, KIND_FLUSH)
@@ -109,33 +113,21 @@ function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow)
   if (saved === null || !isPart(qp, saved, packet.psn, reth)) return DUPLICATE_FORGOTTEN
   if (isWaiting(state, qp, saved.psn)) return DUPLICATE
   const stream = qp.stream
-  if (stream.active) {
-    const begun = psnDistance(packet.psn, saved.psn)
-    if (saved.psn === stream.savedPsn) {
-      // The peer lost what came from here on.
-      stream.psn = packet.psn
-      stream.from = stream.savedFrom + begun * qp.pathMtu
-      stream.length = reth.length
-      stream.packets = packetsOf(reth.length, qp.pathMtu)
-      stream.sent = 0
-      // Who waits for a page hears of it, or it would take the card for one that is gone.
-      return stream.paused ? PAGE_ABSENT : DUPLICATE
-    }
+  if (stream.accepted && saved.psn === stream.savedPsn) {
+    // Its turn is to come.
+    if (!stream.active) return DUPLICATE
+    // The peer lost what came from here on.
+    stream.psn = packet.psn
+    stream.from = stream.savedFrom + psnDistance(packet.psn, saved.psn) * qp.pathMtu
+    stream.length = reth.length
+    stream.packets = packetsOf(reth.length, qp.pathMtu)
+    stream.sent = 0
+    // Who waits for a page hears of it, or it would take the card for one that is gone.
+    return stream.paused ? PAGE_ABSENT : DUPLICATE
   }
-  // One long READ at a time.
-  if (stream.accepted && saved.packets > READ_PACKETS) return DUPLICATE_FORGOTTEN
   const fault = receiveRead(state, qp, packet, row, true)
-  if (fault === PAGE_ABSENT) return PAGE_ABSENT
-  return fault === PASS ? DUPLICATE : DUPLICATE_FORGOTTEN
-}
-
-/** The READ that has a response of that PSN, if it is still kept. */
-function savedAround(qp: QueuePair, psn: number): SavedRequest | null {
-  for (let i = 0; i < qp.saved.length; i++) {
-    const one = qp.saved[i]!
-    if (one.kind === KIND_READ && psnDistance(psn, one.psn) < one.packets) return one
-  }
-  return null
+  if (fault === PASS) return DUPLICATE
+  return fault === PAGE_ABSENT || fault === HELD_BACK ? fault : DUPLICATE_FORGOTTEN
 }
 
 /** Does the READ in `reth` ask for what that one asked for from that PSN on, and no more? */
@@ -177,12 +169,14 @@ function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
   const place = recall(qp, lastPsn, pweth.operationHigh, pweth.operationLow)
   if (place >= 0) {
     const status = qp.rememberedStatus[place]!
+    if (status === 0 && !pweth.wantsAck) return
     const copies = qp.rememberedCopies[place]!
     answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, status, copies)
-  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {
+  } else if (qp.rememberedPsn.includes(lastPsn)) {
     count(state, DUPLICATE_FORGED)
   } else if (isKnown(state, qp, pweth.operationHigh, pweth.operationLow)) {
-    // Too long ago for the queue pair, but not for the table.
+    // Too long ago for the queue pair, but not for the table. No answer speaks of a PSN to come.
+    if (!pweth.wantsAck || psnDistance(lastPsn, qp.expectedPsn) < 0x800000) return
     const region = findRegion(state.regions, reth.rkey)
     if (region === null || region.placement >= PLACEMENT_THROUGH) return
     const copies = copiesIn(region, Math.min(pweth.wait, region.copies))

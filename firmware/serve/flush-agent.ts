@@ -11,8 +11,9 @@
  * - `finished` moves forward only, and never past what was asked. A SEND that goes back is counted
  *   and passed over; one that says too much ends the agent (fault H1) and its queue, and is never
  *   believed later. A SEND of another queue earns nothing.
- * - A new agent has finished nothing: whatever was asked before it is asked again. One whose host
- *   is gone, or has begun anew, is gone with it (H4).
+ * - A new agent has finished nothing, and has a life of its own: whatever was asked before it is
+ *   stored and asked again (through.ts). One whose host is gone, or has begun anew, is gone with it
+ *   (H4), and earns nothing from that moment on.
  * - A SEND completes behind the PERSIST_ACKs that it earned.
  */
 
@@ -71,6 +72,11 @@ const NONE = -1
 
 export interface FlushAgent {
   attached: boolean
+  /**
+   * Grows when an agent comes, and when it goes; what was stored or asked in one life counts in no
+   * other. Above 0.
+   */
+  life: number
   /** It is not to be believed any more, or cannot be reached: to be detached. */
   broken: boolean
   /** Its queues, and the epoch of the host that they belong to. */
@@ -89,6 +95,7 @@ export interface FlushAgent {
 export function createFlushAgent(): FlushAgent {
   return {
     attached: false,
+    life: 1,
     broken: false,
     send: NONE,
     receive: NONE,
@@ -135,6 +142,7 @@ export function attachAgent(state: State, send: number): Fault {
   if (kindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT) return QUEUE_UNKNOWN
   if (stateOf(host, place) !== QUEUE_READY) return QUEUE_UNKNOWN
   const { agent } = state.through
+  endAgent(agent)
   agent.attached = true
   agent.broken = false
   agent.send = send
@@ -143,6 +151,12 @@ export function attachAgent(state: State, send: number): Fault {
   agent.finished = agent.asked
   agent.noted = NONE
   return PASS
+}
+
+/** The agent's life is over, if there was one. */
+export function endAgent(agent: FlushAgent): void {
+  agent.attached = false
+  agent.life += 1
 }
 
 /** PASS while an agent is attached, as far as is known. */
@@ -155,6 +169,7 @@ export function isAgentWell(state: State): boolean {
   const { agent } = state.through
   const { host } = state
   if (!agent.attached) return true
+  if (state.placement.proven !== PLACEMENT_THROUGH) return false
   return !agent.broken && host.phase === HOST_SERVED && host.epoch === agent.epoch
 }
 
@@ -264,7 +279,7 @@ export function executeAgentSend(state: State): number {
   const { agent } = state.through
   const { queue, unit, opcode, length, immediate: number } = state.host.element
   if (opcode !== WQE_SEND_IMM || length !== 0) return ELEMENT_FORM
-  if (!agent.attached || queue !== agent.send) return NO_AGENT
+  if (!agent.attached || !isAgentWell(state) || queue !== agent.send) return NO_AGENT
   if (agent.noted === unit) {
     assert(agent.served, 'behind every pass over the queues the jobs have been looked after')
     agent.noted = NONE

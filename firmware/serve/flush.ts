@@ -5,8 +5,9 @@
  *
  * What always holds:
  * - It is answered behind a fence that stands behind every store of its queue pair, and behind the
- *   commit of its records: it covers the whole part, whichever range it names. While one of its
- *   records waits for the host's CPU or for another DPU, the answer is an RNR NAK.
+ *   commit of its records: it covers the whole part, whichever range it names. So one that Linux
+ *   repeats without its address is whole, where no byte of the region has address 0. While one of
+ *   its records waits for the host's CPU or for another DPU, the answer is an RNR NAK.
  * - A part that cannot make anything durable refuses it (0x63), a region that does not grant it, or
  *   whose bounds it leaves, does so by 0x62; reserved placement types and selectivities are 0x61.
  *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
@@ -57,7 +58,8 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
   const fault = accessOf(state, qp, reth.rkey, rights)
   if (fault !== PASS) return fault
   const region = state.accessed!
-  if (feth.selectivity === SELECT_RANGE && !isInside(state, region)) return BOUNDS
+  const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
+  if (!whole && !isInside(state, region)) return BOUNDS
   if (persistent && !isSafe(state)) return NOT_DURABLE
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
   if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
@@ -77,4 +79,10 @@ export function isInside(state: State, region: Region): boolean {
   if (region.kind !== KIND_RECORDS) return byteOffset(region, vaHigh, vaLow, length) >= 0
   if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
   return length <= region.capacity && offsetOf(vaLow) <= region.capacity - length
+}
+
+/** Is it one that Linux repeats, its address lost on the way? */
+function isUnaddressed(state: State, region: Region): boolean {
+  const { vaHigh, vaLow, length } = state.reth
+  return vaHigh === 0 && vaLow === 0 && length <= region.areaBytes
 }

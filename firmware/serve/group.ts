@@ -17,7 +17,7 @@ import { BURST_FRAMES } from '../limits.ts'
 import type { State } from '../state.ts'
 import { answerAck, answerDuplicate, isWithheld, roomFor } from '../transport/acknowledge.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
-import { noteFence, runBurst } from './burst.ts'
+import { loseHost, noteFence, runBurst } from './burst.ts'
 import { tellRecords } from './queue-record-end.ts'
 import { rememberGroup } from './receipt.ts'
 
@@ -55,8 +55,9 @@ export function commitNow(state: State): void {
   commitGroup(commit)
   if (commit.closed !== PASS) state.list.fences = fences
   const failed = commit.closed !== PASS || commit.refused
+  if (commit.hostLost) loseHost(state)
   state.answers.groups += 1
-  if (failed) repairGroup(commit, state.examination)
+  if (failed) repairGroup(commit, state.superblock, state.examination)
   state.hostWork.groupFailed = failed
   rememberGroup(state)
   if (ofHost) tellRecords(state, commit.count)
@@ -65,6 +66,8 @@ export function commitNow(state: State): void {
     if (staging >= 0) state.stagingOwner[staging] = -1
   }
   commit.count = 0
+  commit.hostCount = 0
+  commit.hostLost = false
   state.group.stamp = (state.group.stamp + 1) | 0
   if (failed) run(state.list)
 }

@@ -3,7 +3,9 @@
  *
  * What always holds: there are at most INITIATORS at once; one that has nothing to do makes room,
  * unless it is kept for a link, and its queue pair goes on with the PSN that it had come to. A peer
- * that stays not ready is given up in time: what is sent to it keeps memory that others need.
+ * that stays not ready is given up in time: what is sent to it keeps memory that others need. That
+ * of a pair of our host is opened as its records need it, whoever is first to send something there:
+ * opened for a notice it would believe no receipt.
  */
 
 import { COPIES_MAX, INITIATORS, WORKS } from '../limits.ts'
@@ -42,7 +44,8 @@ export function openInitiator(
   const found = findInitiator(state, qp)
   if (found !== null) return found
   if (state.initiators.length === INITIATORS && !closeIdle(state)) return null
-  const initiator = createInitiator(state, qp, options)
+  const pair = state.hostWork.pairs[qp.index]!
+  const initiator = createInitiator(state, qp, pair.qp === qp ? pair : options)
   state.initiators.push(initiator)
   return initiator
 }

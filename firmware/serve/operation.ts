@@ -3,29 +3,46 @@
  * Whose operation a record is, and whether it was durable before (D-6, X-3, G2-2).
  *
  * What always holds: an operation that the table knows as durable is acknowledged again, whatever
- * connection, packet or payload it comes with, and never executed again; a PSN has no part in it.
+ * connection, packet or payload it comes with, and never executed again; a PSN has no part in it,
+ * nor have the health of the part and the condition of a batch: what is durable is so already.
  * For a new operation, nearly every one, that is found out by two comparisons.
  */
 
 import { compare, copy, resultOf, runAll } from '../command-list.ts'
+import { isLeftOpen } from '../commit/commit.ts'
 import {
   beginOperation,
   type ClientId,
   findClient,
   isDurable,
+  isForgotten,
   NO_CLIENT,
+  noteNewOperation,
   takeClient,
 } from '../commit/operations.ts'
 import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../commit/slot.ts'
-import { DUPLICATE, DUPLICATE_FORGED } from '../fault.ts'
+import {
+  COPIES_DIFFER,
+  DUPLICATE,
+  DUPLICATE_FORGED,
+  type Fault,
+  FIXED_LENGTH,
+  IN_DOUBT,
+  LEVEL,
+  OPERATION_FORGOTTEN,
+  PASS,
+  RECORD_LENGTH,
+  SLOT,
+} from '../fault.ts'
 import { DIFFERENT } from '../hal.ts'
-import { type Region, slotAddress } from '../memory/region.ts'
+import { PLACEMENT_RELAY, type Region, slotAddress } from '../memory/region.ts'
 import { EXAMINE_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State } from '../state.ts'
 import { type QueuePair, remember } from '../transport/queue-pair.ts'
 import { runBurst } from './burst.ts'
 import { commitNow } from './group.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
+import { isBegun } from './through-job.ts'
 
 /**
  * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
@@ -121,6 +138,55 @@ export function isForged(
   return differs || header.length !== message.length
 }
 
+/** Is it the same whenever the record comes? What is refused for it was never executed. */
+function isOfRequest(fault: Fault): boolean {
+  const shape = fault === SLOT || fault === RECORD_LENGTH || fault === FIXED_LENGTH
+  return shape || fault === LEVEL || fault === COPIES_DIFFER
+}
+
+/**
+ * May that operation be durable now, or later, though it cannot be acknowledged just now? Nobody is
+ * sure of it; or it is durable, and another write of its slot is under way.
+ */
+export function isOpenOperation(
+  { commit, through }: State,
+  whose: ClientId,
+  high: number,
+  low: number,
+): boolean {
+  const { operations } = commit
+  const client = findClient(operations, NO_CLIENT, whose.clientHigh, whose.clientLow)
+  if (isDurable(operations, client, high, low)) return true
+  return isLeftOpen(commit, whose, high, low) || isBegun(through.jobs, whose, high, low)
+}
+
+/**
+ * OPERATION_FORGOTTEN for a repetition that may have been executed before, IN_DOUBT for one that
+ * may be durable later; else what there is `against` it, or PASS. The table does not know it as
+ * durable, and `client` is where it has the client. Health and conditions are those of now: who
+ * hears of them takes the record for one that is not durable, and never will be. So they say
+ * nothing of a record that may be durable since long, nor of one that the next start may finish.
+ */
+export function repetitionFault(
+  state: State,
+  region: Region,
+  client: number,
+  whose: ClientId,
+  message: PersistMessage,
+  against: Fault,
+): Fault {
+  // What goes on to another part, that one judges.
+  if (!message.repetition || region.placement === PLACEMENT_RELAY) return against
+  if (isOfRequest(against)) return against
+  const { operationHigh, operationLow } = message
+  const { operations } = state.commit
+  if (isForgotten(operations, client, whose, operationHigh, operationLow)) {
+    return OPERATION_FORGOTTEN
+  }
+  const open = against !== PASS && isOpenOperation(state, whose, operationHigh, operationLow)
+  return open ? IN_DOUBT : against
+}
+
 /** Is that operation of the queue pair's client known to be durable? */
 export function isKnown(state: State, qp: QueuePair, high: number, low: number): boolean {
   const { operations } = state.commit
@@ -128,8 +194,17 @@ export function isKnown(state: State, qp: QueuePair, high: number, low: number):
   return isDurable(operations, qp.client, high, low)
 }
 
-/** The place in the table of the client of a record that joins the group. */
+/** The place in the table of the client of a record that has just come, and is taken. */
 export function clientOf(state: State, qp: QueuePair, message: PersistMessage): number {
+  const { operationHigh, operationLow } = message
+  const client = heldClientOf(state, qp, message)
+  noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
+  beginOperation(state.commit.operations, client, operationHigh, operationLow)
+  return client
+}
+
+/** Likewise of one that may have come long ago. */
+export function heldClientOf(state: State, qp: QueuePair, message: PersistMessage): number {
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit

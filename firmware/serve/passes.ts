@@ -16,6 +16,7 @@
 
 import { NOT_DURABLE } from '../fault.ts'
 import { COMMANDS_MAX } from '../limits.ts'
+import { PLACEMENT_LOCAL } from '../memory/region.ts'
 import type { Ordered, State } from '../state.ts'
 import { answerDone, isWithheld } from '../transport/acknowledge.ts'
 import { psnAdd, psnDistance } from '../transport/psn.ts'
@@ -34,6 +35,7 @@ import {
 import { answerPlaced } from './placed.ts'
 import { serveRead } from './read.ts'
 import { confirm } from './receives.ts'
+import { freeEntry } from './staging.ts'
 
 /** Commands that may stand in the list when an operation begins: the rest is for it, and more. */
 const LIST_ROOM: number = COMMANDS_MAX >> 4
@@ -48,6 +50,10 @@ export function serveOrdered(state: State, urgent: QueuePair | null): void {
   while (servePass(state) || !fenced) {
     fenced = true
     if (makeDurable(state)) continue
+    if (isSafe(state)) {
+      refuseFar(state)
+      continue
+    }
     refuseWaiting(state, urgent)
     break
   }
@@ -59,7 +65,7 @@ export function serveOrdered(state: State, urgent: QueuePair | null): void {
 
 /** What was not done, because its queue pair was refused, needs its receive entry no more. */
 function forget(state: State, item: Ordered): void {
-  if (!item.done && item.kind === ORDERED_CONFIRM) state.receiveOwner[item.at] = -1
+  if (!item.done && item.kind === ORDERED_CONFIRM) freeEntry(state, item.at)
 }
 
 /** Is an acknowledgement due that is withheld? */
@@ -147,7 +153,7 @@ function finish(state: State, item: Ordered): void {
   const qp = item.qp
   // A long READ is answered when its last packet is.
   if (item.kind === ORDERED_PERSIST) return
-  if (item.kind === ORDERED_READ && qp.stream.active && qp.stream.savedPsn === item.psn) return
+  if (item.kind === ORDERED_READ && qp.stream.active && qp.stream.psn === item.psn) return
   qp.unanswered -= 1
   if (qp.unanswered === 0) return
   let first = -1
@@ -158,6 +164,18 @@ function finish(state: State, item: Ordered): void {
     if (first < 0 || psnDistance(other.psn, first) >= 0x800000) first = other.psn
   }
   qp.ackLimit = psnAdd(first, -1)
+}
+
+/**
+ * The host is lost. Who has stored there is refused already; nor does anybody hear that what others
+ * have stored there is durable.
+ */
+function refuseFar(state: State): void {
+  for (let i = 0; i < state.orderedCount; i++) {
+    const { done, region, qp, psn } = state.ordered[i]!
+    if (done || region === null || region.placement === PLACEMENT_LOCAL) continue
+    refuseQueuePair(state, qp, psn, NOT_DURABLE)
+  }
 }
 
 /** No fence any more: refuses whoever waits for one. */

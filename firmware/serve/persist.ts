@@ -11,10 +11,13 @@
  * - A single packet is committed from where it was received: its slot header replaces the spent
  *   headers in front of the payload, so a record is one piece of memory and is never copied before
  *   it is stored.
+ * - A group that makes way may end the very queue pair whose message goes on: a plain WRITE of it
+ *   was refused. That message is taken no further, and nothing is answered behind the NAK, which
+ *   may be lost: an answer would acknowledge what it denied.
  */
 
 import { compare, copy, resultOf, run } from '../command-list.ts'
-import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
+import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import { enterOperation } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
@@ -26,6 +29,7 @@ import {
   NOT_DURABLE,
   PASS,
   PERSIST_HEADER,
+  QP_ERROR_STATE,
   READ_ONLY,
   RECORD_LENGTH,
   STAGING,
@@ -33,6 +37,7 @@ import {
 import { EQUAL } from '../hal.ts'
 import {
   KIND_BYTES,
+  PLACEMENT_LOCAL,
   PLACEMENT_RELAY,
   PLACEMENT_THROUGH,
   type Region,
@@ -40,7 +45,13 @@ import {
 } from '../memory/region.ts'
 import { count, type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import { MESSAGE_NONE, MESSAGE_PERSIST, type QueuePair, remember } from '../transport/queue-pair.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_PERSIST,
+  type QueuePair,
+  remember,
+  STATE_OPEN,
+} from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -56,28 +67,22 @@ import { accessOf } from './access.ts'
 import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
 import { refuseQueuePair, runBurst, store, withhold, withholdRecord } from './burst.ts'
 import { commitNow } from './group.ts'
-import { clientOf, isRepetition } from './operation.ts'
+import { clientOf, isRepetition, repetitionFault } from './operation.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
 import { acceptRelay, relayReady } from './relay.ts'
-import { releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
+import { claimStaging, releaseStaging, STAGED_BYTES_MAX, stagedAt, takeStaging } from './staging.ts'
 import { healthFault, storageFault } from './storage.ts'
 import { acceptThrough, isWriting, throughReady } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
-export function receivePersist(
-  state: State,
-  qp: QueuePair,
-  packet: Packet,
-  row: OpcodeRow,
-  now: number,
-): Fault {
+export function receivePersist(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
   const message = state.messages[qp.index]!
   if (row.begins) {
     const fault = beginPersist(state, qp, message, packet, row)
     if (fault !== PASS) return fault
-    if (message.placed) return takePlaced(state, qp, message, packet, row, now)
+    if (message.placed) return takePlaced(state, qp, message, packet, row)
     if (row.ends) {
       advance(qp, packet, 1, true)
       touch(state, qp)
@@ -86,10 +91,10 @@ export function receivePersist(
       return PASS
     }
     if (message.batch) openMember(state, qp, message)
-    else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried, now)
+    else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried)
   }
-  if (message.placed) return takePlaced(state, qp, message, packet, row, now)
-  return gather(state, qp, message, packet, row, now)
+  if (message.placed) return takePlaced(state, qp, message, packet, row)
+  return gather(state, qp, message, packet, row)
 }
 
 /** One packet of a message of several, with room for all of it. */
@@ -99,7 +104,6 @@ export function gather(
   message: PersistMessage,
   packet: Packet,
   row: OpcodeRow,
-  now: number,
 ): Fault {
   const ends = row.ends
   const left = qp.messageLeft - packet.payloadLength
@@ -110,8 +114,8 @@ export function gather(
     qp.messageTo = payloadTo + packet.payloadLength
   }
   qp.messageLeft = left
-  qp.lastPacketUs = now
   if (ends && message.plain) clearWay(state, message)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   advance(qp, packet, 1, ends)
   touch(state, qp)
   if (ends) {
@@ -163,6 +167,7 @@ function beginPersist(
   message.wantsAck = pweth.wantsAck
   message.operationHigh = pweth.operationHigh
   message.operationLow = pweth.operationLow
+  message.repetition = pweth.repetition
   message.carried = pweth.carried ? region!.copies : 1
   qp.messageLeft = total
   message.lastPsn = row.ends ? packet.psn : psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
@@ -179,7 +184,6 @@ function takePlaced(
   message: PersistMessage,
   packet: Packet,
   row: OpcodeRow,
-  now: number,
 ): Fault {
   const length = packet.payloadLength
   const left = qp.messageLeft - length
@@ -192,7 +196,6 @@ function takePlaced(
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
   qp.messageTo += length
   qp.messageLeft = left
-  qp.lastPacketUs = now
   advance(qp, packet, 1, row.ends)
   touch(state, qp)
   if (row.ends && fault === PASS) endPlaced(state, qp, message)
@@ -236,13 +239,7 @@ export function namesCopy(vaLow: number, copy: number): boolean {
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
-export function openMessage(
-  state: State,
-  qp: QueuePair,
-  kind: number,
-  total: number,
-  now: number,
-): void {
+export function openMessage(state: State, qp: QueuePair, kind: number, total: number): void {
   qp.message = kind
   qp.messageLeft = total
   qp.staging = -1
@@ -252,8 +249,18 @@ export function openMessage(
     qp.messageFault = RECORD_LENGTH
     return
   }
-  if (takeStaging(state, qp, now)) qp.messageTo = stagedAt(qp)
+  if (!takeStaging(state, qp)) reclaimStaging(state, qp)
+  if (qp.staging >= 0) qp.messageTo = stagedAt(qp)
   else qp.messageFault = STAGING
+}
+
+/**
+ * Takes a buffer that a finished message of the group has, when that is committed; or another
+ * peer's; and none if that has ended the queue pair.
+ */
+function reclaimStaging(state: State, qp: QueuePair): void {
+  if (state.commit.count > 0) commitNow(state)
+  if (qp.state === STATE_OPEN && !takeStaging(state, qp)) claimStaging(state, qp)
 }
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
@@ -266,9 +273,11 @@ export function endPersist(
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
   // A record of the same slot that is held was sent before this one.
-  if (qp.batching && holds(state, qp, message.region!, message.slot)) storeHeld(state, qp)
+  const behindHeld = qp.batching && holds(state, qp, message.region!, message.slot)
+  if (behindHeld) storeHeld(state, qp)
   // Nearly every record is a new operation of a client whose place is known: asked first.
-  const isNew = enterOperation(operations, qp.client, qp, operationHigh, operationLow)
+  const isNew =
+    !message.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
   const region = message.region!
   const data = qp.messageFault === PASS ? dataAt : 0
   if (!isNew && isRepetition(state, qp, message, data, isUnderWay(state, message))) {
@@ -277,29 +286,24 @@ export function endPersist(
   }
   let fault = qp.messageFault
   // The health may have changed since the first packet, or by what was committed just now.
-  if (fault === PASS && (!isNew || qp.staging >= 0)) fault = healthFault(state, region)
+  const isOlder = !isNew || behindHeld || qp.staging >= 0
+  if (fault === PASS && isOlder) fault = healthFault(state, region)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
+  if (!isNew) fault = repetitionFault(state, region, qp.client, qp, message, fault)
+  const handed = region.placement >= PLACEMENT_THROUGH
+  if (fault === PASS && !handed && mustCommit(state, message)) fault = makeWay(state, qp, message)
+  // What was run just now may have ended the queue pair, and given its buffer back.
+  if (qp.state !== STATE_OPEN) return
   if (fault !== PASS) {
     releaseStaging(state, qp)
     refuse(state, qp, message, fault)
     return
   }
-  const commit = state.commit
-  if (region.placement >= PLACEMENT_THROUGH) {
+  if (handed) {
     hand(state, qp, message, dataAt)
     return
   }
-  if (mustCommit(state, message)) {
-    if (message.plain) withholdRecord(state, qp, message.lastPsn)
-    commitNow(state)
-    // What was committed just now may have closed the part or the region.
-    fault = healthFault(state, region)
-    if (fault !== PASS || commit.usableLanes === 0) {
-      releaseStaging(state, qp)
-      refuse(state, qp, message, fault !== PASS ? fault : READ_ONLY)
-      return
-    }
-  }
+  const commit = state.commit
   const item = commit.items[commit.count]!
   item.imageAt = dataAt - SLOT_HEADER_BYTES
   item.region = region
@@ -319,6 +323,8 @@ export function endPersist(
   if (message.plain) qp.segment += 1
   item.staging = qp.staging
   item.plain = message.plain
+  item.batchIndex = -1
+  item.chained = false
   item.client =
     isNew && operations.retired[qp.client] === 0 ? qp.client : clientOf(state, qp, message)
   qp.staging = -1
@@ -328,8 +334,20 @@ export function endPersist(
   if (message.plain) withholdRecord(state, qp, message.lastPsn)
 }
 
+/** Commits the group, so that the record can join the next one. */
+function makeWay(state: State, qp: QueuePair, message: PersistMessage): Fault {
+  if (message.plain) withholdRecord(state, qp, message.lastPsn)
+  commitNow(state)
+  // What was committed just now may have closed the part or the region.
+  const region = message.region!
+  const fault = healthFault(state, region)
+  return fault === PASS && lanesOf(state.commit, region) === 0 ? READ_ONLY : fault
+}
+
 /** Must the group be committed before that record can join it? */
 function mustCommit({ commit, group }: State, { region, slot }: PersistMessage): boolean {
+  const ofHost = region!.placement !== PLACEMENT_LOCAL
+  if (ofHost && commit.hostCount === commit.hostLanes) return true
   return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
 }
 

@@ -296,6 +296,7 @@ function describeBatch(work: Work, element: Element): void {
   const { pweth } = work
   const batch = (element.flags & el.BATCH) !== 0
   pweth.batch = batch
+  pweth.repetition = (element.flags & el.REPETITION) !== 0
   pweth.oneStatus = batch
   pweth.condition = batch ? element.condition : 0
   pweth.lastOfBatch = batch && element.last

@@ -9,10 +9,11 @@
  * - The page is read once and judged whole before anything of it is used.
  * - The host sees its epoch answered only when zone 1 of every queue is zeros but for those of
  *   management: what an earlier epoch left there is nobody's, and no queue is valid by accident.
- * - When a host is gone nothing of it is left: no context, no key, no page, no doorbell, no work.
+ * - When a host is gone nothing of it is left: no context, no key, no page, no doorbell, no work,
+ *   and nothing that it has shown (placement.ts). A link that was down and is up again between two
+ *   looks has another number.
  */
 
-import { assert } from '../assert.ts'
 import { copy, resultOf, run, runAll } from '../command-list.ts'
 import { DMA, type Fault, HEADER_PAGE, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE, PORT_DROPPED, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../hal.ts'
@@ -35,7 +36,8 @@ import {
   ZEROS_BYTES,
 } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
-import { drain, runBurst } from './burst.ts'
+import { drain, loseHost, runBurst } from './burst.ts'
+import { commitNow } from './group.ts'
 import { endAllOnDemand } from './on-demand.ts'
 import { dropHostWork } from './queue-work.ts'
 
@@ -45,30 +47,46 @@ const CLEARINGS = 64
 /** Has the port changed, or is a host being taken? */
 export function isHostDue(host: HostQueues): boolean {
   const { words } = host
-  if (host.phase === HOST_CLEARING) return true
-  if (words[PORT_LINK >> 2] !== 1) return host.phase !== HOST_NONE || host.seenEpoch !== 0
-  return words[PORT_EPOCH >> 2] !== host.seenEpoch
+  if (host.phase === HOST_CLEARING || words[PORT_LINK >> 2] !== host.seenLink) return true
+  return shownEpoch(host) !== host.seenEpoch
+}
+
+/** The epoch that the port shows, or 0 where there is no host. */
+function shownEpoch({ words }: HostQueues): number {
+  return words[PORT_LINK >> 2] === 0 ? 0 : words[PORT_EPOCH >> 2]!
+}
+
+/**
+ * Has a host that was there gone, be it that there is one again? Then it is lost at once: nothing
+ * that a burst brings is judged by what another host has shown.
+ */
+export function noticeHost(state: State): void {
+  const { host } = state
+  const link = host.words[PORT_LINK >> 2]!
+  const isOver = host.seenLink !== 0 && link !== host.seenLink
+  const isAnew = host.seenEpoch !== 0 && shownEpoch(host) !== host.seenEpoch
+  host.seenLink = link
+  if (isOver || isAnew) loseHost(state)
 }
 
 /** Follows the port: drops the host that is gone, takes the one that is there. */
 export function serveHost(state: State): void {
   const { host } = state
-  const { words } = host
-  const epoch = words[PORT_LINK >> 2] === 1 ? words[PORT_EPOCH >> 2]! : 0
+  noticeHost(state)
+  const epoch = shownEpoch(host)
   if (epoch !== host.seenEpoch) {
     dropHost(state)
     host.seenEpoch = epoch
     if (epoch !== 0) takeHost(state)
-  } else {
-    assert(host.phase === HOST_CLEARING, 'with the epoch as it was, only a clearing is due')
-    clear(state)
-  }
+  } else if (host.phase === HOST_CLEARING) clear(state)
 }
 
 /** Nothing of the host is left. Its work is ended, and what it has not heard it never hears. */
 export function dropHost(state: State): void {
   const { host } = state
   if (host.phase === HOST_NONE) return
+  // Records of the burst may have come by its queue pairs, which are gone behind this.
+  commitNow(state)
   // What is in the list may name contexts: it leaves first.
   drain(state)
   endAllOnDemand(state)
@@ -92,6 +110,7 @@ export function dropHost(state: State): void {
 export function failHost(state: State): void {
   count(state, DMA)
   dropHost(state)
+  loseHost(state)
   tellFault(state, DMA)
   runBurst(state)
 }

@@ -10,7 +10,7 @@
  *   batches is refused whole, before the first store of it, and what it held is given back.
  * - There is no wire, and so no one status: each record has a completion of its own, with its own
  *   reason, in the order of its queue, behind the fence that makes it durable. Its room there was
- *   promised when the element was taken.
+ *   promised when the element was taken. Of one that may be durable, or become so, none says less.
  * - A burst that fits into a group is one: its fences are shared (P4-13).
  */
 
@@ -24,7 +24,8 @@ import {
   operationLowOf,
   refuseWhole,
 } from '../batch/batch.ts'
-import { addMember, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
+import { addMember, isStillFilled, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
+import { lanesLeft, lanesOf } from '../commit/commit.ts'
 import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
 import {
   BATCH_ABORTED,
@@ -48,12 +49,13 @@ import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../memory/region.t
 import { count, type State } from '../state.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
 import { expectFault, lookAtSlots } from './batch-expect.ts'
+import { runBurst } from './burst.ts'
 import { commitNow } from './group.ts'
-import { groupHoldsOperation } from './operation.ts'
+import { groupHoldsOperation, repetitionFault } from './operation.ts'
 import { bringBytes } from './queue-buffers.ts'
 import { refuseElement } from './queue-complete.ts'
 import { closeHeld, describeHeld, openOf } from './queue-held.ts'
-import { executeHeld, messageOf } from './queue-record.ts'
+import { executeHeld, heldFault, messageOf } from './queue-record.ts'
 import { EXECUTED, type LocalBatch } from './queue-state.ts'
 import { storageFault } from './storage.ts'
 
@@ -75,7 +77,7 @@ export function executeMember(state: State, region: Region): number {
   if (local === null) local = open(state, region)
   // What stands before it in its queue is told of first.
   if (hostWork.recordCount > 0) commitNow(state)
-  if (local === null) return refuseElement(state, BATCH_ROOM)
+  if (local === null) return refuseMember(state, region, BATCH_ROOM)
   const { batch } = local
   batch.lastUs = host.nowUs
   if (batch.phase !== BATCH_REFUSED) {
@@ -83,7 +85,7 @@ export function executeMember(state: State, region: Region): number {
     if (fault !== PASS) giveUp(state, local, fault)
   }
   if (batch.phase === BATCH_REFUSED) {
-    refuseElement(state, batch.fault)
+    refuseMember(state, region, batch.fault)
   } else {
     const fault = hold(state, local, region)
     if (fault !== PASS) return fault
@@ -91,6 +93,13 @@ export function executeMember(state: State, region: Region): number {
   }
   if (state.pweth.lastOfBatch) closeHeld(state, local)
   return EXECUTED
+}
+
+/** Refuses `host.element`, as its batch is. */
+function refuseMember(state: State, region: Region, against: Fault): number {
+  const { element } = state.host
+  const known = isKnown(state, region, element.operationHigh, element.operationLow)
+  return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
 }
 
 /** What a packet of the record would say of its batch. */
@@ -114,7 +123,10 @@ function open(state: State, region: Region): LocalBatch | null {
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue >= 0) continue
-    local.queue = state.host.element.queue
+    const { queue, place } = state.host.element
+    local.queue = queue
+    local.clientHigh = zone1Word(state.host, place, Z1_CLIENT + 4)
+    local.clientLow = zone1Word(state.host, place, Z1_CLIENT)
     hostWork.openBatches += 1
     beginBatch(batches, local.batch, state.pweth, region)
     return local
@@ -186,9 +198,11 @@ export function storeHeld(state: State): void {
 function store(state: State, local: LocalBatch): void {
   const { commit, hostWork } = state
   const { batch } = local
+  if (isStillFilled(state.batches)) runBurst(state)
   const left = batch.received - batch.judged
   // One group where it fits into one.
-  if (left <= commit.usableLanes && left > commit.usableLanes - commit.count) commitNow(state)
+  const region = batch.region!
+  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
@@ -237,15 +251,12 @@ function judge(state: State, batch: Batch, n: number): Fault {
   const { element } = state.host
   const members = batch.members!
   const region = batch.region!
-  const fault = members.faults[n] as Fault
   if (!isKnown(state, region, element.operationHigh, element.operationLow)) {
+    let fault = members.faults[n] as Fault
     const inOrder = batch.condition === CONDITION_IN_ORDER
-    if (inOrder && !isInOrder(state, batch, element.batchIndex)) return CONDITION
-    if (fault !== PASS) return fault
-    if (batch.condition === CONDITION_EXPECT) {
-      const unexpected = expectFault(state, batch, n)
-      if (unexpected !== PASS) return unexpected
-    }
+    if (inOrder && !isInOrder(state, batch, element.batchIndex)) fault = CONDITION
+    if (fault === PASS && batch.condition === CONDITION_EXPECT) fault = expectFault(state, batch, n)
+    if (fault !== PASS) return heldFault(state, region, members.waits[n]!, fault)
   }
   return executeHeld(state, region, members.waits[n]!, members.at[n]!)
 }
@@ -287,13 +298,30 @@ function giveUp(state: State, local: LocalBatch, fault: Fault): void {
   const { batch } = local
   if (hostWork.recordCount > 0) commitNow(state)
   for (let n = batch.judged; n < batch.received; n++) {
-    count(state, fault)
+    const told = givenUpFault(state, local, n, fault)
+    count(state, told)
     describeHeld(state, local, n)
     host.completion.status = el.WC_GENERAL_ERR
-    host.completion.refusal = FAULTS[fault]!.code
+    host.completion.refusal = FAULTS[told]!.code
     complete(host, state.list, local.held[n]!.place)
   }
   refuseWhole(state.batches, batch, batch.lastIndex, fault)
+}
+
+/** What is said of record `n`; its queue's context may be elsewhere by now. */
+function givenUpFault(state: State, local: LocalBatch, n: number, against: Fault): Fault {
+  const { batch } = local
+  const { message } = state.hostWork
+  const { operations } = state.commit
+  const index = batch.members!.indexes[n]!
+  const high = operationHighOf(batch, index)
+  const low = operationLowOf(batch, index)
+  const client = findClient(operations, NO_CLIENT, local.clientHigh, local.clientLow)
+  if (client !== NO_CLIENT && isDurable(operations, client, high, low)) return against
+  message.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
+  message.operationHigh = high
+  message.operationLow = low
+  return repetitionFault(state, batch.region!, client, local, message, against)
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */

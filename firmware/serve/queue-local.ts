@@ -85,7 +85,6 @@ import { wordFault } from './atomic.ts'
 import { isSafe, makeDurable, runBurst } from './burst.ts'
 import { isInside } from './flush.ts'
 import { commitNow } from './group.ts'
-import { mechanismOf } from './mechanism.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
 import { describe, finish, refuseElement } from './queue-complete.ts'
 import { executeMember, storeHeld } from './queue-local-batch.ts'
@@ -219,7 +218,7 @@ function describeDurable(state: State, region: Region, copies: number): void {
   const { completion, element } = state.host
   completion.flags = el.DURABLE
   completion.copies = copies
-  completion.mechanism = mechanismOf(region)
+  completion.mechanism = region.mechanism
   completion.operationHigh = element.operationHigh
   completion.operationLow = element.operationLow
 }

@@ -101,7 +101,6 @@ export function receiveHostSend(
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
-  now: number,
 ): Fault {
   const pair = state.hostWork.pairs[qp.index]!
   const length = packet.payloadLength
@@ -123,7 +122,6 @@ export function receiveHostSend(
   }
   qp.messageTo = held + length
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_SEND
-  qp.lastPacketUs = now
   advance(qp, packet, 1, row.ends)
   touch(state, qp)
   if (row.ends) endHostReceive(state, qp, packet, row, held + length)

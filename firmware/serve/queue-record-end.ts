@@ -19,7 +19,6 @@ import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/co
 import * as el from '../host/element.ts'
 import type { HostQueues } from '../host/host.ts'
 import { count, type State } from '../state.ts'
-import { mechanismOf } from './mechanism.ts'
 import { freeBuffer } from './queue-buffers.ts'
 import { HOST_OWNER, type HostRecord } from './queue-state.ts'
 
@@ -92,7 +91,7 @@ function describeRecord(state: State, i: number, record: HostRecord, copies: num
   completion.operationLow = item.operationLow
   completion.flags = el.DURABLE
   completion.copies = copies
-  completion.mechanism = mechanismOf(item.region)
+  completion.mechanism = item.region.mechanism
   completion.incarnation = state.incarnation
 }
 

@@ -12,7 +12,7 @@
  *   and is never executed again.
  */
 
-import { groupAdd, groupHolds, sealItem } from '../commit/commit.ts'
+import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import {
   beginOperation,
   type ClientId,
@@ -20,6 +20,7 @@ import {
   findClient,
   isDurable,
   NO_CLIENT,
+  noteNewOperation,
   takeClient,
 } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
@@ -42,6 +43,7 @@ import { COPIES_MAX } from '../limits.ts'
 import {
   accessFault,
   findRegion,
+  PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
   type Region,
   WRITE_PERSIST,
@@ -50,8 +52,7 @@ import { count, type PersistMessage, type State } from '../state.ts'
 import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { commitNow } from './group.ts'
-import { mechanismOf } from './mechanism.ts'
-import { groupHoldsOperation, isForged } from './operation.ts'
+import { groupHoldsOperation, isForged, repetitionFault } from './operation.ts'
 import { copiesFault, namesCopy } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
 import { describe, finish, refuseElement } from './queue-complete.ts'
@@ -98,6 +99,19 @@ export function executeHeld(state: State, region: Region, wait: number, dataAt: 
   return fault === REPEATED ? PASS : fault
 }
 
+/**
+ * What there is `against` `host.element`, a record of a batch that the table does not know as
+ * durable; or OPERATION_FORGOTTEN.
+ */
+export function heldFault(state: State, region: Region, wait: number, against: Fault): Fault {
+  const { host, hostWork } = state
+  const { place } = host.element
+  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
+  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const message = messageOf(state, region, wait, false, 1)
+  return repetitionFault(state, region, hostWork.clients[place]!, whose, message, against)
+}
+
 /** What `host.element` says of its record: `hostWork.message`. */
 export function messageOf(
   state: State,
@@ -113,6 +127,7 @@ export function messageOf(
   message.length = element.length / copies
   message.wait = wait
   message.carried = copies
+  message.repetition = (element.flags & el.REPETITION) !== 0
   message.operationHigh = plain ? 0 : element.operationHigh
   message.operationLow = plain ? 0 : element.operationLow
   return message
@@ -155,18 +170,21 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
   whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
   const { operationHigh, operationLow } = message
   const hint = hostWork.clients[place]!
-  const isNew = enterOperation(operations, hint, whose, operationHigh, operationLow)
+  const isNew =
+    !message.repetition && enterOperation(operations, hint, whose, operationHigh, operationLow)
   if (!isNew && isRepetition(state, storage)) return REPEATED
   let fault = storage
   // The health may have changed by what was committed just now.
   if (fault === PASS && !isNew) fault = storageFault(state, message, region)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, hostWork.dataAt)
+  fault = repetitionFault(state, region, hostWork.clients[place]!, whose, message, fault)
   if (fault !== PASS) return fault
-  const full = commit.count === commit.usableLanes
+  let full = commit.count === commit.usableLanes
+  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
   if (full || groupHolds(state.group, commit, region, message.slot)) {
     commitNow(state)
     fault = storageFault(state, message, region)
-    if (fault === PASS && commit.usableLanes === 0) fault = READ_ONLY
+    if (fault === PASS && lanesOf(commit, region) === 0) fault = READ_ONLY
     if (isNegated(hostWork)) fault = CONDITION
     if (fault !== PASS) return fault
   }
@@ -262,6 +280,7 @@ function clientOf(state: State, isNew: boolean): number {
   const hint = hostWork.clients[place]!
   if (isNew && operations.retired[hint] === 0) return hint
   const client = takeClient(operations, hint, whose.clientHigh, whose.clientLow)
+  noteNewOperation(operations, client, operationHigh, operationLow)
   beginOperation(operations, client, operationHigh, operationLow)
   hostWork.clients[place] = client
   return client
@@ -295,7 +314,7 @@ function isRepetition(state: State, storage: Fault): boolean {
   const { completion } = host
   completion.flags = el.DURABLE
   completion.copies = Math.min(message.wait, region.copies)
-  completion.mechanism = mechanismOf(region)
+  completion.mechanism = region.mechanism
   completion.operationHigh = operationHigh
   completion.operationLow = operationLow
   finish(state)

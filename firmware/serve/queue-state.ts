@@ -198,6 +198,9 @@ export interface LocalBatch {
   readonly number: number
   /** Its queue; -1 while it is free. */
   queue: number
+  /** The client of that queue. */
+  clientHigh: number
+  clientLow: number
   readonly batch: Batch
   /** By number of the member. */
   readonly held: readonly HeldElement[]
@@ -365,7 +368,8 @@ function blankHeld(): HeldElement {
 
 function blankLocalBatch(number: number): LocalBatch {
   const held = each(BATCH_ELEMENTS_MAX, blankHeld)
-  return { number, queue: -1, batch: blankBatch(HOST_OWNER + number), held }
+  const batch = blankBatch(HOST_OWNER + number)
+  return { number, queue: -1, clientHigh: 0, clientLow: 0, batch, held }
 }
 
 function each<T>(count: number, make: () => T): T[] {

@@ -39,8 +39,14 @@ import {
 import { ZEROS_AT } from '../memory-map.ts'
 import type { Ordered, State } from '../state.ts'
 import { beginFrame, endFrame, ownerOf, roomFor, writeAck } from '../transport/acknowledge.ts'
-import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import { KIND_READ, nextSaved, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
+import {
+  KIND_READ,
+  nextSaved,
+  type QueuePair,
+  STATE_OPEN,
+  savedAround,
+} from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
 import {
@@ -128,9 +134,16 @@ export function receiveRead(
   item.vaLow = reth.vaLow
   item.length = reth.length
   item.form = reth.rkey
-  // From now on no request behind it is taken.
-  if (long) qp.stream.accepted = true
+  if (long) acceptStream(qp, packet.psn)
   return PASS
+}
+
+/** From now on no request behind the long READ with a response of that PSN is taken. */
+function acceptStream(qp: QueuePair, psn: number): void {
+  const saved = savedAround(qp, psn)!
+  qp.stream.accepted = true
+  qp.stream.savedPsn = saved.psn
+  qp.stream.endPsn = psnAdd(saved.psn, saved.packets)
 }
 
 /** Are the pages there that a READ of so many bytes begins with? */
@@ -166,8 +179,7 @@ function beginStream(qp: QueuePair, item: Ordered, from: number): void {
   const stream = qp.stream
   stream.active = true
   stream.paused = false
-  stream.savedPsn = item.psn
-  stream.savedFrom = from
+  stream.savedFrom = from - psnDistance(item.psn, stream.savedPsn) * qp.pathMtu
   stream.psn = item.psn
   stream.packets = packetsOf(item.length, qp.pathMtu)
   stream.sent = 0
@@ -205,6 +217,9 @@ export function serveRead(state: State, item: Ordered): void {
       refuseQueuePair(state, qp, item.psn, fault)
       return
     }
+    // What was read just now may fail all the same: a line decays, a host goes. That is this queue
+    // pair's alone: no group is committed in the same list.
+    state.stores += 1
   }
   respond(state, item)
 }

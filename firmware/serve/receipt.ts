@@ -26,7 +26,6 @@ import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts
 import { MECHANISM_LOCAL_FLUSH } from '../wire/persist-ack.ts'
 import { acknowledgeBatches, endBatches, noteMember } from './batch-status.ts'
 import { refuseQueuePair } from './burst.ts'
-import { MECHANISM_OF_PLACEMENT } from './mechanism.ts'
 import { completeRecord, endRecord } from './queue-record-end.ts'
 import { HOST_OWNER } from './queue-state.ts'
 
@@ -61,10 +60,13 @@ export function packCopies(copies: number, mechanism: number): number {
 
 /** Likewise, for a region's record. */
 export function copiesIn(region: Region, copies: number): number {
-  return copies | ((region.placement + MECHANISM_OF_PLACEMENT) << MECHANISM_SHIFT)
+  return copies | (region.mechanism << MECHANISM_SHIFT)
 }
 
-/** Answers for one record alone, `copies` as remembered: a refusal, a late success, again. */
+/**
+ * Answers for one record alone, `copies` as remembered: a refusal, a late success, again. Behind a
+ * NAK that ended the queue pair there is silence: an answer would acknowledge what it denied.
+ */
 export function answerRecord(
   state: State,
   qp: QueuePair,
@@ -74,6 +76,7 @@ export function answerRecord(
   status: number,
   copies: number,
 ): void {
+  if (qp.state !== STATE_OPEN) return
   const range = state.ranges[BURST_FRAMES]!
   range.firstPsn = psn
   range.lastPsn = psn
@@ -128,7 +131,7 @@ function releaseRecords(state: State, copies: number): void {
 
 function addToRange(state: State, item: GroupItem, copies: number): void {
   const open = state.openRange[item.owner]!
-  const mechanism = item.region.placement + MECHANISM_OF_PLACEMENT
+  const mechanism = item.region.mechanism
   let range = state.ranges[open === NO_RANGE ? state.rangeCount : open]!
   const apart =
     open === NO_RANGE ||
@@ -171,15 +174,13 @@ export function rememberGroup(state: State): void {
     const taken = item.acknowledged || item.fault === PASS
     const status = taken ? 0 : FAULTS[item.fault]!.code
     // As `copiesIn` does.
-    const mechanism = item.region.placement + MECHANISM_OF_PLACEMENT
+    const mechanism = item.region.mechanism
     const copies = (taken ? item.wait : item.durable) | (mechanism << MECHANISM_SHIFT)
     if (!taken) count(state, item.fault)
     remember(qp, item.psn, item.operationHigh, item.operationLow, status, copies)
     const inRange = item.failedStage < 0 && item.fault === PASS
     if (inRange || item.acknowledged) continue
-    if (!taken) qp.segment += 1
     if (!taken && item.plain) refuseQueuePair(state, qp, item.psn, NOT_DURABLE)
-    if (qp.state !== STATE_OPEN) continue
     if (taken && !item.wantsAck) continue
     const { psn, operationHigh, operationLow } = item
     answerRecord(state, qp, psn, operationHigh, operationLow, status, copies)

@@ -6,6 +6,9 @@
  * What always holds:
  * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR
  *   NAK, and nothing of them has happened (P2-25).
+ * - A peer takes one more only while it holds fewer than are free: one alone has half of them at
+ *   the most, each of n has its part of n + 1, and there is always one for a peer that has none,
+ *   until as many peers hold one as there are entries (fault N22).
  * - An entry is free again when its message is over, or, where the sender asked to be told
  *   (solicited event), when the confirmation has left.
  * - What belongs to the host goes into the elements of its own receive queue (queue-receive.ts).
@@ -18,6 +21,7 @@ import { type Fault, NOT_DURABLE, NOT_READY, PASS, RECEIVE_LENGTH } from '../fau
 import { RECEIVE_BYTES, RECEIVES } from '../limits.ts'
 import { RECEIVES_AT } from '../memory-map.ts'
 import { type Ordered, type State, touch } from '../state.ts'
+import { isSamePeer } from '../transport/acknowledge.ts'
 import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
 import { room, SEND, SEND_IMM } from '../transport/requester.ts'
 import { advance } from '../transport/responder.ts'
@@ -39,7 +43,7 @@ import {
   takeHostReceive,
 } from './queue-receive.ts'
 import { isRelaying } from './relay.ts'
-import { releaseReceive } from './staging.ts'
+import { freeEntry, releaseReceive } from './staging.ts'
 import { isPassing } from './through.ts'
 
 /** Where the message lies that this entry has. */
@@ -47,14 +51,25 @@ export function receiveAt(entry: number): number {
   return RECEIVES_AT + entry * RECEIVE_BYTES
 }
 
-/** Takes a free entry for the queue pair; -1 if there is none. */
+/** Takes a free entry for the queue pair; -1 if there is none for it. */
 export function takeEntry(state: State, qp: QueuePair): number {
+  const free = RECEIVES - state.receivesTaken
+  // Who holds as many as are free leaves those to others; nobody can while half of them are free.
+  if (free <= RECEIVES / 2 && entriesOf(state, qp) >= free) return -1
+  const entry = state.receiveOwner.indexOf(-1)
+  state.receiveOwner[entry] = qp.index
+  state.receivesTaken += 1
+  return entry
+}
+
+/** Entries that the peer of that queue pair holds, over all of its connections. */
+function entriesOf(state: State, qp: QueuePair): number {
+  let held = 0
   for (let i = 0; i < RECEIVES; i++) {
-    if (state.receiveOwner[i] !== -1) continue
-    state.receiveOwner[i] = qp.index
-    return i
+    const owner = state.queuePairs.places[state.receiveOwner[i]!] ?? null
+    if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1
   }
-  return -1
+  return held
 }
 
 /** Takes a free entry for the message that begins. NOT_READY if there is none. */
@@ -65,14 +80,8 @@ export function takeReceive(state: State, qp: QueuePair): Fault {
 }
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
-export function receiveSend(
-  state: State,
-  qp: QueuePair,
-  packet: Packet,
-  row: OpcodeRow,
-  now: number,
-): Fault {
-  if (isHostPair(state, qp)) return receiveHostSend(state, qp, packet, row, now)
+export function receiveSend(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+  if (isHostPair(state, qp)) return receiveHostSend(state, qp, packet, row)
   const length = packet.payloadLength
   const held = row.begins ? 0 : qp.messageTo - receiveAt(qp.receive)
   if (held + length > RECEIVE_BYTES) return RECEIVE_LENGTH
@@ -87,7 +96,6 @@ export function receiveSend(
   if (length > 0) copy(state.list, packet.payloadAt, qp.messageTo, length)
   qp.messageTo += length
   qp.message = row.ends ? MESSAGE_NONE : MESSAGE_SEND
-  qp.lastPacketUs = now
   advance(qp, packet, 1, row.ends)
   touch(state, qp)
   if (row.ends) endReceive(state, qp, packet, row, held + length)
@@ -142,7 +150,7 @@ export function confirm(state: State, item: Ordered): void {
   const work = takeWork(initiator)
   if (work === null) {
     // Our requests have failed since: the queue pair ends with them.
-    state.receiveOwner[item.at] = -1
+    freeEntry(state, item.at)
     return
   }
   work.from = receiveAt(item.at)
@@ -155,7 +163,7 @@ export function confirm(state: State, item: Ordered): void {
 const CONFIRMATIONS: WorkOwner = {
   received() {},
   done(state, work) {
-    state.receiveOwner[work.item] = -1
+    freeEntry(state, work.item)
   },
 }
 

@@ -12,11 +12,24 @@
  */
 
 import * as faults from '../fault.ts'
-import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, NOT_READY, PASS } from '../fault.ts'
+import {
+  BOUNDS,
+  type Fault,
+  MESSAGE_LENGTH,
+  NOT_DURABLE,
+  NOT_READY,
+  PASS,
+  QP_ERROR_STATE,
+} from '../fault.ts'
 import { REMOTE_WRITE } from '../memory/region.ts'
 import { type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
-import { MESSAGE_NONE, MESSAGE_RECORD, type QueuePair } from '../transport/queue-pair.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_RECORD,
+  type QueuePair,
+  STATE_OPEN,
+} from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -27,27 +40,22 @@ import { releaseReceive } from './staging.ts'
 import { storageFault } from './storage.ts'
 
 /** Takes a packet of the expected PSN; RETH of a first one was read. A fault changed nothing. */
-export function receiveRecord(
-  state: State,
-  qp: QueuePair,
-  packet: Packet,
-  row: OpcodeRow,
-  now: number,
-): Fault {
+export function receiveRecord(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
   const message = state.messages[qp.index]!
   let fault: Fault = PASS
   if (row.immAt !== 0) fault = takeReceive(state, qp)
-  if (fault === PASS && row.begins) fault = beginRecord(state, qp, message, packet, row, now)
+  if (fault === PASS && row.begins) fault = beginRecord(state, qp, message, packet, row)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
   if (fault === PASS && row.begins && row.ends) {
     advance(qp, packet, 1, true)
     touch(state, qp)
     endPersist(state, qp, message, packet.payloadAt)
   } else if (fault === PASS) {
-    fault = gather(state, qp, message, packet, row, now)
+    fault = gather(state, qp, message, packet, row)
   }
   if (row.immAt !== 0) {
-    if (fault === PASS) endReceive(state, qp, packet, row, 0)
+    // Refused at its end it has given the entry back, with its queue pair.
+    if (fault === PASS && qp.state === STATE_OPEN) endReceive(state, qp, packet, row, 0)
     else releaseReceive(state, qp)
   }
   return fault
@@ -59,7 +67,6 @@ function beginRecord(
   message: PersistMessage,
   packet: Packet,
   row: OpcodeRow,
-  now: number,
 ): Fault {
   const reth = state.reth
   const length = reth.length
@@ -74,6 +81,7 @@ function beginRecord(
   message.length = length
   message.wait = region.copies
   message.wantsAck = qp.speaksPersist
+  message.repetition = false
   message.operationHigh = 0
   message.operationLow = 0
   message.carried = 1
@@ -82,11 +90,12 @@ function beginRecord(
   message.placed = false
   message.batch = false
   if (row.ends) clearWay(state, message)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
   const storage = storageFault(state, message, region)
   if (storage !== PASS) return refusalOf(storage)
   qp.messageFault = PASS
   if (row.ends) return PASS
-  openMessage(state, qp, MESSAGE_RECORD, length, now)
+  openMessage(state, qp, MESSAGE_RECORD, length)
   if (qp.messageFault === PASS) return PASS
   // A record of one copy fits every buffer: there was none.
   qp.message = MESSAGE_NONE

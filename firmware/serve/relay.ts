@@ -12,7 +12,8 @@
  *   whose records it had: nobody here knows what became of them, and the hosts ask again.
  * - An operation keeps its client and its id on the way: the link speaks in the name of the client,
  *   so what it sends again is known to DPU B as the same (D-6). So it takes records of that client
- *   alone: under its name those of another would be taken for repetitions.
+ *   alone: under its name those of another would be taken for repetitions. Nor does one whose relay
+ *   ended as it came go by that which has the place then.
  * - A record has a buffer from its acceptance to its end; where there is none its packet draws an
  *   RNR NAK and nothing of it has happened (P2-25).
  */
@@ -109,14 +110,17 @@ export function acceptRelay(
   message: PersistMessage,
   dataAt: number,
 ): Fault {
-  const relay = relayOf(state, message.region!)
-  const initiator = findInitiator(state, relay.qp)
+  const region = message.region!
+  const relay = relayOf(state, region)
+  // Another may have its place since the first packet came, with a link of its own.
+  const isThere = state.regions.places[region.index] === region
+  const initiator = isThere ? findInitiator(state, relay.qp) : null
   const work = takeWork(initiator)
   // Nothing has been sent: the next attempt is as good as the first.
   if (work === null) return STAGING
   const total = message.length * message.carried
   if (qp.staging < 0) {
-    const taken = takeStaging(state, qp, state.connections.nowUs)
+    const taken = takeStaging(state, qp)
     assert(taken, 'relayReady has found a buffer for a message of one packet')
     copy(state.list, dataAt, bufferAt(qp.staging), total)
   }
@@ -140,6 +144,7 @@ export function acceptRelay(
   work.pweth.carried = message.carried > 1
   work.pweth.furtherCopies = message.carried - 1
   work.pweth.wantsAck = true
+  work.pweth.repetition = message.repetition
   work.pweth.operationHigh = message.operationHigh
   work.pweth.operationLow = message.operationLow
   submit(initiator!, work, WRITE_PERSIST, PASSENGERS, buffer)

@@ -3,25 +3,48 @@
  * The copy of a record that readers are served (D-15).
  *
  * What always holds: it is the first in write order whose check code is right just now, of those
- * that no recovery takes back; a record that is lost has none.
+ * that no recovery takes back; a record that is lost has none. Nor has one of which a copy in front
+ * was not delivered by its host: that may be a later one than those behind it.
  */
 
 import { firstCopy, heldIntent } from '../commit/commit.ts'
-import { examineCopies, sequenceAfter } from '../commit/examine.ts'
+import { type Examination, examineCopies, sequenceAfter } from '../commit/examine.ts'
+import type { Intent } from '../commit/lane.ts'
 import type { Region } from '../memory/region.ts'
 import { isLost } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
+import { heldByJob } from './through-job.ts'
 
 /** That copy, not before copy `shown`, or -1. Usually the first one looked at. */
 export function settledFrom(state: State, region: Region, slot: number, shown: number): number {
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
-  const held = heldIntent(state.commit.held, region, slot)
+  const held = heldAgainst(state, region, slot)
   const first = Math.max(firstCopy(state.commit, region, slot), shown)
   for (let c = first; c < region.copies; c++) {
     examineCopies(list, words, examination, region, slot, c, c + 1)
-    const { valid, header } = examination.copies[c]!
-    if (valid && (held === null || !sequenceAfter(held, header))) return c
+    if (examination.unanswered) return -1
+    if (mayStand(examination, c, held)) return c
   }
   return -1
+}
+
+/** Likewise, where all copies of the record have just been examined. */
+export function settledAmong(state: State, region: Region, slot: number, shown: number): number {
+  if (isLost(state.superblock, region.id, slot)) return -1
+  const held = heldAgainst(state, region, slot)
+  const first = Math.max(firstCopy(state.commit, region, slot), shown)
+  for (let c = first; c < region.copies; c++) if (mayStand(state.examination, c, held)) return c
+  return -1
+}
+
+/** What no older copy may stand for, or null. */
+function heldAgainst({ commit, through }: State, region: Region, slot: number): Intent | null {
+  return heldIntent(commit.held, region, slot) ?? heldByJob(through.jobs, region, slot)
+}
+
+/** Is copy `c` valid, and not older than what is held against it? */
+function mayStand(examination: Examination, c: number, held: Intent | null): boolean {
+  const { valid, header } = examination.copies[c]!
+  return valid && (held === null || !sequenceAfter(held, header))
 }

@@ -7,9 +7,11 @@
  * for later, as what is committed meanwhile may close the part or unsettle the region.
  */
 
+import { placeFault } from '../commit/placement.ts'
 import {
   type Fault,
   FIXED_LENGTH as FIXED_LENGTH_FAULT,
+  FLUSH,
   LEVEL,
   NOT_ARMED,
   PASS,
@@ -18,8 +20,15 @@ import {
   SLOT,
 } from '../fault.ts'
 import { ARMED, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
-import { FIXED_LENGTH, PLACEMENT_LOCAL, PLACEMENT_RELAY, type Region } from '../memory/region.ts'
-import type { PersistMessage, State } from '../state.ts'
+import {
+  FIXED_LENGTH,
+  PLACEMENT_LOCAL,
+  PLACEMENT_RELAY,
+  PLACEMENT_THROUGH,
+  type Region,
+} from '../memory/region.ts'
+import { isArmed, type PersistMessage, type State } from '../state.ts'
+import { agentFault } from './flush-agent.ts'
 import { hostFault } from './through.ts'
 
 /** What storage has against the record. */
@@ -33,6 +42,25 @@ export function storageFault(state: State, message: PersistMessage, region: Regi
   return healthFault(state, region)
 }
 
+/**
+ * What there is against mending copies of a region now: looking for decayed ones, formatting. It
+ * mends what is unsettled, too.
+ */
+export function mendFault(state: State, region: Pick<Region, 'placement'>): Fault {
+  if (state.commit.closed !== PASS) return state.commit.closed
+  if (!isArmed(state)) return NOT_ARMED
+  const { placement } = region
+  if (placement === PLACEMENT_LOCAL) return PASS
+  const placed = placeFault(state.placement, placement)
+  return placed === PASS && placement === PLACEMENT_THROUGH ? agentFault(state) : placed
+}
+
+/** A part that did not fence takes nothing more (D-13); one that refused a store goes on. */
+export function closeBy(state: State, fault: Fault): Fault {
+  if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
+  return fault
+}
+
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
 export function healthFault(state: State, region: Region): Fault {
   // The health that counts is the other DPU's, and it is asked there.
@@ -40,5 +68,8 @@ export function healthFault(state: State, region: Region): Fault {
   if (state.commit.closed !== PASS) return state.commit.closed
   if ((state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) !== ARMED) return NOT_ARMED
   if (region.unsettled > 0) return READ_ONLY
-  return region.placement === PLACEMENT_LOCAL ? PASS : hostFault(state, region)
+  if (region.placement === PLACEMENT_LOCAL) return PASS
+  // What waits for the host waits until its memory is shown: whoever can is told to show it.
+  const fault = hostFault(state, region)
+  return fault === PASS && region.pending > 0 ? READ_ONLY : fault
 }

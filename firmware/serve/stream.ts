@@ -5,8 +5,9 @@
  * What always holds:
  * - In a turn one queue pair sends READ_PACKETS packets; the queue pairs take turns, so a long READ
  *   keeps nobody waiting for longer than that.
- * - Until it is answered, no further request of its queue pair is taken: they are dropped as if
- *   they were lost, and when the READ is done a NAK (0x60) asks for them.
+ * - Until it is answered, no request behind it is taken, new or repeated: these are held back, and
+ *   when the READ is done an RNR NAK asks for the first of them. Nothing was lost, so nothing says
+ *   so; and what is still on its way behind that one waits until the peer has gone back.
  * - The key is looked at again in every turn, and its bytes are delivered once before they are
  *   sent: a turn that cannot be is refused at the PSN of its first packet.
  * - A duplicate of a part of it begins anew from there: the peer lost what came behind.
@@ -23,16 +24,18 @@ import type { State } from '../state.ts'
 import { answer, roomFor } from '../transport/acknowledge.ts'
 import { psnAdd } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
-import { NAK_SEQUENCE } from '../wire/aeth.ts'
 import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
 import { BYTES_AT_ONCE, checkPages, pagesFault, reachOf, wakePaused } from './on-demand.ts'
 import { checkReadable, responseOpcode, sendResponse } from './read.ts'
 
-/** Gives the next queue pair with a long READ its turn. True if there is more to do. */
-export function serveStreams(state: State): boolean {
+/** An RNR NAK of the shortest time, 0.01 ms: what waited for its turn may come now. */
+const RNR_NAK_NEXT = 0x21
+
+/** Gives the next queue pair with a long READ its turn. */
+export function serveStreams(state: State): void {
   if (state.pausedUs <= state.connections.nowUs) wakePaused(state)
-  if (!state.streaming) return false
+  if (!state.streaming) return
   const places = state.queuePairs.places
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const place = (state.streamNext + i) & (QUEUE_PAIRS - 1)
@@ -40,10 +43,9 @@ export function serveStreams(state: State): boolean {
     if (qp === null || !qp.stream.active || qp.stream.paused) continue
     state.streamNext = place + 1
     serveTurn(state, qp)
-    return true
+    return
   }
   state.streaming = false
-  return false
 }
 
 function serveTurn(state: State, qp: QueuePair): void {
@@ -86,10 +88,7 @@ function endStream(state: State, qp: QueuePair): void {
   qp.stream.active = false
   qp.stream.accepted = false
   qp.unanswered -= 1
-  if (!qp.stream.heldBack) return
-  qp.stream.heldBack = false
-  qp.nakSent = true
-  answer(state.answers, qp, qp.expectedPsn, NAK_SEQUENCE)
+  if (qp.heldPsn >= 0) answer(state.answers, qp, qp.heldFirst, RNR_NAK_NEXT)
 }
 
 /** Is the page there that the next response needs? If not, the READ pauses: PAGE_ABSENT. */

@@ -4,11 +4,12 @@
  * time, with the CPU's write-back in the place of the fences behind copies:
  *
  *   WAITING   the image is kept; its receive-ACK has left (P2-21)
- *   FIRST     intent, phase A ▸fence▸ `new` into copy A, and the agent is asked to write it back
- *   FURTHER   phase B ▸fence▸ level 1 is acknowledged; `new` into copy B, and the agent is asked;
- *             and so on; behind each bell the next level is acknowledged (P2-24)
+ *   FIRST     intent, phase A ▸fence▸ `new` into copy A, read back, and the agent is asked to write
+ *             it back
+ *   FURTHER   phase B ▸fence▸ level 1 is acknowledged; `new` into copy B, and so on; behind each
+ *             bell the next level is acknowledged (P2-24)
  *   REPAIR    what recovery made of a record may be in the host's cache: the agent is asked, copy
- *             by copy, and only then the lane is cleared
+ *             by copy, and only then its operation is known, and the lane cleared
  *   FORM      likewise for a whole region that was formatted or scanned
  *
  * The bell of a request is the agent's SEND that says that it is finished (flush-agent.ts).
@@ -20,14 +21,35 @@
  * - Nobody waits for it: the next request is taken meanwhile, and answers come in the order in
  *   which records become durable (P2-27).
  * - One record has one job at a time; each job has its lane, and keeps it until its last bell.
- * - A first copy whose bell has not rung is shown to no reader.
+ * - Card and host are two machines. What a job stored is volatile until the bell for it, and dies
+ *   with the host, or with the agent, of whom nobody can tell what he took with him. So each agent
+ *   has a life of its own, which ends with the agent, with the epoch of his host and with its link
+ *   (flush-agent.ts). A job notes in which one it has stored, and asked; another one is not asked
+ *   before it is stored again, from what does not depend on the host, and was read back
+ *   (through-store.ts). So no bell speaks for what was stored in front of an earlier agent, and
+ *   what is behind a bell was in the host's memory when the agent began to write it back.
+ * - An operation is known as durable behind the bells for as many copies as it was asked for, and
+ *   at the least two; of a repair, behind all of its bells.
+ * - A first copy whose bell has not rung is shown to no reader; nor one that a repair overwrites,
+ *   before the last bell: the host may lose what it was overwritten with. Behind a save that failed
+ *   no phase says which copy that is: where two are whole, and differ, none is shown before.
  */
 
 import { assert } from '../assert.ts'
-import { checkCode, copy, copyClean, fence, ownerOf, resultOf, run } from '../command-list.ts'
-import { closedBy } from '../commit/closed.ts'
-import { blankItem, type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
 import {
+  checkCode,
+  copy,
+  copyClean,
+  fenceOwn,
+  ownerOf,
+  resultOf,
+  run,
+  runAll,
+} from '../command-list.ts'
+import { closedBy } from '../commit/closed.ts'
+import { type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
+import {
+  type Intent,
   LANE_CHECKED_AT,
   LANE_CHECKED_BYTES,
   LANE_CODE_AT,
@@ -44,11 +66,15 @@ import {
   isDurable,
   moveClient,
   NO_CLIENT,
+  recoverOperation,
   storeLines,
+  storeSecondLines,
   takeClient,
+  writeImages,
 } from '../commit/operations.ts'
 import { placeFault } from '../commit/placement.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
 import {
   FAULTS,
   type Fault,
@@ -58,6 +84,8 @@ import {
   NOT_ARMED,
   NOT_READY,
   PASS,
+  PLACEMENT_UNKNOWN,
+  SLOT,
   STAGING,
 } from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
@@ -71,21 +99,22 @@ import {
   THROUGH_JOBS,
 } from '../limits.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../memory/region.ts'
-import { isUnsure, setFormed, writeSuperblock } from '../memory/superblock.ts'
 import {
-  KEYS_AT,
-  LANE_LINES_AT,
-  PHASE_WORDS_AT,
-  THROUGH_AT,
-  THROUGH_BYTES,
-  ZEROS_AT,
-} from '../memory-map.ts'
+  addLost,
+  isLost,
+  isUnsure,
+  removeLost,
+  setFormed,
+  writeSuperblock,
+} from '../memory/superblock.ts'
+import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
 import { count, type PersistMessage, type State } from '../state.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { isSafe } from './burst.ts'
 import {
   askFlush,
   createFlushAgent,
+  endAgent,
   type FlushAgent,
   type FlushRequest,
   hasReceive,
@@ -94,17 +123,29 @@ import {
   releaseSend,
   tellHost,
 } from './flush-agent.ts'
-import { clientOf } from './operation.ts'
+import { clientOf, isOpenOperation } from './operation.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
+import {
+  createJob,
+  ENDED,
+  FIRST,
+  FORM,
+  FREE,
+  FURTHER,
+  isOnRecord,
+  isWritten,
+  type Job,
+  noteKnown,
+  REPAIR,
+  WAITING,
+} from './through-job.ts'
+import { LATER, REFUSED, STORED, storeJob } from './through-store.ts'
 
-const FREE = 0
-const WAITING = 1
-const FIRST = 2
-const FURTHER = 3
-const REPAIR = 4
-const FORM = 5
-/** Its lane is not used again before the next start. */
-const ENDED = 6
+/* A region is written back; has to be; is being; or cannot be before another agent comes. */
+const FLUSHED = 0
+const DUE = 1
+const FORMING = 2
+const STUCK = 3
 
 /** How soon the firmware looks after its jobs though no doorbell woke it, µs. */
 const LOOK_US = 200
@@ -112,32 +153,18 @@ const LOOK_US = 200
 /** Owner of the commands that store into a job's own lane. */
 const OWN_LANE = 1
 
-interface Job {
-  state: number
-  readonly item: GroupItem
-  /** The requester's queue pair: another one may have its place, and its number, by now. */
-  qp: QueuePair | null
-  /** The copy that is being written back; of a region, the piece of FLUSH_BYTES_MAX. */
-  copy: number
-  /** The request that was made for it; valid while `asked`. */
-  request: number
-  asked: boolean
-  /** Since when it waits for an agent, µs; -1 while nobody has looked at the clock. */
-  sinceUs: number
-  /** The requester knows the outcome. */
-  told: boolean
-  /** Its first copy is not to be shown, though the job has ended. */
-  hidden: boolean
-  /** Jobs of one record are done in the order in which they came. */
-  order: number
-}
+const NOBODY: Pick<Intent, 'operationHigh' | 'operationLow'> = { operationHigh: 0, operationLow: 0 }
 
 export interface Through {
   readonly jobs: readonly Job[]
   readonly agent: FlushAgent
   readonly request: FlushRequest
-  /** Regions that may lie in the host's cache in part: 1. */
+  /** Per region: FLUSHED, or what is to be done as it may lie in the host's cache in part. */
   readonly unflushed: Uint8Array
+  /** In which life of the agent what has to be written back of them was stored; or 0. */
+  readonly storedIn: Float64Array
+  /** Per region the record that was given up, and is not blank for good; or -1. */
+  readonly blanked: Float64Array
   order: number
   /** There may be jobs: without any, and without an agent, nothing is looked at. */
   live: boolean
@@ -145,23 +172,7 @@ export interface Through {
 
 export function createThrough(anyRegion: Region): Through {
   const jobs: Job[] = []
-  for (let i = 0; i < THROUGH_JOBS; i++) {
-    const item = blankItem(anyRegion)
-    item.imageAt = THROUGH_AT + i * THROUGH_BYTES
-    item.lane = BURST_FRAMES + i
-    jobs.push({
-      state: FREE,
-      item,
-      qp: null,
-      copy: 0,
-      request: 0,
-      asked: false,
-      sinceUs: -1,
-      told: false,
-      hidden: false,
-      order: 0,
-    })
-  }
+  for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))
   return {
     jobs,
     agent: createFlushAgent(),
@@ -174,6 +185,8 @@ export function createThrough(anyRegion: Region): Through {
       operationLow: 0,
     },
     unflushed: new Uint8Array(REGIONS),
+    storedIn: new Float64Array(REGIONS),
+    blanked: new Float64Array(REGIONS).fill(-1),
     order: 0,
     live: false,
   }
@@ -182,9 +195,12 @@ export function createThrough(anyRegion: Region): Through {
 /** Why a record in the host's memory is not taken now, or PASS. */
 export function hostFault(state: State, region: Region): Fault {
   const fault = placeFault(state.placement, region.placement)
-  if (fault !== PASS || region.placement !== PLACEMENT_THROUGH) return fault
+  if (fault !== PASS) return fault
+  if (region.placement !== PLACEMENT_THROUGH) {
+    return state.recovery.unscanned[region.index] === 0 ? PASS : PLACEMENT_UNKNOWN
+  }
   const { agent, unflushed } = state.through
-  return agent.attached && unflushed[region.index] === 0 ? PASS : NO_AGENT
+  return agent.attached && unflushed[region.index] === FLUSHED ? PASS : NO_AGENT
 }
 
 /**
@@ -227,6 +243,8 @@ export function acceptThrough(
   item.owner = qp.index
   item.psn = message.lastPsn
   item.client = clientOf(state, qp, message)
+  const { operations } = state.commit
+  job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp
   job.told = false
   begin(state.through, job, WAITING)
@@ -255,18 +273,23 @@ function begin(through: Through, job: Job, state: number): void {
   job.order = through.order
   job.state = state
   job.copy = 0
-  job.asked = false
+  job.stored = 0
+  job.begun = 0
+  job.asked = 0
   job.sinceUs = -1
-  job.hidden = false
+  job.hidden = 0
 }
 
-/** The first copy of the record that may be shown to a reader: 0, or 1 while A is written. */
+/**
+ * The first copy of the record that may be shown to a reader: 0, 1 while A is written, or none of
+ * them while nobody can tell which one is durable.
+ */
 export function firstShown(state: State, region: Region, slot: number): number {
   if (region.placement !== PLACEMENT_THROUGH) return 0
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const { state: stands, item, hidden } = state.through.jobs[i]!
-    if (stands !== FIRST && !hidden) continue
-    if (item.slot === slot && item.region === region) return 1
+    if (stands !== FIRST && hidden === 0) continue
+    if (item.slot === slot && item.region === region) return Math.max(hidden, 1)
   }
   return 0
 }
@@ -274,13 +297,7 @@ export function firstShown(state: State, region: Region, slot: number): number {
 /** Is a job writing the record? Then nobody else may look after its copies. */
 export function isWriting(state: State, region: Region, slot: number): boolean {
   if (region.placement !== PLACEMENT_THROUGH) return false
-  for (let i = 0; i < THROUGH_JOBS; i++) {
-    const job = state.through.jobs[i]!
-    const { item } = job
-    if (!isOnRecord(job) || job.state === WAITING) continue
-    if (item.slot === slot && item.region === region) return true
-  }
-  return false
+  return isWritten(state.through.jobs, region, slot)
 }
 
 /** The record of the region that job `i` is writing, or -1. */
@@ -323,11 +340,10 @@ function goOn(state: State, job: Job): boolean {
     start(state, job)
     return job.state !== WAITING
   }
-  if (!job.asked) {
-    if (hasReceive(state)) ask(state, job)
-    return job.asked
-  }
-  if (!isFinished(state.through.agent, job.request)) return false
+  const { agent } = state.through
+  if (!agent.attached) return false
+  if (job.asked !== agent.life) return bringForward(state, job)
+  if (!isFinished(agent, job.request)) return false
   if (job.state === FIRST) firstDone(state, job)
   else if (job.state === FURTHER) furtherDone(state, job)
   else if (job.state === REPAIR) repairDone(state, job)
@@ -335,10 +351,45 @@ function goOn(state: State, job: Job): boolean {
   return true
 }
 
-/** Has the job to do with a record, now or until the next start? */
-function isOnRecord(job: Job): boolean {
-  if (job.state === ENDED) return job.hidden
-  return job.state !== FREE && job.state !== FORM
+/**
+ * What comes next is stored, unless it was in this life of the agent, and is asked for as soon as
+ * there is a receive. True if there was anything to do, and it was done.
+ */
+function bringForward(state: State, job: Job): boolean {
+  const { agent } = state.through
+  if (job.stored !== agent.life) {
+    const came = storeJob(state, job)
+    if (came === REFUSED) leave(state, job)
+    if (came !== STORED) return came !== LATER
+    job.stored = agent.life
+  }
+  if (!hasReceive(state)) return false
+  ask(state, job)
+  return job.asked === agent.life
+}
+
+/** The medium of the host, or the part, has refused it: its lane says so to the next start. */
+function leave(state: State, job: Job): void {
+  const { commit } = state
+  const { item, state: stood } = job
+  if (stood === FORM) {
+    // The next agent has it done again.
+    job.state = FREE
+    state.through.unflushed[item.region.index] = STUCK
+    return
+  }
+  if (stood !== REPAIR && commit.closed === PASS) noteUnsettled(state, item)
+  // Until then nothing older than what the lane speaks for is shown, and nothing that goes back.
+  if (stood === FURTHER) commit.held[item.lane] = { ...item }
+  job.hidden = stood === FIRST ? 1 : 0
+  tell(state, job, IN_DOUBT)
+  end(state, job)
+}
+
+/** The lane of the record stays, and leaves it unsettled. */
+function noteUnsettled({ commit, superblock }: State, item: GroupItem): void {
+  commit.unsettled[item.lane] = { ...item }
+  deriveUnsettled(superblock, commit.unsettled, item.region)
 }
 
 /** Is it the turn of this job: is no other one on the same record before it? */
@@ -358,7 +409,8 @@ function start(state: State, job: Job): void {
   const { item } = job
   if (!isNext(through, job)) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
-  if (isDurable(commit.operations, item.client, item.operationHigh, item.operationLow)) {
+  const { operationHigh, operationLow } = item
+  if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
     tell(state, job, PASS)
     job.state = FREE
     return
@@ -379,13 +431,12 @@ function start(state: State, job: Job): void {
     if (commit.dirtyLanes[lane] === 0) continue
     copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
   }
-  fence(list)
-  writeCopy(state, job, 0)
+  fenceOwn(list)
   const failed = run(list)
   if (failed < 0) {
     commit.dirtyLanes.fill(0)
     job.state = FIRST
-    askFor(state, job, 0)
+    goOnWith(state, job, 0)
     return
   }
   startFailed(state, job, failed)
@@ -394,7 +445,6 @@ function start(state: State, job: Job): void {
 function startFailed(state: State, job: Job, failed: number): void {
   const { commit, list } = state
   const owner = ownerOf(list, failed)
-  job.asked = false
   if (resultOf(list, failed) !== MEDIA_ERROR) {
     commit.closed = closedBy(resultOf(list, failed))
     tell(state, job, commit.closed)
@@ -403,7 +453,7 @@ function startFailed(state: State, job: Job, failed: number): void {
     tell(state, job, MEDIA)
     end(state, job)
   } else {
-    assert(owner < 0, 'what goes to the memory of the host is posted: no medium refuses it')
+    assert(owner < 0, 'what it stores is its own lane, and those of others')
     retireLane(commit, -1 - owner)
   }
 }
@@ -414,18 +464,14 @@ function end(state: State, job: Job): void {
   job.state = ENDED
 }
 
-/** Stores the image into copy `c`. */
-function writeCopy(state: State, job: Job, c: number): void {
-  const { item } = job
-  copy(state.list, item.imageAt, slotAddress(item.region, c, item.slot), imageBytes(item.length))
-}
-
-/** Copy `c` is stored: its write-back is asked for as soon as there is a receive. */
-function askFor(state: State, job: Job, c: number): void {
+/** What is next is copy `c`, or piece `c` of a region. */
+function goOnWith(state: State, job: Job, c: number): void {
   job.copy = c
-  job.asked = false
+  job.asked = 0
   job.sinceUs = -1
-  if (hasReceive(state)) ask(state, job)
+  // A repair, and a region, are stored as one.
+  if (job.state === FIRST || job.state === FURTHER) job.stored = 0
+  bringForward(state, job)
 }
 
 /** Asks the agent to write back what the job has stored; behind it, as that list has been run. */
@@ -441,13 +487,16 @@ function ask(state: State, job: Job): void {
     request.address = slotAddress(region, job.copy, item.slot)
     request.length = job.state === REPAIR ? region.stride : imageBytes(item.length)
   }
-  request.psn = item.psn
+  // Of a region nobody has asked; of a repair the lane alone says whose record it is.
+  const whose = job.state === FORM ? NOBODY : job.state === REPAIR ? job.intent! : item
+  request.psn = job.qp === null ? 0 : item.psn
   request.queuePair = job.qp === null ? 0 : job.qp.number
-  request.operationHigh = item.operationHigh
-  request.operationLow = item.operationLow
+  request.operationHigh = whose.operationHigh
+  request.operationLow = whose.operationLow
   if (!askFlush(state, request)) return
-  job.request = state.through.agent.asked
-  job.asked = true
+  const { agent } = state.through
+  job.request = agent.asked
+  job.asked = agent.life
   job.sinceUs = -1
 }
 
@@ -458,20 +507,19 @@ function firstDone(state: State, job: Job): void {
   const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
   writePhaseWord(words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
   copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, OWN_LANE)
-  fence(list)
+  fenceOwn(list)
   const due = item.wait === 1
   if (due) answerDurable(state, job)
-  writeCopy(state, job, 1)
   const failed = run(list)
   if (failed < 0) {
     if (due) noteDurable(state, job)
     job.state = FURTHER
-    askFor(state, job, 1)
+    goOnWith(state, job, 1)
     return
   }
   // The lane says A for ever: only the next start decides, and until then B is what is shown.
-  job.hidden = true
-  if (resultOf(list, failed) === MEDIA_ERROR) item.region.unsettled += 1
+  job.hidden = 1
+  if (resultOf(list, failed) === MEDIA_ERROR) noteUnsettled(state, item)
   else commit.closed = closedBy(resultOf(list, failed))
   tell(state, job, IN_DOUBT)
   end(state, job)
@@ -484,26 +532,31 @@ function furtherDone(state: State, job: Job): void {
   const { operations } = commit
   const durable = job.copy + 1
   const last = durable === item.region.copies
-  if (job.copy === 1) {
+  const known = durable === Math.max(2, item.wait)
+  if (known) {
     // Others may have taken its place meanwhile.
     item.client = takeClient(operations, item.client, item.clientHigh, item.clientLow)
     beginLines(operations)
     addToLine(operations, item.client, item.operationHigh, item.operationLow)
     storeLines(operations, list)
-    fence(list)
+    fenceOwn(list)
+    storeSecondLines(operations, list)
+    fenceOwn(list)
   }
   const due = item.wait === durable
   if (due) answerDurable(state, job)
-  if (!last) writeCopy(state, job, durable)
   const failed = run(list)
   if (failed >= 0) {
     furtherFailed(state, job, failed)
     return
   }
-  if (durable === 2) endLines(operations)
+  if (known) {
+    endLines(operations)
+    noteKnown(state.through.jobs, item)
+  }
   if (due) noteDurable(state, job)
   if (!last) {
-    askFor(state, job, durable)
+    goOnWith(state, job, durable)
     return
   }
   commit.dirtyLanes[item.lane] = 1
@@ -527,34 +580,53 @@ function furtherFailed(state: State, job: Job, failed: number): void {
 function repairDone(state: State, job: Job): void {
   const { commit } = state
   const { lane, region } = job.item
-  job.copy += 1
-  job.asked = false
-  if (job.copy < region.copies) return
+  if (job.copy + 1 < region.copies) {
+    goOnWith(state, job, job.copy + 1)
+    return
+  }
+  if (job.kept && !noteRepaired(state, job)) return
   commit.retiredLanes[lane] = 0
   commit.dirtyLanes[lane] = 1
+  job.hidden = 0
   job.state = FREE
+}
+
+/** The operation of the lane is durable, in every copy: the table says so before the lane goes. */
+function noteRepaired(state: State, job: Job): boolean {
+  const { list, commit } = state
+  const { operations } = commit
+  recoverOperation(operations, job.intent!, true)
+  const result = writeImages(operations, list)
+  if (result === 0) {
+    noteKnown(state.through.jobs, job.intent!)
+    return true
+  }
+  commit.closed = closedBy(result)
+  end(state, job)
+  return false
 }
 
 /**
  * The next piece of the region; or every copy of it is durable: if it was just formatted, it is now
- * a region for good.
+ * a region for good, and a record that was given up is blank for good.
  */
 function formDone(state: State, job: Job): void {
   const { region } = job.item
   const { superblock } = state
-  job.copy += 1
-  job.asked = false
-  if (job.copy * FLUSH_BYTES_MAX < region.copies * region.areaBytes) return
-  job.state = FREE
-  if (isUnsure(superblock, region.index)) {
-    setFormed(superblock, region.index)
-    const fault = writeSuperblock(state.list, superblock)
-    if (fault !== PASS) {
-      state.commit.closed = fault
-      return
-    }
+  const { unflushed } = state.through
+  if ((job.copy + 1) * FLUSH_BYTES_MAX < region.copies * region.areaBytes) {
+    goOnWith(state, job, job.copy + 1)
+    return
   }
-  state.through.unflushed[region.index] = 0
+  job.state = FREE
+  run(state.list)
+  let fault = settleBlanked(state, region)
+  if (fault === PASS && isUnsure(superblock, region.index)) {
+    setFormed(superblock, region.index)
+    fault = writeSuperblock(state.list, superblock)
+  }
+  if (fault === PASS) unflushed[region.index] = FLUSHED
+  else state.commit.closed = fault
 }
 
 /** Begins the write-back of regions that need it. */
@@ -562,7 +634,7 @@ function formRegions(state: State): void {
   const { through, regions } = state
   if (!through.agent.attached) return
   for (let i = 0; i < REGIONS; i++) {
-    if (through.unflushed[i] !== 1) continue
+    if (through.unflushed[i] !== DUE) continue
     const job = freeJob(through)
     if (job === null) return
     job.item.region = regions.places[i]!
@@ -570,13 +642,96 @@ function formRegions(state: State): void {
     job.qp = null
     job.told = true
     begin(through, job, FORM)
-    through.unflushed[i] = 2
+    if (!isUnsure(state.superblock, i)) job.stored = through.storedIn[i]!
+    through.unflushed[i] = FORMING
   }
 }
 
 /** What was stored there may be in the host's cache: the region takes no record until flushed. */
 export function markUnflushed(state: State, region: Region): void {
-  if (region.placement === PLACEMENT_THROUGH) state.through.unflushed[region.index] = 1
+  if (region.placement !== PLACEMENT_THROUGH) return
+  const { unflushed, storedIn, agent } = state.through
+  // So what a job on it asks for is never older than what is due, and is all of one life.
+  const isFirst = !agent.attached || unflushed[region.index] === FLUSHED
+  assert(isFirst, 'before it is flushed a region is neither scanned nor blanked past its jobs')
+  unflushed[region.index] = DUE
+  storedIn[region.index] = agent.attached ? agent.life : 0
+}
+
+/** Is the region not yet written back since something was stored past its jobs? */
+export function isUnflushed(state: State, region: Region): boolean {
+  return region.placement === PLACEMENT_THROUGH && state.through.unflushed[region.index] !== FLUSHED
+}
+
+/** The record was given up and is blank in every copy, as far as loads see: not yet for good. */
+export function markBlanked(state: State, region: Region, record: number): void {
+  markUnflushed(state, region)
+  state.through.blanked[region.index] = record
+}
+
+/** It is blank for good: it is lost no more, and no lane holds it. Else why that is not durable. */
+export function settleBlanked(state: State, region: Region): Fault {
+  const { superblock, commit, through } = state
+  const record = through.blanked[region.index]!
+  through.blanked[region.index] = -1
+  if (record < 0) return PASS
+  const cleared = clearHeld(state, region, record)
+  if (cleared !== PASS) return cleared
+  const listed = isLost(superblock, region.id, record)
+  removeLost(superblock, region.id, record)
+  const fault = writeSuperblock(state.list, superblock)
+  if (fault === PASS) {
+    for (const lanes of [commit.held, commit.takenBack, commit.unsettled]) {
+      letGo(lanes, region, record)
+    }
+  } else if (listed) {
+    // It is lost until the list without it is durable: whoever asks again has it all done again.
+    addLost(superblock, region.id, record)
+  }
+  deriveUnsettled(superblock, commit.unsettled, region)
+  return fault
+}
+
+/**
+ * What holds the record against older copies is cleared on the medium, too: to the next start its
+ * blank is one of them. A line that takes nothing stays, and the record is lost again then.
+ */
+function clearHeld({ commit, list }: State, region: Region, record: number): Fault {
+  for (let lane = 0; lane < LANES; lane++) {
+    const held = commit.held[lane]!
+    if (held === null || held.regionId !== region.id || held.record !== record) continue
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, 0)
+  }
+  if (list.count === 0) return PASS
+  const end = fenceOwn(list)
+  runAll(list)
+  const result = resultOf(list, end)
+  return result === 0 ? PASS : closedBy(result)
+}
+
+/** The region is no more: what is under way into it is in doubt, or refused. */
+export function endThrough(state: State, region: Region): void {
+  const { through, commit } = state
+  through.unflushed[region.index] = FLUSHED
+  through.blanked[region.index] = -1
+  for (let i = 0; i < THROUGH_JOBS; i++) {
+    const job = through.jobs[i]!
+    if (job.state === FREE || job.item.region !== region) continue
+    job.hidden = 0
+    if (job.state === ENDED) continue
+    // Its queue pair lives, and what is told of a record is a status, never a NAK's.
+    giveUp(state, job, SLOT)
+    if (job.state === FREE) continue
+    // The next start may find the region, and what the lane says of it.
+    if (state.superblock.half) {
+      end(state, job)
+      continue
+    }
+    // Its lane names what is no region any more; it is cleared with the next group.
+    commit.retiredLanes[job.item.lane] = 0
+    commit.dirtyLanes[job.item.lane] = 1
+    job.state = FREE
+  }
 }
 
 /** At the start: nothing is under way, and a lane that must stay as it is serves no job. */
@@ -585,17 +740,32 @@ export function resetThrough(state: State): void {
   for (let i = 0; i < THROUGH_JOBS; i++) {
     through.jobs[i]!.state = commit.retiredLanes[BURST_FRAMES + i] === 0 ? FREE : ENDED
   }
-  through.agent.attached = false
+  endAgent(through.agent)
+  through.blanked.fill(-1)
 }
 
-/** At the start: the lane of the record stays until the agent has written back the repair. */
-export function resumeLane(state: State, lane: number, region: Region, slot: number): void {
+/**
+ * At the start: the lane of the record stays until the agent has written back the repair, which
+ * went by that phase. If it keeps the record of `intent`, its operation is known then. So many of
+ * the first copies as `hidden` says are shown to nobody before.
+ */
+export function resumeLane(
+  state: State,
+  lane: number,
+  region: Region,
+  intent: Intent,
+  phase: number,
+  hidden: number,
+): void {
   const job = state.through.jobs[lane - BURST_FRAMES]!
   job.item.region = region
-  job.item.slot = slot
+  job.item.slot = intent.record
+  job.intent = intent
+  job.phase = phase
   job.qp = null
   job.told = true
   begin(state.through, job, REPAIR)
+  job.hidden = hidden
 }
 
 /** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
@@ -608,38 +778,40 @@ export function timeThrough(state: State, now: number): void {
     if (job.state === FREE || job.state === ENDED) continue
     if (job.sinceUs < 0) job.sinceUs = now
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
-    if (job.asked) silent = true
+    if (job.asked === agent.life) silent = true
     else giveUp(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)
   if (state.list.count > 0) run(state.list)
 }
 
-/** The agent is gone. What it was asked, the next one is asked again. */
+/** The agent is gone, and its life over: what it was asked, the next one finds stored again. */
 export function detachAgent(state: State): void {
-  const { jobs, agent } = state.through
-  agent.attached = false
+  const { jobs, agent, blanked } = state.through
+  endAgent(agent)
+  // What it was to write back may never have been: that record is still lost.
+  blanked.fill(-1)
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
     giveUp(state, job, NO_AGENT)
-    job.asked = false
   }
 }
 
-/** A new agent is there: what was asked of an earlier one is asked again. */
+/** A new agent is there: what waits for one waits from now on, what was stuck is tried again. */
 export function repeatRequests(state: State): void {
-  const { jobs } = state.through
-  for (let i = 0; i < THROUGH_JOBS; i++) {
-    jobs[i]!.asked = false
-    jobs[i]!.sinceUs = -1
-  }
+  const { jobs, unflushed } = state.through
+  for (let i = 0; i < THROUGH_JOBS; i++) jobs[i]!.sinceUs = -1
+  for (let i = 0; i < REGIONS; i++) if (unflushed[i] === STUCK) unflushed[i] = DUE
 }
 
 /** Tells the requester: refused if no slot was touched, else in doubt. The job keeps its lane. */
 function giveUp(state: State, job: Job, fault: Fault): void {
   if (job.state === WAITING) {
-    tell(state, job, fault)
+    const { item } = job
+    // Another job may have begun with the same operation.
+    const open = isOpenOperation(state, item, item.operationHigh, item.operationLow)
+    tell(state, job, open ? IN_DOUBT : fault)
     job.state = FREE
     return
   }
@@ -684,7 +856,6 @@ function tell(state: State, job: Job, fault: Fault): void {
   count(state, fault)
   const qp = requester(state, job)
   if (qp === null) return
-  qp.segment += 1
   const status = FAULTS[fault]!.code
   remember(qp, item.psn, item.operationHigh, item.operationLow, status, 0)
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, status, 0)

@@ -14,7 +14,7 @@
  *   whose page is away draws an RNR NAK, and comes again (on-demand.ts).
  */
 
-import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PAGE_ABSENT, PASS } from '../fault.ts'
+import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../fault.ts'
 import {
   byteOffset,
   findRegion,
@@ -54,12 +54,12 @@ export function receiveWrite(
 ): Fault {
   const { begins, ends } = row
   const reth = state.reth
-  if (qp.message === MESSAGE_RECORD) return receiveRecord(state, qp, packet, row, now)
+  if (qp.message === MESSAGE_RECORD) return receiveRecord(state, qp, packet, row)
   if (begins) readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   if (begins && reth.length > 0) {
     const region = findRegion(state.regions, reth.rkey)
     if (region !== null && region.kind === KIND_RECORDS) {
-      return receiveRecord(state, qp, packet, row, now)
+      return receiveRecord(state, qp, packet, row)
     }
   }
   const length = begins ? reth.length : qp.messageLeft
@@ -89,7 +89,6 @@ export function receiveWrite(
   qp.message = ends ? MESSAGE_NONE : MESSAGE_WRITE
   qp.messageLeft = left
   qp.messageTo += bytes
-  qp.lastPacketUs = now
   advance(qp, packet, 1, ends)
   touch(state, qp)
   if (row.immAt !== 0) endReceive(state, qp, packet, row, 0)
@@ -135,8 +134,5 @@ function absentFault(
 ): Fault {
   const region = state.messages[qp.index]!.region!
   const bytes = row.begins ? Math.min(length, BYTES_AT_ONCE) : packet.payloadLength
-  const fault = pagesFault(state, qp, region, qp.messageTo, bytes, length, now)
-  // It is our fault, and not the peer's, that the message does not go on.
-  if (fault === PAGE_ABSENT) qp.lastPacketUs = now
-  return fault
+  return pagesFault(state, qp, region, qp.messageTo, bytes, length, now)
 }

@@ -195,6 +195,24 @@ function prepareIpv4(qp: QueuePair, bytes: Uint8Array, at: number, packet: Packe
   qp.ipSum = sum
 }
 
+/** Have both queue pairs the same peer: is what each sends sent to one address? */
+export function isSamePeer(one: QueuePair, other: QueuePair, bytes: Uint8Array): boolean {
+  if (one.ipVersion !== other.ipVersion) return false
+  if (one.ipVersion === 4) return one.peerIpv4 === other.peerIpv4
+  return isSameAddress(bytes, peerIpv6(one), peerIpv6(other))
+}
+
+function peerIpv6(qp: QueuePair): number {
+  return qp.templateAt + ETHERNET_BYTES + IPV6_DESTINATION
+}
+
+function isSameAddress(bytes: Uint8Array, one: number, other: number): boolean {
+  for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) {
+    if (bytes[one + i] !== bytes[other + i]) return false
+  }
+  return true
+}
+
 /** Four bytes as the word that an Int32Array shows: the machine is little-endian. */
 export function wordAt(bytes: ArrayLike<number>, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
@@ -204,7 +222,9 @@ function prepareIpv6(bytes: Uint8Array, at: number, packet: Packet): void {
   const ip = at + ETHERNET_BYTES
   putU16(bytes, at + ETH_TYPE, ETHERTYPE_IPV6)
   bytes.fill(0, ip, ip + IPV6_BYTES)
-  bytes[ip + IPV6_VERSION] = 0x60
+  // The class without its congestion mark, over two bytes, as IPv4 has it in one.
+  bytes[ip + IPV6_VERSION] = 0x60 | (bytes[packet.ipAt + IPV6_VERSION]! & 0x0f)
+  bytes[ip + IPV6_VERSION + 1] = bytes[packet.ipAt + IPV6_VERSION + 1]! & 0xc0
   bytes[ip + IPV6_NEXT_HEADER] = PROTOCOL_UDP
   bytes[ip + IPV6_HOP_LIMIT] = HOP_LIMIT
   const source = packet.ipAt + IPV6_SOURCE

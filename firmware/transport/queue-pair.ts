@@ -10,8 +10,11 @@
  * - What became of the last records is remembered by PSN *and* operation id: a duplicate is
  *   answered from here and never executed; a PSN alone earns nothing (D-6).
  * - The kind of every request that has a response of its own is remembered by its PSN, and what the
- *   last READs and atomics need to be answered again lies in a ring; the ring may be overrun by a
- *   peer that has more outstanding than it may, and then only that peer waits in vain.
+ *   last READs and atomics need to be answered again lies in a ring. Every ring is filled in the
+ *   order of the requests, however far apart their PSNs are; it may be overrun by a peer that has
+ *   more outstanding than it may, and then only that peer waits in vain.
+ * - Behind a request that was not answered, as something else has to be answered first, none is
+ *   taken before the peer has gone back: its PSNs go up while it does not (`isHeld`).
  * - Stores that are not fenced yet are told by the number of fences done so far (`dirtyAt`): the
  *   next fence makes every queue pair clean without looking at one.
  */
@@ -101,7 +104,6 @@ export interface QueuePair {
   messageFault: Fault
   /** Staging buffer in use, or -1. */
   staging: number
-  lastPacketUs: number
   /** Some of a batch is to come. */
   batching: boolean
 
@@ -124,6 +126,8 @@ export interface QueuePair {
   heldPass: number
   /** Fences done when it stored last: while there is no other, its stores are not durable. */
   dirtyAt: number
+  /** Likewise, of stores into the memory of the host. */
+  farAt: number
   /** The same, of its oldest store whose acknowledgement is withheld; and that one's PSN. */
   withheldAt: number
   withheldFrom: Psn
@@ -133,10 +137,15 @@ export interface QueuePair {
   repeatDue: number
   /** The long READ that is being answered. */
   readonly stream: Stream
+  /** PSN of the last request that was held back, or -1; and PSN that is to come again first. */
+  heldPsn: number
+  heldFirst: number
 
   /** PSN (or -1) and kind of the last requests that have a response of their own. */
   readonly kindPsn: Int32Array
   readonly kinds: Uint8Array
+  /** Where the next one goes. */
+  kindNext: number
   /** The last READs and atomics. */
   readonly saved: SavedRequest[]
   savedCount: number
@@ -151,7 +160,8 @@ export interface QueuePair {
   /** Grows when a record is refused: no range of acknowledged records spans the gap. */
   segment: number
 
-  /** The last records: PSN (or -1), operation id, status, durable copies. */
+  /** The last records: PSN (or -1), operation id, status, durable copies; where the next goes. */
+  rememberedNext: number
   readonly rememberedPsn: Int32Array
   readonly rememberedHigh: Int32Array
   readonly rememberedLow: Int32Array
@@ -188,8 +198,12 @@ export interface Stream {
   accepted: boolean
   /** Its turn has come: responses are being sent. */
   active: boolean
-  /** Of the READ as it was accepted: its PSN, and the address of its first byte. */
+  /**
+   * Of the READ as it was accepted: its PSN, the one behind its last response, and the address of
+   * its first byte.
+   */
   savedPsn: number
+  endPsn: number
   savedFrom: number
   /** PSN of its first response, and how many there are; responses sent so far. */
   psn: number
@@ -200,8 +214,6 @@ export interface Stream {
   rkey: number
   /** Address of its first byte. */
   from: number
-  /** Requests came behind it and were not taken. */
-  heldBack: boolean
   /** It waits for a page of memory registered on demand, where `from` is an offset. */
   paused: boolean
 }
@@ -215,6 +227,7 @@ function blankStream(): Stream {
     accepted: false,
     active: false,
     savedPsn: -1,
+    endPsn: 0,
     savedFrom: 0,
     psn: 0,
     packets: 0,
@@ -223,7 +236,6 @@ function blankStream(): Stream {
     msn: 0,
     rkey: 0,
     from: 0,
-    heldBack: false,
     paused: false,
   }
 }
@@ -340,6 +352,12 @@ export function openQueuePair(
   return qp
 }
 
+/** Where its rings begin; nothing is held back, and its peer was told of no block. */
+const UNUSED = {
+  ...{ heldPsn: -1, heldFirst: 0, kindNext: 0, rememberedNext: 0 },
+  ...{ invalidated: 0, notifiedUs: -Infinity },
+} as const
+
 /**
  * Makes a queue pair. QUEUE_PAIRS as its place makes one in no table: for management, which has no
  * connection but answers like one.
@@ -378,7 +396,6 @@ export function createQueuePair(
     messageTo: 0,
     messageFault: PASS,
     staging: -1,
-    lastPacketUs: 0,
     batching: false,
     placing: false,
     paged: false,
@@ -389,18 +406,18 @@ export function createQueuePair(
     ackLimit: options.expectedPsn,
     heldPass: 0,
     dirtyAt: -1,
+    farAt: -1,
     withheldAt: -1,
     withheldFrom: options.expectedPsn,
     recordAt: -1,
     repeatDue: -1,
     stream: blankStream(),
+    ...UNUSED,
     kindPsn: memory.kindPsn,
     kinds: memory.kinds,
     saved: savedRing(index),
     savedCount: 0,
     linuxFlush: false,
-    invalidated: 0,
-    notifiedUs: -Infinity,
     segment: 0,
     rememberedPsn: memory.psn,
     rememberedHigh: memory.high,
@@ -421,15 +438,16 @@ export function closeQueuePair(table: QueuePairTable, qp: QueuePair): void {
 
 /** Keeps the kind of the accepted request of that PSN. */
 export function noteKind(qp: QueuePair, psn: number, kind: number): void {
-  const place = psn & (REMEMBERED_KINDS - 1)
+  const place = qp.kindNext
+  qp.kindNext = (place + 1) & (REMEMBERED_KINDS - 1)
   qp.kindPsn[place] = psn
   qp.kinds[place] = kind
 }
 
 /** The kind of the accepted request of that PSN, or 0 if it is not known. */
 export function kindOf(qp: QueuePair, psn: number): number {
-  const place = psn & (REMEMBERED_KINDS - 1)
-  return qp.kindPsn[place] === psn ? qp.kinds[place]! : 0
+  const place = qp.kindPsn.indexOf(psn)
+  return place < 0 ? 0 : qp.kinds[place]!
 }
 
 /** PSNs after which a request is forgotten: no peer has so many outstanding. */
@@ -460,6 +478,38 @@ export function savedAt(qp: QueuePair, psn: number, kind: number): SavedRequest 
   return null
 }
 
+/** The READ that has a response of that PSN, if it is still kept. */
+export function savedAround(qp: QueuePair, psn: number): SavedRequest | null {
+  for (let i = 0; i < qp.saved.length; i++) {
+    const one = qp.saved[i]!
+    if (one.kind === KIND_READ && psnDistance(psn, one.psn) < one.packets) return one
+  }
+  return null
+}
+
+/**
+ * Nothing behind that PSN is taken before the peer has gone back to `first`, or before it. Nothing
+ * was held back, or the peer has gone back since (`isHeld`).
+ */
+export function holdBack(qp: QueuePair, first: number, psn: number): void {
+  qp.heldFirst = first
+  qp.heldPsn = psn
+}
+
+/**
+ * Is a request of that PSN behind one that was held back? Then it is held back, too. One that is
+ * not ahead of the last of them shows that the peer has gone back.
+ */
+export function isHeld(qp: QueuePair, psn: number): boolean {
+  const ahead = psnDistance(psn, qp.heldPsn)
+  if (ahead > 0 && ahead < 0x800000) {
+    qp.heldPsn = psn
+    return true
+  }
+  qp.heldPsn = -1
+  return false
+}
+
 /** The place in the ring for the next READ or atomic: the oldest gives way. */
 export function nextSaved(qp: QueuePair): SavedRequest {
   const place = qp.savedCount
@@ -476,7 +526,8 @@ export function remember(
   status: number,
   copies: number,
 ): void {
-  const place = psn & (REMEMBERED_RECORDS - 1)
+  const place = qp.rememberedNext
+  qp.rememberedNext = (place + 1) & (REMEMBERED_RECORDS - 1)
   qp.rememberedPsn[place] = psn
   qp.rememberedHigh[place] = operationHigh
   qp.rememberedLow[place] = operationLow
@@ -491,8 +542,11 @@ export function recall(
   operationHigh: number,
   operationLow: number,
 ): number {
-  const place = psn & (REMEMBERED_RECORDS - 1)
-  if (qp.rememberedPsn[place] !== psn) return -1
-  if (qp.rememberedHigh[place] !== (operationHigh | 0)) return -1
-  return qp.rememberedLow[place] === (operationLow | 0) ? place : -1
+  let place = qp.rememberedPsn.indexOf(psn)
+  while (place >= 0) {
+    const high = qp.rememberedHigh[place] === (operationHigh | 0)
+    if (high && qp.rememberedLow[place] === (operationLow | 0)) return place
+    place = qp.rememberedPsn.indexOf(psn, place + 1)
+  }
+  return -1
 }

@@ -74,6 +74,7 @@ export const ATTRIBUTE_FORMAT = 0x0011
 export const ATTRIBUTE_PROVISION = 0x0012
 export const ATTRIBUTE_OPEN = 0x0013
 export const ATTRIBUTE_REGION = 0x0014
+export const ATTRIBUTE_REMOVE = 0x0015
 export const ATTRIBUTE_CONNECT = 0x0020
 export const ATTRIBUTE_DISCONNECT = 0x0021
 export const ATTRIBUTE_REPORT = 0x0030
@@ -116,6 +117,11 @@ export const ATTRIBUTE_RESIDENCY = 0x0075
  *   48 lines read by recovery u32    52 lanes active at recovery u32
  *   56 records scanned u32           60 records repaired u32
  *   64 operations that recovery added to the table u32
+ *   68 whole pages of the superblock u32, 0 to 2, as they were looked at last
+ *   72 pages of it that had decayed, or were torn, and were written again since the start u32
+ *   76 likewise lines of the operation table u32   80 clients of whom both lines were lost u32
+ *   96 what is under way u8: 0 nothing, 1 a region is made, 2 the room of one is cleared
+ *  100 its region id u32               104 of it done, bytes u64   112 in all, bytes u64
  */
 export const PART_STATE = 0
 export const PART_HEALTH = 1
@@ -134,6 +140,16 @@ export const PART_LANES_ACTIVE = 52
 export const PART_SCANNED = 56
 export const PART_REPAIRED = 60
 export const PART_OPERATIONS = 64
+export const PART_SUPERBLOCK_WHOLE = 68
+export const PART_SUPERBLOCK_MENDED = 72
+export const PART_OPERATIONS_MENDED = 76
+export const PART_OPERATIONS_LOST = 80
+export const PART_WORK = 96
+export const PART_WORK_REGION = 100
+export const PART_WORK_DONE_HIGH = 104
+export const PART_WORK_DONE_LOW = 108
+export const PART_WORK_TOTAL_HIGH = 112
+export const PART_WORK_TOTAL_LOW = 116
 
 /** States of a part. */
 export const STATE_BLANK = 0
@@ -147,6 +163,7 @@ export const DEVICE_ID_BYTES = 16
 
 /*
  * PROVISION (SET), OPEN (GET), REGION (GET, the modifier is its place) and the answer of SETTLE.
+ * REMOVE (SET) reads the name only.
  *
  *    0 name, 32 bytes    32 slots u32           36 capacity of a slot, bytes u32
  *   40 copies u8         41 kind u8             42 flags u16
@@ -154,7 +171,7 @@ export const DEVICE_ID_BYTES = 16
  *   56 R_Key u32         60 check-code key, 16 bytes
  *   76 region id u32     80 stride, bytes u32   84 unsettled records u32
  *   88 base address u64 (bytes kind)            96 read-only u8
- *   97 placement u8
+ *   97 placement u8     100 records of which decayed copies were repaired since the start u32
  */
 export const REGION_NAME = 0
 export const REGION_SLOTS = 32
@@ -178,6 +195,7 @@ export const REGION_READ_ONLY = 96
  * DPU, 4 in the host's ordinary memory.
  */
 export const REGION_PLACEMENT = 97
+export const REGION_REPAIRED = 100
 
 /*
  * ATTACH (SET): a region of another DPU is offered here. It is answered as OPEN. DETACH (SET) reads
@@ -270,7 +288,8 @@ export const COUNTERS_PER_MAD = 27
  *
  *    0 region id u32    4 first record u32
  *    8 next record u32, the number of slots when done
- *   12 checked u32     16 repaired u32    20 unsettled u32
+ *   12 checked u32     16 repaired u32    20 unsettled in the region u32
+ *   24 of those checked: lost u32           28 and unsettled, but not lost u32
  *
  * SETTLE (SET)
  *
@@ -282,6 +301,8 @@ export const SCAN_NEXT = 8
 export const SCAN_CHECKED = 12
 export const SCAN_REPAIRED = 16
 export const SCAN_UNSETTLED = 20
+export const SCAN_FOUND_LOST = 24
+export const SCAN_FOUND_UNSETTLED = 28
 export const SETTLE_REGION = 0
 export const SETTLE_RECORD = 4
 export const SETTLE_DECISION = 8

@@ -66,6 +66,8 @@ export const STATUS_DURABLE = 0
 export const MECHANISM_LOCAL_FLUSH = 1
 export const MECHANISM_LSB_READ = 2
 export const MECHANISM_CPU_FLUSH = 3
+/** Bit on top of them: what it was made durable in does not outlive the power. */
+export const MECHANISM_VOLATILE = 8
 
 /** Index of a batch in which nothing is durable yet. */
 export const BATCH_NONE_DURABLE = 0xff

@@ -4,7 +4,7 @@
  *
  *    0        1        2        3
  *   +--------+--------+--------+--------+
- *  0|VVVV4444|CCSKBAUr|NNNNLOrr|PPPrrrEE|
+ *  0|VVVV4444|CCSKBAUR|NNNNLOrr|PPPrrrEE|
  *   +--------+--------+--------+--------+
  *  4|    batch id     | index  |count-1 |
  *   +--------+--------+--------+--------+
@@ -16,9 +16,13 @@
  *   V version 1, then the length in words    C durable copies to wait for, less one
  *   S address is slot and offset             K carried form: the payload holds every copy
  *   B part of a batch    A PERSIST_ACK wanted    U urgent    P priority
+ *   R repetition: the operation may have been executed before, and others have written since
  *   N condition of the batch (D-10): 0 independent, 1 in order, 2 expect
  *   L last of the batch, or of what is sent of it again    O one status for all of the batch
  *   E further copies carried, 0 unless K     r reserved
+ *
+ * With R it is executed only if the part is sure that it was not before; else it is refused as
+ * OPERATION_FORGOTTEN. A requester that never says R is served as ever.
  *
  * First and Only packets of a WRITE_PERSIST have it. In the carried form without slot addressing,
  * one address extension for each further copy stands right behind it: 16 bytes each, laid out as
@@ -53,7 +57,7 @@ const CARRIED = 0x10
 const BATCH = 0x08
 const WANTS_ACK = 0x04
 const URGENT = 0x02
-const RESERVED_FLAG = 0x01
+const REPETITION = 0x01
 const CONDITION_SHIFT = 4
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
@@ -82,6 +86,8 @@ export interface Pweth {
   batch: boolean
   wantsAck: boolean
   urgent: boolean
+  /** It may have been executed before: only if that is known not to be so, it is now. */
+  repetition: boolean
   /** Transfer condition of the batch, CONDITION_*, up to 15; 0 without one. */
   condition: number
   /** The last record of the batch, or of what is sent of it again. */
@@ -116,6 +122,7 @@ export function blankPweth(): Pweth {
     batch: false,
     wantsAck: false,
     urgent: false,
+    repetition: false,
     condition: 0,
     lastOfBatch: false,
     oneStatus: false,
@@ -143,7 +150,7 @@ export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
     bytes[at + PWETH_BATCH_COUNT]!
   // Of nearly every record, and of the one read before it, they are 0, and so they stay.
   if (fields !== 0 || into.batch || into.reserved !== 0) readBatchFields(into, bytes, at)
-  let reserved = (flags & RESERVED_FLAG) | (copies & RESERVED_COPIES)
+  let reserved = copies & RESERVED_COPIES
   into.version = bytes[at + PWETH_VERSION]! >> 4
   into.words = bytes[at + PWETH_VERSION]! & 15
   into.wait = (flags >> 6) + 1
@@ -152,6 +159,7 @@ export function readPweth(into: Pweth, bytes: Uint8Array, at: number): void {
   into.batch = batch
   into.wantsAck = (flags & WANTS_ACK) !== 0
   into.urgent = (flags & URGENT) !== 0
+  into.repetition = (flags & REPETITION) !== 0
   into.priority = copies >> 5
   into.furtherCopies = copies & FURTHER_COPIES
   into.operationHigh = u32(bytes, at + PWETH_OPERATION_HIGH)
@@ -180,7 +188,8 @@ export function writePweth(bytes: Uint8Array, at: number, from: Pweth): void {
     (from.carried ? CARRIED : 0) |
     (from.batch ? BATCH : 0) |
     (from.wantsAck ? WANTS_ACK : 0) |
-    (from.urgent ? URGENT : 0)
+    (from.urgent ? URGENT : 0) |
+    (from.repetition ? REPETITION : 0)
   bytes[at + PWETH_CONDITION] =
     (from.condition << CONDITION_SHIFT) |
     (from.lastOfBatch ? LAST_OF_BATCH : 0) |

@@ -123,6 +123,7 @@ function printPweth(words: string[], bytes: Uint8Array, at: number): void {
   if (pweth.carried) words.push('carried', String(pweth.furtherCopies + 1))
   if (pweth.batch) printMember(words, bytes, at, pweth)
   if (pweth.urgent) words.push('urgent')
+  if (pweth.repetition) words.push('repetition')
 }
 
 const CONDITION_NAMES = ['independent', 'in order', 'expect']

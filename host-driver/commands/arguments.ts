@@ -76,3 +76,8 @@ export function recordName(text: string, before: RecordName[] = []): RecordName[
   if (match === null) throw new InvalidArgumentError('region:record')
   return [...before, { region: match[1]!, record: Number(match[2]) }]
 }
+
+/** An option that may be repeated: every value of it. */
+export function several(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value]
+}

@@ -182,7 +182,7 @@ function summary(result: DemoResult): (readonly [string, Cell])[] {
     [
       'scan at the end',
       `${number(result.scan.checked)} records checked, ${result.scan.repaired} repaired, ` +
-        `${result.scan.unsettled} lost`,
+        `${result.scan.lost} lost`,
     ],
     ['SHA-256 written', result.shaWritten],
     ['SHA-256 read back', result.shaRead],
@@ -215,8 +215,7 @@ function verdict(result: DemoResult): string[] {
   if (result.acknowledgedLost > 0)
     lines.push(`LOST: ${result.acknowledgedLost} acknowledged records`)
   if (result.torn > 0) lines.push(`TORN: ${result.torn} records could not be read back whole`)
-  if (result.scan.unsettled > 0)
-    lines.push(`LOST: ${result.scan.unsettled} records have no valid copy`)
+  if (result.scan.lost > 0) lines.push(`LOST: ${result.scan.lost} records have no valid copy`)
   if (result.shaRead !== result.shaWritten) lines.push('DIFFERENT: the file is not the same')
   return lines
 }

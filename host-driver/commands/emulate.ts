@@ -9,11 +9,19 @@
  *   durable, and then switches it on again.
  */
 
+import { randomInt } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
 import { ArgumentError } from '../errors.ts'
-import { engineOption, probability, regionRequest, size, wholeNumber } from './arguments.ts'
+import {
+  engineOption,
+  probability,
+  regionRequest,
+  several,
+  size,
+  wholeNumber,
+} from './arguments.ts'
 import {
   type Address,
   ipAddress,
@@ -25,7 +33,8 @@ import {
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { Output } from './output.ts'
 
-interface Options extends EmulationOptions {
+interface Options extends Omit<EmulationOptions, 'seed'> {
+  readonly seed?: number
   readonly size?: number
   readonly json?: boolean
 }
@@ -61,6 +70,7 @@ export function addEmulate(program: Command): void {
     .option('--size <bytes>', 'size of a part that is made, as 64M', size)
     .option('--create', 'make the image if it is not there, and format a blank part')
     .option('--region <name:slots:capacity[:copies]>', 'region to have; repeatable', regionRequest)
+    .option('--remove <name>', 'region that ends for ever, before any is made; repeatable', several)
     .addOption(engineOption().default('quickjs'))
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
     .option('--capture <file>', 'write every frame of the card to a pcap file')
@@ -68,17 +78,21 @@ export function addEmulate(program: Command): void {
     .option('--duplication <p>', 'probability that a frame comes twice', probability, 0)
     .option('--reordering <p>', 'probability that a frame is overtaken', probability, 0)
     .option('--corruption <p>', 'probability of a flipped bit', probability, 0)
-    .option('--seed <n>', 'decides everything that looks like chance', wholeNumber(0), 0)
+    .option(
+      '--seed <n>',
+      'decides everything that looks like chance; drawn unless said',
+      wholeNumber(0),
+    )
     .option('--json', 'addresses, recovery report and power cuts as JSON objects')
     .addHelpText('after', EXAMPLE)
     .action(emulate)
 }
 
 function openPart(image: string | undefined, options: Options): Nvdimm {
-  if (image === undefined) return new Nvdimm({ bytes: options.size ?? SIZE })
+  if (image === undefined) return new Nvdimm({ bytes: options.size ?? SIZE, volatile: true })
   const make = options.create === true && !existsSync(image)
   const bytes = make ? (options.size ?? SIZE) : options.size
-  return openNvdimm({ path: image, ...(bytes === undefined ? {} : { bytes }) })
+  return openNvdimm({ path: image, volatile: true, ...(bytes === undefined ? {} : { bytes }) })
 }
 
 /** Whether it was said where it shall be reached. */
@@ -101,6 +115,7 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
   const clock = new RealClock()
   const emulation = new Emulation(output, nvdimm, clock, {
     ...options,
+    seed: options.seed ?? randomInt(2 ** 31),
     create: image === undefined || options.create === true,
     ...(isReached(options) ? {} : { udp: UDP }),
   })

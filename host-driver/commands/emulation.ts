@@ -54,6 +54,7 @@ export interface EmulationOptions {
   readonly publish?: readonly PublishRequest[]
   readonly create?: boolean
   readonly region?: readonly RegionRequest[]
+  readonly remove?: readonly string[]
   readonly engine: Engine
   readonly strictIcrc?: boolean
   readonly capture?: string
@@ -161,7 +162,13 @@ export class Emulation {
   private async setUp(use: (dpu: Dpu) => Promise<void>): Promise<void> {
     const { seed, ip } = this.options
     const peer = { ...DPU_ENDPOINT, ...(ip?.ipv4 === undefined ? {} : { ipv4: ip.ipv4 }) }
-    const dpu = await connect(this.ownWire(), { seed: seed + ++this.powerOns, peer })
+    const dpu = await connect(this.ownWire(), {
+      seed: seed + ++this.powerOns,
+      peer,
+      warn: (text) => {
+        if (this.powerOns === 1) this.output.say(text)
+      },
+    })
     try {
       await this.prepare(dpu)
       await use(dpu)
@@ -190,14 +197,15 @@ export class Emulation {
     }
   }
 
-  /** Formats a blank part where that is wanted, makes the regions and publishes. */
+  /** Formats a blank part where that is wanted, removes and makes regions, and publishes. */
   private async prepare(dpu: Dpu): Promise<void> {
-    const { create = false, region = [], publish = [] } = this.options
+    const { create = false, remove = [], region = [], publish = [] } = this.options
     const { state, fault } = await dpu.status()
     if (state === 'refused') {
       throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
     }
     if (state === 'blank' && create) await dpu.format()
+    for (const name of remove) await dpu.remove(name)
     for (const request of region) await dpu.provision(request)
     for (const { bytes, port } of publish) {
       await dpu.provisionBytes({ name: nameOf(port), length: bytes })

@@ -1,10 +1,14 @@
-/** Exit codes of the command: those of sysexits(3), and 1 for what a storage person fears. */
+/** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
 
 import { PerdureError, RefusedError } from '../errors.ts'
 
 export const OK = 0
 /** Records are lost, or do not match their check code. */
 export const LOST = 1
+/** None is lost, but some are not whole in every copy, and cannot be made so. */
+export const UNSETTLED = 2
+/** Copies had decayed; all are whole again, or of an image can be made so. */
+export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
 /** The image or the capture cannot be used: not ours, newer, damaged, of a wrong size. */

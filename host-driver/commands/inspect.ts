@@ -88,14 +88,23 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
   }
 }
 
+/** What a record outlives that is acknowledged as durable. */
+const DURABLE: Readonly<Record<PartStatus['durable'], string>> = {
+  power: 'outlives the power',
+  process: "outlives the card's process, NOT the power",
+  nothing: 'nothing is',
+}
+
 function partFacts(part: PartStatus, serving: boolean): [string, string | number][] {
   const health = [
-    part.armed ? 'armed' : 'NOT ARMED: nothing can be promised',
+    ...(part.armed ? ['armed'] : ['NOT ARMED: nothing can be promised']),
+    ...(part.outlivesPower ? [] : ['the memory does NOT outlive the power']),
     ...(part.saveFailed ? ['the last save FAILED'] : []),
   ]
   const always: [string, string | number][] = [
     ['state', part.fault === null ? part.state : `${part.state} (${part.fault})`],
     ['health', health.join(', ')],
+    ['durable', DURABLE[part.durable]],
     ['NVDIMM', bytesText(part.nvdimmBytes)],
     ['path MTU', `up to ${part.pathMtu} B`],
   ]
@@ -107,6 +116,27 @@ function partFacts(part: PartStatus, serving: boolean): [string, string | number
     ['incarnation', part.incarnation],
     ['regions', part.regions],
     ['lost records', part.unsettled],
+    ...workFacts(part),
+    ['superblock', superblockText(part)],
+  ]
+}
+
+/** How the two pages are that say what the part is; without both, it takes no changes. */
+function superblockText({ superblockPages, superblockMended }: PartStatus): string {
+  const mended = superblockMended > 0 ? `, ${superblockMended} mended since the start` : ''
+  if (superblockPages === 2) return `both pages whole${mended}`
+  return `${superblockPages} of 2 pages whole: a page takes no stores; copy the part elsewhere`
+}
+
+/** What is done in slices, and how much of it remains. */
+function workFacts({ work }: PartStatus): [string, string][] {
+  if (work === null) return []
+  const { kind, region, done, total } = work
+  return [
+    [
+      'under way',
+      `${kind} region ${region}, ${bytesText(total - done)} of ${bytesText(total)} left`,
+    ],
   ]
 }
 

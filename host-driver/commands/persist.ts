@@ -68,6 +68,9 @@ async function persistFile(
   const { engine, capture } = options
   const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
   try {
+    if (opened.dpu.durable === 'process' && options.json !== true) {
+      output.say("perdure: what is durable here outlives the card's process, and not the power")
+    }
     const region = await openRecords(opened.dpu, name)
     const records = split(content, region, options.slot)
     const persist = options.batch === undefined ? persistAll : persistBatches

@@ -7,7 +7,7 @@
 import type { Command } from 'commander'
 import { ArgumentError } from '../errors.ts'
 import { engineOption, type RecordName, recordName } from './arguments.ts'
-import { LOST, OK } from './exit-codes.ts'
+import { LOST, OK, UNSETTLED } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { isAddress, openTarget } from './target.ts'
@@ -42,8 +42,10 @@ async function recover(image: string, options: Options): Promise<number> {
   const opened = await openTarget(image, { writes: true, ...(engine && { engine }) })
   try {
     const { dpu } = opened
+    let unsettled = 0
     for (const { name, slots } of scan ? await dpu.regions() : []) {
-      await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+      const found = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
+      unsettled += found.unsettled
     }
     for (const { region, record } of discard) await dpu.discard(region, record)
     const [part, report, regions] = [await dpu.status(), await dpu.report(), await dpu.regions()]
@@ -53,7 +55,9 @@ async function recover(image: string, options: Options): Promise<number> {
     if (part.unsettled > 0) {
       output.say(`${part.unsettled} lost records: --discard region:record gives one up`)
     }
-    return part.unsettled > 0 ? LOST : OK
+    if (unsettled > 0) output.say(`${unsettled} records have a copy that takes no repair`)
+    if (part.unsettled > 0) return LOST
+    return unsettled > 0 ? UNSETTLED : OK
   } finally {
     await opened.close()
   }

@@ -48,7 +48,9 @@ export async function openTarget(target: string, options: TargetOptions): Promis
   try {
     if (options.capture !== undefined) capture = new PcapWriter(options.capture)
     const wire = local?.wire ?? target
-    const dpu = await connect(wire, { ...options.connect, ...(capture && { capture }) })
+    // Who writes says what it outlives, and `inspect` does.
+    const warn = (): void => {}
+    const dpu = await connect(wire, { warn, ...options.connect, ...(capture && { capture }) })
     const close = async (): Promise<void> => {
       await dpu.close()
       try {

@@ -2,11 +2,15 @@
  * `perdure verify TARGET`: reads every copy of every record and checks its code. A DPU repairs
  * what it can while it is at it; an image is not changed, and the repairs are those that a scan of
  * it would do.
+ *
+ * What always holds: each record is counted once. What was rotten in an image is told, whether the
+ * look found it, or the start of the card in this process, or its idle time.
  */
 
 import type { Command } from 'commander'
+import type { ScanResult } from '../dpu.ts'
 import { engineOption } from './arguments.ts'
-import { LOST, OK } from './exit-codes.ts'
+import { LOST, OK, REPAIRED, UNSETTLED } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { table } from './table.ts'
 import { openTarget, TARGETS } from './target.ts'
@@ -15,6 +19,10 @@ interface Options {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
 }
+
+type Found = Pick<ScanResult, 'repaired' | 'unsettled' | 'lost'>
+
+const HEADS = ['region', 'checked', 'repaired', 'unsettled', 'lost']
 
 export function addVerify(program: Command): void {
   program
@@ -32,23 +40,60 @@ async function verify(target: string, { json = false, engine }: Options): Promis
   const output = new Output(json)
   const opened = await openTarget(target, { writes: false, ...(engine && { engine }) })
   try {
-    const { dpu } = opened
+    const { dpu, local } = opened
     const regions = (await dpu.regions()).filter((region) => region.kind === 'records')
-    const results = []
+    const results: (ScanResult & { readonly region: string })[] = []
     for (const { name, slots } of regions) {
       const result = await dpu.scan(name, (checked) => output.progress(name, checked, slots))
-      results.push({ region: name, ...result })
+      results.push({ region: name, ...(local === null ? result : allOf(result)) })
     }
-    const { unsettled } = await dpu.status()
+    const sum = (key: keyof Found): number => results.reduce((all, one) => all + one[key], 0)
+    const found: Found = {
+      repaired: sum('repaired'),
+      unsettled: sum('unsettled'),
+      lost: sum('lost'),
+    }
     if (json) {
-      output.printJson({ target, regions: results, lost: unsettled })
+      output.printJson({ target, regions: results, ...found })
     } else {
-      const rows = results.map((one) => [one.region, one.checked, one.repaired, one.unsettled])
-      for (const line of table(['region', 'checked', 'repaired', 'lost'], rows)) output.print(line)
+      const rows = results.map((one) => {
+        return [one.region, one.checked, one.repaired, one.unsettled, one.lost]
+      })
+      for (const line of table(HEADS, rows)) output.print(line)
     }
-    if (unsettled > 0) output.say(`${unsettled} lost records: see 'perdure inspect ${target}'`)
-    return unsettled > 0 ? LOST : OK
+    sayFound(output, target, found, local !== null)
+    return exitCodeFor(found)
   } finally {
     await opened.close()
   }
+}
+
+/** The card of an image has started for this look: what was before the scan belongs to it. */
+function allOf(result: ScanResult): ScanResult {
+  const { repaired, repairedBefore } = result
+  return { ...result, repaired: repaired + repairedBefore, repairedBefore: 0 }
+}
+
+function sayFound(output: Output, target: string, found: Found, isImage: boolean): void {
+  const { repaired, unsettled, lost } = found
+  if (repaired > 0) {
+    const how = isImage ? `'perdure recover ${target} --scan' repairs them` : 'all are whole again'
+    output.say(`${recordsText(repaired)} a copy that has decayed: ${how}`)
+  }
+  if (unsettled > 0) {
+    const what = 'a copy that takes no repair'
+    output.say(`${recordsText(unsettled)} ${what}: see 'perdure inspect ${target}'`)
+  }
+  if (lost > 0) output.say(`${lost} lost records: see 'perdure inspect ${target}'`)
+}
+
+function recordsText(count: number): string {
+  return count === 1 ? '1 record has' : `${count} records have`
+}
+
+/** The worst of what was found. */
+function exitCodeFor({ repaired, unsettled, lost }: Found): number {
+  if (lost > 0) return LOST
+  if (unsettled > 0) return UNSETTLED
+  return repaired > 0 ? REPAIRED : OK
 }

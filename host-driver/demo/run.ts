@@ -162,7 +162,7 @@ class Demo {
     const scan = await dpu.scan(REGION)
     await dpu.close()
     const shaWritten = sha256(this.content)
-    const lost = this.acknowledgedLost + torn + scan.unsettled
+    const lost = this.acknowledgedLost + torn + scan.lost + scan.unsettled
     return {
       file: this.file,
       fileBytes: this.content.length,

@@ -219,6 +219,7 @@ function flagsOf(work: Work, inline: boolean): number {
     (work.carried === true ? el.CARRIED : 0) |
     (work.addressed === true ? el.ADDRESSED : 0) |
     (work.twoSteps === true ? el.TWO_STEPS : 0) |
+    (work.repetition === true ? el.REPETITION : 0) |
     (work.batch === undefined ? 0 : el.BATCH)
   )
 }

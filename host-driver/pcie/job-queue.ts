@@ -64,14 +64,20 @@ export const JOBS = 128
 export const JOB_INLINE_BYTES = 256
 export const JOB_UNITS_MAX: number = unitsOf(JOB_INLINE_BYTES, COPIES_MAX - 1)
 
-/** Until memory that others hold is asked for again, µs. */
+/** Until memory that others hold is asked for again, and how long that goes on, µs. */
 const RETRY_US = 500
+const PATIENCE_US = 5_000_000
 
 /** A job, and how many of its elements have not ended. */
 interface Entry {
   readonly job: Job
   left: number
   end: JobEnd | null
+  /** It went out before, over an earlier queue. */
+  readonly wasSent: boolean
+  /** The card has taken some of it; some of it has succeeded. */
+  isTaken: boolean
+  isPartly: boolean
 }
 
 interface Waiting {
@@ -109,6 +115,8 @@ export class PcieJobQueue implements JobQueue {
   private heard = 0
   private cancelSilence: (() => void) | null = null
   private cancelRetry: (() => void) | null = null
+  /** Since when there has been no memory for the first that waits, µs; null while there is. */
+  private shortSinceUs: number | null = null
   private ending: Promise<void> | null = null
 
   /** `pair` has a completion queue of its own, for both of its queues, that nobody else polls. */
@@ -160,7 +168,8 @@ export class PcieJobQueue implements JobQueue {
       }
       if (job.kind === ASSOCIATE) this.follow(job)
       const pieces = piecesOf(job)
-      const entry = { job, left: pieces.length, end: null }
+      const fresh = { end: null, wasSent: job.sent, isTaken: false, isPartly: false }
+      const entry: Entry = { job, left: pieces.length, ...fresh }
       this.jobs++
       for (const piece of pieces) this.waiting.push({ entry, piece, left: lefts[i]! })
     }
@@ -209,6 +218,7 @@ export class PcieJobQueue implements JobQueue {
     const sent = this.postAsManyAsFit(works)
     for (const [i, buffer] of buffers.entries()) if (i >= sent) buffer?.free()
     if (sent === 0) return this.giveUpHopeless()
+    this.shortSinceUs = null
     this.posted += sent
     for (const { entry } of this.waiting.splice(0, sent)) entry.job.sent = true
     return true
@@ -241,19 +251,25 @@ export class PcieJobQueue implements JobQueue {
   }
 
   /**
-   * With nothing of ours under way nobody will tell when memory becomes free: it is asked for
-   * again. What is larger than all of it can never go.
+   * With nothing of ours under way nobody will tell when memory becomes free: it is asked for again
+   * for a while. What is larger than all of it can never go, nor what finds no place beside the
+   * rings: it ends, and what stands behind it goes on.
    */
   private giveUpHopeless(): boolean {
     if (this.posted > 0) return false
     const { entry, piece } = this.waiting[0]!
-    if (piece.length <= this.device.layout.arena.bytes) {
-      this.cancelRetry ??= this.device.setTimer(this.device.now() + RETRY_US, () => {
+    const nowUs = this.device.now()
+    this.shortSinceUs ??= nowUs
+    const mayFit = piece.length <= this.device.layout.arena.bytes
+    if (mayFit && nowUs - this.shortSinceUs < PATIENCE_US) {
+      this.cancelRetry ??= this.device.setTimer(nowUs + RETRY_US, () => {
         this.cancelRetry = null
         this.pump()
+        if (this.isOpen) this.onIdle()
       })
       return false
     }
+    this.shortSinceUs = null
     this.waiting = this.waiting.filter((other) => other.entry !== entry)
     entry.left = 0
     this.finish(entry, unheard('LOC_LEN_ERR', false))
@@ -274,14 +290,15 @@ export class PcieJobQueue implements JobQueue {
       job.payload.set(buffer.load(), piece.offset)
     }
     buffer?.free()
+    if (completion.status !== 'WR_FLUSH_ERR' || !this.wasNotTaken(completion)) entry.isTaken = true
     if (isReceipt(completion)) {
       this.received.set(job.operationId, entry)
       job.received()
       return
     }
-    if (completion.status === 'WR_FLUSH_ERR' && this.wasNotTaken(completion)) job.sent = false
     this.count(job)
     const end = endOf(job, completion, this.refused)
+    if (end.status === 'SUCCESS') entry.isPartly = true
     if (entry.end === null || entry.end.status === 'SUCCESS') entry.end = end
     entry.left--
     if (entry.left === 0) this.finish(entry, entry.end)
@@ -293,9 +310,12 @@ export class PcieJobQueue implements JobQueue {
     return this.pair.send.errorInMemory !== '' && ahead(unit, pointer) < 2 ** 31
   }
 
+  /** What no card has taken was not sent; of the others a part may have had its effect. */
   private finish(entry: Entry, end: JobEnd): void {
+    const { job, wasSent, isTaken, isPartly } = entry
     this.jobs--
-    entry.job.done(end)
+    if (!isTaken) job.sent = wasSent
+    job.done(isPartly && end.status !== 'SUCCESS' ? { ...end, isPartly } : end)
   }
 
   private count({ kind }: Job): void {

@@ -115,7 +115,7 @@ export function workOf(
 function recordOf(job: Job, left: number): Partial<Work> {
   const pweth = job.pweth!
   const { wait, carried, furtherCopies, slotAddressed } = pweth
-  const record = { operation: job.operationId, wait }
+  const record = { operation: job.operationId, wait, repetition: pweth.repetition }
   // One status is all that is told of a batch: there are no two steps.
   if (pweth.batch) return { ...record, batch: placeOf(pweth, job.expect, left) }
   return {

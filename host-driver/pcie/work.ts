@@ -84,6 +84,8 @@ export interface Work {
   readonly fenced?: boolean
   /** Two completions: received, and durable. */
   readonly twoSteps?: boolean
+  /** Of a record: it may have been executed before. */
+  readonly repetition?: boolean
   /** Of a datagram: whom to; our own card by default. */
   readonly to?: Endpoint
   /** Told of every completion of it; an element that is not signaled hears of errors only. */

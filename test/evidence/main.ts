@@ -2,8 +2,8 @@
  * `npm run evidence`: the promises of this product, attacked in every way that the plan knows.
  *
  * The table goes to stdout, or the same as JSON with `--json`; both, and a page to look at, go to
- * the folder of `--out`. Exit codes: 0 all is well, 1 a violation, 2 a wrong command line, 3 no
- * violation, but a floor was not reached.
+ * the folder of `--out`. Exit codes: 0 all is well, 1 a violation that is of no open kind
+ * (open.ts), 2 a wrong command line, 3 no such violation, but a floor was not reached.
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -13,17 +13,16 @@ import { isMainThread } from 'node:worker_threads'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { pageOf } from './page.ts'
 import { type Outcome, playStages } from './pool.ts'
-import { type Report, reportOf, tableOf } from './report.ts'
+import { exitCodeOf, reportOf, tableOf, VIOLATED } from './report.ts'
 import type { Size, Stage } from './stage.ts'
 import { STAGES, stageOf } from './stages.ts'
 import { serveJobs } from './worker.ts'
 
-const VIOLATED = 1
 const USAGE = 2
-const NOT_REACHED = 3
 
 interface Options {
   readonly nightly?: boolean
+  readonly minutes?: number
   readonly cut?: boolean
   readonly stage?: readonly string[]
   readonly shard?: string
@@ -60,7 +59,12 @@ function commandLine(): Command {
   return new Command('npm run evidence --')
     .description('attacks every promise, and says what was tried')
     .argument('[argument]', 'with --replay: what a violation said behind the name of its stage')
-    .option('--nightly', 'hours instead of minutes')
+    .option('--nightly', 'days instead of minutes: all there is')
+    .option(
+      '--minutes <count>',
+      'of these, as many drawn shards as fit; floors are not asked',
+      whole,
+    )
     .option('--cut', 'the two minutes that are inside npm test')
     .option('--stage <names>', 'only these stages, separated by commas', stagesOf)
     .option('--shard <text>', 'only shards whose name contains this')
@@ -73,9 +77,9 @@ function commandLine(): Command {
     .showHelpAfterError()
 }
 
-/** Says how far the run is, on a terminal only. */
+/** Says how far the run is: on a terminal in one line, elsewhere in one for each stage's end. */
 function progressOn(stream: NodeJS.WriteStream): (share: number, now: readonly Outcome[]) => void {
-  if (!stream.isTTY) return () => {}
+  if (!stream.isTTY) return endsOn(stream)
   return (share, outcomes) => {
     const states = outcomes.map(({ stage, ended, shards, tally }) => {
       const wrong = tally.violations > 0 ? ` (${tally.violations} violations)` : ''
@@ -83,6 +87,25 @@ function progressOn(stream: NodeJS.WriteStream): (share: number, now: readonly O
     })
     const line = `${(100 * share).toFixed(1)} %  ${states.join('  ')}`
     stream.write(`\r\x1b[K${line.slice(0, (stream.columns ?? 80) - 1)}`)
+  }
+}
+
+/** A run that is stopped from outside has said where it was, and what it had found. */
+function endsOn(stream: NodeJS.WriteStream): (share: number, now: readonly Outcome[]) => void {
+  const begun = performance.now()
+  const told = new Set<Stage>()
+  const objections = new Map<Stage, number>()
+  return (_, outcomes) => {
+    for (const { stage, ended, shards, tally } of outcomes) {
+      for (const { shard, what } of tally.described.slice(objections.get(stage) ?? 0)) {
+        stream.write(`evidence: VIOLATION ${stage.name}, ${shard}: ${what}\n`)
+      }
+      objections.set(stage, tally.described.length)
+      if (ended < shards || told.has(stage)) continue
+      told.add(stage)
+      const seconds = Math.round((performance.now() - begun) / 1000)
+      stream.write(`evidence: ${stage.name} ended, ${seconds} s, ${tally.violations} violations\n`)
+    }
   }
 }
 
@@ -106,11 +129,6 @@ function planOf(options: Options, size: Size, seed: number) {
   })
 }
 
-function exitCodeOf({ violations, stages }: Report): number {
-  if (violations > 0) return VIOLATED
-  return stages.some(({ lacks }) => lacks.length > 0) ? NOT_REACHED : 0
-}
-
 async function evidence(options: Options): Promise<number> {
   const size = options.nightly ? 'nightly' : options.cut ? 'cut' : 'ci'
   const seed = options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0]!
@@ -119,7 +137,9 @@ async function evidence(options: Options): Promise<number> {
   const moved = progressOn(process.stderr)
   const plan = planOf(options, size, seed)
   const program = new URL(import.meta.url)
-  const outcomes = await playStages(plan, { workers: options.workers, program, moved })
+  const { minutes, workers } = options
+  const limit = minutes === undefined ? {} : { limit: { minutes, seed } }
+  const outcomes = await playStages(plan, { workers, program, moved, ...limit })
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
   const seconds = (performance.now() - begun) / 1000
   const run = { size, seed, workers: options.workers, seconds } as const

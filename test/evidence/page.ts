@@ -6,6 +6,7 @@
  * comes from a run is escaped.
  */
 
+import { shows } from './open.ts'
 import { PAGE_SCRIPT } from './page-script.ts'
 import { PAGE_STYLE } from './page-style.ts'
 import type { Outcome } from './pool.ts'
@@ -31,13 +32,14 @@ function chip(name: string, text: string): string {
 
 /** The verdict, in one line and one colour. */
 function verdictOf(report: Report, outcomes: readonly Outcome[]): string {
-  const { violations, stages, size, seed, workers, seconds } = report
+  const { violations, failures, stages, size, seed, workers, seconds } = report
   const short = stages.reduce((sum, { lacks }) => sum + lacks.length, 0)
   const missing = outcomes.some(({ stage, tally }) => missed(stage, tally, size).length > 0)
-  const kind = violations > 0 ? 'bad' : short > 0 ? 'warn' : 'good'
+  const kind = failures > 0 ? 'bad' : violations > 0 || short > 0 ? 'warn' : 'good'
+  const known = violations > failures ? `, ${number(violations - failures)} of open kinds` : ''
   const said =
     violations > 0
-      ? `${number(violations)} violations`
+      ? `${number(violations)} violations${known}`
       : short > 0
         ? `No violation; ${number(short)} things not reached`
         : missing
@@ -118,6 +120,18 @@ function objectionsOf({ stages }: Report): string {
   ].filter((item) => item !== '')
   if (items.length === 0) return ''
   return `<h2>What is wrong</h2><ul class="plain card">${items.join('')}</ul>`
+}
+
+/** Kinds of violations that stand as open, whether this run met them or not. */
+function openOf({ open }: Report): string {
+  if (open.length === 0) return '<p class="soft">No kind of violation stands as open.</p>'
+  const items = open.map((kind) => {
+    const { id, what, met } = kind
+    const name = `<b>${escaped(id)}</b>, met ${number(met)} times`
+    const command = `<code class="command">${escaped(shows(kind))}</code>`
+    return `<li>${chip('torn', 'open')} ${name}<br>${escaped(what)}${command}</li>`
+  })
+  return `<h2>Open</h2><ul class="plain card">${items.join('')}</ul>`
 }
 
 /** What is asked for, and how far it was reached: the bar is full where it was. */
@@ -220,6 +234,7 @@ ${verdictOf(report, outcomes)}
 <h2>Stages</h2>
 ${tableOf(report)}
 ${objectionsOf(report)}
+${openOf(report)}
 ${pictures.length === 0 ? '' : PICTURE}
 ${floorsOf(report, outcomes)}
 ${cellsOf(report)}

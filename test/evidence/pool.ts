@@ -8,6 +8,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
+import { Random } from '../../boards/emulator/random.ts'
 import { addTally, NOTHING, type Shard, type Stage, type Tally } from './stage.ts'
 
 /**
@@ -42,6 +43,11 @@ export interface PoolOptions {
   readonly workers: number
   /** The program that a worker runs: it must call `serveJobs` (worker.ts). */
   readonly program: URL
+  /**
+   * Shards begin in turns of the stages, drawn by that seed, for so many minutes; those that run
+   * then end. Without it every shard is played.
+   */
+  readonly limit?: { readonly minutes: number; readonly seed: number }
   /** Called whenever anything moved; the share of all work that is done, 0 to 1. */
   readonly moved: (share: number, outcomes: readonly Outcome[]) => void
 }
@@ -66,12 +72,51 @@ function inOrder(plan: Plan): Job[] {
   return [...byLongest(alone.map((job) => [job])), ...byLongest(together)]
 }
 
-/** Plays all shards of those stages. */
+/** Seconds of what is played in one turn, at the most, where shards follow one another. */
+const TURN_SECONDS = 240
+
+/** The shards of a stage in a drawn order, cut into turns. */
+function turnsOf({ stage, shards }: Plan[number], random: Random): Job[][] {
+  const left = shards.map((shard): Job => ({ stage: stage.name, shard }))
+  const turns: Job[][] = []
+  let seconds = Infinity
+  while (left.length > 0) {
+    const [job] = left.splice(random.below(left.length), 1)
+    const last = turns.at(-1)
+    seconds += job!.shard.seconds
+    if (stage.shardsFollow && last && last.length < SHARDS_EACH && seconds <= TURN_SECONDS) {
+      last.push(job!)
+      continue
+    }
+    turns.push([job!])
+    seconds = job!.shard.seconds
+  }
+  return turns
+}
+
+/** Every stage has had as much time as any other, as long as it has anything left to play. */
+function inTurns(plan: Plan, seed: number): Job[] {
+  const random = new Random(seed)
+  const due = plan.flatMap((one) => {
+    let at = 0
+    return turnsOf(one, random).map((jobs) => {
+      const turn = { at, jobs }
+      for (const { shard } of jobs) at += shard.seconds
+      return turn
+    })
+  })
+  return due.sort((a, b) => a.at - b.at).flatMap(({ jobs }) => jobs)
+}
+
+/** Plays the shards of those stages: all of them, or what there is time for. */
 export async function playStages(plan: Plan, options: PoolOptions): Promise<Outcome[]> {
   const outcomes = plan.map(({ stage, shards }): Outcome => {
     return { stage, tally: NOTHING, busySeconds: 0, ended: 0, shards: shards.length }
   })
-  const jobs = inOrder(plan)
+  const { limit } = options
+  const jobs = limit === undefined ? inOrder(plan) : inTurns(plan, limit.seed)
+  const endMs = performance.now() + (limit?.minutes ?? Infinity) * 60_000
+  const next = (): Job | undefined => (performance.now() < endMs ? jobs.shift() : undefined)
   const all = jobs.reduce((sum, { shard }) => sum + shard.seconds, 0)
   const running = new Map<Job, number>()
   let ended = 0
@@ -82,7 +127,7 @@ export async function playStages(plan: Plan, options: PoolOptions): Promise<Outc
   }
   const lanes = Array.from({ length: Math.min(options.workers, jobs.length) }, async () => {
     let player = null as Player | null
-    for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) {
+    for (let job = next(); job !== undefined; job = next()) {
       const outcome = outcomes.find(({ stage }) => stage.name === job!.stage)!
       const mine = job
       running.set(mine, 0)

@@ -11,7 +11,7 @@
 
 /**
  * How much is played. `cut`: seconds, inside `npm test`, with fixed seeds; `ci`: all stages in
- * less than 25 minutes on two cores; `nightly`: hours.
+ * some 35 minutes on two cores; `nightly`: days, or what fits into the minutes it is given.
  */
 export type Size = 'cut' | 'ci' | 'nightly'
 

@@ -5,6 +5,7 @@ import { COVERAGE } from './coverage/stage.ts'
 import { CRASH } from './crash/stage.ts'
 import { FAILURES } from './failures/stage.ts'
 import { FUZZ } from './fuzz/stage.ts'
+import { HOST } from './host/stage.ts'
 import { IMAGES } from './images/stage.ts'
 import { MODEL } from './model/stage.ts'
 import { MUTANTS_STAGE } from './mutants/stage.ts'
@@ -17,6 +18,7 @@ export const STAGES: readonly Stage[] = [
   CRASH,
   IMAGES,
   WIDE,
+  HOST,
   MODEL,
   SIMULATE,
   QUICKJS,

@@ -1,15 +1,15 @@
 /**
  * What the guest's clients try, what must come of it, and the power cut behind it.
- *
- * What always holds: a client passes only if it ends with 0 *and* every step that it reports went
- * as it must *and* it reports one; bytes count as durable only if the client flushed them.
  */
 
 import { connect } from '../../host-driver/index.ts'
 import type { DpuProcess, Told } from './dpu-process.ts'
-import { differences, type Piece, piecesOf } from './expectations.ts'
-import type { CommandResult, Guest } from './guest.ts'
+import { differences, piecesOf } from './expectations.ts'
+import type { Guest } from './guest.ts'
 import type { GuestImage } from './image.ts'
+import { LOSSES, tryLosses } from './losses.ts'
+import type { Relay } from './relay.ts'
+import { CLIENT_SECONDS, type Found, failuresOf, Session, stepsOf } from './session.ts'
 import type { Outcome } from './table.ts'
 
 /** Ports of RDMA-CM, and the size of what each publishes. */
@@ -36,9 +36,6 @@ const STRICT_IPV4 = '10.0.1.2'
 
 const REMOTE_WRITE = 2
 const REMOTE_READ = 4
-
-/** What a client may take in the guest, seconds; all of them take a few at most. */
-const CLIENT_SECONDS = 60
 
 /** How long a client is left waiting for what must not come. */
 const HANG_SECONDS = 3
@@ -69,73 +66,48 @@ export interface Stage {
   readonly strictAddress: string
   /** Path of the card's image. */
   readonly nvdimm: string
+  /** The wire between both, which can lose frames. */
+  readonly relay: Relay
   readonly talk: (line: string) => void
-}
-
-/** What a case found: how many steps, and what went wrong. */
-interface Found {
-  readonly steps: number
-  readonly failures: readonly string[]
-  readonly note?: string
 }
 
 export class Cases {
   private readonly stage: Stage
-  private readonly outcomes: Outcome[] = []
-  /** What the clients flushed. */
-  private readonly durable: Piece[] = []
+  private readonly session: Session
 
   constructor(stage: Stage) {
     this.stage = stage
+    this.session = new Session(stage.guest, stage.dpu, stage.talk)
   }
 
   async run(): Promise<readonly Outcome[]> {
-    await this.one("Debian's kernel and soft-RoCE module, unmodified", () => this.unmodified())
+    await this.session.one("Debian's kernel and soft-RoCE module, unmodified", () =>
+      this.unmodified(),
+    )
     await this.librpma()
     const { verbs } = PORTS
-    await this.one('verbs client, every operation, IPv4', () => this.operations(IPV4, verbs, 0))
-    await this.one('verbs client, every operation, IPv6', async () => {
-      await this.client(ASK_NEIGHBOUR)
+    await this.session.one('verbs client, every operation, IPv4', () =>
+      this.operations(IPV4, verbs, 0),
+    )
+    await this.session.one('verbs client, every operation, IPv6', async () => {
+      await this.session.client(ASK_NEIGHBOUR)
       return this.operations(IPV6, verbs, VERBS_BYTES)
     })
-    await this.one('verbs client, every refusal', () => this.refusals())
-    await this.one('two clients at the same time', () => this.together())
-    await this.one('clients that are killed, and one behind them', () => this.killed())
-    await this.one("Linux's FLUSH was taken, and counted", () => this.flushesCounted())
-    await this.one('strict ICRC: the FLUSH of Linux is dropped, and counted', () => this.strict())
+    await this.session.one('verbs client, every refusal', () => this.refusals())
+    await this.session.one('two clients at the same time', () => this.together())
+    await this.session.one('clients that are killed, and one behind them', () => this.killed())
+    await this.session.one("Linux's FLUSH was taken, and counted", () => this.flushesCounted())
+    await this.session.one('strict ICRC: the FLUSH of Linux is dropped, and counted', () =>
+      this.strict(),
+    )
+    await tryLosses({ session: this.session, relay: this.stage.relay, address: IPV4 }, 'as it is')
     await this.powerCut()
-    return this.outcomes
-  }
-
-  /** Carries a case out. Once the card's process has ended, which fails one, the rest is left. */
-  private async one(name: string, work: () => Promise<Found>): Promise<void> {
-    const { dpu } = this.stage
-    if (dpu.failure !== null) return
-    const startMs = performance.now()
-    let found: Found
-    try {
-      found = await work()
-    } catch (error) {
-      found = { steps: 0, failures: [(error as Error).message] }
-    }
-    const seconds = (performance.now() - startMs) / 1000
-    const failures = [...found.failures, ...(dpu.failure === null ? [] : [dpu.failure])]
-    this.outcomes.push({ ...found, name, failures, seconds })
-  }
-
-  /** Runs a client in the guest; its lines are what it says. */
-  private async client(command: string, seconds: number = CLIENT_SECONDS): Promise<CommandResult> {
-    const { guest, talk } = this.stage
-    talk(`$ ${command}`)
-    const result = await guest.run(command, seconds)
-    for (const line of result.lines) talk(`  ${line}`)
-    talk(`  exit code ${result.status}`)
-    return result
+    return this.session.outcomes
   }
 
   /** An unsigned or changed module, or a forced one, taints the kernel. */
   private async unmodified(): Promise<Found> {
-    const { lines, status } = await this.client(
+    const { lines, status } = await this.session.client(
       'cat /proc/sys/kernel/tainted && rdma link show rxe0/1',
     )
     const [tainted, link = ''] = lines
@@ -151,27 +123,27 @@ export class Cases {
     const { examples } = this.stage.image
     const { librpmaFlush, librpmaLog, exampleFlush, exampleLog } = PORTS
     if (examples === true) {
-      await this.one("librpma's example 05, flush to persistent", () =>
+      await this.session.one("librpma's example 05, flush to persistent", () =>
         this.flush(`librpma-05 ${IPV4} ${exampleFlush}`, exampleFlush),
       )
-      await this.one("librpma's example 07, atomic write", () =>
+      await this.session.one("librpma's example 07, atomic write", () =>
         this.log(`librpma-07 ${IPV4} ${exampleLog} ${WORDS.join(' ')}`, exampleLog),
       )
     }
-    await this.one('librpma: write, flush to persistent (as example 05)', () =>
+    await this.session.one('librpma: write, flush to persistent (as example 05)', () =>
       this.flush(`librpma-client flush ${IPV4} ${librpmaFlush}`, librpmaFlush),
     )
-    await this.one('librpma: atomic write (as example 07)', () =>
+    await this.session.one('librpma: atomic write (as example 07)', () =>
       this.log(`librpma-client log ${IPV4} ${librpmaLog} ${WORDS.join(' ')}`, librpmaLog),
     )
   }
 
   /** A client that writes one text to the begin of the region, and says which. */
   private async flush(command: string, port: number): Promise<Found> {
-    const { lines, status } = await this.client(command)
+    const { lines, status } = await this.session.client(command)
     const text = lines.map((line) => /^Next value: (.+)$/.exec(line)?.[1]).find(Boolean)
     if (text !== undefined) {
-      this.durable.push({ port, at: 0, bytes: Buffer.from(`${text}\0`), tag: null })
+      this.session.durable.push({ port, at: 0, bytes: Buffer.from(`${text}\0`), tag: null })
     }
     const failures = [
       ...failuresOf({ lines, status }),
@@ -182,23 +154,23 @@ export class Cases {
 
   /** A client that appends words to a log, whose first eight bytes say how much is used. */
   private async log(command: string, port: number): Promise<Found> {
-    const result = await this.client(command)
+    const result = await this.session.client(command)
     let end = 0
     for (const word of WORDS) {
       const bytes = Buffer.from(`${word}\0`)
       // The first word of an empty log lies where its length is written afterwards.
-      if (end >= 8) this.durable.push({ port, at: end, bytes, tag: null })
+      if (end >= 8) this.session.durable.push({ port, at: end, bytes, tag: null })
       end += bytes.length
     }
     const used = Buffer.alloc(8)
     used.writeBigUInt64LE(BigInt(end))
-    this.durable.push({ port, at: 0, bytes: used, tag: null })
+    this.session.durable.push({ port, at: 0, bytes: used, tag: null })
     return { steps: 1 + 4 * WORDS.length, failures: failuresOf(result) }
   }
 
   private async operations(address: string, port: number, from: number): Promise<Found> {
-    const result = await this.client(`verbs-client operations ${address} ${port} ${from}`)
-    this.durable.push(...piecesOf('durable', port, result.lines))
+    const result = await this.session.client(`verbs-client operations ${address} ${port} ${from}`)
+    this.session.durable.push(...piecesOf('durable', port, result.lines))
     return stepsOf(result)
   }
 
@@ -213,7 +185,7 @@ export class Cases {
       await dpu.close()
     }
     const ports = [refusals, readOnly, writeOnly, nothing].join(' ')
-    return stepsOf(await this.client(`verbs-client refusals ${IPV4} ${ports}`))
+    return stepsOf(await this.session.client(`verbs-client refusals ${IPV4} ${ports}`))
   }
 
   private async together(): Promise<Found> {
@@ -221,14 +193,14 @@ export class Cases {
     const one = `verbs-client operations ${IPV4} ${verbs} 0`
     const other = `verbs-client operations ${IPV6} ${verbs} ${VERBS_BYTES}`
     const both = `${one} & first=$!; ${other}; second=$?; wait $first && exit $second`
-    const result = await this.client(both)
+    const result = await this.session.client(both)
     return stepsOf(result)
   }
 
   private async killed(): Promise<Found> {
     const client = `verbs-client operations ${IPV4} ${PORTS.verbs} 0`
     const kill = `for i in 1 2 3 4 5 6 7 8; do ${client} >/dev/null & sleep 0.0$i; kill -9 $!; done`
-    return stepsOf(await this.client(`(${kill}; wait) 2>/dev/null; ${client}`))
+    return stepsOf(await this.session.client(`(${kill}; wait) 2>/dev/null; ${client}`))
   }
 
   private async counter(address: string, name: string): Promise<bigint> {
@@ -250,7 +222,7 @@ export class Cases {
   private async strict(): Promise<Found> {
     const { strictAddress } = this.stage
     const command = `librpma-client flush ${STRICT_IPV4} ${PORTS.librpmaFlush}`
-    const { status } = await this.client(command, HANG_SECONDS)
+    const { status } = await this.session.client(command, HANG_SECONDS)
     const dropped = await this.counter(strictAddress, 'ICRC')
     const taken = await this.counter(strictAddress, 'LINUX_FLUSH_ICRC')
     const failures = [
@@ -264,13 +236,15 @@ export class Cases {
   /** The plug is pulled in the middle of a stream; every flushed byte must be there. */
   private async powerCut(): Promise<void> {
     const { nvdimm } = this.stage
-    await this.one('the power is cut while a client writes', () => this.cutStream())
-    await this.one('the NVDIMM image has every flushed byte', async () => {
-      const failures = differences(nvdimm, this.durable)
-      return { steps: this.durable.length, failures: [...failures, ...this.enough()] }
+    await this.session.one('the power is cut while a client writes', () => this.cutStream())
+    await this.session.one('the NVDIMM image has every flushed byte', async () => {
+      const failures = differences(nvdimm, this.session.durable)
+      return { steps: this.session.durable.length, failures: [...failures, ...this.enough()] }
     })
-    for (const port of [PORTS.verbs, PORTS.stream]) {
-      await this.one(`port ${port}, read back by Linux after power-on`, () => this.readBack(port))
+    for (const port of [PORTS.verbs, PORTS.stream, LOSSES.port]) {
+      await this.session.one(`port ${port}, read back by Linux after power-on`, () =>
+        this.readBack(port),
+      )
     }
   }
 
@@ -284,7 +258,7 @@ export class Cases {
     const result = await guest.run(command, CLIENT_SECONDS, (line) => {
       if (line.startsWith('durable ') && ++flushed === FLUSHED_BEFORE_CUT) cut = dpu.cutPower()
     })
-    this.durable.push(...piecesOf('durable', stream, result.lines))
+    this.session.durable.push(...piecesOf('durable', stream, result.lines))
     const found = stepsOf(result)
     if (cut === null) return { ...found, failures: [...found.failures, 'the power was never cut'] }
     const { chunks } = (await (cut as Promise<{ cut: Told }>)).cut
@@ -294,36 +268,38 @@ export class Cases {
 
   /** A check of nothing would pass. */
   private enough(): string[] {
-    return this.durable.length > 100 ? [] : [`only ${this.durable.length} pieces were flushed`]
+    return this.session.durable.length > 100
+      ? []
+      : [`only ${this.session.durable.length} pieces were flushed`]
   }
 
   private async readBack(port: number): Promise<Found> {
-    const pieces = this.durable.filter((piece) => piece.port === port && piece.tag !== null)
+    const pieces = this.session.durable.filter((piece) => piece.port === port && piece.tag !== null)
     const failures: string[] = []
     for (let i = 0; i < pieces.length; i += PIECES_A_LINE) {
       const some = pieces.slice(i, i + PIECES_A_LINE)
       const places = some.map(({ at, bytes, tag }) => `${at}:${bytes.length}:${tag}`)
-      const result = await this.client(`verbs-client check ${IPV4} ${port} ${places.join(' ')}`)
+      const result = await this.session.client(
+        `verbs-client check ${IPV4} ${port} ${places.join(' ')}`,
+      )
       failures.push(...stepsOf(result).failures)
     }
     return { steps: pieces.length, failures }
   }
 }
 
-/** What is wrong with how a client ended. */
-function failuresOf({ lines, status }: CommandResult): string[] {
-  if (status === 0) return []
-  const said = lines.slice(-3).join(' | ')
-  if (status === 124 || status === 137 || status === 143) return [`its time was over: ${said}`]
-  return [`exit code ${status}: ${said}`]
-}
-
-/** The steps that a verbs client reports. */
-function stepsOf(result: CommandResult): Found {
-  const ok = result.lines.filter((line) => line.startsWith('ok ')).length
-  const failed = result.lines.filter((line) => line.startsWith('FAIL '))
-  const ended = failed.length > 0 && result.status === 1 ? [] : failuresOf(result)
-  const nothing = ok + failed.length === 0 ? ['it reported no step'] : []
-  const failures = [...failed.map((line) => line.slice('FAIL '.length)), ...ended, ...nothing]
-  return { steps: ok + failed.length, failures }
+/**
+ * With the mended module, whose FLUSH has the standard ICRC, against the card that insists on it:
+ * what is lost is repeated, and a cut of the power takes nothing that was flushed.
+ */
+export async function casesOfMended(stage: Stage): Promise<readonly Outcome[]> {
+  const { guest, dpu, relay, nvdimm, talk } = stage
+  const session = new Session(guest, dpu, talk)
+  await tryLosses({ session, relay, address: STRICT_IPV4 }, 'mended')
+  await session.one('mended: the power is cut, and every flushed byte is there', async () => {
+    await dpu.cutPower()
+    const failures = differences(nvdimm, session.durable)
+    return { steps: session.durable.length, failures }
+  })
+  return session.outcomes
 }

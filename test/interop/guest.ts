@@ -47,8 +47,8 @@ export class Guest {
   /** Told each line as it comes. */
   private onLine: (line: string) => void = () => {}
 
-  /** Starts QEMU with one network card for each socket of an emulated DPU. */
-  constructor(image: GuestImage, sockets: readonly string[]) {
+  /** Starts QEMU with one network card for each socket, and with that soft-RoCE module. */
+  constructor(image: GuestImage, sockets: readonly string[], module: 'mended' | 'stock') {
     const cards = sockets.flatMap((path, i) => [
       '-netdev',
       `stream,id=n${i},server=off,addr.type=unix,addr.path=${path}`,
@@ -56,9 +56,18 @@ export class Guest {
       `virtio-net-pci,netdev=n${i},mac=52:54:00:00:00:0${i + 1},romfile=`,
     ])
     const machine = '-M q35 -accel tcg -cpu max,la57=off -m 192 -nodefaults -no-user-config'
+    const more = module === 'mended' ? ' rxe=-mended' : ''
     const args = [
       ...`${machine} -display none -serial stdio -no-reboot`.split(' '),
-      ...['-kernel', image.kernel, '-initrd', image.root, '-append', PARAMETERS, ...cards],
+      ...[
+        '-kernel',
+        image.kernel,
+        '-initrd',
+        image.root,
+        '-append',
+        `${PARAMETERS}${more}`,
+        ...cards,
+      ],
     ]
     this.qemu = spawn('timeout', [`${GUEST_SECONDS_MAX}`, 'qemu-system-x86_64', ...args])
     this.qemu.stdout!.setEncoding('latin1').on('data', (text: string) => this.take(text))

@@ -2,7 +2,8 @@
  * The guest's kernel and first root, made once from Debian's packages and kept in a cache.
  *
  * What always holds:
- * - The kernel and its modules are Debian's, bit for bit: unpacked, never changed.
+ * - The kernel and its modules are Debian's, bit for bit: unpacked, never changed. Beside its
+ *   soft-RoCE module lies a mended one (mended.ts).
  * - The cache's key is a hash of everything that makes the image: these programs, the C clients,
  *   the guest's init. An image is there whole or not at all.
  * - Nothing is written into the work tree.
@@ -26,6 +27,7 @@ import { archive, type Entry } from '../../boards/debian/cpio.ts'
 import { kernelVersion, moduleEntries } from '../../boards/debian/kernel.ts'
 import { run, Trouble } from '../../boards/debian/programs.ts'
 import { fetchGuest, type GuestFiles } from './debian.ts'
+import { mendedModule } from './mended.ts'
 
 /** Modules of the guest, each after what it needs; what they depend on is found in them. */
 const MODULES = ['virtio_net', 'crc32_generic', 'rdma_rxe', 'rdma_ucm']
@@ -38,7 +40,12 @@ const ATOMIC_EXAMPLE = '07-atomic-write'
 
 /** Files that make the image, besides everything in `guest/`. */
 const SHARED = ['apt.ts', 'cpio.ts', 'kernel.ts', 'programs.ts']
-const RECIPE = ['debian.ts', 'image.ts', ...SHARED.map((name) => `../../boards/debian/${name}`)]
+const RECIPE = [
+  'debian.ts',
+  'image.ts',
+  'mended.ts',
+  ...SHARED.map((name) => `../../boards/debian/${name}`),
+]
 
 export interface GuestImage {
   readonly kernel: string
@@ -104,7 +111,8 @@ function make(here: string, folder: string, say: (line: string) => void): void {
     const version = kernelVersion(files.root)
     const kernel = unpackKernel(readFileSync(join(files.root, `boot/vmlinuz-${version}`)))
     writeFileSync(join(out, 'vmlinux'), kernel)
-    const root = [...baseEntries(here, files.root), ...moduleEntries(files.root, MODULES)]
+    const modules = moduleEntries(files.root, MODULES)
+    const root = [...baseEntries(here, files.root), ...modules, mendedEntry(modules)]
     const found = typeof examples === 'string' ? [] : examples
     writeFileSync(join(out, 'root.cpio'), archive([...root, ...clients, ...found]))
     const about = {
@@ -161,6 +169,12 @@ function baseEntries(here: string, root: string): Entry[] {
   ]
 }
 
+/** The soft-RoCE module once more, beside that of Debian. */
+function mendedEntry(modules: readonly Entry[]): Entry {
+  const rxe = modules.find(({ path }) => path === 'modules/rdma_rxe.ko')!
+  return { path: 'modules/rdma_rxe-mended.ko', content: mendedModule(Buffer.from(rxe.content!)) }
+}
+
 /** Libraries by the names that programs ask for; drivers of real adapters stay out. */
 function isNeeded(name: string): boolean {
   return /^lib(c|m|cap|gcc_s|ibverbs|mnl|nl-3|nl-route-3|pthread|rdmacm|rpma)\.so\.\d+$/.test(name)
@@ -188,7 +202,7 @@ function compiler(root: string, work: string): Compiler {
 
 function ownClients(guest: string, compile: Compiler): Entry[] {
   const strict = ['-Wall', '-Wextra', '-Werror']
-  const sources = ['main.c', 'endpoint.c', 'operations.c', 'refusals.c', 'stream.c']
+  const sources = ['main.c', 'endpoint.c', 'operations.c', 'refusals.c', 'losses.c', 'stream.c']
   const own = sources.map((name) => join(guest, name))
   return [
     compile('verbs-client', own, strict),

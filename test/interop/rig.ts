@@ -2,23 +2,27 @@
  * `npm run test:interop`: unmodified Linux clients against the firmware bundle in QuickJS.
  *
  * What always holds:
- * - The guest's kernel, its soft-RoCE module and the RDMA libraries are Debian's, unchanged; the
- *   firmware is `dist/firmware.js`, the emulated card is `perdure emulate` in a process of its own.
+ * - The guest's kernel, its soft-RoCE module and the RDMA libraries are Debian's, unchanged, but
+ *   for a second guest with the module mended (mended.ts); the firmware is `dist/firmware.js`, the
+ *   emulated card is `perdure emulate` in a process of its own.
  * - Every client's time is limited. Whatever happens, the processes that were started are ended.
  * - Exit code 0 says that everything passed; 1 that something failed; 2 that it could not be run.
  */
 
+import { randomInt } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { Trouble } from '../../boards/debian/programs.ts'
-import { Cases, PORTS } from './cases.ts'
+import { Cases, casesOfMended, PORTS } from './cases.ts'
 import { needPrograms } from './debian.ts'
 import { DpuProcess } from './dpu-process.ts'
 import { Guest } from './guest.ts'
 import { type GuestImage, guestImage, isCached } from './image.ts'
+import { LOSSES } from './losses.ts'
+import { Relay } from './relay.ts'
 import { type Outcome, tableOf } from './table.ts'
 
 const DIST = dirname(fileURLToPath(import.meta.url))
@@ -37,9 +41,12 @@ function say(line: string): void {
   process.stderr.write(`${(performance.now() / 1000).toFixed(1).padStart(6)} s  ${line}\n`)
 }
 
+/** What the files of both cards are called. */
+const NAMES = ['dpu', 'strict'] as const
+
 /** The card under test, or with `strict` the one that refuses the FLUSH of Linux. */
 function startDpu(work: string, strict: boolean): DpuProcess {
-  const name = strict ? 'strict' : 'dpu'
+  const name = NAMES[strict ? 1 : 0]
   const network = strict ? ['--ip', '10.0.1.2', '--ip', 'fd00:1::2', '--strict-icrc'] : []
   const ports = strict ? [PORTS.librpmaFlush] : PORTS.published
   // What an earlier run left there may be of another firmware.
@@ -52,7 +59,39 @@ function startDpu(work: string, strict: boolean): DpuProcess {
     ...['--capture', join(work, `${name}.pcap`)],
     ...ports.flatMap((port) => ['--publish', `${PORTS.bytes}@${port}`]),
     ...['--publish', `${PORTS.streamBytes}@${PORTS.stream}`],
+    ...['--publish', `${LOSSES.bytes}@${LOSSES.port}`],
   ])
+}
+
+interface Setting {
+  readonly image: GuestImage
+  readonly work: string
+  readonly dpus: readonly [DpuProcess, DpuProcess]
+  /** Where the host driver finds both cards. */
+  readonly addresses: readonly [string, string]
+  /** The wires between the guests and both cards. */
+  readonly relays: readonly [Relay, Relay]
+  readonly verbose: boolean
+}
+
+/** Starts a guest with one of the two soft-RoCE modules, and tries what is to be tried with it. */
+async function runGuest(setting: Setting, module: 'mended' | 'stock'): Promise<readonly Outcome[]> {
+  const { image, work, dpus, addresses, relays, verbose } = setting
+  const [address, strictAddress] = addresses
+  say(`starting the guest, soft-RoCE ${module === 'stock' ? 'as it is' : 'mended'}`)
+  const guest = new Guest(image, [join(work, 'wire'), join(work, 'strict-wire')], module)
+  try {
+    const { kernel, seconds } = await guest.ready()
+    say(`the guest is up after ${seconds} s of its time: Linux ${kernel}`)
+    const talk = verbose ? say : (): void => {}
+    const own = module === 'stock' ? 0 : 1
+    const stage = { image, guest, dpu: dpus[own], address, strictAddress, relay: relays[own], talk }
+    const nvdimm = join(work, `${NAMES[own]}.nvdimm`)
+    if (module === 'mended') return await casesOfMended({ ...stage, nvdimm })
+    return await new Cases({ ...stage, nvdimm }).run()
+  } finally {
+    await guest.stop()
+  }
 }
 
 async function runCases(
@@ -61,21 +100,18 @@ async function runCases(
   verbose: boolean,
 ): Promise<readonly Outcome[]> {
   const dpus = [startDpu(work, false), startDpu(work, true)] as const
-  let guest: Guest | null = null
+  const seed = Number(process.env.SEED ?? randomInt(2 ** 32))
+  say(`frames are lost by SEED=${seed}`)
   try {
-    const addresses: string[] = []
-    for (const dpu of dpus) addresses.push((await dpu.next('address')).address as string)
-    say('starting the guest')
-    guest = new Guest(image, [join(work, 'dpu'), join(work, 'strict')])
-    const { kernel, seconds } = await guest.ready()
-    say(`the guest is up after ${seconds} s of its time: Linux ${kernel}`)
-    const [address, strictAddress] = addresses as [string, string]
-    const nvdimm = join(work, 'dpu.nvdimm')
-    const talk = verbose ? say : (): void => {}
-    const cases = new Cases({ image, guest, dpu: dpus[0], address, strictAddress, nvdimm, talk })
-    return await cases.run()
+    const [one, other] = [await dpus[0].next('address'), await dpus[1].next('address')]
+    const addresses = [one.address as string, other.address as string] as const
+    const relays = [
+      new Relay(join(work, 'wire'), join(work, 'dpu'), seed),
+      new Relay(join(work, 'strict-wire'), join(work, 'strict'), seed),
+    ] as const
+    const setting = { image, work, dpus, addresses, relays, verbose }
+    return [...(await runGuest(setting, 'stock')), ...(await runGuest(setting, 'mended'))]
   } finally {
-    await guest?.stop()
     for (const dpu of dpus) await dpu.stop()
   }
 }

@@ -2,13 +2,18 @@
  * The judge of a kill: every record, by READ through the board that came up again, and by the bytes
  * of its part, before that board touched them and after.
  *
- * What always holds: nothing here asks the firmware what a byte means. The layout is the oracle's
- * (oracle.ts), the check code that of `boards/software`, and what a record must be is the ledger's.
+ * What always holds: nothing here asks the firmware what a byte means. Layout and check code are
+ * the oracle's (oracle.ts), and what a record must be is the ledger's.
  */
 
-import { checkCode } from '../../boards/software/check-code.ts'
 import { PerdureError, type Region } from '../../host-driver/index.ts'
-import { copyAt, type RegionLayout, readSlot, readSuperblock } from '../support/oracle.ts'
+import {
+  copyAt,
+  type RegionLayout,
+  readSlot,
+  readSuperblock,
+  slotValid,
+} from '../support/oracle.ts'
 import { type Entry, isAllowed, type Ledger, levelOf, TARGETS, versionOf } from './ledger.ts'
 
 /** What must not be. */
@@ -33,21 +38,11 @@ export interface Found {
   readonly underWay: number
 }
 
-const HEADER_BYTES = 64
-const CODE_BYTES = 16
-const code = new Uint8Array(CODE_BYTES)
-
 /** The version that a copy holds, -1 where it is none: magic, place, data and check code. */
 function versionInCopy(part: Uint8Array, region: RegionLayout, copy: number, entry: Entry): number {
   const at = copyAt(region, copy, entry.slot)
   const bytes = part.subarray(at, at + region.stride)
-  const slot = readSlot(bytes)
-  if (slot.region !== region.id || slot.record !== entry.slot) return -1
-  if (slot.length > region.capacity) return -1
-  const covered = HEADER_BYTES - CODE_BYTES + slot.length
-  checkCode(code, 0, bytes, CODE_BYTES, covered, region.key, 0)
-  if (Buffer.compare(code, bytes.subarray(0, CODE_BYTES)) !== 0) return -1
-  return versionOf(entry, slot.data)
+  return slotValid(bytes, region, entry.slot) ? versionOf(entry, readSlot(bytes).data) : -1
 }
 
 function versionsIn(part: Uint8Array, region: RegionLayout, entry: Entry): number[] {

@@ -48,6 +48,9 @@ export async function openClient(target: string | Wire, signal: AbortSignal): Pr
 export class Load {
   /** Answers that said durable. */
   acknowledged = 0
+  /** Resolves with the first of them, or where a writer has given up. */
+  readonly answered: Promise<void>
+  private tellAnswered: () => void = () => {}
   private readonly writers: Promise<void>[] = []
   private readonly abort = new AbortController()
   private readonly ledger: Ledger
@@ -58,6 +61,9 @@ export class Load {
   constructor(ledger: Ledger, random: () => number) {
     this.ledger = ledger
     this.random = random
+    this.answered = new Promise((resolve) => {
+      this.tellAnswered = resolve
+    })
   }
 
   /** Connects and begins to write. Resolves once the first record is under way. */
@@ -97,6 +103,7 @@ export class Load {
       } catch (error) {
         // What was under way when the board was killed has an unknown end, and may have.
         if (!this.isStopping && !(error instanceof OutcomeUnknown)) this.failure ??= error
+        this.tellAnswered()
         return
       } finally {
         entry.busy = false
@@ -121,5 +128,6 @@ export class Load {
     await regions[entry.region]!.persist(entry.slot, bytes, { durability }).persisted
     if (version > entry.atLeast) entry.atLeast = version
     this.acknowledged += 1
+    this.tellAnswered()
   }
 }

@@ -12,6 +12,7 @@ import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
 import type { Facts } from '../../firmware/hal.ts'
 import { Conversation, type Sent, sentOf } from './conversation.ts'
 import { isRoce } from './frames.ts'
+import { givePacketMemory, takePacketMemory } from './packet-memory.ts'
 
 export * from './conversation.ts'
 
@@ -28,6 +29,28 @@ export const FACTS: Facts = {
   pathMtu: 4096,
   entropy: [1, 2, 3, 4, 5, 6, 7, 8],
 }
+
+/** The cards that go when the work ends which made them. */
+let passing: Card[] | null = null
+
+/** The cards that `work` makes are gone behind it, and others have their packet memories. */
+export function withPassingCards<T>(work: () => T): T {
+  const outer = passing
+  const own: Card[] = []
+  passing = own
+  try {
+    return work()
+  } finally {
+    passing = outer
+    for (const card of own) card.release()
+  }
+}
+
+function gone(): never {
+  throw new Error('this card is gone')
+}
+
+const GONE: FirmwareEngine = { serve: gone, idle: gone, memoryUsed: gone, dispose: () => {} }
 
 export class Card extends Conversation {
   readonly nvdimm: Nvdimm
@@ -61,6 +84,14 @@ export class Card extends Conversation {
     this.facts = { ...FACTS, dirtyShutdowns, nvdimmBytes: bytes, hostBytes, dmaBytes, ...facts }
     this.machine = this.makeMachine(watch)
     this.firmware = this.boot()
+    passing?.push(this)
+  }
+
+  /** Its packet memory may be another card's. */
+  release(): void {
+    this.machine.die()
+    this.firmware = GONE
+    givePacketMemory(this.machine.packets)
   }
 
   protected boot(): FirmwareEngine {
@@ -73,6 +104,7 @@ export class Card extends Conversation {
       nvdimm: this.nvdimm,
       host: this.host,
       ram: this.ram,
+      packets: takePacketMemory(),
       transmit: (frame) => {
         if (isRoce(frame)) this.sent.push(sentOf(frame))
         else this.plain.push(frame)

@@ -55,6 +55,17 @@ export interface TestRegion {
   readonly copies: number
   readonly stride: number
   readonly unsettled: number
+  /** Upper word of the address of its first byte; 0 where addresses are slots. */
+  readonly baseHigh: number
+}
+
+/** A region, whose addresses count from its begin; or a key, and addresses as they are. */
+export type Place = number | { readonly rkey: number; readonly baseHigh?: number }
+
+/** The key of a place, and what is added to the upper word of an address there. */
+export function keyOf(place: Place): { rkey: number; baseHigh: number } {
+  if (typeof place === 'number') return { rkey: place, baseHigh: 0 }
+  return { rkey: place.rkey, baseHigh: place.baseHigh ?? 0 }
 }
 
 export interface TestQueuePair {
@@ -71,15 +82,19 @@ export interface PersistOptions {
   readonly psn?: number
   readonly operation?: number
   readonly operationHigh?: number
+  readonly repetition?: boolean
   readonly ackRequest?: boolean
   readonly ipVersion?: 4 | 6
 }
 
 /** Reads a frame that a card sent. */
 export function sentOf(bytes: Uint8Array): Sent {
+  checkIpv4(bytes)
   const packet = blankPacket()
   const fault = checkPacket(packet, bytes, 0, bytes.length)
   if (fault !== 0) throw new Error(`the card sent a frame that is ${FAULTS[fault]!.name}`)
+  // RoCEv2 wants none (IBTA annex A17).
+  if (u16(bytes, packet.bthAt - 2) !== 0) throw new Error('the card sent a UDP checksum')
   const row = packet.row!
   const aeth = row.aethAt === 0 ? -1 : packet.bthAt + row.aethAt
   const paeth = row.paethAt === 0 ? null : blankPaeth()
@@ -93,6 +108,22 @@ export function sentOf(bytes: Uint8Array): Sent {
     msn: aeth < 0 ? -1 : u32(bytes, aeth) & 0xffffff,
     payload: bytes.slice(packet.payloadAt, packet.payloadAt + packet.payloadLength),
     paeth,
+  }
+}
+
+const IPV4_AT = 14
+const IPV4_BYTES = 20
+
+/** The IPv4 header that the card makes itself: its sum, as routers check it, and its length. */
+function checkIpv4(bytes: Uint8Array): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  if (view.getUint16(IPV4_AT - 2) !== 0x0800) return
+  let sum = 0
+  for (let at = IPV4_AT; at < IPV4_AT + IPV4_BYTES; at += 2) sum += view.getUint16(at)
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16)
+  if (sum !== 0xffff) throw new Error('the card sent a wrong IPv4 checksum')
+  if (view.getUint16(IPV4_AT + 2) !== bytes.length - IPV4_AT) {
+    throw new Error('the card sent a wrong IPv4 length')
   }
 }
 
@@ -123,6 +154,21 @@ export class Conversation {
     this.ask = ask
   }
 
+  /** The frame of one control call. */
+  callFrame(
+    method: number,
+    attribute: number,
+    fill: (body: Uint8Array) => void = () => {},
+    modifier = 0,
+  ): Uint8Array {
+    this.transaction += 1
+    return frameOf({
+      bth: { opcode: UD_SEND_ONLY, destQp: 1 },
+      deth: { qkey: Q_KEY_GSI, sourceQp: 1 },
+      payload: callOf(this.transaction, method, attribute, fill, modifier),
+    })
+  }
+
   /** One control call; the answer's fault and body. */
   manage(
     method: number,
@@ -130,15 +176,7 @@ export class Conversation {
     fill: (body: Uint8Array) => void = () => {},
     modifier = 0,
   ): { fault: string; body: Uint8Array } {
-    this.transaction += 1
-    const payload = callOf(this.transaction, method, attribute, fill, modifier)
-    const sent = this.ask(
-      frameOf({
-        bth: { opcode: UD_SEND_ONLY, destQp: 1 },
-        deth: { qkey: Q_KEY_GSI, sourceQp: 1 },
-        payload,
-      }),
-    )
+    const sent = this.ask(this.callFrame(method, attribute, fill, modifier))
     const answer = sent.find((frame) => frame.opcode === UD_SEND_ONLY)
     if (answer === undefined) throw new Error('the control call was not answered')
     const header = mad.blankMad()
@@ -169,21 +207,12 @@ export class Conversation {
 
   /** Asks for a region; `fault` is PASS where it was made. */
   tryProvision(shape: RegionShape = {}): { fault: string; body: Uint8Array } {
-    return this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
-      body.set(new TextEncoder().encode(shape.name ?? 'records'), mad.REGION_NAME)
-      putU32(body, mad.REGION_SLOTS, shape.slots ?? 8)
-      putU32(body, mad.REGION_CAPACITY, shape.capacity ?? 64)
-      body[mad.REGION_COPIES] = shape.copies ?? 2
-      body[mad.REGION_KIND] = shape.kind ?? mad.KIND_RECORDS
-      putU16(body, mad.REGION_FLAGS, shape.flags ?? 0)
-      putU16(body, mad.REGION_DOMAIN, shape.domain ?? 0)
-      putU32(body, mad.REGION_LENGTH_LOW, shape.length ?? 0)
-      body[mad.REGION_PLACEMENT] = shape.placement ?? 0
-    })
+    return this.manage(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(shape))
   }
 
   provision(shape: RegionShape = {}): TestRegion {
-    const { fault, body } = this.tryProvision(shape)
+    let { fault, body } = this.tryProvision(shape)
+    while (fault === 'UNDER_WAY') ({ fault, body } = this.tryProvision(shape))
     if (fault !== 'PASS') throw new Error(`the region was not made: ${fault}`)
     return regionOf(body)
   }
@@ -229,10 +258,25 @@ export class Conversation {
     length: number,
     offset = 0,
   ): Uint8Array | null {
-    const sent = this.ask(readFrame(qp, region.rkey, slot, view * 2 ** 28 + offset, length))
+    const sent = this.ask(readFrame(qp, region, slot, view * 2 ** 28 + offset, length))
     if (sent.some((frame) => frame.syndrome >= 0x60)) return null
     const parts = sent.filter((frame) => frame.opcode >= 0x0d && frame.opcode <= 0x10)
     return Uint8Array.from(parts.flatMap((frame) => [...frame.payload]))
+  }
+}
+
+/** Writes the body of a call that asks for such a region. */
+export function asksFor(shape: RegionShape): (body: Uint8Array) => void {
+  return (body) => {
+    body.set(new TextEncoder().encode(shape.name ?? 'records'), mad.REGION_NAME)
+    putU32(body, mad.REGION_SLOTS, shape.slots ?? 8)
+    putU32(body, mad.REGION_CAPACITY, shape.capacity ?? 64)
+    body[mad.REGION_COPIES] = shape.copies ?? 2
+    body[mad.REGION_KIND] = shape.kind ?? mad.KIND_RECORDS
+    putU16(body, mad.REGION_FLAGS, shape.flags ?? 0)
+    putU16(body, mad.REGION_DOMAIN, shape.domain ?? 0)
+    putU32(body, mad.REGION_LENGTH_LOW, shape.length ?? 0)
+    body[mad.REGION_PLACEMENT] = shape.placement ?? 0
   }
 }
 
@@ -248,17 +292,19 @@ export function regionOf(body: Uint8Array): TestRegion {
     copies: body[mad.REGION_COPIES]!,
     stride: u32(body, mad.REGION_STRIDE),
     unsettled: u32(body, mad.REGION_UNSETTLED),
+    baseHigh: u32(body, mad.REGION_BASE_HIGH),
   }
 }
 
 /** The frames of a replicated WRITE_PERSIST; PSN and operation id of the queue pair move on. */
 export function persistFrames(
   qp: TestQueuePair,
-  region: { readonly rkey: number },
+  region: Place,
   slot: number,
   data: Uint8Array,
   options: PersistOptions = {},
 ): Uint8Array[] {
+  const { rkey, baseHigh } = keyOf(region)
   const packets = Math.max(1, Math.ceil(data.length / qp.mtu))
   const psn = options.psn ?? qp.psn
   const operation = options.operation ?? qp.operation + 1
@@ -275,12 +321,13 @@ export function persistFrames(
           psn: (psn + i) & 0xffffff,
           ackRequest: options.ackRequest ?? i === packets - 1,
         },
-        reth: { vaHigh: slot, vaLow: 0, rkey: region.rkey, length: data.length },
+        reth: { vaHigh: baseHigh + slot, vaLow: 0, rkey, length: data.length },
         pweth: {
           wait: options.wait ?? 2,
           slotAddressed: true,
           wantsAck: options.wantsAck ?? true,
           operationHigh: options.operationHigh ?? 0,
+          repetition: options.repetition ?? false,
           operationLow: operation,
         },
         payload: data.slice(i * qp.mtu, (i + 1) * qp.mtu),
@@ -300,16 +347,17 @@ export function persistOpcode(index: number, packets: number): number {
 /** A READ request; the queue pair's PSN moves on by its responses. */
 export function readFrame(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaHigh: number,
   vaLow: number,
   length: number,
 ): Uint8Array {
+  const { rkey, baseHigh } = keyOf(place)
   const psn = qp.psn
   qp.psn = (psn + Math.max(1, Math.ceil(length / qp.mtu))) & 0xffffff
   return frameOf({
     bth: { opcode: RC_READ_REQUEST, destQp: qp.number, psn, ackRequest: true },
-    reth: { vaHigh, vaLow, rkey, length },
+    reth: { vaHigh: baseHigh + vaHigh, vaLow, rkey, length },
   })
 }
 

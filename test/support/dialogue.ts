@@ -99,7 +99,8 @@ export class Dialogue {
       ...{ copies: 1, flags: 0, protectionDomain: 0, stride: 0, at: 1 << 16 },
       ...{ placement: 0, base: NVDIMM_SPACE + (1 << 16) },
       ...{ areaBytes: from.length, baseHigh: from.vaHigh, baseLow: from.vaLow, keyAt: KEYS_AT },
-      ...{ rkey: from.rkey, rights: BYTES_RIGHTS, unsettled: 0 },
+      ...{ rkey: from.rkey, rights: BYTES_RIGHTS, mechanism: 1 },
+      ...{ unsettled: 0, repaired: 0, pending: 0 },
     }
     this.state.regions.places[index] = region
     return region

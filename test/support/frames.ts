@@ -206,6 +206,15 @@ function writeEnvelope(bytes: Uint8Array, ipVersion: 4 | 6): void {
   }
 }
 
+/** What a frame of IPv4 carries, over IPv6; its ICRC is to be written. */
+export function overIpv6(frame: Uint8Array): Uint8Array {
+  const carried = frame.subarray(ETHERNET_BYTES + IPV4_BYTES)
+  const bytes = new Uint8Array(ETHERNET_BYTES + IPV6_BYTES + carried.length)
+  bytes.set(carried, ETHERNET_BYTES + IPV6_BYTES)
+  writeEnvelope(bytes, 6)
+  return bytes
+}
+
 /** Puts the standard ICRC into the last four bytes of a frame without Ethernet padding. */
 export function writeIcrc(frame: Uint8Array): void {
   const icrc = icrcReference(frame, 0, frame.length)

@@ -190,6 +190,7 @@ function remote(seed: number, number: number, options: ConnectOptions = {}): Con
     peer: endpointOf(CARD),
     seed: seed * 1000 + number,
     clientId: BigInt(1 + number),
+    firstOperation: 1n,
     ...options,
   }
 }

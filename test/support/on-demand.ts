@@ -201,12 +201,12 @@ export class OnDemandHost extends CardHost {
     options: Parameters<typeof writeFrames>[4] = {},
   ): Uint8Array[] {
     const [vaHigh, vaLow] = words(region.base + offset)
-    return writeFrames(qp, region.rkey, vaLow, data, { vaHigh, ...options })
+    return writeFrames(qp, region, vaLow, data, { vaHigh, ...options })
   }
 
   reads(qp: TestQueuePair, region: OnDemand, offset: number, length: number): Uint8Array {
     const [vaHigh, vaLow] = words(region.base + offset)
-    return readFrame(qp, region.rkey, vaHigh, vaLow, length)
+    return readFrame(qp, region, vaHigh, vaLow, length)
   }
 
   /** As `card.serve`, and everything that the card goes on to send of its own accord. */

@@ -1,12 +1,15 @@
 /**
  * The judge of a part: what its bytes say, read without any of the firmware's own code.
  *
- * What always holds: nothing here is imported from `firmware/`. Layout, check code and meaning are
- * written down a second time, from the byte diagrams, as plainly and slowly as they can be said; so
- * a mistake in the firmware's reading of its own format cannot hide here.
+ * What always holds: nothing here is imported from `firmware/`. Layout, check code (sip-hash.ts)
+ * and meaning are written down a second time, from the byte diagrams, as plainly as they can be
+ * said; so a mistake in the firmware's reading of its own format cannot hide here.
  */
 
 import { Known } from './known.ts'
+import { sipHash128 } from './sip-hash.ts'
+
+export { sipHash128 } from './sip-hash.ts'
 
 export const LINE_BYTES = 64
 export const PAGE_BYTES = 4096
@@ -26,12 +29,6 @@ const LOST_AT = 128
 /** The key of superblock and lanes. */
 export const PART_KEY: Uint8Array = Buffer.from('PERDURE PART KEY', 'latin1')
 
-const MASK = (1n << 64n) - 1n
-
-function turn(x: bigint, by: bigint): bigint {
-  return ((x << by) | (x >> (64n - by))) & MASK
-}
-
 function little64(bytes: Uint8Array, at: number): bigint {
   let value = 0n
   for (let i = 7; i >= 0; i--) value = (value << 8n) | BigInt(bytes[at + i] ?? 0)
@@ -40,46 +37,6 @@ function little64(bytes: Uint8Array, at: number): bigint {
 
 function little32(bytes: Uint8Array, at: number): number {
   return bytes[at]! + bytes[at + 1]! * 2 ** 8 + bytes[at + 2]! * 2 ** 16 + bytes[at + 3]! * 2 ** 24
-}
-
-function sipRounds(v: bigint[], rounds: number): void {
-  for (let i = 0; i < rounds; i++) {
-    v[0] = (v[0]! + v[1]!) & MASK
-    v[1] = turn(v[1]!, 13n) ^ v[0]!
-    v[0] = turn(v[0]!, 32n)
-    v[2] = (v[2]! + v[3]!) & MASK
-    v[3] = turn(v[3]!, 16n) ^ v[2]!
-    v[0] = (v[0]! + v[3]!) & MASK
-    v[3] = turn(v[3]!, 21n) ^ v[0]!
-    v[2] = (v[2]! + v[1]!) & MASK
-    v[1] = turn(v[1]!, 17n) ^ v[2]!
-    v[2] = turn(v[2]!, 32n)
-  }
-}
-
-/** SipHash-2-4 with 128 bits of output (Aumasson and Bernstein 2012), by its definition. */
-export function sipHash128(key: Uint8Array, bytes: Uint8Array): Uint8Array {
-  const k0 = little64(key, 0)
-  const k1 = little64(key, 8)
-  const v = [0x736f6d6570736575n ^ k0, 0x646f72616e646f6dn ^ k1]
-  v.push(0x6c7967656e657261n ^ k0, 0x7465646279746573n ^ k1)
-  v[1]! ^= 0xeen
-  const whole = bytes.length - (bytes.length % 8)
-  for (let at = 0; at <= whole; at += 8) {
-    let word = little64(bytes, at)
-    if (at === whole) word |= BigInt(bytes.length % 256) << 56n
-    v[3]! ^= word
-    sipRounds(v, 2)
-    v[0]! ^= word
-  }
-  const out = new DataView(new ArrayBuffer(16))
-  v[2]! ^= 0xeen
-  sipRounds(v, 4)
-  out.setBigUint64(0, v[0]! ^ v[1]! ^ v[2]! ^ v[3]!, true)
-  v[1]! ^= 0xddn
-  sipRounds(v, 4)
-  out.setBigUint64(8, v[0]! ^ v[1]! ^ v[2]! ^ v[3]!, true)
-  return new Uint8Array(out.buffer)
 }
 
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
@@ -188,6 +145,11 @@ function readRegion(page: Uint8Array, at: number): RegionLayout {
   }
 }
 
+/** Is the entry neither free nor of a region that was removed? */
+function isRegion(page: Uint8Array, at: number): boolean {
+  return little32(page, at + 48) !== 0 && (little32(page, at + 96) & 32) === 0
+}
+
 /** Bytes of a page that are under its check code, when it is ours. */
 export function usedBytes(page: Uint8Array): number {
   return little32(page, 28)
@@ -201,7 +163,7 @@ export function sealPage(page: Uint8Array): void {
 export function readPage(page: Uint8Array): SuperblockPage {
   const used = usedBytes(page)
   const ours = Buffer.from(page.slice(16, 24)).toString('latin1') === PART_MAGIC
-  const fits = ours && little32(page, 24) === 2 && used >= ENTRIES_AT && used <= PAGE_BYTES
+  const fits = ours && little32(page, 24) === 3 && used >= ENTRIES_AT && used <= PAGE_BYTES
   const valid = fits && sameBytes(sipHash128(PART_KEY, page.slice(16, used)), page.slice(0, 16))
   const count = valid ? little32(page, 92) : 0
   const lost = valid ? little32(page, 96) : 0
@@ -212,9 +174,9 @@ export function readPage(page: Uint8Array): SuperblockPage {
     incarnation: little32(page, 40),
     dirtyShutdowns: little32(page, 44),
     voidOperations: little64(page, 104),
-    regions: Array.from({ length: count }, (_, i) =>
-      readRegion(page, ENTRIES_AT + i * ENTRY_BYTES),
-    ),
+    regions: Array.from({ length: count }, (_, i) => ENTRIES_AT + i * ENTRY_BYTES)
+      .filter((at) => isRegion(page, at))
+      .map((at) => readRegion(page, at)),
     lost: Array.from({ length: lost }, (_, i) => [
       little32(page, LOST_AT + 8 * i),
       little32(page, LOST_AT + 8 * i + 4),
@@ -243,7 +205,7 @@ export type Lane =
       readonly operation: bigint
     }
 
-const PHASES: Readonly<Record<number, 'A' | 'B'>> = { 161: 'A', 178: 'B' }
+const PHASES: Readonly<Record<number, 'A' | 'B'>> = { 161: 'A', 178: 'B', 195: 'B' }
 
 export function readLane(line: Uint8Array, checked = true): Lane {
   if (line.every((byte) => byte === 0)) return { state: 'clear' }
@@ -251,9 +213,7 @@ export function readLane(line: Uint8Array, checked = true): Lane {
   const paired = phase !== undefined && line[1] === (line[0]! ^ 0xff)
   const bound =
     little32(line, 4) === little32(line, 24) && line[2] === line[28] && line[3] === line[29]
-  const code = sipHash128(PART_KEY, line.slice(8, 48))
-  const whole = little32(line, 8) === LANE_MAGIC && sameBytes(code, line.slice(48))
-  if (!paired || !bound || (checked && !whole)) return { state: 'torn' }
+  if (!paired || !bound || (checked && !laneNames(line))) return { state: 'torn' }
   return {
     state: phase,
     region: little32(line, 12),
@@ -263,6 +223,12 @@ export function readLane(line: Uint8Array, checked = true): Lane {
     client: little64(line, 32),
     operation: little64(line, 40),
   }
+}
+
+/** Does the line name a record, whatever its phase word, a chunk of its own, says? */
+export function laneNames(line: Uint8Array): boolean {
+  const code = sipHash128(PART_KEY, line.slice(8, 48))
+  return little32(line, 8) === LANE_MAGIC && sameBytes(code, line.slice(48))
 }
 
 /** Puts the right check code into a lane. */

@@ -111,7 +111,7 @@ export async function runLoad(load: Load): Promise<LoadCost> {
   const rig = await OnDemandRig.open({ pages, frames, seed })
   const wire = new CountedWire(rig.room.addHost())
   const ends = { own: endpointOf(99), peer: endpointOf(rig.machine.last) }
-  const dpu = await connect(wire, { ...ends, clientId: 99n, seed })
+  const dpu = await connect(wire, { ...ends, clientId: 99n, firstOperation: 1n, seed })
   const memory = await dpu.openBytes(rig.region.name)
   for (let page = 0; page < pages; page++) await rig.pager.store(page * PAGE_BYTES, stamp(page, 0))
   if (mode !== 'none') await memory.watch({ blockBytes: PAGE_BYTES, ...load.watch })

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
 import type { Answered, Asked } from './pcie-file-child.ts'
 
-const WAIT_MS = 20_000
+const WAIT_MS = 600_000
 
 /** A folder for one test file: the program of the children, and the files that they share. */
 export class Workshop {

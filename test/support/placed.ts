@@ -1,11 +1,17 @@
 /**
  * A card with a region in the host's memory: its probe, its crashes, and what they leave.
  *
- * What always holds: host and card lose power together; every image that is judged is one that both
- * memories may hold after the same cut.
+ * What always holds: host and card lose power together, unless it is the host alone
+ * (`restartHost`); every image that is judged is one that both memories may hold after that cut.
  */
 
-import { DDIO_OFF, DDIO_ON, HostMemory, type Platform } from '../../boards/emulator/host-memory.ts'
+import {
+  DDIO_OFF,
+  DDIO_ON,
+  HostMemory,
+  type HostReturn,
+  type Platform,
+} from '../../boards/emulator/host-memory.ts'
 import { HostRam } from '../../boards/emulator/host-ram.ts'
 import { imageCount, images } from '../../boards/emulator/images.ts'
 import type { Watch } from '../../boards/emulator/machine.ts'
@@ -18,6 +24,7 @@ import {
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
 } from '../../firmware/memory/region.ts'
+import { VIEW_FIRST_COPY } from '../../firmware/serve/view.ts'
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import {
@@ -27,13 +34,35 @@ import {
 } from '../../host-driver/flush-agent.ts'
 import type { HostCpu, PlacementControl } from '../../host-driver/registrar.ts'
 import { RawAgentQueues } from './agent-host.ts'
-import { Card, type RegionShape, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
+import {
+  Card,
+  dataOf,
+  type RegionShape,
+  type Sent,
+  type TestQueuePair,
+  type TestRegion,
+  withPassingCards,
+} from './card.ts'
 import { QueueHost } from './queue-host.ts'
 
 export const PART_BYTES: number = 1 << 16
 export const HOST_BYTES: number = 1 << 15
 const RAM_BYTES = 1 << 17
 export const SEED: number = Number(process.env.SEED ?? 20261121)
+
+/** What a record is before a test writes it, and what it writes. */
+export const OLD: Uint8Array = dataOf(64, 1)
+export const NEW: Uint8Array = dataOf(64, 2)
+
+/** Of a cut: nothing that was not durable survives. */
+export const NOTHING: CutChoice = { random: new Random(SEED), strategy: 'none' }
+
+/** What stands there: OLD, NEW, something else, or refused. */
+export function say(bytes: Uint8Array | null): string {
+  if (bytes === null) return 'refused'
+  const is = (other: Uint8Array): boolean => Buffer.compare(bytes, other) === 0
+  return is(NEW) ? 'new' : is(OLD) ? 'old' : 'other'
+}
 
 /** More images at one command than this are sampled. */
 const IMAGES_MAX = 1024
@@ -128,7 +157,7 @@ export function queueHostOf(card: Card): QueueHost {
 }
 
 /** A host whose memory has everything that the card has written when the card has run. */
-class PushedHost extends QueueHost {
+export class PushedHost extends QueueHost {
   override run(): void {
     super.run()
     this.ram.link.arrive()
@@ -151,10 +180,29 @@ export function cardOf(part: Nvdimm | number, host: HostMemory, watch?: Watch): 
   return new Card(part, {}, watch, host, ram)
 }
 
+/**
+ * The host loses its power alone, and is there again, as it was or as another one: with a new epoch
+ * of its queues, and nobody who has probed it.
+ */
+export function restartHost(card: Card, back: HostReturn = {}): void {
+  const queues = queueHostOf(card)
+  queues.setLink(false)
+  card.host!.link.loseHost()
+  card.idle()
+  card.host!.comeBack(back)
+  queues.startAnew(16)
+}
+
+/** The registrar and the agent of a host that goes through its caches, after it was started. */
+export function agentOfNewHost(card: Card): Agent {
+  believe(card, PLACEMENT_THROUGH)
+  return attachedAgent(card)
+}
+
 /** Lets card and agent work until neither has anything to do. */
 export function work(card: Card, agent: FlushAgent): void {
   for (let quiet = 0; quiet < 2 && !card.machine.dead; ) {
-    quiet = agent.poll() === 0 ? quiet + 1 : 0
+    quiet = agent.poll() === 0 && card.waitUs !== 1 ? quiet + 1 : 0
     card.idle()
   }
 }
@@ -189,6 +237,21 @@ export function cutPower({ card, host }: Pick<Placed, 'card' | 'host'>, choice: 
   card.machine.die()
   host.powerCut(choice)
   cut(card.nvdimm, choice)
+}
+
+/** The card loses its power alone: what is in the caches of its host stays there. */
+export function cardAlone(from: Card): Card {
+  from.machine.die()
+  cut(from.nvdimm, NOTHING)
+  return cardOf(from.nvdimm, from.host!)
+}
+
+/** The copies of a record as the host's memory shows them to the card. */
+export function shownCopies(card: Card, region: TestRegion, slot: number): string[] {
+  const qp = card.connect()
+  return Array.from({ length: region.copies }, (_, c) =>
+    say(card.read(qp, region, slot, VIEW_FIRST_COPY + c, 64, 64)),
+  )
 }
 
 /** A card that is started on what a cut has left. */
@@ -228,7 +291,7 @@ export function explorePlaced(
   isEnough: () => boolean = () => false,
 ): number {
   let count = 0
-  for (let command = 0; ; command++) {
+  const cutBefore = (command: number): boolean => {
     const from = scenario.begin()
     const { card, host } = from
     const { machine } = card
@@ -243,10 +306,13 @@ export function explorePlaced(
     const visit = (image: string): void => {
       count += 1
       const copies = copiesOf(from)
-      judge({ command, image, sent, copies, card: restarted(from) })
+      withPassingCards(() => judge({ command, image, sent, copies, card: restarted(from) }))
     }
     visitImages(from, command, visit)
-    if (ended || isEnough()) return count
+    return ended || isEnough()
+  }
+  for (let command = 0; ; command++) {
+    if (withPassingCards(() => cutBefore(command))) return count
   }
 }
 

@@ -147,6 +147,35 @@ const EVENTS = 1024
 /** Calls of the firmware until it is idle; more is a loop. */
 const CALLS_MAX = 100_000
 
+/** Who is at the other end of a queue pair, and how it goes on. */
+export interface Towards {
+  readonly number: number
+  readonly mtu: number
+  readonly peerPsn: number
+  readonly psn: number
+  readonly incarnation: number
+  /** Requests that may be under way; 16 by default. */
+  readonly depth?: number
+  readonly mac: readonly number[]
+  readonly ipv4: readonly number[]
+}
+
+/** What the call says that makes the queue pair of that send queue ready. */
+export function readying(send: number, peer: Towards): (body: Uint8Array) => void {
+  return (body) => {
+    putU32(body, mad.MODIFY_QP_SEND, send)
+    body[mad.MODIFY_QP_STATE] = info.QUEUE_READY
+    putU16(body, mad.MODIFY_QP_MTU, peer.mtu)
+    putU32(body, mad.MODIFY_QP_PEER, peer.number)
+    putU32(body, mad.MODIFY_QP_PEER_PSN, peer.peerPsn)
+    putU32(body, mad.MODIFY_QP_PSN, peer.psn)
+    putU32(body, mad.MODIFY_QP_INCARNATION, peer.incarnation)
+    body[mad.MODIFY_QP_DEPTH] = peer.depth ?? 16
+    body.set(peer.mac, mad.MODIFY_QP_MAC)
+    body.set(peer.ipv4, mad.MODIFY_QP_IPV4)
+  }
+}
+
 /** A card with a host behind it, both just switched on. */
 export function hostOf(ramBytes: number = 1 << 20, partBytes: number = 1 << 18): QueueHost {
   return new QueueHost(new Card(partBytes, {}, undefined, null, new HostRam(ramBytes)))
@@ -156,6 +185,8 @@ export function hostOf(ramBytes: number = 1 << 20, partBytes: number = 1 << 18):
 export type Hosted = Pick<Card, 'machine' | 'must' | 'serve' | 'idle' | 'now' | 'waitUs'>
 
 export class QueueHost {
+  /** How often the link came up; the port may have seen some of that before. */
+  private ups: number
   readonly card: Hosted
   readonly ram: HostRam
   readonly bytes: Uint8Array
@@ -170,7 +201,8 @@ export class QueueHost {
   zone3At = 0
   eventsAt = 0
   private next: number = HEADER_AT + 4096
-  private epoch = 0
+  /** Of the last epoch begun: it goes on from what the register shows. */
+  private epoch: number
   private rings = 0
   private taken = 0
   private transaction = 0
@@ -187,6 +219,8 @@ export class QueueHost {
     this.bytes = ram.live
     this.view = new DataView(ram.live.buffer)
     this.port = new DataView(packets.buffer, packets.byteOffset, packets.length)
+    this.ups = this.port.getUint32(hal.PORT_LINK, true)
+    this.epoch = this.port.getUint32(hal.PORT_EPOCH, true)
   }
 
   /** Room for so many bytes, zeroed as memory is at first. */
@@ -199,7 +233,8 @@ export class QueueHost {
 
   /** There is a host behind the port, or none, as the board sees it. */
   setLink(up: boolean): void {
-    this.port.setUint32(hal.PORT_LINK, up ? 1 : 0, true)
+    if (up && this.port.getUint32(hal.PORT_LINK, true) === 0) this.ups += 1
+    this.port.setUint32(hal.PORT_LINK, up ? this.ups : 0, true)
     if (up) return
     this.port.setUint32(hal.PORT_EPOCH, 0, true)
     this.port.setUint32(hal.PORT_REGISTER, 0, true)

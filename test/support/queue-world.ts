@@ -32,7 +32,7 @@ import {
 import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { FETCH_ADD, WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
-import { KIND_BYTES, REGION_BASE_LOW, REGION_RKEY } from '../../firmware/wire/management.ts'
+import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../firmware/wire/management.ts'
 import { type Card, dataOf, type TestRegion } from './card.ts'
 import type { Stage, Step } from './interleave.ts'
 import {
@@ -44,6 +44,7 @@ import {
   hostOf,
   type QueueHost,
   type QueuePair,
+  u64,
 } from './queue-host.ts'
 
 export type PostKind = 'nop' | 'inline' | 'address' | 'add'
@@ -132,7 +133,7 @@ export class QueueWorld {
     this.region = card.provision({ slots: SLOTS, capacity: CAPACITY_BYTES })
     const { body } = card.tryProvision({ name: 'words', kind: KIND_BYTES, length: 4096, slots: 0 })
     this.wordKey = u32(body, REGION_RKEY)
-    this.wordBase = u32(body, REGION_BASE_LOW)
+    this.wordBase = u64(body, REGION_BASE_HIGH)
     host.init(QUEUES)
     this.payloads = host.allocate(this.payloadBytes, 4096)
     this.lkey = host.register(this.payloads, this.payloadBytes)
@@ -361,7 +362,7 @@ export class QueueWorld {
   startAnew(): void {
     const { host } = this
     host.run()
-    host.ram.lose()
+    host.ram.powerCut()
     host.ram.link.restore()
     host.startAnew(QUEUES)
     this.pairs.forEach((pair, i) => {

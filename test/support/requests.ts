@@ -40,7 +40,7 @@ import {
   WRITE_PERSIST_ONLY,
 } from '../../firmware/wire/opcode.ts'
 import type { Reth } from '../../firmware/wire/reth.ts'
-import { Card, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
+import { Card, keyOf, type Place, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
 import { frameOf } from './frames.ts'
 
 /** Every path MTU of RoCEv2, bytes. */
@@ -108,11 +108,12 @@ export interface WriteOptions {
 /** The frames of a plain WRITE; the queue pair's PSN moves on unless one is given. */
 export function writeFrames(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaLow: number,
   data: Uint8Array,
   options: WriteOptions = {},
 ): Uint8Array[] {
+  const { rkey, baseHigh } = keyOf(place)
   const count = Math.max(1, Math.ceil(data.length / qp.mtu))
   const psn = options.psn ?? qp.psn
   if (options.psn === undefined) qp.psn = (psn + count) & 0xffffff
@@ -128,7 +129,7 @@ export function writeFrames(
       },
       imm: { immediate: options.immediate ?? 0 },
       reth: {
-        vaHigh: options.vaHigh ?? 0,
+        vaHigh: baseHigh + (options.vaHigh ?? 0),
         vaLow,
         rkey,
         length: options.length ?? data.length,
@@ -194,19 +195,20 @@ function halves(value: bigint): [number, number] {
 function atomicFrame(
   opcode: number,
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaLow: number,
   swap: bigint,
   compare: bigint,
   options: OneOptions,
 ): Uint8Array {
+  const { rkey, baseHigh } = keyOf(place)
   const [swapHigh, swapLow] = halves(swap)
   const [compareHigh, compareLow] = halves(compare)
   return frameOf({
     ipVersion: options.ipVersion ?? 4,
     bth: { opcode, destQp: qp.number, psn: nextPsn(qp, options.psn, 1), ackRequest: true },
     atomic: {
-      ...{ vaHigh: options.vaHigh ?? 0, vaLow, rkey },
+      ...{ vaHigh: baseHigh + (options.vaHigh ?? 0), vaLow, rkey },
       ...{ swapHigh, swapLow, compareHigh, compareLow },
     },
   })
@@ -214,32 +216,33 @@ function atomicFrame(
 
 export function fetchAddFrame(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaLow: number,
   add: bigint,
   options: OneOptions = {},
 ): Uint8Array {
-  return atomicFrame(RC_FETCH_ADD, qp, rkey, vaLow, add, 0n, options)
+  return atomicFrame(RC_FETCH_ADD, qp, place, vaLow, add, 0n, options)
 }
 
 export function compareSwapFrame(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaLow: number,
   compare: bigint,
   swap: bigint,
   options: OneOptions = {},
 ): Uint8Array {
-  return atomicFrame(RC_COMPARE_SWAP, qp, rkey, vaLow, swap, compare, options)
+  return atomicFrame(RC_COMPARE_SWAP, qp, place, vaLow, swap, compare, options)
 }
 
 export function atomicWriteFrame(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   vaLow: number,
   data: Uint8Array,
   options: OneOptions & { readonly length?: number } = {},
 ): Uint8Array {
+  const { rkey, baseHigh } = keyOf(place)
   return frameOf({
     ipVersion: options.ipVersion ?? 4,
     bth: {
@@ -248,7 +251,10 @@ export function atomicWriteFrame(
       psn: nextPsn(qp, options.psn, 1),
       ackRequest: true,
     },
-    reth: { vaHigh: options.vaHigh ?? 0, vaLow, rkey, length: options.length ?? 8 },
+    reth: {
+      ...{ vaHigh: baseHigh + (options.vaHigh ?? 0), vaLow, rkey },
+      length: options.length ?? 8,
+    },
     payload: data,
   })
 }
@@ -266,9 +272,10 @@ export interface FlushOptions extends OneOptions {
 
 export function flushFrame(
   qp: TestQueuePair,
-  rkey: number,
+  place: Place,
   options: FlushOptions = {},
 ): Uint8Array {
+  const { rkey, baseHigh } = keyOf(place)
   const { placement = 2, selectivity = 0, vaLow = 0, length = 8 } = options
   const frame = frameOf({
     ipVersion: options.ipVersion ?? 4,
@@ -279,7 +286,7 @@ export function flushFrame(
       ackRequest: true,
     },
     feth: { placement, selectivity },
-    reth: { vaHigh: options.vaHigh ?? 0, vaLow, rkey, length },
+    reth: { vaHigh: baseHigh + (options.vaHigh ?? 0), vaLow, rkey, length },
   })
   if (options.linux === true) fillIcrc(frame, 0, frame.length, true)
   return frame

@@ -8,16 +8,23 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Longest first. */
 const LONG: readonly string[] = [
-  'crash-2of3',
+  'aot',
   'board',
-  'crash-1of2',
-  'crash-2of2',
-  'crash',
-  'fences',
-  'operations-crash',
+  'ack-model',
   'placement-through',
   'superblock',
+  'evidence-coverage',
+  'package',
+  'crash-2of3',
   'relay',
+  'evidence-crash',
+  'placement-bypass',
+  'crash-1of2',
+  'crash',
+  'crash-2of2',
+  'operations-crash',
+  'fences',
+  'image-lock',
 ]
 
 function rankOf({ moduleId }: TestSpecification): number {

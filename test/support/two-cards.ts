@@ -4,12 +4,12 @@
  */
 
 import * as el from '../../firmware/host/element.ts'
-import { QUEUE_READY, TYPE_CONNECTED } from '../../firmware/host/queue-info.ts'
+import { TYPE_CONNECTED } from '../../firmware/host/queue-info.ts'
 import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import type { Sent } from './card.ts'
 import { CardHost, callOf, sendCall, stationOf, takeAnswers } from './queue-calls.ts'
-import { type Cqe, type ElementFields, elementOf, type QueuePair } from './queue-host.ts'
+import { type Cqe, type ElementFields, elementOf, type QueuePair, readying } from './queue-host.ts'
 
 const RAM_BYTES = 1 << 22
 const ROUNDS_MAX = 10_000
@@ -122,19 +122,7 @@ export class End {
 
   /** What the call says that makes it ready. */
   readying(peer: Peer): (body: Uint8Array) => void {
-    const station = stationOf(peer.last)
-    return (body) => {
-      putU32(body, mad.MODIFY_QP_SEND, this.qp.send)
-      body[mad.MODIFY_QP_STATE] = QUEUE_READY
-      putU16(body, mad.MODIFY_QP_MTU, peer.mtu)
-      putU32(body, mad.MODIFY_QP_PEER, peer.number)
-      putU32(body, mad.MODIFY_QP_PEER_PSN, peer.peerPsn)
-      putU32(body, mad.MODIFY_QP_PSN, peer.psn)
-      putU32(body, mad.MODIFY_QP_INCARNATION, peer.incarnation)
-      body[mad.MODIFY_QP_DEPTH] = peer.depth ?? 16
-      body.set(station.mac, mad.MODIFY_QP_MAC)
-      body.set(station.ipv4, mad.MODIFY_QP_IPV4)
-    }
+    return readying(this.qp.send, { ...peer, ...stationOf(peer.last) })
   }
 
   /** Posts elements, all signaled, and rings once. */
@@ -235,6 +223,6 @@ export function hostToHost(
   return ends
 }
 
-function incarnationOf(host: CardHost): number {
+export function incarnationOf(host: CardHost): number {
   return u32(host.must(mad.METHOD_GET, mad.ATTRIBUTE_STATUS), mad.PART_INCARNATION)
 }

@@ -47,6 +47,8 @@ int aot_bound(JSValueConst program) {
 
 uint64_t aot_resumes(void) { return aot_resume_count; }
 
+uint64_t aot_rested(void) { return aot_rest_count; }
+
 #ifdef AOT_LEARNS
 #include <fcntl.h>
 
@@ -82,7 +84,7 @@ void aot_unbind(JSRuntime *runtime) {
 #ifdef AOT_LEARNS
   write_profile();
 #endif
-  memset(aot_leaves, 0, sizeof aot_leaves);
+  memset(aot_habits, 0, sizeof aot_habits);
   for (size_t i = 0; i < sizeof aot_places / sizeof *aot_places; i++) {
     js_free_shape_null(runtime, aot_places[i].shape);
     aot_places[i].shape = NULL;

@@ -20,6 +20,9 @@ int aot_bound(JSValueConst program);
 /* How often a translated function went on in the interpreter. */
 uint64_t aot_resumes(void);
 
+/* How many calls met a function that had done so too often: they ran as written for anything. */
+uint64_t aot_rested(void);
+
 /* Before the runtime is freed: what the translated functions remember of its objects. */
 void aot_unbind(JSRuntime *runtime);
 

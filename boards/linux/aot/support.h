@@ -39,19 +39,55 @@ struct aot_place {
   uint32_t count;
 };
 
-/* If objects of so many shapes come by, what was remembered is worth nothing. */
+/* If objects of so many shapes come by, what was remembered is worth nothing: from then on only one
+ * in so many that are of another shape is. */
 #define CHANGES_MAX 64
+#define CHANGES_STEP 4096
 
 /*
- * A function that left so often meets what was not seen of it when it was watched: from then on it
- * runs as it was written for anything.
+ * How a function runs that was watched: as it was seen to run, or as it was written for anything.
+ *
+ * `left` calls remain of its turn. If `leaves` reaches AOT_LEAVES_MAX before, it meets what was not
+ * seen of it: it rests, which is to run as it was written for anything, for AOT_REST_CALLS calls,
+ * and is then tried for a sixteenth of a turn. So strange frames slow it down only while they come,
+ * and what stays strange costs a try now and then. Leaves of earlier turns count half as much with
+ * each turn: one that leaves in less than one of sixteen calls never rests.
  */
+struct aot_habit {
+  int32_t left; /* below 0: it rests, since so many calls */
+  uint32_t leaves;
+};
+
 #ifndef AOT_LEAVES_MAX
-#define AOT_LEAVES_MAX 10000
+#define AOT_LEAVES_MAX 1024
 #endif
+#ifndef AOT_REST_CALLS
+#define AOT_REST_CALLS 65536
+#endif
+#define AOT_TURN_CALLS (8 * AOT_LEAVES_MAX)
+#define AOT_TRIAL(of) ((of) / 16 + 1)
 
 /* How often a function went on in the interpreter. */
 static uint64_t aot_resume_count;
+/* How many calls met a function that rests. */
+static uint64_t aot_rest_count;
+
+/* A function's turn is over, or it rests already: whether it rests now. */
+static no_inline bool aot_rests(struct aot_habit *habit) {
+  const bool strays = habit->leaves >= AOT_LEAVES_MAX;
+  if (strays && habit->left >= -AOT_REST_CALLS) {
+    aot_rest_count++;
+    return true;
+  }
+  habit->leaves = strays ? AOT_LEAVES_MAX - AOT_TRIAL(AOT_LEAVES_MAX) : habit->leaves / 2;
+  habit->left = strays ? AOT_TRIAL(AOT_TURN_CALLS) : AOT_TURN_CALLS;
+  return false;
+}
+
+/* It goes on in the interpreter. Calls of before its rest may, too, while it rests. */
+static void aot_left(struct aot_habit *habit) {
+  if (++habit->leaves >= AOT_LEAVES_MAX && habit->left > 0) habit->left = 0;
+}
 
 /* An argument comes as its two words: a structure would be copied from the stack to the stack. */
 #define AOT_PART(name) int64_t name##_word, int64_t name##_tag
@@ -304,7 +340,8 @@ ALWAYS bool aot_same(JSContext *ctx, JSValueConst a, JSValueConst b) {
 
 static void aot_remember(JSContext *ctx, struct aot_place *place, JSValueConst object, JSAtom name,
                          int mask, int wanted) {
-  if (!JS_IsObject(object) || place->changes >= CHANGES_MAX) return;
+  if (!JS_IsObject(object)) return;
+  if (place->changes >= CHANGES_MAX && ++place->changes % CHANGES_STEP != 0) return;
   JSObject *p = JS_VALUE_GET_OBJ(object);
   JSProperty *property;
   JSShapeProperty *found = find_own_property(&property, p, name);

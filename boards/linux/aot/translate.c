@@ -91,7 +91,7 @@ static void write_end(const bool *stored) {
   }
   for (int k = 0; k < b->var_count; k++) printf("  frame[%d] = v%d;\n", b->arg_count + k, k);
   printf("  %s(ctx, &sf);\n", now.is_linked ? "aot_leave_frame" : "aot_unlink");
-  if (now.seen != NULL) printf("  aot_leaves[%d]++;\n", now.index);
+  if (now.seen != NULL) printf("  aot_left(&aot_habits[%d]);\n", now.index);
   printf("  return aot_resume(ctx, self, this_val, frame, depth, offset);\n");
   write_ways();
   printf(" failed:\n  aot_failed(ctx);\n  result = JS_EXCEPTION;\n done:\n");
@@ -141,7 +141,8 @@ static void write_version(int index, char version) {
   printf(" {\n");
   write_variables();
   if (now.seen != NULL) {
-    printf("  if (unlikely(aot_leaves[%d] >= AOT_LEAVES_MAX)) ", index);
+    printf("  if (unlikely(--aot_habits[%d].left < 0) && aot_rests(&aot_habits[%d])) ", index,
+           index);
     write_passing(index, 'g');
   }
   if (now.is_linked) printf("  if (unlikely(aot_enter(ctx, &sf, self))) return JS_EXCEPTION;\n");
@@ -199,7 +200,7 @@ static void write_notes(void) {
 static void write_all(void) {
   if (learns) write_notes();
   printf("static struct aot_place aot_places[];\n");
-  printf("static uint32_t aot_leaves[%d];\n", function_count);
+  printf("static struct aot_habit aot_habits[%d];\n", function_count);
   for (int k = 0; k < function_count; k++) {
     if (!functions[k].translated) continue;
     write_signature(k, 'f');

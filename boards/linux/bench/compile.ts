@@ -23,6 +23,8 @@ export interface BenchPrograms {
   readonly duty: string
   readonly echo: string
   readonly load: string
+  /** Both with a link that costs nothing (`inside.c`). */
+  readonly inside: { readonly perdured: string; readonly duty: string }
   readonly signed: Signed
 }
 
@@ -33,6 +35,9 @@ const STAGES: readonly string[] = [
   ...['recvmmsg', 'sendmmsg', 'icrc_flags', 'icrc_fill', 'engine_serve', 'engine_idle'],
   ...['machine_run', 'crypto_shorthash_siphashx24', 'memory_clean', 'memory_fence'],
 ]
+
+/** Functions that inside.c stands before. */
+const INSIDE: readonly string[] = ['link_open', 'poll', 'ppoll']
 
 /** What only perdured itself is made of. */
 const SERVICE: readonly string[] = [
@@ -45,25 +50,31 @@ export function compileBench(options: RuntimeOptions): BenchPrograms {
   const parts = runtimeParts(options)
   const folder = join(flavourFolder(options), 'bench')
   const common = [...parts.own].filter(([name]) => !SERVICE.includes(name)).map(([, path]) => path)
+  const ofSource = (name: string): string => parts.compile(join(SOURCES, `${name}.c`))
   const link = (
     name: string,
     objects: readonly string[],
-    flags: readonly string[] = [],
+    wrapped: readonly string[] = [],
   ): string => {
     const program = join(folder, name)
-    parts.link(program, [parts.compile(join(SOURCES, `${name}.c`)), ...objects], flags)
+    parts.link(
+      program,
+      objects,
+      wrapped.map((symbol) => `-Wl,--wrap=${symbol}`),
+    )
     return program
   }
+  const all = [...parts.engine, ...parts.own.values()]
   return {
     perdured,
-    timed: link(
-      'stages',
-      [...parts.engine, ...parts.own.values()],
-      STAGES.map((name) => `-Wl,--wrap=${name}`),
-    ),
-    duty: link('duty', common),
-    echo: link('echo', []),
-    load: link('load', common),
+    timed: link('stages', [ofSource('stages'), ...all], STAGES),
+    duty: link('duty', [ofSource('duty'), ...common]),
+    echo: link('echo', [ofSource('echo')]),
+    load: link('load', [ofSource('load'), ...common]),
+    inside: {
+      perdured: link('perdured-inside', [ofSource('inside'), ...all], INSIDE),
+      duty: link('duty-inside', [ofSource('inside'), ofSource('duty'), ...common], INSIDE),
+    },
     signed: signBundle(),
   }
 }

@@ -6,10 +6,10 @@
  *
  * Per burst it judges every WRITE_PERSIST Only (addresses, key, bounds, PSN, ICRC), and commits
  * what it took as one group, as `firmware/commit/commit.ts` does: intents into lanes, fence; copy A
- * of every record, fence; the phase, fence; copy B and the client's operations, fence; then one
- * acknowledgement that names the range. It knows one client, one region and no trouble: it stops at
- * the first frame that is not as it should be. Prints the link's name, and serves until it is
- * killed.
+ * of every record, fence; the phase and the client's operations, fence; copy B and these once more,
+ * fence; then one acknowledgement that names the range. It knows one client, one region and no
+ * trouble: it stops at the first frame that is not as it should be. Prints the link's name, and
+ * serves until it is killed.
  */
 
 #include <poll.h>
@@ -184,10 +184,11 @@ static void commit(struct duty *duty, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     store(duty, LANES_AT + i * LINE, duty->group[i].phase, sizeof duty->group[i].phase);
   }
+  add_operations(duty, count);
+  store(duty, OPERATIONS_AT, &duty->operations, LINE);
   fence(duty);
   store_copies(duty, count, SLOTS_AT + copy_bytes);
-  add_operations(duty, count);
-  store(duty, OPERATIONS_AT + duty->sequence % 2 * LINE, &duty->operations, LINE);
+  store(duty, OPERATIONS_AT + LINE, &duty->operations, LINE);
   fence(duty);
 }
 

@@ -13,6 +13,17 @@ static void tell_hash(struct service *service, struct json *json) {
   json_text(json, "bundle", service->bundle->sha256);
 }
 
+void service_tell_memory(const struct memory *memory, struct json *json) {
+  bool outlives = memory->forgets_because == NULL;
+  json_number(json, "bytes", memory->bytes);
+  json_text(json, "class", memory_class_name(memory->class));
+  json_flag(json, "armed", memory->armed);
+  json_text(json, "durable", !memory->armed ? "nothing" : outlives ? "power" : "process");
+  if (!outlives) json_text(json, "forgetsBecause", memory->forgets_because);
+  json_text(json, "instruction", memory->persist->name);
+  json_number(json, "lineBytes", memory->persist->line_bytes);
+}
+
 static void tell_status(struct service *service, struct json *json) {
   const struct memory *memory = service->memory;
   json_text(json, "state", service->stopping ? "stopping" : "serving");
@@ -21,13 +32,8 @@ static void tell_status(struct service *service, struct json *json) {
   json_text(json, "link", service->link->name);
   json_open(json, "memory");
   json_text(json, "path", service->config->memory);
-  json_number(json, "bytes", memory->bytes);
-  json_text(json, "class", memory_class_name(memory->class));
-  json_flag(json, "armed", memory->armed);
-  if (!memory->armed) json_text(json, "notArmedBecause", memory->not_armed_because);
+  service_tell_memory(memory, json);
   json_flag(json, "shadow", service->config->shadow);
-  json_text(json, "instruction", memory->persist->name);
-  json_number(json, "lineBytes", memory->persist->line_bytes);
   json_number(json, "dirtyShutdowns", memory->dirty_shutdowns);
   json_close(json);
   json_text(json, "icrc", icrc_engine());
@@ -42,6 +48,7 @@ static void tell_counters(struct service *service, struct json *json) {
   json_number(json, "frames", service->frames);
   json_number(json, "idleCalls", service->idle_calls);
   json_number(json, "resumes", engine_resumes());
+  json_number(json, "rests", engine_rested());
   json_open(json, "link");
   json_number(json, "received", link->received);
   json_number(json, "receivedBytes", link->received_bytes);

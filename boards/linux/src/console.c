@@ -14,6 +14,11 @@
 /* What a pipe takes at once when it polls writable (PIPE_BUF). */
 #define WRITE_BYTES 4096
 
+/* From one attempt to open a terminal to the next. */
+#define RETRY_US 1000000u
+
+static const char TERMINAL[] = "tty:";
+
 static const char *behind(const char *where, const char *kind) {
   size_t length = strlen(kind);
   return strncmp(where, kind, length) == 0 ? where + length : NULL;
@@ -47,7 +52,6 @@ static bool open_terminal(struct console *console, const char *path, struct faul
   cfmakeraw(&settings);
   settings.c_cflag |= CLOCAL | CREAD;
   tcsetattr(terminal, TCSANOW, &settings);
-  console->permanent = true;
   use(&console->connections[0], terminal, terminal);
   return true;
 }
@@ -59,7 +63,7 @@ bool console_open(struct console *console, const char *where, struct fault *faul
   for (int i = 0; i < CONSOLE_CONNECTIONS; i++) use(&console->connections[i], -1, -1);
   const char *path = behind(where, "unix:");
   if (path != NULL) return open_socket(console, path, fault);
-  path = behind(where, "tty:");
+  path = behind(where, TERMINAL);
   if (path != NULL) return open_terminal(console, path, fault);
   if (strcmp(where, "stdio") == 0) use(&console->connections[0], STDIN_FILENO, STDOUT_FILENO);
   else if (strcmp(where, "none") != 0) {
@@ -86,6 +90,25 @@ static void end(struct console_connection *connection) {
   use(connection, -1, -1);
 }
 
+/* It has ended, or cannot be used any more: a terminal is opened again. */
+static void hang_up(struct console *console, struct console_connection *connection) {
+  end(connection);
+  console->hung_up = behind(console->name, TERMINAL) != NULL;
+  console->retry_us = 0;
+}
+
+uint64_t console_retry(struct console *console, uint64_t now_us) {
+  struct fault fault;
+  if (!console->hung_up) return UINT64_MAX;
+  if (console->retry_us != 0 && now_us >= console->retry_us) {
+    console->hung_up = !open_terminal(console, behind(console->name, TERMINAL), &fault);
+    if (!console->hung_up) return UINT64_MAX;
+    console->retry_us = 0;
+  }
+  if (console->retry_us == 0) console->retry_us = now_us + RETRY_US;
+  return console->retry_us;
+}
+
 static bool is_ready(int descriptor, short event) {
   struct pollfd place = {descriptor, event, 0};
   return poll(&place, 1, 0) > 0;
@@ -99,8 +122,7 @@ static void send_waiting(struct console *console, struct console_connection *con
     ssize_t written = write(connection->out, connection->waiting, length);
     if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (written <= 0) {
-      if (!console->permanent) end(connection);
-      else connection->waiting_length = 0;
+      hang_up(console, connection);
       return;
     }
     connection->waiting_length -= (size_t)written;
@@ -138,7 +160,7 @@ static void serve(struct console *console, struct console_connection *connection
   ssize_t count = read(connection->in, bytes, sizeof bytes);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (count <= 0) {
-    if (!console->permanent) end(connection);
+    hang_up(console, connection);
     return;
   }
   for (ssize_t i = 0; i < count; i++) {

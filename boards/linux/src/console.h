@@ -5,6 +5,8 @@
  * - Nothing here waits. Whoever does not read what was answered loses the connection, or on a
  *   terminal the answers, and holds up no frame.
  * - A line of any length and any bytes is harmless.
+ * - A terminal whose line hangs up is closed, and opened again once a second until it is there: a
+ *   descriptor that has hung up would be ready for ever, and nothing could be read from it.
  */
 #ifndef PERDURE_CONSOLE_H
 #define PERDURE_CONSOLE_H
@@ -12,6 +14,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "fault.h"
 
@@ -33,7 +36,8 @@ struct console_connection {
 struct console {
   const char *name;
   int listener;   /* -1: none */
-  bool permanent; /* a terminal: an end of input is not its end */
+  bool hung_up; /* a terminal that is to be opened again, */
+  uint64_t retry_us; /* then; 0: that is still to be said */
   char path[108];
   struct console_connection connections[CONSOLE_CONNECTIONS];
 };
@@ -46,6 +50,12 @@ int console_watch(const struct console *console, struct pollfd *places);
 
 /* Reads and answers what waits. */
 void console_serve(struct console *console, console_answer *answer, void *context);
+
+/*
+ * Opens a terminal again that has hung up, when it is time to. Returns when it is to be called
+ * next at the latest, µs of the clock of `now_us`; UINT64_MAX is never.
+ */
+uint64_t console_retry(struct console *console, uint64_t now_us);
 
 void console_close(struct console *console);
 

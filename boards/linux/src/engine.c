@@ -301,6 +301,8 @@ const char *engine_stopped(const struct engine *engine, const char **text) {
 
 uint64_t engine_resumes(void) { return aot_resumes(); }
 
+uint64_t engine_rested(void) { return aot_rested(); }
+
 bool engine_is_translated(const struct engine *engine) { return engine->translated; }
 
 size_t engine_heap_bytes(struct engine *engine) {

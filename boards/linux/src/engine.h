@@ -53,6 +53,9 @@ bool engine_is_translated(const struct engine *engine);
 /* How often a translated function went on in the interpreter. */
 uint64_t engine_resumes(void);
 
+/* How many calls met a function that had done so too often, and rests from its translation. */
+uint64_t engine_rested(void);
+
 /* `Firmware.serve` and `idle`. Negative when the firmware has stopped; then see engine_stopped. */
 double engine_serve(struct engine *engine, uint32_t count, double now_us);
 double engine_idle(struct engine *engine, double now_us);

@@ -1,6 +1,5 @@
 #include "image-lock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,99 +12,163 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/*
- * Whether the process has the image open: a number may have been given to another one since, at the
- * latest when the machine started anew. True where that cannot be seen.
- */
-static bool has_open(long process, const struct stat *image) {
-  char folder[64], path[PATH_MAX];
-  snprintf(folder, sizeof folder, "/proc/%ld/fd", process);
-  DIR *open_files = opendir(folder);
-  if (open_files == NULL) return true;
-  bool found = false;
-  for (struct dirent *entry = readdir(open_files); entry != NULL; entry = readdir(open_files)) {
-    struct stat file;
-    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-    if (stat(path, &file) != 0) continue;
-    if (file.st_dev == image->st_dev && file.st_ino == image->st_ino) found = true;
-  }
-  closedir(open_files);
-  return found;
-}
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 37
+#endif
 
-/* The process that a lock file names; 0 if there is none of that number, or it is damaged. */
-static long owner_of(const char *path, const struct stat *image) {
-  char text[32];
+/* How often a file that comes and goes is tried; the longest text that says who. */
+enum { ATTEMPTS = 8, WHO_BYTES = 128, STAT_START_FIELD = 22, STAT_BEHIND_NAME = 3 };
+
+static size_t read_text(const char *path, char *text, size_t bytes) {
+  size_t length = 0;
   FILE *file = fopen(path, "re");
-  if (file == NULL) return 0;
-  size_t length = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  text[length] = '\0';
-  char *end;
-  long owner = strtol(text, &end, 10);
-  if (end == text || (*end != '\n' && *end != '\0') || owner <= 0 || owner > INT_MAX) return 0;
-  /* Our own number is that of a process that is gone: flock says that we do not hold it twice. */
-  if (owner == (long)getpid()) return 0;
-  /* A process that we may not signal is there. */
-  if (kill((pid_t)owner, 0) != 0 && errno != EPERM) return 0;
-  return has_open(owner, image) ? owner : 0;
-}
-
-/* Makes a file that names us, so that it has its content when it takes its place by link(). */
-static bool write_ours(const char *ours, struct fault *fault) {
-  int descriptor = open(ours, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) return fault_set(fault, "cannot make the lock %s: %s", ours, strerror(errno));
-  char text[32];
-  int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-  ssize_t written = write(descriptor, text, (size_t)length);
-  close(descriptor);
-  if (written == length) return true;
-  unlink(ours);
-  return fault_set(fault, "cannot write the lock %s", ours);
-}
-
-bool image_lock_take_file(struct image_lock *lock, const char *path, const char *suffix,
-                          struct fault *fault) {
-  char real[PATH_MAX], ours[sizeof lock->path + 16];
-  struct stat image;
-  if (realpath(path, real) == NULL || stat(real, &image) != 0) {
-    return fault_set(fault, "cannot find %s: %s", path, strerror(errno));
+  if (file != NULL) {
+    length = fread(text, 1, bytes - 1, file);
+    fclose(file);
   }
-  snprintf(lock->path, sizeof lock->path, "%s%s", real, suffix);
-  snprintf(ours, sizeof ours, "%s.%ld", lock->path, (long)getpid());
-  for (int attempt = 0; attempt < 2; attempt++) {
-    if (!write_ours(ours, fault)) break;
-    int result = link(ours, lock->path);
-    int reason = errno;
-    unlink(ours);
-    if (result == 0) return true;
-    if (reason != EEXIST) {
-      fault_set(fault, "cannot make the lock %s: %s", lock->path, strerror(reason));
-      break;
-    }
-    long owner = owner_of(lock->path, &image);
-    if (owner != 0) {
-      fault_set(fault, "%s is in use by process %ld: stop that card first", path, owner);
-      break;
-    }
-    unlink(lock->path);
-    fault_set(fault, "the lock %s comes and goes", lock->path);
+  text[length] = '\0';
+  return length;
+}
+
+/* When a process began, in ticks since the machine did (proc(5)); false if there is none to see. */
+static bool start_of(long process, char *start, size_t bytes) {
+  char path[64], text[2048], *rest = NULL;
+  snprintf(path, sizeof path, "/proc/%ld/stat", process);
+  if (read_text(path, text, sizeof text) == 0) return false;
+  /* The name in front may hold anything, but ends with the last bracket. */
+  char *behind = strrchr(text, ')');
+  char *field = behind == NULL ? NULL : strtok_r(behind + 1, " ", &rest);
+  for (int i = STAT_BEHIND_NAME; field != NULL && i < STAT_START_FIELD; i++) {
+    field = strtok_r(NULL, " ", &rest);
+  }
+  if (field == NULL) return false;
+  snprintf(start, bytes, "%s", field);
+  return true;
+}
+
+/* "4711 81125 8d3c…": number, start and boot. */
+static bool who_is(long process, char *who) {
+  char start[32], boot[48];
+  if (!start_of(process, start, sizeof start)) return false;
+  read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+  boot[strcspn(boot, "\n")] = '\0';
+  snprintf(who, WHO_BYTES, "%ld %s %s\n", process, start, boot[0] == '\0' ? "-" : boot);
+  return true;
+}
+
+/* The process that a file names; 0 if it lives no more, or is us, or none is named. */
+static long living_holder(const char *name) {
+  char text[WHO_BYTES], who[WHO_BYTES];
+  if (read_text(name, text, sizeof text) == 0) return 0;
+  char *end;
+  long process = strtol(text, &end, 10);
+  if (*end != ' ' || process <= 0 || process > INT_MAX || process == (long)getpid()) return 0;
+  return who_is(process, who) && strcmp(text, who) == 0 ? process : 0;
+}
+
+static bool refuse(const char *path, const char *name, struct fault *fault) {
+  long holder = living_holder(name);
+  if (holder == 0) {
+    return fault_set(fault, "%s is in use by another process: stop that card first", path);
+  }
+  return fault_set(fault, "%s is in use by process %ld: stop that card first", path, holder);
+}
+
+/* Writes who we are. That it cannot be written takes nothing away from the lock. */
+static void say(const char *name) {
+  char who[WHO_BYTES];
+  int descriptor = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (descriptor < 0) return;
+  if (who_is((long)getpid(), who)) {
+    ssize_t written = write(descriptor, who, strlen(who));
+    (void)written;
+  }
+  close(descriptor);
+}
+
+/* Behind the kernel's lock: who else is named has it all the same; else we are. */
+static bool take_file(struct image_lock *lock, const char *path, struct fault *fault) {
+  if (living_holder(lock->path) != 0) {
+    refuse(path, lock->path, fault);
+    lock->path[0] = '\0';
+    return false;
+  }
+  say(lock->path);
+  return true;
+}
+
+/* Of a part that does not begin the file, the place is in the name. */
+static void name_beside(struct image_lock *lock, const char *path,
+                        const struct image_range *range) {
+  char real[PATH_MAX];
+  lock->path[0] = '\0';
+  if (range->is_device || realpath(path, real) == NULL) return;
+  if (range->at == 0) {
+    snprintf(lock->path, sizeof lock->path, "%s.lock", real);
+  } else {
+    snprintf(lock->path, sizeof lock->path, "%s.%llu.lock", real, (unsigned long long)range->at);
+  }
+}
+
+bool image_lock_take(struct image_lock *lock, const char *path, int descriptor,
+                     const struct image_range *range, struct fault *fault) {
+  struct flock bytes = {
+      .l_type = F_WRLCK,
+      .l_whence = SEEK_SET,
+      .l_start = (off_t)range->at,
+      .l_len = (off_t)range->bytes,
+  };
+  name_beside(lock, path, range);
+  bool locked = flock(descriptor, LOCK_SH | LOCK_NB) == 0 &&
+                fcntl(descriptor, F_OFD_SETLK, &bytes) == 0;
+  if (locked) return lock->path[0] == '\0' || take_file(lock, path, fault);
+  int reason = errno;
+  if (reason == EWOULDBLOCK || reason == EACCES) {
+    refuse(path, lock->path, fault);
+  } else {
+    fault_set(fault, "cannot lock %s: %s", path, strerror(reason));
   }
   lock->path[0] = '\0';
   return false;
 }
 
-bool image_lock_take(struct image_lock *lock, const char *path, int descriptor, bool device,
-                     struct fault *fault) {
-  lock->path[0] = '\0';
-  if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return fault_set(fault, "cannot lock %s: %s", path, strerror(errno));
-    return fault_set(fault, "%s is in use by another process: stop that one first", path);
+static bool is_at(const char *name, int descriptor) {
+  struct stat ours, there;
+  return fstat(descriptor, &ours) == 0 && stat(name, &there) == 0 && ours.st_ino == there.st_ino &&
+         ours.st_dev == there.st_dev;
+}
+
+bool image_lock_take_side(struct image_lock *lock, const char *path, const char *side,
+                          struct fault *fault) {
+  char real[PATH_MAX];
+  if (realpath(path, real) == NULL) {
+    return fault_set(fault, "cannot find %s: %s", path, strerror(errno));
   }
-  return device || image_lock_take_file(lock, path, ".lock", fault);
+  snprintf(lock->path, sizeof lock->path, "%s.%s.lock", real, side);
+  fault_set(fault, "the lock %s comes and goes", lock->path);
+  for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+    int descriptor = open(lock->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (descriptor < 0) {
+      fault_set(fault, "cannot make the lock %s: %s", lock->path, strerror(errno));
+      break;
+    }
+    bool locked = flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+    /* Who had it before takes its file away: a lock on that one is none. */
+    if (locked && is_at(lock->path, descriptor) && take_file(lock, path, fault)) {
+      lock->side = descriptor;
+      return true;
+    }
+    close(descriptor);
+    if (!locked) refuse(path, lock->path, fault);
+    if (!locked || lock->path[0] == '\0') break;
+  }
+  lock->path[0] = '\0';
+  return false;
 }
 
 void image_lock_release(struct image_lock *lock) {
   if (lock->path[0] != '\0') unlink(lock->path);
   lock->path[0] = '\0';
+  if (lock->side > 0) close(lock->side);
+  lock->side = 0;
 }

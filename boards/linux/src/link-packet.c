@@ -6,6 +6,7 @@
  * - Only frames for us come in, and groups: a filter in the kernel sees to it before the ring.
  * - A VLAN tag that the kernel took out of a frame stands in it again.
  * - Frames that the kernel drops, because the ring is full, are counted.
+ * - An interface that is deleted is noticed: `gone`.
  *
  * The rings are of TPACKET_V2, whose unit is a frame. TPACKET_V3 hands over blocks, when one is
  * full or when its timer has run, which is a jiffy at best: with it every answer would wait for
@@ -114,11 +115,33 @@ static int packet_receive(struct link *link, uint8_t *packets) {
   return burst;
 }
 
+/*
+ * Is the interface up, down, or deleted? One that is down comes back, and the socket is still bound
+ * to it. One that is deleted never does: another of the same name is another interface.
+ */
+static void look_for_interface(struct link *link) {
+  const struct packet *packet = link->internal;
+  struct sockaddr_ll at = {0};
+  struct ifreq request = {0};
+  socklen_t length = sizeof at;
+  bool asked = getsockname(packet->fd, (struct sockaddr *)&at, &length) == 0;
+  link->gone = asked && at.sll_ifindex != packet->interface;
+  request.ifr_ifindex = packet->interface;
+  bool is_up = ioctl(packet->fd, SIOCGIFNAME, &request) == 0 &&
+               ioctl(packet->fd, SIOCGIFFLAGS, &request) == 0 &&
+               ((unsigned)request.ifr_flags & IFF_UP) != 0;
+  link->down = !is_up;
+}
+
 static void packet_flush(struct link *link) {
   struct packet *packet = link->internal;
   if (packet->queued == 0) return;
   /* What it says about single frames is in their slots; what it could not take stays queued. */
-  while (send(packet->fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EINTR) continue;
+  ssize_t sent;
+  do {
+    sent = send(packet->fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && errno != EAGAIN) look_for_interface(link);
   packet->queued = 0;
 }
 
@@ -146,12 +169,16 @@ static void packet_transmit(struct link *link, const uint8_t *frame, uint32_t le
   link->counters.sent_bytes += length;
 }
 
-/* Also takes the error that the kernel notes when the interface goes down: polling would spin. */
+/*
+ * Also takes the error that the kernel notes when the interface goes down: polling would spin. Of
+ * one that is deleted there is no other: it goes down first, so one that is down is asked again.
+ */
 static int packet_descriptor(struct link *link) {
   const struct packet *packet = link->internal;
-  int error;
+  int error = 0;
   socklen_t length = sizeof error;
-  getsockopt(packet->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  bool asked = getsockopt(packet->fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0;
+  if (link->down || (asked && error != 0)) look_for_interface(link);
   return packet->fd;
 }
 

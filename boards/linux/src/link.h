@@ -26,6 +26,8 @@ struct link_counters {
 
 struct link {
   const char *name; /* as in the configuration, "packet:eth0" */
+  bool down;        /* the interface is down: `descriptor` wants to be asked now and then */
+  bool gone;        /* it was deleted, for good: nothing comes or leaves any more */
   struct link_counters counters;
   int (*receive)(struct link *link, uint8_t *packets);
   void (*transmit)(struct link *link, const uint8_t *frame, uint32_t length);

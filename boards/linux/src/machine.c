@@ -356,6 +356,7 @@ uint32_t machine_run(struct machine *machine, double count) {
 
 void machine_tell_health(struct machine *machine) {
   const struct memory *memory = machine->memory;
-  int32_t health = (memory->armed ? HAL_ARMED : 0) | (memory->save_failed ? HAL_SAVE_FAILED : 0);
+  int32_t health = (memory->armed ? HAL_ARMED : 0) | (memory->save_failed ? HAL_SAVE_FAILED : 0) |
+                   (memory->forgets_because != NULL ? HAL_VOLATILE : 0);
   memcpy(machine->packets + HAL_HEALTH_AT, &health, sizeof health);
 }

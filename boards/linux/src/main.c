@@ -112,9 +112,10 @@ static bool open_memory(const struct config *config, struct memory *memory, bool
 static void tell_memory(const struct memory *memory) {
   log_event(LOG_INFO, "memory", LOG_TEXT("class", memory_class_name(memory->class)),
             LOG_NUMBER("bytes", memory->bytes), LOG_TEXT("instruction", memory->persist->name));
-  if (memory->armed) return;
-  log_event(LOG_WARNING, "durability is not claimed: nothing is acknowledged as durable",
-            LOG_TEXT("because", memory->not_armed_because));
+  if (memory->forgets_because == NULL) return;
+  const char *claim = "durability is not claimed: nothing is acknowledged as durable";
+  if (memory->armed) claim = "what is acknowledged as durable outlives the process, not the power";
+  log_event(LOG_WARNING, claim, LOG_TEXT("because", memory->forgets_because));
 }
 
 /* What `--check` prints: one JSON object. */
@@ -125,17 +126,11 @@ static int check(const struct config *config, struct open_parts *parts) {
   if (!open_memory(config, &parts->memory, false, &fault)) {
     return fail(EXIT_UNAVAILABLE, "memory cannot be had", &fault);
   }
-  const struct memory *memory = &parts->memory;
   parts->has_memory = true;
   json_begin(&json, text, sizeof text);
   json_text(&json, "bundle", parts->bundle.sha256);
   json_open(&json, "memory");
-  json_text(&json, "class", memory_class_name(memory->class));
-  json_number(&json, "bytes", memory->bytes);
-  json_flag(&json, "armed", memory->armed);
-  if (!memory->armed) json_text(&json, "notArmedBecause", memory->not_armed_because);
-  json_text(&json, "instruction", memory->persist->name);
-  json_number(&json, "lineBytes", memory->persist->line_bytes);
+  service_tell_memory(&parts->memory, &json);
   json_close(&json);
   json_text(&json, "icrc", icrc_engine());
   fputs(json_end(&json), stdout);
@@ -283,7 +278,12 @@ static int serve(const struct config *config, const struct arguments *arguments,
   };
   if (parts->has_port) port_serve(&parts->port, service_now_us());
   announce(parts, arguments->json);
-  if (service_run(&service)) {
+  bool ended = service_run(&service);
+  if (ended && parts->link.gone) {
+    fault_set(&fault, "the interface was deleted");
+    return fail(EXIT_UNAVAILABLE, "the link is gone", &fault);
+  }
+  if (ended) {
     log_event(LOG_INFO, "stopped", LOG_NUMBER("frames", service.frames),
               LOG_NUMBER("fences", parts->machine.counters.fences));
     return EXIT_OK;

@@ -16,7 +16,6 @@
 #include "image-lock.h"
 #include "reserve.h"
 #include "shadow.h"
-#include "sysfs.h"
 
 #ifndef MAP_SHARED_VALIDATE
 #define MAP_SHARED_VALIDATE 0x03
@@ -169,26 +168,26 @@ static bool map(struct memory *memory, const struct memory_options *options,
   return guard_cover(mapping, bytes, fault);
 }
 
+const char *memory_forgets_because(enum memory_class class, enum sysfs_kind kind,
+                                   bool to_persistence) {
+  if (class == MEMORY_CACHED) {
+    return "the file is mapped through the page cache: nothing guarantees that a fence persists";
+  }
+  if (kind != SYSFS_PERSISTENT) {
+    return "the kernel knows no region of persistent memory under the device: it is ordinary "
+           "memory, which keeps nothing without power";
+  }
+  if (to_persistence) return NULL;
+  return "this CPU cleans to the point of coherency only, and nobody stated that the platform "
+         "persists from there";
+}
+
 /* Whether what was fenced survives a power cut, or the operator said that this does not matter. */
 static void judge(struct memory *memory, const struct memory_options *options,
-                  const struct extent *extent) {
-  enum sysfs_region region = sysfs_region("/sys", extent->device);
-  memory->not_armed_because = NULL;
-  if (memory->class == MEMORY_CACHED) {
-    if (!options->development) {
-      memory->not_armed_because =
-          "the file is mapped through the page cache: nothing guarantees that a fence persists";
-    }
-  } else if (region == SYSFS_VOLATILE ||
-             (region == SYSFS_NO_REGION && memory->class == MEMORY_DEVDAX)) {
-    memory->not_armed_because =
-        "the kernel knows the device as ordinary memory, which keeps nothing without power";
-  } else if (!memory->persist->to_persistence && !options->clean_to_coherency) {
-    memory->not_armed_because =
-        "this CPU cleans to the point of coherency only, and nobody stated that the platform "
-        "persists from there";
-  }
-  memory->armed = memory->not_armed_because == NULL;
+                  enum sysfs_kind kind) {
+  bool to_persistence = memory->persist->to_persistence || options->clean_to_coherency;
+  memory->forgets_because = memory_forgets_because(memory->class, kind, to_persistence);
+  memory->armed = memory->forgets_because == NULL || options->development;
 }
 
 static void on_bad_line(void *context, uint64_t line) {
@@ -203,11 +202,11 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   internal->descriptor = open_file(options, fault);
   if (internal->descriptor < 0) return false;
   if (!measure(options->path, internal->descriptor, &extent, fault)) return false;
-  if (!image_lock_take(&internal->lock, options->path, internal->descriptor, extent.is_device,
-                       fault)) {
+  if (!choose(options, &extent, &memory->bytes, fault)) return false;
+  const struct image_range ours = {options->at, memory->bytes, extent.is_device};
+  if (!image_lock_take(&internal->lock, options->path, internal->descriptor, &ours, fault)) {
     return false;
   }
-  if (!choose(options, &extent, &memory->bytes, fault)) return false;
   if (!map(memory, options, &extent, fault)) return false;
   struct condition *condition = &internal->condition;
   /* An image is a whole file: of a part of one, the file beside it says nothing. */
@@ -224,9 +223,10 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   memory->persist = persist_detect();
   memory->bad_lines = condition->bad_lines;
   memory->save_failed = condition->save_failed;
-  memory->dirty_shutdowns =
-      condition->dirty_shutdowns + sysfs_dirty_shutdowns("/sys", extent.device);
-  judge(memory, options, &extent);
+  struct sysfs_region region = sysfs_region("/sys", extent.device);
+  uint64_t shutdowns = condition->dirty_shutdowns + region.dirty_shutdowns;
+  memory->dirty_shutdowns = shutdowns > UINT32_MAX ? UINT32_MAX : (uint32_t)shutdowns;
+  judge(memory, options, region.kind);
   return true;
 }
 

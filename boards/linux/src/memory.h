@@ -6,9 +6,10 @@
  *   and only what was cleaned and then fenced reaches the mapping: a missing clean or fence loses
  *   data at the next kill, as a power cut would.
  * - A clean covers what was stored before it, and nothing that is stored after.
- * - Durability is claimed (`armed`) only where the mapping is synchronous (device-dax, or MAP_SYNC
- *   on fsdax) and the CPU's instruction reaches the point of persistence, or where the operator
- *   said that this is a development file. Whoever asks reads `class` and `armed`; nobody guesses.
+ * - What was fenced outlives the power only where the kernel knows the device as persistent memory
+ *   (sysfs.h), the mapping is synchronous (device-dax, or MAP_SYNC on fsdax) and the CPU's
+ *   instruction reaches the point of persistence. Elsewhere a fence fails (`armed` is false), but
+ *   where the operator said that this is for development; it then outlives the process alone.
  * - A line that is known to be bad is never read as data; one that is written whole and fenced is
  *   good again (`memory_readable`, `memory_heal`).
  */
@@ -21,6 +22,7 @@
 
 #include "fault.h"
 #include "persist.h"
+#include "sysfs.h"
 
 enum memory_class {
   MEMORY_DEVDAX, /* a character device of device-dax: every mapping is synchronous */
@@ -33,7 +35,7 @@ struct memory_options {
   uint64_t at;       /* first byte that is ours, a multiple of 4096; of the alignment of a device */
   uint64_t bytes;    /* how many; 0: all there are. A multiple of 4096 */
   bool create;       /* make a file of `bytes` if there is none */
-  bool development;  /* treat MEMORY_CACHED as durable: it survives the process, not the machine */
+  bool development;  /* be armed on any memory: what was fenced survives the process alone */
   bool shadow;       /* stores go to a volatile copy */
   bool clean_to_coherency; /* the platform persists from the point of coherency: DC CVAC will do */
 };
@@ -42,8 +44,8 @@ struct memory {
   uint8_t *live;
   uint64_t bytes;
   enum memory_class class;
-  bool armed;
-  const char *not_armed_because; /* words for people; NULL if it is */
+  bool armed;                  /* a fence succeeds: it says what `forgets_because` leaves of it */
+  const char *forgets_because; /* why nothing outlives the power; NULL: what was fenced does */
   const struct persist *persist; /* the instructions that this CPU has */
   uint32_t dirty_shutdowns;      /* unsafe shutdowns that the part counted; 0 if nobody counts */
   bool save_failed;              /* the last save of the part failed or was incomplete */
@@ -55,6 +57,13 @@ bool memory_open(struct memory *memory, const struct memory_options *options, st
 
 /* Ends the use. What was not fenced is lost in shadow mode. */
 void memory_close(struct memory *memory);
+
+/*
+ * Why what was fenced would not outlive the power, in words; NULL if it would. `to_persistence`:
+ * a clean reaches the point of persistence.
+ */
+const char *memory_forgets_because(enum memory_class class, enum sysfs_kind kind,
+                                   bool to_persistence);
 
 /* "device-dax", "fsdax (MAP_SYNC)", "page cache". */
 const char *memory_class_name(enum memory_class class);

@@ -250,7 +250,7 @@ static bool map(struct port *port, const char *path, struct fault *fault) {
       ftruncate(port->descriptor, (off_t)(MEMORY + bytes)) != 0) {
     return fault_set(fault, "cannot make room in %s: %s", path, strerror(errno));
   }
-  if (!image_lock_take_file(&port->lock, path, ".card.lock", fault)) return false;
+  if (!image_lock_take_side(&port->lock, path, "card", fault)) return false;
   return window_map(&port->machine->dma, port->descriptor, MEMORY, bytes, path, fault);
 }
 

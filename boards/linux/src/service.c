@@ -34,6 +34,9 @@
 /* Time that the firmware gets for its lazy work when the service ends, µs; as in the emulator. */
 #define FAREWELL_US 20000
 
+/* From one look at an interface that is down to the next. */
+#define DOWN_US 1000000
+
 uint64_t service_now_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -102,8 +105,11 @@ static void take_signal(struct service *service) {
  */
 static bool look(struct service *service, uint64_t wait_us) {
   struct pollfd places[3 + CONSOLE_CONNECTIONS];
+  struct link *link = service->link;
   places[0] = (struct pollfd){service->signals, POLLIN, 0};
-  places[1] = (struct pollfd){service->link->descriptor(service->link), POLLIN, 0};
+  places[1] = (struct pollfd){link->descriptor(link), POLLIN, 0};
+  if (link->gone) return false;
+  if (link->down) wait_us = sooner(wait_us, DOWN_US);
   int count = 2 + console_watch(service->console, places + 2);
   struct timespec wait = {(time_t)(wait_us / 1000000u), (long)(wait_us % 1000000u) * 1000};
   int found = ppoll(places, (nfds_t)count, wait_us == NEVER ? NULL : &wait, NULL);
@@ -140,7 +146,7 @@ bool service_run(struct service *service) {
   bool spins = service->config->spin;
   service->idle_us = NEVER;
   service->lazy_us = service->lazy_latest_us = service_now_us();
-  while (!service->stopping) {
+  while (!service->stopping && !link->gone) {
     int count = link->receive(link, service->machine->packets);
     uint64_t now_us = service_now_us();
     if (count > 0 && !serve_burst(service, (uint32_t)count, now_us)) return false;
@@ -153,8 +159,9 @@ bool service_run(struct service *service) {
     }
     if (++turns % TURNS == 0) look(service, 0);
     /* Fewer frames than there are places: that were all. A frame that comes now ends the wait. */
-    if (count == HAL_BURST_FRAMES || spins || service->stopping) continue;
+    if (count == HAL_BURST_FRAMES || spins || service->stopping || link->gone) continue;
     uint64_t until_us = sooner(sooner(service->idle_us, service->lazy_us), sign_us);
+    until_us = sooner(until_us, console_retry(service->console, now_us));
     if (service->port != NULL) until_us = sooner(until_us, port_look_at_us(service->port, now_us));
     if (until_us <= now_us) continue;
     look(service, until_us == NEVER ? NEVER : until_us - now_us);

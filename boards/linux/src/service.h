@@ -15,6 +15,7 @@
 #include "config.h"
 #include "console.h"
 #include "engine.h"
+#include "json.h"
 #include "link.h"
 #include "machine.h"
 #include "memory.h"
@@ -48,8 +49,14 @@ uint64_t service_now_us(void);
 /* Makes the descriptor of the signals that end the service, SIGTERM and SIGINT; blocks them. */
 int service_signals(void);
 
-/* Serves until it is told to stop: true. False if the firmware stopped: see engine_stopped. */
+/*
+ * Serves until it is told to stop, or its link is gone: true. False if the firmware stopped: see
+ * engine_stopped.
+ */
 bool service_run(struct service *service);
+
+/* What the memory is, and what of it is durable: members of the object that `json` is in. */
+void service_tell_memory(const struct memory *memory, struct json *json);
 
 /* One line of the console (console.h); `context` is the service. */
 void service_answer(void *context, const char *line, char *answer);

@@ -1,11 +1,12 @@
 #include "sysfs.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAPPINGS_MAX = 32 };
+enum { MAPPINGS_MAX = 32, DEVICES_DEEP_MAX = 8 };
 
 /* A file's first line, without its end. */
 static bool read_line(char *into, size_t bytes, const char *folder, const char *name) {
@@ -35,13 +36,18 @@ static bool folder_of(const char *root, const char *device, char *folder) {
   return realpath(link, folder) != NULL;
 }
 
-bool sysfs_dax(const char *root, const char *device, struct sysfs_dax *dax) {
-  char folder[PATH_MAX], link[PATH_MAX + 64], subsystem[PATH_MAX];
-  if (!folder_of(root, device, folder)) return false;
+/* Whether the folder is a device of that bus or class, "/nd" say. */
+static bool is_of(const char *folder, const char *bus) {
+  char link[PATH_MAX + 16], subsystem[PATH_MAX];
   snprintf(link, sizeof link, "%s/subsystem", folder);
   if (realpath(link, subsystem) == NULL) return false;
   const char *name = strrchr(subsystem, '/');
-  if (name == NULL || strcmp(name, "/dax") != 0) return false;
+  return name != NULL && strcmp(name, bus) == 0;
+}
+
+bool sysfs_dax(const char *root, const char *device, struct sysfs_dax *dax) {
+  char folder[PATH_MAX];
+  if (!folder_of(root, device, folder) || !is_of(folder, "/dax")) return false;
   if (!read_number(&dax->bytes, folder, "size") || dax->bytes == 0) return false;
   /* Kernels before 5.9 keep the alignment one folder up, or say none. */
   if (!read_number(&dax->align, folder, "align") &&
@@ -55,43 +61,90 @@ static uint64_t dirty_shutdowns_of(const char *root, const char *dimm) {
   char folder[PATH_MAX];
   uint64_t count;
   snprintf(folder, sizeof folder, "%s/bus/nd/devices/%s", root, dimm);
-  return read_number(&count, folder, "nfit/dirty_shutdown") ? count : 0;
+  if (read_number(&count, folder, "nfit/dirty_shutdown")) return count;
+  return read_number(&count, folder, "cxl/dirty_shutdown") ? count : 0;
 }
 
-/* Climbs to the region that the device is below. */
-static bool region_of(const char *root, const char *device, char *folder) {
-  if (!folder_of(root, device, folder)) return false;
+/* A region names the DIMMs that it lies on. */
+static uint64_t dirty_shutdowns_below(const char *root, const char *region) {
+  char name[32], mapping[256];
+  uint64_t sum = 0;
+  for (int i = 0; i < MAPPINGS_MAX; i++) {
+    snprintf(name, sizeof name, "mapping%d", i);
+    if (!read_line(mapping, sizeof mapping, region, name)) break;
+    mapping[strcspn(mapping, ",")] = '\0';
+    if (strchr(mapping, '/') == NULL) sum += dirty_shutdowns_of(root, mapping);
+  }
+  return sum;
+}
+
+/* Climbs to the region of libnvdimm that the device is below; CXL has folders of that name, too. */
+static bool region_above(char *folder) {
   for (char *slash = strrchr(folder, '/'); slash != NULL; slash = strrchr(folder, '/')) {
-    if (strncmp(slash, "/region", 7) == 0) return true;
+    if (strncmp(slash, "/region", 7) == 0 && is_of(folder, "/nd")) return true;
     *slash = '\0';
   }
   return false;
 }
 
-enum sysfs_region sysfs_region(const char *root, const char *device) {
-  char folder[PATH_MAX], path[PATH_MAX + 16], line[256];
-  enum sysfs_region region = SYSFS_PERSISTENT;
-  if (!region_of(root, device, folder)) return SYSFS_NO_REGION;
-  snprintf(path, sizeof path, "%s/uevent", folder);
-  FILE *file = fopen(path, "re");
-  if (file == NULL) return region;
-  while (fgets(line, sizeof line, file) != NULL) {
-    if (strcmp(line, "DEVTYPE=nd_volatile\n") == 0) region = SYSFS_VOLATILE;
-  }
-  fclose(file);
-  return region;
+/* Providers whose regions are called persistent, and are not from a fence on. */
+static bool is_volatile_provider(const char *region) {
+  char provider[64];
+  return read_line(provider, sizeof provider, region, "../provider") &&
+         (strcmp(provider, "virtio-pmem") == 0 || strcmp(provider, "ramdax") == 0);
 }
 
-/* A region names the DIMMs that it lies on. */
-uint32_t sysfs_dirty_shutdowns(const char *root, const char *device) {
-  char folder[PATH_MAX], name[32], mapping[256];
-  uint64_t sum = 0;
-  if (!region_of(root, device, folder)) return 0;
-  for (int i = 0; i < MAPPINGS_MAX; i++) {
-    snprintf(name, sizeof name, "mapping%d", i);
-    if (!read_line(mapping, sizeof mapping, folder, name)) break;
-    mapping[strcspn(mapping, ",")] = '\0';
-    if (strchr(mapping, '/') == NULL) sum += dirty_shutdowns_of(root, mapping);
+static enum sysfs_kind kind_of(const char *region) {
+  char path[PATH_MAX + 16], line[256];
+  bool persistent = false;
+  snprintf(path, sizeof path, "%s/uevent", region);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return SYSFS_VOLATILE;
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (strcmp(line, "DEVTYPE=nd_pmem\n") == 0) persistent = true;
   }
-  return sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+  fclose(file);
+  return persistent && !is_volatile_provider(region) ? SYSFS_PERSISTENT : SYSFS_VOLATILE;
+}
+
+static struct sysfs_region look(const char *root, const char *folder, int depth);
+
+/* What lies on several devices keeps what the least of them keeps. */
+static bool look_at_slaves(const char *root, const char *folder, int depth,
+                           struct sysfs_region *all) {
+  char path[PATH_MAX + 16], link[2 * PATH_MAX], slave[PATH_MAX];
+  snprintf(path, sizeof path, "%s/slaves", folder);
+  DIR *slaves = opendir(path);
+  if (slaves == NULL) return false;
+  bool any = false;
+  *all = (struct sysfs_region){.kind = SYSFS_PERSISTENT};
+  for (struct dirent *entry = readdir(slaves); entry != NULL; entry = readdir(slaves)) {
+    if (entry->d_name[0] == '.') continue;
+    struct sysfs_region one = {.kind = SYSFS_NO_REGION};
+    snprintf(link, sizeof link, "%s/%s", path, entry->d_name);
+    if (realpath(link, slave) != NULL) one = look(root, slave, depth + 1);
+    if (one.kind < all->kind) all->kind = one.kind;
+    all->dirty_shutdowns += one.dirty_shutdowns;
+    any = true;
+  }
+  closedir(slaves);
+  return any;
+}
+
+static struct sysfs_region look(const char *root, const char *folder, int depth) {
+  struct sysfs_region found = {.kind = SYSFS_NO_REGION};
+  char region[PATH_MAX];
+  if (depth > DEVICES_DEEP_MAX) return found;
+  if (look_at_slaves(root, folder, depth, &found)) return found;
+  snprintf(region, sizeof region, "%s", folder);
+  if (!region_above(region)) return (struct sysfs_region){.kind = SYSFS_NO_REGION};
+  found.kind = kind_of(region);
+  found.dirty_shutdowns = dirty_shutdowns_below(root, region);
+  return found;
+}
+
+struct sysfs_region sysfs_region(const char *root, const char *device) {
+  char folder[PATH_MAX];
+  if (folder_of(root, device, folder)) return look(root, folder, 0);
+  return (struct sysfs_region){.kind = SYSFS_NO_REGION};
 }

@@ -1,10 +1,22 @@
 /*
  * What the kernel says about a device of persistent memory, read from sysfs.
  *
+ * What always holds: memory is persistent only where libnvdimm has a region for it, of the type
+ * "nd_pmem", by a provider that keeps what a fence has passed. Whatever is not known is not
+ * persistent. The bus that a folder belongs to decides what it is, and never its name: CXL calls
+ * the ranges of its decoders regions as well, volatile ones too.
+ *
+ *   e820, ACPI.NFIT, of_pmem, papr_scm, CXL (persistent)   region of the bus nd, nd_pmem
+ *   of_pmem "volatile"                                     region of the bus nd, nd_volatile
+ *   virtio-pmem       nd_pmem, but a flush is a request to the host that a fence does not make
+ *   ramdax            nd_pmem, but carved from DRAM
+ *   CXL (volatile)    below a region of the bus cxl, and of nd none
+ *   soft-reserved     device-dax (hmem) below no region
+ *   device-mapper     what its slaves keep, the least of them
+ *
  * Facts: drivers/dax/bus.c (`size`, `align`), drivers/nvdimm/region_devs.c (`mapping0` is
- * "nmem0,start,length,position"; the DEVTYPE of a region that keeps nothing is "nd_volatile"),
- * drivers/acpi/nfit (`dirty_shutdown` of a DIMM), drivers/dax/hmem (device-dax on ordinary memory,
- * which is below no region).
+ * "nmem0,start,length,position"; DEVTYPE), drivers/nvdimm/bus.c (`provider`), drivers/acpi/nfit and
+ * drivers/cxl/pmem.c (`dirty_shutdown` of a DIMM), drivers/dax/hmem, drivers/cxl/core/region.c.
  */
 #ifndef PERDURE_SYSFS_H
 #define PERDURE_SYSFS_H
@@ -23,16 +35,18 @@ struct sysfs_dax {
  */
 bool sysfs_dax(const char *root, const char *device, struct sysfs_dax *dax);
 
-enum sysfs_region {
-  SYSFS_NO_REGION,   /* nothing of libnvdimm's: ordinary memory, or a device above others */
-  SYSFS_VOLATILE,    /* the platform says that it keeps nothing */
+enum sysfs_kind {
+  SYSFS_NO_REGION, /* nothing of libnvdimm's: ordinary memory, or what nobody knows */
+  SYSFS_VOLATILE,  /* a region that is not known to keep what a fence has passed */
   SYSFS_PERSISTENT,
 };
 
-/* What kind of region of persistent memory the device is below. */
-enum sysfs_region sysfs_region(const char *root, const char *device);
+struct sysfs_region {
+  enum sysfs_kind kind;
+  uint64_t dirty_shutdowns; /* unsafe ones of the DIMMs below, added up; 0 if nobody counts */
+};
 
-/* Unsafe shutdowns of the DIMMs under the device, added up; 0 if the kernel counts none. */
-uint32_t sysfs_dirty_shutdowns(const char *root, const char *device);
+/* What kind of region of persistent memory the device is below. */
+struct sysfs_region sysfs_region(const char *root, const char *device);
 
 #endif

@@ -23,6 +23,7 @@ import {
   LANES,
   LANES_AT,
   LINE_BYTES,
+  laneNames,
   OPERATIONS_AT,
   OPERATIONS_BYTES,
   PAGE_BYTES,
@@ -71,7 +72,8 @@ const CUT_NOTHING: readonly CutAt[] = [[0, 'none']]
 
 /** Lines that a start reads whatever is in flight: the superblock, the lanes, the table. */
 const SUPERBLOCK_LINES: number = (2 * PAGE_BYTES) / LINE_BYTES
-const ALWAYS: number = SUPERBLOCK_LINES + LANES + OPERATIONS_BYTES / LINE_BYTES
+/** The superblock is read as it was found, and once more before it is updated. */
+const ALWAYS: number = 2 * SUPERBLOCK_LINES + LANES + OPERATIONS_BYTES / LINE_BYTES
 
 /** What is done to a part, but for its size. */
 export interface Life {
@@ -194,9 +196,9 @@ export function measure(partBytes: number, life: Life): Measured {
   let torn = 0
   for (let lane = 0; lane < LANES; lane++) {
     const at = LANES_AT + lane * LINE_BYTES
-    const { state } = readLane(part.durable.subarray(at, at + LINE_BYTES))
-    if (state === 'torn') torn += 1
-    else if (state !== 'clear') lanes += 1
+    const line = part.durable.subarray(at, at + LINE_BYTES)
+    if (laneNames(line)) lanes += 1
+    else if (readLane(line).state !== 'clear') torn += 1
   }
   const card = new SparseCard(part, partBytes)
   const { reads, distinct } = card.atStart

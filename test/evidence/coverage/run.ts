@@ -26,6 +26,8 @@ export interface Coverage {
   /** Tests that passed, and those that did not, by file and name. */
   readonly passed: number
   readonly failed: readonly FailedTest[]
+  /** Branches that only tests take which are left out: they cost minutes. */
+  readonly dear: readonly Branch[]
   /** Names of all tests of those files, also of those that were left out. */
   readonly names: readonly string[]
 }
@@ -77,12 +79,16 @@ export async function cover(
     }
     let ran = await run(wanted === undefined ? '' : PLAYED)
     const hits = hitsIn(folder, branches.length)
-    if (branches.some((branch, i) => hits[i] === 0 && wanted?.(branch) === true)) {
+    const isMissing = (branch: Branch, i: number): boolean => {
+      return hits[i] === 0 && wanted?.(branch) === true
+    }
+    const dear = branches.filter(isMissing)
+    if (dear.length > 0) {
       const { passed, failed } = await run(LEFT)
       ran = { ...ran, passed: ran.passed + passed, failed: [...ran.failed, ...failed] }
     }
     const guest = await playInGuest(folder, marked, parts)
-    return { ...ran, branches, hits: hitsIn(folder, branches.length), guest }
+    return { ...ran, dear, branches, hits: hitsIn(folder, branches.length), guest }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -2,11 +2,14 @@
  * C9: every branch of the firmware, in Node and in QuickJS.
  *
  * What always holds: an arm of an `if`, a `?:`, a `switch` and a default, and each operand of `&&`,
- * `||` and `??` is a branch of its own. No branch is left out of the count.
+ * `||` and `??` is a branch of its own. No branch is left out of the count. A condition of what
+ * decides that something is durable, or believes a header, that no test shows to decide alone is a
+ * violation, unless argued.ts says why none can.
  */
 
-import type { Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
+import type { Floor, Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
 import { NOTHING } from '../stage.ts'
+import { type Decided, decide } from './decided.ts'
 import { described } from './guest.ts'
 import type { Branch } from './guest-branches.ts'
 import { type Coverage, cover } from './run.ts'
@@ -53,7 +56,7 @@ function missingInGuest({ branches, hits, guest }: Coverage): string[] {
 }
 
 function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
-  const { branches, hits, guest, passed } = coverage
+  const { branches, hits, guest, passed, dear } = coverage
   const cells: Record<string, number> = {}
   let [inGuest, bundled] = [0, 0]
   branches.forEach((branch, i) => {
@@ -63,6 +66,7 @@ function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
     bundled += guest.bundled[i]!
   })
   const counted = Object.values(cells)
+  for (const branch of dear) cells[`only tests left out take it: ${described(branch)}`] = 1
   for (const branch of size === 'cut' ? [] : missingInGuest(coverage)) cells[branch] = 0
   const stale = size === 'cut' ? [] : staleOf(shard.name, coverage)
   const violations = [...violationsOf(shard.name, coverage), ...stale]
@@ -79,8 +83,39 @@ function tallyOf(shard: Shard, size: Size, coverage: Coverage): Tally {
       'command lists alike': guest.lists,
       'values of tests of parts alike': guest.values,
       tests: passed,
+      'branches that only tests left out take': dear.length,
     },
     cells,
+  }
+}
+
+/** The shard that looks at conditions, and not at branches. */
+const DECISIONS = 'decisions'
+
+const CONDITIONS = 'conditions in them'
+
+/** Less than there are, as conditions come and go: so many are looked at. */
+const CONDITIONS_FLOOR: Floor = { of: CONDITIONS, least: 120 }
+
+/** Each condition is shown to decide alone, or it is argued that it cannot. */
+export function decidedTally(shard: Shard, decided: Decided): Tally {
+  const { decisions, conditions, shown, argued, missing, stale, failed } = decided
+  const wrong = [
+    ...missing.map((what) => `no test shows that it decides alone: ${what}`),
+    ...failed.map((what) => `with marks a test fails: ${what}`),
+    ...stale.map((name) => `argued.ts speaks of what there is not: ${name}`),
+  ]
+  const violations = wrong.map((what) => ({ shard: shard.name, what, replay: DECISIONS }))
+  return {
+    ...NOTHING,
+    violations: violations.length,
+    described: violations.slice(0, DESCRIBED),
+    more: {
+      'compound decisions of the kernel': decisions,
+      [CONDITIONS]: conditions,
+      'conditions shown to decide alone': shown,
+      'ways of conditions argued': argued,
+    },
   }
 }
 
@@ -91,15 +126,17 @@ export const COVERAGE: Stage = {
   unit: 'branches',
   floors: {
     cut: [{ of: 'count', least: 150 }],
-    ci: [{ of: 'count', least: 7500 }],
-    nightly: [{ of: 'count', least: 7500 }],
+    ci: [{ of: 'count', least: 7500 }, CONDITIONS_FLOOR],
+    nightly: [{ of: 'count', least: 7500 }, CONDITIONS_FLOOR],
   },
   shards(size: Size): readonly Shard[] {
     const seconds = size === 'cut' ? 15 : 190
     const name = size === 'cut' ? 'kernel' : 'firmware'
-    return [{ name, seed: 0, seconds, options: { size } }]
+    const branches = { name, seed: 0, seconds, options: { size } }
+    return size === 'cut' ? [branches] : [branches, { ...branches, name: DECISIONS, seconds: 40 }]
   },
   async play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
+    if (shard.name === DECISIONS) return decidedTally(shard, await decide(progress))
     const size = shard.options.size as Size
     const tests = testsOf(size)
     const parts = size === 'cut' ? [] : tests
@@ -110,8 +147,16 @@ export const COVERAGE: Stage = {
     const missing = Object.entries(cells).filter(([, taken]) => taken === 0)
     return missing.map(([branch]) => `no test takes ${branch}`)
   },
-  /** The argument is a test file: it is run with marks, and QuickJS repeats what it did. */
+  /**
+   * The argument is a test file: it is run with marks, and QuickJS repeats what it did. Or it is
+   * `decisions`: what is missing is told, condition by condition.
+   */
   async replay(argument: string): Promise<Replayed> {
+    if (argument === DECISIONS) {
+      const { missing, stale, failed, conditions, shown } = await decide(() => {})
+      const lines = [`${shown} of ${conditions} conditions`, ...missing, ...stale, ...failed]
+      return { violated: lines.length > 1, text: lines.join('\n') }
+    }
     const coverage = await cover([argument], () => {}, { parts: [argument] })
     const told = violationsOf(argument, coverage).map(({ what }) => what)
     const { failed, passed, guest } = coverage

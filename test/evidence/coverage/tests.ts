@@ -24,17 +24,20 @@ const OF_KERNEL =
   ' write-persist-region'
 
 const OF_FIRMWARE = `
-  atomics batch batch-crash-media batch-driver batch-edges batch-hostile batch-local batch-queues
-  batch-requester congestion connect connect-active connect-doubt connect-link control control-edges
-  engines evidence-failures flush long-read media-errors neighbours on-demand on-demand-calls
-  on-demand-host operations operations-table ordered ordered-edges pcie-connect persist
-  persist-edges placement-agent placement-edges placement-lives placement-mixed placement-probe
-  queue-control queue-dma queue-edges queue-gsi queue-local-ends queue-local-refusals
-  queue-neighbours queue-receive queue-status queue-wire-ends queue-work-connected queue-work-local
-  queue-zone2 queues-completion queues-doorbell queues-element queues-host queues-limits read
-  recovery regions relay-link requester requester-doubt requester-edges requester-kinds
-  residency-blocks residency-responder responder send superblock-lost superblock-refused
-  verbs-devices wire wire-hostile wire-print write-persist-region
+  acknowledged-gone atomics batch batch-crash-media batch-driver batch-edges batch-hostile
+  batch-local batch-queues batch-requester congestion connect connect-active connect-doubt
+  connect-link control control-edges engines evidence-failures flush long-read lost-requests
+  media-errors neighbours on-demand on-demand-calls on-demand-host operations operations-forgotten
+  operations-late operations-table ordered ordered-edges pcie-connect persist persist-edges
+  placement-agent placement-away placement-chains placement-edges placement-lanes placement-lives
+  placement-mixed placement-probe placement-refused placement-restarts queue-control queue-dma
+  queue-edges queue-gsi queue-local-ends queue-local-refusals queue-neighbours queue-receive
+  queue-status queue-wire-ends queue-work-connected queue-work-local queue-zone2 queues-completion
+  queues-doorbell queues-element queues-host queues-limits read recovery refused-before
+  region-work regions relay-link requester requester-doubt requester-edges requester-kinds
+  residency-blocks residency-queues residency-responder responder send settle slow-peers
+  starts-taken-back superblock-decay superblock-lost superblock-refused superblock-upgrade
+  verbs-devices volatile wire wire-hostile wire-print write-persist-region
 `
 
 /** Their cards live long: behind all others few branches are left for their long tapes. */

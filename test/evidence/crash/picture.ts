@@ -10,9 +10,9 @@
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/power-cut.ts'
 import { Random } from '../../../boards/emulator/random.ts'
-import { CASES } from '../../../firmware/commit/cases.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { Card, type Sent } from '../../support/card.ts'
+import { DECIDED } from '../../support/case-table.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
@@ -295,8 +295,8 @@ class Painter {
     return this.written().map(({ record }) => {
       const line = report.find((entry) => entry.record === record)
       if (line === undefined) return `record ${record}: no lane names it; it is left as it is`
-      const row = CASES[line.row]!
-      return `record ${record}: “${row.name}” → ${ACTIONS[row.then]}${caseOf(row.sourceCase)}`
+      const row = DECIDED[line.row]!
+      return `record ${record}: “${row.name}” → ${ACTIONS[row.action]}${caseOf(row.sourceCase)}`
     })
   }
 }

@@ -11,6 +11,7 @@ import { FETCH_ADD, READ, WRITE, WRITE_PERSIST } from '../../../firmware/transpo
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
+import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
 import { type Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
 import { callOf, readFrame, type TestRegion } from '../../support/conversation.ts'
 import { frameOf } from '../../support/frames.ts'
@@ -126,6 +127,17 @@ const LOCAL: readonly Operation[] = [
   }),
   local('two records and a message doorbell', (of) => {
     post(of, [recordOf(of, 0, 40, true), recordOf(of, 1, 41, true)], 'message')
+  }),
+  local('a batch in order, and two records of the network behind it', (of) => {
+    const { world, card, region } = of
+    const records = [2, 3].map((slot, index) => {
+      const batch = { index, count: 2, condition: CONDITION_IN_ORDER, left: 1 - index }
+      return { ...recordOf(of, slot, 48, true), batch }
+    })
+    post(of, records)
+    const qp = world.connect()
+    const frames = [0, 1].flatMap((slot) => world.persist(qp, region, slot, dataOf(64, 44 + slot)))
+    card.serve(...frames)
   }),
   local('READ of a record', (of) => {
     const { region, buffer, lkey } = of

@@ -146,44 +146,44 @@ function numberOf(value: bigint): Uint8Array {
 const PLAIN: readonly Operation[] = [
   asked('WRITE and FLUSH', 'bytes', 4096, (world, region, qp) => {
     const data = dataOf(200, 80)
-    const frames = writeFrames(qp, region.rkey, 0, data)
-    frames.push(flushFrame(qp, region.rkey, { length: 200 }))
+    const frames = writeFrames(qp, region, 0, data)
+    frames.push(flushFrame(qp, region, { length: 200 }))
     claimAndServe(world, region, qp, data, ...frames)
   }),
   asked('WRITE of four packets and FLUSH of all', 'bytes', 256, (world, region, qp) => {
     const data = dataOf(900, 81)
-    const frames = writeFrames(qp, region.rkey, 0, data)
-    frames.push(flushFrame(qp, region.rkey, { selectivity: 1 }))
+    const frames = writeFrames(qp, region, 0, data)
+    frames.push(flushFrame(qp, region, { selectivity: 1 }))
     claimAndServe(world, region, qp, data, ...frames)
   }),
   asked('WRITE where every store is durable', 'safe', 4096, (world, region, qp) => {
     const data = dataOf(128, 82)
-    claimAndServe(world, region, qp, data, ...writeFrames(qp, region.rkey, 0, data))
+    claimAndServe(world, region, qp, data, ...writeFrames(qp, region, 0, data))
   }),
   asked('WRITE_PERSIST of bytes', 'bytes', 4096, (world, region, qp) => {
     const data = dataOf(96, 83)
-    const frames = writeFrames(qp, region.rkey, 0, data)
-    frames.push(flushFrame(qp, region.rkey, { length: 96 }))
+    const frames = writeFrames(qp, region, 0, data)
+    frames.push(flushFrame(qp, region, { length: 96 }))
     claimAndServe(world, region, qp, data, ...frames)
   }),
   asked('FETCH ADD and FLUSH', 'bytes', 4096, (world, region, qp) => {
-    const frames = [fetchAddFrame(qp, region.rkey, 0, 5n), flushFrame(qp, region.rkey)]
+    const frames = [fetchAddFrame(qp, region, 0, 5n), flushFrame(qp, region)]
     claimAndServe(world, region, qp, numberOf(5n), ...frames)
   }),
   asked('COMPARE SWAP where it is durable', 'safe', 4096, (world, region, qp) => {
-    const frame = compareSwapFrame(qp, region.rkey, 0, 0n, 9n)
+    const frame = compareSwapFrame(qp, region, 0, 0n, 9n)
     claimAndServe(world, region, qp, numberOf(9n), frame)
   }),
   asked('ATOMIC WRITE and FLUSH', 'bytes', 4096, (world, region, qp) => {
     const data = dataOf(8, 84)
-    const frames = [atomicWriteFrame(qp, region.rkey, 0, data), flushFrame(qp, region.rkey)]
+    const frames = [atomicWriteFrame(qp, region, 0, data), flushFrame(qp, region)]
     claimAndServe(world, region, qp, data, ...frames)
   }),
   asked('READ of a record', 'long', 256, (world, region, qp) => {
-    world.card!.serve(readFrame(qp, region.rkey, 0, 0, 1024))
+    world.card!.serve(readFrame(qp, region, 0, 0, 1024))
   }),
   asked('READ of bytes', 'bytes', 256, (world, region, qp) => {
-    world.card!.serve(readFrame(qp, region.rkey, 0, 64, 1000))
+    world.card!.serve(readFrame(qp, region, 0, 64, 1000))
   }),
   asked('SEND', 'records', 256, (world, _region, qp) => {
     world.card!.serve(...sendFrames(qp, dataOf(600, 85)))

@@ -20,7 +20,8 @@ import { FAULTS } from '../../../firmware/fault.ts'
 import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/hal.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
-import { type BatchOptions, batchFrames, statuses } from '../../support/batch-card.ts'
+import { type Acknowledgement, acknowledgementIn } from '../../support/acknowledgement.ts'
+import { type BatchOptions, batchFrames } from '../../support/batch-card.ts'
 import {
   dataOf,
   persistFrames,
@@ -86,6 +87,8 @@ interface Carried {
 const READ_SLOTS = 2
 
 const NAK = 0x60
+/** Status of a record of a batch whose condition does not hold. */
+const CONDITION = 0x86
 const ACK_LEAST = 0x00
 
 /** What is judged of a part with that content, whoever left it: verdicts by image. */
@@ -294,14 +297,18 @@ export class PartWorld implements World {
   }
 
   private noteFrame(sent: Sent): void {
-    const named = this.namedBy(sent)
+    const said = acknowledgementIn(sent.bytes)
+    const named = said === null ? [] : this.namedBy(said)
     this.counts.acknowledged += named.length
     for (const { record, version, wait } of named) {
       record.acknowledged = Math.max(record.acknowledged, version)
       const copies = record.statesIn(this.part.durable).filter((state) => state === version).length
-      if (copies >= wait && copies >= sent.paeth!.copies) continue
+      if (copies >= wait && copies >= said!.copies) continue
       const where = `record ${record.record}: v${version} was acknowledged`
       this.complaints.push(`${where} with ${copies} durable copies of ${wait}`)
+    }
+    if (said !== null && said.batch === null && said.status === CONDITION) {
+      this.complaints.push(`a record at PSN ${sent.psn}, of no batch, is refused for another`)
     }
     if (sent.syndrome >= NAK || (sent.paeth?.status ?? 0) !== 0) this.counts.refused += 1
     if (sent.syndrome < ACK_LEAST || sent.syndrome >= 0x20) return
@@ -316,19 +323,15 @@ export class PartWorld implements World {
     }
   }
 
-  private namedBy(sent: Sent): Carried[] {
-    const { destQp } = sent.packet
-    const [status] = statuses([sent])
-    if (status !== undefined) {
-      return status.durable.flatMap((i) => {
-        return this.carried.get(`${destQp} batch ${status.id} ${i}`) ?? []
-      })
+  private namedBy(said: Acknowledgement): Carried[] {
+    const { batch, peer, firstPsn, lastPsn } = said
+    if (batch !== null) {
+      return batch.durable.flatMap((i) => this.carried.get(`${peer} batch ${batch.id} ${i}`) ?? [])
     }
-    if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return []
-    const { firstPsn, lastPsn } = sent.paeth!
+    if (said.status !== 0) return []
     const named: Carried[] = []
     for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      const one = this.carried.get(`${destQp} ${psn}`)
+      const one = this.carried.get(`${peer} ${psn}`)
       if (one !== undefined) named.push(one)
       if (psn === lastPsn) return named
     }

@@ -16,6 +16,7 @@ import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { callOf, type RegionShape, type TestRegion } from '../../support/conversation.ts'
 import { frameOf } from '../../support/frames.ts'
 import * as oracle from '../../support/oracle.ts'
+import { CHOSEN } from '../../support/psn-ends.ts'
 import { bthOf } from './guard.ts'
 import { KEPT_BYTES, KEPT_DOMAIN, KEPT_SLOTS, Keeper } from './keeper.ts'
 import { type Kind, Kinds, MTU, type Regions } from './kinds.ts'
@@ -63,11 +64,14 @@ export class Arena {
   readonly scratch: Uint8Array = new Uint8Array(2 * FRAME_BYTES_MAX)
   private readonly views: (Uint8Array | undefined)[] = []
   private readonly connects: readonly [Uint8Array, Uint8Array]
+  /** Draws what begins beside its end. */
+  private readonly endings: Random
   private peers = 0x10000
 
   constructor(options: WorldOptions, pairs = 48) {
     this.world = new World(options)
     this.random = new Random(options.seed ^ 0x5eed)
+    this.endings = new Random(options.seed ^ 0x656e6473)
     const { talk, part } = this.world
     talk.format()
     this.regions = this.provision()
@@ -134,8 +138,11 @@ export class Arena {
   connectAll(pairs: readonly Pair[]): void {
     const { script } = this.world
     script?.push({ kind: 'connect', pairs: pairs.map((pair) => this.pairs.indexOf(pair)) })
-    for (let i = 0; i < pairs.length; i += BURST_FRAMES) {
-      const some = pairs.slice(i, i + BURST_FRAMES)
+    // So many of a burst can begin where they are told to.
+    const burst = this.endings.chance(0.5) ? CHOSEN : BURST_FRAMES
+    for (let i = 0; i < pairs.length; i += burst) {
+      const some = pairs.slice(i, i + burst)
+      this.world.steer(this.endings)
       const sent = this.world.askRaw(some.map((pair) => this.connectFrame(pair)))
       const answers = sent.filter((frame) => frame[bthOf(frame, 0)] === UD_SEND_ONLY)
       some.forEach((pair, j) => {

@@ -3,7 +3,8 @@
  * hostile bodies, messages of RDMA-CM, ARP and neighbour discovery.
  *
  * What always holds: what an operator may do is authorised (guard.ts): a call that makes a region
- * may use what no region has, one that gives up a record its slots; nothing else is changed.
+ * may use what no region has, one that removes a region its room, one that gives up a record its
+ * slots; nothing else is changed.
  */
 
 import { Random } from '../../../boards/emulator/random.ts'
@@ -21,9 +22,9 @@ import { mutateField, put } from './mutate.ts'
 import type { WorldOptions } from './world.ts'
 
 const REST_FRAMES = 1024
-/** Where the payload of a datagram over IPv4 begins. */
 /** Where a REQ has the number of its queue pair. */
 const REQ_QPN = 32
+/** Where the payload of a datagram over IPv4 begins. */
 const PAYLOAD_AT = 14 + 20 + 8 + 12 + 8
 
 interface Message {
@@ -51,6 +52,7 @@ const BODIES: Readonly<Record<number, (body: Uint8Array) => void>> = {
     body[mad.REGION_COPIES] = 2
   },
   [mad.ATTRIBUTE_OPEN]: (body) => name(body, 'bytes'),
+  [mad.ATTRIBUTE_REMOVE]: (body) => name(body, 'hostile0'),
   [mad.ATTRIBUTE_CONNECT]: (body) => {
     putU32(body, mad.CONNECT_CLIENT_QP, 0x222)
     putU16(body, mad.CONNECT_PATH_MTU, 1024)

@@ -16,13 +16,22 @@ import { FENCE } from '../../../firmware/hal.ts'
 import { SIGNALED } from '../../../firmware/host/element.ts'
 import { HEADER_QUEUES } from '../../../firmware/host/header-page.ts'
 import { Z2_DEPTH, ZONE2_BYTES } from '../../../firmware/host/queue-info.ts'
-import { BATCHES, MEMORY_REGIONS, QUEUE_PAIRS, STAGING_BUFFERS } from '../../../firmware/limits.ts'
+import {
+  BATCHES,
+  MEMORY_REGIONS,
+  QUEUE_PAIRS,
+  STAGING_BUFFERS,
+  STAGING_TIMEOUT_US,
+} from '../../../firmware/limits.ts'
 import { PLACEMENT_THROUGH } from '../../../firmware/memory/region.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
+import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RawAgentQueues } from '../../support/agent-host.ts'
 import { batchFrames } from '../../support/batch-card.ts'
 import { Card, dataOf, persistFrames, readFrame } from '../../support/card.ts'
+import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/cm.ts'
+import type { PersistOptions } from '../../support/conversation.ts'
 import { nop, nopHost } from '../../support/nop-queues.ts'
 import { OnDemandHost } from '../../support/on-demand.ts'
 import { attachedAgent, believe, placed, tellAgent } from '../../support/placed.ts'
@@ -35,6 +44,8 @@ import { type Ledger, mix } from './ledger.ts'
 interface Led {
   readonly card: Pick<Card, 'serve' | 'idle' | 'must'>
   readonly frames?: readonly Uint8Array[]
+  /** The fault of a control call's answer, where that is no refusal and hence not counted. */
+  readonly answered?: string
 }
 
 const RECORDS = [1, 2].map((slot) => ({ slot, data: dataOf(8, slot) }))
@@ -53,6 +64,13 @@ function lost(): Setting {
     body[mad.SCAN_REGION + 3] = one.region.id
   })
   return one
+}
+
+/** The part on a card that starts anew, and a record for its first region. */
+function again(nvdimm: Nvdimm, options: PersistOptions = {}): Led {
+  const card = new Card(nvdimm)
+  const region = card.open()
+  return sent(card, persistFrames(card.connect(), region, 0, dataOf(64, 1), options))
 }
 
 export const SEEDS: Readonly<Record<string, () => Led>> = {
@@ -90,13 +108,13 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
   },
   UNREADABLE: () => {
     const { card, region, qp } = setting()
-    const { rkey } = card.provision(BYTES)
+    const bytes = card.provision(BYTES)
     card.nvdimm.poison(slotOffset(region, region.copies, 0) / 64)
-    return sent(card, [readFrame(qp, rkey, 0, 0, 8)])
+    return sent(card, [readFrame(qp, bytes, 0, 0, 8)])
   },
   UNSETTLED_READ: () => {
     const { card, region, qp } = lost()
-    return sent(card, [readFrame(qp, region.rkey, 0, 0, 8)])
+    return sent(card, [readFrame(qp, region, 0, 0, 8)])
   },
   READ_ONLY: () => {
     const { card, region, qp } = lost()
@@ -107,6 +125,52 @@ export const SEEDS: Readonly<Record<string, () => Led>> = {
     const card = new Card(new Nvdimm({ bytes: content.length, content }))
     card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
     return { card }
+  },
+  LEVEL: () => {
+    const { card, region, qp } = setting()
+    return sent(card, persistFrames(qp, region, 0, dataOf(64, 1), { wait: 3 }))
+  },
+  FIXED_LENGTH: () => {
+    const { card, region, qp } = setting({ flags: mad.REGION_FIXED_LENGTH })
+    return sent(card, persistFrames(qp, region, 0, dataOf(63, 1)))
+  },
+  SUPERBLOCK: () => {
+    const { nvdimm } = setting().card
+    nvdimm.refuseWrites(0)
+    return again(nvdimm)
+  },
+  OPERATION_FORGOTTEN: () => {
+    const { nvdimm } = setting().card
+    // A save that failed: the table is void.
+    nvdimm.dirtyShutdowns += 1
+    return again(nvdimm, { repetition: true })
+  },
+  MESSAGE_TIME: () => {
+    const { card, region, qp } = setting({ capacity: 300 }, 256)
+    const led = sent(card, persistFrames(qp, region, 0, dataOf(300, 1)).slice(0, 1))
+    card.pass(STAGING_TIMEOUT_US + 1)
+    return led
+  },
+  UNDER_WAY: () => {
+    const card = new Card(1 << 22).format()
+    const { fault } = card.tryProvision({ slots: 8192 })
+    return { card, answered: fault }
+  },
+  NEWER: () => {
+    const content = new Card(1 << 18).format().nvdimm.live.slice()
+    // The version, on both pages.
+    for (const page of [0, 4096]) content.set([7, 0, 0, 0], page + 24)
+    const card = new Card(new Nvdimm({ bytes: content.length, content }))
+    card.manage(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
+    return { card }
+  },
+  STALE_CONNECTION: () => {
+    const card = new Card(1 << 18).format()
+    card.provision(BYTES)
+    publish(card)
+    const { localId } = repOf(card.serve(reqFrame(CLIENT)))
+    card.serve(idsFrame(CLIENT, CM_RTU, localId))
+    return sent(card, [reqFrame({ ...CLIENT, localId: 5 })])
   },
   PLACEMENT_WRONG: () => {
     const { card, region, qp } = placed()
@@ -243,8 +307,8 @@ export function playCorpus(ledger: Ledger, seed: number): void {
     ledger.see(mix(1, ledger.inputs))
     ledger.seeds++
     try {
-      const { card, frames = [] } = lead()
-      const counted = counterOf(card, reason)
+      const { card, frames = [], answered } = lead()
+      const counted = answered === reason ? 1 : counterOf(card, reason)
       if (counted === 0) ledger.object(`the corpus does not lead to ${reason}`, '')
       ledger.refusals[FAULT_NUMBERS.get(reason)!]! += counted
       vary(ledger, card, frames, random)

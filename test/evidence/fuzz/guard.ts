@@ -63,6 +63,9 @@ const KIND_RECORDS = 0
 const ETHERTYPE_IPV4 = 0x0800
 const ETHERTYPE_VLAN = 0x8100
 
+/** Upper word of every address in plain bytes. */
+const BYTES_HIGH = 1
+
 /* What a request names, by its opcode: an address and a length, or eight bytes. */
 const NAMES_NOTHING = 0
 const NAMES_RANGE = 1
@@ -123,22 +126,26 @@ export class Authority {
       }
       return
     }
-    if (names === NAMES_RECORD || high !== 0) return
+    if (names === NAMES_RECORD || high !== BYTES_HIGH) return
     if (length > layout.areaBytes || low > layout.areaBytes - length || length === 0) return
     this.part.open(layout.at + low, length)
   }
 
   /**
    * A control call that makes a region may change the superblock and what no region has; one that
-   * gives a record up, the superblock and its record.
+   * removes a region, the superblock and the region; one that gives a record up, the superblock and
+   * its record.
    */
   private hearControl(bytes: Uint8Array, bth: number): void {
     const mad = bth + 20
     if (bytes[mad + 3] !== 2) return
     const attribute = big16(bytes, mad + 16)
     if (attribute === 0x12) {
-      this.part.open(0, oracle.LANES_AT)
+      // It may be made in later calls, in slices.
+      this.part.openAlways(0, oracle.LANES_AT)
       this.part.openAlways(this.freeAt(), this.part.bytes)
+    } else if (attribute === 0x15) {
+      this.hearRemoval(bytes.subarray(mad + 32, mad + 64))
     } else if (attribute === 0x33) {
       this.part.open(0, oracle.LANES_AT)
       const record = big32(bytes, mad + 36)
@@ -146,6 +153,17 @@ export class Authority {
         if (layout.id !== big32(bytes, mad + 32) || record >= layout.slots) continue
         this.grant({ rkey: 0, domain: 0, layout }, NAMES_RECORD, record, 0, 0)
       }
+    }
+  }
+
+  /** The room is filled with zeros in later calls, and whatever is made then may lie in it. */
+  private hearRemoval(name: Uint8Array): void {
+    const { part } = this
+    part.openAlways(0, oracle.LANES_AT)
+    const said = Buffer.from(name).toString('latin1').replace(/\0+$/, '')
+    for (const { layout } of this.areas.values()) {
+      if (layout.name !== said) continue
+      part.openAlways(layout.at, layout.at + (layout.copies || 1) * layout.areaBytes)
     }
   }
 

@@ -9,11 +9,10 @@
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/power-cut.ts'
 import type { Random } from '../../../boards/emulator/random.ts'
 import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
-import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import { acknowledgementIn } from '../../support/acknowledgement.ts'
 import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'
 import { sentOf, type TestRegion } from '../../support/conversation.ts'
 import * as oracle from '../../support/oracle.ts'
-import { bthOf } from './guard.ts'
 import { World } from './world.ts'
 
 export const KEPT_SLOTS = 4
@@ -99,17 +98,17 @@ export class Keeper {
 
   /** A frame that the card sends. `clientOf`: whose queue pair has that peer number, or 0. */
   hear(frame: Uint8Array, clientOf: (peer: number) => number): void {
-    const bth = bthOf(frame, 0)
-    if (frame[bth] !== PERSIST_ACK) return
-    const peer = (frame[bth + 5]! << 16) | (frame[bth + 6]! << 8) | frame[bth + 7]!
-    const { paeth } = sentOf(frame)
-    if (paeth!.status !== 0) return
-    if (peer === this.qp.peer) this.believe(paeth!.lastPsn)
+    const said = acknowledgementIn(frame)
+    if (said === null) return
+    // The product's own reader takes it, too.
+    sentOf(frame)
+    if (said.status !== 0) return
+    const { peer, operation } = said
+    if (peer === this.qp.peer) this.believe(said.lastPsn)
     if (!this.armed) return
     const client = peer === this.qp.peer ? 0 : clientOf(peer)
-    const all = paeth!.all || !paeth!.batch
-    const knows = client !== 0 && all && paeth!.operationHigh === 0
-    const operation = paeth!.operationLow
+    const all = said.all || said.batch === null
+    const knows = client !== 0 && all && operation < 2 ** 32
     this.take(knows && operation !== 0 ? { client, operation } : null)
   }
 
@@ -193,7 +192,7 @@ export class Keeper {
     for (let slot = 0; slot < KEPT_SLOTS; slot++) {
       const record = this.records[slot]!
       const { data } = record.versions[record.acknowledged]!
-      const frame = readFrame(this.qp, this.region.rkey, slot, 0, data.length)
+      const frame = readFrame(this.qp, this.region, slot, 0, data.length)
       const sent = world.ask([frame]).filter(({ opcode }) => opcode === 0x10)
       const found = sent[0]?.payload ?? new Uint8Array(0)
       if (data.length === 0 || oracle.sameBytes(found, data)) continue

@@ -141,11 +141,12 @@ export class Kinds {
     const full = dataOf(MTU, 3)
     const imm = { immediate: 9 }
     const targets = [
-      { name: 'WRITE', rkey: bytes.rkey, vaHigh: 0, vaLow: 512, end: 100 },
-      { name: 'WRITE persist', rkey: durable.rkey, vaHigh: 0, vaLow: 1024, end: 100 },
-      { name: 'WRITE foreign', rkey: foreign.rkey, vaHigh: 0, vaLow: 0, end: 100 },
+      { name: 'WRITE', region: bytes, vaLow: 512, end: 100 },
+      { name: 'WRITE persist', region: durable, vaLow: 1024, end: 100 },
+      { name: 'WRITE foreign', region: foreign, vaLow: 0, end: 100 },
     ]
-    for (const { name, rkey, vaHigh, vaLow, end } of targets) {
+    for (const { name, region, vaLow, end } of targets) {
+      const { rkey, baseHigh: vaHigh } = region
       const some = dataOf(end, 4)
       const length = 2 * MTU + end
       const reth = { rkey, vaHigh, vaLow, length }
@@ -182,7 +183,7 @@ export class Kinds {
         `WRITE_PERSIST Only, ${name}`,
         {
           bth: { opcode: 0xca },
-          reth: { vaHigh: 1, rkey: region.rkey, length },
+          reth: { vaHigh: region === bytes ? bytes.baseHigh : 1, rkey: region.rkey, length },
           pweth: { ...pweth, ...more },
           payload: dataOf(length, 7),
         },
@@ -261,24 +262,30 @@ export class Kinds {
   }
 
   private reads({ bytes, records, long, foreign, big }: Regions): void {
-    const read = (name: string, rkey: number, vaHigh: number, length: number, weight = 1): void => {
-      const reth = { rkey, vaHigh, vaLow: 0, length }
+    const read = (
+      name: string,
+      region: TestRegion,
+      slot: number,
+      length: number,
+      weight = 1,
+    ): void => {
+      const reth = { rkey: region.rkey, vaHigh: region.baseHigh + slot, vaLow: 0, length }
       const psns = Math.max(1, Math.ceil(length / MTU))
       this.add(`READ, ${name}`, { bth: { opcode: 0x0c }, reth }, { psns, weight })
     }
-    read('bytes', bytes.rkey, 0, 64)
-    read('of nothing', bytes.rkey, 0, 0)
-    read('record', records.rkey, 1, 100)
-    read('slot of records', big.rkey, 1, 700)
-    read('foreign', foreign.rkey, 0, 64)
-    read('long', long.rkey, 0, 70 * MTU, 0.04)
+    read('bytes', bytes, 0, 64)
+    read('of nothing', bytes, 0, 0)
+    read('record', records, 1, 100)
+    read('slot of records', big, 1, 700)
+    read('foreign', foreign, 0, 64)
+    read('long', long, 0, 70 * MTU, 0.04)
     for (const [placement, selectivity] of [
       [1, 0],
       [2, 0],
       [3, 1],
       [2, 1],
     ] as const) {
-      const reth = { rkey: bytes.rkey, length: 600 }
+      const reth = { rkey: bytes.rkey, vaHigh: bytes.baseHigh, length: 600 }
       const feth = { placement, selectivity }
       this.add(`FLUSH ${placement}/${selectivity}`, { bth: { opcode: 0x1c }, feth, reth })
     }
@@ -310,8 +317,8 @@ export class Kinds {
   }
 
   private statuses({ bytes, records, foreign }: Regions): void {
-    for (const { name, rkey } of [bytes, records, foreign]) {
-      const reth = { rkey, vaHigh: 0, vaLow: 0, length: 4096 }
+    for (const { name, rkey, baseHigh } of [bytes, records, foreign]) {
+      const reth = { rkey, vaHigh: baseHigh, vaLow: 0, length: 4096 }
       const bseth = { blockSizeLog2: 12, optIn: true, current: true }
       this.add(`ASSOCIATE ${name}`, { bth: { opcode: 0xc5 }, reth, bseth })
       this.add(`BLOCK_SIZE ${name}`, { bth: { opcode: 0xd8 }, reth: { rkey }, bseth })

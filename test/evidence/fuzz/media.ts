@@ -366,7 +366,7 @@ export class Media {
       const wanted = record.versions.map(({ data }) => data)
       const oldest = spoilt.kept ? 0 : record.acknowledged
       const length = wanted[record.acknowledged]!.length
-      const sent = world.ask([readFrame(qp, region.rkey, slot, 0, length)])
+      const sent = world.ask([readFrame(qp, region, slot, 0, length)])
       const answer = sent.find(({ opcode }) => opcode === 0x10)
       if (answer === undefined) {
         if (!spoilt.kept) object(`record ${slot} is lost`)

@@ -133,9 +133,9 @@ export function fuzzInto(
     const left = inputs - (ledger.inputs - begun)
     const size = Math.min(left, OPENINGS[target].inputs)
     const one = episodeSeed(seed, i)
-    const complaint = playEpisode(openEpisode(target, one), size, ledger)
-    if (complaint !== '') {
-      ledger.object(complaint, replayOf(target, one, size))
+    const objection = objectionOf(ledger, target, one, size)
+    if (objection !== null) {
+      ledger.object(objection.what, objection.replay)
       // A card that complains at once would never come to an end.
       if (ledger.violations >= VIOLATIONS_MAX) return
     }
@@ -144,6 +144,23 @@ export function fuzzInto(
 }
 
 const VIOLATIONS_MAX = 3
+
+/** One episode: what is wrong with the card, or with who attacks it, and how to see it again. */
+function objectionOf(
+  ledger: Ledger,
+  target: Target,
+  seed: number,
+  inputs: number,
+): { readonly what: string; readonly replay: string } | null {
+  try {
+    const what = playEpisode(openEpisode(target, seed), inputs, ledger)
+    return what === '' ? null : { what, replay: replayOf(target, seed, inputs) }
+  } catch (error) {
+    // Not the card's: that is protected. A harness that throws cannot be made shorter.
+    const what = `the stage threw: ${(error as Error).stack}`
+    return { what, replay: `${target}/${seed}/${inputs}` }
+  }
+}
 
 /** What came of a few inputs: for whoever wants to know whether a change is noticed. */
 export interface Fuzzed {

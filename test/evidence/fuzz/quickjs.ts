@@ -24,6 +24,8 @@ import {
 const INPUTS = 50_000
 /** What the heap of the guest may grow by in the second half of an episode, as a share. */
 const GROWTH = 0.03
+/** Bytes of the heap, at the most, that an initiator takes: it is made when it is asked for. */
+const INITIATOR_BYTES = 150_000
 
 class GuestTwin implements Twin {
   sent = 0
@@ -81,14 +83,18 @@ export async function openGuestEpisode(seed: number): Promise<GuestEpisode> {
   const twin = await openTwin({ seed })
   const manner = seed % 8 === 0 ? DIALOGUES : BRISK
   const episode = new Traffic({ seed, twin, packets: pooledPackets() }, manner)
-  let before = 0
+  const { initiators } = episode.arena.world.state
+  let [before, had] = [0, 0]
   const half = (): void => {
     before = twin.guest.memoryUsed()
+    had = initiators.length
   }
   const done = (): string => {
-    const grown = twin.guest.memoryUsed() / before - 1
+    const grown = twin.guest.memoryUsed() - before
     twin.guest.dispose()
-    return grown > GROWTH ? `the heap of the guest has grown by ${grown.toFixed(2)}` : ''
+    const made = Math.max(0, initiators.length - had)
+    if (grown <= GROWTH * before + made * INITIATOR_BYTES) return ''
+    return `the heap of the guest has grown by ${grown} bytes, for ${made} initiators more`
   }
   return { episode, half, done }
 }

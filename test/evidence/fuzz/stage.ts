@@ -7,6 +7,7 @@ import { Ledger, opcodeCell, refusalCell } from './ledger.ts'
 import { episodeSeed, fuzzInto, TARGETS, type Target } from './play.ts'
 import { fuzzGuest } from './quickjs.ts'
 import { replayed } from './story.ts'
+import { PAST_AN_END } from './traffic.ts'
 
 interface Plan {
   /** Shards of that target, and inputs of each. */
@@ -105,16 +106,19 @@ export const FUZZ: Stage = {
   floors: {
     cut: [
       { of: 'count', least: 200_000 },
+      { of: PAST_AN_END, least: 200 },
       { of: 'kinds cut off at every byte', least: 250 },
     ],
     ci: [
       { of: 'count', least: 52_000_000 },
       { of: 'inputs in QuickJS', least: 2_000_000 },
+      { of: PAST_AN_END, least: 40_000 },
       { of: 'kinds cut off at every byte', least: 250 },
     ],
     nightly: [
       { of: 'count', least: 2_040_000_000 },
       { of: 'inputs in QuickJS', least: 40_000_000 },
+      { of: PAST_AN_END, least: 1_000_000 },
       { of: 'kinds cut off at every byte', least: 2_500 },
     ],
   },

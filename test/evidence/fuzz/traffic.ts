@@ -10,7 +10,10 @@ import { copyAt, LANES_AT, type RegionLayout } from '../../support/oracle.ts'
 import { Arena, type Pair } from './arena.ts'
 import type { Kind } from './kinds.ts'
 import { mutateField, put, setLengths, tag } from './mutate.ts'
-import type { WorldOptions } from './world.ts'
+import { REST_US, type WorldOptions } from './world.ts'
+
+/** What is counted: requests of an attacker who goes beyond the end, or the middle, of the PSNs. */
+export const PAST_AN_END = 'PSNs past an end'
 
 /** How hostile it is: chances in a hundred. */
 export interface Manner {
@@ -113,7 +116,7 @@ export class Traffic {
     if (100 * dead.length > this.manner.dead * arena.pairs.length) arena.connectAll(dead)
     if (random.below(100) < this.manner.medium) this.harm()
     if (random.below(16) === 0) world.pass(1 + random.below(2000))
-    if (random.below(600) === 0) world.pass(1_100_000)
+    if (random.below(600) === 0) world.pass(REST_US)
     if (this.frames < REST_FRAMES) return
     this.frames = 0
     arena.rest()
@@ -168,6 +171,7 @@ export class Traffic {
     const psn = random.below(100) < manner.psn ? this.wrongPsn(due) : due
     const length = arena.fill(kind, pair, psn)
     if (psn === due) pair.psn = (due + kind.psns) & 0xffffff
+    if (((pair.psn ^ due) & 0x800000) !== 0) arena.world.ledger?.count(PAST_AN_END)
     this.finish(kind, length)
   }
 

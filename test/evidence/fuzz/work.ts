@@ -17,7 +17,14 @@ import * as info from '../../../firmware/host/queue-info.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { callOf } from '../../support/conversation.ts'
-import { type ElementFields, elementOf, type Hosted, QueueHost } from '../../support/queue-host.ts'
+import { psnsBesideEnds } from '../../support/psn-ends.ts'
+import {
+  type ElementFields,
+  elementOf,
+  type Hosted,
+  QueueHost,
+  readying,
+} from '../../support/queue-host.ts'
 import { Arena, type Pair } from './arena.ts'
 import { bthOf } from './guard.ts'
 import { mix } from './ledger.ts'
@@ -56,14 +63,16 @@ export class Work {
   private readonly sends: Send[] = []
   private readonly receives: number[] = []
   private readonly cqs: number[] = []
-  private readonly data: number
-  private readonly reds: readonly number[]
-  private readonly lkeys: readonly number[]
-  private readonly words: number[]
+  private data = 0
+  private reds: readonly number[] = []
+  private lkeys: readonly number[] = []
+  private words: readonly number[] = []
   /** The last frames of the card's own requests. */
   private readonly asked: { readonly psn: number; readonly pair: Pair }[] = []
   private readonly rings: number[] = []
   private operation = 1
+  /** Its memory answers while a host starts. */
+  private isStarting = false
   /** Of what is done now. */
   private hash = 0
 
@@ -74,29 +83,35 @@ export class Work {
     this.chaotic = options.seed % 2 === 1
     this.host = new QueueHost(hosted(this.arena))
     this.host.init(QUEUES)
-    const red = (): number => this.host.allocate(RED_BYTES, 4096)
-    const first = red()
-    this.data = this.host.allocate(DATA_BYTES, 4096)
-    const far = red()
-    this.reds = [first, red(), far]
-    this.lkeys = [
-      this.host.register(this.data, DATA_BYTES),
-      this.host.register(this.data, 64),
-      this.host.register(far, RED_BYTES, FAR_DOMAIN),
-    ]
-    this.openQueues()
-    this.onDemand()
+    this.settle()
     this.watch()
-    this.words = [...this.arena.words, ...this.lkeys, ...this.reds, this.data, HOST_BYTES]
     for (const { layout, domain } of world.authority.areas.values()) {
       if (domain !== 0) continue
       world.part.openAlways(layout.at, layout.at + layout.copies * layout.areaBytes)
     }
   }
 
+  /** What a driver does at its start: memory, keys, queues. */
+  private settle(): void {
+    const { host } = this
+    const red = (): number => host.allocate(RED_BYTES, 4096)
+    const first = red()
+    this.data = host.allocate(DATA_BYTES, 4096)
+    const far = red()
+    this.reds = [first, red(), far]
+    this.lkeys = [
+      host.register(this.data, DATA_BYTES),
+      host.register(this.data, 64),
+      host.register(far, RED_BYTES, FAR_DOMAIN),
+    ]
+    this.openQueues()
+    this.onDemand()
+    this.words = [...this.arena.words, ...this.lkeys, ...this.reds, this.data, HOST_BYTES]
+  }
+
   private openQueues(): void {
     const { host } = this
-    for (let i = 0; i < 2; i++) this.cqs.push(host.createCq(ENTRIES, i, 10 * i))
+    for (let i = 0; i < 2; i++) this.cqs[i] = host.createCq(ENTRIES, i, 10 * i)
     for (let i = 0; i < 5; i++) this.openQueue(i)
   }
 
@@ -112,27 +127,24 @@ export class Work {
     this.sends[i] = { queue: send, number }
     this.receives[i] = receive
     if (!connected) return
-    host.must(mad.METHOD_SET, mad.ATTRIBUTE_MODIFY_QP, (body) => {
-      putU32(body, mad.MODIFY_QP_SEND, send)
-      body[mad.MODIFY_QP_STATE] = info.QUEUE_READY
-      putU16(body, mad.MODIFY_QP_MTU, 256)
-      putU32(body, mad.MODIFY_QP_PEER, PEER + i)
-      putU32(body, mad.MODIFY_QP_PEER_PSN, 100)
-      putU32(body, mad.MODIFY_QP_PSN, 200)
-      putU32(body, mad.MODIFY_QP_INCARNATION, 1)
-      body[mad.MODIFY_QP_DEPTH] = 4
-      body.set([2, 0, 0, 0, 0, 1], mad.MODIFY_QP_MAC)
-      body.set([10, 0, 0, 1], mad.MODIFY_QP_IPV4)
-    })
+    const [peerPsn, psn] = psnsBesideEnds(this.random) as [number, number]
+    host.must(
+      mad.METHOD_SET,
+      mad.ATTRIBUTE_MODIFY_QP,
+      readying(send, {
+        ...{ number: PEER + i, mtu: 256, peerPsn, psn, incarnation: 1, depth: 4 },
+        ...{ mac: [2, 0, 0, 0, 0, 1], ipv4: [10, 0, 0, 1] },
+      }),
+    )
     const known = arena.pairs.find(({ peer }) => peer === PEER + i)
     if (known !== undefined) {
       known.number = number
-      known.psn = 100
+      known.psn = peerPsn
       return
     }
     arena.pairs.push({
       ...{ number, peer: PEER + i, ipVersion: 4, client: 200 + i },
-      ...{ psn: 100, operation: 1, plan: [], planned: 0 },
+      ...{ psn: peerPsn, operation: 1, plan: [], planned: 0 },
     })
   }
 
@@ -160,7 +172,7 @@ export class Work {
       if (kind !== 'read') return undefined
       // What was validated may be another thing by now.
       if (this.random.below(60) === 0) this.spoilElement()
-      if (!this.chaotic || this.random.below(80) > 0) return undefined
+      if (!this.chaotic || this.isStarting || this.random.below(80) > 0) return undefined
       return (['unsupported', 'poisoned', 'timeout'] as const)[this.random.below(3)]
     }
   }
@@ -199,7 +211,7 @@ export class Work {
       }
       host.ram.link.arrive()
       if (random.below(3) === 0) this.drain()
-      if (random.below(8) === 0 && !this.revive()) break
+      if (random.below(80) === 0 || (random.below(8) === 0 && !this.revive())) this.restart()
       if (random.below(40) === 0) world.pass(500 + random.below(600_000))
     }
     host.ram.link.script = null
@@ -249,7 +261,7 @@ export class Work {
     }
   }
 
-  /** Queue pairs that ended are made anew; false where the host has spoilt too much. */
+  /** Queue pairs that ended are made anew; false where the host has spoilt too much to go on. */
   private revive(): boolean {
     const { host, sends, receives } = this
     try {
@@ -259,11 +271,31 @@ export class Work {
         host.queues.delete(receives[i]!)
         this.openQueue(i)
       }
-      return true
+      return sends.every(({ queue }, i) => {
+        return host.queues.has(queue) && host.queues.has(receives[i]!)
+      })
     } catch {
-      // It has locked or destroyed its own queues: nothing is left to fuzz.
+      // It has locked or destroyed its own queues.
       return false
     }
+  }
+
+  /** The host ends in the middle of a burst, and comes back with empty memory. */
+  private restart(): void {
+    const { arena, random, host } = this
+    for (let i = random.below(8); i > 0; i--) {
+      if (random.below(3) === 0) arena.good()
+      else this.answer()
+    }
+    if (random.below(2) === 0) host.setLink(false)
+    else host.enable()
+    arena.serve()
+    this.isStarting = true
+    host.bytes.fill(0)
+    host.startAnew(QUEUES)
+    this.rings.length = 0
+    this.settle()
+    this.isStarting = false
   }
 
   private fields(): ElementFields {

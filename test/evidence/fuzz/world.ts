@@ -27,6 +27,7 @@ import {
   COMMANDS_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
+  STAGING_TIMEOUT_US,
 } from '../../../firmware/limits.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
@@ -42,6 +43,7 @@ import { FACTS } from '../../support/card.ts'
 import { Conversation, type Sent, sentOf } from '../../support/conversation.ts'
 import { isRoce } from '../../support/frames.ts'
 import * as oracle from '../../support/oracle.ts'
+import { psnsBesideEnds, wordsBefore } from '../../support/psn-ends.ts'
 import { Authority, bthOf, GuardedPart } from './guard.ts'
 import { type Ledger, mix } from './ledger.ts'
 import type { Step } from './script.ts'
@@ -51,7 +53,7 @@ const COMMANDS_EACH = 60_000
 /** Calls of `idle` until a card wants nothing more at once. */
 const IDLE_CALLS = 5_000
 /** Longer than anything waits that a peer has begun. */
-const REST_US = 3_000_000
+export const REST_US: number = STAGING_TIMEOUT_US + 1_000_000
 /** Bytes of a frame that count for whether it differs, besides its length. */
 const HASHED_WORDS = 40
 const PART_BYTES: number = 1 << 17
@@ -279,6 +281,13 @@ export class World {
     if (number === 1) return 1
     const qp = findQueuePair(this.state.queuePairs, number)
     return qp === null ? 0 : stateOf(qp)
+  }
+
+  /** The next connections begin beside the end of the PSNs. */
+  steer(random: Random): void {
+    // What a twin draws is its own.
+    if (this.twin !== null) return
+    this.state.random.set(wordsBefore(psnsBesideEnds(random), () => random.next()))
   }
 
   /** The PSN that a queue pair takes next, or -1. */

@@ -57,6 +57,16 @@ export interface Conformed {
   readonly complaints: readonly string[]
 }
 
+/** Every level of two copies and more of which a decision may differ. */
+export const DECIDED: readonly string[] = ['1of2', '2of2', '1of3', '2of3', '3of3', '2of4', '3of4']
+
+/** The plan of a level, without anything going wrong. */
+export function planOf(level: string): Plan {
+  const [wait, copies] = level.split('of').map(Number) as [number, number]
+  const quiet = { linked: false, checkless: false, mutant: null, mediaErrors: 0 }
+  return { ...quiet, copies, wait, writes: 2, crashes: 1 }
+}
+
 /** Every combination of classes of so many copies. */
 function combinations(copies: number): number[][] {
   let all: number[][] = [[]]
@@ -67,15 +77,16 @@ function combinations(copies: number): number[][] {
 /** What the firmware's table says of the same: which copy is kept, or -1. */
 function keptByTable(plan: Plan, phase: 'A' | 'B', values: readonly number[]): number {
   const valid = values.map((value) => isValid(plan, value))
-  const behind = valid.findIndex((one, c) => c > 0 && one)
-  const b = behind < 0 ? values.length - 1 : behind
+  const behind = (wanted: number): number => values.findIndex((v, c) => c > 0 && v === wanted)
+  const b = [behind(NEW), behind(OLD), values.length - 1].find((c) => c > 0)!
+  const waited = values.slice(1, plan.wait)
   const row = judgeCopies({
     phase: phase === 'A' ? PHASE_A : PHASE_B,
     aValid: valid[0]!,
     bValid: valid[b]!,
     same: values[0] === values[b] && values[0] !== UNREADABLE,
     bCurrent: valid[b]! && values[b] === NEW,
-    early: plan.wait === 1,
+    promised: waited.every((value) => value === UNREADABLE),
   })
   return KEPT[row] === 'b' ? b : KEPT[row] === 'a' ? 0 : -1
 }

@@ -10,6 +10,7 @@ import {
   CLIENTS,
   CRASHES,
   clientOf,
+  type Decision,
   DIRTY,
   decide,
   FOREIGN,
@@ -128,6 +129,7 @@ function nameOf(step: Step, items: readonly number[]): string {
   if (step.do === 'clear') return `lane ${step.lane} is cleared`
   if (step.do === 'fence') return `fence ${step.number}`
   if (step.do === 'acknowledge') return `${step.copies} copies are acknowledged`
+  if (step.do === 'withdraw') return `recovery: of lane ${step.lane}, what is not known any more`
   if (step.do === 'repair') return `recovery: lane ${step.lane}, copy ${step.copy}`
   if (step.do === 'note') return 'recovery stores operations and losses'
   if (step.do === 'clearAll') return 'recovery clears the lanes'
@@ -164,6 +166,9 @@ function take(plan: Plan, s: State, items: readonly number[], step: Step): strin
       return null
     case 'acknowledge':
       return acknowledge(plan, s, items, step.copies)
+    case 'withdraw':
+      withdraw(plan, s, step.lane)
+      return null
     case 'repair':
       return repair(plan, s, step.lane, step.copy)
     case 'note':
@@ -179,6 +184,11 @@ function take(plan: Plan, s: State, items: readonly number[], step: Step): strin
 function know(s: State, client: number, write: number): void {
   const now = s[KNOWING + client] === NOTHING ? s[KNOWN + client]! : s[KNOWING + client]!
   s[KNOWING + client] = now | (1 << write)
+}
+
+function drop(s: State, client: number, write: number): void {
+  const now = s[KNOWING + client] === NOTHING ? s[KNOWN + client]! : s[KNOWING + client]!
+  if ((now & (1 << write)) !== 0) s[KNOWING + client] = now & ~(1 << write)
 }
 
 function acknowledge(
@@ -234,23 +244,45 @@ function goesBack(plan: Plan, s: State, lane: number, intents: readonly number[]
   return before === writeIn(intents[lane]!) - 1 && (s[BACK]! & (1 << (lane - 1))) !== 0
 }
 
-/** What the lane says of one copy of its record is done; the same each time, whatever is done. */
-function repair(plan: Plan, s: State, lane: number, copy: number): string | null {
+/** What a lane names, and what is decided about it. */
+interface Judged extends Decision {
+  readonly write: number
+  readonly record: number
+  readonly phase: 'A' | 'B'
+}
+
+/** The same each time, whatever has been done; null where the lane names nothing. */
+function judged(plan: Plan, s: State, lane: number): Judged | null {
   const intents = intentsOf(s)
-  if (lane === 0) scanIfBlind(plan, s, copy)
   const intent = intents[lane]!
   if (intent === 0) return null
   const write = writeIn(intent)
   const record = recordOf(s, write)
-  const values = valuesOf(plan, s, record)
   const phase = goesBack(plan, s, lane, intents) ? 'A' : phaseIn(intent)
-  const { action, kept } = decide(plan, phase, write, values)
+  return { write, record, phase, ...decide(plan, phase, write, valuesOf(plan, s, record)) }
+}
+
+/** The operation of a record that is about to go back, or is lost, is not known any more. */
+function withdraw(plan: Plan, s: State, lane: number): void {
+  const found = judged(plan, s, lane)
+  if (found === null) return
+  const { write, record, kept } = found
+  if (kept < 0 || valuesOf(plan, s, record)[kept]! < write) drop(s, clientOf(s, write), write)
+}
+
+/** What the lane says of one copy of its record is done. */
+function repair(plan: Plan, s: State, lane: number, copy: number): string | null {
+  if (lane === 0) scanIfBlind(plan, s, copy)
+  const found = judged(plan, s, lane)
+  if (found === null) return null
+  const { write, record, phase, action, kept } = found
   if (action === 'lost') {
     s[LOSING]! |= 1 << record
     // In phase B all of the group are acknowledged, or may be: what is lost takes none with it.
     if (phase === 'A') s[BACK]! |= 1 << lane
     return null
   }
+  const values = valuesOf(plan, s, record)
   if (phase === 'A' && values[kept] !== write) s[BACK]! |= 1 << lane
   if (plan.mutant === 'I2' && phase === 'B') return null
   spread(plan, s, record, kept, copy)
@@ -298,10 +330,7 @@ function note(plan: Plan, s: State): string | null {
     const client = clientOf(s, write)
     const lost = ((s[LOST]! | s[LOSING]!) & (1 << record)) !== 0
     if (kept >= write && !lost) know(s, client, write)
-    else {
-      const now = s[KNOWING + client] === NOTHING ? s[KNOWN + client]! : s[KNOWING + client]!
-      s[KNOWING + client] = now & ~(1 << write)
-    }
+    else drop(s, client, write)
   }
   return null
 }
@@ -396,7 +425,7 @@ function cuts(plan: Plan, s: State): Move[] {
   return moves
 }
 
-/** Two lines in turn: what is torn leaves the other. With one line it leaves nothing. */
+/** Two lines, one behind the other: what is torn leaves the other; with one line, nothing. */
 function tableLeft(plan: Plan, s: State, client: number): State[] {
   const pending = s[KNOWING + client]!
   if (pending === NOTHING) return [s]

@@ -34,6 +34,7 @@ export type Mutant =
   | 'table before F1' // the operation is stored before a lane tells of it
   | 'one line' // a client has one line in the operation table
   | 'table skipped' // recovery does not store the operations of the lanes
+  | 'known too long' // a record goes back before the table is durable without its operation
 
 /** What is asked of a model. */
 export interface Plan {
@@ -157,6 +158,7 @@ export type Step =
   | { readonly do: 'table' }
   | { readonly do: 'fence'; readonly number: number }
   | { readonly do: 'acknowledge'; readonly copies: number }
+  | { readonly do: 'withdraw'; readonly lane: number }
   | { readonly do: 'repair'; readonly lane: number; readonly copy: number }
   | { readonly do: 'note' }
   | { readonly do: 'clearAll' }
@@ -201,6 +203,7 @@ function composeGroup({ copies, mutant }: Plan, items: number, dirty: number): S
   if (mutant === 'I3') each((item) => ({ do: 'slot', item, copy: 1 }))
   fence()
   each((item) => ({ do: 'phase', item }))
+  if (mutant !== 'table before F1') steps.push({ do: 'table' })
   fence({ do: 'acknowledge', copies: 1 })
   if (mutant === 'I4') steps.push({ do: 'end' })
   for (let copy = 1; copy < copies; copy++) {
@@ -224,6 +227,11 @@ export function recoveryProgram({ copies, mutant }: Plan): readonly Step[] {
       steps.push({ do: 'fence', number })
     }
     for (let lane = 0; lane < LANES; lane++) {
+      // Once the copies are old only the lane says so: if it fails, the table must not know better.
+      if (mutant !== 'known too long') {
+        steps.push({ do: 'withdraw', lane })
+        if (mutant !== 'clearing') fence()
+      }
       for (let copy = 0; copy < copies; copy++) {
         steps.push({ do: 'repair', lane, copy })
         const together = mutant === 'repair' && copy < copies - 1
@@ -303,14 +311,18 @@ export function decide(
   const same = values.every((value) => value === a)
   if (plan.mutant === 'majority') return majorityOf(values, valid)
   if (valid(a) && same) return { action: 'none', kept: 0 }
-  const b = values.findIndex((value, c) => c > 0 && valid(value))
+  // Versions grow: of the copies behind the first the latest, not merely the first that is whole.
+  const newest = Math.max(...values.slice(1).filter(valid))
+  const b = values.findIndex((value, c) => c > 0 && valid(value) && value === newest)
   if (phase === 'A') {
     if (b > 0) return { action: 'useB', kept: b }
     return valid(a) ? { action: 'useA', kept: 0 } : { action: 'lost', kept: -1 }
   }
   if (valid(a)) return { action: 'useA', kept: 0 }
   if (b < 0) return { action: 'lost', kept: -1 }
-  const acknowledged = plan.wait === 1 && plan.mutant !== 'stale'
+  // What the acknowledgement waited for was fenced, and so is never torn: it is gone, or was not.
+  const gone = values.slice(1, plan.wait).every((value) => value === UNREADABLE)
+  const acknowledged = gone && plan.mutant !== 'stale'
   if (values[b] !== write && acknowledged) return { action: 'lost', kept: -1 }
   return { action: 'useB', kept: b }
 }

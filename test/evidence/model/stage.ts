@@ -13,7 +13,7 @@ import {
   type Tally,
   type Violation,
 } from '../stage.ts'
-import { type Conformed, conformDecisions, conformOrder } from './conformance.ts'
+import { type Conformed, conformDecisions, conformOrder, DECIDED, planOf } from './conformance.ts'
 import type { Mutant, Plan } from './protocol.ts'
 import { totalReceipts } from './receipts.ts'
 import { complaintOf, judgeRule, RULES } from './rules.ts'
@@ -53,6 +53,7 @@ const MUTANTS: Readonly<Record<Mutant, Partial<Plan>>> = {
   'table before F1': {},
   'one line': {},
   'table skipped': {},
+  'known too long': { crashes: 2, mediaErrors: 1 },
 }
 
 const ALL_MUTANTS = Object.keys(MUTANTS) as Mutant[]
@@ -112,17 +113,14 @@ const CHECKS: Readonly<Record<string, (size: Size) => Conformed>> = {
       complaints,
     }
   },
-  decisions: () => joined(LEVELS.map((level) => conformDecisions(planAt(level)))),
-  orders: () => joined(LEVELS.map((level) => conformOrder(planAt(level)))),
+  decisions: () => joined(DECIDED.map((level) => conformDecisions(planOf(level)))),
+  orders: () =>
+    joined(LEVELS.map(({ wait, copies }) => conformOrder(planOf(`${wait}of${copies}`)))),
   recovery: totalRecovery,
   frames: totalFrames,
   requests: totalRequests,
   psns: (size) => totalPsns(size === 'cut' ? 997 : 1),
   receipts: totalReceipts,
-}
-
-function planAt(level: (typeof LEVELS)[number]): Plan {
-  return { ...PLAIN, ...level, writes: 2, crashes: 1, mediaErrors: 0 }
 }
 
 function joined(all: readonly Conformed[]): Conformed {
@@ -149,14 +147,14 @@ function violations(shard: Shard, complaints: readonly string[], replay: string)
 }
 
 function walkTally(shard: Shard, plan: Plan): Tally {
-  const { states, transitions, classes, violations: wrong, schedule } = walk(plan, true)
+  const { states, transitions, classes, wrong } = walk(plan, true)
   const replay = `walk ${shard.options.size} ${shard.options.index}`
-  const told = schedule.length === 0 ? [] : [`${nameOfPlan(plan)}: ${schedule.at(-1)}`]
+  const told = wrong.map((what) => `${nameOfPlan(plan)}: ${what}`)
   return {
     ...NOTHING,
     count: states,
     distinct: states,
-    violations: wrong,
+    violations: wrong.length,
     described: violations(shard, told, replay),
     more: { transitions, 'classes that a recovery met': classes },
     cells: { [nameOfPlan(plan)]: 1 },

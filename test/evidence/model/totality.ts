@@ -39,7 +39,7 @@ export function totalRecovery(): Conformed {
       const bit = (i: number): boolean => ((bits >> i) & 1) === 1
       const facts: CopyFacts = {
         ...{ phase, aValid: bit(0), bValid: bit(1), same: bit(2) },
-        ...{ bCurrent: bit(3), early: bit(4) },
+        ...{ bCurrent: bit(3), promised: bit(4) },
       }
       count += 1
       const rows = CASES.flatMap((row, i) => (caseMatches(row, facts) ? [i] : []))
@@ -189,27 +189,35 @@ export function totalRequests(): Conformed {
   return { count, cells, complaints }
 }
 
+/** Expected PSNs: the first is looked at from everywhere; where PSNs end, and in the middle. */
+const EXPECTED_PSNS = [EXPECTED, 0xffffff, 0, 0x7fffff, 0x800000] as const
+/** The others are looked at from one PSN in so many, and from all beside an edge. */
+const SPARSE = 997
+
 /** Every distance of a PSN from the expected one, over all of its 24 bits, told or not. */
 export function totalPsns(step: number): Conformed {
   const cells: Record<string, number> = {}
   const complaints: string[] = []
   let count = 0
-  for (const nakSent of [false, true]) {
-    const qp = queuePairWith(MESSAGE_NONE, nakSent)
-    const packet = blankPacket()
-    const look = (psn: number): void => {
-      packet.psn = psn
-      const said = nameOf(checkSequence(qp, packet))
-      const ahead = (psn - EXPECTED + 2 ** 24) % 2 ** 24
-      const gap = nakSent ? 'SEQUENCE_AGAIN' : 'SEQUENCE'
-      const wanted = ahead === 0 ? 'PASS' : ahead < 2 ** 23 ? gap : 'DUPLICATE'
-      count += 1
-      cells[`PSN: ${said}`] = 1
-      if (said !== wanted) complaints.push(`PSN ${psn}: ${said}, not ${wanted}`)
-    }
-    for (let psn = 0; psn < 2 ** 24; psn += step) look(psn)
-    for (const edge of [EXPECTED, EXPECTED + 2 ** 23]) {
-      for (let psn = edge - 2; psn <= edge + 2; psn++) look(psn)
+  for (const expected of EXPECTED_PSNS) {
+    for (const nakSent of [false, true]) {
+      const qp = { ...queuePairWith(MESSAGE_NONE, nakSent), expectedPsn: expected as Psn }
+      const packet = blankPacket()
+      const look = (psn: number): void => {
+        packet.psn = psn
+        const said = nameOf(checkSequence(qp, packet))
+        const ahead = (psn - expected + 2 ** 24) % 2 ** 24
+        const gap = nakSent ? 'SEQUENCE_AGAIN' : 'SEQUENCE'
+        const wanted = ahead === 0 ? 'PASS' : ahead < 2 ** 23 ? gap : 'DUPLICATE'
+        count += 1
+        cells[`PSN: ${said}`] = 1
+        if (said !== wanted) complaints.push(`PSN ${psn} at ${expected}: ${said}, not ${wanted}`)
+      }
+      const stride = expected === EXPECTED ? step : Math.max(step, SPARSE)
+      for (let psn = 0; psn < 2 ** 24; psn += stride) look(psn)
+      for (const edge of [expected, expected + 2 ** 23]) {
+        for (let psn = edge - 2; psn <= edge + 2; psn++) look((psn + 2 ** 24) % 2 ** 24)
+      }
     }
   }
   return { count, cells, complaints }

@@ -11,6 +11,8 @@ export interface Walked {
   readonly transitions: number
   /** Wrong moves met. */
   violations: number
+  /** What is wrong, move by move. */
+  readonly wrong: readonly string[]
   /** A shortest schedule that ends in a wrong move, or none. */
   readonly schedule: readonly string[]
   /** Kinds of images that recoveries began with. */
@@ -32,7 +34,7 @@ export function walk(plan: Plan, toTheEnd: boolean): Walked {
   const names: string[] = ['']
   const classes = new Set<string>()
   let transitions = 0
-  let violations = 0
+  const wrong: string[] = []
   let schedule: string[] = []
   let layer: [State, number][] = [[first, 0]]
   const told = (at: number, move: Move): string[] => {
@@ -40,16 +42,20 @@ export function walk(plan: Plan, toTheEnd: boolean): Walked {
     for (let i = at; i > 0; i = parents[i]!) lines.unshift(names[i]!)
     return lines
   }
+  const walked = (): Walked => {
+    const { length: violations } = wrong
+    return { states: seen.size, transitions, violations, wrong, schedule, classes: classes.size }
+  }
   while (layer.length > 0) {
     const next: [State, number][] = []
     for (const [state, number] of layer) {
       for (const move of movesFrom(plan, state)) {
         transitions += 1
         if (move.wrong !== null) {
-          violations += 1
+          wrong.push(move.wrong)
           if (schedule.length === 0) schedule = told(number, move)
           if (toTheEnd) continue
-          return { states: seen.size, transitions, violations, schedule, classes: classes.size }
+          return walked()
         }
         const name = nameOf(move.to)
         if (seen.has(name)) continue
@@ -62,7 +68,7 @@ export function walk(plan: Plan, toTheEnd: boolean): Walked {
     }
     layer = next
   }
-  return { states: seen.size, transitions, violations, schedule, classes: classes.size }
+  return walked()
 }
 
 /** What a recovery sees: everything but what only the judge knows. */

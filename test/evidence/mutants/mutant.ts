@@ -32,6 +32,11 @@ export function crash(argument: string): Killer {
   return { by: 'crash', argument }
 }
 
+/** `FAULTS` of a network, or `decisions LEVEL` of a restart. */
+export function model(argument: string): Killer {
+  return { by: 'model', argument }
+}
+
 export function failures(argument: string): Killer {
   return { by: 'failures', argument }
 }

@@ -4,6 +4,14 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
 import { buildKiller, playKiller, ROOT, witnessAgainst } from './build.ts'
+import {
+  DRAWN,
+  drawnLacks,
+  drawnShards,
+  playDrawn,
+  replayDrawn,
+  staleEquivalents,
+} from './drawn/stage.ts'
 import { MUTANTS } from './list.ts'
 import { type By, type Killer, type Mutant, rotOf } from './mutant.ts'
 
@@ -73,6 +81,9 @@ function checkTexts(shard: Shard): Tally {
     if (ids.has(id)) complaints.push({ what: `two mutants are called ${id}`, replay: id })
     ids.add(id)
   }
+  for (const key of staleEquivalents()) {
+    complaints.push({ what: `no drawn mutant is ${key}`, replay: '' })
+  }
   return tallyOf(shard, complaints, { more: { 'texts looked up': MUTANTS.length } })
 }
 
@@ -127,6 +138,7 @@ async function playMutants(
 async function play(shard: Shard, progress: (share: number) => void): Promise<Tally> {
   const { size, first, count } = shard.options as { size: Size; first: number; count: number }
   if (shard.name.startsWith(TEXTS)) return checkTexts(shard)
+  if (shard.name.startsWith(DRAWN)) return playDrawn(shard, progress)
   const mutants = chosen(size)
   const piece = <T>(of: readonly T[]): T[] => of.slice(first, first + count)
   if (shard.name.startsWith(PRODUCT)) return playProduct(shard, piece(killersOf(mutants)), progress)
@@ -137,8 +149,12 @@ function quoted(mark: string, text: string): string[] {
   return text.split('\n').map((line) => `  ${mark} ${line}`)
 }
 
-/** `ID` of a mutant, or `product BY ARGUMENT`: that play, on the product as it is. */
+/**
+ * `ID` of a mutant, `drawn FILE:LINE:COLUMN KIND`, or `product BY ARGUMENT`: that play, on the
+ * product as it is.
+ */
 async function replay(argument: string): Promise<Replayed> {
+  if (argument.startsWith(`${DRAWN} `)) return replayDrawn(argument.slice(DRAWN.length + 1))
   const [first, by, ...rest] = argument.split(' ')
   if (first === 'product') {
     const witness = await playKiller(await buildKiller(by as By, null), rest.join(' '))
@@ -172,7 +188,8 @@ export const MUTANTS_STAGE: Stage = {
       { of: 'distinct', least: 60 },
     ],
   },
-  shards: (size) => shardsOf(size),
+  shards: (size, seed) => [...shardsOf(size), ...drawnShards(size, seed)],
   play,
+  lacks: drawnLacks,
   replay,
 }

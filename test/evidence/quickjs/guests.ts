@@ -8,13 +8,14 @@
 
 import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
 import type { GuestMachine } from '../../../boards/emulator/guest.ts'
+import { QUEUE_PAIRS } from '../../../firmware/limits.ts'
 import { ColdGuest, type ColdOptions } from '../../support/cold-guest.ts'
 
 /**
- * What a guest may hold more than when it started, as a share of it: there is one thing that the
- * firmware makes later, its side of a queue pair that asks others, and of these it has few.
+ * Bytes that a guest may hold more, or fewer, than when it started. There is one thing that the
+ * firmware makes later and keeps: the asking side of a queue pair, of some 5,000 bytes.
  */
-const GROWTH_MAX = 0.05
+const GROWTH_MAX = QUEUE_PAIRS * 5_200
 
 /** To ask costs as much as a power-on: one in so many is asked. */
 const ASKED_EVERY = 8
@@ -22,16 +23,19 @@ const ASKED_EVERY = 8
 export class Guests {
   /** Power-ons, and the garbage collections that were forced. */
   powerOns = 0
-  /** The largest share by which a guest had grown when its card went off. */
+  /** The most bytes by which a guest had changed when its card went off. */
   growth = 0
-  /** Guests that grew by more than they may. */
+  /** Guests that changed by more than they may. */
   grown = 0
   private readonly options: ColdOptions
   private readonly free: ColdGuest[] = []
   private readonly all: ColdGuest[] = []
 
-  constructor(options: ColdOptions = {}) {
+  private readonly askedEvery: number
+
+  constructor(options: ColdOptions = {}, askedEvery: number = ASKED_EVERY) {
     this.options = options
+    this.askedEvery = askedEvery
   }
 
   /** Guests evaluated. */
@@ -59,7 +63,7 @@ export class Guests {
     guest: ColdGuest,
     machineFor: (packets: Uint8Array) => GuestMachine,
   ): FirmwareEngine {
-    const isAsked = this.powerOns++ % ASKED_EVERY === 0
+    const isAsked = this.powerOns++ % this.askedEvery === 0
     const engine = guest.start(machineFor)
     const before = isAsked ? engine.memoryUsed() : 0
     let isOn = true
@@ -78,7 +82,7 @@ export class Guests {
   }
 
   private compare(before: number, after: number): void {
-    const growth = after / before - 1
+    const growth = Math.abs(after - before)
     this.growth = Math.max(this.growth, growth)
     if (growth > GROWTH_MAX) this.grown++
   }

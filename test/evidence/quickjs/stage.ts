@@ -116,8 +116,8 @@ async function playSeeds(shard: Shard, progress: (share: number) => void): Promi
     progress((i + 1) / seeds)
   }
   if (guests.grown > 0) {
-    const share = (100 * guests.growth).toFixed(1)
-    sum.violation(`${guests.grown} guests held ${share} % more or less when they went off`, '')
+    const bytes = guests.growth.toLocaleString('en')
+    sum.violation(`${guests.grown} guests held ${bytes} bytes more or less when they went off`, '')
   }
   sum.count('power-ons', guests.powerOns)
   if (kind === 'collecting') sum.count('collections forced', guests.collections)

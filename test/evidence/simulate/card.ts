@@ -7,23 +7,23 @@
  */
 
 import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
+import type { HostMemory } from '../../../boards/emulator/host-memory.ts'
+import type { HostRam } from '../../../boards/emulator/host-ram.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
 import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { type CutChoice, cut } from '../../../boards/emulator/power-cut.ts'
-import type { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/random.ts'
 import type { Facts } from '../../../firmware/hal.ts'
 import {
-  BATCHES_AT,
-  COMPLETIONS_AT,
-  EXPECT_AT,
-  HOST_BUFFERS_AT,
-  LSB_AT,
-  MEMORY_BYTES,
-  STAGING_AT,
-  THROUGH_AT,
-} from '../../../firmware/memory-map.ts'
+  clearPacketMemory,
+  givePacketMemory,
+  takePacketMemory,
+} from '../../support/packet-memory.ts'
+import { entropyFor, psnsBesideEnds } from '../../support/psn-ends.ts'
 import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
+import { incarnationOf, regionCount, wear } from './medium.ts'
 import { Lane } from './network.ts'
+import type { Worn } from './shape.ts'
 
 /**
  * Boots the firmware on the machine that `machineFor` makes; an engine that has packet memory of
@@ -32,17 +32,6 @@ import { Lane } from './network.ts'
 export type Boot = (
   machineFor: (packets?: Uint8Array) => EmulatedMachine,
 ) => FirmwareEngine | Promise<FirmwareEngine>
-
-/** What is zero at power-on: everything but payloads. */
-const CLEARED: readonly (readonly [number, number])[] = [
-  [0, STAGING_AT],
-  [LSB_AT, THROUGH_AT],
-  [COMPLETIONS_AT, BATCHES_AT],
-  [EXPECT_AT, MEMORY_BYTES],
-]
-
-/** Packet memories that no card uses now. */
-const pool: Uint8Array[] = []
 
 export const BURST = 32
 /** The queue pair number of the operator, who asks without a network. */
@@ -72,12 +61,19 @@ export interface CardOptions {
   readonly index: number
   readonly bytes: number
   readonly adrFences: number
+  /** Draws PSNs beside their ends for the first connections of a start; null: they are anywhere. */
+  readonly psns: Random | null
   readonly sent: (card: Card, frame: Uint8Array) => void
   /** The power goes; what is pending still is. */
   readonly struck: () => void
   readonly boot: Boot
   readonly watch: Watch | undefined
+  /** The memories of its own host, behind one link; null without one. */
+  readonly far: { readonly memory: HostMemory; readonly ram: HostRam } | null
 }
+
+/** Of the starts one in four has the entropy of the one before. */
+const ENTROPY_REPEATS_MASK = 3
 
 export class Card {
   readonly index: number
@@ -85,28 +81,58 @@ export class Card {
   readonly inbox: Lane = new Lane(true)
   machine: EmulatedMachine | null = null
   engine: FirmwareEngine | null = null
+  /** After how many µs the firmware wants its `idle`; 1 is at once, 0 never. */
+  waitUs = 0
   private readonly options: CardOptions
   private readonly packets: Uint8Array
   private choice: CutChoice | null = null
   private answer: Uint8Array | null = null
   private asking = false
+  /** The firmware is called, and has not returned; told when it has. */
+  isServing = false
+  onReturned: () => void = () => {}
+  /** What the last start was given. */
+  private entropy: readonly number[] | null = null
 
   constructor(options: CardOptions) {
     this.options = options
     this.index = options.index
     this.part = new Nvdimm({ bytes: options.bytes, adrFences: options.adrFences })
-    this.packets = pool.pop() ?? new Uint8Array(MEMORY_BYTES)
+    this.packets = takePacketMemory()
   }
 
   /** Its packet memory may be another card's. */
   release(): void {
     this.engine?.dispose()
     this.engine = null
-    pool.push(this.packets)
+    givePacketMemory(this.packets)
+  }
+
+  /** What is watched all the time. */
+  get watch(): Watch {
+    return this.options.watch ?? {}
   }
 
   get isOn(): boolean {
     return this.engine !== null
+  }
+
+  /** What a start draws: fresh words, or now and then those of the last start again (fault L6). */
+  private drawEntropy(random: Random): readonly number[] {
+    const fresh = Array.from({ length: 8 }, () => random.next())
+    if (this.entropy !== null && (fresh[0]! & ENTROPY_REPEATS_MASK) === 0) return this.entropy
+    const { psns } = this.options
+    this.entropy = psns === null ? fresh : this.aimed(psns, fresh)
+    return this.entropy
+  }
+
+  /** Entropy with which the first clients are told to begin beside the end of the PSNs. */
+  private aimed(psns: Random, fresh: readonly number[]): readonly number[] {
+    const { part, index } = this
+    const { dirtyShutdowns } = part
+    const regions = regionCount(part)
+    const start = { incarnation: incarnationOf(part), dirtyShutdowns, mac: dpuMac(index), regions }
+    return entropyFor(psnsBesideEnds(psns), start, fresh, () => psns.next())
   }
 
   /** Power comes. A cut that `armed` sets may end the start again: then it is off. */
@@ -114,12 +140,14 @@ export class Card {
     random: Random,
     armed: (machine: EmulatedMachine) => void,
   ): undefined | Promise<undefined> {
-    const entropy = Array.from({ length: 8 }, () => random.next())
+    const entropy = this.drawEntropy(random)
     const { part, options } = this
     const facts: Facts = {
       board: 'simulation',
       nvdimmBytes: part.bytes,
-      ...{ hostBytes: 0, dmaBytes: 0, strictIcrc: false, pathMtu: 4096, entropy },
+      ...{ strictIcrc: false, pathMtu: 4096, entropy },
+      hostBytes: options.far?.memory.bytes ?? 0,
+      dmaBytes: options.far?.ram.bytes ?? 0,
       dirtyShutdowns: part.dirtyShutdowns,
       mac: dpuMac(this.index),
       ipv4: dpuIpv4(this.index),
@@ -129,6 +157,8 @@ export class Card {
       const machine = new EmulatedMachine({
         facts,
         nvdimm: part,
+        host: options.far?.memory ?? null,
+        ram: options.far?.ram ?? null,
         packets: packets ?? this.clearedPackets(),
         transmit: (frame) => this.transmitted(frame),
         onCut: () => this.struck(),
@@ -143,9 +173,15 @@ export class Card {
     return this.started(booted)
   }
 
+  /** Off, with all that was stored; the next start follows many others. */
+  age(worn: Worn): void {
+    this.turnOff()
+    cut(this.part, { random: new Random(0), strategy: 'all' })
+    wear(this.part, worn)
+  }
+
   private clearedPackets(): Uint8Array {
-    for (const [from, to] of CLEARED) this.packets.fill(0, from, to)
-    if (HOST_BUFFERS_AT > COMPLETIONS_AT) throw new RangeError('the map of packet memory moved')
+    clearPacketMemory(this.packets)
     return this.packets
   }
 
@@ -182,6 +218,7 @@ export class Card {
     this.engine?.dispose()
     this.engine = null
     this.machine = null
+    this.waitUs = 0
     this.inbox.frames = []
   }
 
@@ -190,14 +227,20 @@ export class Card {
     const { engine, machine } = this
     const frames = this.inbox.take(most)
     for (let i = 0; i < frames.length; i++) machine!.place(i, frames[i]!)
-    engine!.serve(frames.length, nowUs)
+    this.isServing = true
+    this.waitUs = engine!.serve(frames.length, nowUs)
+    this.isServing = false
+    this.onReturned()
     return this.checkPower()
   }
 
   /** Time for lazy work; true if the power went. */
   idle(nowUs: number): boolean {
     this.machine!.tellHealth()
-    this.engine!.idle(nowUs)
+    this.isServing = true
+    this.waitUs = this.engine!.idle(nowUs)
+    this.isServing = false
+    this.onReturned()
     return this.checkPower()
   }
 

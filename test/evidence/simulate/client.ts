@@ -36,8 +36,15 @@ const CONNECT = 0x20
 /** Datagrams of client c come from this queue pair plus c. */
 export const CALLER = 0x100
 
+/** What is counted: a request goes beyond the end, or the middle, of the PSNs. */
+export const PAST_AN_END = 'PSNs past an end'
+
 export const RECORDS = 'records'
 export const BYTES = 'bytes'
+
+/* Status of a PERSIST_ACK: to be sent again at once, and to be asked for later. */
+const STAGING = 0x8d
+const IN_DOUBT = 0x8f
 
 /** What a PERSIST_ACK says. */
 export interface Receipt {
@@ -50,6 +57,9 @@ export interface Receipt {
   readonly isBatch: boolean
 }
 
+/** A control call, and its body. */
+const CALL_AT = 62
+const BODY_AT = CALL_AT + 32
 const PAETH_AT = HEAD_AT + 4
 const BITMAP_AT = PAETH_AT + 32
 
@@ -71,6 +81,12 @@ export function isInStatus(frame: Uint8Array, index: number): boolean {
   const words = frame[PAETH_AT + 3]!
   if (index >> 5 >= words) return false
   return (get32(frame, BITMAP_AT + 4 * (index >> 5)) & (0x80000000 >>> (index & 31))) !== 0
+}
+
+/** The queue pair that an answer to CONNECT names; 0 if the datagram is none. */
+export function queuePairIn(frame: Uint8Array): number {
+  const isMade = frame[CALL_AT + 29] === 0 && get16(frame, CALL_AT + 16) === CONNECT
+  return isMade ? get32(frame, BODY_AT + 24) : 0
 }
 
 /** How far `psn` is behind `from`, from -2^23 on. */
@@ -111,9 +127,14 @@ export class Connection {
 export interface Surroundings {
   /** µs. */
   readonly nowUs: number
-  readonly hasBytes: boolean
+  /** Operations that every client had before its first. */
+  readonly operationsBefore: number
   readonly mtu: number
   readonly copies: number
+  /** Their records may lie in the memory of the card's own host. */
+  readonly isHosted: boolean
+  /** Names of the regions that the client opens, those of records first. */
+  regionsOf(client: Client): readonly string[]
   nextPeer(client: Client): number
   connected(connection: Connection): void
   /** An operation goes out, for the first time or over another connection. */
@@ -122,6 +143,9 @@ export interface Surroundings {
   /** An operation has ended: durable, answered, refused by that code, or given up. */
   ended(client: Client, operation: Operation, how: Ending, code: number): void
   answered(client: Client, operation: Operation): void
+  /** Nothing is answered on that connection, however often it is asked for. */
+  gaveUp(connection: Connection): void
+  count(name: string): void
 }
 
 export type Ending = 'done' | 'refused' | 'unknown'
@@ -137,15 +161,18 @@ export class Client {
   readonly path: Path
   /** Its name at the card; a host that died comes back under another. */
   id: number
-  operations = 0
+  operations: number
   state: number = DOWN
   connection: Connection | null = null
   /** Durable records that have to be asked for again. */
   pending: Operation[] = []
   askedUs = 0
   private readonly world: Surroundings
-  private recordsKey = 0
-  private bytesKey = 0
+  /** Records in doubt: their client asks for them when it looks at the clock. */
+  private doubtful: Operation[] = []
+  /** Keys by the name of their region; what has not been answered yet, bit by bit. */
+  private readonly keys: Map<string, number> = new Map()
+  private names: readonly string[] = []
   private awaited = 0
   private callTries = 0
 
@@ -155,18 +182,19 @@ export class Client {
     this.host = host
     this.card = card
     this.id = id
+    this.operations = world.operationsBefore
     this.path = new Path(host, card)
   }
 
   /** Nothing is under way, and nothing waits. */
   get isIdle(): boolean {
-    const { connection, pending } = this
-    return pending.length === 0 && (connection === null || connection.requests.length === 0)
+    return this.underWay === 0
   }
 
   /** Operations under way. */
   get underWay(): number {
-    return (this.connection?.requests.length ?? 0) + this.pending.length
+    const { connection, pending, doubtful } = this
+    return (connection?.requests.length ?? 0) + pending.length + doubtful.length
   }
 
   /** Ends the connection on this side. What was under way and has a name waits for another one. */
@@ -190,9 +218,11 @@ export class Client {
   die(id: number): void {
     this.drop()
     for (const operation of this.pending) this.world.ended(this, operation, 'unknown', 0)
+    for (const operation of this.doubtful) this.world.ended(this, operation, 'unknown', 0)
     this.pending = []
+    this.doubtful = []
     this.id = id
-    this.operations = 0
+    this.operations = this.world.operationsBefore
   }
 
   /** Asks for keys and a queue pair. */
@@ -204,14 +234,15 @@ export class Client {
     const connection = new Connection(this, world.nextPeer(this))
     this.connection = connection
     this.callTries = 0
-    this.awaited = world.hasBytes ? 7 : 5
+    this.names = world.regionsOf(this)
+    this.awaited = 2 ** (this.names.length + 1) - 1
     world.connected(connection)
     this.call(path)
   }
 
   private call(path: Path): void {
-    const { world, index, connection } = this
-    const names = world.hasBytes ? [RECORDS, BYTES] : [RECORDS]
+    const { world, index, connection, names } = this
+    const connects = 1 << names.length
     for (const [i, name] of names.entries()) {
       if ((this.awaited & (1 << i)) === 0) continue
       const frame = datagram(path, CALLER + index, i, QUERY_METHOD_GET, OPEN, 0, (body) => {
@@ -219,7 +250,7 @@ export class Client {
       })
       world.send(this, frame)
     }
-    if ((this.awaited & 4) === 0) return
+    if ((this.awaited & connects) === 0) return
     const frame = datagram(
       path,
       CALLER + index,
@@ -247,6 +278,7 @@ export class Client {
     connection.psn = (last + 1) & 0xffffff
     operation.tries += 1
     this.world.posted(this, operation)
+    if (((psn ^ connection.psn) & 0x800000) !== 0) this.world.count(PAST_AN_END)
     if (connection.requests.length === 0) {
       connection.sentUs = this.world.nowUs
       connection.tries = 0
@@ -279,20 +311,17 @@ export class Client {
   private receiveCall(frame: Uint8Array): void {
     const { connection } = this
     if (this.state !== ASKED || connection === null) return
-    const attribute = get16(frame, 62 + 16)
-    const transaction = get32(frame, 62 + 12)
-    if (frame[62 + 29] !== 0) return
-    const body = 62 + 32
+    const attribute = get16(frame, CALL_AT + 16)
+    const transaction = get32(frame, CALL_AT + 12)
+    if (frame[CALL_AT + 29] !== 0) return
     if (attribute === OPEN) {
-      const key = get32(frame, body + 56)
-      if (transaction === 0) this.recordsKey = key
-      else this.bytesKey = key
+      this.keys.set(this.names[transaction]!, get32(frame, BODY_AT + 56))
       this.awaited &= ~(1 << transaction)
     } else if (attribute === CONNECT && transaction === connection.peer) {
-      this.awaited &= ~4
-      connection.psn = get32(frame, body + 28)
-      connection.incarnation = get32(frame, body + 32)
-      connection.way = this.wayTo(get32(frame, body + 24))
+      this.awaited &= ~(1 << this.names.length)
+      connection.psn = get32(frame, BODY_AT + 28)
+      connection.incarnation = get32(frame, BODY_AT + 32)
+      connection.way = this.wayTo(queuePairIn(frame))
     }
     if (this.awaited !== 0) return
     this.state = UP
@@ -302,8 +331,13 @@ export class Client {
   }
 
   private wayTo(queuePair: number): Way {
-    const { world, path, recordsKey, bytesKey } = this
-    return { path, queuePair, mtu: world.mtu, copies: world.copies, recordsKey, bytesKey }
+    const { world, path, keys, names } = this
+    const recordsKeys = names.filter((name) => name !== BYTES).map((name) => keys.get(name) ?? 0)
+    return {
+      ...{ path, queuePair, mtu: world.mtu, copies: world.copies, recordsKeys },
+      bytesKey: keys.get(BYTES) ?? 0,
+      marksRepetitions: world.isHosted,
+    }
   }
 
   /** What waited goes out again: asked for, or sent at once under its id. */
@@ -347,9 +381,13 @@ export class Client {
     this.connect()
   }
 
-  /** Everything up to that PSN was taken, but what has an answer of its own. */
+  /**
+   * Everything up to that PSN was taken, but what has an answer of its own. Of one that was not
+   * sent yet nothing is believed.
+   */
   private take(connection: Connection, psn: number): void {
     const { requests } = connection
+    if (distance(connection.psn, psn) < 1) return
     let ended = 0
     let progress = false
     for (let i = 0; i < requests.length; i++) {
@@ -414,6 +452,7 @@ export class Client {
   private receiveReceipt(connection: Connection, frame: Uint8Array): void {
     const receipt = receiptOf(frame)
     const { requests } = connection
+    const { world } = this
     const ended: [Operation, Ending][] = []
     const kept = requests.filter((request) => {
       const { operation } = request
@@ -432,7 +471,8 @@ export class Client {
       if (about.version === null) return false
       if (receipt.status === 0) ended.push([about, 'done'])
       else if (operation.kind === 'query') this.pending.push(about)
-      else if (receipt.status === 0x8d) this.pending.push(about)
+      else if (receipt.status === STAGING) this.pending.push(about)
+      else if (receipt.status === IN_DOUBT && world.isHosted) this.doubtful.push(about)
       else ended.push([about, 'refused'])
       return false
     })
@@ -473,17 +513,27 @@ export class Client {
       else this.call(this.path)
       return
     }
-    if (this.state !== UP || connection === null || connection.requests.length === 0) return
+    if (this.state !== UP || connection === null) return
+    this.askAgain()
+    if (connection.requests.length === 0) return
     if (nowUs - connection.sentUs < RETRY_US || nowUs < connection.resendUs) return
     connection.sentUs = nowUs
     connection.tries += 1
     if (connection.tries > RETRIES) {
+      world.gaveUp(connection)
       this.connect()
       return
     }
     const waiting = connection.requests.filter(({ taken }) => taken)
     if (waiting.length === connection.requests.length) this.askFor(connection, waiting)
     else this.resend(connection)
+  }
+
+  /** What was in doubt may be decided by now. */
+  private askAgain(): void {
+    const { doubtful } = this
+    this.doubtful = []
+    for (const operation of doubtful) this.ask(operation)
   }
 
   /** Received and not durable yet, as far as we know. */

@@ -1,12 +1,10 @@
 /**
- * Frames of the simulated hosts, written byte by byte from the diagrams: the encoders of the
- * firmware and of the driver have no part in them, and nothing but the board's own ICRC is shared.
+ * Frames of the simulated hosts, written byte by byte from the diagrams: the encoders of firmware,
+ * driver and board have no part in them.
  *
  * What always holds: a frame is sealed once and never changes after; its memory belongs to an arena
  * that comes round after many thousand frames, so who keeps a frame for long keeps a copy.
  */
-
-import { fillIcrc } from '../../../boards/software/icrc.ts'
 
 export const BTH_AT = 42
 /** What stands right behind BTH: RETH, AETH, DETH, PQETH. */
@@ -142,8 +140,34 @@ export class Path {
   }
 }
 
+/** The remainder of each byte under the polynomial of Ethernet, lowest bit first. */
+const REMAINDERS: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {
+  let r = byte
+  for (let bit = 0; bit < 8; bit++) r = (r & 1) === 0 ? r >>> 1 : (r >>> 1) ^ 0xedb88320
+  return r
+})
+
+/** What the ICRC takes for ones: DSCP, time to live, both sums, the resv8a of BTH (annex A17). */
+const MASKED = [15, 22, 24, 25, 40, 41, BTH_AT + 4] as const
+const IP_AT = 14
+const whatStood = new Uint8Array(MASKED.length)
+
+/**
+ * Puts the ICRC behind what the datagram says is its length: over eight bytes of ones, and all from
+ * the IPv4 header on, some of it masked (IBTA annex A17).
+ */
 export function seal(frame: Uint8Array): Uint8Array {
-  fillIcrc(frame, 0, frame.length)
+  const end = IP_AT + get16(frame, IP_AT + 2) - ICRC_BYTES
+  if (end < BTH_AT + BTH_BYTES || end + ICRC_BYTES > frame.length) return frame
+  for (let i = 0; i < MASKED.length; i++) {
+    whatStood[i] = frame[MASKED[i]!]!
+    frame[MASKED[i]!] = 0xff
+  }
+  let r = -1
+  for (let i = 0; i < 8; i++) r = REMAINDERS[(r ^ 0xff) & 0xff]! ^ (r >>> 8)
+  for (let at = IP_AT; at < end; at++) r = REMAINDERS[(r ^ frame[at]!) & 0xff]! ^ (r >>> 8)
+  for (let i = 0; i < MASKED.length; i++) frame[MASKED[i]!] = whatStood[i]!
+  for (let i = 0; i < ICRC_BYTES; i++) frame[end + i] = ~r >>> (8 * i)
   return frame
 }
 

@@ -10,9 +10,11 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { readLane } from '../../support/oracle.ts'
 import { fillPattern, isBlank, isPattern } from './frames.ts'
 import {
   copyAt,
+  DATA_AT,
   isLater,
   isListedLost,
   type Layout,
@@ -42,6 +44,8 @@ export interface RecordState {
    * though their medium may be well before. A lane knows of them, and if it is lost, nobody.
    */
   behind: number
+  /** The lane that knew of them is lost: check codes alone decide, and may take an older copy. */
+  blind: boolean
   /** A cut may have caught it half-written. */
   touched: boolean
   /** It was reported lost, and not given up yet. */
@@ -53,13 +57,27 @@ export interface Cell {
   /** The highest value that may be there, and the lowest. */
   issued: number
   floor: number
+  /** The highest value that may ever have been there: a cut may have taken it back. */
+  most: number
 }
 
 /** What a restart made of the records under way. */
 export type Class = 'nothing' | 'old' | 'new' | 'mixed' | 'lost'
 
+/** Where the records of a judge lie. */
+export interface Place {
+  readonly medium: Nvdimm
+  readonly layout: Layout
+  /** Bytes of the medium that nobody may change but who writes these records. */
+  readonly from: number
+  readonly end: number
+}
+
 export class Judge {
+  /** The medium of the records. */
   readonly part: Nvdimm
+  /** What has the superblock. */
+  readonly page: Nvdimm
   readonly layout: Layout
   readonly bytes: Layout | null
   readonly records: RecordState[]
@@ -75,23 +93,33 @@ export class Judge {
   losses = 0
   /** The energy of the last save failed: older versions may come back. */
   forgives = false
-  private readonly shadow: Shadow
+  /** When the medium was looked at last: a READ from before may have seen what a cut took back. */
+  private restartedAt = 0
+  protected readonly shadow: Shadow
+  protected readonly blame: (what: string) => void
   private readonly durableWords: Int32Array
-  private readonly blame: (what: string) => void
 
-  constructor(part: Nvdimm, hasBytes: boolean, clients: number, blame: (what: string) => void) {
-    this.part = part
+  constructor(
+    page: Nvdimm,
+    hasBytes: boolean,
+    clients: number,
+    blame: (what: string) => void,
+    place: Place = { medium: page, layout: layoutOf(page, 0), from: DATA_AT, end: page.bytes },
+  ) {
+    const { medium, layout, from, end } = place
+    this.part = medium
+    this.page = page
     this.blame = blame
-    this.layout = layoutOf(part, 0)
-    this.bytes = hasBytes ? layoutOf(part, 1) : null
+    this.layout = layout
+    this.bytes = hasBytes ? layoutOf(page, 1) : null
     this.records = Array.from({ length: this.layout.slots }, (_, slot) => {
       const register = new Register(`record ${slot}`)
-      const well = { damage: 0, refuses: false, behind: 0, touched: false, lost: false }
-      return { register, slot, ...well }
+      const well = { damage: 0, refuses: false, behind: 0, blind: false }
+      return { register, slot, ...well, touched: false, lost: false }
     })
-    for (let i = 0; i < clients * CELLS; i++) this.cells.push({ issued: 0, floor: 0 })
-    this.shadow = new Shadow(part)
-    this.durableWords = part.durableWords
+    for (let i = 0; i < clients * CELLS; i++) this.cells.push({ issued: 0, floor: 0, most: 0 })
+    this.shadow = new Shadow(medium, from, end)
+    this.durableWords = medium.durableWords
   }
 
   /** A version is told durable, in that many copies, by a frame that leaves now. */
@@ -103,15 +131,17 @@ export class Judge {
     if (wrong !== null) this.blame(`an acknowledgement: ${wrong}`)
     this.acknowledged += 1
     if (isFirst && version.promised === 0) {
-      this.judgeDurable(record, version, copies, operation.batch !== null)
+      const { batch, kind } = operation
+      this.judgeDurable(record, version, copies, batch !== null || kind === 'record')
     }
     if (copies > version.promised) version.promised = copies
   }
 
   /**
-   * The status of a batch leaves when its burst is over. Until then one of its records may have
-   * been overwritten by a write that began before it and came late, or again: one that nobody was
-   * told of before this one began, and that has a later sequence than this one where it still is.
+   * The status of a batch leaves when its burst is over, and so may what acknowledges a plain
+   * WRITE. Until then such a record may have been overwritten by a write that began before it and
+   * came late, or again: one that nobody was told of before this one began, and that has a later
+   * sequence than this one where it still is.
    */
   private judgeDurable(record: RecordState, version: Version, copies: number, late: boolean): void {
     const { part, layout, durableWords } = this
@@ -128,7 +158,8 @@ export class Judge {
       return own < 0 || isLater(part, copyAt(layout, c, slot), copyAt(layout, own, slot))
     }
     const whole = found.filter(counts).length
-    if (whole >= copies || damage > 0) return
+    // What the medium has lost by now was counted before.
+    if (whole + damage >= copies) return
     this.blame(
       `${register.name}: operation ${version.operation} is acknowledged in ${copies} copies, ` +
         `and ${whole} are durable`,
@@ -168,15 +199,22 @@ export class Judge {
     this.blame(`record ${slot} is refused to a reader, and nothing was the matter with it`)
   }
 
-  /** Was so much of it damaged that no promise holds? */
-  private mayBeLost({ damage, touched, register }: RecordState): boolean {
+  /**
+   * Was so much of it damaged that the newest may be gone? A copy that took no store, and those
+   * behind it, were not written; of a record that a cut may have caught, those that its
+   * acknowledgement waits for may be all that were. It is lost then, and never an older one.
+   */
+  private mayBeLost({ damage, touched, behind, register }: RecordState): boolean {
     const { copies } = this.layout
-    if (!touched) return damage >= copies
-    const early = register.versions.some(({ isEarly }) => isEarly)
-    return damage >= (early ? 1 : Math.max(1, copies - 1))
+    const written = 31 - Math.clz32(behind & -behind)
+    let most = written > 0 ? bitsIn(behind) + written : copies
+    if (touched) {
+      for (const { wait } of register.versions) most = Math.min(most, wait, copies - 1)
+    }
+    return damage >= Math.max(1, most)
   }
 
-  /** Copies of the record that a media error hits now. */
+  /** Copies of the record that a media error hits now; of an amnesty they may be all. */
   noteDamage(record: RecordState): void {
     const { part, layout } = this
     let hit = 0
@@ -192,10 +230,18 @@ export class Judge {
       }
       if (flags !== 0 || (record.behind & (1 << c)) !== 0) hit += 1
     }
-    record.damage = hit
+    record.damage = this.forgives ? layout.copies : hit
     record.register.isHurt = hit > 0
     this.touched.add(record.slot)
     this.damaged.add(record.slot)
+  }
+
+  /** A lane is going to be lost: of a record that it holds nobody else knows. */
+  noteLane(line: Uint8Array): void {
+    const lane = readLane(line)
+    if (lane.state !== 'A' && lane.state !== 'B') return
+    const record = lane.region === this.layout.id ? this.records[lane.record] : undefined
+    if (record !== undefined && record.behind !== 0) record.blind = true
   }
 
   /** All copies of the record were written anew, those whose medium takes stores. */
@@ -207,6 +253,7 @@ export class Judge {
   /** Looks at the medium after a restart; returns what became of the records under way. */
   judgeRestart(now: number): Class {
     const { touched, damaged, records, layout } = this
+    this.restartedAt = now
     for (const slot of damaged) touched.add(slot)
     let olds = 0
     let news = 0
@@ -246,21 +293,24 @@ export class Judge {
 
   /** The version that a record has now, in every copy that can be read; null if it is lost. */
   private judgeRecord(record: RecordState, now: number): Version | null {
-    const { part, layout } = this
+    const { part, page, layout } = this
     const { register, slot } = record
     let first: Version | null = null
     let shown = ''
     let equal = true
+    let seen = 0
     for (let c = 0; c < layout.copies; c++) {
       const at = copyAt(layout, c, slot)
-      if (!part.readable(at, layout.stride)) continue
       const found = versionAt(part.live, part.liveWords, at, layout, slot, register)
+      // Behind its data a slot may have decayed, and nobody ever looks there.
+      const bytes = found === null ? layout.stride : LINE_BYTES + found.length
+      if (!part.readable(at, bytes)) continue
+      seen += 1
       shown += `${found === null ? 'torn' : found.uid} `
       if (first === null) first = found
       if (found !== first || found === null) equal = false
     }
-    if (equal) record.behind = 0
-    const listed = isListedLost(part, layout, slot)
+    const listed = isListedLost(page, layout, slot)
     if (listed || first === null) {
       const isNews = !record.lost
       record.lost = listed
@@ -271,14 +321,17 @@ export class Judge {
       }
       return null
     }
+    // Two errors beside a copy that takes no store: the page says that an older one may come.
+    if (record.blind && this.mayBeLost(record)) register.forgive()
+    if (equal && seen === layout.copies) {
+      record.behind = 0
+      record.blind = false
+    }
     // A cut caught it being given up.
     record.lost = false
     if (!equal && record.damage === 0) {
       this.blame(`record ${slot} is not one after a restart: its copies are ${shown}`)
     }
-    // A media error in every copy, or beside one that takes no store, so that others were not
-    // written: what is there must be whole, and nothing else is promised.
-    if (record.damage >= (record.refuses ? 2 : layout.copies)) register.forgive()
     // Where a line took no repair, which copy is shown is the card's to say: the reads are judged.
     if (!equal && record.refuses) return first
     const wrong = register.see(first, now, now)
@@ -294,6 +347,7 @@ export class Judge {
       const low = words[(at + i * CELL_BYTES) >> 2]!
       const high = words[((at + i * CELL_BYTES) >> 2) + 1]!
       this.judgeCell(i, low, high)
+      cell.most = Math.max(cell.most, cell.issued)
       cell.issued = low
       cell.floor = low
     })
@@ -301,11 +355,27 @@ export class Judge {
     this.shadow.allow(at, cells.length * CELL_BYTES)
   }
 
-  judgeCell(i: number, low: number, high: number): void {
+  /**
+   * What a READ showed of a cell, by one that began then. It may have been answered before a cut
+   * that took back what it saw, or behind which the cell was counted on, and have come late.
+   */
+  judgeLook(i: number, low: number, high: number, begun: number): void {
+    const { most, issued } = this.cells[i]!
+    if (begun >= this.restartedAt) this.judgeCell(i, low, high)
+    else if (low !== high) this.blame(`cell ${i} holds ${low}/${high}: it is torn`)
+    else if (low > Math.max(most, issued)) this.blame(`cell ${i} holds ${low}, which never was`)
+  }
+
+  private judgeCell(i: number, low: number, high: number): void {
     const { issued, floor } = this.cells[i]!
     const least = this.loose.has(Math.floor(i / CELLS)) ? 0 : floor
     if (low === high && low >= least && low <= issued) return
     this.blame(`cell ${i} holds ${low}/${high}: from ${least} to ${issued} may be there`)
+  }
+
+  /** Saves may fail in this world: no version is forgotten, as any may come back. */
+  expectFailingSaves(): void {
+    for (const { register } of this.records) register.comesBack = true
   }
 
   /** The save failed, or the energy did: what is there is what counts from now on. */
@@ -341,6 +411,12 @@ export class Judge {
     if (wrong !== null) this.blame(`given up: ${wrong}`)
     this.noteWritten(record)
   }
+}
+
+function bitsIn(mask: number): number {
+  let count = 0
+  for (let rest = mask; rest !== 0; rest &= rest - 1) count += 1
+  return count
 }
 
 const whole = new Uint8Array(4096)

@@ -9,16 +9,28 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { sealPage } from '../../support/oracle.ts'
 import { isPattern } from './frames.ts'
+import { highOf } from './operation.ts'
 import type { Register, Version } from './register.ts'
+import type { Worn } from './shape.ts'
 
 const SLOT_MAGIC = 0x5044534c
 const ENTRIES_AT = 640
 const ENTRY_BYTES = 128
+const UPDATE_WORD = 32 / 4
+const INCARNATION_WORD = 40 / 4
+const DIRTY_WORD = 44 / 4
+const VOID_WORD = 104 / 4
 const REGIONS_WORD = 92 / 4
 const LOST_COUNT_WORD = 96 / 4
 const LOST_AT = 128
 const PAGE_BYTES = 4096
+/** A part has so many incarnations: the sequences have no room for one more. */
+export const INCARNATION_LAST: number = 2 ** 20 - 2
+/** Starts that one save which failed may have taken back, and saves that are counted so. */
+const STARTS_TAKEN_BACK = 256
+const SAVES_FAILED_MOST = 16
 /** Superblock, lanes and operation table: the firmware's own. */
 export const DATA_AT = 28672
 
@@ -54,6 +66,53 @@ export function regionCount(part: Nvdimm): number {
   return part.liveWords[REGIONS_WORD]!
 }
 
+/**
+ * The incarnation that the next start finds: of the page of the superblock that can be read, and is
+ * later. One that is torn is taken for whole; who asks can bear that.
+ */
+export function incarnationOf(part: Nvdimm): number {
+  return part.liveWords[INCARNATION_WORD + countingPage(part)]! >>> 0
+}
+
+/** Where that page begins, in 32-bit words. */
+function countingPage(part: Nvdimm): number {
+  const later = laterUpdate(part)
+  const second = !part.readable(0, PAGE_BYTES) || (later && part.readable(PAGE_BYTES, PAGE_BYTES))
+  return second ? PAGE_BYTES / 4 : 0
+}
+
+/** Is no incarnation left for a start? Each save that has failed since the last one costs some. */
+export function isWornOut(part: Nvdimm): boolean {
+  const counted = part.dirtyShutdowns - (part.liveWords[DIRTY_WORD + countingPage(part)]! >>> 0)
+  const failed = counted === 0 ? 0 : Math.max(1, Math.min(counted, SAVES_FAILED_MOST))
+  return incarnationOf(part) + 1 + STARTS_TAKEN_BACK * failed > INCARNATION_LAST
+}
+
+/** Makes both pages of the superblock those of a part that has had many starts. */
+export function wear(part: Nvdimm, worn: Worn): void {
+  for (const at of [0, PAGE_BYTES]) {
+    const page = part.live.subarray(at, at + PAGE_BYTES)
+    const view = new DataView(page.buffer, at)
+    view.setBigUint64(UPDATE_WORD * 4, BigInt(worn.update), true)
+    view.setUint32(INCARNATION_WORD * 4, worn.incarnation, true)
+    view.setUint32(DIRTY_WORD * 4, worn.dirtyShutdowns, true)
+    view.setBigUint64(VOID_WORD * 4, BigInt(worn.operations), true)
+    sealPage(page)
+    part.durable.set(page, at)
+  }
+  part.dirtyShutdowns = worn.dirtyShutdowns
+}
+
+/** Was the second page written later than the first? */
+function laterUpdate({ liveWords }: Nvdimm): boolean {
+  for (const word of [UPDATE_WORD + 1, UPDATE_WORD]) {
+    const first = liveWords[word]! >>> 0
+    const second = liveWords[word + PAGE_BYTES / 4]! >>> 0
+    if (first !== second) return second > first
+  }
+  return false
+}
+
 /** Is the record on the list of the lost of the first page of the superblock? */
 export function isListedLost(part: Nvdimm, layout: Layout, record: number): boolean {
   const words = part.durableWords
@@ -86,7 +145,8 @@ export function versionAt(
   const { versions } = register
   for (let i = versions.length - 1; i >= 0; i--) {
     const version = versions[i]!
-    if (version.length !== length || version.operation !== words[w + 12]) continue
+    if (version.length !== length || (version.operation | 0) !== words[w + 12]) continue
+    if (highOf(version.operation) !== words[w + 13]) continue
     if (version.operation !== 0 && version.client !== words[w + 10]) continue
     if (isPattern(bytes, at + 64, length, version.uid)) return version
   }
@@ -112,9 +172,13 @@ export function isLater({ durableWords }: Nvdimm, a: number, b: number): boolean
 export class Shadow {
   private readonly bytes: Uint8Array
   private readonly part: Nvdimm
+  private readonly from: number
+  private readonly end: number
 
-  constructor(part: Nvdimm) {
+  constructor(part: Nvdimm, from: number, end: number) {
     this.part = part
+    this.from = from
+    this.end = end
     this.bytes = part.durable.slice()
   }
 
@@ -125,9 +189,9 @@ export class Shadow {
 
   /** The first byte that nobody was allowed to change, or -1. */
   foreign(): number {
-    const { part, bytes } = this
-    if (Buffer.compare(part.durable.subarray(DATA_AT), bytes.subarray(DATA_AT)) === 0) return -1
-    for (let at = DATA_AT; at < bytes.length; at++) if (part.durable[at] !== bytes[at]) return at
+    const { part, bytes, from, end } = this
+    if (Buffer.compare(part.durable.subarray(from, end), bytes.subarray(from, end)) === 0) return -1
+    for (let at = from; at < end; at++) if (part.durable[at] !== bytes[at]) return at
     return -1
   }
 }

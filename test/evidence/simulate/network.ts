@@ -7,7 +7,7 @@
  */
 
 import type { Random } from '../../../boards/emulator/random.ts'
-import { seal } from './frames.ts'
+import { get24, seal } from './frames.ts'
 
 /** What the network did, by name: the cells of the stage. */
 export const NETWORK_FAULTS = [
@@ -27,6 +27,12 @@ export type NetworkFault = (typeof NETWORK_FAULTS)[number]
 
 /** Delays, µs: within a burst, beyond the retry timeout, beyond every timer. */
 const DELAYS = [15, 200, 1_500, 8_000, 3_000_000]
+
+/** Where a frame has its protocol, the last byte of its host's address, opcode, and queue pair. */
+const PROTOCOL = 23
+const HOST = 29
+const OPCODE = 42
+const QUEUE_PAIR = 47
 
 /** Frames that are kept to be sent again. */
 const KEPT = 32
@@ -64,6 +70,8 @@ export class Network {
   /** Of 65,536 frames so many meet a fault. */
   faultsIn65536 = 0
   quiet = false
+  /** Queue pairs that a card has made for a host, by which it is known. */
+  private readonly made: Map<number, Set<number>> = new Map()
   readonly counts: Record<NetworkFault, number>
   private late: Late[] = []
   private random: Random
@@ -151,14 +159,23 @@ export class Network {
     return copy
   }
 
-  /** For another address, or of another protocol; its ICRC is right. */
+  /**
+   * For another address, or of another protocol; its ICRC is right. It is no request that the card
+   * could take for one of the same host.
+   */
   private foreign(frame: Uint8Array): Uint8Array {
     const copy = frame.slice()
-    const at = [5, 12, 23, 33, 36, 42, 44, 49][this.random.below(8)]!
+    const at = [5, 12, 23, 33, 36, OPCODE, 44, QUEUE_PAIR + 2][this.random.below(8)]!
     copy[at] = copy[at]! ^ (1 << this.random.below(7))
-    // The opcode and the queue pair are left as they are where that would be another request.
-    if (at === 42) copy[at] = 0x20 | (copy[at]! & 0x1f)
+    if (at === OPCODE) copy[at] = 0x20 | (copy[at]! & 0x1f)
+    if (this.made.get(copy[HOST]!)?.has(get24(copy, QUEUE_PAIR))) copy[PROTOCOL]! ^= 1
     return seal(copy)
+  }
+
+  /** A card has made that queue pair for that host. */
+  noteQueuePair(host: number, queuePair: number): void {
+    const made = this.made.get(host) ?? new Set()
+    this.made.set(host, made.add(queuePair))
   }
 
   private garbage(frame: Uint8Array): Uint8Array {

@@ -63,6 +63,8 @@ export interface Operation {
   readonly kind: Kind
   readonly register: Register | null
   readonly version: Version | null
+  /** Place of the region of records in the list of its world. */
+  readonly region: number
   readonly slot: number
   readonly length: number
   /** Its name for ever; 0 for what has none. */
@@ -93,6 +95,7 @@ const NO_OPERATION: Operation = {
   kind: 'read',
   register: null,
   version: null,
+  region: 0,
   slot: 0,
   length: 0,
   id: 0,
@@ -120,10 +123,12 @@ export interface Way {
   readonly path: Path
   readonly queuePair: number
   readonly mtu: number
-  /** Of the region of records, and of bytes. */
-  readonly recordsKey: number
+  /** Of each region of records, and of bytes. */
+  readonly recordsKeys: readonly number[]
   readonly bytesKey: number
   readonly copies: number
+  /** What is sent again under its id says so. */
+  readonly marksRepetitions: boolean
 }
 
 const RETH_BYTES = 16
@@ -133,12 +138,20 @@ const SLOT_ADDRESSED = 0x20
 const CARRIED = 0x10
 const IN_BATCH = 0x08
 const WANTS_ACK = 0x04
+const REPETITION = 0x01
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
 export const CONDITION_EXPECT = 2
 export const CELL_BYTES = 8
+/** A region of bytes begins at address 2^32. */
+const BYTES_HIGH = 1
 
 const scratch = new Uint8Array(1 << 17)
+
+/** The high word of a number of 64 bits, of which 53 are used. */
+export function highOf(id: number): number {
+  return Math.floor(id / 2 ** 32)
+}
 
 /** PSNs that the operation takes. */
 export function packetsOf({ kind, length }: Operation, { mtu, copies }: Way): number {
@@ -160,14 +173,18 @@ export function framesOf(operation: Operation, way: Way, psn: number): Uint8Arra
     case 'query':
       return [queryFrame(operation.target!.id, way, psn)]
     case 'read':
-      return [readFrame(way, psn, way.recordsKey, operation.slot, 0, operation.length)]
+      return [readFrame(way, psn, keyOf(operation, way), operation.slot, 0, operation.length)]
     case 'look':
-      return [readFrame(way, psn, way.bytesKey, 0, operation.cell * CELL_BYTES, operation.length)]
+      return [lookFrame(operation, way, psn)]
     case 'wrong':
       return [wrongFrame(operation, way, psn)]
     default:
       return [cellFrame(operation, way, psn)]
   }
+}
+
+function keyOf({ region }: Operation, { recordsKeys }: Way): number {
+  return recordsKeys[region]!
 }
 
 /** The data of a record, as often as it is carried. */
@@ -201,7 +218,7 @@ function persistFrames(operation: Operation, way: Way, psn: number): Uint8Array[
 
 function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): void {
   const { batch, index, expect, kind } = operation
-  putReth(frame, operation.slot, 0, way.recordsKey, operation.length)
+  putReth(frame, operation.slot, 0, keyOf(operation, way), operation.length)
   const at = HEAD_AT + RETH_BYTES
   const carried = kind === 'carried'
   frame[at] = 0x14
@@ -209,8 +226,10 @@ function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): v
     ((operation.wait - 1) << 6) |
     SLOT_ADDRESSED |
     WANTS_ACK |
+    (way.marksRepetitions && operation.tries > 0 ? REPETITION : 0) |
     (carried ? CARRIED : 0) |
-    (batch === null ? 0 : IN_BATCH)
+    (batch === null ? 0 : IN_BATCH) |
+    (operation.tries === 0 ? 0 : REPETITION)
   const last = batch !== null && index === batch.count - 1
   frame[at + 2] =
     batch === null ? 0 : (batch.condition << 4) | ONE_STATUS | (last ? LAST_OF_BATCH : 0)
@@ -218,7 +237,7 @@ function putPersistHeaders(frame: Uint8Array, operation: Operation, way: Way): v
   put16(frame, at + 4, batch?.id ?? 0)
   frame[at + 6] = index
   frame[at + 7] = batch === null ? 0 : batch.count - 1
-  put32(frame, at + 8, 0)
+  put32(frame, at + 8, highOf(operation.id))
   put32(frame, at + 12, operation.id)
   if (expect === null) return
   put32(frame, at + 16, expect[1])
@@ -237,7 +256,7 @@ function recordFrames(operation: Operation, way: Way, psn: number): Uint8Array[]
     const bytes = Math.min(way.mtu, payload.length - from)
     const headers = first ? RETH_BYTES : 0
     const frame = way.path.begin(opcode, way.queuePair, psn + i, last, headers, bytes)
-    if (first) putReth(frame, operation.slot, 0, way.recordsKey, operation.length)
+    if (first) putReth(frame, operation.slot, 0, keyOf(operation, way), operation.length)
     frame.set(payload.subarray(from, from + bytes), HEAD_AT + headers)
     frames.push(seal(frame))
   }
@@ -247,7 +266,7 @@ function recordFrames(operation: Operation, way: Way, psn: number): Uint8Array[]
 function queryFrame(id: number, way: Way, psn: number): Uint8Array {
   const frame = way.path.begin(QUERY, way.queuePair, psn, true, 12, 0)
   put32(frame, HEAD_AT, 0x13000000)
-  put32(frame, HEAD_AT + 4, 0)
+  put32(frame, HEAD_AT + 4, highOf(id))
   put32(frame, HEAD_AT + 8, id)
   return seal(frame)
 }
@@ -265,6 +284,10 @@ function readFrame(
   return seal(frame)
 }
 
+function lookFrame({ cell, length }: Operation, way: Way, psn: number): Uint8Array {
+  return readFrame(way, psn, way.bytesKey, BYTES_HIGH, cell * CELL_BYTES, length)
+}
+
 /** A cell holds a number twice, so that one that is torn shows. */
 function cellFrame({ kind, cell, value }: Operation, way: Way, psn: number): Uint8Array {
   const { path, queuePair, bytesKey } = way
@@ -272,29 +295,32 @@ function cellFrame({ kind, cell, value }: Operation, way: Way, psn: number): Uin
   if (kind === 'write' || kind === 'atomicWrite') {
     const opcode = kind === 'write' ? WRITE_ONLY : ATOMIC_WRITE
     const frame = path.begin(opcode, queuePair, psn, true, RETH_BYTES, CELL_BYTES)
-    putReth(frame, 0, at, bytesKey, CELL_BYTES)
+    putReth(frame, BYTES_HIGH, at, bytesKey, CELL_BYTES)
     for (let i = 0; i < CELL_BYTES; i++) frame[HEAD_AT + 16 + i] = value >>> (8 * (i & 3))
     return seal(frame)
   }
   if (kind === 'flush') {
     const frame = path.begin(FLUSH, queuePair, psn, true, 4 + RETH_BYTES, 0)
     put32(frame, HEAD_AT, 2)
-    for (const [i, word] of [0, 0, bytesKey, CELL_BYTES].entries()) {
+    for (const [i, word] of [BYTES_HIGH, 0, bytesKey, CELL_BYTES].entries()) {
       put32(frame, HEAD_AT + 4 + 4 * i, word)
     }
     return seal(frame)
   }
   const frame = path.begin(kind === 'add' ? FETCH_ADD : COMPARE_SWAP, queuePair, psn, true, 28, 0)
   const [operand, compare] = kind === 'add' ? [1, 0] : [value, value - 1]
-  for (const [i, word] of [0, at, bytesKey, operand, operand, compare, compare].entries()) {
+  const words = [BYTES_HIGH, at, bytesKey, operand, operand, compare, compare]
+  for (const [i, word] of words.entries()) {
     put32(frame, HEAD_AT + 4 * i, word)
   }
   return seal(frame)
 }
 
 /** Requests that ask for what is not theirs. The slot says which. */
-function wrongFrame({ slot, value }: Operation, way: Way, psn: number): Uint8Array {
-  const { path, queuePair, recordsKey } = way
+function wrongFrame(operation: Operation, way: Way, psn: number): Uint8Array {
+  const { slot, value } = operation
+  const { path, queuePair } = way
+  const recordsKey = keyOf(operation, way)
   const frame = path.begin(WRITE_ONLY, queuePair, psn, true, RETH_BYTES, 8)
   const [vaHigh, vaLow, key, length] = [
     [0, 0, (recordsKey ^ (value | 32)) >>> 0, 8], // a key that is nobody's

@@ -34,8 +34,8 @@ export interface Version {
   open: boolean
   /** Durable copies that were promised, 0 while nothing was. */
   promised: number
-  /** It asks for no more than one: a media error may take it, and be told. */
-  isEarly: boolean
+  /** Durable copies that its acknowledgement waits for: so many media errors may take it. */
+  wait: number
 }
 
 export class Register {
@@ -45,6 +45,8 @@ export class Register {
   private shown: Version | null = null
   /** Its medium was hit: what is overwritten in one copy may be all that another has. */
   isHurt = false
+  /** A save may fail: what was overwritten before its last fences may come back. */
+  comesBack = false
   /** When each read that is under way began: it may show what stood there then. */
   private readonly readers: number[] = []
 
@@ -68,10 +70,10 @@ export class Register {
       refused: false,
       open: true,
       promised: 0,
-      isEarly: false,
+      wait: Infinity,
     }
     const { versions } = this
-    if (versions.length >= KEPT && !this.isHurt) this.forget()
+    if (versions.length >= KEPT && !this.isHurt && !this.comesBack) this.forget()
     versions.push(version)
     return version
   }
@@ -95,6 +97,11 @@ export class Register {
       version.lastBegin = version.begun
       version.promised = 0
     }
+  }
+
+  /** All of its copies are one: what is certainly overwritten is in none of them. */
+  settled(): void {
+    if (this.versions.length >= KEPT) this.forget()
   }
 
   readBegins(now: number): void {

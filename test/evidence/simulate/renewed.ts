@@ -7,8 +7,8 @@
  *   All that can be reached from it is written down then, field by field, and each power-on writes
  *   it back: no list of what a burst may change is kept by hand.
  * - What is not put back is not of the state: packet memory, which the card clears; the machine and
- *   its facts, which are new at every power-on; the work of a host behind PCIe, which is one blank
- *   object for all cards that have none.
+ *   its facts, which are new at every power-on; the work of a host behind PCIe, where there is
+ *   none: it is one blank object for all such cards.
  * - An engine of an earlier power-on on that memory must not be called any more.
  *
  * That nothing is left behind is shown by evidence-simulate.test.ts: the same seeds on states that
@@ -148,7 +148,9 @@ class Desk {
     this.socket = new Socket(machine)
     this.state = createState(this.socket)
     const { socket, state } = this
-    this.image = new Image(state, [socket, socket.facts, socket.memory, state.hostWork])
+    const apart = [socket, socket.facts, socket.memory]
+    const hasHost = machine.facts.dmaBytes > 0
+    this.image = new Image(state, hasHost ? apart : [...apart, state.hostWork])
   }
 
   start(machine: EmulatedMachine): FirmwareEngine {
@@ -169,7 +171,8 @@ class Desk {
 
 /** What a state is made from, beside the entropy. */
 function isSame(a: Facts, b: Facts): boolean {
-  return a.mac[5] === b.mac[5] && a.ipv4[3] === b.ipv4[3] && a.dmaBytes === b.dmaBytes
+  const isSameHost = a.dmaBytes === b.dmaBytes && a.hostBytes === b.hostBytes
+  return a.mac[5] === b.mac[5] && a.ipv4[3] === b.ipv4[3] && isSameHost
 }
 
 const desks = new WeakMap<ArrayBuffer, Desk[]>()

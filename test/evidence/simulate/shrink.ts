@@ -5,7 +5,7 @@
  * What always holds: what comes out fails in the same way, numbers apart, and plays by itself.
  */
 
-import type { Line, Script, Shape } from './shape.ts'
+import { type Line, NO_ENDS, type Script, type Shape } from './shape.ts'
 import { type PlayOptions, playScript } from './world.ts'
 
 /** Plays that a shrink may take. */
@@ -30,6 +30,8 @@ function simpler(shape: Shape): Shape[] {
     { ...shape, copies: 2 },
     { ...shape, capacity: 64 },
     { ...shape, mtu: 4096 },
+    { ...shape, ends: NO_ENDS },
+    { ...shape, ends: { ...shape.ends, worn: null } },
   ]
 }
 

@@ -5,12 +5,14 @@
 
 import type { Stage, Tally, Violation } from '../stage.ts'
 import { addTally, NOTHING, type Replayed, type Shard, type Size } from '../stage.ts'
+import { PAST_AN_END } from './client.ts'
 import { NETWORK_FAULTS } from './network.ts'
+import { PARTIES, TROUBLES } from './own-host.ts'
 import { PHASES, STRATEGIES } from './power.ts'
 import { REGRESSIONS } from './regressions.ts'
 import { type Script, scriptOf, WORLDS, type World } from './shape.ts'
 import { shrink } from './shrink.ts'
-import { type Played, playScript, playSeed, STEPS_EACH } from './world.ts'
+import { type Played, playScript, playSeed, STEPS_EACH, WORN_OUT } from './world.ts'
 
 interface Plan {
   readonly shards: number
@@ -19,7 +21,7 @@ interface Plan {
 
 const PLANS: Readonly<Record<Size, Plan>> = {
   cut: { shards: 1, seedsEach: 35 },
-  ci: { shards: 99, seedsEach: 100 },
+  ci: { shards: 107, seedsEach: 100 },
   nightly: { shards: 2_500, seedsEach: 110 },
 }
 
@@ -108,7 +110,29 @@ function wanted(size: Size): string[] {
     for (const phase of phases) if (size !== 'cut') cells.push(`${strategy} × ${phase}`)
     cells.push(strategy)
   }
-  return [...cells, ...phases, 'old', 'new']
+  return [...cells, ...phases, 'old', 'new', ...wantedOfHosts(size)]
+}
+
+/** Who went, in which placement the records were, how it came back; and what else goes wrong. */
+function wantedOfHosts(size: Size): string[] {
+  const parties = PARTIES.map((party) => `${party} goes`)
+  if (size === 'cut') return parties
+  const met = ['card', 'host', 'both'].flatMap((party) => [
+    `${party} × bypass`,
+    `${party} × through`,
+  ])
+  const troubles = TROUBLES.map((trouble) => `host ${trouble}`)
+  const calls = ['another agent', 'asked to give up', 'scanned']
+  return [
+    ...parties,
+    ...met,
+    'agent × through',
+    'at once',
+    'late',
+    'flipped',
+    ...troubles,
+    ...calls,
+  ]
 }
 
 function lacks(total: Tally, size: Size): readonly string[] {
@@ -120,7 +144,7 @@ function lacks(total: Tally, size: Size): readonly string[] {
     }
   }
   return wanted(size)
-    .concat(NETWORK_FAULTS)
+    .concat(NETWORK_FAULTS, PAST_AN_END, size === 'cut' ? [] : WORN_OUT)
     .filter((cell) => !met.has(cell))
     .map((cell) => `nothing has met "${cell}"`)
 }

@@ -5,24 +5,33 @@
  * every card on.
  */
 
+import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { Random } from '../../../boards/emulator/random.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
+import { LANES, LANES_AT, sameBytes } from '../../support/oracle.ts'
 import { type Client, UP } from './client.ts'
+import { get32 } from './frames.ts'
+import { type Clients, finishHost, hostStep, settleHost } from './hosted-steps.ts'
 import { CELLS, type RecordState } from './judge.ts'
 import { copyAt, sequenceAt } from './medium.ts'
 import { type Batch, KINDS, type Kind, type Operation, operationOf } from './operation.ts'
+import { THROUGH } from './own-host.ts'
 import type { Step } from './shape.ts'
-import type { SimulatedWorld, Site } from './world.ts'
+import { judgeOf, type SimulatedWorld, type Site } from './world.ts'
 
 const BURSTS = [1, 1, 2, 3, 5, 8, 12, 16]
 /** Operations that a client has under way, at the most. */
 const UNDER_WAY = 24
 const PASSES_US = [400, 1_100, 1_100, 1_600, 5_000, 700_000, 3_000_000]
+/** An agent that is silent for so long is taken for gone. */
+const AGENT_SILENT_US = 500_000
 const LINE_BYTES = 64
 const METHOD_GET = 1
 const METHOD_SET = 2
 const SETTLE = 0x33
 const SCAN = 0x32
+/** In the answer of SCAN: where the next one begins. */
+const SCAN_NEXT_AT = 8
 const STATUS = 0x10
 const COUNTERS = 0x31
 const REPORT = 0x30
@@ -57,6 +66,9 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
       }
       world.exchange(1, 32)
       break
+    case 'host':
+      hostStep(world, random, CLIENTS)
+      break
     default:
       control(world, oneOf(random, world.sites), random)
   }
@@ -65,6 +77,7 @@ export async function playStep(world: SimulatedWorld, step: Step, random: Random
     const site = world.sites.find(({ card }) => !card.isOn)
     if (site === undefined) break
     await world.restart(site, random, random.chance(0.15) ? 1 + random.below(3) : 0)
+    if (site.own !== null && random.chance(0.5)) site.own.driverOn()
     world.exchange(2, 32)
   }
 }
@@ -87,23 +100,34 @@ function work(world: SimulatedWorld, among: readonly Client[], random: Random): 
   world.exchange(1 + random.below(3), most)
 }
 
+/** What steps of the host let clients do. */
+const CLIENTS: Clients = {
+  work,
+  record: (world, site, client, random) =>
+    recordOf(world, site, client, random, 'persist', world.shape.capacity, 0),
+}
+
 /** A new operation of the client, of a kind that this world has. */
 function post(world: SimulatedWorld, client: Client, random: Random): void {
   const kind = drawKind(world, random)
   const site = world.sites[client.card]!
   world.operations += 1
   if (kind === 'batch') postBatch(world, site, client, random)
-  else if (kind === 'read' || kind === 'wrong') client.post(plain(world, site, kind, random))
+  else if (kind === 'read' || kind === 'wrong')
+    client.post(plain(world, site, client, kind, random))
   else if (kind === 'query') postQuery(world, client, random)
   else if (kind === 'stops') {
     if (world.shape.capacity <= world.mtu) return
-    const stopped = recordOf(world, site, client, random, 'stops', world.shape.capacity)
+    const { capacity } = world.shape
+    const region = regionFor(world, client, random, kind)
+    const stopped = recordOf(world, site, client, random, kind, capacity, region)
     stopped.version!.refused = true
     client.post(stopped)
     client.connect()
   } else if (kind === 'persist' || kind === 'carried' || kind === 'record') {
     const length = oneOf(random, [1, 1, 2]) === 1 ? world.shape.capacity : lengthOf(world, random)
-    client.post(recordOf(world, site, client, random, kind, length))
+    const region = regionFor(world, client, random, kind)
+    client.post(recordOf(world, site, client, random, kind, length, region))
   } else postCell(world, site, client, random, kind)
 }
 
@@ -120,12 +144,27 @@ function lengthOf({ shape }: SimulatedWorld, random: Random): number {
   return 4 + random.below(shape.capacity - 3)
 }
 
-function plain(world: SimulatedWorld, { judge }: Site, kind: Kind, random: Random): Operation {
+/** Of a host's records most; plain WRITEs and batches are not for those through its caches. */
+function regionFor(world: SimulatedWorld, client: Client, random: Random, kind: Kind): number {
+  if (world.isLocal(client)) return 0
+  const region = oneOf(random, [0, 1, 1, 2, 2, 2])
+  return region === 2 && (kind === 'record' || kind === 'batch') ? 1 : region
+}
+
+function plain(
+  world: SimulatedWorld,
+  site: Site,
+  client: Client,
+  kind: Kind,
+  random: Random,
+): Operation {
   const slot = random.below(world.shape.slots)
-  const { register } = judge.records[slot]!
+  const region = regionFor(world, client, random, kind)
+  const { register } = judgeOf(site, { region }).records[slot]!
   const length = kind === 'read' ? world.shape.capacity : 0
   return operationOf({
     kind,
+    region,
     slot,
     register,
     length,
@@ -142,16 +181,18 @@ function recordOf(
   random: Random,
   kind: Kind,
   length: number,
+  region: number,
   slot: number = random.below(world.shape.slots),
 ): Operation {
-  const { register } = site.judge.records[slot]!
+  const { register } = judgeOf(site, { region }).records[slot]!
   const id = kind === 'record' ? 0 : ++client.operations
   world.uids += 1
   world.tick += 1
   const version = register.begin(world.uids, length, client.id, id, world.tick)
   const wait = 1 + random.below(world.copies)
-  version.isEarly = wait === 1
-  return operationOf({ kind, register, version, slot, length, id, wait, begun: world.tick })
+  version.wait = wait
+  const begun = world.tick
+  return operationOf({ kind, register, version, region, slot, length, id, wait, begun })
 }
 
 /** Up to eight records of distinct slots under one status. */
@@ -162,15 +203,18 @@ function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Ra
   world.batches += 1
   const batch: Batch = { id: world.batches & 0xffff, condition, count, members: [] }
   const wait = 1 + random.below(world.copies)
+  const region = regionFor(world, client, random, 'batch')
+  const { part, layout } = judgeOf(site, { region })
   for (let index = 0; index < count; index++) {
     const slot = slots.splice(random.below(slots.length), 1)[0]!
     const length = lengthOf(world, random)
-    const operation = { ...recordOf(world, site, client, random, 'batch', length, slot), wait }
-    operation.version!.isEarly = wait === 1
+    const member = recordOf(world, site, client, random, 'batch', length, region, slot)
+    const operation = { ...member, wait }
+    operation.version!.wait = wait
     operation.batch = batch
     operation.index = index
     if (condition === 2) {
-      operation.expect = sequenceAt(site.card.part, copyAt(site.judge.layout, 0, slot))
+      operation.expect = sequenceAt(part, copyAt(layout, 0, slot))
     }
     batch.members.push(operation)
   }
@@ -180,7 +224,8 @@ function postBatch(world: SimulatedWorld, site: Site, client: Client, random: Ra
 
 /** Asks for an operation that may be long done, or not be at all. */
 function postQuery(world: SimulatedWorld, client: Client, random: Random): void {
-  const id = 1 + random.below(client.operations + 1)
+  const { operationsBefore } = world.shape
+  const id = operationsBefore + 1 + random.below(client.operations - operationsBefore + 1)
   const target = operationOf({ kind: 'query', id, begun: world.tick })
   client.post(operationOf({ kind: 'query', target, begun: world.tick }))
 }
@@ -216,6 +261,7 @@ function cutPower(world: SimulatedWorld, random: Random): void {
   const { card } = site
   const style = random.below(10)
   const adrFail = world.shape.adr && random.chance(0.1)
+  if (site.own !== null) site.own.goesWithCard = random.chance(0.3)
   if (adrFail) loseEnergy(world, site)
   world.aim(site, random, adrFail)
   if (style < 5) {
@@ -236,10 +282,13 @@ function loseEnergy(world: SimulatedWorld, site: Site): void {
 }
 
 function pass(world: SimulatedWorld, random: Random): void {
-  world.nowUs += oneOf(random, PASSES_US)
+  const passedUs = oneOf(random, PASSES_US)
+  world.nowUs += passedUs
   world.ticks()
   for (const site of world.sites) {
     for (let i = 0; i <= random.below(3); i++) world.idle(site)
+    // No agent had a turn meanwhile: what it was asked makes the card take it for gone.
+    if (passedUs > AGENT_SILENT_US && site.own?.isWellFor(THROUGH) === true) site.own.attachAgent()
   }
   world.exchange(2, 32)
 }
@@ -263,18 +312,35 @@ function fault(world: SimulatedWorld, site: Site, random: Random): void {
 function mediaFault(world: SimulatedWorld, site: Site, random: Random): void {
   const { part } = site.card
   const kind = random.below(10)
-  if (kind < 6) poisonRecord(world, site, random)
+  if (world.shape.full && kind < 7) {
+    for (let i = random.below(16); i >= 0; i--) poisonRecord(world, site, random)
+  } else if (kind < 6) poisonRecord(world, site, random)
   else if (kind < 8) {
     world.count('poisoned lane')
-    part.poison(8192 / LINE_BYTES + random.below(48))
+    const line = LANES_AT / LINE_BYTES + random.below(LANES)
+    site.judge.noteLane(part.live.slice(line * LINE_BYTES, (line + 1) * LINE_BYTES))
+    part.poison(line)
   } else if (kind === 8) {
     // One page of the superblock, while the other is whole.
     world.count('poisoned superblock')
     const page = random.below(2)
-    if (part.readable((1 - page) * 4096, 4096)) part.poison(page * 64 + random.below(12))
-  } else if (site.clients.every((client) => client.isIdle)) {
-    world.count('poisoned table')
-    part.poison(12288 / LINE_BYTES + random.below(256))
+    if (isWhole(part, (1 - page) * 4096, 4096)) part.poison(page * 64 + random.below(12))
+  } else poisonTable(world, site, random)
+}
+
+/** Can it be read, and is it durable as it is? Behind a fence that failed it is not. */
+function isWhole(part: Nvdimm, at: number, bytes: number): boolean {
+  const seen = part.live.subarray(at, at + bytes)
+  return part.readable(at, bytes) && sameBytes(seen, part.durable.subarray(at, at + bytes))
+}
+
+/** A line of the operation table, or both of one of the clients: as they repeat what they asked. */
+function poisonTable(world: SimulatedWorld, { card }: Site, random: Random): void {
+  world.count('poisoned table')
+  const both = random.chance(0.5)
+  const place = random.below(both ? 16 : 128)
+  for (const which of both ? [0, 1] : [random.below(2)]) {
+    card.part.poison(12288 / LINE_BYTES + 2 * place + which)
   }
 }
 
@@ -284,8 +350,9 @@ function poisonRecord(world: SimulatedWorld, site: Site, random: Random): void {
   const { layout } = judge
   const among = judge.touched.size > 0 && random.chance(0.6) ? [...judge.touched] : []
   const slot = among.length > 0 ? oneOf(random, among) : random.below(layout.slots)
-  const refuses = random.chance(0.2)
-  const every = random.chance(0.08)
+  // A region with a copy that refuses takes no writes: it would never fill up.
+  const refuses = random.chance(world.shape.full ? 0.005 : 0.2)
+  const every = random.chance(world.shape.full ? 0.2 : 0.08)
   const one = random.below(layout.copies)
   for (let c = 0; c < layout.copies; c++) {
     if (!every && c !== one) continue
@@ -377,11 +444,23 @@ function giveUp(world: SimulatedWorld, site: Site, record: RecordState): void {
   }
 }
 
+/** Slice by slice: each answer says where the next one begins. */
 function scan(world: SimulatedWorld, { card, judge, path }: Site): void {
   for (const record of judge.records) if (record.damage > 0) judge.touched.add(record.slot)
-  card.ask(path, world.tick, METHOD_SET, SCAN, 0, (request) => {
-    putWord(request, 0, judge.layout.id)
-  })
+  const { id, slots } = judge.layout
+  for (let next = 0; next < slots && card.isOn; ) {
+    const answer = card.ask(path, world.tick, METHOD_SET, SCAN, 0, (request) => {
+      putWord(request, 0, id)
+      putWord(request, 4, next)
+    })
+    if (answer === null || answer.fault !== 0) return
+    const from = get32(answer.body, SCAN_NEXT_AT)
+    if (from <= next) {
+      world.blame(`a scan from record ${next} goes on from ${from}`)
+      return
+    }
+    next = from
+  }
 }
 
 function putWord(bytes: Uint8Array, at: number, value: number): void {
@@ -390,6 +469,8 @@ function putWord(bytes: Uint8Array, at: number, value: number): void {
 
 /** Virtual time in which everything ends once nothing goes wrong any more. */
 const ROUNDS = 80
+/** Of a card with a host: until that is reset, with its caches used the other way. */
+const WAY_ROUNDS = 40
 
 /** No fault any more: every operation has to end (O6). */
 export async function settle(world: SimulatedWorld): Promise<void> {
@@ -407,11 +488,17 @@ export async function settle(world: SimulatedWorld): Promise<void> {
   }
   if (world.isOver) return
   for (let round = 0; round < ROUNDS && world.violation === null; round++) {
+    // What waits for the host's caches to be used one way or the other: both have their time.
+    if (round % WAY_ROUNDS === 0) {
+      for (const site of world.sites) if (site.own !== null) settleHost(world, site, round > 0)
+    }
     world.nowUs += 1_100
     world.ticks()
     world.exchange(3, 32)
     for (const site of world.sites) world.idle(site)
-    if (world.clients.every((client) => client.state === UP && client.isIdle)) return
+    if (!world.clients.every((client) => client.state === UP && client.isIdle)) continue
+    for (const site of world.sites) if (site.own !== null) await finishHost(world, site)
+    return
   }
   for (const client of world.clients) {
     if (client.isIdle && client.state === UP) continue

@@ -34,12 +34,14 @@ import {
   distance,
   type Ending,
   isInStatus,
+  queuePairIn,
   RECORDS,
   receiptOf,
   type Surroundings,
 } from './client.ts'
 import {
   ACKNOWLEDGE,
+  ATOMIC_ACK,
   DATAGRAM,
   get24,
   get32,
@@ -48,11 +50,21 @@ import {
   PERSIST_ACK,
   put16,
   put32,
+  READ_FIRST,
 } from './frames.ts'
+import { HostedJudge, type HostedPlace } from './hosted-judge.ts'
 import { CELLS, Judge } from './judge.ts'
-import { DATA_AT, regionCount, wholePages } from './medium.ts'
+import {
+  DATA_AT,
+  INCARNATION_LAST,
+  isWornOut,
+  layoutOf,
+  regionCount,
+  wholePages,
+} from './medium.ts'
 import { Lane, Network } from './network.ts'
 import type { Kind, Operation } from './operation.ts'
+import { BYPASS, OwnHost, type Party, THROUGH } from './own-host.ts'
 import { choiceOf, type Phase, phaseOf } from './power.ts'
 import { bootRenewed } from './renewed.ts'
 import { type Script, type Shape, STEPS, scriptOf, type World } from './shape.ts'
@@ -81,6 +93,8 @@ export interface Played {
 }
 
 export const STEPS_EACH = 240
+/** What is counted: a part has no incarnation left. */
+export const WORN_OUT = 'part worn out'
 
 /** Copies that a fence may take back in a failing save. */
 const ADR_FENCES = 3
@@ -92,17 +106,26 @@ const OPEN = 0x13
 const SERVING = 1
 /** Behind the last region: nobody may store there. */
 const RED_ZONE_BYTES = 4096
+/** Slices that the largest region of a world is made in, at the most. */
+const SLICES_MOST = 1_000
 /** Lines that a recovery may read where no region is scanned: table, lanes, what lanes name. */
 const LINES_MOST = 4096
 
 /** Refusals after which an operation, sent once, is never done. */
-const NEVER = [0x82, 0x83, 0x85, 0x89, 0x8a, 0x8b, 0x8c, 0x8e]
+const NEVER = [0x82, 0x83, 0x85, 0x89, 0x8a, 0x8b, 0x8c, 0x8e, 0x90, 0x91, 0x93]
 /** Whose answer says durable where the region is registered write-persist. */
 const DURABLE_AT_ONCE: readonly Kind[] = ['write', 'add', 'atomicWrite']
+/** Syndromes from here on are no acknowledgements. */
+const RNR_NAK = 0x20
+/** Syndrome of a NAK that says that packets are missing. */
+const SEQUENCE_NAK = 0x60
 /** Syndrome of a READ of a record that is lost, or that its medium does not deliver. */
 const UNSETTLED = 0x63
 /** So many commands are never executed. */
 const NEVER_DUE = 2 ** 40
+
+/** Where a frame of a card has the last byte of the address of its host. */
+const TO_HOST = 33
 
 /** A card, its judge, and the connections to it. */
 export interface Site {
@@ -122,10 +145,32 @@ export interface Site {
   /** The energy of its last save failed: nothing is promised of that. */
   isForgiven: boolean
   readonly connections: Map<number, Connection>
+  /** The host behind the card, and the judges of the regions in its memory. */
+  readonly own: OwnHost | null
+  readonly hosted: HostedJudge[]
+  /** Who went last, and how what had gone came back; null when that was judged. */
+  went: Party | null
+  back: string
 }
 
+/** The judge of the records of that region. */
+export function judgeOf({ judge, hosted }: Site, { region }: Pick<Operation, 'region'>): Judge {
+  return region === 0 ? judge : hosted[region - 1]!
+}
+
+/** Regions in the memory of the own host, by placement. */
+const PLACED = [
+  { name: 'bypass', placement: BYPASS },
+  { name: 'through', placement: THROUGH },
+] as const
+
+/** Turns in which a region in the host's memory is written back. */
+const FORM_TURNS = 200
+/** Clients of which the table of operations knows the last ones. */
+const CLIENTS_KEPT = 128
+
 export class SimulatedWorld implements Surroundings {
-  nowUs = 1_000
+  nowUs: number
   readonly shape: Shape
   readonly sites: Site[] = []
   readonly clients: Client[] = []
@@ -146,20 +191,46 @@ export class SimulatedWorld implements Surroundings {
   isOver = false
   private hostIds = 0
   private peers = 0
+  /** Draws what begins beside its end. */
+  private readonly endings: Random
+  /** Where no step gives its own. */
+  readonly chance: Random
   private readonly boot: Boot
   private readonly trace: boolean
 
   constructor(shape: Shape, seed: number, options: PlayOptions) {
     this.shape = shape
+    this.nowUs = shape.begunUs
+    this.batches = shape.ends.batchesBefore
+    this.endings = new Random(seed ^ 0x656e6473)
     this.network = new Network(new Random(seed ^ 0x6e657477))
     this.network.faultsIn65536 = shape.network
+    this.chance = new Random(seed ^ 0x686f7374)
     this.boot = options.boot ?? ((machineFor) => bootRenewed(machineFor()))
     this.trace = options.trace ?? false
     this.tell = options.tell ?? null
   }
 
+  get operationsBefore(): number {
+    return this.shape.operationsBefore
+  }
+
   get hasBytes(): boolean {
     return this.shape.bytes > 0
+  }
+
+  get isHosted(): boolean {
+    return this.shape.hosted
+  }
+
+  /** Does it ask for records of the card alone? */
+  isLocal({ index }: Client): boolean {
+    return !this.isHosted || index % this.shape.clients === 0
+  }
+
+  regionsOf(client: Client): readonly string[] {
+    if (this.hasBytes) return [RECORDS, BYTES]
+    return this.isLocal(client) ? [RECORDS] : [RECORDS, ...PLACED.map(({ name }) => name)]
   }
 
   get mtu(): number {
@@ -186,24 +257,28 @@ export class SimulatedWorld implements Surroundings {
     const stride = 64 + Math.ceil(shape.capacity / 64) * 64
     const records = shape.copies * wholePages(shape.slots * stride)
     const bytes = DATA_AT + records + (this.hasBytes ? 4096 : 0) + RED_ZONE_BYTES
+    const own = this.isHosted ? this.ownHost(4096 + 2 * records + RED_ZONE_BYTES) : null
     const card = new Card({
       ...{ index, bytes, adrFences: shape.adr ? ADR_FENCES : 0, boot: this.boot },
+      psns: shape.ends.psns ? this.endings.fork() : null,
       sent: (from, frame) => this.sent(from, frame),
       struck: () => this.struck(this.sites[index]!),
       watch: this.trace ? { trace: (traced) => this.mixBytes(traced) } : undefined,
+      far: own,
     })
     const path = new Path(0, index)
     const booted = card.powerOn(random, () => {})
     if (booted !== undefined) await booted
     card.ask(path, 1, METHOD_SET, FORMAT, 0, (body) => random.fill(body, 0, 16))
-    card.ask(path, 2, METHOD_SET, PROVISION, 0, (body) => {
+    provision(card, path, (body) => {
       body.set(Buffer.from(RECORDS))
       put32(body, 32, shape.slots)
       put32(body, 36, shape.capacity)
       body[40] = shape.copies
     })
+    const hosted = own === null ? [] : this.placeRegions(card, own, path, random)
     if (this.hasBytes) {
-      card.ask(path, 3, METHOD_SET, PROVISION, 0, (body) => {
+      provision(card, path, (body) => {
         body.set(Buffer.from(BYTES))
         body[40] = 1
         body[41] = 1
@@ -211,12 +286,55 @@ export class SimulatedWorld implements Surroundings {
         put32(body, 52, 4096)
       })
     }
+    const { worn } = shape.ends
+    if (worn !== null) {
+      card.age(worn)
+      const again = card.powerOn(this.endings, () => {})
+      if (again !== undefined) await again
+    }
     const clients = shape.hosts * shape.clients
     const judge = new Judge(card.part, this.hasBytes, clients, (what) => this.blame(what))
+    if (shape.adr) judge.expectFailingSaves()
     this.sites.push({
       ...{ card, judge, clients: [], path, isClosed: false, saveFailed: false },
       ...{ cutName: '', cutPhase: 'nothing', starting: false, isJudged: true, isForgiven: false },
-      connections: new Map(),
+      ...{ connections: new Map(), own, hosted, went: null, back: '' },
+    })
+  }
+
+  private ownHost(bytes: number): OwnHost {
+    const world = this
+    const own = new OwnHost(bytes, {
+      get nowUs() {
+        return world.nowUs
+      },
+      set nowUs(us) {
+        world.nowUs = us
+      },
+      ask: (method, attribute, fill) => {
+        const { card, path } = own.with!
+        world.tick += 1
+        return card.isOn ? card.ask(path, world.tick, method, attribute, 0, fill) : null
+      },
+    })
+    own.tell = this.tell
+    return own
+  }
+
+  /** Makes the regions in the host's memory, each while the host is set up for it. */
+  private placeRegions(card: Card, own: OwnHost, path: Path, random: Random): HostedJudge[] {
+    own.with = { card, path }
+    own.aim(random)
+    own.tellLink()
+    const places = PLACED.map(({ placement }, place) => {
+      own.lose(random)
+      own.comeBack(placement === THROUGH)
+      if (!own.driverOn()) throw new Error('the memory of a host is not taken')
+      return placedRegion(card, own, path, this.shape, place)
+    })
+    const ends = [places[1]!.layout.at, own.memory.bytes]
+    return places.map((place, i) => {
+      return new HostedJudge({ ...place, end: ends[i]! }, (what) => this.blame(what))
     })
   }
 
@@ -248,15 +366,17 @@ export class SimulatedWorld implements Surroundings {
   posted(client: Client, operation: Operation): void {
     this.tick += 1
     if (this.tell !== null) this.tellPosted(client, operation)
-    if (operation.version !== null) this.sites[client.card]!.judge.touched.add(operation.slot)
+    const site = this.sites[client.card]!
+    if (operation.version !== null) judgeOf(site, operation).touched.add(operation.slot)
     if (operation.kind === 'read') operation.register!.readBegins(operation.begun)
   }
 
-  private tellPosted(client: Client, { kind, id, slot, tries, version }: Operation): void {
+  private tellPosted(client: Client, operation: Operation): void {
+    const { kind, id, slot, tries, version, region } = operation
     const { connection, index } = client
-    const of = kind === 'read' ? ` of record ${slot}` : ''
-    const what =
-      version === null ? of : ` version ${version.uid} of record ${slot}, operation ${id}`
+    const which = region === 0 ? `record ${slot}` : `record ${slot} ${PLACED[region - 1]!.name}`
+    const of = kind === 'read' ? ` of ${which}` : ''
+    const what = version === null ? of : ` version ${version.uid} of ${which}, operation ${id}`
     const again = tries > 1 ? `, for the ${tries}th time` : ''
     this.tell!(`    ${this.tick} client ${index}: ${kind}${what}${again}, PSN ${connection!.psn}`)
   }
@@ -276,11 +396,15 @@ export class SimulatedWorld implements Surroundings {
     this.tell?.(`    ${this.tick} card ${card.index}: ${told(frame)}`)
     const site = this.sites[card.index]
     if (site === undefined) return
+    this.judgeNumber(site, peer, frame)
+    if (isAnswer(opcode)) this.judgeTaken(site, peer, frame)
     if (opcode === PERSIST_ACK) this.judgeReceipt(site, peer, frame)
     else if (opcode === ACKNOWLEDGE && frame[HEAD_AT] === UNSETTLED) {
       this.judgeRefusal(site, peer, get24(frame, 51))
     }
     const index = opcode === DATAGRAM ? peer - CALLER : peer & 0xff
+    const made = opcode === DATAGRAM ? queuePairIn(frame) : 0
+    if (made !== 0) this.network.noteQueuePair(frame[TO_HOST]!, made)
     const lane = this.lanes[index]
     if (lane !== undefined) this.network.send(lane, frame, this.nowUs)
   }
@@ -293,36 +417,77 @@ export class SimulatedWorld implements Surroundings {
     for (let i = 0; i + 4 <= bytes.length; i += 4) this.mix(get32(bytes, i))
   }
 
+  /**
+   * No answer is to a request that was never sent; and who says that packets are missing has seen
+   * one behind them, which may be an old frame that the network brings again.
+   */
+  private judgeNumber(site: Site, peer: number, frame: Uint8Array): void {
+    const connection = site.connections.get(peer)
+    // Who has not heard yet where it begins has sent nothing; what comes is to an earlier one.
+    if (connection?.way === undefined || connection.way === null) return
+    // A part that is worn out has no numbers left: frames to an earlier queue pair fit a new one.
+    if (connection.incarnation === INCARNATION_LAST) return
+    if (frame[42] === DATAGRAM) return
+    const psn = get24(frame, 51)
+    const saysGap = frame[42] === ACKNOWLEDGE && frame[HEAD_AT] === SEQUENCE_NAK
+    if (saysGap && this.shape.network > 0) return
+    if (distance(connection.psn, psn) >= (saysGap ? 2 : 1)) return
+    const what = saysGap ? 'a gap is told of' : 'there is an answer'
+    this.blame(`${what} at PSN ${psn}, and its client begins the next request at ${connection.psn}`)
+  }
+
+  /**
+   * Every answer acknowledges what came before it, and a NAK, but for its own PSN, no less: so each
+   * plain WRITE of a record there is durable, in all copies, as it leaves. Whether its client
+   * hears it is no matter: what the card denied before in a NAK that is lost is found all the same.
+   * An answer to what its client has not sent yet is none to what it has (`judgeNumber`).
+   */
+  private judgeTaken(site: Site, peer: number, frame: Uint8Array): void {
+    const isNak = frame[42] === ACKNOWLEDGE && frame[HEAD_AT]! >= RNR_NAK
+    const upTo = (get24(frame, 51) - (isNak ? 1 : 0)) & 0xffffff
+    const connection = site.connections.get(peer)
+    if (connection === undefined || distance(connection.psn, upTo) < 1) return
+    for (const { operation, last } of connection.requests) {
+      if (operation.kind !== 'record' || distance(upTo, last) < 0) continue
+      judgeOf(site, operation).acknowledge(operation, this.copies, true, this.tick)
+    }
+  }
+
   private judgeReceipt(site: Site, peer: number, frame: Uint8Array): void {
     const connection = site.connections.get(peer)
     if (connection === undefined) return
     const receipt = receiptOf(frame)
-    const { judge } = site
     for (const { operation, last } of connection.requests) {
       if (receipt.isBatch) {
         if (operation.batch === null || operation.batch.id !== receipt.batchId) continue
         if (!isInStatus(frame, operation.index)) continue
-        judge.acknowledge(operation, operation.wait, operation.tries === 1, this.tick)
+        const isFirst = operation.tries === 1
+        judgeOf(site, operation).acknowledge(operation, operation.wait, isFirst, this.tick)
         continue
       }
       if (receipt.status !== 0) return
       if (distance(last, receipt.first) < 0 || distance(last, receipt.last) > 0) continue
       if (receipt.isQuery) {
-        if (operation.target !== null) judge.acknowledge(operation.target, 1, false, this.tick)
+        const { target } = operation
+        if (target !== null) judgeOf(site, target).acknowledge(target, 1, false, this.tick)
       } else if (operation.id !== 0) {
-        judge.acknowledge(operation, receipt.copies, operation.tries === 1, this.tick)
+        const isFirst = operation.tries === 1
+        judgeOf(site, operation).acknowledge(operation, receipt.copies, isFirst, this.tick)
       }
     }
   }
 
   answered(client: Client, operation: Operation): void {
-    const { judge, clients } = this.sites[client.card]!
-    const { kind, data, cell } = operation
-    if (kind === 'read') judge.judgeRead(operation, this.packetOf(operation), this.tick)
+    const site = this.sites[client.card]!
+    const { judge, clients } = site
+    const { kind, data, cell, begun } = operation
+    if (kind === 'read')
+      judgeOf(site, operation).judgeRead(operation, this.packetOf(operation), this.tick)
     else if (kind === 'look') {
       const words = new DataView(data!.buffer)
       for (let i = 0; i < data!.length / 8; i++) {
-        judge.judgeCell(cell + i, words.getInt32(8 * i, true), words.getInt32(8 * i + 4, true))
+        const low = words.getInt32(8 * i, true)
+        judge.judgeLook(cell + i, low, words.getInt32(8 * i + 4, true), begun)
       }
     } else if (operation.snapshot !== null) {
       const { snapshot } = operation
@@ -353,11 +518,9 @@ export class SimulatedWorld implements Surroundings {
     if (kind === 'read') operation.register!.readEnds(operation.begun)
     if (version === null) return
     version.open = false
-    if (kind === 'record' && how === 'done') {
-      judge.acknowledge(operation, this.copies, false, this.tick)
-    }
-    const record = judge.records[operation.slot]!
-    if (how === 'done' && record.damage > 0) judge.noteWritten(record)
+    const of = judgeOf(site, operation)
+    const record = of.records[operation.slot]!
+    if (how === 'done' && record.damage > 0) of.noteWritten(record)
     const isFinal = how === 'refused' && operation.tries === 1 && NEVER.includes(code)
     if (isFinal && version.promised === 0 && version.firstEnd === Infinity) version.refused = true
   }
@@ -367,11 +530,15 @@ export class SimulatedWorld implements Surroundings {
    * stores that cannot become durable a part that is not well shows nothing.
    */
   private judgeRefusal(site: Site, peer: number, psn: number): void {
-    const { card, judge, connections, isClosed, saveFailed } = site
+    const { card, connections, isClosed, saveFailed } = site
     if (!card.part.armed || isClosed || saveFailed) return
     for (const { operation, psn: first, last } of connections.get(peer)?.requests ?? []) {
       if (operation.kind !== 'read') continue
-      if (distance(psn, first) >= 0 && distance(psn, last) <= 0) judge.judgeLoss(operation.slot)
+      if (distance(psn, first) < 0 || distance(psn, last) > 0) continue
+      // A host that is away, or whose memory nobody has shown, delivers nothing.
+      const placed = PLACED[operation.region - 1]
+      if (placed !== undefined && !site.own!.isWellFor(placed.placement)) continue
+      judgeOf(site, operation).judgeLoss(operation.slot)
     }
   }
 
@@ -392,6 +559,15 @@ export class SimulatedWorld implements Surroundings {
     this.counts[name] = (this.counts[name] ?? 0) + 1
   }
 
+  /** A card that is on and well answers on a connection that it made, if all frames get through. */
+  gaveUp({ client, peer, psn }: Connection): void {
+    const { network, sites } = this
+    const { connections, card, isClosed, saveFailed } = sites[client.card]!
+    if (!network.quiet && network.faultsIn65536 > 0) return
+    if (!connections.has(peer) || !card.isOn || !card.part.armed || isClosed || saveFailed) return
+    this.blame(`client ${client.index} is not answered any more, before PSN ${psn}`)
+  }
+
   /** The first thing that must not be ends the world. */
   blame(what: string): void {
     this.violation ??= what
@@ -402,6 +578,7 @@ export class SimulatedWorld implements Surroundings {
     for (let round = 0; round < rounds; round++) {
       this.network.arrive(this.nowUs)
       for (const site of this.sites) this.serve(site, most)
+      for (const { own } of this.sites) own?.turn()
       this.deliver()
       this.nowUs += 7
     }
@@ -446,6 +623,7 @@ export class SimulatedWorld implements Surroundings {
     const { name, choice } = choiceOf(random, site.judge.layout, adrFail)
     site.cutName = name
     site.card.arm(choice)
+    site.own?.aim(random)
   }
 
   private struck(site: Site): void {
@@ -454,6 +632,8 @@ export class SimulatedWorld implements Surroundings {
     this.mix(card.machine!.commandCount)
     site.cutPhase = site.starting ? 'recovery' : phaseOf(card.part, judge.layout)
     for (const slot of judge.touched) judge.records[slot]!.touched = true
+    for (const hosted of site.hosted) hosted.mayHide = true
+    site.own?.cardGone()
     this.tell?.(
       `  the power goes: ${site.cutName}, at ${site.cutPhase}, ` +
         `behind ${card.machine!.commandCount} commands`,
@@ -485,6 +665,7 @@ export class SimulatedWorld implements Surroundings {
       if (left < 0) throw new Error('a card does not start, and nobody cut its power')
     }
     for (const client of site.clients) if (!random.chance(0.15)) client.connect()
+    site.own?.tellLink()
     judge.loose.clear()
     this.tick += 1
   }
@@ -507,6 +688,10 @@ export class SimulatedWorld implements Surroundings {
         return
       }
       if (!card.part.armed || site.isClosed) return
+      if (FAULTS[fault]!.name === 'SUPERBLOCK' && isWornOut(card.part)) {
+        this.judgeWornOut(site)
+        return
+      }
       this.blame(`a part that is whole was refused at its start: ${FAULTS[fault]!.name}`)
       return
     }
@@ -515,13 +700,22 @@ export class SimulatedWorld implements Surroundings {
       return
     }
     site.isJudged = true
+    if (this.hostIds > CLIENTS_KEPT) this.count('more clients than places')
     const became = judge.judgeRestart(this.tick)
+    for (const hosted of site.hosted) hosted.judgeRestart()
     if (site.isForgiven) judge.endAmnesty()
     site.isForgiven = false
     const cell = `${site.cutName} × ${site.cutPhase} × ${became}`
     this.cells[cell] = (this.cells[cell] ?? 0) + 1
     const most = LINES_MOST + (scanned > 0 ? judge.layout.slots * this.copies * 20 : 0)
     if (linesRead > most) this.blame(`the recovery read ${linesRead} lines`)
+  }
+
+  /** The part has no incarnation left: all that it had is there, and it takes nothing more. */
+  private judgeWornOut({ judge }: Site): void {
+    judge.judgeRestart(this.tick)
+    this.count(WORN_OUT)
+    this.isOver = true
   }
 
   /** A failing save may take back that a region was made: whoever asks for it is told. */
@@ -536,6 +730,44 @@ export class SimulatedWorld implements Surroundings {
     this.count('region lost with its energy')
     this.isOver = true
   }
+}
+
+/** A region of records in the memory of the card's own host, and its judge. */
+function placedRegion(
+  card: Card,
+  own: OwnHost,
+  path: Path,
+  { slots, capacity, copies }: Shape,
+  place: number,
+): Omit<HostedPlace, 'end'> {
+  const { name, placement } = PLACED[place]!
+  provision(card, path, (body) => {
+    body.set(Buffer.from(name))
+    put32(body, 32, slots)
+    put32(body, 36, capacity)
+    body[40] = copies
+    body[97] = placement
+  })
+  own.work(FORM_TURNS)
+  const medium = own.memory.part
+  const layout = layoutOf(card.part, place + 1)
+  return { name, placement, page: card.part, medium, layout, troubles: () => own.troubles }
+}
+
+/** A region is made in slices: who asks is told that it is under way, until it is there. */
+function provision(card: Card, path: Path, fill: (body: Uint8Array) => void): void {
+  for (let asked = 1; asked <= SLICES_MOST; asked++) {
+    const answer = card.ask(path, 1 + asked, METHOD_SET, PROVISION, 0, fill)
+    const name = FAULTS[answer!.fault]!.name
+    if (name === 'PASS') return
+    if (name !== 'UNDER_WAY') throw new Error(`a region was refused: ${name}`)
+  }
+  throw new Error('a region is not made')
+}
+
+/** Has it the PSN of a request, and acknowledges what came before? */
+function isAnswer(opcode: number): boolean {
+  return (opcode >= READ_FIRST && opcode <= ATOMIC_ACK) || opcode === PERSIST_ACK
 }
 
 /** What a frame of a card says, for a story. */

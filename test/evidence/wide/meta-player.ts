@@ -98,6 +98,9 @@ const RECORDS = 0
 /** Any odd number of 32 bits. */
 const MIX = 0x9e3779b1
 
+/** Contents whose judgement is kept: a point has up to a million of them, of 8 KiB each. */
+const REMEMBERED = 4096
+
 /** Lines that are cut finely where not all can be, and images that are drawn besides. */
 const FINE_LINES = 24
 const DRAWN = 512
@@ -351,6 +354,7 @@ class MetaPlayer {
     let known = this.superblocks.get(name)
     if (known === undefined) {
       known = readSuperblock(part.durable)
+      if (this.superblocks.size === REMEMBERED) this.superblocks.clear()
       this.superblocks.set(name, known)
     }
     return known
@@ -371,6 +375,7 @@ class MetaPlayer {
       const same = copies.every((copy) => sameBytes(copy, copies[0]!))
       if (!same || !slotValid(copies[0]!, region, record)) return false
     }
+    if (this.complete.size === REMEMBERED) this.complete.clear()
     this.complete.add(name)
     return true
   }

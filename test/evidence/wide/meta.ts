@@ -1,6 +1,7 @@
 /**
- * The crashes of what changes the part itself: format, provision, discard, two updates in a row,
- * and a start with work in flight, at every level.
+ * The crashes of what changes the part itself: format, provision, discard, removal, two updates in
+ * a row, a start with work in flight, at every level, and the first start of a part of the version
+ * before.
  */
 
 import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
@@ -15,8 +16,10 @@ import {
   LANES_AT,
   LINE_BYTES,
   OPERATIONS_AT,
+  PAGE_BYTES,
   readSuperblock,
 } from '../../support/oracle.ts'
+import { asVersion2 } from '../../support/version-2.ts'
 import { LEVELS, levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'
 import { type MetaFindings, type MetaPlay, playMeta } from './meta-player.ts'
@@ -119,6 +122,32 @@ function discard(level: Level): MetaPlay {
   }
 }
 
+/** A region between two others goes: its entry is marked, its room cleared, its place is free. */
+function removal({ copies }: Level): MetaPlay {
+  return {
+    name: `removal, ${copies} copies`,
+    seconds: 8,
+    part: (facts) => {
+      const card = new Card(PART_BYTES + 8 * PAGE_BYTES, facts).format()
+      for (const name of ['first', 'second', 'third']) {
+        const region = card.provision({ name, slots: 1, copies })
+        card.serve(...persistFrames(card.connect(), region, 0, dataOf(64, 1)))
+        card.idle()
+      }
+      return card.nvdimm
+    },
+    during: (part, facts, watch) => {
+      const card = new Card(part, facts)
+      card.machine.observe(watch)
+      card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
+        body.set(new TextEncoder().encode('second'), mad.REGION_NAME)
+      })
+      while (card.waitUs > 0) card.idle()
+    },
+    states: ['3 regions', '2 regions'],
+  }
+}
+
 /** A part whose last group was cut before fence `fence`. */
 function cutGroup(facts: Changed, { wait, copies }: Level, fence: number): Nvdimm {
   const card = formatted(facts)
@@ -168,6 +197,17 @@ function startInFlight(level: Level, fence: number): MetaPlay {
   }
 }
 
+/** A part of the version before, with a group that was cut, and its first start. */
+const upgrade: MetaPlay = {
+  ...startInFlight({ wait: 2, copies: 2 }, 3),
+  name: 'start of a part of version 2',
+  part: (facts) => {
+    const part = cutGroup(facts, { wait: 2, copies: 2 }, 3)
+    return new Nvdimm({ bytes: part.bytes, content: asVersion2(part.durable) })
+  },
+  most: 2 ** 12,
+}
+
 /** Levels by their number of copies alone: nothing waits for a copy here. */
 const BY_COPIES: readonly Level[] = LEVELS.filter(({ wait }) => wait === 2)
 
@@ -181,9 +221,11 @@ export const META: readonly MetaPlay[] = [
       provision({ slots: 1, copies }, `provision of a record, ${copies} copies`),
       provision({ slots: 3, copies, flags: 1 }, `provision of three records, ${copies} copies`),
       discard(level),
+      removal(level),
     ]
   }),
   ...LEVELS.flatMap((level) => [1, 2, 3, 4].map((fence) => startInFlight(level, fence))),
+  upgrade,
 ]
 
 function playNamed(name: string): MetaPlay {

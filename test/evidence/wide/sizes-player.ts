@@ -15,9 +15,10 @@ import { Random } from '../../../boards/emulator/random.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { Card, type RegionShape, type Sent } from '../../support/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
-import { askerOf, Judge, startedOf } from '../../support/crash/judge.ts'
+import { Judge } from '../../support/crash/judge.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
+import { askerOf, startedOf } from '../../support/crash/told.ts'
 import { copyAt, LANES, LANES_AT, LINE_BYTES, OPERATIONS_AT } from '../../support/oracle.ts'
 
 export interface SizePlay {

@@ -5,6 +5,8 @@
  *   verbs-client operations ADDRESS PORT FROM             every operation, from that offset on
  *   verbs-client refusals ADDRESS PORT READ_PORT WRITE_PORT FREE_PORT
  *                                                         every refusal
+ *   verbs-client losses ADDRESS PORT FROM ROUNDS requests|answers|both
+ *                                                         rounds while frames of these are lost
  *   verbs-client stream ADDRESS PORT                      WRITE and FLUSH until the power goes
  *   verbs-client check ADDRESS PORT AT:LENGTH:TAG...      reads back and compares
  *
@@ -128,6 +130,9 @@ int main(int count, char **arguments)
 		try_operations(arguments[2], arguments[3], strtoull(arguments[4], NULL, 0));
 	else if (strcmp(mode, "refusals") == 0 && count == 7)
 		try_refusals(arguments[2], (const char *const *)arguments + 3);
+	else if (strcmp(mode, "losses") == 0 && count == 7)
+		try_losses(arguments[2], arguments[3], strtoull(arguments[4], NULL, 0),
+			   (uint32_t)strtoul(arguments[5], NULL, 0), arguments[6]);
 	else if (strcmp(mode, "stream") == 0 && count == 4)
 		try_stream(arguments[2], arguments[3]);
 	else if (strcmp(mode, "check") == 0)

@@ -39,6 +39,13 @@ enum port { ALL_RIGHTS, READ_ONLY, WRITE_ONLY, NOTHING };
 /* Every refusal, at these four ports. */
 void try_refusals(const char *address, const char *const *ports);
 
+/*
+ * So many rounds of requests from that offset on, a page for each and one more, while frames are
+ * lost: of "requests", of "answers", or of "both".
+ */
+void try_losses(const char *address, const char *port, uint64_t from, uint32_t rounds,
+		const char *lost);
+
 /* Writes and flushes all of the region, piece by piece; it is to be cut off meanwhile. */
 void try_stream(const char *address, const char *port);
 

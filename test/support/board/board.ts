@@ -32,6 +32,8 @@ export interface BoardUnderTest {
   readonly target: string
   /** SHA-256 of the bundle that it runs, in hexadecimal, as the board itself says. */
   readonly bundleHash: string
+  /** Stops where it is, at once, and does nothing more until it is killed; if it can. */
+  suspend?(): void
   /** Ends it without a word, at any moment of its life: SIGKILL, to a runtime or to a machine. */
   kill(): Promise<void>
   /** Ends it as its operator does; its exit code. */

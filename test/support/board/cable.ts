@@ -19,7 +19,7 @@ import { isRoce } from '../frames.ts'
 import type { Carried } from './cable-worker.ts'
 
 /** Longest that a board may leave us without any answer, ms. */
-const WAIT_MS = 60_000
+const WAIT_MS = 600_000
 
 export class Cable {
   /** Frames of the last `ask` that are not RoCEv2: neighbour answers. */

@@ -10,7 +10,7 @@ import { Runtime } from './runtime.ts'
 const COMMAND = join(ROOT, 'dist/perdure.js')
 
 /** Longest start and longest answer, ms: the machine may be busy. */
-const WAIT_MS = 60_000
+const WAIT_MS = 600_000
 
 export const EMULATOR: BoardKind = {
   name: 'emulator',
@@ -55,6 +55,10 @@ class EmulatorBoard implements BoardUnderTest {
     const first = JSON.parse(await this.runtime.line(WAIT_MS)) as Announced
     this.target = first.address
     this.bundleHash = first.bundle
+  }
+
+  suspend(): void {
+    this.runtime?.process.kill('SIGSTOP')
   }
 
   async kill(): Promise<void> {

@@ -15,7 +15,7 @@ import { type Flavour, OWN_ARCHITECTURE, perduredMissing, perduredPath } from '.
 import { Runtime } from './runtime.ts'
 
 /** Longest start and longest answer, ms: the machine may be busy. */
-const WAIT_MS = 60_000
+const WAIT_MS = 600_000
 
 const NATIVE = {
   hasConsole: true,
@@ -91,6 +91,10 @@ class LinuxBoard implements BoardUnderTest {
     const first = JSON.parse(await this.runtime.line(WAIT_MS)) as Announced
     this.target = first.address
     this.bundleHash = first.bundle
+  }
+
+  suspend(): void {
+    this.runtime?.process.kill('SIGSTOP')
   }
 
   async kill(): Promise<void> {

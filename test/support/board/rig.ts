@@ -71,7 +71,7 @@ export class Rig {
     const grant = grantedOn(this.cable.client, pathMtu, name, bytes)
     const qp: TestQueuePair = this.cable.client.connect(4096)
     const zeros = new Uint8Array(bytes)
-    this.cable.ask(...writeFrames(qp, grant.rkey, grant.baseLow, zeros, { vaHigh: grant.baseHigh }))
+    this.cable.ask(...writeFrames(qp, grant, grant.baseLow, zeros))
     return grant
   }
 

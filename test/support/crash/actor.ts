@@ -6,8 +6,8 @@
  */
 
 import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/hal.ts'
-import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, IN_ORDER, statuses } from '../batch-card.ts'
+import { acknowledgementIn } from '../acknowledgement.ts'
+import { batchFrames, IN_ORDER } from '../batch-card.ts'
 import {
   Card,
   persistFrames,
@@ -167,16 +167,16 @@ export class Actor {
 
   /** The records that a PERSIST_ACK speaks of as durable. */
   namedBy(sent: Sent): Named[] {
-    const [status] = statuses([sent])
-    if (status !== undefined) {
-      const { destQp } = sent.packet
-      return status.durable.map((i) => this.carried.get(`${destQp} batch ${status.id} ${i}`)!)
+    const said = acknowledgementIn(sent.bytes)
+    if (said === null) return []
+    const { batch, peer, firstPsn, lastPsn } = said
+    if (batch !== null) {
+      return batch.durable.map((i) => this.carried.get(`${peer} batch ${batch.id} ${i}`)!)
     }
-    if (sent.opcode !== PERSIST_ACK || sent.paeth!.status !== 0) return []
-    const { firstPsn, lastPsn } = sent.paeth!
+    if (said.status !== 0) return []
     const named: Named[] = []
     for (let psn = firstPsn; ; psn = (psn + 1) & 0xffffff) {
-      named.push(this.carried.get(`${sent.packet.destQp} ${psn}`)!)
+      named.push(this.carried.get(`${peer} ${psn}`)!)
       if (psn === lastPsn) return named
     }
   }
@@ -185,7 +185,7 @@ export class Actor {
   noteFrame(sent: Sent): void {
     for (const { record, version } of this.namedBy(sent)) {
       record.acknowledged = Math.max(record.acknowledged, version)
-      if (sent.paeth!.copies < 2) continue
+      if (acknowledgementIn(sent.bytes)!.copies < 2) continue
       record.acknowledgedTwice = Math.max(record.acknowledgedTwice, version)
     }
   }

@@ -210,7 +210,7 @@ export class Booth {
     let frame = this.frames.get(name)
     if (frame === undefined) {
       const qp = { number, peer: CLIENT_QP, mtu: MTU, psn, operation: 0 }
-      frame = readFrame(qp, to.rkey, slot, 0, length)
+      frame = readFrame(qp, to, slot, 0, length)
       this.frames.set(name, frame)
     }
     return frame

@@ -43,7 +43,7 @@ import {
   writeWatches,
 } from './damage.ts'
 import { addLine, ImageTable, type Mark } from './image-table.ts'
-import { askerOf, Judge, startedOf } from './judge.ts'
+import { Judge } from './judge.ts'
 import { LeanBooth } from './lean-boot.ts'
 import { PART_BYTES, SEED } from './part.ts'
 import {
@@ -57,6 +57,7 @@ import {
   type Scenario,
 } from './scenario.ts'
 import { tellImage, tellStart } from './story.ts'
+import { askerOf, startedOf } from './told.ts'
 
 const WITNESSES = 5
 

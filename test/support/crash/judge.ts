@@ -8,11 +8,6 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { CASES } from '../../../firmware/commit/cases.ts'
-import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
-import { FAULTS, PASS } from '../../../firmware/fault.ts'
-import type { State } from '../../../firmware/state.ts'
-import * as mad from '../../../firmware/wire/management.ts'
 import {
   type ClientLine,
   copyAt,
@@ -27,46 +22,12 @@ import {
   TableOracle,
 } from '../oracle.ts'
 import type { Actor } from './actor.ts'
-import type { Asker, Reader, ReportLine, Started } from './booth.ts'
+import type { Asker, Reader, Started } from './booth.ts'
 import type { Scenario } from './scenario.ts'
 
-/** Number of the action 'lost' in the report (management.ts, REPORT). */
+/** Number of the action 'lost' in the report, and of the state 'serving' (README, byte maps). */
 const LOST_ACTION = 3
-
-const ACTIONS = ['none', 'useA', 'useB', 'lost']
-
-/** What a state says of itself, as a card does in its greeting. */
-export function startedOf(state: State): Started {
-  const { refused, commit, recovery, regions } = state
-  const closed = commit.closed === PASS ? mad.STATE_SERVING : mad.STATE_FAILED_CLOSED
-  return {
-    state: refused === PASS ? closed : mad.STATE_REFUSED,
-    fault: refused === PASS ? commit.closed : refused,
-    unsettled: regions.places[0]?.unsettled ?? 0,
-    get report(): readonly ReportLine[] {
-      return recovery.report.entries.map((entry) => ({
-        region: entry.regionId,
-        lane: entry.lane,
-        row: entry.row,
-        action: ACTIONS.indexOf(CASES[entry.row]!.then),
-        sourceCase: CASES[entry.row]!.sourceCase,
-        validMask: entry.validMask,
-        flags: entry.flags,
-        record: entry.record,
-        linesRead: entry.linesRead,
-      }))
-    },
-  }
-}
-
-/** What PERSIST_QUERY would say. */
-export function askerOf(state: State): Asker {
-  const { operations } = state.commit
-  return (client, asked) => {
-    const place = findClient(operations, -1, 0, client)
-    return asked.map((operation) => isDurable(operations, place, 0, operation))
-  }
-}
+const SERVING = 1
 
 /** The operations of one client that wrote a record, and their versions. */
 interface Asked {
@@ -145,7 +106,7 @@ export class Judge {
     const { part, written } = this
     const said: string[] = []
     this.client = -1
-    if (started.state !== mad.STATE_SERVING) said.push(`the part does not serve${why(started)}`)
+    if (started.state !== SERVING) said.push(`the part does not serve${why(started)}`)
     if (started.unsettled !== 0) said.push('a record was given up as lost')
     for (let i = 0; i < written.length; i++) {
       const record = written[i]!
@@ -346,7 +307,7 @@ export class Judge {
 }
 
 function why({ fault }: Started): string {
-  return fault === PASS ? '' : `: ${FAULTS[fault]?.name ?? fault}`
+  return fault === 0 ? '' : `: fault ${fault}`
 }
 
 function capacityOf({ region }: RecordOracle): number {

@@ -23,7 +23,7 @@ import {
   type Facts,
   NVDIMM_SPACE,
 } from '../../../firmware/hal.ts'
-import { BURST_FRAMES } from '../../../firmware/limits.ts'
+import { BURST_FRAMES, LOCAL_LANES } from '../../../firmware/limits.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
 import {
@@ -115,7 +115,8 @@ class Desk {
     state.incarnation = 0
     state.regions.places.fill(null)
     state.regions.count = 0
-    state.superblock.first = 0
+    state.superblock.whole = 0
+    state.superblock.mended = 0
     state.queuePairs.salt = 0
     this.renewList()
     this.renewCommit()
@@ -141,7 +142,12 @@ class Desk {
     commit.retiredLanes.fill(0)
     commit.held.fill(null)
     commit.takenBack.fill(null)
+    commit.unsettled.fill(null)
+    commit.pending.fill(null)
+    commit.phases.fill(0)
     commit.usableLanes = BURST_FRAMES
+    commit.hostFrom = LOCAL_LANES
+    commit.hostLanes = BURST_FRAMES - LOCAL_LANES
     commit.closed = PASS
     const { operations } = commit
     operations.next.fill(0)
@@ -153,11 +159,17 @@ class Desk {
     operations.uses = 0
     operations.sequence = 0
     operations.recovered = 0
+    operations.forgetful = false
+    operations.mended = 0
+    operations.lost = 0
+    operations.scrubbed = 0
   }
 
   private renewThrough(): void {
     const { through } = this.state
     through.unflushed.fill(0)
+    through.agent.life = 1
+    this.state.work.live = false
     for (const job of through.jobs) job.state = 0
   }
 }

@@ -1,7 +1,7 @@
 /** An image, and what a start made of it, line by line, for whoever plays one again. */
 
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { CASES } from '../../../firmware/commit/cases.ts'
+import { DECIDED } from '../case-table.ts'
 import { copyAt, LANES, LANES_AT, LINE_BYTES, readLane } from '../oracle.ts'
 import type { Actor } from './actor.ts'
 import type { Started } from './booth.ts'
@@ -43,7 +43,9 @@ export function tellImage({ durable }: Nvdimm, actor: Actor): string[] {
 export function tellStart({ durable }: Nvdimm, actor: Actor, started: Started): string[] {
   const told = [`  it starts: state ${started.state}, fault ${started.fault}`]
   for (const { record, lane, row } of started.report) {
-    told.push(`    record ${record}, by lane ${lane}: ${CASES[row]!.name}, ${CASES[row]!.then}`)
+    told.push(
+      `    record ${record}, by lane ${lane}: ${DECIDED[row]!.name}, ${DECIDED[row]!.action}`,
+    )
   }
   for (const record of actor.records.values()) {
     if (record.started === 0) continue

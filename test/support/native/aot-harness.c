@@ -38,6 +38,7 @@ struct outcome {
   char **texts;
   uint64_t bytes; /* of all texts */
   int64_t allocations, objects;
+  uint64_t resumes, rests;
 };
 
 static int64_t patience = -1;
@@ -186,7 +187,11 @@ static void run(const char *source, size_t length, const char *sha256, bool fits
   must(aot_bind(program, sha256) == fits, "aot_bind takes what it should refuse, or refuses");
   outcome->functions = aot_bound(program);
   JS_FreeValue(context, program);
+  outcome->resumes = aot_resumes();
+  outcome->rests = aot_rested();
   play(context, global, step, outcome);
+  outcome->resumes = aot_resumes() - outcome->resumes;
+  outcome->rests = aot_rested() - outcome->rests;
   JS_FreeValue(context, global);
   aot_unbind(runtime);
   JS_RunGC(runtime);
@@ -234,10 +239,10 @@ int main(int count, char **arguments) {
   }
   printf("{\"functions\":[%d,%d],\"cases\":%" PRIu32 ",\"bytes\":%" PRIu64
          ",\"differences\":%" PRIu32 ",\"allocations\":[%" PRId64 ",%" PRId64
-         "],\"objects\":[%" PRId64 ",%" PRId64 "]}\n",
+         "],\"objects\":[%" PRId64 ",%" PRId64 "],\"resumes\":%" PRIu64 ",\"rests\":%" PRIu64 "}\n",
          interpreted.functions, translated.functions, interpreted.count, interpreted.bytes,
          differences, interpreted.allocations, translated.allocations, interpreted.objects,
-         translated.objects);
+         translated.objects, translated.resumes, translated.rests);
   for (uint32_t i = 0, printed = 0; i < interpreted.count; i++) {
     bool differs = strcmp(interpreted.texts[i], translated.texts[i]) != 0;
     if (differs && printed++ < DIFFERENCES_PRINTED) {

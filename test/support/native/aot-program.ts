@@ -68,6 +68,10 @@ export interface Findings {
   /** On the heap at the end. */
   readonly allocations: readonly [number, number]
   readonly objects: readonly [number, number]
+  /** How often a translated function went on in the interpreter. */
+  readonly resumes: number
+  /** How many calls met a function that rests from its translation. */
+  readonly rests: number
   /** What differs, for people. */
   readonly text: string
   /** What was seen, if it learns (`boards/linux/aot/profile.h`). */

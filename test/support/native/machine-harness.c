@@ -256,10 +256,10 @@ static int fuzz(uint64_t seed, uint64_t lists) {
 }
 
 static void say_memory(void) {
-  printf("{\"class\":\"%s\",\"armed\":%s,\"why\":\"%s\",\"bytes\":%" PRIu64 ",\"persist\":\"%s\","
-         "\"line\":%u,\"dirtyShutdowns\":%u,\"badLines\":%" PRIu64 "}\n",
+  printf("{\"class\":\"%s\",\"armed\":%s,\"forgets\":\"%s\",\"bytes\":%" PRIu64 ","
+         "\"persist\":\"%s\",\"line\":%u,\"dirtyShutdowns\":%u,\"badLines\":%" PRIu64 "}\n",
          memory_class_name(memory.class), memory.armed ? "true" : "false",
-         memory.not_armed_because == NULL ? "" : memory.not_armed_because, memory.bytes,
+         memory.forgets_because == NULL ? "" : memory.forgets_because, memory.bytes,
          memory.persist->name, memory.persist->line_bytes, memory.dirty_shutdowns,
          memory.bad_lines);
 }
@@ -329,14 +329,18 @@ static int talk(void) {
   return 0;
 }
 
+/* Of a character device what device-dax is, of a block device what a file with MAP_SYNC is. */
 static int say_sysfs(const char *root, const char *device) {
   struct sysfs_dax dax = {0};
   bool is_dax = sysfs_dax(root, device, &dax);
-  static const char *const REGIONS[] = {"none", "volatile", "persistent"};
-  printf("{\"isDax\":%s,\"bytes\":%" PRIu64 ",\"align\":%" PRIu64 ",\"dirtyShutdowns\":%u,"
-         "\"region\":\"%s\"}\n",
-         is_dax ? "true" : "false", dax.bytes, dax.align, sysfs_dirty_shutdowns(root, device),
-         REGIONS[sysfs_region(root, device)]);
+  struct sysfs_region region = sysfs_region(root, device);
+  static const char *const KINDS[] = {"none", "volatile", "persistent"};
+  enum memory_class class = strncmp(device, "char/", 5) == 0 ? MEMORY_DEVDAX : MEMORY_FSDAX;
+  printf("{\"isDax\":%s,\"bytes\":%" PRIu64 ",\"align\":%" PRIu64 ",\"dirtyShutdowns\":%" PRIu64
+         ",\"region\":\"%s\",\"outlivesPower\":%s}\n",
+         is_dax ? "true" : "false", dax.bytes, dax.align, region.dirty_shutdowns,
+         KINDS[region.kind],
+         memory_forgets_because(class, region.kind, true) == NULL ? "true" : "false");
   return 0;
 }
 

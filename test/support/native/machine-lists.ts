@@ -199,7 +199,8 @@ export function runEmulated(
   let frames: Buffer[] = []
   const link = new PcieLink(true)
   const condition = { dirtyShutdowns, saveFailed: false, poisonedLines }
-  const nvdimm = new Nvdimm({ bytes: SPACE, content: beginning.part, condition })
+  // The native machine's part is a file of the page cache.
+  const nvdimm = new Nvdimm({ bytes: SPACE, content: beginning.part, condition, volatile: true })
   const hostPart = new Nvdimm({ bytes: SPACE, content: beginning.host })
   const host = new HostMemory({ part: hostPart, platform: DDIO_ON, link })
   const ram = new HostRam(SPACE, link)

@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Trouble } from '../../../boards/debian/programs.ts'
 import type { BenchPrograms } from '../../../boards/linux/bench/compile.ts'
+import { FAULTS } from '../../../firmware/fault.ts'
 import { putU16, putU32, u16, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -26,7 +27,8 @@ import {
 } from '../conversation.ts'
 import { frameOf } from '../frames.ts'
 
-const SLOTS = 1024
+/** Slots of the region that records go to. */
+export const SLOTS = 1024
 const CLIENT_QP = 0x101
 const CLIENT_ID = 7
 
@@ -42,7 +44,7 @@ export interface LoadResult {
 }
 
 /** One server and the folder of its files; `close` ends it. */
-class Running {
+export class Running {
   readonly child: ChildProcess
   readonly port: number
 
@@ -91,7 +93,16 @@ class Caller {
     this.port = port
   }
 
+  /** Asked again while it is under way: a region is made in slices. */
   async call(method: number, attribute: number, fill: (body: Uint8Array) => void = () => {}) {
+    for (;;) {
+      const { fault, body } = await this.ask(method, attribute, fill)
+      if (fault === 'PASS') return body
+      if (fault !== 'UNDER_WAY') throw new Trouble(`control call ${attribute}: ${fault}`)
+    }
+  }
+
+  private async ask(method: number, attribute: number, fill: (body: Uint8Array) => void) {
     const payload = callOf(++this.transaction, method, attribute, fill, 0)
     const bth = { opcode: UD_SEND_ONLY, destQp: 1 }
     const frame = frameOf({ bth, deth: { qkey: Q_KEY_GSI, sourceQp: 1 }, payload })
@@ -101,8 +112,7 @@ class Caller {
     const header = mad.blankMad()
     const { payload: body } = sentOf(answer)
     mad.readMad(header, body, 0)
-    if (header.fault !== 0) throw new Trouble(`control call ${attribute}: fault ${header.fault}`)
-    return body.slice(mad.MAD_BODY)
+    return { fault: FAULTS[header.fault]!.name, body: body.slice(mad.MAD_BODY) }
   }
 }
 
@@ -112,7 +122,17 @@ async function provision(
   bytes: number,
 ): Promise<{ region: TestRegion; qp: TestQueuePair }> {
   const socket = createSocket('udp4')
-  const caller = new Caller(socket, port)
+  try {
+    return await provisionOver(new Caller(socket, port), bytes)
+  } finally {
+    socket.close()
+  }
+}
+
+async function provisionOver(
+  caller: Caller,
+  bytes: number,
+): Promise<{ region: TestRegion; qp: TestQueuePair }> {
   await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_FORMAT)
   const region = regionOf(
     await caller.call(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, (body) => {
@@ -128,7 +148,6 @@ async function provision(
     putU16(request, mad.CONNECT_PATH_MTU, 4096)
     putU32(request, mad.CONNECT_CLIENT_ID_LOW, CLIENT_ID)
   })
-  socket.close()
   const qp = {
     number: u32(body, mad.CONNECT_QP),
     peer: CLIENT_QP,
@@ -160,6 +179,76 @@ export interface Counts {
 const partBytes = (bytes: number): number =>
   Math.ceil((SLOTS * 2 * (128 + bytes)) / 4096) * 4096 + (1 << 20)
 
+/** A build of perdured, and the bundle that it runs. */
+export interface Build {
+  readonly perdured: string
+  readonly firmware: string
+  /** PEM file of the key that the bundle is signed with. */
+  readonly trust: string
+}
+
+export function buildOf(perdured: string, trust: string): Build {
+  return { perdured, trust, firmware: join(trust, '../../firmware.js') }
+}
+
+/** perdured with a region for records of that size, and a client that is connected to it. */
+export interface Served {
+  readonly running: Running
+  readonly region: TestRegion
+  readonly qp: TestQueuePair
+  /** A WRITE_PERSIST Only of that client, from which a load makes all others. */
+  readonly frame: Uint8Array
+}
+
+/** Starts it on a new part in that folder; `more` are lines of its configuration. */
+export async function startPerdured(
+  { perdured, firmware, trust }: Build,
+  folder: string,
+  bytes: number,
+  more: readonly string[],
+  env = {},
+): Promise<Served> {
+  const config = join(folder, 'perdured.conf')
+  const part = join(folder, 'part')
+  rmSync(part, { force: true })
+  const lines = [
+    `firmware = ${firmware}`,
+    `trust = ${trust}`,
+    `memory = ${part}`,
+    `memory-bytes = ${partBytes(bytes)}`,
+    'memory-create = yes',
+    'development = yes',
+    'link = udp:127.0.0.1:0',
+    ...more,
+    '',
+  ]
+  writeFileSync(config, lines.join('\n'))
+  const running = await start(perdured, ['--config', config], env)
+  try {
+    const { region, qp } = await provision(running.port, bytes)
+    // Of a copy, so that the first PSN is the load's.
+    const frame = persistFrames({ ...qp }, region, 0, dataOf(bytes, 1))[0]!
+    return { running, region, qp, frame }
+  } catch (error) {
+    await running.close()
+    throw error
+  }
+}
+
+/** Starts the C program of the same duty, for the client of `served`. */
+export async function startDuty(
+  duty: string,
+  folder: string,
+  bytes: number,
+  { region, qp }: Served,
+): Promise<Running> {
+  const part = join(folder, 'duty-part')
+  rmSync(part, { force: true })
+  const key = Buffer.from(region.key).toString('hex')
+  const numbers = [region.rkey, key, qp.number, CLIENT_QP, qp.psn, SLOTS, bytes]
+  return start(duty, ['udp:127.0.0.1:0', part, ...numbers.map(String)])
+}
+
 /** The three servers of one case, and one client that they all take for theirs. */
 export class Rig {
   private readonly programs: BenchPrograms
@@ -181,34 +270,14 @@ export class Rig {
   /** Starts that build of perdured; the others, too, unless it is to run alone. */
   async start(perdured: string, isAlone: boolean, env = {}): Promise<void> {
     const { folder, bytes, programs } = this
-    const config = join(folder, 'perdured.conf')
-    const part = join(folder, 'part')
-    rmSync(part, { force: true })
-    writeFileSync(
-      config,
-      [
-        `firmware = ${join(programs.signed.trust, '../../firmware.js')}`,
-        `trust = ${programs.signed.trust}`,
-        `memory = ${part}`,
-        `memory-bytes = ${partBytes(bytes)}`,
-        'memory-create = yes',
-        'development = yes',
-        'link = udp:127.0.0.1:0',
-        `console = unix:${this.console}`,
-        '',
-      ].join('\n'),
-    )
-    const one = await start(perdured, ['--config', config], env)
-    const { region, qp } = await provision(one.port, bytes)
-    this.add(one, qp)
-    this.frame = persistFrames(qp, region, 0, dataOf(bytes, 1))[0]!
+    const build = buildOf(perdured, programs.signed.trust)
+    const console = `console = unix:${this.console}`
+    const served = await startPerdured(build, folder, bytes, [console], env)
+    const { running, qp, frame } = served
+    this.add(running, qp)
+    this.frame = frame
     if (isAlone) return
-    const other = join(folder, 'duty-part')
-    rmSync(other, { force: true })
-    const key = Buffer.from(region.key).toString('hex')
-    const numbers = [region.rkey, key, qp.number, CLIENT_QP, this.servers[0]!.psn, SLOTS, bytes]
-    const args = ['udp:127.0.0.1:0', other, ...numbers.map(String)]
-    this.add(await start(programs.duty, args), { ...qp, psn: this.servers[0]!.psn })
+    this.add(await startDuty(programs.duty, folder, bytes, served), qp)
     this.add(await start(programs.echo, []), qp)
   }
 

@@ -24,7 +24,7 @@ export const noService: string | null = existsSync(PERDURED)
   : 'perdured is not built: node build.mjs --board linux --install'
 
 /** Longest start, ms: the machine may be busy. */
-const WAIT_MS = 30_000
+const WAIT_MS = 600_000
 
 export type Keys = Readonly<Record<string, string>>
 

@@ -5,8 +5,11 @@ import { BATCHES } from '../plays/batch.ts'
 import { DIALOGUES } from '../plays/dialogue.ts'
 import { DURABLE } from '../plays/durable.ts'
 import { HOSTILE } from '../plays/hostile.ts'
+import { HOSTS } from '../plays/hosts.ts'
+import { LOST } from '../plays/lost.ts'
 import { DECAY, SLOTS } from '../plays/media.ts'
 import { QUEUES } from '../plays/queues.ts'
+import { SETTLED } from '../plays/settle.ts'
 import { SICK } from '../plays/sick.ts'
 import { STARTS } from '../plays/starts.ts'
 import { TABLE_PLAYS } from '../plays/table.ts'
@@ -17,11 +20,14 @@ const PLAYS: Readonly<Record<string, Play>> = {
   ...TABLE_PLAYS,
   ...DIALOGUES,
   ...HOSTILE,
+  ...LOST,
   ...DURABLE,
   ...SICK,
   ...STARTS,
   ...BATCHES,
   ...QUEUES,
+  ...HOSTS,
+  ...SETTLED,
 }
 
 export const play: Play = (argument) => {

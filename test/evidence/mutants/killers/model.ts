@@ -1,8 +1,10 @@
 /**
  * `FAULTS`: every schedule of a network with so many faults between the shipped requester and a
  * responder that receives first and commits later; answers of another time are on their way, too.
+ * `decisions LEVEL`: what a restart makes of every combination of copies and lane.
  *
- * What always holds: the model is test/support/ack-model.ts, which knows what is durable by itself.
+ * What always holds: the models are test/support/ack-model.ts, which knows what is durable by
+ * itself, and ../../model/protocol.ts, which knows which copy is to be kept.
  */
 
 import { walk } from '../../../support/ack-model.ts'
@@ -13,6 +15,7 @@ import {
   ShippedClient,
 } from '../../../support/ack-model-client.ts'
 import { LateResponder } from '../../../support/ack-model-responder.ts'
+import { conformDecisions, planOf } from '../../model/conformance.ts'
 import type { Play } from '../killer.ts'
 
 const PLAN: Plan = { firstPsn: 0x64, packets: [1, 1] }
@@ -25,6 +28,8 @@ const STALE: readonly string[] = [
 ]
 
 export const play: Play = (argument) => {
+  const [kind, level] = argument.split(' ')
+  if (kind === 'decisions') return conformDecisions(planOf(level!)).complaints[0] ?? null
   const client = new ShippedClient(PLAN)
   const responder = new LateResponder(PLAN, 'ours')
   const found = walk({ client, responder, stale: STALE }, Number(argument))

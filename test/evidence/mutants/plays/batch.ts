@@ -160,7 +160,7 @@ function behind(): string | null {
   const [first] = batchFrames(qp, region, recordsOf([0, 1]), { id: 5 })
   card.serve(first!)
   const before = { ...qp, psn: (qp.psn - 1) & 0xffffff }
-  const read = card.serve(readFrame(before, region.rkey, 0, 0, LENGTH))
+  const read = card.serve(readFrame(before, region, 0, 0, LENGTH))
   const shown = read.find(({ opcode }) => opcode === 0x10)
   if (shown === undefined || !sameBytes(shown.payload, dataOf(LENGTH, 1))) {
     return 'a READ overtakes what was sent before it'

@@ -68,9 +68,9 @@ function duplicate(): string | null {
 function duplicateWrite(): string | null {
   const { card, bytes, qp } = new World()
   const other = card.connect(256, 0, 8)
-  const [frame] = writeFrames(qp, bytes.rkey, 0, MINE)
+  const [frame] = writeFrames(qp, bytes, 0, MINE)
   card.serve(frame!)
-  card.serve(...writeFrames(other, bytes.rkey, 0, THEIRS))
+  card.serve(...writeFrames(other, bytes, 0, THEIRS))
   const sent = card.serve(frame!)
   if (!syndromes(sent).includes(0x1f)) return 'a duplicate is not acknowledged'
   const found = card.read(card.connect(), bytes, 0, 0, 64)
@@ -166,7 +166,7 @@ function gap(): string | null {
   const refused = card.serve(long[0]!)
   if (persistAcks(refused).length > 0) return 'a short First is acknowledged'
   const bytes = dataOf(1000, 6)
-  const frames = writeFrames(qp, world.bytes.rkey, 0, bytes)
+  const frames = writeFrames(qp, world.bytes, 0, bytes)
   const sent = card.serve(frames[0]!, frames[2]!, frames[3]!)
   if (!syndromes(sent).includes(NAK_SEQUENCE)) return 'a gap is not told of'
   if (syndromes(card.serve(...frames.slice(1))).includes(NAK_SEQUENCE)) return 'it never ends'
@@ -179,7 +179,7 @@ function messageNumbers(): string | null {
   const { card, bytes, qp } = new World()
   let messages = 0
   for (const length of [10, 600, 0, 256, 257]) {
-    const sent = card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(length, length)))
+    const sent = card.serve(...writeFrames(qp, bytes, 0, dataOf(length, length)))
     messages += 1
     const msn = sent.find(({ syndrome }) => syndrome === 0x1f)?.msn
     if (msn !== messages) return `after ${messages} messages the count is ${msn}`
@@ -190,7 +190,7 @@ function messageNumbers(): string | null {
 /** An atomic that comes twice is executed once, and answered twice alike. */
 function atomics(): string | null {
   const { card, bytes, qp } = new World()
-  const adds = [5n, 7n].map((add) => fetchAddFrame(qp, bytes.rkey, 64, add))
+  const adds = [5n, 7n].map((add) => fetchAddFrame(qp, bytes, 64, add))
   for (const frames of [adds, adds, [...adds].reverse()]) {
     for (const frame of frames) {
       const answer = card.serve(frame).find(({ opcode }) => opcode === RC_ATOMIC_ACK)
@@ -207,15 +207,15 @@ function atomics(): string | null {
 /** The PSN of a READ, asking for something else. */
 function otherRead(): string | null {
   const { card, bytes, foreign, qp } = new World()
-  card.serve(...writeFrames(qp, bytes.rkey, 0, dataOf(512, 9)))
+  card.serve(...writeFrames(qp, bytes, 0, dataOf(512, 9)))
   const { psn } = qp
-  card.serve(readFrame(qp, bytes.rkey, 0, 0, 256))
-  for (const [rkey, at, length] of [
-    [bytes.rkey, 256, 256],
-    [bytes.rkey, 0, 512],
-    [foreign.rkey, 0, 256],
+  card.serve(readFrame(qp, bytes, 0, 0, 256))
+  for (const [place, at, length] of [
+    [bytes, 256, 256],
+    [bytes, 0, 512],
+    [foreign, 0, 256],
   ] as const) {
-    const sent = card.serve(readFrame({ ...qp, psn }, rkey, 0, at, length))
+    const sent = card.serve(readFrame({ ...qp, psn }, place, 0, at, length))
     if (sent.some(({ opcode }) => opcode >= 0x0d && opcode <= 0x10)) {
       return `a READ of ${length} at ${at} is answered as a duplicate`
     }
@@ -234,11 +234,11 @@ function lifeBefore(): string | null {
   const anew = new Card(card.nvdimm)
   anew.open('records')
   if (anew.connect(256, 0, 8).number === qp.number) return 'a number of the life before is taken'
-  const sent = anew.serve(...first, ...next, readFrame(qp, records.rkey, 0, 0, 64))
+  const sent = anew.serve(...first, ...next, readFrame(qp, records, 0, 0, 64))
   if (sent.length > 0) return 'a packet of the life before is answered'
-  for (const rkey of [records.rkey, world.bytes.rkey]) {
+  for (const place of [records, world.bytes]) {
     const fresh = anew.connect()
-    const read = anew.serve(readFrame(fresh, rkey, 0, 0, 64))
+    const read = anew.serve(readFrame(fresh, place, 0, 0, 64))
     if (read.some(({ opcode }) => opcode === 0x10)) return 'a key of the life before works'
   }
   return null
@@ -251,7 +251,7 @@ function packetOf(world: World, opcode: number, index: number, length: number): 
   return frameOf({
     bth: { opcode, destQp: qp.number, psn: (qp.psn + index) & 0xffffff, ackRequest: true },
     reth: {
-      vaHigh: record ? 1 : 0,
+      vaHigh: record ? 1 : bytes.baseHigh,
       vaLow: 0,
       rkey: record ? records.rkey : bytes.rkey,
       length: record ? 250 : 600,

@@ -40,7 +40,7 @@ const isResponse = ({ opcode }: Sent): boolean => opcode === RC_READ_RESPONSE_ON
 /** A plain WRITE of a record is acknowledged when the record is durable. */
 function record(): string | null {
   const one = bytesCard()
-  const frames = writeFrames(one.qp, one.records.rkey, 0, DATA, { vaHigh: 2 })
+  const frames = writeFrames(one.qp, one.records, 0, DATA, { vaHigh: 2 })
   const at = RECORDS_AT + 2 * one.records.stride + 64
   return durableAt(one, frames, at, DATA, isAck)
 }
@@ -50,8 +50,8 @@ function read(): string | null {
   const one = bytesCard()
   const { bytes, qp } = one
   const frames = [
-    ...writeFrames(qp, bytes.rkey, 0, DATA, { ackRequest: false }),
-    readFrame(qp, bytes.rkey, 0, 0, 128),
+    ...writeFrames(qp, bytes, 0, DATA, { ackRequest: false }),
+    readFrame(qp, bytes, 0, 0, 128),
   ]
   let shown: Uint8Array | null = null
   watch(one, frames, (sent) => {
@@ -59,8 +59,8 @@ function read(): string | null {
   })
   if (shown === null || !sameBytes(shown, DATA)) return 'a READ shows what was there before'
   const again = bytesCard()
-  const write = writeFrames(again.qp, again.bytes.rkey, 0, DATA, { ackRequest: false })
-  const reading = readFrame(again.qp, again.bytes.rkey, 0, 0, 128)
+  const write = writeFrames(again.qp, again.bytes, 0, DATA, { ackRequest: false })
+  const reading = readFrame(again.qp, again.bytes, 0, 0, 128)
   return durableAt(again, [...write, reading], BYTES_AT, DATA, isResponse)
 }
 

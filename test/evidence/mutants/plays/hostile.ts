@@ -34,7 +34,7 @@ const DATA = dataOf(64, 1)
 /** Each of them alone draws a NAK for access. */
 function denied(tries: readonly Try[]): string | null {
   const world = new World()
-  world.card.serve(...writeFrames(world.qp, world.bytes.rkey, 0, dataOf(BYTES, 7)))
+  world.card.serve(...writeFrames(world.qp, world.bytes, 0, dataOf(BYTES, 7)))
   for (let slot = 0; slot < SLOTS; slot++) {
     world.card.serve(...persistFrames(world.qp, world.records, slot, dataOf(CAPACITY, slot)))
   }
@@ -50,10 +50,15 @@ function denied(tries: readonly Try[]): string | null {
 }
 
 const KEYS: readonly Try[] = [
-  ['a key of the same place', ({ bytes }, qp) => writeFrames(qp, bytes.rkey ^ 0x20, 0, DATA)],
+  [
+    'a key of the same place',
+    ({ bytes }, qp) => writeFrames(qp, { ...bytes, rkey: bytes.rkey ^ 0x20 }, 0, DATA),
+  ],
   [
     'a key with its highest bit turned',
-    ({ bytes }, qp) => [readFrame(qp, (bytes.rkey ^ 0x80000000) >>> 0, 0, 0, 64)],
+    ({ bytes }, qp) => [
+      readFrame(qp, { ...bytes, rkey: (bytes.rkey ^ 0x80000000) >>> 0 }, 0, 0, 64),
+    ],
   ],
   [
     'a record under a guessed key',
@@ -62,33 +67,27 @@ const KEYS: readonly Try[] = [
 ]
 
 const RIGHTS: readonly Try[] = [
-  ['an atomic on records', ({ records }, qp) => [fetchAddFrame(qp, records.rkey, 0, 1n)]],
-  ['a persist into plain bytes', ({ bytes }, qp) => [persistBytes(qp, bytes.rkey, DATA)]],
+  ['an atomic on records', ({ records }, qp) => [fetchAddFrame(qp, records, 0, 1n)]],
+  ['a persist into plain bytes', ({ bytes }, qp) => [persistBytes(qp, bytes, DATA)]],
 ]
 
 const RANGES: readonly Try[] = [
-  ['one byte behind the end', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, BYTES - 63, DATA)],
-  ['an address behind the end', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, BYTES, DATA)],
-  ['an address that wraps', ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0xffffffc1, DATA)],
-  [
-    'an address above 32 bits',
-    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 1 }),
-  ],
+  ['one byte behind the end', ({ bytes }, qp) => writeFrames(qp, bytes, BYTES - 63, DATA)],
+  ['an address behind the end', ({ bytes }, qp) => writeFrames(qp, bytes, BYTES, DATA)],
+  ['an address that wraps', ({ bytes }, qp) => writeFrames(qp, bytes, 0xffffffc1, DATA)],
+  ['an address above 32 bits', ({ bytes }, qp) => writeFrames(qp, bytes, 0, DATA, { vaHigh: 1 })],
   [
     'an address at 2^64',
-    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0xfffffff0, DATA, { vaHigh: 0xffffffff }),
+    ({ bytes }, qp) => writeFrames(qp, bytes, 0xfffffff0, DATA, { vaHigh: 0xffffffff }),
   ],
-  [
-    'an address at 2^48',
-    ({ bytes }, qp) => writeFrames(qp, bytes.rkey, 0, DATA, { vaHigh: 0x10000 }),
-  ],
-  ['a READ of one byte more', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 1, BYTES)]],
-  ['a READ behind the end', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, BYTES, 1)]],
-  ['a READ that wraps', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 0xfffffffc, 8)]],
-  ['a READ of 2 GiB', ({ bytes }, qp) => [readFrame(qp, bytes.rkey, 0, 0, 2 ** 31)]],
+  ['an address at 2^48', ({ bytes }, qp) => writeFrames(qp, bytes, 0, DATA, { vaHigh: 0x10000 })],
+  ['a READ of one byte more', ({ bytes }, qp) => [readFrame(qp, bytes, 0, 1, BYTES)]],
+  ['a READ behind the end', ({ bytes }, qp) => [readFrame(qp, bytes, 0, BYTES, 1)]],
+  ['a READ that wraps', ({ bytes }, qp) => [readFrame(qp, bytes, 0, 0xfffffffc, 8)]],
+  ['a READ of 2 GiB', ({ bytes }, qp) => [readFrame(qp, bytes, 0, 0, 2 ** 31)]],
   [
     'a FLUSH beyond the end',
-    ({ bytes }, qp) => [flushFrame(qp, bytes.rkey, { vaLow: BYTES - 4, length: 8 })],
+    ({ bytes }, qp) => [flushFrame(qp, bytes, { vaLow: BYTES - 4, length: 8 })],
   ],
   ['a slot behind the last', ({ records }, qp) => persistFrames(qp, records, SLOTS, DATA)],
   ['a slot of 2^31', ({ records }, qp) => persistFrames(qp, records, 2 ** 31, DATA)],
@@ -96,21 +95,15 @@ const RANGES: readonly Try[] = [
     'a record of one byte more',
     ({ records }, qp) => persistFrames(qp, records, 0, dataOf(CAPACITY + 1, 2)),
   ],
-  [
-    'a READ of a slot behind the last',
-    ({ records }, qp) => [readFrame(qp, records.rkey, SLOTS, 0, 8)],
-  ],
-  [
-    'a READ behind the capacity',
-    ({ records }, qp) => [readFrame(qp, records.rkey, 0, CAPACITY - 7, 8)],
-  ],
+  ['a READ of a slot behind the last', ({ records }, qp) => [readFrame(qp, records, SLOTS, 0, 8)]],
+  ['a READ behind the capacity', ({ records }, qp) => [readFrame(qp, records, 0, CAPACITY - 7, 8)]],
   [
     'a READ of a copy that is not kept',
-    ({ records }, qp) => [readFrame(qp, records.rkey, 0, 4 * 2 ** 28, 8)],
+    ({ records }, qp) => [readFrame(qp, records, 0, 4 * 2 ** 28, 8)],
   ],
   [
     'a plain WRITE at an offset in a record',
-    ({ records }, qp) => writeFrames(qp, records.rkey, 64, DATA),
+    ({ records }, qp) => writeFrames(qp, records, 64, DATA),
   ],
 ]
 
@@ -119,11 +112,11 @@ function edges(): string | null {
   const world = new World()
   const { card, bytes, records, qp } = world
   const isAcked = (sent: readonly Sent[]): boolean => syndromes(sent).includes(0x1f)
-  if (!isAcked(card.serve(...writeFrames(qp, bytes.rkey, BYTES - 64, DATA)))) {
+  if (!isAcked(card.serve(...writeFrames(qp, bytes, BYTES - 64, DATA)))) {
     return 'the last bytes of a region are refused'
   }
   if (card.read(qp, bytes, 0, 0, 64, BYTES - 64) === null) return 'the last bytes are not read'
-  if (!isAcked(card.serve(...writeFrames(qp, bytes.rkey, BYTES, new Uint8Array(0))))) {
+  if (!isAcked(card.serve(...writeFrames(qp, bytes, BYTES, new Uint8Array(0))))) {
     return 'a WRITE of no bytes is refused'
   }
   const data = dataOf(CAPACITY, 3)

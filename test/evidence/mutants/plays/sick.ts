@@ -119,11 +119,11 @@ function notArmed(): string | null {
   card.nvdimm.armed = false
   card.machine.tellHealth()
   if (isDurable(card.serve(...persistFrames(qp, records, 0, NEW)))) return 'a record is durable'
-  card.serve(...writeFrames(qp, bytes.rkey, 0, NEW))
-  const flushed = card.serve(flushFrame(qp, bytes.rkey))
+  card.serve(...writeFrames(qp, bytes, 0, NEW))
+  const flushed = card.serve(flushFrame(qp, bytes))
   if (flushed.some(({ opcode }) => opcode === 0x10)) return 'a FLUSH is answered'
   const other = card.connect(256)
-  if (syndromes(card.serve(...writeFrames(other, kept.rkey, 0, NEW))).includes(0x1f)) {
+  if (syndromes(card.serve(...writeFrames(other, kept, 0, NEW))).includes(0x1f)) {
     return 'a WRITE that is kept is acknowledged'
   }
   // When it is armed again, nothing has been lost, and the part goes on.
@@ -131,7 +131,7 @@ function notArmed(): string | null {
   card.machine.tellHealth()
   const last = card.connect(256)
   if (!isDurable(card.serve(...persistFrames(last, records, 1, NEW)))) return 'it does not go on'
-  const answered = card.serve(flushFrame(last, bytes.rkey)).some(({ opcode }) => opcode === 0x10)
+  const answered = card.serve(flushFrame(last, bytes)).some(({ opcode }) => opcode === 0x10)
   return answered ? null : 'no FLUSH is answered any more'
 }
 

@@ -6,6 +6,7 @@
  * said of the last ones of a client that were, over restarts. Operations are drawn by a fixed seed.
  */
 
+import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
 import { Random } from '../../../../boards/emulator/random.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
 import {
@@ -17,6 +18,7 @@ import {
   type TestRegion,
 } from '../../../support/card.ts'
 import { frameOf } from '../../../support/frames.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../../support/oracle.ts'
 import type { Play } from '../killer.ts'
 
 /** Operations of a client that the card has to remember one by one, at the least. */
@@ -91,6 +93,29 @@ function againstSet(first: number, seed: number): string | null {
   return null
 }
 
+/** One bit of a line turns: the other line of the client says the same. */
+function decayedLine(): string | null {
+  const card = new Card(PART_BYTES).format()
+  const region = card.provision({ slots: 8 })
+  const qp = card.connect()
+  const done = [3, 5, 140]
+  for (const operation of done) card.serve(write(qp, region, operation % 8, operation))
+  card.idle()
+  const content = card.nvdimm.durable.slice()
+  for (let at = 0; at < 2 * LINE_BYTES; at++) {
+    const part = new Nvdimm({ bytes: content.length, content })
+    part.durable[OPERATIONS_AT + at]! ^= 1 << (at & 7)
+    part.live[OPERATIONS_AT + at]! ^= 1 << (at & 7)
+    const anew = new Card(part)
+    const pair = anew.connect()
+    for (const operation of [20, 100, 139, 140, 141, 200]) {
+      if (asked(anew, pair, operation) === done.includes(operation)) continue
+      return `byte ${at} has turned, and so has what is said of operation ${operation}`
+    }
+  }
+  return null
+}
+
 /** More clients than there are places: two new ones come in one burst. */
 function crowd(): string | null {
   const card = new Card(PART_BYTES).format()
@@ -144,6 +169,7 @@ export const TABLE_PLAYS: Readonly<Record<string, Play>> = {
   'operations from 1': () => againstSet(1, 1),
   'operations at half a word': () => againstSet(2 ** 31 - 150, 3),
   'operations at the end of a word': () => againstSet(2 ** 32 - 150, 2),
+  'a line that decays': decayedLine,
   'a crowd of clients': crowd,
   'a save that failed': afterFailedSave,
 }

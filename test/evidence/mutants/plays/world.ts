@@ -79,13 +79,14 @@ function isAnswer({ opcode, syndrome }: Sent): boolean {
 }
 
 /** A WRITE_PERSIST to an address in plain bytes; the PSN of the queue pair moves on. */
-export function persistBytes(qp: TestQueuePair, rkey: number, data: Uint8Array): Uint8Array {
+export function persistBytes(qp: TestQueuePair, region: TestRegion, data: Uint8Array): Uint8Array {
+  const { rkey, baseHigh } = region
   const { psn } = qp
   qp.psn = (psn + 1) & 0xffffff
   qp.operation += 1
   return frameOf({
     bth: { opcode: WRITE_PERSIST_ONLY, destQp: qp.number, psn, ackRequest: true },
-    reth: { vaHigh: 0, vaLow: 0, rkey, length: data.length },
+    reth: { vaHigh: baseHigh, vaLow: 0, rkey, length: data.length },
     pweth: { wait: 1, wantsAck: true, operationLow: qp.operation },
     payload: data,
   })

@@ -163,8 +163,8 @@ const LANES: readonly Mutant[] = [
     id: 'no-line',
     rule: 'X-3: an operation is in the table when it is acknowledged',
     file: FILE,
-    find: '  if (c === 1) composeOperations(commit)\n',
-    replace: '',
+    find: '  composeOperations(commit)\n  fence(list)\n',
+    replace: '  fence(list)\n',
     killer: crash('similar 2of2'),
   },
 ]

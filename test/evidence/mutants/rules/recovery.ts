@@ -1,6 +1,6 @@
 /** The start: what lanes and copies say, which copy stays, and what is cleared when (D-2, D-14). */
 
-import { crash, directed, failures, type Mutant, simulate } from '../mutant.ts'
+import { crash, directed, failures, type Mutant, model, simulate } from '../mutant.ts'
 
 const CASES = 'firmware/commit/cases.ts'
 const EXAMINE = 'firmware/commit/examine.ts'
@@ -23,7 +23,7 @@ const DECISION: readonly Mutant[] = [
     id: 'repairs-at-once',
     rule: 'I1: a start overwrites one copy at a time, each behind a fence',
     file: UNIFY,
-    find: '    if (into.repaired !== 0) fence(list)\n',
+    find: '    if (into.repaired !== 0) fenceFor(list, to)\n',
     replace: '',
     killer: directed('a repair that is cut'),
   },
@@ -52,6 +52,54 @@ const DECISION: readonly Mutant[] = [
     killer: crash('similar 1of2 copies'),
   },
   {
+    id: 'promised-at-one-alone',
+    rule: 'D-4: of a level above 1of2, too, what was acknowledged and is gone is a loss',
+    file: UNIFY,
+    find: 'for (let c = 1; c < last; c++) if (copies[c]!.readable) return false',
+    replace: 'if (intent.wait > 1) return false',
+    killer: model('decisions 2of4'),
+  },
+  {
+    id: 'torn-for-unreadable',
+    rule: 'D-4: a copy that is torn was never fenced, so nothing was acknowledged for it',
+    file: UNIFY,
+    find: 'if (copies[c]!.readable) return false',
+    replace: 'if (copies[c]!.valid) return false',
+    killer: model('decisions 2of4'),
+  },
+  {
+    id: 'shown-and-not-held',
+    rule: 'O5: what readers were shown in one copy alone is lost with it, and never older',
+    file: UNIFY,
+    find: '  if (phase === PHASE_HELD) return true\n',
+    replace: '',
+    killer: simulate('media 100147-100147'),
+  },
+  {
+    id: 'a-repair-says-nothing',
+    rule: 'O5: a lane says that its record is shown, before it is',
+    file: 'firmware/commit/repair.ts',
+    find: 'if (isNew && !item.acknowledged && !hold(commit, item))',
+    replace: 'if (isNew && item.acknowledged && !hold(commit, item))',
+    killer: simulate('media 100534-100534'),
+  },
+  {
+    id: 'a-start-says-nothing',
+    rule: 'O5: a start that shows a record in one copy says so in its lane, too',
+    file: RECOVERY,
+    find: 'else if (intent !== null && recovery.pending[lane] === null)',
+    replace: 'else if (intent !== null && recovery.pending[lane] !== null)',
+    killer: simulate('media 100209-100209'),
+  },
+  {
+    id: 'first-valid-behind',
+    rule: 'D-4: of the copies behind the first the latest counts, not merely one that is whole',
+    file: UNIFY,
+    find: 'if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c',
+    replace: 'if (isFirst) found = c',
+    killer: model('decisions 2of4'),
+  },
+  {
     id: 'equality-is-validity',
     rule: 'P1-25: copies that are the same are not therefore whole',
     file: CASES,
@@ -77,10 +125,10 @@ const DECISION: readonly Mutant[] = [
   },
   {
     id: 'highest-index',
-    rule: 'D-4: of three copies the first valid one in write order counts, not the last',
+    rule: 'D-4: of three copies the latest behind the first counts, not the last',
     file: UNIFY,
-    find: 'for (let c = 1; c < copies; c++) if (examination.copies[c]!.valid) return c',
-    replace: 'for (let c = copies - 1; c > 0; c--) if (examination.copies[c]!.valid) return c',
+    find: 'if (isFirst || sequenceAfter(header, examination.copies[found]!.header)) found = c',
+    replace: 'found = c',
     killer: crash('similar 2of3 copies'),
   },
   {
@@ -266,8 +314,8 @@ const REPAIR: readonly Mutant[] = [
     id: 'lanes-not-cleared',
     rule: 'P1-27: a start clears the lanes that it has settled',
     file: RECOVERY,
-    find: '    if (keptLanes[lane] !== 0) continue\n    copyClean(',
-    replace: '    if (keptLanes[lane] === 0) continue\n    copyClean(',
+    find: 'if (keptLanes[lane] === 0) copyClean(list, ZEROS_AT',
+    replace: 'if (keptLanes[lane] !== 0) copyClean(list, ZEROS_AT',
     killer: crash('similar 2of2'),
   },
   {
@@ -282,18 +330,16 @@ const REPAIR: readonly Mutant[] = [
     id: 'operation-of-a-lane',
     rule: 'X-3: what is acknowledged behind F3 is in the table after a start',
     file: RECOVERY,
-    find: 'else if (outcome.failure === 0 || intent.wait === 1) recoverOperation(',
-    replace: 'else if (outcome.failure !== 0) recoverOperation(',
+    find: '  if (outcome.failure === 0 || intent.wait === 1) recoverOperation(',
+    replace: '  if (outcome.failure !== 0) recoverOperation(',
     killer: crash('similar 1of2'),
   },
   {
     id: 'operation-not-taken-back',
     rule: 'X-3: an operation whose record went back is known no more',
     file: RECOVERY,
-    find:
-      'if (header === null || sequenceAfter(intent, header)) forgetOperation(operations, ' +
-      'intent)',
-    replace: 'if (header === null || sequenceAfter(intent, header)) return',
+    find: 'if (goesBack) outcome.failure = forgetDurably(recovery.operations, list, intent)',
+    replace: 'if (goesBack) outcome.failure = 0',
     killer: crash('similar 2of2 copies'),
   },
   {
@@ -308,26 +354,48 @@ const REPAIR: readonly Mutant[] = [
     id: 'loss-not-listed',
     rule: 'D-14: a lost record is on the list before its lane is cleared',
     file: RECOVERY,
-    find: '  if (addLost(recovery.superblock, region.id, slot) || lane === SCANNED) return\n',
-    replace: '  return\n',
+    find: '  const listed = addLost(superblock, region.id, slot)\n',
+    replace: '  const listed = true\n',
     killer: directed('both torn'),
+  },
+  {
+    id: 'silence-is-loss',
+    rule: 'D-14: a record of which a host did not answer is not given up',
+    file: 'firmware/manage/discard.ts',
+    find: '  if (examination.unanswered) return DMA\n',
+    replace: '',
+    killer: directed('a host that does not answer'),
+  },
+  {
+    id: 'lane-not-counted',
+    rule: 'D-14: a lane that stays leaves its record unsettled, whatever is given up beside it',
+    file: 'firmware/commit/unsettled.ts',
+    find: '    if (!isLost(superblock, region.id, one.record)) count += 1\n',
+    replace: '',
+    killer: directed('a lane that holds a record'),
+  },
+  {
+    id: 'more-not-marked',
+    rule: 'D-14: a region with more lost records than the list has room for says so',
+    file: RECOVERY,
+    find: '    setOverfull(superblock, region.index, true)\n',
+    replace: '',
+    killer: directed('more lost than can be named'),
   },
   {
     id: 'table-behind-the-lanes',
     rule: 'X-3: recovery clears no lane before the operations that it names are durable',
     file: 'firmware/manage/boot.ts',
-    find: '  fault = writeOperations(recovery)\n',
-    replace: '  fault = PASS\n',
+    find: '  const fault = writeOperations(recovery)\n',
+    replace: '  const fault: Fault = PASS\n',
     killer: crash('similar 1of2'),
   },
   {
     id: 'list-behind-the-lanes',
     rule: 'D-14: incarnation and lost records are durable before a lane is cleared',
     file: 'firmware/manage/boot.ts',
-    find:
-      '  fault = writeSuperblock(list, superblock)\n' +
-      '  if (fault === PASS) fault = clearAllLanes(recovery)\n',
-    replace: '  fault = clearAllLanes(recovery)\n',
+    find: '  const written = begun ? writeSuperblock(list, superblock) : SUPERBLOCK\n',
+    replace: '  const written: Fault = begun ? PASS : SUPERBLOCK\n',
     killer: directed('both torn'),
   },
 ]

@@ -276,8 +276,8 @@ const FAILURES: readonly Mutant[] = [
     id: 'held-copy-is-read',
     rule: 'D-14: no copy older than what was acknowledged stands for a record',
     file: SETTLED,
-    find: '    if (valid && (held === null || !sequenceAfter(held, header))) return c\n',
-    replace: '    if (valid && (held === null || sequenceAfter(held, header))) return c\n',
+    find: '  return valid && (held === null || !sequenceAfter(held, header))\n',
+    replace: '  return valid && (held === null || sequenceAfter(held, header))\n',
     killer: directed('a copy that is held'),
   },
   {
@@ -326,8 +326,8 @@ const FAILURES: readonly Mutant[] = [
     id: 'scrub-asleep',
     rule: 'D-14: idle time is used to look for decay',
     file: 'firmware/serve/scrub.ts',
-    find: '  scanNow(state, region, state.scrubSlot, last)\n',
-    replace: '',
+    find: '    const fault = scanNow(state, region, at.slot, last)\n',
+    replace: '    const fault: Fault = PASS\n',
     killer: directed('the scrub'),
   },
 ]

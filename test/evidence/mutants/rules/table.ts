@@ -11,12 +11,10 @@ const SUPERBLOCK = 'firmware/memory/superblock.ts'
 const LINES: readonly Mutant[] = [
   {
     id: 'one-line-each',
-    rule: 'X-3: a client has two lines, written in turn: one is whole at every cut',
+    rule: 'X-3: a client has two lines, one behind the other: one is whole at every cut',
     file: OPERATIONS,
-    find:
-      '    copyLine(o.words, composedOf(client), imageOf(client))\n' +
-      '    o.next[client] = 1 - o.next[client]!\n',
-    replace: '    copyLine(o.words, composedOf(client), imageOf(client))\n',
+    find: '    storeLine(list, client, composedAt(client), 1 - o.next[client]!)\n',
+    replace: '    storeLine(list, client, composedAt(client), o.next[client]!)\n',
     killer: crash('similar 2of2 table'),
   },
   {
@@ -31,26 +29,24 @@ const LINES: readonly Mutant[] = [
     id: 'torn-line-counts',
     rule: 'X-3: a line of the table that is torn counts as absent',
     file: OPERATIONS,
-    find: 'const counts = resultOf(list, index) === EQUAL && sequence > floor',
-    replace: 'const counts = sequence > floor',
-    killer: crash('similar 2of2 table'),
+    find: 'const whole = resultOf(list, index) === EQUAL && sequence < SEQUENCES',
+    replace: 'const whole = sequence < SEQUENCES',
+    killer: directed('a line that decays'),
   },
   {
     id: 'line-not-cleaned',
     rule: 'crash-model 2.1: the line of a client is written back before F4',
     file: OPERATIONS,
-    find:
-      '  copyClean(list, from, operationLineAddress(client, which), LINE_BYTES, FIRST_OWNER ' +
-      '- client)',
-    replace: '  copy(list, from, operationLineAddress(client, which), LINE_BYTES)',
+    find: '  return copyClean(list, from, to, LINE_BYTES, FIRST_OWNER - client)\n',
+    replace: '  return copy(list, from, to, LINE_BYTES)\n',
     killer: crash('similar 2of2'),
   },
   {
     id: 'void-lines-count',
     rule: 'D-14: after a save that failed no line of before counts',
     file: OPERATIONS,
-    find: 'EQUAL && sequence > floor && sequence < SEQUENCES',
-    replace: 'EQUAL && sequence < SEQUENCES',
+    find: 'if (!whole || sequence <= floor) setLineSequence(words, w, 0)',
+    replace: 'if (!whole) setLineSequence(words, w, 0)',
     killer: directed('a save that failed'),
   },
   {
@@ -84,7 +80,7 @@ const LINES: readonly Mutant[] = [
     file: LINE,
     find:
       '      words[w + BELOW] = 0\n' +
-      '      words[w + BELOW + 1] = 0\n' +
+      '      words[w + BELOW + 1] = marks & ~BELOW_MASK\n' +
       '      words[at] = was | bit\n',
     replace: '      words[at] = was | bit\n',
     killer: directed('operations from 1'),
@@ -184,8 +180,8 @@ const PAGES: readonly Mutant[] = [
     id: 'key-not-drawn',
     rule: 'N9, N15: a key is drawn anew at every power-on',
     file: 'firmware/manage/boot.ts',
-    find: 'rkey: ((random32(state) << 5) | index) >>> 0,',
-    replace: 'rkey: ((0x123456 << 5) | index) >>> 0,',
+    find: 'region.rkey = ((random32(state) << 5) | index) >>> 0',
+    replace: 'region.rkey = ((0x123456 << 5) | index) >>> 0',
     killer: directed('the life before'),
   },
   {
@@ -200,25 +196,25 @@ const PAGES: readonly Mutant[] = [
     id: 'pages-at-once',
     rule: 'D-14: one page of the superblock is whole at every instant',
     file: SUPERBLOCK,
-    find: '  copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)\n  fence(list)\n',
+    find: '  writePage(list, sb, first)\n',
     replace:
-      '  copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)\n' +
-      '  if (page !== sb.first) fence(list)\n',
-    killer: crash('similar 2of2 nested'),
+      '  const to = NVDIMM_SPACE + first * SUPERBLOCK_BYTES\n' +
+      '  copyClean(list, SUPERBLOCK_AT, to, sb.words[USED]!, 0)\n',
+    killer: directed('a start that is cut'),
   },
   {
     id: 'only-whole-page-first',
     rule: 'D-14: an update begins with the page that is not the only whole one',
     file: SUPERBLOCK,
-    find: '  sb.first = a.valid && behind ? 1 : 0\n',
-    replace: '  sb.first = a.valid && behind ? 0 : 1\n',
+    find: '  return updates[1]! < updates[0]! ? 1 : 0\n',
+    replace: '  return updates[1]! < updates[0]! ? 0 : 1\n',
     killer: directed('a start that is cut'),
   },
   {
     id: 'page-unchecked',
     rule: 'D-14: a page of the superblock counts only if its check code is right',
     file: SUPERBLOCK,
-    find: 'return resultOf(list, 1) === EQUAL && isSane(',
+    find: 'return resultOf(list, same) === EQUAL && isSane(',
     replace: 'return isSane(',
     killer: directed('a page that decays'),
   },
@@ -226,7 +222,7 @@ const PAGES: readonly Mutant[] = [
     id: 'same-incarnation',
     rule: 'N9: every start has another incarnation',
     file: SUPERBLOCK,
-    find: '  sb.words[INCARNATION] = incarnationOf(sb) + 1\n',
+    find: '  sb.words[INCARNATION] = Math.min(next, INCARNATION_LAST)\n',
     replace: '',
     killer: directed('a start that is cut'),
   },

@@ -1,6 +1,6 @@
 /** The reliable connection: sequence numbers, duplicates, order, and what a frame must be. */
 
-import { directed, type Mutant } from '../mutant.ts'
+import { directed, type Mutant, simulate } from '../mutant.ts'
 
 const CORE = 'firmware/core.ts'
 const DUPLICATE = 'firmware/serve/duplicate.ts'
@@ -40,7 +40,15 @@ const NUMBERS: readonly Mutant[] = [
     file: PSN,
     find: '  return ((psn + count) & MASK) as Psn',
     replace: '  return ((psn + count) >>> 0) as Psn',
-    killer: directed('PSNs come round'),
+    killer: simulate('calm 1-2'),
+  },
+  {
+    id: 'earlier-without-wrap',
+    rule: 'N10: the earlier of two PSNs is found by their distance, which wraps',
+    file: 'firmware/transport/acknowledge.ts',
+    find: '  return psnDistance(one, other) < 0x800000 ? other : one\n',
+    replace: '  return one > other ? other : one\n',
+    killer: simulate('wraps 1-2'),
   },
   {
     id: 'gap-is-taken',
@@ -108,9 +116,9 @@ const DUPLICATES: readonly Mutant[] = [
     rule: 'D-6, N3: a receipt is earned by PSN and operation, never by the PSN alone',
     file: QUEUE_PAIR,
     find:
-      '  if (qp.rememberedHigh[place] !== (operationHigh | 0)) return -1\n' +
-      '  return qp.rememberedLow[place] === (operationLow | 0) ? place : -1',
-    replace: '  return place + 0 * (operationHigh + operationLow)',
+      '    const high = qp.rememberedHigh[place] === (operationHigh | 0)\n' +
+      '    if (high && qp.rememberedLow[place] === (operationLow | 0)) return place\n',
+    replace: '    return place + 0 * (operationHigh + operationLow)\n',
     killer: directed('a forged duplicate'),
   },
   {
@@ -118,12 +126,44 @@ const DUPLICATES: readonly Mutant[] = [
     rule: 'N3: a duplicate of which nothing is known earns no receipt',
     file: DUPLICATE,
     find:
-      '  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {\n' +
+      '  } else if (qp.rememberedPsn.includes(lastPsn)) {\n' +
       '    count(state, DUPLICATE_FORGED)\n',
     replace:
-      '  } else if (qp.rememberedPsn[lastPsn & (qp.rememberedPsn.length - 1)] === lastPsn) {\n' +
+      '  } else if (qp.rememberedPsn.includes(lastPsn)) {\n' +
       '    answerRecord(state, qp, lastPsn, pweth.operationHigh, pweth.operationLow, 0, 2)\n',
     killer: directed('a forged duplicate'),
+  },
+  {
+    id: 'kinds-by-psn',
+    rule: 'N3: what is outstanding is known, however far apart its PSNs are',
+    file: QUEUE_PAIR,
+    find: '  const place = qp.kindNext\n',
+    replace: '  const place = psn & (REMEMBERED_KINDS - 1)\n',
+    killer: directed('what Linux repeats'),
+  },
+  {
+    id: 'zero-based',
+    rule: 'N3: nothing lies at the address with which Linux repeats an ATOMIC WRITE',
+    file: 'firmware/memory/region.ts',
+    find: 'export const BYTES_BASE_HIGH = 1\n',
+    replace: 'export const BYTES_BASE_HIGH = 0\n',
+    killer: directed('what Linux repeats'),
+  },
+  {
+    id: 'flush-by-its-address',
+    rule: 'N3: a FLUSH that Linux repeats is whole without its address',
+    file: 'firmware/serve/flush.ts',
+    find: ' || isUnaddressed(state, region)\n',
+    replace: '\n',
+    killer: directed('what Linux repeats'),
+  },
+  {
+    id: 'read-passed',
+    rule: 'N3: nothing behind a READ that is to come again is acknowledged',
+    file: 'firmware/core.ts',
+    find: '  if (qp.heldPsn >= 0 && isHeld(qp, packet.psn)) return HELD_BACK\n',
+    replace: '',
+    killer: directed('what Linux repeats'),
   },
   {
     id: 'receipt-forgotten',

@@ -6,38 +6,44 @@
  * written them back. The initial record is empty, or, where records have a fixed length, all zeros.
  */
 
-import { checkCode, copyClean, fence, resultOf, run } from '../command-list.ts'
+import { assert } from '../assert.ts'
+import { checkCode, copyClean, fenceFor, resultOf, run } from '../command-list.ts'
 import { listFault } from '../commit/closed.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
 import { type Fault, PASS } from '../fault.ts'
-import { BURST_FRAMES, COMMANDS_MAX, LINE_BYTES } from '../limits.ts'
+import {
+  BURST_FRAMES,
+  COMMANDS_MAX,
+  COPIES_MAX,
+  LINE_BYTES,
+  RECORD_BYTES_MAX,
+  SLICE_BYTES,
+  SLICE_RECORDS,
+} from '../limits.ts'
 import { FIXED_LENGTH, type Region, slotAddress } from '../memory/region.ts'
 import { LANE_LINES_AT, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
 import type { State } from '../state.ts'
 
-/** Writes the initial record into slots [first, last), every copy. MEDIA if the part refuses. */
-export function formatSlots(state: State, region: Region, first: number, last: number): Fault {
-  const list = state.list
-  const fixed = (region.flags & FIXED_LENGTH) !== 0
-  const length = fixed ? region.capacity : 0
-  const perSlot = region.copies + 4 + Math.ceil(length / ZEROS_BYTES)
-  let scratch = 0
-  for (let slot = first; slot < last; slot++) {
-    if (list.count + perSlot > COMMANDS_MAX || scratch === BURST_FRAMES) {
-      const fault = runFormat(state)
-      if (fault !== PASS) return fault
-      scratch = 0
-    }
-    formatSlot(state, region, slot, length, LANE_LINES_AT + scratch * LINE_BYTES)
-    scratch += 1
-  }
-  fence(list)
-  return runFormat(state)
-}
+// A slot: its line twice, its code, the copies behind the first, and its zeros, a rest of a page
+// among them. Those of a slice are as many pages as it has bytes.
+const SLICE_ZEROS = Math.ceil(SLICE_BYTES / ZEROS_BYTES)
+assert(COMMANDS_MAX > SLICE_RECORDS * (3 + COPIES_MAX) + SLICE_ZEROS, 'a slice must fit')
+assert(SLICE_RECORDS <= BURST_FRAMES, 'each slot of a slice needs a line')
+assert(SLICE_BYTES >= RECORD_BYTES_MAX, 'the zeros of one slot alone are not more')
 
-function runFormat(state: State): Fault {
-  const failed = run(state.list)
-  return failed < 0 ? PASS : listFault(resultOf(state.list, failed))
+/**
+ * Writes the initial record into slots [first, last) of a slice, every copy: nothing else stands in
+ * the list. MEDIA if the part refuses.
+ */
+export function formatSlots(state: State, region: Region, first: number, last: number): Fault {
+  const { list } = state
+  const length = (region.flags & FIXED_LENGTH) !== 0 ? region.capacity : 0
+  for (let slot = first; slot < last; slot++) {
+    formatSlot(state, region, slot, length, LANE_LINES_AT + (slot - first) * LINE_BYTES)
+  }
+  fenceFor(list, slotAddress(region, 0, first))
+  const failed = run(list)
+  return failed < 0 ? PASS : listFault(resultOf(list, failed))
 }
 
 function formatSlot(

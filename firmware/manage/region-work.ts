@@ -1,0 +1,222 @@
+/**
+ * What takes long about regions, in slices between bursts (serve/slice.ts): the initial records of
+ * one that is made, and the room of one that was removed.
+ *
+ * What always holds:
+ * - One work is done at a time. It is bounded in memory: where it stands is one number.
+ * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
+ *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the
+ *   part as it was, as nothing on it names the region: its making is undone, and whoever asked was
+ *   not answered. What was stored lies in room that is free.
+ * - A region through the host's caches joins it as forming, at once. Its slots are stored in slices
+ *   too, by the job that has them written back (serve/through-store.ts): until then it takes no
+ *   record, and a cut, or another agent, begins that anew.
+ * - A region that was removed is none from the fence on that marks its entry (remove.ts). Its room
+ *   is filled with zeros before it is free, so no later region shows what it held; a cut resumes
+ *   that from its begin. A line that the medium does not take stays as it is, and no other one:
+ *   what it holds is valid under no key and no identity that will ever be again.
+ * - Where nothing may be stored now, a making ends, and says why; what resumes waits, and lets
+ *   others go before it. In the host's memory a work is done in one life of its host, or begins
+ *   anew.
+ */
+
+import { copyClean, fenceFor, resultOf, runAll } from '../command-list.ts'
+import { listFault } from '../commit/closed.ts'
+import { DMA, type Fault, MEDIA, PASS } from '../fault.ts'
+import { MEDIA_ERROR } from '../hal.ts'
+import { LINE_BYTES, SLICE_BYTES, SLICE_PAUSE_US } from '../limits.ts'
+import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, placedAt, type Region } from '../memory/region.ts'
+import {
+  addEntry,
+  dropEntry,
+  endOfRoom,
+  entryKeyAt,
+  isRemoved,
+  type RegionEntry,
+  readEntry,
+  regionCountOf,
+  setForming,
+  writeSuperblock,
+} from '../memory/superblock.ts'
+import { KEY_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
+import { forgetInvalidated } from '../serve/access.ts'
+import { formatSlots } from '../serve/format-slots.ts'
+import { sliceEnd } from '../serve/slice.ts'
+import { closeBy, mendFault } from '../serve/storage.ts'
+import { markUnflushed } from '../serve/through.ts'
+import { isFormatted } from '../serve/through-store.ts'
+import { type State, WORK_ERASE, WORK_MAKE, WORK_NONE } from '../state.ts'
+import { installRegion, isPending } from './boot.ts'
+
+/** Begins to make the region; nothing is under way. `key` is its check-code key. */
+export function beginMaking(
+  state: State,
+  region: Region,
+  entry: RegionEntry,
+  key: Uint8Array,
+): void {
+  const { work } = state
+  work.kind = WORK_MAKE
+  work.region = region
+  work.entry = entry
+  work.key = key
+  work.fault = PASS
+  begin(state, region.slots)
+}
+
+function begin(state: State, total: number): void {
+  const { work } = state
+  work.live = true
+  work.lives = state.placement.lives
+  work.done = 0
+  work.total = total
+}
+
+/** Does the next slice. The µs after which the one behind it is wanted; 0 if there is none. */
+export function serveRegionWork(state: State): number {
+  const { work } = state
+  if (!work.live || state.refused !== PASS) return 0
+  if (work.kind === WORK_NONE) findWork(state)
+  if (work.kind === WORK_NONE) {
+    work.live = isPending(state)
+    return 0
+  }
+  const { placement } = work.entry!
+  // Another host may have other memory: what was stored for an earlier one is stored again.
+  if (placement !== PLACEMENT_LOCAL && work.lives !== state.placement.lives) {
+    begin(state, work.total)
+  }
+  const fault = mendFault(state, work.entry!)
+  if (fault !== PASS) leave(state, fault)
+  else if (work.kind === WORK_ERASE) eraseSlice(state)
+  else formSlice(state)
+  return regionWorkUs(state)
+}
+
+/** The µs after which a slice is wanted; 0 if there is nothing that could be done now. */
+export function regionWorkUs(state: State): number {
+  const { work } = state
+  if (!work.live || state.refused !== PASS) return 0
+  if (work.kind !== WORK_NONE) return SLICE_PAUSE_US
+  return nextWork(state) < 0 ? 0 : SLICE_PAUSE_US
+}
+
+/** Something is to be resumed, now or when it may be. */
+export function noteWork(state: State): void {
+  state.work.live = true
+}
+
+/** The place of a region that was removed, and whose room may be cleared now; or -1. */
+function nextWork(state: State): number {
+  const { superblock } = state
+  // One of the pages may say that it is a region still.
+  if (superblock.half) return -1
+  for (let i = 0; i < regionCountOf(superblock); i++) {
+    if (isRemoved(superblock, i) && isThere(state, readEntry(superblock, i))) return i
+  }
+  return -1
+}
+
+/** May that room be stored into now? The host's memory may be smaller than it was, or gone. */
+function isThere(state: State, entry: RegionEntry): boolean {
+  if (mendFault(state, entry) !== PASS) return false
+  return entry.placement === PLACEMENT_LOCAL || endOfRoom(entry) <= state.facts.hostBytes
+}
+
+function findWork(state: State): void {
+  const { superblock, work } = state
+  const index = nextWork(state)
+  if (index < 0) return
+  const entry = readEntry(superblock, index)
+  work.kind = WORK_ERASE
+  work.entry = entry
+  work.index = index
+  begin(state, entry.copies * entry.areaBytes)
+}
+
+/** The work ends: a making is undone, and it is said why; what resumes waits. */
+function leave(state: State, fault: Fault): void {
+  const { work } = state
+  if (work.kind === WORK_MAKE) work.fault = fault
+  // A host that did not answer is asked again when it has shown its memory anew (`noteWork`). What
+  // may not be stored now waits until it may.
+  else if (fault === DMA) work.live = false
+  work.kind = WORK_NONE
+}
+
+function formSlice(state: State): void {
+  const { work } = state
+  const region = work.region!
+  const last = sliceEnd(region, work.done)
+  let fault = formatSlots(state, region, work.done, last)
+  // A posted write is lost without a word: a host's memory is read behind it.
+  const local = region.placement === PLACEMENT_LOCAL
+  if (fault === PASS && !local && !isFormatted(state, region, work.done, last)) fault = DMA
+  work.done = last
+  const formed = fault === PASS && last === region.slots
+  if (formed) fault = join(state, work.entry!, work.key, region.index)
+  if (fault !== PASS || formed) leave(state, closeBy(state, fault))
+}
+
+/** The region is one, durably, and installed; else why that is not durable. */
+export function join(state: State, entry: RegionEntry, key: Uint8Array, index: number): Fault {
+  const { superblock, list } = state
+  addEntry(superblock, entry, index)
+  const keyAt = entryKeyAt(index)
+  for (let i = 0; i < KEY_BYTES; i++) superblock.bytes[keyAt + i] = key[i]!
+  if (entry.placement === PLACEMENT_THROUGH) setForming(superblock, index)
+  const fault = writeSuperblock(list, superblock)
+  if (fault !== PASS) {
+    dropEntry(superblock, index)
+    return fault
+  }
+  markUnflushed(state, installRegion(state, index))
+  state.regions.count = regionCountOf(superblock)
+  forgetInvalidated(state, index)
+  return PASS
+}
+
+/** Fills the next piece of the room with zeros; behind the last one it is free. */
+function eraseSlice(state: State): void {
+  const { list, work, superblock, regions } = state
+  let end = Math.min(work.total, work.done + SLICE_BYTES)
+  let failed = fillZeros(state, end, ZEROS_BYTES)
+  if (failed >= 0 && resultOf(list, failed) === MEDIA_ERROR) {
+    // Of that page every line is filled but those that take nothing; then those behind it.
+    work.done += failed * ZEROS_BYTES
+    end = Math.min(work.total, work.done + ZEROS_BYTES)
+    failed = fillZeros(state, end, LINE_BYTES)
+  }
+  let fault = failed < 0 ? PASS : listFault(resultOf(list, failed))
+  if (fault === MEDIA) fault = PASS
+  if (fault === PASS) work.done = end
+  const erased = fault === PASS && work.done >= work.total
+  if (erased) {
+    dropEntry(superblock, work.index)
+    regions.count = regionCountOf(superblock)
+    fault = writeSuperblock(list, superblock)
+  }
+  if (fault !== PASS || erased) leave(state, closeBy(state, fault))
+}
+
+/**
+ * Fills the room up to `end` with zeros, in pieces of that many bytes, and fences what was taken.
+ * The command that failed: the first that a medium refused, if nothing worse has happened; or -1.
+ */
+function fillZeros({ list, work }: State, end: number, piece: number): number {
+  const entry = work.entry!
+  const base = placedAt(entry.placement, entry.at)
+  for (let at = work.done; at < end; at += piece) {
+    copyClean(list, ZEROS_AT, base + at, Math.min(piece, end - at), 0)
+  }
+  fenceFor(list, base)
+  const commands = list.count
+  runAll(list)
+  let refused = -1
+  for (let i = 0; i < commands; i++) {
+    const result = resultOf(list, i)
+    if (result === MEDIA_ERROR && refused < 0) refused = i
+    else if (result !== 0 && result !== MEDIA_ERROR) return i
+  }
+  return refused
+}

@@ -1,0 +1,31 @@
+/** The same programs beside the folders. */
+
+import type { Equivalent } from './equivalent.ts'
+
+export const CORE: readonly Equivalent[] = [
+  {
+    at: 'main.ts burst',
+    line: 'refusals: new Float64Array(QUEUE_PAIRS + 1),',
+    mutant: 'refusals: new Float64Array(QUEUE_PAIRS + 2),',
+    because: 'it has room for one more; how many of it count stands beside it',
+  },
+  {
+    at: 'memory-map.ts',
+    line: 'const QUEUE_INFOS = 4',
+    mutant: 'const QUEUE_INFOS = 5',
+    because: 'there is room for one more, and what lies behind it moves by as much',
+  },
+  {
+    at: 'state.ts blankMessage',
+    line: 'repetition: false,',
+    mutant: 'repetition: true,',
+    because: 'the first packet of a record, or its element, says it before it is asked',
+  },
+  {
+    at: 'state.ts touch',
+    line: 'qp.touched = true state.touched[state.touchedCount] = qp',
+    mutant: ';state.touched[state.touchedCount] = qp ;qp.touched = true',
+    because:
+      'the mark is a field of the queue pair, the list one of the state; nothing runs between',
+  },
+]

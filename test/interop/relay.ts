@@ -1,0 +1,131 @@
+/**
+ * The wire between the guest's network card and an emulated DPU: it loses RoCEv2 frames.
+ *
+ * What always holds: of each `one in N` frames of a direction that loses, exactly one is lost, at a
+ * drawn place; so every run loses some, and none loses more. Frames that are not RoCEv2, as
+ * neighbour discovery, always pass. The order stays.
+ */
+
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { Random } from '../../boards/emulator/random.ts'
+
+/** QEMU's stream network backend: a length, big-endian, before each Ethernet frame. */
+const LENGTH_BYTES = 4
+
+const ETHERTYPE_AT = 12
+const IPV4 = 0x0800
+const IPV6 = 0x86dd
+const HEADER_BYTES = { ether: 14, ipv4: 20, ipv6: 40 } as const
+/** Destination port of UDP, from its begin (IBTA, annex A17). */
+const PORT_AT = 2
+const ROCE_PORT = 4791
+
+/** Bytes of UDP's header, and of BTH behind it; then AETH begins, with the syndrome. */
+const UDP_BYTES = 8
+const BTH_BYTES = 12
+const RC_ACKNOWLEDGE = 17
+
+/** What the guest sends is of requests, but for few; what the card sends, of answers. */
+export type Direction = 'requests' | 'answers'
+
+/** Where the BTH begins, or -1 in a frame that is not RoCEv2. */
+function bthOf(frame: Buffer): number {
+  const type = frame.readUInt16BE(ETHERTYPE_AT)
+  if (type !== IPV4 && type !== IPV6) return -1
+  const at = HEADER_BYTES.ether + (type === IPV4 ? HEADER_BYTES.ipv4 : HEADER_BYTES.ipv6)
+  const isRoce = frame.length > at + UDP_BYTES && frame.readUInt16BE(at + PORT_AT) === ROCE_PORT
+  return isRoce ? at + UDP_BYTES : -1
+}
+
+/** A NAK that ends the connection: 0x61 to 0x64 (IBTA, volume 1, table 60). */
+function isRefusal(frame: Buffer, bthAt: number): boolean {
+  const syndrome = frame[bthAt + BTH_BYTES] ?? 0
+  return frame[bthAt] === RC_ACKNOWLEDGE && syndrome >= 0x61 && syndrome <= 0x64
+}
+
+/** Which frames of one direction are lost. */
+class Loss {
+  lost = 0
+  /** Refusals that end a connection, lost or not. */
+  refusals = 0
+  private oneIn = 0
+  private place = 0
+  private victim = 0
+  private readonly random: Random
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  begin(oneIn: number): void {
+    this.oneIn = oneIn
+    this.place = this.lost = this.refusals = 0
+  }
+
+  takes(frame: Buffer): boolean {
+    const bthAt = this.oneIn === 0 ? -1 : bthOf(frame)
+    if (bthAt < 0) return false
+    if (this.place === 0) this.victim = this.random.below(this.oneIn)
+    const isLost = this.place === this.victim
+    this.place = (this.place + 1) % this.oneIn
+    if (isLost) this.lost++
+    if (isRefusal(frame, bthAt)) this.refusals++
+    return isLost
+  }
+}
+
+export class Relay {
+  private readonly server: Server
+  private readonly losses: Readonly<Record<Direction, Loss>>
+
+  /** Listens at `path`, and has what plugs in there talk with the card at `card`. */
+  constructor(path: string, card: string, seed: number) {
+    const random = new Random(seed)
+    this.losses = { requests: new Loss(random), answers: new Loss(random) }
+    this.server = createServer((guest) => this.join(guest, connect(card))).listen(path)
+    // What it joins ends with the processes at its ends.
+    this.server.unref()
+  }
+
+  /** From now on one in so many frames of each of these directions is lost; of none, none is. */
+  lose(directions: readonly Direction[], oneIn: number): void {
+    for (const direction of ['requests', 'answers'] as const) {
+      this.losses[direction].begin(directions.includes(direction) ? oneIn : 0)
+    }
+  }
+
+  lost(direction: Direction): number {
+    return this.losses[direction].lost
+  }
+
+  /** Refusals of the card, lost or not, where answers may be lost: each ends a connection. */
+  get refusals(): number {
+    return this.losses.answers.refusals
+  }
+
+  private join(guest: Socket, card: Socket): void {
+    const carry = (from: Socket, to: Socket, loss: Loss): void => {
+      let rest: Buffer = Buffer.alloc(0)
+      from.on('data', (bytes: Buffer) => {
+        rest = this.pass(Buffer.concat([rest, bytes]), to, loss)
+      })
+      from.on('error', () => {})
+      from.on('close', () => to.destroy())
+    }
+    carry(guest, card, this.losses.requests)
+    carry(card, guest, this.losses.answers)
+  }
+
+  /** Hands on every whole frame that is not lost; returns what is left. */
+  private pass(bytes: Buffer, to: Socket, loss: Loss): Buffer {
+    let at = 0
+    while (bytes.length - at >= LENGTH_BYTES) {
+      const end = at + LENGTH_BYTES + bytes.readUInt32BE(at)
+      if (end > bytes.length) break
+      const isLost = loss.takes(bytes.subarray(at + LENGTH_BYTES, end))
+      if (!isLost && !to.destroyed) to.write(bytes.subarray(at, end))
+      at = end
+    }
+    return bytes.subarray(at)
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What is tried with one guest: its clients, what came of them, and what they say is durable.
+ *
+ * What always holds: a client passes only if it ends with 0 *and* every step that it reports went
+ * as it must *and* it reports one; bytes count as durable only if the client flushed them.
+ */
+
+import type { DpuProcess } from './dpu-process.ts'
+import type { Piece } from './expectations.ts'
+import type { CommandResult, Guest } from './guest.ts'
+import type { Outcome } from './table.ts'
+
+/** What a client may take in the guest, seconds; all of them take a few at most. */
+export const CLIENT_SECONDS = 60
+
+/** What a case found: how many steps, and what went wrong. */
+export interface Found {
+  readonly steps: number
+  readonly failures: readonly string[]
+  readonly note?: string
+}
+
+export class Session {
+  readonly outcomes: Outcome[] = []
+  /** What the clients flushed. */
+  readonly durable: Piece[] = []
+  readonly guest: Guest
+  readonly talk: (line: string) => void
+  private readonly dpu: DpuProcess
+
+  /** `dpu` is the card under test. */
+  constructor(guest: Guest, dpu: DpuProcess, talk: (line: string) => void) {
+    this.guest = guest
+    this.dpu = dpu
+    this.talk = talk
+  }
+
+  /** Carries a case out. Once the card's process has ended, which fails one, the rest is left. */
+  async one(name: string, work: () => Promise<Found>): Promise<void> {
+    const { dpu } = this
+    if (dpu.failure !== null) return
+    const startMs = performance.now()
+    let found: Found
+    try {
+      found = await work()
+    } catch (error) {
+      found = { steps: 0, failures: [(error as Error).message] }
+    }
+    const seconds = (performance.now() - startMs) / 1000
+    const failures = [...found.failures, ...(dpu.failure === null ? [] : [dpu.failure])]
+    this.outcomes.push({ ...found, name, failures, seconds })
+  }
+
+  /** Runs a client in the guest; its lines are what it says. */
+  async client(command: string, seconds: number = CLIENT_SECONDS): Promise<CommandResult> {
+    const { guest, talk } = this
+    talk(`$ ${command}`)
+    const result = await guest.run(command, seconds)
+    for (const line of result.lines) talk(`  ${line}`)
+    talk(`  exit code ${result.status}`)
+    return result
+  }
+}
+
+/** What is wrong with how a client ended. */
+export function failuresOf({ lines, status }: CommandResult): string[] {
+  if (status === 0) return []
+  const said = lines.slice(-3).join(' | ')
+  if (status === 124 || status === 137 || status === 143) return [`its time was over: ${said}`]
+  return [`exit code ${status}: ${said}`]
+}
+
+/** The steps that a verbs client reports. */
+export function stepsOf(result: CommandResult): Found {
+  const ok = result.lines.filter((line) => line.startsWith('ok ')).length
+  const failed = result.lines.filter((line) => line.startsWith('FAIL '))
+  const ended = failed.length > 0 && result.status === 1 ? [] : failuresOf(result)
+  const nothing = ok + failed.length === 0 ? ['it reported no step'] : []
+  const failures = [...failed.map((line) => line.slice('FAIL '.length)), ...ended, ...nothing]
+  return { steps: ok + failed.length, failures }
+}
