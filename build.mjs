@@ -1,6 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
- * `node build.mjs start | test | test:interop | build | bench | evidence | check [...]`,
+ * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check
+ * [...]`,
  * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
@@ -26,12 +27,14 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { constants, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { constsForVars } from './boards/bundle/constants.mjs'
@@ -207,6 +210,50 @@ function command(name, bin) {
   return join(MODULES, name, typeof about.bin === 'string' ? about.bin : about.bin[bin])
 }
 
+/** How long what is told to end may take for that, ms; then it is killed. */
+const GRACE_MS = 5000
+
+/**
+ * Runs tests to their end; resolves to the exit code of vitest.
+ *
+ * They and all that they start are one process group, which ends with this process, whatever ends
+ * it; what they leave in the temporary folder goes as well.
+ */
+async function runTests(args, environment) {
+  const folder = mkdtempSync(join(tmpdir(), 'pt-'))
+  const env = { ...process.env, TMPDIR: folder, ...environment }
+  const vitest = [command('vitest', 'vitest'), 'run', '--root', ROOT, ...args]
+  const child = spawn(process.execPath, vitest, { stdio: 'inherit', detached: true, env })
+  const tell = (signal) => {
+    try {
+      process.kill(-child.pid, signal)
+    } catch {
+      // Nobody is left.
+    }
+  }
+  const end = (signal) => {
+    tell(signal)
+    setTimeout(tell, GRACE_MS, 'SIGKILL').unref()
+  }
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
+  for (const signal of signals) process.on(signal, end)
+  try {
+    return await new Promise((resolve, reject) => {
+      child.on('error', reject)
+      child.on('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal]))
+    })
+  } finally {
+    tell('SIGKILL')
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+    for (const signal of signals) process.off(signal, end)
+  }
+}
+
+/** Whether arguments of vitest choose files or tests: then these are played, whatever their tag. */
+function choosesTests(args) {
+  return args.some((word) => !word.startsWith('-') || /^(-t|--testNamePattern)/.test(word))
+}
+
 async function check() {
   const tsc = command('typescript', 'tsc')
   const codes = [
@@ -222,9 +269,14 @@ const COMMANDS = {
     await build()
     return run(join(DIST, 'perdure.js'), ['demo', ...args])
   },
+  /** The quick suite; of everything, where arguments choose files or tests. */
   async test(args) {
     await build()
-    return run(command('vitest', 'vitest'), ['run', '--root', ROOT, ...args])
+    return runTests(args, { PERDURE_TESTS: choosesTests(args) ? '' : 'quick' })
+  },
+  async 'test:thorough'(args) {
+    await build()
+    return runTests(args, { PERDURE_TESTS: '' })
   },
   async 'test:interop'(args) {
     await build()

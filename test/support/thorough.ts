@@ -1,0 +1,21 @@
+/**
+ * Tests that `npm test` leaves to `npm run test:thorough`: they enumerate, draw or repeat for long
+ * what a shorter test shows, too, or play what the evidence plays.
+ *
+ * What always holds: a file says it of its own tests, so a renamed test loses nothing; the thorough
+ * run plays every test; and every behaviour is asserted by a test without this tag (behaviours.ts).
+ */
+
+/** Whether `npm test` plays the quick suite, and nobody has chosen files or tests. */
+export const IS_QUICK: boolean = process.env.PERDURE_TESTS === 'quick'
+
+/** The tag, as vitest.config.ts knows it. */
+export const TAG = 'thorough'
+
+/** Options of a test, or of a `describe`, that only the thorough run plays. */
+export const THOROUGH: { tags: string[] } = { tags: [TAG] }
+
+/** The same, where only some cases of a table are for the thorough run. */
+export function thoroughIf(isThorough: boolean): { tags?: string[] } {
+  return isThorough ? THOROUGH : {}
+}
