@@ -254,7 +254,8 @@ function choosesTests(args) {
   return args.some((word) => !word.startsWith('-') || /^(-t|--testNamePattern)/.test(word))
 }
 
-async function check() {
+/** Types and style of every source. */
+async function checkSources() {
   const tsc = command('typescript', 'tsc')
   const codes = [
     await run(tsc, ['-p', join(ROOT, 'tsconfig.json')]),
@@ -262,6 +263,19 @@ async function check() {
     await run(command('@biomejs/biome', 'biome'), ['check', '--error-on-warnings', ROOT]),
   ]
   return codes.find((code) => code !== 0) ?? 0
+}
+
+/** Tests that only read: layers, pages, names that others go by. */
+const OF_TEXT = ['tidy', 'readme', 'linux-build', 'evidence-names'].map(
+  (name) => `test/${name}.test.ts`,
+)
+
+/** All that is read and not run; with `sources`, what the compiler and the linter read. */
+async function check([only]) {
+  const code = await checkSources()
+  if (only === 'sources') return code
+  await build()
+  return (await runTests(['--tags-filter=!thorough', ...OF_TEXT], {})) || code
 }
 
 const COMMANDS = {

@@ -1,13 +1,13 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { LongestFirst } from './test/support/sequencer.ts'
-import { IS_QUICK, TAG } from './test/support/thorough.ts'
+import { IS_QUICK, TAG, TAGS } from './test/support/thorough.ts'
 
 const config: ViteUserConfig = defineConfig({
   // Node 20 has no `await using`.
   oxc: { target: 'node20.19' },
   test: {
     include: ['test/**/*.test.ts'],
-    tags: [{ name: TAG, description: 'only npm run test:thorough plays it' }],
+    tags: TAGS,
     ...(IS_QUICK ? { tagsFilter: [`!${TAG}`] } : {}),
     globalSetup: 'test/support/fresh-build.ts',
     reporters: ['default', './test/support/reporter.ts'],

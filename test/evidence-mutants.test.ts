@@ -12,18 +12,23 @@ import { MUTANTS } from './evidence/mutants/list.ts'
 import { type Mutant, rotOf } from './evidence/mutants/mutant.ts'
 import { MUTANTS_STAGE } from './evidence/mutants/stage.ts'
 import { missed, NOTHING, playAll } from './evidence/stage.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 // Builds, and threads of their own: a busy machine takes its time.
-test('C8: every text stands where it stood; the mutants of the cut are killed', async () => {
-  const total = await playAll(MUTANTS_STAGE, 'cut', 1)
-  expect(total.described).toEqual([])
-  expect(missed(MUTANTS_STAGE, total, 'cut')).toEqual([])
-  expect(total.more['texts looked up']).toBe(MUTANTS.length)
-  expect(total.distinct).toBe(total.count)
-  // R1-E8: those that were drawn of headers are noticed by tests that knew nothing of them.
-  expect(total.more['drawn mutants']).toBe(12)
-  expect(total.more['drawn and noticed']).toBeGreaterThanOrEqual(9)
-})
+test(
+  'C8: every text stands where it stood; the mutants of the cut are killed',
+  THOROUGH,
+  async () => {
+    const total = await playAll(MUTANTS_STAGE, 'cut', 1)
+    expect(total.described).toEqual([])
+    expect(missed(MUTANTS_STAGE, total, 'cut')).toEqual([])
+    expect(total.more['texts looked up']).toBe(MUTANTS.length)
+    expect(total.distinct).toBe(total.count)
+    // R1-E8: those that were drawn of headers are noticed by tests that knew nothing of them.
+    expect(total.more['drawn mutants']).toBe(12)
+    expect(total.more['drawn and noticed']).toBeGreaterThanOrEqual(9)
+  },
+)
 
 test('C8: a whole run has sixty mutants and more, each under a name of its own', () => {
   expect(MUTANTS.length).toBeGreaterThanOrEqual(60)

@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { PLANS } from '../.ci/plans.mjs'
 import { kindOf, OPEN, type OpenKind } from './evidence/open.ts'
 import { pageOf } from './evidence/page.ts'
 import { type Outcome, playStages, SHARDS_EACH } from './evidence/pool.ts'
@@ -253,9 +254,15 @@ describe('R1-E0: kinds of violations that stand as open', () => {
     expect(said === 'none').toBe(OPEN.length === 0)
   })
 
-  test('CI draws the seed afresh', () => {
-    const script = readFileSync(join(ROOT, '.ci/run'), 'utf8')
-    expect(script).toMatch(/npm run --silent evidence \|\| status/)
+  test('the thorough run draws the seed afresh, and the gate draws the same each time', () => {
+    const stepsOf = (name: string): string[] => {
+      const groups = PLANS[name]!
+      return groups.flat(2).map(({ command }) => command.join(' '))
+    }
+    expect(stepsOf('thorough')).toContain('npm run --silent evidence')
+    const drawn = stepsOf('gate').filter((command) => /run --silent (evidence|kill)/.test(command))
+    expect(drawn.filter((command) => !/--seed \d|--replay /.test(command))).toEqual([])
+    expect(drawn).toHaveLength(3)
   })
 })
 

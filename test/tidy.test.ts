@@ -18,6 +18,7 @@ import {
   type Source,
   sourcesBelow,
 } from './support/sources.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SOURCES = sourcesBelow('.')
 const FIRMWARE = SOURCES.filter((source) => source.path.startsWith('firmware/'))
@@ -49,8 +50,8 @@ function uses(sources: readonly Source[], what: RegExp): string[] {
 }
 
 describe('what tools say', () => {
-  test('the sources compile in every project and the linter finds nothing', () => {
-    const { status, output } = node('build.mjs', 'check')
+  test('the sources compile in every project and the linter finds nothing', THOROUGH, () => {
+    const { status, output } = node('build.mjs', 'check', 'sources')
     expect(status, output).toBe(0)
   })
 

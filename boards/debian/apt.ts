@@ -11,7 +11,7 @@
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isThere, run, Trouble } from './programs.ts'
+import { isThere, Missing, run, Trouble } from './programs.ts'
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
@@ -45,7 +45,7 @@ export function missing(needs: Needs): {
 
 /**
  * Sees to it that everything is there. With `install` it installs what is not; otherwise, and where
- * that cannot be, it throws a Trouble that says how to get it.
+ * that cannot be, it throws a Missing that says how to get it.
  */
 export function need(
   needs: Needs,
@@ -55,15 +55,15 @@ export function need(
   if (lack === null) return
   const { what, packages, command } = lack
   if (!isThere('apt-get')) {
-    throw new Trouble(
+    throw new Missing(
       `${what}: not on this machine, and there is no apt to install it with.\n` +
         `On Debian or Ubuntu: ${command}\n` +
         `Elsewhere: ${needs.elsewhere}`,
     )
   }
-  if (!how.install) throw new Trouble(`${what}: missing. This installs it: ${command}`)
+  if (!how.install) throw new Missing(`${what}: missing. This installs it: ${command}`)
   const asRoot = rootPrefix()
-  if (asRoot === null) throw new Trouble(`${what}: missing, and only root may do: ${command}`)
+  if (asRoot === null) throw new Missing(`${what}: missing, and only root may do: ${command}`)
   how.say(`installing ${packages.join(', ')}`)
   const env = { DEBIAN_FRONTEND: 'noninteractive' }
   const apt = (...args: string[]): void => {
@@ -72,7 +72,17 @@ export function need(
   }
   // A source that cannot be reached need not be the one that matters: installing will tell.
   attempt(() => apt('update', '-qq'))
-  apt('install', '-y', '-qq', '--no-install-recommends', ...packages)
+  fetching(() => apt('install', '-y', '-qq', '--no-install-recommends', ...packages))
+}
+
+/** Does what asks a mirror. Where that cannot be reached, or has it not, it throws a Missing. */
+function fetching<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof Trouble) throw new Missing(error.message)
+    throw error
+  }
 }
 
 /** Does what may fail, and returns what it said then. */
@@ -102,7 +112,10 @@ export interface Distribution {
   readonly architecture: string
 }
 
-/** apt with lists, cache and sources of its own; how it reaches the mirror stays the machine's. */
+/**
+ * apt with lists, cache and sources of its own; how it reaches the mirror stays the machine's.
+ * Where apt fails, it throws a Missing.
+ */
 export function privateApt(folder: string, { release, architecture }: Distribution): Apt {
   const at = (name: string): string => join(folder, name)
   mkdirSync(at('lists/partial'), { recursive: true })
@@ -123,8 +136,10 @@ export function privateApt(folder: string, { release, architecture }: Distributi
     `APT::Architectures=${architecture}`,
     'APT::Sandbox::User=',
     'Acquire::Languages=none',
+    'Acquire::Retries=3',
   ].flatMap((option) => ['-o', option])
-  return (program, args, cwd = folder) => run(program, [...options, ...args], { cwd }).toString()
+  return (program, args, cwd = folder) =>
+    fetching(() => run(program, [...options, ...args], { cwd }).toString())
 }
 
 /** The mirror of Debian's main archive that this machine's own sources name. */
@@ -146,7 +161,7 @@ function mirror(): string {
     )
     if (found?.[4] !== undefined) return found[4]
   }
-  throw new Trouble(
+  throw new Missing(
     'no Debian mirror is among the sources of apt. Name one in the environment: ' +
       'DEBIAN_MIRROR=http://…',
   )

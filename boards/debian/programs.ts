@@ -12,6 +12,12 @@ import { delimiter, join } from 'node:path'
 /** What keeps us from going on, for people. */
 export class Trouble extends Error {}
 
+/** Something is not here and cannot be had: a program, a package, a mirror. Nothing is broken. */
+export class Missing extends Trouble {}
+
+/** Exit code of a program that cannot run here for want of something. */
+export const NOT_HERE = 3
+
 /** What one program may print, bytes: a kernel goes through here. */
 const OUTPUT_BYTES_MAX = 512 << 20
 

@@ -6,10 +6,11 @@
  *   flags; libsodium is Debian's library. Nothing else is linked but the C library.
  * - A package that is missing is named, with the one command that installs it; `--install` runs it.
  * - The program is there whole or not at all: it is linked aside and renamed.
+ * - Exit code 3 says that something to build it with is missing; any other but 0, that it failed.
  */
 
 import { parseArgs } from 'node:util'
-import { Trouble } from '../debian/programs.ts'
+import { Missing, NOT_HERE, Trouble } from '../debian/programs.ts'
 import { compileRuntime } from './compile.ts'
 import { signBundle } from './sign.ts'
 import { ARCHITECTURES, hostArchitecture, isArchitecture } from './toolchain.ts'
@@ -58,5 +59,5 @@ try {
   const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
   if (!(error instanceof Trouble) && !isUsage) throw error
   process.stderr.write(`perdure: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
-  process.exitCode = 1
+  process.exitCode = error instanceof Missing ? NOT_HERE : 1
 }

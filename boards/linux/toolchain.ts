@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import { type Needs, need, privateApt } from '../debian/apt.ts'
 import { placeFolderOnce } from '../debian/once.ts'
-import { run, Trouble } from '../debian/programs.ts'
+import { Missing, run, Trouble } from '../debian/programs.ts'
 
 export const ARCHITECTURES = ['x86-64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]
@@ -84,7 +84,7 @@ export interface Preparation {
   readonly say: (line: string) => void
 }
 
-/** The compiler for a processor, and what it links with. Throws a Trouble with what is missing. */
+/** The compiler for a processor, and what it links with. Throws a Missing with what is missing. */
 export function toolchain(preparation: Preparation): Toolchain {
   const { architecture, folder, say } = preparation
   const processor = PROCESSORS[architecture]
@@ -135,7 +135,7 @@ function foreignSodium(folder: string, processor: Processor, say: (line: string)
   apt('apt-get', ['update', '-qq'])
   apt('apt-get', ['download', '-qq', 'libsodium-dev'])
   const [deb] = readdirSync(apart).filter((name) => name.endsWith('.deb'))
-  if (deb === undefined) throw new Trouble(`no libsodium-dev for ${debian} came from the mirror`)
+  if (deb === undefined) throw new Missing(`no libsodium-dev for ${debian} came from the mirror`)
   const aside = join(apart, 'root')
   run('dpkg-deb', ['-x', join(apart, deb), aside])
   placeFolderOnce(aside, root)
@@ -188,7 +188,7 @@ function fetchQuickJs(folder: string, source: string, say: (line: string) => voi
   apt('apt-get', ['source', '-qq', '--download-only', `quickjs=${version}`])
   const archive = readdirSync(apart).find((name) => /\.orig\.tar\.\w+$/.test(name))
   if (archive === undefined) {
-    throw new Trouble(
+    throw new Missing(
       `the Debian mirror has no source package quickjs ${version}; QUICKJS_SOURCE names a ` +
         'folder with it',
     )

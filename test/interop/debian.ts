@@ -12,7 +12,7 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Apt, attempt, need, privateApt } from '../../boards/debian/apt.ts'
 import { kernelPackage } from '../../boards/debian/kernel.ts'
-import { isThere, run, Trouble } from '../../boards/debian/programs.ts'
+import { isThere, Missing, run } from '../../boards/debian/programs.ts'
 
 /** The release that the guest is made of. */
 const RELEASE = 'trixie'
@@ -76,7 +76,7 @@ export function needPrograms(making: boolean, say: (line: string) => void): void
 /** Fetches and unpacks the guest's packages below `folder`. */
 export function fetchGuest(folder: string, say: (line: string) => void): GuestFiles {
   if (!isThere('apt-get')) {
-    throw new Trouble('the guest is made of Debian packages, and this machine has no apt-get')
+    throw new Missing('the guest is made of Debian packages, and this machine has no apt-get')
   }
   const apt = privateApt(folder, { release: RELEASE, architecture: 'amd64' })
   say(`reading the package lists of ${RELEASE}`)

@@ -6,7 +6,8 @@
  *   for a second guest with the module mended (mended.ts); the firmware is `dist/firmware.js`, the
  *   emulated card is `perdure emulate` in a process of its own.
  * - Every client's time is limited. Whatever happens, the processes that were started are ended.
- * - Exit code 0 says that everything passed; 1 that something failed; 2 that it could not be run.
+ * - Exit codes: 0 everything passed, 1 something failed, 2 a wrong command line, 3 it could not be
+ *   run for want of something, a program or a mirror.
  */
 
 import { randomInt } from 'node:crypto'
@@ -15,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { Trouble } from '../../boards/debian/programs.ts'
+import { Missing, NOT_HERE, Trouble } from '../../boards/debian/programs.ts'
 import { Cases, casesOfMended, PORTS } from './cases.ts'
 import { needPrograms } from './debian.ts'
 import { DpuProcess } from './dpu-process.ts'
@@ -34,7 +35,7 @@ const USAGE = `npm run test:interop -- [--keep FOLDER] [--verbose]
   --verbose       every line that a client says`
 
 const FAILED = 1
-const NOT_RUN = 2
+const WRONG = 2
 const INTERRUPTED = 130
 
 function say(line: string): void {
@@ -135,7 +136,7 @@ async function main(): Promise<number> {
   const options = { keep: { type: 'string' }, verbose: { type: 'boolean' } } as const
   const { values } = parseArgs({ options })
   if (process.arch !== 'x64') {
-    throw new Trouble(`the guest's programs are compiled for amd64, and this is ${process.arch}`)
+    throw new Missing(`the guest's programs are compiled for amd64, and this is ${process.arch}`)
   }
   needPrograms(!isCached(HERE), say)
   const image = guestImage(HERE, say)
@@ -161,5 +162,5 @@ try {
   const isUsage = (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
   if (!(error instanceof Trouble) && !isUsage) throw error
   process.stderr.write(`test:interop: ${(error as Error).message}\n${isUsage ? `${USAGE}\n` : ''}`)
-  process.exitCode = NOT_RUN
+  process.exitCode = isUsage ? WRONG : error instanceof Missing ? NOT_HERE : FAILED
 }

@@ -5,13 +5,13 @@
  *
  * The lines are written as the process exits, so that nothing stands behind them. Whatever makes
  * the run fail counts as a failure: a test, a file that does not load, an error outside every test,
- * set-up that refuses to start, a behaviour that no test of the whole suite asserts (behaviours.ts).
+ * set-up that refuses to start, a behaviour that no test of the quick suite asserts.
  * A test that the run was not asked for is not counted: nobody skipped it here.
  */
 
 import { relative } from 'node:path'
 import type { SerializedError } from 'vitest'
-import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 import { unasserted } from './behaviours.ts'
 import { ROOT } from './sources.ts'
 import { IS_QUICK, TAG } from './thorough.ts'
@@ -28,9 +28,11 @@ function why(errors: readonly { message: string }[] | undefined): string {
 class LastLines implements Reporter {
   #passed: TestCase[] = []
   #failed: string[] = []
+  #isFiltered = false
   #skipped = new Map<string, TestCase[]>()
 
-  onInit(): void {
+  onInit({ config }: Vitest): void {
+    this.#isFiltered = (config.tagsFilter ?? []).length > 0
     process.once('exit', (code) => this.#say(code))
   }
 
@@ -54,7 +56,7 @@ class LastLines implements Reporter {
     const { state, errors } = test.result()
     if (state === 'passed') this.#passed.push(test)
     else if (state !== 'skipped') this.#failed.push(`${file} > ${test.fullName}: ${why(errors)}`)
-    else if (!(IS_QUICK && test.tags.includes(TAG)))
+    else if (!(this.#isFiltered && test.tags.includes(TAG)))
       this.#skipped.set(file, [...(this.#skipped.get(file) ?? []), test])
   }
 

@@ -9,8 +9,12 @@
 /** Whether `npm test` plays the quick suite, and nobody has chosen files or tests. */
 export const IS_QUICK: boolean = process.env.PERDURE_TESTS === 'quick'
 
-/** The tag, as vitest.config.ts knows it. */
 export const TAG = 'thorough'
+
+/** The tags that there are, as vitest wants to be told. */
+export const TAGS: { name: string; description: string }[] = [
+  { name: TAG, description: 'only npm run test:thorough plays it' },
+]
 
 /** Options of a test, or of a `describe`, that only the thorough run plays. */
 export const THOROUGH: { tags: string[] } = { tags: [TAG] }

@@ -8,6 +8,7 @@ import { join, relative } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { ROOT } from '../../support/sources.ts'
+import { TAGS } from '../../support/thorough.ts'
 import { BRANCHES, FOLDER } from './flight-names.ts'
 import { markedIn } from './guest-branches.ts'
 import { testsOf } from './tests.ts'
@@ -41,6 +42,7 @@ const config: ViteUserConfig = defineConfig({
   ],
   test: {
     include: ['test/**/*.test.ts'],
+    tags: TAGS,
     setupFiles: ['flight-marks.ts', 'flight-setup.ts'].map((name) => {
       return join(ROOT, 'test/evidence/coverage', name)
     }),

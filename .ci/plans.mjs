@@ -1,0 +1,99 @@
+/**
+ * What the gate and the thorough run play.
+ *
+ * A plan is a list of groups, which are played one after the other. A group has lanes, which are
+ * played beside each other; a lane has steps. The cheapest stands first.
+ *
+ * What always holds of the gate: it plays the same tests with the same seeds every time; nothing in
+ * it depends on how fast the machine is; what cannot be downloaded is not run, and not red.
+ */
+
+/** Debian packages: of the captures, the native runtime, the raw link, the Linux clients. */
+const PACKAGES = [
+  ...['tshark', 'gcc', 'libc6-dev', 'libsodium-dev', 'cppcheck', 'xz-utils', 'zstd', 'iproute2'],
+  'qemu-system-x86',
+]
+/** Beside these, of the arm64 virtual machine. */
+const PACKAGES_OF_ARM64 = [
+  ...['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross', 'qemu-system-arm'],
+  ...['device-tree-compiler', 'cpio'],
+]
+
+const npm = (script, ...args) => [
+  ...['npm', 'run', '--silent', script],
+  ...(args.length > 0 ? ['--', ...args] : []),
+]
+const packages = (...names) => ({
+  name: 'packages',
+  command: ['bash', '.ci/packages', ...names],
+})
+const board = (name, ...flavour) => ({
+  name,
+  command: ['node', 'build.mjs', '--board', 'linux', ...flavour],
+  stops: true,
+})
+
+const BUILD = { name: 'build', command: npm('build'), stops: true }
+const CHECK = { name: 'check', command: npm('check'), stops: true }
+const INTEROP = {
+  name: 'interop',
+  command: npm('test:interop'),
+  environment: { SEED: '1' },
+  tells: /FAILED|^test:interop|SEED/,
+}
+const OF_EVIDENCE = /VIOLATION|--replay|asked|seed/
+
+/** The seed with which the short evidence reaches what it is asked. */
+const CUT = ['--cut', '--seed', '20266']
+/** The suite has a test of the stage of failures; the others say how large the product is. */
+const CUT_STAGES = 'crash,images,wide,host,model,simulate,quickjs,fuzz'
+
+const GATE = [
+  [[packages(...PACKAGES), BUILD]],
+  // One core compiles the board; what needs no board has the other.
+  [
+    [board('board')],
+    [
+      CHECK,
+      INTEROP,
+      {
+        name: 'evidence',
+        command: npm('evidence', ...CUT, '--workers', '1', '--stage', CUT_STAGES),
+        tells: OF_EVIDENCE,
+      },
+      // A gate that does not see a fence that is left out sees nothing.
+      { name: 'canary', command: npm('evidence', '--replay', 'mutants', 'f1-dropped') },
+    ],
+  ],
+  [
+    [
+      {
+        name: 'suite',
+        command: ['npm', 'test'],
+        environment: { PERDURE_BOARDS: 'emulator,linux' },
+      },
+    ],
+  ],
+  [[{ name: 'kills', command: npm('kill', '--board', 'linux', '--kills', '60', '--seed', '1') }]],
+]
+
+const THOROUGH = [
+  [[packages(...PACKAGES, ...PACKAGES_OF_ARM64), BUILD]],
+  [
+    [board('board-arm64', '--arch', 'arm64'), board('board-losing', '--drop-flush')],
+    [CHECK, board('board'), board('board-sanitize', '--sanitize')],
+  ],
+  [[{ name: 'suite', command: npm('test:thorough') }]],
+  // The kills and the clients wait for other machines half of the time.
+  [
+    [
+      { name: 'kills', command: npm('kill', '--board', 'linux') },
+      { name: 'kills-losing', command: npm('kill', '--drop-flush', '--kills', '20') },
+      { name: 'kills-arm64', command: npm('kill', '--board', 'qemu-virt') },
+      { ...INTEROP, environment: {} },
+    ],
+    [{ name: 'evidence', command: npm('evidence'), tells: OF_EVIDENCE }],
+  ],
+]
+
+export const PLANS = { gate: GATE, thorough: THOROUGH }
