@@ -39,6 +39,7 @@ import { randomDriven, randomFunctions } from './support/native/aot-random.ts'
 import { SPECIAL, SPECIAL_DRIVEN } from './support/native/aot-special.ts'
 import { VALUES, WORDS } from './support/native/aot-values.ts'
 import { titled } from './support/native/harness.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const FULL = process.env.FULL === '1'
 const SEED = Number(process.env.SEED ?? 20261122)
@@ -56,7 +57,6 @@ const STEP = FULL ? 1 : 6
 const RANDOM_HINTED = FULL ? RANDOM : { functions: 16, calls: 40 }
 /** A function gives up on its profile soon, and tries it soon again. */
 const RESTLESS = ['-DAOT_LEAVES_MAX=3', '-DAOT_REST_CALLS=5']
-const MINUTES = 60_000
 
 const HELPERS: Part = { file: 'aot/helpers.ts', text: WORDS + VALUES, isTranslated: false }
 
@@ -110,6 +110,7 @@ const because = whyNot()
 describe.skipIf(because !== null)(titled('the translated firmware', because), () => {
   test(
     `every operation does what the interpreter does, and so do drawn functions, seed ${SEED}`,
+    THOROUGH,
     () => {
       const parts = wholeProgram(SEED, RANDOM, 1)
       const found = playProgram(parts, { level: LEVEL, flags: FLAGS })
@@ -117,10 +118,9 @@ describe.skipIf(because !== null)(titled('the translated firmware', because), ()
       expect(found.cases).toBeGreaterThan(20_000)
       expect(found.bytes).toBeGreaterThan(10_000_000)
     },
-    20 * MINUTES,
   )
 
-  test('a function that does something else is found', () => {
+  test('a function that does something else is found', THOROUGH, () => {
     const parts = [
       translated('runs', '  function which(a) { return [a, runs()] }'),
       driver('  globalThis.cases = () => 2\n  globalThis.play = (i) => String(which(i)[i])'),
@@ -131,35 +131,27 @@ describe.skipIf(because !== null)(titled('the translated firmware', because), ()
     expect(found.text).toBe('case 1, from byte 0:\n- 1\n+ 2\n')
   })
 
-  test(
-    'the profile that the build goes by is of this firmware',
-    () => {
-      const { text, profile } = translatedFirmware()
-      const { lost, count } = lostFunctions(profile, text)
-      expect(count).toBeGreaterThan(100)
-      const what = `${lost.join(', ')} are not in the bundle: npm run bench:native -- --learn`
-      expect(lost.length / count, what).toBeLessThanOrEqual(0.1)
-    },
-    20 * MINUTES,
-  )
+  test('the profile that the build goes by is of this firmware', THOROUGH, () => {
+    const { text, profile } = translatedFirmware()
+    const { lost, count } = lostFunctions(profile, text)
+    expect(count).toBeGreaterThan(100)
+    const what = `${lost.join(', ')} are not in the bundle: npm run bench:native -- --learn`
+    expect(lost.length / count, what).toBeLessThanOrEqual(0.1)
+  })
 
   const seeds = Array.from({ length: SEEDS }, (_, i) => SEED + 1 + i)
-  test.each(seeds)(
-    'drawn functions, seed %i',
-    (seed) => {
-      const { functions, calls } = MORE_RANDOM
-      const parts = [
-        HELPERS,
-        translated('random', randomFunctions(seed, functions)),
-        driver(listOfCases(false), randomDriven(seed, functions, calls)),
-      ]
-      expectSame(
-        inFolder((kept) => playProgram(parts, { level: LEVEL, kept })),
-        parts,
-      )
-    },
-    20 * MINUTES,
-  )
+  test.each(seeds)('drawn functions, seed %i', THOROUGH, (seed) => {
+    const { functions, calls } = MORE_RANDOM
+    const parts = [
+      HELPERS,
+      translated('random', randomFunctions(seed, functions)),
+      driver(listOfCases(false), randomDriven(seed, functions, calls)),
+    ]
+    expectSame(
+      inFolder((kept) => playProgram(parts, { level: LEVEL, kept })),
+      parts,
+    )
+  })
 })
 
 describe.skipIf(because !== null)(titled('a profile of the translation', because), () => {
@@ -183,24 +175,22 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
 
   test(
     'learned of all cases: as without, whether surprises are few or a function gives up on it',
+    THOROUGH,
     () => {
       const profile = learn(0)
       expect(profile.split('\n').length).toBeGreaterThan(900)
       expectHint(profile, { ...quick, flags: [...FLAGS, ...RESTLESS] })
     },
-    20 * MINUTES,
   )
 
   test(
     'learned of calls that are all alike: as without, though everything else is a surprise',
+    THOROUGH,
     () => expectHint(takeTurns([1, 2, 3].map((share) => learn(share)))),
-    20 * MINUTES,
   )
 
-  test(
-    `drawn, right and wrong: as without, seed ${SEED}`,
-    () => expectHint(drawProfile(learn(0), SEED)),
-    20 * MINUTES,
+  test(`drawn, right and wrong: as without, seed ${SEED}`, THOROUGH, () =>
+    expectHint(drawProfile(learn(0), SEED)),
   )
 
   test('R1-A8: a function that strange frames led astray comes back when they are over', () => {
@@ -250,6 +240,7 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
 
   test.each(['no profile', 'sum', 'sum 1', 'sum 1 x', 'sum x 1', 'sum 1 0', 'sum 1 -5', '-'])(
     'a line that is none is refused: %s',
+    THOROUGH,
     (line) => {
       for (const text of [`${line}\n`, `# learned\nsum 1 7 0:1\n${line}\n`]) {
         expect(() => translatedText(small, text)).toThrow(`translate: no profile: ${line}`)
@@ -258,12 +249,8 @@ describe.skipIf(because !== null)(titled('a profile of the translation', because
   )
 
   const seeds = Array.from({ length: SEEDS }, (_, i) => SEED + 1 + i)
-  test.each(seeds)(
-    'drawn, seed %i',
-    (seed) => {
-      const profile = drawProfile(learn(0), seed)
-      inFolder((kept) => expectHint(profile, { ...quick, kept }))
-    },
-    20 * MINUTES,
-  )
+  test.each(seeds)('drawn, seed %i', THOROUGH, (seed) => {
+    const profile = drawProfile(learn(0), seed)
+    inFolder((kept) => expectHint(profile, { ...quick, kept }))
+  })
 })

@@ -21,6 +21,7 @@ import {
   summary,
   type Write,
 } from './support/explorer.ts'
+import { thoroughIf } from './support/thorough.ts'
 
 /** Looks at more images of each kind: minutes. */
 const FULL = process.env.FULL === '1'
@@ -89,11 +90,15 @@ function overtaking(found: Findings): string[] {
 for (const level of LEVELS) {
   for (const count of [2, 3, 4]) {
     const name = `${count} records at ${nameOf(level)}`
-    test(`X-5, P4-13, D-10: ${name}: the first ones are there at every crash, no other`, () => {
-      const found = explored({ ...batchOf(count, level), ...lookOf(count, level) })
-      expect(found.witnesses, `SEED=${SEED}`).toEqual([])
-      expect(overtaking(found).length).toBeGreaterThan(0)
-    })
+    test(
+      `X-5, P4-13, D-10: ${name}: the first ones are there at every crash, no other`,
+      thoroughIf(count > 2 || level !== LEVEL_2OF2),
+      () => {
+        const found = explored({ ...batchOf(count, level), ...lookOf(count, level) })
+        expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+        expect(overtaking(found).length).toBeGreaterThan(0)
+      },
+    )
   }
 }
 
@@ -103,18 +108,22 @@ for (const [level, count] of [
   [LEVEL_2OF3, 2],
 ] as const) {
   const name = `${count} records at ${nameOf(level)}`
-  test(`X-5, P1-26: ${name}: a recovery that is cut at every command takes back as many`, () => {
-    const scenario = {
-      ...batchOf(count, level),
-      only: 'before F3',
-      nested: 1,
-      nestedSample: FULL ? 2 ** 2 : 2,
-    }
-    const found = explored(scenario)
-    expect(found.witnesses, `SEED=${SEED}`).toEqual([])
-    expect(found.images).toBe(imagesBeforeF3(count))
-    expect(found.nested).toBeGreaterThan(50)
-  })
+  test(
+    `X-5, P1-26: ${name}: a recovery that is cut at every command takes back as many`,
+    thoroughIf(level !== LEVEL_2OF2),
+    () => {
+      const scenario = {
+        ...batchOf(count, level),
+        only: 'before F3',
+        nested: 1,
+        nestedSample: FULL ? 2 ** 2 : 2,
+      }
+      const found = explored(scenario)
+      expect(found.witnesses, `SEED=${SEED}`).toEqual([])
+      expect(found.images).toBe(imagesBeforeF3(count))
+      expect(found.nested).toBeGreaterThan(50)
+    },
+  )
 }
 
 const UNLINKED: Damage = { unlinked: true }

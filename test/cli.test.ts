@@ -26,6 +26,7 @@ import {
   RefusedError,
 } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-'))
@@ -197,7 +198,7 @@ describe('over the tunnel', () => {
 })
 
 describe('on an image', () => {
-  test('persist writes it, the commands that look do not', async () => {
+  test('persist writes it, the commands that look do not', THOROUGH, async () => {
     await makeImage('look.img')
     const before = hashOf(join(folder, 'look.img'))
     for (const [name, ...rest] of [['inspect'], ['verify'], ['read', 'orders']]) {
@@ -242,33 +243,37 @@ describe('on an image', () => {
     expect((await run(['verify', 'lost.img', ...engine])).code).toBe(0)
   })
 
-  test('a region of bytes has no records, and a command for records says so', async () => {
-    const local = await openLocal({ path: join(folder, 'bytes.img'), bytes: 1 << 20, seed: 5 })
-    const dpu = await connect(local.wire, { seed: 5 })
-    await dpu.format()
-    await dpu.provisionBytes({ name: 'heap', length: 8192 })
-    await dpu.close()
-    local.close()
-    const engine = ['--engine', 'node']
-    for (const args of [
-      ['persist', 'bytes.img', 'heap', 'file.bin'],
-      ['persist', 'bytes.img', 'heap', 'file.bin', '--batch', 'inOrder'],
-      ['read', 'bytes.img', 'heap'],
-      ['read', 'bytes.img', 'heap', '--slots', '0..3', '--out', 'heap.bin'],
-    ]) {
-      const ended = await run([...args, ...engine])
-      expect(ended).toMatchObject({ code: 64, stdout: '' })
-      expect(ended.stderr).toContain("region 'heap' is of the kind 'bytes', and has no records")
-      expect(ended.stderr).toContain("name one of the kind 'records'")
-    }
-    expect(existsSync(join(folder, 'heap.bin'))).toBe(false)
-    expect(await runJson(['verify', 'bytes.img', ...engine])).toMatchObject({ regions: [] })
-    const scan = await run(['recover', 'bytes.img', '--scan', ...engine])
-    expect(scan.code).toBe(0)
-    const discard = await run(['recover', 'bytes.img', '--discard', 'heap:0', ...engine])
-    expect(discard).toMatchObject({ code: 64, stdout: '' })
-    expect(discard.stderr).toContain('not records')
-  })
+  test(
+    'a region of bytes has no records, and a command for records says so',
+    THOROUGH,
+    async () => {
+      const local = await openLocal({ path: join(folder, 'bytes.img'), bytes: 1 << 20, seed: 5 })
+      const dpu = await connect(local.wire, { seed: 5 })
+      await dpu.format()
+      await dpu.provisionBytes({ name: 'heap', length: 8192 })
+      await dpu.close()
+      local.close()
+      const engine = ['--engine', 'node']
+      for (const args of [
+        ['persist', 'bytes.img', 'heap', 'file.bin'],
+        ['persist', 'bytes.img', 'heap', 'file.bin', '--batch', 'inOrder'],
+        ['read', 'bytes.img', 'heap'],
+        ['read', 'bytes.img', 'heap', '--slots', '0..3', '--out', 'heap.bin'],
+      ]) {
+        const ended = await run([...args, ...engine])
+        expect(ended).toMatchObject({ code: 64, stdout: '' })
+        expect(ended.stderr).toContain("region 'heap' is of the kind 'bytes', and has no records")
+        expect(ended.stderr).toContain("name one of the kind 'records'")
+      }
+      expect(existsSync(join(folder, 'heap.bin'))).toBe(false)
+      expect(await runJson(['verify', 'bytes.img', ...engine])).toMatchObject({ regions: [] })
+      const scan = await run(['recover', 'bytes.img', '--scan', ...engine])
+      expect(scan.code).toBe(0)
+      const discard = await run(['recover', 'bytes.img', '--discard', 'heap:0', ...engine])
+      expect(discard).toMatchObject({ code: 64, stdout: '' })
+      expect(discard.stderr).toContain('not records')
+    },
+  )
 
   test('recover prints a table per record after a cut, and an empty one after a rest', async () => {
     const path = join(folder, 'cut.img')
@@ -326,32 +331,40 @@ describe('bad input', () => {
     })
   }
 
-  test('images that cannot be used are told what they are, and are left alone', async () => {
-    const foreign = join(folder, 'foreign.img')
-    const truncated = await makeImage('truncated.img')
-    truncateSync(truncated, 1 << 19)
-    const damaged = await makeImage('damaged.img')
-    const bytes = readFileSync(damaged)
-    for (const page of [0, 4096]) bytes[page + 20]! ^= 0xff
-    for (const page of [0, 4096]) bytes[page + 70]! ^= 0xff
-    writeFileSync(damaged, bytes)
-    writeFileSync(foreign, new Uint8Array(1 << 16).fill(0x5a))
-    const images: [string, RegExp][] = [
-      [foreign, /FOREIGN/],
-      [truncated, /TRUNCATED/],
-      [damaged, /DAMAGED|FOREIGN|NEWER/],
-    ]
-    for (const [path, fault] of images) {
-      const before = hashOf(path)
-      for (const [name, ...rest] of [['recover'], ['emulate'], ['persist', 'orders', 'file.bin']]) {
-        const ended = await run([name!, path, ...rest, '--engine', 'node'])
-        expect(ended.stderr).toMatch(fault)
-        expect(ended.stderr).toMatch(/Nothing was changed/)
-        expect(ended.code).toBe(65)
+  test(
+    'images that cannot be used are told what they are, and are left alone',
+    THOROUGH,
+    async () => {
+      const foreign = join(folder, 'foreign.img')
+      const truncated = await makeImage('truncated.img')
+      truncateSync(truncated, 1 << 19)
+      const damaged = await makeImage('damaged.img')
+      const bytes = readFileSync(damaged)
+      for (const page of [0, 4096]) bytes[page + 20]! ^= 0xff
+      for (const page of [0, 4096]) bytes[page + 70]! ^= 0xff
+      writeFileSync(damaged, bytes)
+      writeFileSync(foreign, new Uint8Array(1 << 16).fill(0x5a))
+      const images: [string, RegExp][] = [
+        [foreign, /FOREIGN/],
+        [truncated, /TRUNCATED/],
+        [damaged, /DAMAGED|FOREIGN|NEWER/],
+      ]
+      for (const [path, fault] of images) {
+        const before = hashOf(path)
+        for (const [name, ...rest] of [
+          ['recover'],
+          ['emulate'],
+          ['persist', 'orders', 'file.bin'],
+        ]) {
+          const ended = await run([name!, path, ...rest, '--engine', 'node'])
+          expect(ended.stderr).toMatch(fault)
+          expect(ended.stderr).toMatch(/Nothing was changed/)
+          expect(ended.code).toBe(65)
+        }
+        expect(hashOf(path)).toBe(before)
       }
-      expect(hashOf(path)).toBe(before)
-    }
-  })
+    },
+  )
 
   test('a blank part says that it wants to be formatted', async () => {
     writeFileSync(join(folder, 'blank.img'), new Uint8Array(1 << 16))

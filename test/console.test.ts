@@ -119,5 +119,5 @@ describe.skipIf(noCompiler !== null)('perdure console over a serial line', () =>
     line.send('somebody else speaks\r\n{"bundle":"ab"}\r\n')
     expect((await run).stdout).toBe('{"bundle":"ab"}\n')
     await line.kill()
-  }, 30_000)
+  })
 })

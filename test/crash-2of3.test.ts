@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { testCrashesOf } from './support/crashes.ts'
 import { explore, type Level, overSimilar, summary } from './support/explorer.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const LEVEL: Level = { wait: 2, copies: 3 }
 
@@ -21,9 +22,13 @@ testCrashesOf({
   nested: overSimilar(LEVEL),
 })
 
-test('D-4: 2of3 loses nothing to a cut and a media error in any copy at the same instant', () => {
-  const found = explore({ ...overSimilar(LEVEL), mediaErrors: [{ lines: 'copies' }] })
-  console.log(summary(found))
-  expect(found.witnesses).toEqual([])
-  expect(found.withMediaError).toBeGreaterThan(4000)
-})
+test(
+  'D-4: 2of3 loses nothing to a cut and a media error in any copy at the same instant',
+  THOROUGH,
+  () => {
+    const found = explore({ ...overSimilar(LEVEL), mediaErrors: [{ lines: 'copies' }] })
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.withMediaError).toBeGreaterThan(4000)
+  },
+)

@@ -21,6 +21,7 @@ import {
   type Write,
 } from './support/explorer.ts'
 import { sipHash128 } from './support/oracle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 function expectNone(scenario: Scenario, images: number): void {
   const found = explore(scenario)
@@ -46,23 +47,27 @@ function pair(seed: number): readonly [Uint8Array, Uint8Array] {
   return [first, second]
 }
 
-test('X-2, P1-12: one record twice in one burst: every crash leaves one of the three', () => {
-  const [first, second] = pair(1)
-  for (const wait of [1, 2]) {
-    const scenario: Scenario = {
-      name: `${wait}of2, one record twice in one burst`,
-      before: (actor) => actor.write({ slot: 0, data: first, wait: 2 }),
-      during: (actor) => {
-        actor.write({ slot: 0, data: second, wait }, { slot: 0, data: first, wait, client: 1 })
-        actor.idle()
-      },
-      nested: 1,
+test(
+  'X-2, P1-12: one record twice in one burst: every crash leaves one of the three',
+  THOROUGH,
+  () => {
+    const [first, second] = pair(1)
+    for (const wait of [1, 2]) {
+      const scenario: Scenario = {
+        name: `${wait}of2, one record twice in one burst`,
+        before: (actor) => actor.write({ slot: 0, data: first, wait: 2 }),
+        during: (actor) => {
+          actor.write({ slot: 0, data: second, wait }, { slot: 0, data: first, wait, client: 1 })
+          actor.idle()
+        },
+        nested: 1,
+      }
+      expectNone(scenario, 500)
     }
-    expectNone(scenario, 500)
-  }
-})
+  },
+)
 
-test('X-2: two records in one group: every crash leaves each old or new', () => {
+test('X-2: two records in one group: every crash leaves each old or new', THOROUGH, () => {
   for (const wait of [1, 2]) {
     const [one, other] = [pair(3), pair(5)]
     const scenario: Scenario = {
@@ -78,27 +83,31 @@ test('X-2: two records in one group: every crash leaves each old or new', () => 
   }
 })
 
-test('X-2: four records of two levels and clients in one group, a sample of its crashes', () => {
-  const writes = (seed: number): Write[] =>
-    [0, 1, 2, 3].map((slot) => ({
-      slot,
-      data: dataOf(16 * slot, seed + slot),
-      wait: 1 + (slot & 1),
-      client: slot >> 1,
-    }))
-  const scenario: Scenario = {
-    name: 'four records in one group',
-    before: (actor) => actor.write(...writes(1)),
-    during: (actor) => {
-      actor.write(...writes(9))
-      actor.idle()
-    },
-  }
-  let lives = 0
-  // Too many to count: cuts drawn from every strategy instead, before each command in turn.
-  for (const strategy of CUT_STRATEGIES) lives += cutEachCommand(scenario, strategy)
-  expect(lives).toBeGreaterThan(500)
-})
+test(
+  'X-2: four records of two levels and clients in one group, a sample of its crashes',
+  THOROUGH,
+  () => {
+    const writes = (seed: number): Write[] =>
+      [0, 1, 2, 3].map((slot) => ({
+        slot,
+        data: dataOf(16 * slot, seed + slot),
+        wait: 1 + (slot & 1),
+        client: slot >> 1,
+      }))
+    const scenario: Scenario = {
+      name: 'four records in one group',
+      before: (actor) => actor.write(...writes(1)),
+      during: (actor) => {
+        actor.write(...writes(9))
+        actor.idle()
+      },
+    }
+    let lives = 0
+    // Too many to count: cuts drawn from every strategy instead, before each command in turn.
+    for (const strategy of CUT_STRATEGIES) lives += cutEachCommand(scenario, strategy)
+    expect(lives).toBeGreaterThan(500)
+  },
+)
 
 /** Runs the scenario, cuts it at each command in turn, and restarts. Returns how many cuts. */
 function cutEachCommand(scenario: Scenario, strategy: CutStrategy): number {
@@ -151,36 +160,40 @@ function restartAndJudge(actor: Actor, name: string): void {
   follow(actor)
 }
 
-test('X-2, X-1: four hundred cuts in the life of a part, random work and strategies', () => {
-  for (const copies of [2, 3, 4]) {
-    const random = new Random(SEED + copies)
-    const actor = actorOn({ shape: { copies, capacity: 128 } })
-    let seed = 0
-    let recoveriesCut = 0
-    for (let life = 0; life < 400; life++) {
-      const name = `${copies} copies, life ${life}, SEED=${SEED}`
-      actor.card.machine.armCut(random.below(400))
-      while (!actor.card.machine.dead) {
-        const writes = Array.from({ length: 1 + random.below(6) }, () => ({
-          slot: random.below(4),
-          data: dataOf(random.below(129), seed++),
-          wait: 1 + random.below(copies),
-          client: random.below(2),
-        }))
-        actor.write(...writes)
-        if (random.chance(0.3)) actor.idle()
+test(
+  'X-2, X-1: four hundred cuts in the life of a part, random work and strategies',
+  THOROUGH,
+  () => {
+    for (const copies of [2, 3, 4]) {
+      const random = new Random(SEED + copies)
+      const actor = actorOn({ shape: { copies, capacity: 128 } })
+      let seed = 0
+      let recoveriesCut = 0
+      for (let life = 0; life < 400; life++) {
+        const name = `${copies} copies, life ${life}, SEED=${SEED}`
+        actor.card.machine.armCut(random.below(400))
+        while (!actor.card.machine.dead) {
+          const writes = Array.from({ length: 1 + random.below(6) }, () => ({
+            slot: random.below(4),
+            data: dataOf(random.below(129), seed++),
+            wait: 1 + random.below(copies),
+            client: random.below(2),
+          }))
+          actor.write(...writes)
+          if (random.chance(0.3)) actor.idle()
+        }
+        cut(actor.card.nvdimm, { random })
+        if (random.chance(0.5)) {
+          // The recovery is cut, too: nothing was served, so nothing more is known.
+          recoveriesCut += 1
+          cutRecovery(actor, random)
+        }
+        restartAndJudge(actor, name)
       }
-      cut(actor.card.nvdimm, { random })
-      if (random.chance(0.5)) {
-        // The recovery is cut, too: nothing was served, so nothing more is known.
-        recoveriesCut += 1
-        cutRecovery(actor, random)
-      }
-      restartAndJudge(actor, name)
+      expect(recoveriesCut).toBeGreaterThan(100)
     }
-    expect(recoveriesCut).toBeGreaterThan(100)
-  }
-})
+  },
+)
 
 /** Starts the part, and takes the power away again at a command of the start. */
 function cutRecovery(actor: Actor, random: Random): void {
@@ -238,13 +251,17 @@ function long(data: Uint8Array, length: number): Uint8Array {
   return bytes
 }
 
-test('D-4: four copies at every level: whole at every crash; 2of4 with a media error, too', () => {
-  for (const wait of [1, 2, 3, 4]) {
-    const level = { wait, copies: 4 }
-    const mediaErrors = wait === 2 ? [{ lines: 'copies' } as const] : []
-    expectNone({ ...overSimilar(level), mediaErrors }, 4 * 2 ** 8)
-  }
-})
+test(
+  'D-4: four copies at every level: whole at every crash; 2of4 with a media error, too',
+  THOROUGH,
+  () => {
+    for (const wait of [1, 2, 3, 4]) {
+      const level = { wait, copies: 4 }
+      const mediaErrors = wait === 2 ? [{ lines: 'copies' } as const] : []
+      expectNone({ ...overSimilar(level), mediaErrors }, 4 * 2 ** 8)
+    }
+  },
+)
 
 for (const mode of ['strict', 'prefix', 'line'] as const) {
   const share = mode === 'prefix' ? 'a sample of ' : ''

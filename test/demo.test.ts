@@ -10,6 +10,7 @@ import { runDemo } from '../host-driver/demo/run.ts'
 import type { Durability } from '../host-driver/durability.ts'
 import { dataOf } from './support/card.ts'
 import { ROOT } from './support/sources.ts'
+import { divided } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 71)
 const folder = mkdtempSync(join(tmpdir(), 'perdure-'))
@@ -32,18 +33,24 @@ function run(options: Partial<DemoOptions>): Promise<DemoResult> {
   })
 }
 
-test.each(['1of2', '2of2', '2of3', '3of4'] as const)(
-  'X-1, X-2: a file survives a pulled plug at level %s, whatever the seed',
-  async (level) => {
-    for (let seed = SEED; seed < SEED + 12; seed++) {
-      const result = await run({ level, seed, loss: seed % 3 === 0 ? 0.05 : 0 })
-      expect(result.ok, `SEED=${seed}`).toBe(true)
-      expect(result.cut?.chunks, `SEED=${seed}`).toBeGreaterThan(0)
-      expect([result.acknowledgedLost, result.torn, result.scan.lost]).toEqual([0, 0, 0])
-      expect(result.recovery!.entries.length).toBeGreaterThanOrEqual(0)
-    }
-  },
-)
+for (const { rows, options } of divided(
+  ['1of2', '2of2', '2of3', '3of4'] as const,
+  (level) => level !== '2of2',
+)) {
+  test.each(rows)(
+    'X-1, X-2: a file survives a pulled plug at level %s, whatever the seed',
+    options,
+    async (level) => {
+      for (let seed = SEED; seed < SEED + 12; seed++) {
+        const result = await run({ level, seed, loss: seed % 3 === 0 ? 0.05 : 0 })
+        expect(result.ok, `SEED=${seed}`).toBe(true)
+        expect(result.cut?.chunks, `SEED=${seed}`).toBeGreaterThan(0)
+        expect([result.acknowledgedLost, result.torn, result.scan.lost]).toEqual([0, 0, 0])
+        expect(result.recovery!.entries.length).toBeGreaterThanOrEqual(0)
+      }
+    },
+  )
+}
 
 test('the record that --cut names is hit, and 0 means no cut', async () => {
   expect((await run({ cut: 0 })).cut).toBeNull()

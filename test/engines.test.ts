@@ -17,6 +17,7 @@ import { connect } from '../host-driver/connect.ts'
 import { linkWire } from '../host-driver/local.ts'
 import { dataOf, persistFrames } from './support/card.ts'
 import { openBench } from './support/engine.ts'
+import { thoroughIf } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20_260)
 
@@ -90,13 +91,17 @@ async function badDay(engine: Engine, seed: number): Promise<Run> {
 }
 
 for (const seed of [SEED, SEED + 1, SEED + 2]) {
-  test(`QuickJS and Node agree byte for byte, SEED=${seed}`, async () => {
-    const node = await badDay('node', seed)
-    const quickjs = await badDay('quickjs', seed)
-    expect(node.traceBytes).toBeGreaterThan(100_000)
-    expect(node.cutChunks).toBeGreaterThan(0)
-    expect(quickjs).toEqual(node)
-  })
+  test(
+    `QuickJS and Node agree byte for byte, SEED=${seed}`,
+    thoroughIf(seed !== SEED),
+    async () => {
+      const node = await badDay('node', seed)
+      const quickjs = await badDay('quickjs', seed)
+      expect(node.traceBytes).toBeGreaterThan(100_000)
+      expect(node.cutChunks).toBeGreaterThan(0)
+      expect(quickjs).toEqual(node)
+    },
+  )
 }
 
 test('packets leave the memory of the guest flat', async () => {

@@ -18,10 +18,11 @@ import { LeanBooth } from './support/crash/lean-boot.ts'
 import type { Damage, Scenario } from './support/explorer.ts'
 import { Known } from './support/known.ts'
 import { PAGE_BYTES } from './support/oracle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 20261121
 
-test('X-2, X-3, P1-23: every crash in short: no violation, every cell met', async () => {
+test('X-2, X-3, P1-23: every crash in short: no violation, every cell met', THOROUGH, async () => {
   const total = await playAll(CRASH, 'cut', SEED)
   const { count, distinct, violations, more } = total
   console.log({ count, distinct, violations, more, cells: Object.keys(total.cells).length })

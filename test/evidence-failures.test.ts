@@ -10,16 +10,21 @@ import { missed, playAll } from './evidence/stage.ts'
 import { dataOf, persistFrames } from './support/card.ts'
 import { readSuperblock } from './support/oracle.ts'
 import { placed } from './support/placed.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 6
 
-test('X-1, H9: every seventh failure of some operations loses nothing acknowledged', async () => {
-  const total = await playAll(FAILURES, 'cut', SEED)
-  expect(total.described).toEqual([])
-  expect(total.violations).toBe(0)
-  expect(missed(FAILURES, total, 'cut')).toEqual([])
-  expect(FAILURES.lacks!(total, 'cut')).toEqual([])
-})
+test(
+  'X-1, H9: every seventh failure of some operations loses nothing acknowledged',
+  THOROUGH,
+  async () => {
+    const total = await playAll(FAILURES, 'cut', SEED)
+    expect(total.described).toEqual([])
+    expect(total.violations).toBe(0)
+    expect(missed(FAILURES, total, 'cut')).toEqual([])
+    expect(FAILURES.lacks!(total, 'cut')).toEqual([])
+  },
+)
 
 test('the judge notices: fences that are said to be done, and are not', () => {
   const lie = { k: 0, kind: 'lies', lasting: true } as const

@@ -13,12 +13,13 @@ import { openGuestEpisode } from './evidence/fuzz/quickjs.ts'
 import { type Step, scriptOf, scriptText, shrunk } from './evidence/fuzz/script.ts'
 import { FUZZ } from './evidence/fuzz/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 20_266
 /** No operation has that number. */
 const NO_COMMAND = 99
 
-test('C5: inputs nobody should send: nothing escapes, every refusal is met', async () => {
+test('C5: inputs nobody should send: nothing escapes, every refusal is met', THOROUGH, async () => {
   const total = await playAll(FUZZ, 'cut', SEED)
   expect(total.described).toEqual([])
   expect(total.violations).toBe(0)

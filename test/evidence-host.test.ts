@@ -8,6 +8,7 @@ import { LEVELS, PLACEMENTS, Rig } from './evidence/host/rig.ts'
 import { HOST, lineOf, scriptOf } from './evidence/host/stage.ts'
 import { kindOf, OPEN } from './evidence/open.ts'
 import { missed, playAll } from './evidence/stage.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 3
 
@@ -21,14 +22,18 @@ const WRITE: Script = {
   nested: null,
 }
 
-test('R1-E1: host, card or both go at some steps, and nothing acknowledged is lost', async () => {
-  const total = await playAll(HOST, 'cut', SEED)
-  const others = total.described.filter((one) => kindOf(OPEN, HOST.name, one) === null)
-  expect(others).toEqual([])
-  expect(total.violations).toBe(total.described.length)
-  expect(missed(HOST, total, 'cut')).toEqual([])
-  expect(HOST.lacks!(total, 'cut')).toEqual([])
-}, 600_000)
+test(
+  'R1-E1: host, card or both go at some steps, and nothing acknowledged is lost',
+  THOROUGH,
+  async () => {
+    const total = await playAll(HOST, 'cut', SEED)
+    const others = total.described.filter((one) => kindOf(OPEN, HOST.name, one) === null)
+    expect(others).toEqual([])
+    expect(total.violations).toBe(total.described.length)
+    expect(missed(HOST, total, 'cut')).toEqual([])
+    expect(HOST.lacks!(total, 'cut')).toEqual([])
+  },
+)
 
 describe('R1-E1: the judge notices', () => {
   const SPOILT: readonly (readonly [string, Script['placement'], (rig: Rig) => void])[] = [

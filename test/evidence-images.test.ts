@@ -4,10 +4,11 @@ import { expect, test } from 'vitest'
 import { ALPHABET, holdProgram, programIn, scriptOf } from './evidence/images/programs.ts'
 import { IMAGES } from './evidence/images/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 20261121
 
-test('the images are those of the closed forms and of the reference', async () => {
+test('the images are those of the closed forms and of the reference', THOROUGH, async () => {
   const total = await playAll(IMAGES, 'cut', SEED)
   expect(total.described).toEqual([])
   expect(total.violations).toBe(0)

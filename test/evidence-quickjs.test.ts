@@ -15,6 +15,7 @@ import { QUICKJS } from './evidence/quickjs/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
 import { FACTS } from './support/card.ts'
 import { ColdGuest } from './support/cold-guest.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 4)
 
@@ -39,7 +40,7 @@ function tampered(before: string): string {
 })(perdure.start)`
 }
 
-test(`QuickJS leaves the traces of Node, SEED=${SEED}`, async () => {
+test(`QuickJS leaves the traces of Node, SEED=${SEED}`, THOROUGH, async () => {
   const tally = await playAll(QUICKJS, 'cut', SEED)
   expect(tally.described).toEqual([])
   expect(tally.violations).toBe(0)

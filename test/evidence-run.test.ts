@@ -21,6 +21,7 @@ import {
 } from './evidence/stage.ts'
 import { STAGES } from './evidence/stages.ts'
 import { ROOT } from './support/sources.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const RUN = { size: 'ci', seed: 7, workers: 2, seconds: 61 } as const
 
@@ -295,7 +296,7 @@ function evidence(...args: string[]): { status: number | null; stdout: string; s
 }
 
 describe('the command line', () => {
-  test('what it does not know ends with 2 and names what there is', () => {
+  test('what it does not know ends with 2 and names what there is', THOROUGH, () => {
     const wrong = evidence('--stage', 'astrology')
     expect(wrong.status).toBe(2)
     expect(wrong.stderr).toContain(STAGES.map(({ name }) => name).join(', '))
@@ -305,20 +306,24 @@ describe('the command line', () => {
     expect(evidence('--replay', STAGES[0]!.name).status).toBe(2)
   })
 
-  test('a run says all of it as JSON, and leaves a page that names nothing outside itself', () => {
-    const out = mkdtempSync(join(tmpdir(), 'perdure-evidence-'))
-    try {
-      const run = evidence('--cut', '--stage', 'bound', '--seed', '3', '--json', '--out', out)
-      expect([run.status, run.stderr]).toEqual([0, expect.stringContaining('seed 3')])
-      const report = JSON.parse(run.stdout)
-      expect(report).toMatchObject({ size: 'cut', seed: 3, violations: 0 })
-      expect(report.stages).toMatchObject([{ stage: 'bound', violations: 0, lacks: [] }])
-      expect(JSON.parse(readFileSync(join(out, 'evidence.json'), 'utf8'))).toEqual(report)
-      const page = readFileSync(join(out, 'evidence.html'), 'utf8')
-      expect(page).toMatch(/^<!doctype html>/i)
-      expect(page.match(/(?:src|href)="(?!#)[^"]*"|@import|url\(/g)).toBeNull()
-    } finally {
-      rmSync(out, { recursive: true, force: true })
-    }
-  })
+  test(
+    'a run says all of it as JSON, and leaves a page that names nothing outside itself',
+    THOROUGH,
+    () => {
+      const out = mkdtempSync(join(tmpdir(), 'perdure-evidence-'))
+      try {
+        const run = evidence('--cut', '--stage', 'bound', '--seed', '3', '--json', '--out', out)
+        expect([run.status, run.stderr]).toEqual([0, expect.stringContaining('seed 3')])
+        const report = JSON.parse(run.stdout)
+        expect(report).toMatchObject({ size: 'cut', seed: 3, violations: 0 })
+        expect(report.stages).toMatchObject([{ stage: 'bound', violations: 0, lacks: [] }])
+        expect(JSON.parse(readFileSync(join(out, 'evidence.json'), 'utf8'))).toEqual(report)
+        const page = readFileSync(join(out, 'evidence.html'), 'utf8')
+        expect(page).toMatch(/^<!doctype html>/i)
+        expect(page.match(/(?:src|href)="(?!#)[^"]*"|@import|url\(/g)).toBeNull()
+      } finally {
+        rmSync(out, { recursive: true, force: true })
+      }
+    },
+  )
 })

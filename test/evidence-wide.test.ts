@@ -12,10 +12,11 @@ import { playSize } from './evidence/wide/sizes-player.ts'
 import { WIDE } from './evidence/wide/stage.ts'
 import { dataOf } from './support/card.ts'
 import { PAGE_BYTES } from './support/oracle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = 20261121
 
-test('every crash of the part itself, and of larger records, ends well', async () => {
+test('every crash of the part itself, and of larger records, ends well', THOROUGH, async () => {
   const total = await playAll(WIDE, 'cut', SEED)
   expect(total.described).toEqual([])
   expect(total.violations).toBe(0)

@@ -46,6 +46,7 @@ import {
   readLane,
   readSlot,
 } from './support/oracle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
 const LEVEL_2OF2: Level = { wait: 2, copies: 2 }
@@ -102,7 +103,7 @@ test('D-2: with all fences the structure is enough, were the check code to accep
 })
 
 for (const dropFence of [1, 2, 3, 4]) {
-  test(`D-2: without F${dropFence} a record is lost or torn at level 1of2`, () => {
+  test(`D-2: without F${dropFence} a record is lost or torn at level 1of2`, THOROUGH, () => {
     expect(explored(LEVEL_1OF2, { dropFence }).violations).toBeGreaterThan(0)
   })
 
@@ -112,26 +113,34 @@ for (const dropFence of [1, 2, 3, 4]) {
 }
 
 for (const dropFence of [1, 2, 3, 5]) {
-  test(`D-2: without F${dropFence} the structure does not hold at level 2of3`, () => {
+  test(`D-2: without F${dropFence} the structure does not hold at level 2of3`, THOROUGH, () => {
     expect(explored(LEVEL_2OF3, { dropFence, checkless: true }).violations).toBeGreaterThan(0)
   })
 }
 
-test('D-4: without F4 a cut and a media error lose what 2of3 acknowledged; else not', () => {
-  const errors: readonly MediaError[] = [{ lines: 'copies' }]
-  expect(explored(LEVEL_2OF3, {}, errors).witnesses).toEqual([])
-  expect(explored(LEVEL_2OF3, { dropFence: 4 }, errors).violations).toBeGreaterThan(0)
-})
+test(
+  'D-4: without F4 a cut and a media error lose what 2of3 acknowledged; else not',
+  THOROUGH,
+  () => {
+    const errors: readonly MediaError[] = [{ lines: 'copies' }]
+    expect(explored(LEVEL_2OF3, {}, errors).witnesses).toEqual([])
+    expect(explored(LEVEL_2OF3, { dropFence: 4 }, errors).violations).toBeGreaterThan(0)
+  },
+)
 
 test('X-1: an acknowledgement moved before F3 is a loss at level 1of2', () => {
   expect(explored(LEVEL_1OF2, { acknowledgeEarly: true }).violations).toBeGreaterThan(0)
 })
 
-test('X-1: an acknowledgement moved before F4 is a loss with a later media error at 2of2', () => {
-  const later: readonly MediaError[] = [{ lines: 'copies', later: true }]
-  expect(explored(LEVEL_2OF2, {}, later).witnesses).toEqual([])
-  expect(explored(LEVEL_2OF2, { acknowledgeEarly: true }, later).violations).toBeGreaterThan(0)
-})
+test(
+  'X-1: an acknowledgement moved before F4 is a loss with a later media error at 2of2',
+  THOROUGH,
+  () => {
+    const later: readonly MediaError[] = [{ lines: 'copies', later: true }]
+    expect(explored(LEVEL_2OF2, {}, later).witnesses).toEqual([])
+    expect(explored(LEVEL_2OF2, { acknowledgeEarly: true }, later).violations).toBeGreaterThan(0)
+  },
+)
 
 /** Bytes of a phase word: a store into a lane that is no longer flips the phase. */
 const PHASE_WORD_BYTES = 8

@@ -35,6 +35,7 @@ import {
 import { frameOf, hex, writeIcrc } from './support/frames.ts'
 import { carriedFrames, flushFrame, slotOffset, writeFrames } from './support/requests.ts'
 import { associateFrame, blockSizeFrame, hintFrame } from './support/residency-asks.ts'
+import { divided, THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20260)
 
@@ -266,82 +267,94 @@ describe('turned bits', () => {
     },
   )
 
-  test.each(Object.keys(KINDS))(
-    'N6, N19: any one bit of %s turned, and the ICRC valid: refused, or done within its rights',
-    (kind) => {
-      const target = openFor(kind)
-      const length = KINDS[kind]!(target).length
-      for (let at = 0; at < length - 4; at++) {
-        for (let bit = 0; bit < 8; bit++) {
-          const frame = KINDS[kind]!(target)
-          frame[at] = frame[at]! ^ (1 << bit)
-          writeIcrc(frame)
-          const faults = target.faults()
-          const sent = target.card.serve(frame)
-          const what = (): string => `${kind}: bit ${bit} of byte ${at}`
-          target.expectUntouched(what)
-          if (sent.length === 0 && kind !== 'WRITE_PERSIST First') {
-            // Silence is either a fault that was counted, or a request that asked for silence.
-            const asked = at === 50 && bit === 7
-            if (!asked) expect(target.faults(), what()).toBeGreaterThan(faults)
-          }
-          for (const { syndrome } of sent) expect([-1, 0x1f, 0x60, 0x61, 0x62]).toContain(syndrome)
-          target.reconnect()
-        }
-      }
-    },
-  )
-})
-
-describe('opcodes', () => {
-  test.each([
-    { where: 'expected', distance: 0 },
-    { where: 'ahead', distance: 3 },
-    { where: 'behind', distance: -3 },
-    { where: 'as far ahead as can be', distance: 0x7fffff },
-    { where: 'as far behind as can be', distance: 0x800000 },
-  ])(
-    'N19: each of the 256 opcodes, its PSN $where, is served or refused by name',
-    ({ distance }) => {
-      const target = new Target().allowRegions()
-      for (let opcode = 0; opcode < 256; opcode++) {
-        for (const length of [0, 8, 256]) {
-          for (const destQp of [target.qp.number, 1, 0, 0xffffff]) {
-            const frame = frameOf({
-              bth: {
-                opcode,
-                destQp,
-                psn: (target.qp.psn + distance) & 0xffffff,
-                ackRequest: true,
-              },
-              reth: {
-                vaHigh: target.bytes.baseHigh,
-                vaLow: BYTES_OFFSET,
-                rkey: target.bytes.rkey,
-                length,
-              },
-              deth: { qkey: Q_KEY_GSI, sourceQp: 5 },
-              payload: dataOf(length, opcode),
-            })
+  for (const { rows, options } of divided(Object.keys(KINDS), (kind) =>
+    /^WRITE_PERSIST|control call/.test(kind),
+  )) {
+    test.each(rows)(
+      'N6, N19: any one bit of %s turned, and the ICRC valid: refused, or done within its rights',
+      options,
+      (kind) => {
+        const target = openFor(kind)
+        const length = KINDS[kind]!(target).length
+        for (let at = 0; at < length - 4; at++) {
+          for (let bit = 0; bit < 8; bit++) {
+            const frame = KINDS[kind]!(target)
+            frame[at] = frame[at]! ^ (1 << bit)
+            writeIcrc(frame)
             const faults = target.faults()
             const sent = target.card.serve(frame)
-            const counted = target.faults() - faults
-            const name = OPCODES[opcode]?.name ?? `0x${opcode.toString(16)}`
-            const what = (): string => `${name} to ${destQp}, ${length} bytes, PSN ${distance}`
+            const what = (): string => `${kind}: bit ${bit} of byte ${at}`
             target.expectUntouched(what)
-            const done = sent.some(({ syndrome }) => syndrome === 0x1f)
-            const quiet = opcode === 6 || opcode === 0xc6
-            if (!done && !quiet) expect(counted, what()).toBe(1)
-            if (destQp !== target.qp.number) expect(sent, what()).toEqual([])
-            if (distance === 3 && sent.length > 0) expect(sent[0]!.syndrome, what()).toBe(0x60)
-            const duplicate = distance < 0 || distance === 0x800000
-            if (duplicate) for (const { syndrome } of sent) expect(syndrome, what()).toBe(0x1f)
+            if (sent.length === 0 && kind !== 'WRITE_PERSIST First') {
+              // Silence is either a fault that was counted, or a request that asked for silence.
+              const asked = at === 50 && bit === 7
+              if (!asked) expect(target.faults(), what()).toBeGreaterThan(faults)
+            }
+            for (const { syndrome } of sent)
+              expect([-1, 0x1f, 0x60, 0x61, 0x62]).toContain(syndrome)
             target.reconnect()
           }
         }
-      }
-    },
-  )
+      },
+    )
+  }
+})
+
+describe('opcodes', () => {
+  for (const { rows, options } of divided(
+    [
+      { where: 'expected', distance: 0 },
+      { where: 'ahead', distance: 3 },
+      { where: 'behind', distance: -3 },
+      { where: 'as far ahead as can be', distance: 0x7fffff },
+      { where: 'as far behind as can be', distance: 0x800000 },
+    ],
+    ({ distance }) => distance !== 0,
+  )) {
+    test.each(rows)(
+      'N19: each of the 256 opcodes, its PSN $where, is served or refused by name',
+      options,
+      ({ distance }) => {
+        const target = new Target().allowRegions()
+        for (let opcode = 0; opcode < 256; opcode++) {
+          for (const length of [0, 8, 256]) {
+            for (const destQp of [target.qp.number, 1, 0, 0xffffff]) {
+              const frame = frameOf({
+                bth: {
+                  opcode,
+                  destQp,
+                  psn: (target.qp.psn + distance) & 0xffffff,
+                  ackRequest: true,
+                },
+                reth: {
+                  vaHigh: target.bytes.baseHigh,
+                  vaLow: BYTES_OFFSET,
+                  rkey: target.bytes.rkey,
+                  length,
+                },
+                deth: { qkey: Q_KEY_GSI, sourceQp: 5 },
+                payload: dataOf(length, opcode),
+              })
+              const faults = target.faults()
+              const sent = target.card.serve(frame)
+              const counted = target.faults() - faults
+              const name = OPCODES[opcode]?.name ?? `0x${opcode.toString(16)}`
+              const what = (): string => `${name} to ${destQp}, ${length} bytes, PSN ${distance}`
+              target.expectUntouched(what)
+              const done = sent.some(({ syndrome }) => syndrome === 0x1f)
+              const quiet = opcode === 6 || opcode === 0xc6
+              if (!done && !quiet) expect(counted, what()).toBe(1)
+              if (destQp !== target.qp.number) expect(sent, what()).toEqual([])
+              if (distance === 3 && sent.length > 0) expect(sent[0]!.syndrome, what()).toBe(0x60)
+              const duplicate = distance < 0 || distance === 0x800000
+              if (duplicate) for (const { syndrome } of sent) expect(syndrome, what()).toBe(0x1f)
+              target.reconnect()
+            }
+          }
+        }
+      },
+    )
+  }
 })
 
 describe('numbers that arithmetic gets wrong (N16)', () => {
@@ -372,32 +385,36 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
     return sent
   }
 
-  test('WRITE: any address and any length changes only what it may, and mostly nothing', () => {
-    const target = new Target()
-    const faults = target.faults()
-    let refused = 0
-    for (const vaHigh of HIGHS) {
-      for (const vaLow of WORDS) {
-        for (const length of [...WORDS, 8]) {
-          const payload = new Uint8Array(8).fill(length & 255)
-          const there = vaHigh === target.bytes.baseHigh
-          const inside = there && length === 8 && vaLow <= 4096 - 8
-          if (inside) continue
-          const sent = answerTo(target, (qp) =>
-            frameOf({
-              bth: { opcode: RC_WRITE_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
-              reth: { vaHigh, vaLow, rkey: target.bytes.rkey, length },
-              payload,
-            }),
-          )
-          refused += 1
-          expect(sent.map(({ syndrome }) => syndrome)).toEqual([length === 8 ? 0x62 : 0x61])
+  test(
+    'WRITE: any address and any length changes only what it may, and mostly nothing',
+    THOROUGH,
+    () => {
+      const target = new Target()
+      const faults = target.faults()
+      let refused = 0
+      for (const vaHigh of HIGHS) {
+        for (const vaLow of WORDS) {
+          for (const length of [...WORDS, 8]) {
+            const payload = new Uint8Array(8).fill(length & 255)
+            const there = vaHigh === target.bytes.baseHigh
+            const inside = there && length === 8 && vaLow <= 4096 - 8
+            if (inside) continue
+            const sent = answerTo(target, (qp) =>
+              frameOf({
+                bth: { opcode: RC_WRITE_ONLY, destQp: qp.number, psn: qp.psn, ackRequest: true },
+                reth: { vaHigh, vaLow, rkey: target.bytes.rkey, length },
+                payload,
+              }),
+            )
+            refused += 1
+            expect(sent.map(({ syndrome }) => syndrome)).toEqual([length === 8 ? 0x62 : 0x61])
+          }
         }
+        target.expectUntouched(() => `WRITE to high word ${vaHigh}`)
       }
-      target.expectUntouched(() => `WRITE to high word ${vaHigh}`)
-    }
-    expect(target.faults() - faults).toBe(refused)
-  })
+      expect(target.faults() - faults).toBe(refused)
+    },
+  )
 
   test('WRITE First of any length is judged by its whole length before a byte is stored', () => {
     const target = new Target()
@@ -413,7 +430,7 @@ describe('numbers that arithmetic gets wrong (N16)', () => {
     target.expectUntouched(() => 'WRITE First')
   })
 
-  test('READ: any address and any length is refused, or delivers what is there', () => {
+  test('READ: any address and any length is refused, or delivers what is there', THOROUGH, () => {
     const target = new Target()
     for (const region of [target.region, target.bytes]) {
       for (const vaHigh of HIGHS) {
@@ -523,7 +540,7 @@ describe('bursts of anything', () => {
     psn: fc.integer({ min: -2, max: 2 }),
   })
 
-  test(`nothing throws, and nothing but the regions changes (seed ${SEED})`, () => {
+  test(`nothing throws, and nothing but the regions changes (seed ${SEED})`, THOROUGH, () => {
     const target = new Target().allowRegions()
     const burst = fc.array(
       fc.oneof({ weight: 1, arbitrary: bytes }, { weight: 9, arbitrary: hostile }),

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 
@@ -97,33 +98,38 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     return { harness, name: await harness.line() }
   }
 
-  test('brings back every length that a frame can have, and counts every other', async () => {
-    const { harness, name } = await echoing('udp:127.0.0.1:0')
-    expect(name).toMatch(/^udp:127\.0\.0\.1:[1-9]\d*$/)
-    const peer = await peerOf(name)
-    let bytes = 0
-    for (let length = 0; length <= FRAME_BYTES_MAX + 40; length++) {
-      const isFrame = length >= 14 && length <= FRAME_BYTES_MAX
-      if (isFrame) bytes += length
-      const heard = peer.heard.length
-      await peer.send(frameOf(length, 1, length))
-      if (isFrame) await peer.hears(heard + 1)
-      if (isFrame) expect(peer.heard.at(-1)!.equals(echoOf(frameOf(length, 1, length)))).toBe(true)
-    }
-    const dropped = 14 + 40
-    const counters = await until(harness, (now) => now.receiveDropped === dropped)
-    const frames = FRAME_BYTES_MAX - 13
-    expect(counters).toEqual({
-      received: frames,
-      receivedBytes: bytes,
-      sent: frames,
-      sentBytes: bytes,
-      receiveDropped: dropped,
-      sendDropped: 0,
-    })
-    peer.socket.close()
-    expect(await harness.end()).toBe(0)
-  })
+  test(
+    'brings back every length that a frame can have, and counts every other',
+    THOROUGH,
+    async () => {
+      const { harness, name } = await echoing('udp:127.0.0.1:0')
+      expect(name).toMatch(/^udp:127\.0\.0\.1:[1-9]\d*$/)
+      const peer = await peerOf(name)
+      let bytes = 0
+      for (let length = 0; length <= FRAME_BYTES_MAX + 40; length++) {
+        const isFrame = length >= 14 && length <= FRAME_BYTES_MAX
+        if (isFrame) bytes += length
+        const heard = peer.heard.length
+        await peer.send(frameOf(length, 1, length))
+        if (isFrame) await peer.hears(heard + 1)
+        if (isFrame)
+          expect(peer.heard.at(-1)!.equals(echoOf(frameOf(length, 1, length)))).toBe(true)
+      }
+      const dropped = 14 + 40
+      const counters = await until(harness, (now) => now.receiveDropped === dropped)
+      const frames = FRAME_BYTES_MAX - 13
+      expect(counters).toEqual({
+        received: frames,
+        receivedBytes: bytes,
+        sent: frames,
+        sentBytes: bytes,
+        receiveDropped: dropped,
+        sendDropped: 0,
+      })
+      peer.socket.close()
+      expect(await harness.end()).toBe(0)
+    },
+  )
 
   test('serves bursts in order, however they are cut, with drops in their midst', async () => {
     const { harness, name } = await echoing('udp:[::1]:0')
@@ -167,7 +173,7 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     expect(counters.sent + counters.sendDropped).toBe(counters.received)
     peer.socket.close()
     expect(await harness.end()).toBe(0)
-  }, 20_000)
+  })
 
   test('an answer goes to who was last heard with its address, a group to everybody', async () => {
     const { harness, name } = await echoing('udp:127.0.0.1:0')

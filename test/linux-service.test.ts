@@ -300,7 +300,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(answer).toEqual(Buffer.alloc(64, 255))
       socket.close()
       expect(await runtime.end('SIGKILL')).toBeNull()
-    }, 20_000)
+    })
 
     test('lazy work comes to its turn though frames keep coming, and in quiet', async () => {
       const one = folder(sending('serve: () => 1, idle() { send(); return 0 }'))
@@ -322,7 +322,7 @@ describe.skipIf(noService !== null)(name, () => {
       send()
       while (turns === before) await new Promise((resolve) => setTimeout(resolve, 10))
       socket.close()
-    }, 20_000)
+    })
 
     test('its heap stays as it is, record after record', async () => {
       const one = folder()

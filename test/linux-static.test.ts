@@ -21,6 +21,7 @@ import { isThere } from '../boards/debian/programs.ts'
 import { OURS } from '../boards/linux/compile.ts'
 import { halHeader } from '../boards/linux/hal-header.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SOURCES = join(ROOT, 'boards/linux/src')
 const AOT = join(ROOT, 'boards/linux/aot')
@@ -76,27 +77,38 @@ const COMPILERS = [
 describe.each(COMPILERS)('the compiler', ({ name, compiler, lacks }) => {
   const because = lacks === null ? '' : `: ${lacks}`
 
-  test.skipIf(lacks !== null)(`has no warning about the runtime for ${name}${because}`, () => {
-    const output = join(folder, `${name}.o`)
-    const includes = [`-I${folder}`, '-isystem', join(folder, 'sodium'), `-I${SOURCES}`, `-I${AOT}`]
-    const engine = QUICKJS === null ? [] : ['-isystem', QUICKJS]
-    const files = RUNTIME.filter((path) => QUICKJS !== null || !usesEngine(path))
-    expect(files.length).toBeGreaterThan(20)
-    const builds = [['-DDROP_FLUSH=1'], []]
-    for (const path of files) {
-      const text = readFileSync(join(ROOT, path), 'utf8')
-      for (const define of builds.slice(text.includes('DROP_FLUSH') ? 0 : 1)) {
-        const flags = ['-O2', '-D_GNU_SOURCE', ...OURS, ...define, ...includes, ...engine]
-        const done = spawnSync(compiler, [...flags, '-c', join(ROOT, path), '-o', output])
-        expect(`${path}: ${done.status} ${done.stderr}`).toBe(`${path}: 0 `)
+  test.skipIf(lacks !== null)(
+    `has no warning about the runtime for ${name}${because}`,
+    THOROUGH,
+    () => {
+      const output = join(folder, `${name}.o`)
+      const includes = [
+        `-I${folder}`,
+        '-isystem',
+        join(folder, 'sodium'),
+        `-I${SOURCES}`,
+        `-I${AOT}`,
+      ]
+      const engine = QUICKJS === null ? [] : ['-isystem', QUICKJS]
+      const files = RUNTIME.filter((path) => QUICKJS !== null || !usesEngine(path))
+      expect(files.length).toBeGreaterThan(20)
+      const builds = [['-DDROP_FLUSH=1'], []]
+      for (const path of files) {
+        const text = readFileSync(join(ROOT, path), 'utf8')
+        for (const define of builds.slice(text.includes('DROP_FLUSH') ? 0 : 1)) {
+          const flags = ['-O2', '-D_GNU_SOURCE', ...OURS, ...define, ...includes, ...engine]
+          const done = spawnSync(compiler, [...flags, '-c', join(ROOT, path), '-o', output])
+          expect(`${path}: ${done.status} ${done.stderr}`).toBe(`${path}: 0 `)
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 /** The engine itself is a system's header to it: of that warnings are not asked. */
 test.skipIf(QUICKJS === null || missing(['gcc', 'gcc']) !== null)(
   'the translator of the firmware has no warning',
+  THOROUGH,
   () => {
     const dialect = ['-std=gnu11', '-funsigned-char', '-fwrapv', '-D_GNU_SOURCE']
     const strict = OURS.filter((flag) => flag.startsWith('-W') && flag !== '-Wmissing-prototypes')

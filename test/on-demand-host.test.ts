@@ -16,6 +16,7 @@ import type { Wire } from '../host-driver/wire.ts'
 import { openDevice } from './support/hosts.ts'
 import { endpointOf } from './support/network.ts'
 import { difference, OnDemandRig, type OnDemandRigOptions } from './support/on-demand-rig.ts'
+import { divided } from './support/thorough.ts'
 
 /** In a frame of IPv4. */
 const BTH_OPCODE_AT = 42
@@ -224,18 +225,24 @@ describe('pages come and go', () => {
     })
   })
 
-  test.each([1, 2, 3])('P5-27 P5-28: a storm of unmaps hurts no byte; seed %i', async (seed) => {
-    await use({ pages: 40, frames: 32, seed }, async (rig) => {
-      const model = new Uint8Array(40 * PAGE_BYTES)
-      const random = new Random(seed)
-      const end = storm(rig, random.fork(), 20)
-      const traffic = { memory: rig.memory, random, model, at: 0, bytes: model.length }
-      await run({ ...traffic, requests: 150, most: 12_000 })
-      end()
-      expect(rig.pager.counts.unmapped).toBeGreaterThan(100)
-      await compareAtHome(rig, model)
-    })
-  })
+  for (const { rows, options } of divided([1, 2, 3], (seed) => seed > 1)) {
+    test.each(rows)(
+      'P5-27 P5-28: a storm of unmaps hurts no byte; seed %i',
+      options,
+      async (seed) => {
+        await use({ pages: 40, frames: 32, seed }, async (rig) => {
+          const model = new Uint8Array(40 * PAGE_BYTES)
+          const random = new Random(seed)
+          const end = storm(rig, random.fork(), 20)
+          const traffic = { memory: rig.memory, random, model, at: 0, bytes: model.length }
+          await run({ ...traffic, requests: 150, most: 12_000 })
+          end()
+          expect(rig.pager.counts.unmapped).toBeGreaterThan(100)
+          await compareAtHome(rig, model)
+        })
+      },
+    )
+  }
 
   test.each([1, 2, 3])(
     'P5-28 X-6: nor where frames are lost and repeated; seed %i',
@@ -276,17 +283,19 @@ describe('pages come and go', () => {
     })
   })
 
-  test.each([1, 2])('P5-28: long requests get through a storm; seed %i', async (seed) => {
-    await use({ pages: 128, frames: 40, seed }, async (rig) => {
-      const model = new Uint8Array(128 * PAGE_BYTES)
-      const random = new Random(seed)
-      const end = storm(rig, random.fork(), 100)
-      const traffic = { memory: rig.memory, random, model, at: 0, bytes: model.length }
-      await run({ ...traffic, requests: 16, most: 300_000 })
-      end()
-      await compareAtHome(rig, model)
+  for (const { rows, options } of divided([1, 2], (seed) => seed > 1)) {
+    test.each(rows)('P5-28: long requests get through a storm; seed %i', options, async (seed) => {
+      await use({ pages: 128, frames: 40, seed }, async (rig) => {
+        const model = new Uint8Array(128 * PAGE_BYTES)
+        const random = new Random(seed)
+        const end = storm(rig, random.fork(), 100)
+        const traffic = { memory: rig.memory, random, model, at: 0, bytes: model.length }
+        await run({ ...traffic, requests: 16, most: 300_000 })
+        end()
+        await compareAtHome(rig, model)
+      })
     })
-  })
+  }
 
   test('the queues of another machine’s card reach the memory as frames do', async () => {
     await use({ pages: 40, frames: 20 }, async (rig) => {
@@ -508,41 +517,47 @@ describe('a card that goes and comes', () => {
     })
   })
 
-  test.each([1, 2, 3, 4])('X-6: in the midst of it all, no byte is lost; seed %i', async (seed) => {
-    await use({ pages: 40, frames: 24, seed }, async (rig) => {
-      const { memory, machine, device, region } = rig
-      const random = new Random(seed)
-      const model = new Uint8Array(40 * PAGE_BYTES)
-      const end = storm(rig, random.fork(), 60)
-      for (let life = 0; life < 4; life++) {
-        const traffic = { memory, random: random.fork(), model, at: 0, bytes: model.length }
-        const running = run({ ...traffic, requests: 40, most: 9000 }).catch(() => {})
-        await rig.pass(200 + random.below(8000))
-        // What was not answered may have happened or not: nobody stores there meanwhile.
-        if (random.chance(0.5)) {
-          machine.dpu.powerCut({ strategy: 'all' })
-          await rig.pass(random.below(20_000))
-          await machine.dpu.powerOn()
-        } else {
-          machine.link.remove()
-          await rig.pass(random.below(3000))
-          machine.link.restore()
-        }
-        while (device.isOpen) await rig.pass(100)
-        await device.reopen()
-        expect(region.state).toBe('ready')
-        await running
-        await rig.dpu.reconnect()
-        // From here on the model is what the CPU of the machine finds.
-        model.set(await rig.pager.load(0, model.length))
-        compare(await memory.read(0, model.length), model, 0)
-      }
-      end()
-      const traffic = { memory, random, model, at: 0, bytes: model.length }
-      await run({ ...traffic, requests: 40, most: 9000 })
-      compare(await rig.pager.load(0, model.length), model, 0)
-    })
-  })
+  for (const { rows, options } of divided([1, 2, 3, 4], (seed) => seed > 1)) {
+    test.each(rows)(
+      'X-6: in the midst of it all, no byte is lost; seed %i',
+      options,
+      async (seed) => {
+        await use({ pages: 40, frames: 24, seed }, async (rig) => {
+          const { memory, machine, device, region } = rig
+          const random = new Random(seed)
+          const model = new Uint8Array(40 * PAGE_BYTES)
+          const end = storm(rig, random.fork(), 60)
+          for (let life = 0; life < 4; life++) {
+            const traffic = { memory, random: random.fork(), model, at: 0, bytes: model.length }
+            const running = run({ ...traffic, requests: 40, most: 9000 }).catch(() => {})
+            await rig.pass(200 + random.below(8000))
+            // What was not answered may have happened or not: nobody stores there meanwhile.
+            if (random.chance(0.5)) {
+              machine.dpu.powerCut({ strategy: 'all' })
+              await rig.pass(random.below(20_000))
+              await machine.dpu.powerOn()
+            } else {
+              machine.link.remove()
+              await rig.pass(random.below(3000))
+              machine.link.restore()
+            }
+            while (device.isOpen) await rig.pass(100)
+            await device.reopen()
+            expect(region.state).toBe('ready')
+            await running
+            await rig.dpu.reconnect()
+            // From here on the model is what the CPU of the machine finds.
+            model.set(await rig.pager.load(0, model.length))
+            compare(await memory.read(0, model.length), model, 0)
+          }
+          end()
+          const traffic = { memory, random, model, at: 0, bytes: model.length }
+          await run({ ...traffic, requests: 40, most: 9000 })
+          compare(await rig.pager.load(0, model.length), model, 0)
+        })
+      },
+    )
+  }
 
   test('the link: behind a removal no frame is the card’s, nor kept from the host', async () => {
     await use({ pages: 24, frames: 18 }, async (rig) => {

@@ -30,6 +30,7 @@ import {
   sendFrames,
   writeFrames,
 } from './support/requests.ts'
+import { thoroughIf } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 31)
 
@@ -189,9 +190,13 @@ function inOneAndInMany(operations: readonly Operation[]): void {
 
 describe('in one burst and in several', () => {
   for (const first of OPERATIONS) {
-    test(`${first.name} before every other: the same answers, the same memory`, () => {
-      for (const second of OPERATIONS) inOneAndInMany([first, second])
-    })
+    test(
+      `${first.name} before every other: the same answers, the same memory`,
+      thoroughIf(first !== OPERATIONS[0]),
+      () => {
+        for (const second of OPERATIONS) inOneAndInMany([first, second])
+      },
+    )
   }
 
   test(`chains of up to nine, SEED=${SEED}`, () => {
@@ -242,46 +247,51 @@ describe('duplicates (X-3, G2-2)', () => {
   const BEHIND: readonly string[] = ['', 'WRITE', 'READ', 'FETCH-ADD', 'FLUSH', 'ATOMIC WRITE']
 
   for (const operation of OPERATIONS) {
-    test(`${operation.name}, repeated behind every other: answered, and not done again`, () => {
-      for (const name of BEHIND) {
-        for (const bursts of [1, 2, 3]) {
-          const one = bytesCard(256)
-          const { card, qp } = one
-          const base = qp.psn
-          const frames = operation.frames(one, qp, 0)
-          const last = qp.psn - base - 1
-          const other = OPERATIONS.find((found) => found.name === name)
-          const behind = other?.frames(one, qp, 400) ?? []
-          const answers: Sent[] = []
-          if (bursts === 1) answers.push(...card.serve(...frames, ...behind, ...frames))
-          else {
-            answers.push(...card.serve(...frames, ...behind))
-            if (bursts === 3) card.idle()
-            answers.splice(0, answers.length, ...card.serve(...frames))
+    test(
+      `${operation.name}, repeated behind every other: answered, and not done again`,
+      thoroughIf(operation.name !== 'FLUSH'),
+      () => {
+        for (const name of BEHIND) {
+          for (const bursts of [1, 2, 3]) {
+            const one = bytesCard(256)
+            const { card, qp } = one
+            const base = qp.psn
+            const frames = operation.frames(one, qp, 0)
+            const last = qp.psn - base - 1
+            const other = OPERATIONS.find((found) => found.name === name)
+            const behind = other?.frames(one, qp, 400) ?? []
+            const answers: Sent[] = []
+            if (bursts === 1) answers.push(...card.serve(...frames, ...behind, ...frames))
+            else {
+              answers.push(...card.serve(...frames, ...behind))
+              if (bursts === 3) card.idle()
+              answers.splice(0, answers.length, ...card.serve(...frames))
+            }
+            const what = `${operation.name} / ${name} / ${bursts}`
+            const again = responses(answers, base)
+            const twin = bytesCard(256)
+            const first = responses(twin.card.serve(...operation.frames(twin, twin.qp, 0)), base)
+            if (operation.answered) {
+              const bare = (texts: string[]): string[] =>
+                texts.map((text) => text.split(' msn')[0]!)
+              const own = bare(again).filter((text) => bare(first).includes(text))
+              // In one burst the first answer and the repeated one are both there, or only the first.
+              expect(own.length, what).toBeGreaterThanOrEqual(first.length)
+            } else if (bursts > 1) {
+              const acks = answers.filter(({ opcode }) => opcode === RC_ACKNOWLEDGE)
+              expect(acks.length, what).toBeGreaterThanOrEqual(1)
+              // Never past a request behind it whose own answer may have been lost.
+              const limit = other?.answered === true ? last : qp.psn - base - 1
+              for (const ack of acks) expect(ack.psn - base, what).toBe(limit)
+            }
+            other?.frames(twin, twin.qp, 400).forEach((frame) => {
+              twin.card.serve(frame)
+            })
+            expect(firstDifference(contentsOf(one), contentsOf(twin)), what).toBe(-1)
           }
-          const what = `${operation.name} / ${name} / ${bursts}`
-          const again = responses(answers, base)
-          const twin = bytesCard(256)
-          const first = responses(twin.card.serve(...operation.frames(twin, twin.qp, 0)), base)
-          if (operation.answered) {
-            const bare = (texts: string[]): string[] => texts.map((text) => text.split(' msn')[0]!)
-            const own = bare(again).filter((text) => bare(first).includes(text))
-            // In one burst the first answer and the repeated one are both there, or only the first.
-            expect(own.length, what).toBeGreaterThanOrEqual(first.length)
-          } else if (bursts > 1) {
-            const acks = answers.filter(({ opcode }) => opcode === RC_ACKNOWLEDGE)
-            expect(acks.length, what).toBeGreaterThanOrEqual(1)
-            // Never past a request behind it whose own answer may have been lost.
-            const limit = other?.answered === true ? last : qp.psn - base - 1
-            for (const ack of acks) expect(ack.psn - base, what).toBe(limit)
-          }
-          other?.frames(twin, twin.qp, 400).forEach((frame) => {
-            twin.card.serve(frame)
-          })
-          expect(firstDifference(contentsOf(one), contentsOf(twin)), what).toBe(-1)
         }
-      }
-    })
+      },
+    )
   }
 
   test('a whole chain repeated from every position in one burst is answered again in order', () => {

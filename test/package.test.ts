@@ -28,6 +28,7 @@ import { connect } from '../host-driver/index.ts'
 import { signedBundle } from './support/board/bundle.ts'
 import { debianRoot } from './support/board/debian-root.ts'
 import { ROOT } from './support/sources.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-package-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -223,6 +224,7 @@ async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
 describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
   test.each(PROCESSORS)(
     'dpkg installs the package of $name, systemd runs it',
+    THOROUGH,
     async (card, cpu) => {
       const machine = await debianWith(card, cpu)
       const shell = async (line: string): Promise<number> => {

@@ -19,6 +19,7 @@ import type { Work } from '../host-driver/pcie/work.ts'
 import { FakeQueueCard, refused, tagged } from './support/fake-queue-card.ts'
 import { frameOf, writeIcrc } from './support/frames.ts'
 import { PcieRig, type RigOptions } from './support/pcie-rig.ts'
+import { THOROUGH } from './support/thorough.ts'
 import { type OpenWay, openWay, type WayName } from './support/ways.ts'
 
 const ARGUMENT = { code: 'PERDURE_ARGUMENT' }
@@ -349,7 +350,7 @@ describe('memory', () => {
   })
 })
 
-test('X-7: where no card serves the file, it says how one is started', async () => {
+test('X-7: where no card serves the file, it says how one is started', THOROUGH, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-end-'))
   const path = join(folder, 'port')
   try {

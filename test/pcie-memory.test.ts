@@ -45,6 +45,7 @@ import { Z1_LOCK, ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../firmware/host
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { dataOf, FACTS, persistAcks, persistFrames } from './support/card.ts'
 import { cutPower, type Placed, placed, restarted } from './support/placed.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const BYTES = 16384
 const D = DMA_SPACE
@@ -454,7 +455,7 @@ function refusalOf(store: () => void): ForbiddenAccess | null {
 }
 
 describe('who may write what', () => {
-  test('P3-6, P3-11: the host, each byte of each zone, under every set of locks', () => {
+  test('P3-6, P3-11: the host, each byte of each zone, under every set of locks', THOROUGH, () => {
     for (let set = 0; set < 2 ** QUEUES; set++) {
       const locks = Array.from({ length: QUEUES }, (_, q) => q).filter(
         (q) => (set & (1 << q)) !== 0,

@@ -47,6 +47,7 @@ import {
   SEED,
 } from './support/placed.ts'
 import { flushFrame, writeFrames } from './support/requests.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const isHost = (address: number): boolean => address >= HOST_SPACE
 
@@ -201,15 +202,19 @@ describe('X-2: a cut at every command', () => {
     [2, 2],
     [2, 3],
   ] as const) {
-    test(`leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`, () => {
-      const { scenario, judge, complaints } = overwrite({ wait, copies })
-      const images = explorePlaced(scenario, judge)
-      expect(complaints.slice(0, 5)).toEqual([])
-      expect(images).toBeGreaterThan(1000)
-    })
+    test(
+      `leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`,
+      THOROUGH,
+      () => {
+        const { scenario, judge, complaints } = overwrite({ wait, copies })
+        const images = explorePlaced(scenario, judge)
+        expect(complaints.slice(0, 5)).toEqual([])
+        expect(images).toBeGreaterThan(1000)
+      },
+    )
   }
 
-  test('of the recovery, too: the next one finds the same record', () => {
+  test('of the recovery, too: the next one finds the same record', THOROUGH, () => {
     const { scenario, complaints } = overwrite()
     const [old, next] = pair(1)
     let recoveries = 0
@@ -251,7 +256,7 @@ function cutInStart(made: Placed, at: number): boolean {
   }
 }
 
-describe('what goes wrong without it', () => {
+describe('what goes wrong without it', THOROUGH, () => {
   const NONE = -1
 
   /** Leaves out the `which`-th read of one byte, counted from 0. */
@@ -393,16 +398,20 @@ describe('P2-12: nothing is written that is not proven', () => {
     expect(restarted({ card, host }).status()[mad.PART_STATE]).toBe(mad.STATE_SERVING)
   })
 
-  test('no-snoop past the cache serves as well: every write of a record asks for it', () => {
-    const { scenario, judge, complaints } = overwrite()
-    const begin = (): Placed => {
-      const made = scenario.begin()
-      made.host.platform = NO_SNOOP_HONOURED
-      return made
-    }
-    expect(explorePlaced({ ...scenario, begin }, judge)).toBeGreaterThan(1000)
-    expect(complaints).toEqual([])
-  })
+  test(
+    'no-snoop past the cache serves as well: every write of a record asks for it',
+    THOROUGH,
+    () => {
+      const { scenario, judge, complaints } = overwrite()
+      const begin = (): Placed => {
+        const made = scenario.begin()
+        made.host.platform = NO_SNOOP_HONOURED
+        return made
+      }
+      expect(explorePlaced({ ...scenario, begin }, judge)).toBeGreaterThan(1000)
+      expect(complaints).toEqual([])
+    },
+  )
 })
 
 describe('a region of bytes in the host’s memory', () => {

@@ -61,6 +61,7 @@ import {
   sendFrames,
   writeFrames,
 } from './support/requests.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const DURABLE = 0
 /** RNR NAK with timer code 12, 0.64 ms. */
@@ -545,15 +546,19 @@ describe('X-2: a cut at every command', () => {
     [2, 2],
     [2, 3],
   ] as const) {
-    test(`leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`, () => {
-      const { scenario, judge, complaints } = overwrite({ wait, copies })
-      const images = explorePlaced(scenario, judge)
-      expect(complaints.slice(0, 5)).toEqual([])
-      expect(images).toBeGreaterThan(500)
-    })
+    test(
+      `leaves the record old or new, and new once acknowledged, at ${wait}of${copies}`,
+      THOROUGH,
+      () => {
+        const { scenario, judge, complaints } = overwrite({ wait, copies })
+        const images = explorePlaced(scenario, judge)
+        expect(complaints.slice(0, 5)).toEqual([])
+        expect(images).toBeGreaterThan(500)
+      },
+    )
   }
 
-  test('P2-20: without the CPU’s write-back what is acknowledged may be gone', () => {
+  test('P2-20: without the CPU’s write-back what is acknowledged may be gone', THOROUGH, () => {
     for (const missing of ['clean', 'fence'] as const) {
       const change = (made: Placed): Agent => {
         Object.assign(made.agent!, { memory: { ...hostSideOf(made.card), [missing]: () => {} } })
@@ -565,39 +570,43 @@ describe('X-2: a cut at every command', () => {
     }
   })
 
-  test('of the start, too: a lane stays until the agent has written back what was repaired', () => {
-    const { scenario } = overwrite()
-    const random = new Random(SEED)
-    let repaired = 0
-    const cutBefore = (command: number): void => {
-      const made = scenario.begin()
-      made.card.machine.armCut(command)
-      scenario.during(made, made.card)
-      if (!made.card.machine.dead) return
-      cutPower(made, { random })
-      const first = restarted(made)
-      if (first.host!.part.pendingStores.count > 0) repaired += 1
-      const read = (card: typeof first): Uint8Array =>
-        card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!
-      const found = read(first)
-      // Nobody has written it back: a cut may take any part of the repair away again.
-      cutPower({ card: first, host: first.host! }, { random })
-      const second = restarted(made)
-      expect(read(second), `command ${command}, SEED=${SEED}`).toEqual(found)
-      believe(second, PLACEMENT_THROUGH)
-      const agent = attachedAgent(second)
-      work(second, agent)
-      second.idle()
-      const lanes = second.nvdimm.live.slice(LANES_AT, LANES_AT + LANES * 64)
-      expect(lanes.every((byte) => byte === 0)).toBe(true)
-      cutPower({ card: second, host: second.host! }, { random, strategy: 'none' })
-      expect(read(restarted(made))).toEqual(found)
-    }
-    for (let command = 0; command < 24; command++) {
-      for (let round = 0; round < 12; round++) withPassingCards(() => cutBefore(command))
-    }
-    expect(repaired).toBeGreaterThan(10)
-  })
+  test(
+    'of the start, too: a lane stays until the agent has written back what was repaired',
+    THOROUGH,
+    () => {
+      const { scenario } = overwrite()
+      const random = new Random(SEED)
+      let repaired = 0
+      const cutBefore = (command: number): void => {
+        const made = scenario.begin()
+        made.card.machine.armCut(command)
+        scenario.during(made, made.card)
+        if (!made.card.machine.dead) return
+        cutPower(made, { random })
+        const first = restarted(made)
+        if (first.host!.part.pendingStores.count > 0) repaired += 1
+        const read = (card: typeof first): Uint8Array =>
+          card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!
+        const found = read(first)
+        // Nobody has written it back: a cut may take any part of the repair away again.
+        cutPower({ card: first, host: first.host! }, { random })
+        const second = restarted(made)
+        expect(read(second), `command ${command}, SEED=${SEED}`).toEqual(found)
+        believe(second, PLACEMENT_THROUGH)
+        const agent = attachedAgent(second)
+        work(second, agent)
+        second.idle()
+        const lanes = second.nvdimm.live.slice(LANES_AT, LANES_AT + LANES * 64)
+        expect(lanes.every((byte) => byte === 0)).toBe(true)
+        cutPower({ card: second, host: second.host! }, { random, strategy: 'none' })
+        expect(read(restarted(made))).toEqual(found)
+      }
+      for (let command = 0; command < 24; command++) {
+        for (let round = 0; round < 12; round++) withPassingCards(() => cutBefore(command))
+      }
+      expect(repaired).toBeGreaterThan(10)
+    },
+  )
 
   test('of the making of a region: it is absent, or whole once records are taken', () => {
     for (let command = 0; ; command++) {

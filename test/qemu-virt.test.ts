@@ -37,6 +37,7 @@ import {
 } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -119,7 +120,7 @@ describe.skipIf(missing !== null)(machine, () => {
     return one
   }
 
-  test('the device tree has the NVDIMM where ordinary memory ends', () => {
+  test('the device tree has the NVDIMM where ordinary memory ends', THOROUGH, () => {
     const path = join(folder, 'tree.dtb')
     writeDeviceTree(path, 'neoverse-n1', FILE_BYTES)
     const read = (...args: string[]): string => run('fdtget', args).toString().trim()
@@ -128,7 +129,7 @@ describe.skipIf(missing !== null)(machine, () => {
     expect(read('-t', 'x', path, '/memory@40000000', 'reg')).toBe('0 40000000 0 20000000')
   })
 
-  test('kill, reset and quit leave every acknowledged record in the file', async () => {
+  test('kill, reset and quit leave every acknowledged record in the file', THOROUGH, async () => {
     const memory = fresh()
     const one = await start(memory)
     expect(one.made).toBe(true)
@@ -156,49 +157,61 @@ describe.skipIf(missing !== null)(machine, () => {
     expect(await one.stop()).toEqual({ code: 0, signal: null })
   })
 
-  test('a start that fails says why, in the words of the machine', async () => {
+  test('a start that fails says why, in the words of the machine', THOROUGH, async () => {
     const one = await start(fresh(), { settings: { nonsense: '1' } }).catch((error) => error)
     expect(one).toBeInstanceOf(Trouble)
     expect(String(one)).toMatch(/no key is called nonsense/)
     expect(String(one)).toMatch(/perdured ended, exit [1-9]/)
   })
 
-  test('on a Cortex-A72 it cleans to the point of coherency, its console on a pty', async () => {
-    const one = await start(fresh(), { cpu: 'cortex-a72', console: 'pty' })
-    expect(one.story).toMatch('"instruction":"dc cvac"')
-    expect(one.console).toMatch(/^\/dev\/pts\/\d+$/)
-    const dpu = await connect(one.target)
-    await dpu.format()
-    expect((await dpu.status()).armed).toBe(true)
-    await dpu.close()
-  })
+  test(
+    'on a Cortex-A72 it cleans to the point of coherency, its console on a pty',
+    THOROUGH,
+    async () => {
+      const one = await start(fresh(), { cpu: 'cortex-a72', console: 'pty' })
+      expect(one.story).toMatch('"instruction":"dc cvac"')
+      expect(one.console).toMatch(/^\/dev\/pts\/\d+$/)
+      const dpu = await connect(one.target)
+      await dpu.format()
+      expect((await dpu.status()).armed).toBe(true)
+      await dpu.close()
+    },
+  )
 
-  test('a Cortex-A72 whose platform nobody vouches for acknowledges nothing', async () => {
-    const one = await start(fresh(), { cpu: 'cortex-a72', settings: { clean: 'auto' } })
-    const { memory } = (await one.command('status')) as Status
-    expect(memory).toMatchObject({ armed: false, instruction: 'dc cvac' })
-    expect(memory.forgetsBecause).toMatch('point of coherency')
-    const dpu = await connect(one.target)
-    expect((await dpu.status()).armed).toBe(false)
-    await expect(dpu.format()).rejects.toThrow(RefusedError)
-    await dpu.close()
-  })
+  test(
+    'a Cortex-A72 whose platform nobody vouches for acknowledges nothing',
+    THOROUGH,
+    async () => {
+      const one = await start(fresh(), { cpu: 'cortex-a72', settings: { clean: 'auto' } })
+      const { memory } = (await one.command('status')) as Status
+      expect(memory).toMatchObject({ armed: false, instruction: 'dc cvac' })
+      expect(memory.forgetsBecause).toMatch('point of coherency')
+      const dpu = await connect(one.target)
+      expect((await dpu.status()).armed).toBe(false)
+      await expect(dpu.format()).rejects.toThrow(RefusedError)
+      await dpu.close()
+    },
+  )
 
-  test('a record placed in the host’s memory is in the file behind the PCIe device', async () => {
-    const path = join(folder, 'window')
-    const window = { path, bytes: 2 ** 21 }
-    const one = await start(fresh(), { window })
-    const dpu = await connect(one.target)
-    await dpu.format()
-    const { placement } = await probePlacement(new FileCpu(path), dpu.host)
-    expect(placement).toBe('bypass')
-    const request = { name: 'beyond', slots: 2, capacity: 512, placement: 'bypass' } as const
-    const region = await dpu.provision(request)
-    const bytes = Buffer.alloc(512, 'beyond the bus ')
-    await region.persist(1, bytes).persisted
-    await dpu.close()
-    expect(readFileSync(path).includes(bytes)).toBe(true)
-  })
+  test(
+    'a record placed in the host’s memory is in the file behind the PCIe device',
+    THOROUGH,
+    async () => {
+      const path = join(folder, 'window')
+      const window = { path, bytes: 2 ** 21 }
+      const one = await start(fresh(), { window })
+      const dpu = await connect(one.target)
+      await dpu.format()
+      const { placement } = await probePlacement(new FileCpu(path), dpu.host)
+      expect(placement).toBe('bypass')
+      const request = { name: 'beyond', slots: 2, capacity: 512, placement: 'bypass' } as const
+      const region = await dpu.provision(request)
+      const bytes = Buffer.alloc(512, 'beyond the bus ')
+      await region.persist(1, bytes).persisted
+      await dpu.close()
+      expect(readFileSync(path).includes(bytes)).toBe(true)
+    },
+  )
 })
 
 interface Status {

@@ -34,6 +34,7 @@ import {
   sealSlot,
   slotValid,
 } from './support/oracle.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const TWO = mediaOf({ wait: 2, copies: 2 })
 const THREE = mediaOf({ wait: 2, copies: 3 })
@@ -598,28 +599,32 @@ describe('copies that are none', () => {
     }
   })
 
-  test('D-3: 2 to 64 flipped bits, in header, length, sequence and data, are found', () => {
-    const { card, id } = wholeCard()
-    const random = new Random(SEED)
-    for (let round = 0; round < 4000; round++) {
-      const image = TWO.fresh.slice()
-      const count = 2 + random.below(63)
-      const field = random.below(3)
-      const [from, to] = [
-        [0, SLOT_BYTES],
-        [28, 40],
-        [0, 64],
-      ][field]!
-      for (let i = 0; i < count; i++) {
-        image[from! + random.below(to! - from!)]! ^= 1 << random.below(8)
+  test(
+    'D-3: 2 to 64 flipped bits, in header, length, sequence and data, are found',
+    THOROUGH,
+    () => {
+      const { card, id } = wholeCard()
+      const random = new Random(SEED)
+      for (let round = 0; round < 4000; round++) {
+        const image = TWO.fresh.slice()
+        const count = 2 + random.below(63)
+        const field = random.below(3)
+        const [from, to] = [
+          [0, SLOT_BYTES],
+          [28, 40],
+          [0, 64],
+        ][field]!
+        for (let i = 0; i < count; i++) {
+          image[from! + random.below(to! - from!)]! ^= 1 << random.below(8)
+        }
+        if (Buffer.compare(image, TWO.fresh) === 0) continue
+        place(card, round % 2 === 0 ? atA : atB, image)
+        const found = scan(card, id)
+        expect(found, `round ${round}, SEED=${SEED}`).toEqual({ repaired: 1, unsettled: 0 })
+        expect(copiesIn(layout, card.nvdimm)).toEqual(repeated(TWO.fresh, 2))
       }
-      if (Buffer.compare(image, TWO.fresh) === 0) continue
-      place(card, round % 2 === 0 ? atA : atB, image)
-      const found = scan(card, id)
-      expect(found, `round ${round}, SEED=${SEED}`).toEqual({ repaired: 1, unsettled: 0 })
-      expect(copiesIn(layout, card.nvdimm)).toEqual(repeated(TWO.fresh, 2))
-    }
-  })
+    },
+  )
 
   test('D-3: a whole copy of another record, of this region or another, is no copy', () => {
     const { card, id } = wholeCard()
@@ -669,7 +674,7 @@ describe('copies that are none', () => {
 })
 
 describe('media errors and unsafe shutdowns', () => {
-  test('D-4: 2of2 survives any one media error later on, in any line of the part', () => {
+  test('D-4: 2of2 survives any one media error later on, in any line of the part', THOROUGH, () => {
     const lines = TWO.content.length / LINE_BYTES
     for (let line = 0; line < lines; line++) {
       const part = partOf(TWO, [TWO.fresh, TWO.fresh])

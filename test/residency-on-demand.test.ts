@@ -8,6 +8,7 @@ import { Random } from '../boards/emulator/random.ts'
 import type { Watch, WatchOptions } from '../host-driver/index.ts'
 import { connect, RefusedError, TransportError } from '../host-driver/index.ts'
 import { difference, OnDemandRig, type OnDemandRigOptions } from './support/on-demand-rig.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const PAGE = 4096
 const PAGES = 32
@@ -302,31 +303,35 @@ describe('work that does not fit into memory', () => {
     }
   }
 
-  test('X-6, P5-28: never a wrong byte over a bad link, and the end is known', async () => {
-    for (let seed = 1; seed <= 4; seed++) {
-      const faults = seed % 2 === 0 ? { loss: 0.01, duplication: 0.01, reordering: 0.02 } : {}
-      const rig = await open({ seed, faults, connect: { ackTimeoutCode: 9 } })
-      const random = new Random(seed)
-      const watch = await watched(rig, { blockBytes: PAGE << random.below(3), periodUs: 50 })
-      const truth = new Uint8Array(PAGES * PAGE)
-      for (let i = 0; i < 30; i++) {
-        await access(rig, random, truth)
-        if (random.chance(0.2)) rig.pager.evict(random.below(PAGES))
+  test(
+    'X-6, P5-28: never a wrong byte over a bad link, and the end is known',
+    THOROUGH,
+    async () => {
+      for (let seed = 1; seed <= 4; seed++) {
+        const faults = seed % 2 === 0 ? { loss: 0.01, duplication: 0.01, reordering: 0.02 } : {}
+        const rig = await open({ seed, faults, connect: { ackTimeoutCode: 9 } })
+        const random = new Random(seed)
+        const watch = await watched(rig, { blockBytes: PAGE << random.below(3), periodUs: 50 })
+        const truth = new Uint8Array(PAGES * PAGE)
+        for (let i = 0; i < 30; i++) {
+          await access(rig, random, truth)
+          if (random.chance(0.2)) rig.pager.evict(random.below(PAGES))
+        }
+        // A notice that is lost is sent again when the card's timer is over.
+        await rig.pass(1_000_000)
+        const { status } = watch
+        const pages = status.blockBytes / PAGE
+        for (let block = 0; block < status.blocks; block++) {
+          const all = Array.from({ length: pages }, (_, i) => rig.pager.stateOf(block * pages + i))
+          const isThere = all.every((state) => state === 'present')
+          expect(status.stateOf(block), `seed ${seed}, block ${block}`).toBe(
+            isThere ? 'ready' : 'notReady',
+          )
+        }
+        expect(await rig.pager.load(0, truth.length)).toEqual(truth)
       }
-      // A notice that is lost is sent again when the card's timer is over.
-      await rig.pass(1_000_000)
-      const { status } = watch
-      const pages = status.blockBytes / PAGE
-      for (let block = 0; block < status.blocks; block++) {
-        const all = Array.from({ length: pages }, (_, i) => rig.pager.stateOf(block * pages + i))
-        const isThere = all.every((state) => state === 'present')
-        expect(status.stateOf(block), `seed ${seed}, block ${block}`).toBe(
-          isThere ? 'ready' : 'notReady',
-        )
-      }
-      expect(await rig.pager.load(0, truth.length)).toEqual(truth)
-    }
-  })
+    },
+  )
 
   test('P5-5, P5-25: in sequence over twice the memory, hints leave few RNRs', async () => {
     async function rnrsOf(isWatched: boolean): Promise<number> {

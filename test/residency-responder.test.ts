@@ -48,6 +48,7 @@ import { SIZE_GRANTED, SIZE_OFFERED } from '../firmware/wire/block-size.ts'
 import { blankMseth, STATUS_ERROR, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
 import { blankAssociations } from './support/residency.ts'
 import { entriesOf, type Notice, noticeLine } from './support/residency-asks.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20265)
 const ROOM = 4096
@@ -142,7 +143,7 @@ const MOVING = [2, 3, 5]
 const SIZES = [12, 13, 14, 15]
 
 describe('P5-20: notices at the edges alone', () => {
-  test('every sequence of six pages that come and go, in every size of blocks', () => {
+  test('every sequence of six pages that come and go, in every size of blocks', THOROUGH, () => {
     let edges = 0
     for (const sizeLog2 of SIZES) {
       for (let start = 0; start < 2 ** MOVING.length; start++) {

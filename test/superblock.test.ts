@@ -28,6 +28,7 @@ import {
   usedBytes,
 } from './support/oracle.ts'
 import { changed, TWO } from './support/superblock-pages.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 /** More images than this at one point are sampled: that many of them. */
 const EXHAUSTIVE = 2 ** 13
@@ -143,18 +144,22 @@ function cutEverywhere(part: Nvdimm, operate: (visit: () => void) => void): Coun
 }
 
 describe('cut at every command', () => {
-  test('a format leaves the part blank or formatted, and formatted once it was answered', () => {
-    const card = new Card(PART_BYTES)
-    const counts = cutEverywhere(card.nvdimm, (visit) => {
-      card.machine.observe({ onCommand: visit })
-      card.format()
-      card.machine.observe({})
-    })
-    expect([...counts.outcomes.keys()].sort()).toEqual(['blank', 'formatted, 0 regions'])
-    expect(stateOf(card.nvdimm)).toBe('formatted, 0 regions')
-    expect(counts.sampled).toBe(0)
-    expect(counts.images).toBeGreaterThan(2000)
-  })
+  test(
+    'a format leaves the part blank or formatted, and formatted once it was answered',
+    THOROUGH,
+    () => {
+      const card = new Card(PART_BYTES)
+      const counts = cutEverywhere(card.nvdimm, (visit) => {
+        card.machine.observe({ onCommand: visit })
+        card.format()
+        card.machine.observe({})
+      })
+      expect([...counts.outcomes.keys()].sort()).toEqual(['blank', 'formatted, 0 regions'])
+      expect(stateOf(card.nvdimm)).toBe('formatted, 0 regions')
+      expect(counts.sampled).toBe(0)
+      expect(counts.images).toBeGreaterThan(2000)
+    },
+  )
 
   test('a format that was cut is begun again, and ends well', () => {
     for (let at = 0; at < 500; at++) {
@@ -177,23 +182,27 @@ describe('cut at every command', () => {
     throw new Error('the format never ended')
   })
 
-  test('P1-1: a provision leaves the region absent or complete, and complete once answered', () => {
-    for (const shape of [
-      { slots: 3, copies: 2 },
-      { slots: 2, copies: 3, flags: mad.REGION_FIXED_LENGTH },
-    ]) {
-      const card = new Card(PART_BYTES).format()
-      const counts = cutEverywhere(card.nvdimm, (visit) => {
-        card.machine.observe({ onCommand: visit })
-        card.provision(shape)
-        card.machine.observe({})
-      })
-      const outcomes = [...counts.outcomes.keys()].sort()
-      expect(outcomes).toEqual(['formatted, 0 regions', 'formatted, 1 regions'])
-      expect(stateOf(card.nvdimm)).toBe('formatted, 1 regions')
-      expect(counts.images).toBeGreaterThan(2000)
-    }
-  })
+  test(
+    'P1-1: a provision leaves the region absent or complete, and complete once answered',
+    THOROUGH,
+    () => {
+      for (const shape of [
+        { slots: 3, copies: 2 },
+        { slots: 2, copies: 3, flags: mad.REGION_FIXED_LENGTH },
+      ]) {
+        const card = new Card(PART_BYTES).format()
+        const counts = cutEverywhere(card.nvdimm, (visit) => {
+          card.machine.observe({ onCommand: visit })
+          card.provision(shape)
+          card.machine.observe({})
+        })
+        const outcomes = [...counts.outcomes.keys()].sort()
+        expect(outcomes).toEqual(['formatted, 0 regions', 'formatted, 1 regions'])
+        expect(stateOf(card.nvdimm)).toBe('formatted, 1 regions')
+        expect(counts.images).toBeGreaterThan(2000)
+      }
+    },
+  )
 
   test('P1-1: a region that was cut away is asked for again, and is whole', () => {
     for (let at = 0; at < 500; at++) {
@@ -215,19 +224,23 @@ describe('cut at every command', () => {
     throw new Error('the provision never ended')
   })
 
-  test('P1-26: a start with work in flight leaves a part that starts, its region complete', () => {
-    const part = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB)
-    let starting = true
-    const counts = cutEverywhere(part, (visit) => {
-      const onCommand = (): void => {
-        if (starting) visit()
-      }
-      new Card(part, {}, { onCommand })
-      starting = false
-    })
-    expect([...counts.outcomes.keys()]).toEqual(['formatted, 1 regions'])
-    expect(counts.images).toBeGreaterThan(2000)
-  })
+  test(
+    'P1-26: a start with work in flight leaves a part that starts, its region complete',
+    THOROUGH,
+    () => {
+      const part = partOf(TWO, [TWO.fresh, TWO.old], TWO.laneB)
+      let starting = true
+      const counts = cutEverywhere(part, (visit) => {
+        const onCommand = (): void => {
+          if (starting) visit()
+        }
+        new Card(part, {}, { onCommand })
+        starting = false
+      })
+      expect([...counts.outcomes.keys()]).toEqual(['formatted, 1 regions'])
+      expect(counts.images).toBeGreaterThan(2000)
+    },
+  )
 
   test('incarnations never go back, wherever a start is cut', () => {
     const part = partOf(TWO, [TWO.old, TWO.old])
@@ -247,39 +260,44 @@ describe('cut at every command', () => {
 })
 
 describe('pages that are wrong', () => {
-  test('each single flipped bit of one page is survived, and of both pages is refused', () => {
-    const used = usedBytes(TWO.content)
-    const facts = { ...FACTS, nvdimmBytes: PART_BYTES }
-    const faults = new Map<string, number>()
-    const content = changed(() => {})
-    const part = new Nvdimm({ bytes: content.length, content })
-    for (let bit = 0; bit < used * 8; bit++) {
-      for (const pages of [[0], [1], [0, 1]]) {
-        const flip = (): void => {
-          for (const page of pages) part.durable[page * PAGE_BYTES + (bit >> 3)]! ^= 1 << (bit & 7)
-          for (const page of pages) part.live[page * PAGE_BYTES + (bit >> 3)]! ^= 1 << (bit & 7)
-        }
-        flip()
-        const stored = part.bytesStored
-        images(part, 'chunk', () => {
-          booth.boot(part, facts, null, (greeting) => {
-            const name = FAULTS[greeting.fault]!.name
-            if (pages.length === 1) expect(name, `bit ${bit} of page ${pages}`).toBe('PASS')
-            else faults.set(name, (faults.get(name) ?? 0) + 1)
-            if (pages.length === 2) expect(part.bytesStored, `bit ${bit}`).toBe(stored)
+  test(
+    'each single flipped bit of one page is survived, and of both pages is refused',
+    THOROUGH,
+    () => {
+      const used = usedBytes(TWO.content)
+      const facts = { ...FACTS, nvdimmBytes: PART_BYTES }
+      const faults = new Map<string, number>()
+      const content = changed(() => {})
+      const part = new Nvdimm({ bytes: content.length, content })
+      for (let bit = 0; bit < used * 8; bit++) {
+        for (const pages of [[0], [1], [0, 1]]) {
+          const flip = (): void => {
+            for (const page of pages)
+              part.durable[page * PAGE_BYTES + (bit >> 3)]! ^= 1 << (bit & 7)
+            for (const page of pages) part.live[page * PAGE_BYTES + (bit >> 3)]! ^= 1 << (bit & 7)
+          }
+          flip()
+          const stored = part.bytesStored
+          images(part, 'chunk', () => {
+            booth.boot(part, facts, null, (greeting) => {
+              const name = FAULTS[greeting.fault]!.name
+              if (pages.length === 1) expect(name, `bit ${bit} of page ${pages}`).toBe('PASS')
+              else faults.set(name, (faults.get(name) ?? 0) + 1)
+              if (pages.length === 2) expect(part.bytesStored, `bit ${bit}`).toBe(stored)
+            })
           })
-        })
-        flip()
+          flip()
+        }
       }
-    }
-    // Magic: foreign. Version, a signed word: upwards newer, version 1 older. All else: damaged.
-    const versions = Array.from({ length: 32 }, (_, bit) => FORMAT_VERSION ^ (1 << bit))
-    const newer = versions.filter((version) => version > FORMAT_VERSION).length
-    const older = versions.filter((version) => version === 1).length
-    const counts = { FOREIGN: 64, NEWER: newer, OLDER: older }
-    const damaged = used * 8 - 64 - newer - older
-    expect(Object.fromEntries(faults)).toEqual({ ...counts, DAMAGED: damaged })
-  })
+      // Magic: foreign. Version, a signed word: upwards newer, version 1 older. All else: damaged.
+      const versions = Array.from({ length: 32 }, (_, bit) => FORMAT_VERSION ^ (1 << bit))
+      const newer = versions.filter((version) => version > FORMAT_VERSION).length
+      const older = versions.filter((version) => version === 1).length
+      const counts = { FOREIGN: 64, NEWER: newer, OLDER: older }
+      const damaged = used * 8 - 64 - newer - older
+      expect(Object.fromEntries(faults)).toEqual({ ...counts, DAMAGED: damaged })
+    },
+  )
 
   test('a region that fills its pages to the last byte is there behind a start', () => {
     const card = new Card(1 << 17).format()

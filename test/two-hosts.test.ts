@@ -26,6 +26,7 @@ import {
   registerMemory,
 } from './support/hosts.ts'
 import { endpointOf } from './support/network.ts'
+import { divided } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
 const BAD = { loss: 0.05, duplication: 0.05, reordering: 0.05 }
@@ -277,25 +278,31 @@ const WAYS = (['local', 'bypass', 'through'] as const).flatMap((placement) =>
   (['node', 'quickjs'] as const).map((engine) => [placement, engine] as const),
 )
 
-test.each(WAYS)(
-  `host A persists to DPU B by queues that grow: %s, %s (seed ${SEED})`,
-  async (placement, engine) => {
-    const two = await pair(SEED, engine, placement)
-    const shape = { name: 'orders', slots: SLOTS, capacity: CAPACITY, placement }
-    const { rkey } = await two.hostB.management.provision(shape, 0)
-    const writers = await writeAndGrow(two, rkey)
-    for (const writer of writers) writer.check()
-    const { evictions, refills } = (await two.hostA.management.queues()).counters
-    expect(Number(evictions)).toBeGreaterThan(0)
-    expect(Number(refills)).toBeGreaterThan(0)
-    // An auditor with a wire of its own reads what DPU B has.
-    const auditor = await connect(two.room.addHost(), { seed: SEED + 9, peer: endpointOf(3) })
-    const region = await auditor.openRegion('orders')
-    for (const { last } of writers) {
-      for (const [slot, data] of last) expect((await region.read(slot)).data).toEqual(data)
-    }
-  },
-)
+for (const { rows, options } of divided(
+  WAYS,
+  ([placement, engine]) => placement !== 'through' && engine === 'quickjs',
+)) {
+  test.each(rows)(
+    `host A persists to DPU B by queues that grow: %s, %s (seed ${SEED})`,
+    options,
+    async (placement, engine) => {
+      const two = await pair(SEED, engine, placement)
+      const shape = { name: 'orders', slots: SLOTS, capacity: CAPACITY, placement }
+      const { rkey } = await two.hostB.management.provision(shape, 0)
+      const writers = await writeAndGrow(two, rkey)
+      for (const writer of writers) writer.check()
+      const { evictions, refills } = (await two.hostA.management.queues()).counters
+      expect(Number(evictions)).toBeGreaterThan(0)
+      expect(Number(refills)).toBeGreaterThan(0)
+      // An auditor with a wire of its own reads what DPU B has.
+      const auditor = await connect(two.room.addHost(), { seed: SEED + 9, peer: endpointOf(3) })
+      const region = await auditor.openRegion('orders')
+      for (const { last } of writers) {
+        for (const [slot, data] of last) expect((await region.read(slot)).data).toEqual(data)
+      }
+    },
+  )
+}
 
 /** One direction: host `from` sends messages of any length to host `to`, which takes its time. */
 class Channel {
@@ -378,37 +385,43 @@ async function connectHosts(two: Pair): Promise<[PcieQueuePair, PcieQueuePair]> 
   return [made[0]!.qp, made[1]!.qp]
 }
 
-test.each(['node', 'quickjs'] as const)(
-  `hosts send each other messages by queues that grow: %s (seed ${SEED})`,
-  async (engine) => {
-    const two = await pair(SEED, engine)
-    const { hostA, hostB, random } = two
-    const [a, b] = await connectHosts(two)
-    for (const { sendCq } of [a, b]) sendCq.dispatch(() => {})
-    const channels = [new Channel(a, b, hostB, random), new Channel(b, a, hostA, random)]
-    const growths: Promise<void>[] = []
-    const grow = (qp: PcieQueuePair, form: GrowthForm): void => {
-      const pair = qp.grow('receive', 32, form).then(() => qp.grow('send', 32, form))
-      growths.push(pair, qp.sendCq.grow(64))
-    }
-    await until(hostA, 'messages', () => {
-      for (const [i, channel] of channels.entries()) {
-        const before = channel.found.length
-        channel.send(MESSAGES)
-        channel.receive()
-        if (growths.length === 2 * i && before > MESSAGES / 3) grow(channel.from, FORMS[i]!)
+for (const { rows, options } of divided(
+  ['node', 'quickjs'] as const,
+  (engine) => engine === 'quickjs',
+)) {
+  test.each(rows)(
+    `hosts send each other messages by queues that grow: %s (seed ${SEED})`,
+    options,
+    async (engine) => {
+      const two = await pair(SEED, engine)
+      const { hostA, hostB, random } = two
+      const [a, b] = await connectHosts(two)
+      for (const { sendCq } of [a, b]) sendCq.dispatch(() => {})
+      const channels = [new Channel(a, b, hostB, random), new Channel(b, a, hostA, random)]
+      const growths: Promise<void>[] = []
+      const grow = (qp: PcieQueuePair, form: GrowthForm): void => {
+        const pair = qp.grow('receive', 32, form).then(() => qp.grow('send', 32, form))
+        growths.push(pair, qp.sendCq.grow(64))
       }
-      return channels.every(({ found, done }) => found.length + done.length >= 2 * MESSAGES)
-    })
-    await Promise.all(growths)
-    await sleep(hostA, 10_000)
-    for (const { sent, found, units, done } of channels) {
-      expect(found).toEqual(sent)
-      expect(done).toEqual(units)
-    }
-    for (const { sendCq } of [a, b]) expect(sendCq.ghosts).toBe(0)
-  },
-)
+      await until(hostA, 'messages', () => {
+        for (const [i, channel] of channels.entries()) {
+          const before = channel.found.length
+          channel.send(MESSAGES)
+          channel.receive()
+          if (growths.length === 2 * i && before > MESSAGES / 3) grow(channel.from, FORMS[i]!)
+        }
+        return channels.every(({ found, done }) => found.length + done.length >= 2 * MESSAGES)
+      })
+      await Promise.all(growths)
+      await sleep(hostA, 10_000)
+      for (const { sent, found, units, done } of channels) {
+        expect(found).toEqual(sent)
+        expect(done).toEqual(units)
+      }
+      for (const { sendCq } of [a, b]) expect(sendCq.ghosts).toBe(0)
+    },
+  )
+}
 
 type Victim = 'DPU A' | 'DPU B' | 'both DPUs' | 'the PCIe link of host A'
 
@@ -444,62 +457,68 @@ function record(slot: number, round: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 7 + slot * 31 + round) & 0xff)
 }
 
-test.each([
-  ['DPU A', 'local', 'node'],
-  ['DPU B', 'local', 'quickjs'],
-  ['both DPUs', 'bypass', 'node'],
-  ['DPU B', 'through', 'node'],
-  ['both DPUs', 'through', 'quickjs'],
-  ['the PCIe link of host A', 'through', 'node'],
-] as const)(
-  `X-1: no acknowledged record is lost while one is away: %s; %s, %s (seed ${SEED})`,
-  async (victim, placement, engine) => {
-    const two = await pair(SEED, engine, placement)
-    const { room, hostA, hostB, random } = two
-    const shape = { name: 'orders', slots: SLOTS, capacity: CAPACITY, placement }
-    await hostB.management.provision(shape, 0)
-    const dpu = await connect(hostA, { seed: SEED + 4, peer: endpointOf(3) })
-    const orders = await dpu.openRegion('orders')
-    const acknowledged = new Map<number, number>()
-    const refused: unknown[] = []
-    const writes: Promise<unknown>[] = []
-    let ended = 0
-    for (let round = 1; round <= ROUNDS; round++) {
-      for (let slot = 0; slot < SLOTS; slot++) {
-        const told = (): void => {
-          acknowledged.set(slot, Math.max(round, acknowledged.get(slot) ?? 0))
+for (const { rows, options } of divided(
+  [
+    ['DPU A', 'local', 'node'],
+    ['DPU B', 'local', 'quickjs'],
+    ['both DPUs', 'bypass', 'node'],
+    ['DPU B', 'through', 'node'],
+    ['both DPUs', 'through', 'quickjs'],
+    ['the PCIe link of host A', 'through', 'node'],
+  ] as const,
+  ([, placement, engine]) => placement === 'through' && engine === 'quickjs',
+)) {
+  test.each(rows)(
+    `X-1: no acknowledged record is lost while one is away: %s; %s, %s (seed ${SEED})`,
+    options,
+    async (victim, placement, engine) => {
+      const two = await pair(SEED, engine, placement)
+      const { room, hostA, hostB, random } = two
+      const shape = { name: 'orders', slots: SLOTS, capacity: CAPACITY, placement }
+      await hostB.management.provision(shape, 0)
+      const dpu = await connect(hostA, { seed: SEED + 4, peer: endpointOf(3) })
+      const orders = await dpu.openRegion('orders')
+      const acknowledged = new Map<number, number>()
+      const refused: unknown[] = []
+      const writes: Promise<unknown>[] = []
+      let ended = 0
+      for (let round = 1; round <= ROUNDS; round++) {
+        for (let slot = 0; slot < SLOTS; slot++) {
+          const told = (): void => {
+            acknowledged.set(slot, Math.max(round, acknowledged.get(slot) ?? 0))
+          }
+          const { persisted } = orders.persist(slot, record(slot, round))
+          const end = persisted.then(told, (error) => refused.push(error))
+          writes.push(end.then(() => ended++))
         }
-        const { persisted } = orders.persist(slot, record(slot, round))
-        const end = persisted.then(told, (error) => refused.push(error))
-        writes.push(end.then(() => ended++))
       }
-    }
-    let before = 0
-    room.clock.schedule(room.clock.nowUs + 200 + random.below(1000), () => {
-      before = ended
-      strike(two, victim)
-    })
-    await Promise.all(writes)
-    expect(before).toBeLessThan(writes.length)
-    // What is refused was refused until the memory of host B was proven anew, and says so.
-    for (const error of refused) {
-      expect(error).toBeInstanceOf(PerdureError)
-      expect(placement, String(error)).not.toBe('local')
-    }
-    expect(acknowledged.size).toBeGreaterThan(0)
-    const { framesSent, framesReceived } = dpu.statistics()
-    expect([framesSent, framesReceived]).toEqual([0, 0])
-    const auditor = await connect(room.addHost(), { seed: SEED + 9, peer: endpointOf(3) })
-    const region = await auditor.openRegion('orders')
-    for (const [slot, round] of acknowledged) {
-      const { data } = await region.read(slot)
-      const found = Array.from({ length: ROUNDS }, (_, i) => i + 1).find(
-        (one) => Buffer.compare(record(slot, one), data) === 0,
-      )
-      expect(found, `slot ${slot}`).toBeGreaterThanOrEqual(round)
-    }
-  },
-)
+      let before = 0
+      room.clock.schedule(room.clock.nowUs + 200 + random.below(1000), () => {
+        before = ended
+        strike(two, victim)
+      })
+      await Promise.all(writes)
+      expect(before).toBeLessThan(writes.length)
+      // What is refused was refused until the memory of host B was proven anew, and says so.
+      for (const error of refused) {
+        expect(error).toBeInstanceOf(PerdureError)
+        expect(placement, String(error)).not.toBe('local')
+      }
+      expect(acknowledged.size).toBeGreaterThan(0)
+      const { framesSent, framesReceived } = dpu.statistics()
+      expect([framesSent, framesReceived]).toEqual([0, 0])
+      const auditor = await connect(room.addHost(), { seed: SEED + 9, peer: endpointOf(3) })
+      const region = await auditor.openRegion('orders')
+      for (const [slot, round] of acknowledged) {
+        const { data } = await region.read(slot)
+        const found = Array.from({ length: ROUNDS }, (_, i) => i + 1).find(
+          (one) => Buffer.compare(record(slot, one), data) === 0,
+        )
+        expect(found, `slot ${slot}`).toBeGreaterThanOrEqual(round)
+      }
+    },
+  )
+}
 
 test('no file of the driver over PCIe makes or reads a frame', () => {
   const files = ['pcie', 'verbs'].flatMap((folder) =>

@@ -23,3 +23,17 @@ export const THOROUGH: { tags: string[] } = { tags: [TAG] }
 export function thoroughIf(isThorough: boolean): { tags?: string[] } {
   return isThorough ? THOROUGH : {}
 }
+
+/** A part of the rows of a table, and the options of the tests that they make. */
+export interface Division<T> {
+  readonly rows: T[]
+  readonly options: { tags?: string[] }
+}
+
+/** The rows of a table in two: those of the quick suite, and those for the thorough run. */
+export function divided<T>(table: readonly T[], isThorough: (row: T) => boolean): Division<T>[] {
+  return [false, true].map((wanted) => ({
+    rows: table.filter((row) => isThorough(row) === wanted),
+    options: thoroughIf(wanted),
+  }))
+}
