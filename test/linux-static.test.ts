@@ -163,7 +163,7 @@ describe('the text', () => {
     expect(long).toEqual([])
   })
 
-  test('no line is wider than the page', () => {
+  test('no line is wider than the page', THOROUGH, () => {
     const wide = filesBelow('.')
       .filter((path) => /\.[ch]$/.test(path))
       .flatMap((path) => {

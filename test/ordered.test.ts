@@ -275,7 +275,7 @@ describe('duplicates (X-3, G2-2)', () => {
               const bare = (texts: string[]): string[] =>
                 texts.map((text) => text.split(' msn')[0]!)
               const own = bare(again).filter((text) => bare(first).includes(text))
-              // In one burst the first answer and the repeated one are both there, or only the first.
+              // In one burst the first answer and the repeated one are there, or only the first.
               expect(own.length, what).toBeGreaterThanOrEqual(first.length)
             } else if (bursts > 1) {
               const acks = answers.filter(({ opcode }) => opcode === RC_ACKNOWLEDGE)

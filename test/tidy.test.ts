@@ -202,7 +202,7 @@ describe('who may import whom', () => {
 })
 
 describe('how the code looks', () => {
-  test(`no line is longer than ${COLUMNS_MAX} columns`, () => {
+  test(`no line is longer than ${COLUMNS_MAX} columns`, THOROUGH, () => {
     const long = SOURCES.flatMap(({ path, text }) =>
       text
         .split('\n')
