@@ -132,7 +132,10 @@ function once<Value>(known: Map<string, Value>, name: string, make: () => Value)
   return value
 }
 
-/** Formats a part, makes its two regions, of which the second ends with it, and writes records. */
+/**
+ * Formats a part, makes its two regions, of which the second ends with it, and writes records. They
+ * wait for every copy, whatever the life does: the part is the same for all that go on from it.
+ */
 function prepare(partBytes: number, life: Life): Uint8Array {
   const { copies, bytes } = life
   const part = new Nvdimm({ bytes: WINDOWS_BYTES })
@@ -141,7 +144,7 @@ function prepare(partBytes: number, life: Life): Uint8Array {
   const recordsBytes = copies * pagesOf(SLOTS * (LINE_BYTES + bytes))
   fill(card, partBytes - recordsBytes - OPERATIONS_AT - OPERATIONS_BYTES)
   const region = card.provision({ slots: SLOTS, capacity: bytes, copies })
-  card.serve(...burst(card, region, { ...life, inFlight: WRITTEN }, 1))
+  card.serve(...burst(card, region, { ...life, wait: copies, inFlight: WRITTEN }, 1))
   card.idle()
   return part.durable
 }
@@ -175,12 +178,14 @@ function fencesOf(content: Uint8Array, partBytes: number, life: Life): number[] 
 function cutLife(partBytes: number, life: Life): Nvdimm {
   const shape = `${partBytes} ${life.copies} ${life.bytes}`
   const content = once(prepared, shape, () => prepare(partBytes, life))
+  const name = `${shape} ${life.wait} ${life.inFlight}`
+  const ats = life.inFlight > 0 ? once(fences, name, () => fencesOf(content, partBytes, life)) : []
   const part = new Nvdimm({ bytes: WINDOWS_BYTES, content })
+  // All cards share their packet memory: from here on it is this one's.
   const card = new SparseCard(part, partBytes)
   if (life.inFlight > 0) {
-    const name = `${shape} ${life.wait} ${life.inFlight}`
-    const at = once(fences, name, () => fencesOf(content, partBytes, life))[life.fence]
     const frames = burst(card, card.open(), life, 2)
+    const at = ats[life.fence]
     if (at !== undefined) card.machine.armCut(at)
     card.serve(...frames)
   }
