@@ -112,10 +112,11 @@ async function driverCalls(): Promise<Calls> {
       pair.post({ kind: WRITE_PERSIST, ...work, done: ({ status }) => resolve(status) })
     })
   return {
-    /** So many records, `depth` at a time; how they ended, each once. */
+    /** So many records, `depth` at a time, or until one fails; how they ended, each once. */
     persist: async (count, depth) => {
       const ends = new Set<string>()
-      for (let i = 0; i < count!; i += depth!) {
+      const isWell = (): boolean => [...ends].every((end) => end === 'SUCCESS')
+      for (let i = 0; i < count! && isWell(); i += depth!) {
         const some = Array.from({ length: depth! }, () => persist().catch((error) => error.code))
         for (const end of await Promise.all(some)) ends.add(end)
       }
