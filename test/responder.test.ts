@@ -71,6 +71,7 @@ import {
 } from './support/requests.ts'
 import { Stranger } from './support/strangers.ts'
 
+const SEED = Number(process.env.SEED ?? 1)
 const EXAMPLE = frameOf({ bth: { opcode: RC_WRITE_ONLY, destQp: USUAL.localQp } })
 
 function dialogueAt(expectedPsn: number, pathMtu = 1024): Dialogue {
@@ -568,7 +569,7 @@ describe('answers', () => {
           putU32(body, mad.DISCONNECT_CLIENT_QP, qp.peer)
         })
       }),
-      { numRuns: 150 },
+      { seed: SEED, numRuns: 150 },
     )
 
     function requestOf(

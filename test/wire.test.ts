@@ -105,6 +105,7 @@ import { blankReth, RETH_BYTES, readReth, writeReth } from '../firmware/wire/ret
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../firmware/wire/udp.ts'
 import { hex, hexOf, unwritten } from './support/frames.ts'
 
+const SEED = Number(process.env.SEED ?? 1)
 /** Bytes in front of a header under test, and behind it: nothing may touch them. */
 const AROUND = 5
 
@@ -158,6 +159,7 @@ function header<Header extends object>(
         expect(into).toEqual(used)
         expect(Object.values(into).some(Number.isNaN)).toBe(false)
       }),
+      { seed: SEED },
     )
   })
 }
