@@ -3,6 +3,8 @@
  * from its sources, everything that looks like chance comes from a seed.
  */
 
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -615,10 +617,14 @@ describe('X-7: every refusal has a typed reason', () => {
     expect(await failure(connect('perdure://'))).toMatchObject({ code: 'PERDURE_TARGET' })
     const bad = failure(connect('perdure://127.0.0.1', { pathMtu: 1000 }))
     expect(await bad).toMatchObject({ code: 'PERDURE_ARGUMENT' })
-    const nobody = failure(connect('perdure://127.0.0.1:9', { timeoutMs: 60 }))
+    const deaf = createSocket('udp4').bind(0, '127.0.0.1')
+    await once(deaf, 'listening')
+    const target = `perdure://127.0.0.1:${deaf.address().port}`
+    const nobody = failure(connect(target, { timeoutMs: 60 }))
     expect(await nobody).toMatchObject({ code: 'PERDURE_UNREACHABLE' })
     const signal = AbortSignal.timeout(30)
-    const aborted = failure(connect('perdure://127.0.0.1:9', { signal }))
+    const aborted = failure(connect(target, { signal, timeoutMs: 600_000 }))
     expect(await aborted).toMatchObject({ code: 'PERDURE_ABORTED' })
+    deaf.close()
   })
 })
