@@ -24,6 +24,7 @@ import {
   TRANSMIT_AT,
 } from '../firmware/hal.ts'
 import { connect } from '../host-driver/index.ts'
+import { Runtime } from './support/board/runtime.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from './support/native/service.ts'
 import { ROOT } from './support/sources.ts'
@@ -466,14 +467,22 @@ describe.skipIf(noService !== null)(name, () => {
       expect(await one.ask('hash')).toHaveProperty('bundle')
     })
 
-    test('on stdin and stdout its answers follow the address; no input is no end', () => {
+    test('on stdin and stdout its answers follow the address; no input is no end', async () => {
       const one = folder()
-      const command = `${PERDURED} --config ${one.configure({ console: 'stdio' })}`
-      const done = spawnSync('sh', ['-c', `(echo hash; echo help) | timeout -s TERM 2 ${command}`])
-      const [address, ...answers] = done.stdout.toString().trim().split('\n')
+      const args = ['--config', one.configure({ console: 'stdio' })]
+      const runtime = new Runtime('perdured', PERDURED, args, one.path, 'hash\nhelp\n')
+      one.runtimes.push(runtime)
+      const address = await runtime.line(600_000)
       expect(address).toMatch(/^perdure:/)
-      expect(answers.map((line) => Object.keys(JSON.parse(line))[0])).toEqual(['bundle', 'help'])
-      expect(done.stderr.toString()).toContain('stopped')
+      for (const key of ['bundle', 'help']) {
+        expect(Object.keys(JSON.parse(await runtime.line(600_000)))[0]).toBe(key)
+      }
+      // In each of these it looks at its input again, which has ended.
+      const dpu = await connect(address)
+      for (let i = 0; i < 20; i++) expect((await dpu.status()).state).toBe('blank')
+      await dpu.close()
+      expect(await runtime.end('SIGTERM')).toBe(0)
+      expect(runtime.story).toContain('stopped')
     })
 
     test.skipIf(noCompiler !== null)('works over a serial line', async () => {

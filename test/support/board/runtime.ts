@@ -19,9 +19,13 @@ export class Runtime {
   private isOver = false
   private said = ''
 
-  constructor(what: string, program: string, args: readonly string[], cwd: string) {
+  /** Starts it; `input`, if it is given, is what it finds on stdin. */
+  constructor(what: string, program: string, args: readonly string[], cwd: string, input?: string) {
     this.what = what
-    this.process = spawn(program, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+    const stdin = input === undefined ? 'ignore' : 'pipe'
+    this.process = spawn(program, args, { cwd, stdio: [stdin, 'pipe', 'pipe'] })
+    this.process.stdin?.on('error', () => {})
+    this.process.stdin?.end(input)
     const out = createInterface({ input: this.process.stdout! })
     out.on('line', (line) => {
       this.lines.push(line)
