@@ -1,7 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
- * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check
- * [...]`,
+ * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check |
+ * doc [...]`,
  * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
@@ -323,6 +323,11 @@ const COMMANDS = {
     return run(join(DIST, 'kill.js'), args)
   },
   check,
+  /** Writes what sources decide into the pages. */
+  async doc() {
+    place(await bundleForNode({ doc: 'test/pages/main.ts' }))
+    return run(join(DIST, 'doc.js'), [])
+  },
   /** The virtual machine, and before it what it runs. Its address alone goes to stdout. */
   async 'board:qemu'(args) {
     await build()

@@ -1,5 +1,5 @@
 /**
- * The native runtime as it is built: its page against its sources, the signature of the bundle, and
+ * The native runtime as it is built: what comes with it, the signature of the bundle, and
  * what the build says where something is missing.
  */
 
@@ -23,74 +23,32 @@ import { Trouble } from '../boards/debian/programs.ts'
 import { halHeader } from '../boards/linux/hal-header.ts'
 import { signBundle } from '../boards/linux/sign.ts'
 import * as hal from '../firmware/hal.ts'
-import { filesBelow, ROOT } from './support/sources.ts'
+import { rowsOf } from './pages/markdown.ts'
+import { ROOT } from './support/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
-const PAGE = read('boards/linux/README.md')
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-build-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The rows of the table under that head, as cells without back-ticks. */
-function rows(head: string): string[][] {
-  const lines = PAGE.split('\n')
-  const from = lines.indexOf(head) + 2
-  expect(from, head).toBeGreaterThan(1)
-  const end = lines.findIndex((line, at) => at >= from && !line.startsWith('|'))
-  return lines.slice(from, end).map((line) => {
-    const cells = line.slice(1, -1).split(/(?<!\\)\|/)
-    return cells.map((cell) => cell.trim().replaceAll('`', '').replaceAll('\\|', '|'))
-  })
+/** The first cells below that head of the page, which `node build.mjs doc` writes. */
+function keysUnder(head: string): string[] {
+  return rowsOf(read('boards/linux/README.md'), head).map(([key]) => key!.replaceAll('`', ''))
 }
-
-describe('the page', () => {
-  test('has every key of the configuration, with what it takes and its default', () => {
-    const key = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"([^"]*)"/g
-    const found = [...read('boards/linux/src/config.c').matchAll(key)]
-    const wanted = found.map(([, name, fallback, takes]) => [
-      name,
-      takes,
-      fallback ?? 'must be said',
-    ])
-    expect(wanted.length).toBeGreaterThan(20)
-    expect(rows('| key | takes | unless said |')).toEqual(wanted)
-  })
-
-  test('has every exit code', () => {
-    const code = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
-    const wanted = [...read('boards/linux/src/exit-codes.h').matchAll(code)]
-    expect(rows('| code | meaning |')).toEqual(wanted.map(([, number, words]) => [number, words]))
-  })
-
-  test('has every command of the console', () => {
-    const table = read('boards/linux/src/commands.c').split('COMMANDS[] = {')[1]!.split('};')[0]!
-    const wanted = [...table.matchAll(/\{"(\w+)", "/g)].map(([, name]) => name)
-    expect(rows('| command | answers with |').map(([name]) => name)).toEqual(wanted)
-  })
-
-  test('has every file', () => {
-    const named = rows('| file in `src/` | duty |').flatMap(([names]) => names!.split(', '))
-    const patterns = named.map((name) => new RegExp(`^${name.replaceAll('*', '.*')}$`))
-    const files = filesBelow('boards/linux/src').map((path) => path.split('/').at(-1)!)
-    const own = files.filter((name) => name.endsWith('.c') && name !== 'fault.c')
-    expect(own.filter((name) => !patterns.some((pattern) => pattern.test(name)))).toEqual([])
-    expect(named.filter((name) => !name.includes('*') && !own.includes(name))).toEqual([])
-  })
-})
 
 describe('what comes with it', () => {
   test('the configuration that a package installs uses keys that there are', () => {
-    const keys = rows('| key | takes | unless said |').map(([name]) => name)
+    const keys = keysUnder('| key | takes | unless said |')
     const used = [...read('boards/linux/perdured.conf').matchAll(/^#?([a-z0-9-]+) =/gm)]
     expect(used.length).toBeGreaterThan(5)
-    expect(used.map(([, name]) => name).filter((name) => !keys.includes(name))).toEqual([])
+    expect(used.map(([, name]) => name).filter((name) => !keys.includes(name!))).toEqual([])
   })
 
   test('systemd does not start again what another start would not mend', () => {
     const unit = read('boards/linux/perdured.service')
     expect(unit).toContain('Type=notify')
     const [, codes] = /^RestartPreventExitStatus=(.*)$/m.exec(unit)!
-    const known = rows('| code | meaning |').map(([code]) => code)
+    const known = keysUnder('| code | meaning |')
     for (const code of codes!.split(' ')) expect(known).toContain(code)
     expect(codes!.split(' ')).not.toContain('70')
   })

@@ -6,33 +6,19 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import * as hostMemory from '../boards/emulator/host-memory.ts'
-import { OP_NAMES } from '../boards/emulator/machine.ts'
-import { CASES } from '../firmware/commit/cases.ts'
-import { PHASE_A, PHASE_B, PHASE_NONE } from '../firmware/commit/lane.ts'
 import { FAULTS } from '../firmware/fault.ts'
-import * as hal from '../firmware/hal.ts'
-import * as headerPage from '../firmware/host/header-page.ts'
-import * as limits from '../firmware/limits.ts'
-import * as map from '../firmware/memory-map.ts'
-import * as management from '../firmware/wire/management.ts'
-import * as memoryStatus from '../firmware/wire/memory-status.ts'
-import { OPCODES } from '../firmware/wire/opcode.ts'
-import * as persist from '../firmware/wire/persist.ts'
 import { adviceFor } from '../host-driver/advice.ts'
 import { CONDITIONS } from '../host-driver/batch-verdict.ts'
 import * as exitCodes from '../host-driver/commands/exit-codes.ts'
-import { Card, dataOf, persistFrames } from './support/card.ts'
+import { commentsOf, rowsOf, withBlocks, withRows } from './pages/markdown.ts'
+import { FIRMWARE_PAGE, numbersOf, read, TABLES, withBurst } from './pages/tables.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const READMES = filesBelow('.').filter((path) => path.endsWith('README.md'))
-const FIRMWARE = 'firmware/README.md'
-
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 interface Block {
   /** What stands behind the opening fence. */
@@ -43,12 +29,6 @@ interface Block {
 function blocksOf(markdown: string): Block[] {
   const fenced = /^```([^\n]*)\n([\s\S]*?)^```$/gm
   return [...markdown.matchAll(fenced)].map(([, info, text]) => ({ info: info!, text: text! }))
-}
-
-/** The comments of a source, without their prefix. */
-function commentsOf(source: string): string {
-  const lines = source.split('\n').filter((line) => line.startsWith(' *'))
-  return `\n${lines.map((line) => line.slice(3)).join('\n')}\n`
 }
 
 /** The rows of every table whose head begins with that cell, as cells. */
@@ -65,12 +45,8 @@ function rowsUnder(markdown: string, head: string): string[][] {
   return rows
 }
 
-/** Numbers among the exports of a module. */
-function numbersOf(module: object): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(module).filter(([, value]) => typeof value === 'number'),
-  ) as Record<string, number>
-}
+/** What is said where a page is not as its sources want it. */
+const HINT = 'node build.mjs doc writes it'
 
 const MAPPED = [
   'boards/qemu-virt/part-file.ts',
@@ -102,7 +78,7 @@ describe('byte maps', () => {
     const wrong = named.filter(({ info, text }) => {
       return !commentsOf(read(info.slice('text '.length))).includes(`\n${text}`)
     })
-    expect(wrong).toEqual([])
+    expect(wrong, HINT).toEqual([])
   })
 
   test('none comes without the file that it is from, and no layout is left out', () => {
@@ -113,75 +89,38 @@ describe('byte maps', () => {
   })
 })
 
-describe('tables of the firmware', () => {
-  const page = read(FIRMWARE)
-
-  test('the faults are all there, with answer, code and meaning', () => {
-    const want = FAULTS.map(({ name, answer, code, meaning }, number) => {
-      const shown = code === 0 ? '' : `0x${code.toString(16)}`
-      return [String(number), name, answer, shown, meaning]
-    })
-    expect(rowsUnder(page, '| | name | answer |')).toEqual(want)
-  })
-
-  test('the recovery cases are all there, unchanged', () => {
-    const phases = new Map([
-      [PHASE_A, 'A'],
-      [PHASE_B, 'B'],
-      [PHASE_NONE, '-'],
-    ])
-    const answer = (want: number): string => (want === -1 ? 'any' : want === 1 ? 'yes' : 'no')
-    const want = CASES.map(({ name, phase, when, then, sourceCase }, row) => {
-      const source = sourceCase === 0 ? 'media' : String(sourceCase)
-      return [String(row), name, phases.get(phase), ...when.map(answer), then, source]
-    })
-    expect(rowsUnder(page, '| | found | phase |')).toEqual(want)
-  })
-
-  test('the limits are all there, with their values', () => {
-    const shown = rowsUnder(page, '| limit | value |').map(([name, value]) => [name, value])
-    const want = Object.entries(numbersOf(limits)).map(([name, value]) => [name, String(value)])
-    expect(shown.sort()).toEqual(want.sort())
-  })
-
-  test('the attributes of the control call are all there', () => {
-    const rows = rowsUnder(page, '| attribute | method | does |').map(([first]) =>
-      first!.split(' '),
+describe('tables that sources decide', () => {
+  test.each(TABLES.map((table) => [table.title, table] as const))('%s', (_, table) => {
+    const page = read(table.page)
+    expect(rowsOf(withRows(page, table.head, table.rows), table.head), HINT).toEqual(
+      rowsOf(page, table.head),
     )
-    const shown = rows.map(([code, name]) => [`ATTRIBUTE_${name}`, Number(code)])
-    const attributes = Object.entries(numbersOf(management)).filter(([name]) => {
-      return name.startsWith('ATTRIBUTE_')
-    })
-    expect(shown.sort()).toEqual(attributes.sort())
   })
 
-  test('our own opcodes are all there, under their names', () => {
-    const shown = rowsUnder(page, '| opcode | name | headers behind BTH |').map(([code, name]) => {
-      return [Number(code), `Perdure ${name}`]
-    })
-    const own = OPCODES.flatMap((row) => {
-      return row?.name.startsWith('Perdure ') === true ? [[row.opcode, row.name]] : []
-    })
-    expect(shown).toEqual(own)
+  test('a burst of one record is the list that the page shows', () => {
+    const page = read(FIRMWARE_PAGE)
+    expect(withBurst(page), HINT).toBe(page)
+    expect(page).toContain('```text burst of one record')
   })
 
-  test.each([
-    ['EVENT', '| event | type |', headerPage, /^EVENT_(?!BYTES|TYPE|QUEUE$|FAULT|STAMP)/],
-    ['STATUS', '| kind | | says |', memoryStatus, /^STATUS_/],
-    ['CONDITION', '| condition | | a record', persist, /^CONDITION_/],
-  ] as const)('the constants %s_… are all there, with their values', (_, head, source, those) => {
-    const shown = rowsUnder(page, head).map((row) => [row[0], row[1]])
-    const want = Object.entries(numbersOf(source)).filter(([name]) => those.test(name))
-    expect(want.length).toBeGreaterThan(2)
-    expect(shown).toEqual(want.map(([name, value]) => [name, String(value)]))
+  test('a row that is wrong, left out or of nothing is written anew; words stay', () => {
+    const table = TABLES.find(({ title }) => title.startsWith('the limits are all there'))!
+    const page = read(table.page)
+    const spoilt = page
+      .replace('| `BURST_FRAMES` | 32 |', '| `BURST_FRAMES` | 33 |')
+      .replace(/^\| `COPIES_MIN` .*\n/m, '| `COPIES_OF_OLD` | 7 | what there was |\n')
+    const rows = rowsOf(withRows(spoilt, table.head, table.rows), table.head)
+    const wanted = rowsOf(page, table.head)
+    const isLeftOut = ([name]: readonly string[]): boolean => name === '`COPIES_MIN`'
+    expect(rows.filter((row) => !isLeftOut(row))).toEqual(wanted.filter((row) => !isLeftOut(row)))
+    expect(rows.at(-1)?.slice(0, 2)).toEqual(['`COPIES_MIN`', '2'])
+    expect(rows.at(-1)?.[2]).not.toBe('')
   })
 
-  test('packet memory is laid out as the table says', () => {
-    const places = { ...numbersOf(hal), ...numbersOf(map) }
-    const shown = rowsUnder(page, '| name | at |').map(([name, at]) => [name, at])
-    const names = Object.keys(places).filter((name) => /^(\w+_AT|MEMORY_BYTES)$/.test(name))
-    const want = names.map((name) => [name, String(places[name])])
-    expect(shown.sort()).toEqual(want.sort())
+  test('a byte map that has changed in its source is found again in its page', () => {
+    const page = 'before\n```text firmware/hal.ts\n+--+\n| old |\n+--+\n```\nbehind\n'
+    const source = '/**\n * Words.\n *\n * +--+\n * | new |\n * +--+\n *\n * More.\n */\n'
+    expect(withBlocks(page, () => source)).toBe(page.replace('old', 'new'))
   })
 })
 
@@ -206,85 +145,9 @@ describe('tables of the first page', () => {
 
   test('the exit codes are all there, here and in the help', () => {
     const shown = rowsUnder(page, '| code | meaning |').map(([code]) => Number(code))
-    expect(shown).toEqual(Object.values(numbersOf(exitCodes)).sort((a, b) => a - b))
     const overview = helpOf('').split('Exit codes:')[1]!
+    expect(shown).toEqual(Object.values(numbersOf(exitCodes)).sort((a, b) => a - b))
     expect([...overview.matchAll(/\b(\d+) [a-z]/gi)].map(([, code]) => Number(code))).toEqual(shown)
-  })
-})
-
-describe('the page about the tests', () => {
-  /** The names in the first column of a table, where a star stands for any letters. */
-  const namedUnder = (head: string): RegExp[] => {
-    const names = rowsUnder(read('test/README.md'), head).flatMap(([first]) => first!.split(', '))
-    return names.map((name) => new RegExp(`^${name.replaceAll('.', '\\.').replaceAll('*', '.*')}$`))
-  }
-  const leftOut = (names: readonly string[], named: readonly RegExp[]): string[] => {
-    return names.filter((name) => !named.some((pattern) => pattern.test(name)))
-  }
-
-  test('names every file of tests', () => {
-    const files = filesBelow('test').map((path) => /^test\/([^/]+)\.test\.ts$/.exec(path)?.[1])
-    const names = files.filter((name) => name !== undefined)
-    expect(leftOut(names, namedUnder('| files | subject |'))).toEqual([])
-  })
-
-  test('names every helper', () => {
-    const files = filesBelow('test/support').map((path) => path.slice('test/support/'.length))
-    const names = files.filter((name) => name.endsWith('.ts'))
-    expect(leftOut(names, namedUnder('| helper in'))).toEqual([])
-  })
-})
-
-test('the times of the host model are those of the emulator', () => {
-  const page = read('boards/emulator/README.md')
-  const shown = rowsUnder(page, '| what | ns |').map(([name, ns]) => [name, Number(ns)])
-  const want = Object.entries(numbersOf(hostMemory)).filter(([name]) => name.endsWith('_NS'))
-  expect(shown.sort()).toEqual(want.sort())
-})
-
-interface Run {
-  readonly commands: readonly (readonly [string, number])[]
-  readonly calls: number
-}
-
-/** What the card does with one burst of so many records. */
-function burstOf(records: number, copies: number): Run {
-  const card = new Card(1 << 20)
-  card.format()
-  const region = card.provision({ slots: 64, capacity: 64, copies })
-  const qp = card.connect()
-  const frames = Array.from({ length: records }, (_, slot) => {
-    return persistFrames(qp, region, slot, dataOf(64, slot))
-  }).flat()
-  const commands: [string, number][] = []
-  const { runs } = card.machine.statistics
-  card.machine.observe({
-    onCommand: (_number, op, words, at) => commands.push([OP_NAMES[op]!, words[at + hal.LENGTH]!]),
-  })
-  card.serve(...frames)
-  return { commands, calls: card.machine.statistics.runs - runs }
-}
-
-describe('what a burst costs', () => {
-  const page = read(FIRMWARE)
-
-  test('a burst of one record is the list that the page shows', () => {
-    const block = blocksOf(page).find(({ info }) => info === 'text burst of one record')!
-    const shown = [...block.text.matchAll(/^ *\d+ {2}(\w+) +(\d*) /gm)].map(([, op, length]) => {
-      return [op, Number(length)]
-    })
-    expect(shown).toEqual(burstOf(1, 2).commands)
-  })
-
-  test('the table of costs is right', () => {
-    const rows = rowsUnder(page, '| records | copies | board calls |').map((row) => row.map(Number))
-    expect(rows.length).toBeGreaterThan(3)
-    for (const [records, copies, ...shown] of rows) {
-      const { commands, calls } = burstOf(records!, copies!)
-      const count = (name: string): number => commands.filter(([op]) => op === name).length
-      const kinds = ['fence', 'copyClean', 'check', 'transmit'].map(count)
-      expect([records, copies, ...shown]).toEqual([records, copies, calls, ...kinds])
-    }
   })
 })
 

@@ -1,0 +1,14 @@
+/** `node build.mjs doc`: writes what sources decide into the pages, and names those that changed. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { filesBelow, ROOT } from '../support/sources.ts'
+import { pageOf, read } from './tables.ts'
+
+for (const path of filesBelow('.').filter((name) => name.endsWith('README.md'))) {
+  const before = read(path)
+  const page = pageOf(path)
+  if (page === before) continue
+  writeFileSync(join(ROOT, path), page)
+  process.stdout.write(`${path}\n`)
+}
