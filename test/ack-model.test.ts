@@ -149,7 +149,7 @@ describe('our rule: an ACK says what it is, and names the operation', () => {
 
     test(
       `G2-2, G2-4, G2-5, D-5: nor with the shipped core, cut at every command: ${name}`,
-      thoroughIf(/^(across|the first)/.test(name)),
+      THOROUGH,
       () => {
         const model = shipped(plan)
         expectSound(`requester and core, any number of faults, ${name}`, walkUnbounded(model))

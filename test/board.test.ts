@@ -51,7 +51,7 @@ import {
   NAK_SEQUENCE,
   writeFrames,
 } from './support/requests.ts'
-import { thoroughIf } from './support/thorough.ts'
+import { THOROUGH } from './support/thorough.ts'
 import { beginningOf, expectedOf, VECTOR_REQUESTS, wordOf } from './support/vector-requests.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
@@ -556,7 +556,7 @@ function describePromises(kind: BoardKind): void {
 
   test(
     'X-1, X-2: kills under load: no acknowledged record is missing, none is torn',
-    thoroughIf(kind.name !== 'emulator'),
+    THOROUGH,
     async () => {
       const tally = await killBoard({ kind, kills: kind.killsInShort, seed: SEED })
       expect(tally.violations).toEqual([])
@@ -568,7 +568,7 @@ function describePromises(kind: BoardKind): void {
 
   test.skipIf(!kind.isQuick || !kind.dropsFlush)(
     'X-1, X-2: the same without a shadow, every store straight to the part',
-    thoroughIf(kind.name !== 'emulator'),
+    THOROUGH,
     async () => {
       const tally = await killBoard({ kind, kills: 6, seed: SEED + 1, shadow: false })
       expect(tally.violations).toEqual([])
@@ -579,7 +579,7 @@ function describePromises(kind: BoardKind): void {
   const whyNot = kind.missing({ dropFlush: true })
   test.skipIf(!kind.isQuick || whyNot !== null)(
     `X-1: a runtime that leaves a write-back out is noticed${whyNot ? ` (${whyNot})` : ''}`,
-    thoroughIf(kind.name !== 'emulator'),
+    THOROUGH,
     async () => {
       const { missing, torn, fewer } = await killBoard({
         ...{ kind, kills: 16, seed: SEED, dropFlush: true },

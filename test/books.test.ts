@@ -107,6 +107,7 @@ import {
 import { nextHint, waitUntilUs } from '../firmware/residency/hints.ts'
 import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20261123)
 const STEPS = 60
@@ -429,70 +430,74 @@ test('D-6: each of many clients is known by all of its id, whichever line decays
   }
 })
 
-test('X-3: what was executed is known or forgotten, whatever comes late, decays, or crowds', () => {
-  const random = new Random(SEED)
-  const nvdimm = new Nvdimm({ bytes: PART_BYTES })
-  let state = started(nvdimm)
-  formatPart(state.list, state.superblock, new Uint8Array(16).fill(1), PART_BYTES)
-  state = started(nvdimm)
-  const executed: { client: number; operation: number }[] = []
-  const waiting: { client: number; operation: number }[] = []
-  const newest = new Map<number, number>()
-  const named = ({ client, operation }: (typeof executed)[number]) => ({
-    ...{ clientHigh: 0, clientLow: client, operationHigh: 0, operationLow: operation },
-  })
-  let late = 0
-  for (let step = 0; step < 60 * STEPS; step++) {
-    const { operations } = state.commit
-    const drawn = random.below(100)
-    // A few come all the time, many now and then.
-    const client = 1 + (random.chance(0.7) ? random.below(6) : random.below(2 * CLIENTS))
-    if (drawn < 80) {
-      const operation = (newest.get(client) ?? 0) + 1 + (random.chance(0.1) ? random.below(4) : 0)
-      newest.set(client, operation)
-      const place = takeClient(operations, NO_CLIENT, 0, client)
-      noteNewOperation(operations, place, 0, operation)
-      beginOperation(operations, place, 0, operation)
-      // Whoever has just come is served: nothing that was not asked for is forgotten.
-      const whose = { clientHigh: 0, clientLow: client }
-      expect(isForgotten(operations, place, whose, 0, operation), `step ${step}`).toBe(false)
-      if (random.chance(0.1)) waiting.push({ client, operation })
-      else {
-        recordOperation(operations, place, 0, operation)
-        executed.push({ client, operation })
+test(
+  'X-3: what was executed is known or forgotten, whatever comes late, decays, or crowds',
+  THOROUGH,
+  () => {
+    const random = new Random(SEED)
+    const nvdimm = new Nvdimm({ bytes: PART_BYTES })
+    let state = started(nvdimm)
+    formatPart(state.list, state.superblock, new Uint8Array(16).fill(1), PART_BYTES)
+    state = started(nvdimm)
+    const executed: { client: number; operation: number }[] = []
+    const waiting: { client: number; operation: number }[] = []
+    const newest = new Map<number, number>()
+    const named = ({ client, operation }: (typeof executed)[number]) => ({
+      ...{ clientHigh: 0, clientLow: client, operationHigh: 0, operationLow: operation },
+    })
+    let late = 0
+    for (let step = 0; step < 60 * STEPS; step++) {
+      const { operations } = state.commit
+      const drawn = random.below(100)
+      // A few come all the time, many now and then.
+      const client = 1 + (random.chance(0.7) ? random.below(6) : random.below(2 * CLIENTS))
+      if (drawn < 80) {
+        const operation = (newest.get(client) ?? 0) + 1 + (random.chance(0.1) ? random.below(4) : 0)
+        newest.set(client, operation)
+        const place = takeClient(operations, NO_CLIENT, 0, client)
+        noteNewOperation(operations, place, 0, operation)
+        beginOperation(operations, place, 0, operation)
+        // Whoever has just come is served: nothing that was not asked for is forgotten.
+        const whose = { clientHigh: 0, clientLow: client }
+        expect(isForgotten(operations, place, whose, 0, operation), `step ${step}`).toBe(false)
+        if (random.chance(0.1)) waiting.push({ client, operation })
+        else {
+          recordOperation(operations, place, 0, operation)
+          executed.push({ client, operation })
+        }
+      } else if (drawn < 90 && waiting.length > 0) {
+        const [one] = waiting.splice(random.below(waiting.length), 1)
+        recoverOperation(operations, named(one!), true)
+        executed.push(one!)
+        late += 1
+      } else if (drawn < 94) {
+        const line = OPERATIONS_AT / LINE_BYTES + random.below(2 * CLIENTS)
+        nvdimm.refuseWrites(line)
+        expect(writeImages(operations, state.list)).toBe(0)
+        nvdimm.refuseWrites(line, false)
+      } else if (drawn < 96) {
+        expect(writeImages(operations, state.list)).toBe(0)
+        for (let i = random.below(4); i > 0; i--) {
+          const place = random.below(random.chance(0.5) ? 8 : CLIENTS)
+          const lines = random.chance(0.5) ? [0, 1] : [random.below(2)]
+          for (const line of lines) nvdimm.poison(OPERATIONS_AT / LINE_BYTES + 2 * place + line)
+        }
+        state = started(nvdimm)
       }
-    } else if (drawn < 90 && waiting.length > 0) {
-      const [one] = waiting.splice(random.below(waiting.length), 1)
-      recoverOperation(operations, named(one!), true)
-      executed.push(one!)
-      late += 1
-    } else if (drawn < 94) {
-      const line = OPERATIONS_AT / LINE_BYTES + random.below(2 * CLIENTS)
-      nvdimm.refuseWrites(line)
-      expect(writeImages(operations, state.list)).toBe(0)
-      nvdimm.refuseWrites(line, false)
-    } else if (drawn < 96) {
-      expect(writeImages(operations, state.list)).toBe(0)
-      for (let i = random.below(4); i > 0; i--) {
-        const place = random.below(random.chance(0.5) ? 8 : CLIENTS)
-        const lines = random.chance(0.5) ? [0, 1] : [random.below(2)]
-        for (const line of lines) nvdimm.poison(OPERATIONS_AT / LINE_BYTES + 2 * place + line)
+      const known = state.commit.operations
+      // Of late ones the client, of others whoever it may be.
+      const asked = drawn >= 80 && drawn < 90 ? executed.at(-1)?.client : client
+      const place = findClient(known, NO_CLIENT, 0, asked ?? 0)
+      const whose = { clientHigh: 0, clientLow: asked ?? 0 }
+      for (const { operation } of executed.filter((one) => one.client === asked)) {
+        const isSafe =
+          isDurable(known, place, 0, operation) || isForgotten(known, place, whose, 0, operation)
+        expect(isSafe, `operation ${operation} of ${asked}, step ${step}`).toBe(true)
       }
-      state = started(nvdimm)
     }
-    const known = state.commit.operations
-    // Of late ones the client, of others whoever it may be.
-    const asked = drawn >= 80 && drawn < 90 ? executed.at(-1)?.client : client
-    const place = findClient(known, NO_CLIENT, 0, asked ?? 0)
-    const whose = { clientHigh: 0, clientLow: asked ?? 0 }
-    for (const { operation } of executed.filter((one) => one.client === asked)) {
-      const isSafe =
-        isDurable(known, place, 0, operation) || isForgotten(known, place, whose, 0, operation)
-      expect(isSafe, `operation ${operation} of ${asked}, step ${step}`).toBe(true)
-    }
-  }
-  expect(late).toBeGreaterThan(STEPS / 10)
-})
+    expect(late).toBeGreaterThan(STEPS / 10)
+  },
+)
 
 /** A word: one of the ends of its range, or any. */
 function word(random: Random): number {

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { testCrashesOf } from './support/crashes.ts'
 import { explore, type Level, overOwn, overSimilar, summary } from './support/explorer.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const LEVEL: Level = { wait: 1, copies: 2 }
 
@@ -19,12 +20,16 @@ testCrashesOf({
   nested: overOwn(LEVEL),
 })
 
-test('D-4: 1of2 with a media error at the same instant: new or an explicit loss, never old', () => {
-  const found = explore({
-    ...overSimilar(LEVEL),
-    mediaErrors: [{ lines: 'copies', mayLose: true }],
-  })
-  console.log(summary(found))
-  expect(found.witnesses).toEqual([])
-  expect(found.losses).toBeGreaterThan(500)
-})
+test(
+  'D-4: 1of2 with a media error at the same instant: new or an explicit loss, never old',
+  THOROUGH,
+  () => {
+    const found = explore({
+      ...overSimilar(LEVEL),
+      mediaErrors: [{ lines: 'copies', mayLose: true }],
+    })
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.losses).toBeGreaterThan(500)
+  },
+)

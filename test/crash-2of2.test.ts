@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { testCrashesOf } from './support/crashes.ts'
 import { explore, type Level, overOwn, overSimilar, summary } from './support/explorer.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const LEVEL: Level = { wait: 2, copies: 2 }
 
@@ -31,12 +32,16 @@ test('D-4: 2of2 survives any media error behind its acknowledgement', () => {
   expect(found.withMediaError).toBeGreaterThan(100)
 })
 
-test('D-4: 2of2 with a media error during the write: whole or a said loss, never stale', () => {
-  const found = explore({
-    ...overSimilar(LEVEL),
-    mediaErrors: [{ lines: 'copies', mayLose: true }],
-  })
-  console.log(summary(found))
-  expect(found.witnesses).toEqual([])
-  expect(found.losses).toBeGreaterThan(500)
-})
+test(
+  'D-4: 2of2 with a media error during the write: whole or a said loss, never stale',
+  THOROUGH,
+  () => {
+    const found = explore({
+      ...overSimilar(LEVEL),
+      mediaErrors: [{ lines: 'copies', mayLose: true }],
+    })
+    console.log(summary(found))
+    expect(found.witnesses).toEqual([])
+    expect(found.losses).toBeGreaterThan(500)
+  },
+)

@@ -18,7 +18,7 @@ import { LeanBooth } from './support/crash/lean-boot.ts'
 import type { Damage, Scenario } from './support/explorer.ts'
 import { Known } from './support/known.ts'
 import { PAGE_BYTES } from './support/oracle.ts'
-import { THOROUGH } from './support/thorough.ts'
+import { THOROUGH, thoroughIf } from './support/thorough.ts'
 
 const SEED = 20261121
 
@@ -47,15 +47,19 @@ const DAMAGED: readonly (readonly [string, Damage, string, string?])[] = [
 ]
 
 for (const [what, damage, kind, only] of DAMAGED) {
-  test(`D-2, D-6: with ${what} the stage finds a violation, and plays it again`, async () => {
-    const sound = playOf(kind, ONE_OF_TWO!, 0)
-    const scenario: Scenario = { ...sound, damage, sample: 256, ...(only ? { only } : {}) }
-    const found = exploreOnce(scenario)
-    expect(found.violations).toBeGreaterThan(0)
-    const again = tellOne(scenario, found.aims[0]!)
-    expect(again.violated).toBe(true)
-    expect(again.text).toContain(`OBJECTION  ${found.witnesses[0]}`)
-  })
+  test(
+    `D-2, D-6: with ${what} the stage finds a violation, and plays it again`,
+    thoroughIf(what !== 'F1 left out'),
+    async () => {
+      const sound = playOf(kind, ONE_OF_TWO!, 0)
+      const scenario: Scenario = { ...sound, damage, sample: 256, ...(only ? { only } : {}) }
+      const found = exploreOnce(scenario)
+      expect(found.violations).toBeGreaterThan(0)
+      const again = tellOne(scenario, found.aims[0]!)
+      expect(again.violated).toBe(true)
+      expect(again.text).toContain(`OBJECTION  ${found.witnesses[0]}`)
+    },
+  )
 }
 
 test('a violation is played again by what it names, and told as a story', async () => {
@@ -66,7 +70,7 @@ test('a violation is played again by what it names, and told as a story', async 
   expect(text).toMatch(/record 0 is old\/old/)
 })
 
-test('P1-26: a violation behind a recovery that was cut is played again, too', () => {
+test('P1-26: a violation behind a recovery that was cut is played again, too', THOROUGH, () => {
   const scenario: Scenario = {
     ...playOf('overtaken by a burst', ONE_OF_TWO!, 0),
     damage: { table: 'recoveryNotCleaned' },

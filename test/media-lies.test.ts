@@ -14,6 +14,7 @@ import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const PART_BYTES = 1 << 16
 const LEVELS = [
@@ -310,27 +311,31 @@ function fencesOf(content: Uint8Array, level: Level): number[] {
   return ops.flatMap((op, k) => (op === hal.FENCE ? [k] : []))
 }
 
-test('R1-E5, L5: tears of four bytes: each half of each pending chunk, before every fence', () => {
-  let torn = 0
-  for (const level of LEVELS) {
-    const content = quietPart(level)
-    for (const k of fencesOf(content, level)) {
-      const { card, durable } = cutAt(content, level, k)
-      const { nvdimm } = card
-      for (const { at } of pending(nvdimm)) {
-        for (const [most, half] of [nvdimm.durable, nvdimm.live].flatMap((image) => {
-          return [0, 4].map((offset) => [image, at + offset] as const)
-        })) {
-          const other = most === nvdimm.live ? nvdimm.durable : nvdimm.live
-          const image = most.slice()
-          image.set(other.subarray(half, half + 4), half)
-          const next = new Card(new Nvdimm({ bytes: PART_BYTES, content: image }))
-          expect(durable ? ['new'] : ['old', 'new']).toContain(shown(next))
-          expect(shown(next, 1)).toBe('old')
-          torn += 1
+test(
+  'R1-E5, L5: tears of four bytes: each half of each pending chunk, before every fence',
+  THOROUGH,
+  () => {
+    let torn = 0
+    for (const level of LEVELS) {
+      const content = quietPart(level)
+      for (const k of fencesOf(content, level)) {
+        const { card, durable } = cutAt(content, level, k)
+        const { nvdimm } = card
+        for (const { at } of pending(nvdimm)) {
+          for (const [most, half] of [nvdimm.durable, nvdimm.live].flatMap((image) => {
+            return [0, 4].map((offset) => [image, at + offset] as const)
+          })) {
+            const other = most === nvdimm.live ? nvdimm.durable : nvdimm.live
+            const image = most.slice()
+            image.set(other.subarray(half, half + 4), half)
+            const next = new Card(new Nvdimm({ bytes: PART_BYTES, content: image }))
+            expect(durable ? ['new'] : ['old', 'new']).toContain(shown(next))
+            expect(shown(next, 1)).toBe('old')
+            torn += 1
+          }
         }
       }
     }
-  }
-  expect(torn).toBeGreaterThan(300)
-})
+    expect(torn).toBeGreaterThan(300)
+  },
+)

@@ -73,6 +73,7 @@ import { formatPart, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import { OPERATION_LINES_AT, ZEROS_AT } from '../firmware/memory-map.ts'
 import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const ALL = 2 ** 32
 
@@ -419,7 +420,7 @@ describe('the table', () => {
     expect(none.recovered).toBe(0)
   })
 
-  test('D-6: stores nothing of what it knows, or has no name for, or no place', () => {
+  test('D-6: stores nothing of what it knows, or has no name for, or no place', THOROUGH, () => {
     const { operations, nvdimm, state } = core()
     recoverOperation(operations, named(7, 5), true)
     expect(writeImages(operations, state.list)).toBe(0)

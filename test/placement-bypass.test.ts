@@ -578,7 +578,7 @@ test.each([0, 2])(
   },
 )
 
-test('H6: what a start repairs stays as it was found, though it lay in a cache', () => {
+test('H6: what a start repairs stays as it was found, though it lay in a cache', THOROUGH, () => {
   const [older, newer] = pair(1)
   const shown = (card: Card): number => {
     const data = card.read(card.connect(), card.open(), 0, VIEW_DATA, 64)!

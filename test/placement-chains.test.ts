@@ -30,6 +30,7 @@ import {
   say,
   shownCopies,
 } from './support/placed.ts'
+import { thoroughIf } from './support/thorough.ts'
 
 const RECORDS = [0, 1, 2]
 const COPIES = 2
@@ -195,20 +196,24 @@ test('X-5, D-14: behind one that is not told of, none is shown, nor touched by a
 describe('X-5, B3: the host answers for some records of a batch in order', () => {
   for (const [name, part] of Object.entries(STORIES)) {
     for (const strategy of STRATEGIES) {
-      test(`${name}; of what was not durable: ${strategy}`, () => {
-        const story = { ...USUAL, strategy, ...part }
-        const met = new Set<string>()
-        for (let command = 0, ended = false; !ended; command++) {
-          for (const atStart of SILENCES) {
-            const atPlace = (atStart * 3 + command) % SILENCES.length
-            const end = withPassingCards(() => play(command, story, atStart, atPlace))
-            if (end === null) ended = true
-            else met.add(end)
+      test(
+        `${name}; of what was not durable: ${strategy}`,
+        thoroughIf(strategy !== STRATEGIES[0]),
+        () => {
+          const story = { ...USUAL, strategy, ...part }
+          const met = new Set<string>()
+          for (let command = 0, ended = false; !ended; command++) {
+            for (const atStart of SILENCES) {
+              const atPlace = (atStart * 3 + command) % SILENCES.length
+              const end = withPassingCards(() => play(command, story, atStart, atPlace))
+              if (end === null) ended = true
+              else met.add(end)
+            }
           }
-        }
-        expect(met).toContain('old,old,old')
-        expect(met).toContain('new,new,new')
-      })
+          expect(met).toContain('old,old,old')
+          expect(met).toContain('new,new,new')
+        },
+      )
     }
   }
 })

@@ -48,6 +48,7 @@ import {
   work,
 } from './support/placed.ts'
 import { ACK, NAK_ACCESS, sendFrames, writeFrames } from './support/requests.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const LARGE: RegionShape = { name: 'large', slots: 100, capacity: 64, copies: 2 }
 const LARGE_BYTES = 2 * 100 * 128
@@ -768,7 +769,7 @@ describe('a region that is removed', () => {
     }
   })
 
-  it('a line that takes no zeros, and a cut: what is free is filled', () => {
+  it('a line that takes no zeros, and a cut: what is free is filled', THOROUGH, () => {
     const at = 12288 + 2 * 128 * 64
     for (const strategy of ['suffix', 'all-but-one', 'half'] as const) {
       for (let command = 0, ended = false; !ended; command++) {

@@ -30,7 +30,7 @@ import { PcieDevice } from '../host-driver/pcie/device.ts'
 import { Card, FACTS, sentOf } from './support/card.ts'
 import { isRoce } from './support/frames.ts'
 import { endpointOf, Network } from './support/network.ts'
-import { divided, THOROUGH, thoroughIf } from './support/thorough.ts'
+import { divided, THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
 const PORT = 7471
@@ -141,7 +141,7 @@ describe('a region of another DPU', () => {
   for (const victim of ['A', 'B', 'both'] as const) {
     test(
       `loses nothing when the power of ${victim} goes in between (seed ${SEED})`,
-      thoroughIf(victim !== 'both'),
+      THOROUGH,
       async () => {
         const { relay, network, cardA, cardB, dpuB } = await pair(BAD)
         const acknowledged = new Map<number, number>()
