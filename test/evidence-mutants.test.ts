@@ -9,7 +9,7 @@ import { placesIn } from './evidence/mutants/drawn/places.ts'
 import { allMutants, drawnLacks } from './evidence/mutants/drawn/stage.ts'
 import { edited } from './evidence/mutants/drawn/syntax.ts'
 import { MUTANTS } from './evidence/mutants/list.ts'
-import { type Mutant, rotOf } from './evidence/mutants/mutant.ts'
+import { broken, type Mutant, rotOf } from './evidence/mutants/mutant.ts'
 import { MUTANTS_STAGE } from './evidence/mutants/stage.ts'
 import { missed, NOTHING, playAll } from './evidence/stage.ts'
 import { THOROUGH } from './support/thorough.ts'
@@ -53,6 +53,16 @@ test('C8: a list that no longer fits the sources is told', () => {
   expect(rotOf(mutant, text.replace(mutant.find, ''))).toMatch(/does not stand/)
   expect(rotOf(mutant, text + mutant.find)).toMatch(/more than once/)
   expect(rotOf({ ...mutant, replace: mutant.find }, text)).toMatch(/changes nothing/)
+})
+
+test('C8: a rule is found in whatever lines and columns its code stands', () => {
+  const source = 'call(\n  one, // the first\n  two,\n)\nother(one, two)\n'
+  const mutant: Mutant = { ...MUTANTS[0]!, find: 'call(one, two)', replace: 'call(two, one)' }
+  expect(rotOf(mutant, source)).toBeNull()
+  expect(broken(mutant, source)).toBe('call(two, one)\nother(one, two)\n')
+  expect(rotOf({ ...mutant, find: 'call(one, too)' }, source)).toMatch(/does not stand/)
+  expect(rotOf({ ...mutant, find: '(one, two)' }, source)).toMatch(/more than once/)
+  expect(() => broken({ ...mutant, find: 'all(one, two)' }, source)).toThrow(/does not stand/)
 })
 
 test('C8: what hangs, throws or ends without a word has been noticed', async () => {

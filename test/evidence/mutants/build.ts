@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Plugin } from 'esbuild'
-import type { By, Mutant } from './mutant.ts'
+import { type By, broken, type Mutant } from './mutant.ts'
 
 /** The root of the sources: whether this runs from there or from a bundle in dist. */
 export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
@@ -26,15 +26,14 @@ function rootAbove(folder: string): string {
 const LIMIT_MS = 60_000
 const MEMORY_MEBIBYTES = 1024
 
-function breaking({ file, find, replace }: Mutant): Plugin {
-  const path = join(ROOT, file)
+function breaking(mutant: Mutant): Plugin {
+  const path = join(ROOT, mutant.file)
   return {
     name: 'mutant',
     setup: (build) => {
       build.onLoad({ filter: /\.ts$/ }, (of) => {
         if (of.path !== path) return null
-        const text = readFileSync(path, 'utf8')
-        return { contents: text.replace(find, () => replace), loader: 'ts' }
+        return { contents: broken(mutant, readFileSync(path, 'utf8')), loader: 'ts' }
       })
     },
   }

@@ -1,10 +1,12 @@
 /**
  * What a mutant is: the product with one of its rules broken, and what must notice.
  *
- * What always holds: a mutant is one change of one file, told as text that stands there exactly
- * once; so it breaks the rule that it names and no other, and a list that no longer fits the
- * sources is a violation, not a mutant that is silently the product itself.
+ * What always holds: a mutant is one change of one file, told as code that stands there exactly
+ * once, in whatever format; so it breaks the rule that it names and no other, and a list that no
+ * longer fits the sources is a violation, not a mutant that is silently the product itself.
  */
+
+import { placesOf, replacedAt } from './place.ts'
 
 /** Who notices: a general stage of the evidence, or a short play written for such faults. */
 export type By = 'crash' | 'model' | 'simulate' | 'fuzz' | 'failures' | 'directed'
@@ -22,7 +24,7 @@ export interface Mutant {
   readonly rule: string
   /** From the root, with slashes. */
   readonly file: string
-  /** Text that stands in the file exactly once, and what stands there instead. */
+  /** Code that stands in the file exactly once (place.ts), and what stands there instead. */
   readonly find: string
   readonly replace: string
   readonly killer: Killer
@@ -55,10 +57,19 @@ export function directed(argument: string): Killer {
   return { by: 'directed', argument }
 }
 
-/** Why the mutant is none, or null: its text must stand in the file exactly once. */
-export function rotOf({ file, find, replace }: Mutant, text: string): string | null {
-  const first = text.indexOf(find)
-  if (first < 0) return `its text does not stand in ${file}`
-  if (text.indexOf(find, first + 1) >= 0) return `its text stands in ${file} more than once`
-  return find === replace ? 'it changes nothing' : null
+/** Why the mutant is none, or null: its code must stand in the file exactly once. */
+export function rotOf({ file, find, replace }: Mutant, source: string): string | null {
+  const places = placesOf(find, source)
+  if (places.length === 0) return `its text does not stand in ${file}`
+  if (places.length > 1) return `its text stands in ${file} more than once`
+  return placesOf(find, replace).length > 0 && placesOf(replace, find).length > 0
+    ? 'it changes nothing'
+    : null
+}
+
+/** The source with the rule broken. Throws where the mutant is none. */
+export function broken(mutant: Mutant, source: string): string {
+  const rot = rotOf(mutant, source)
+  if (rot !== null) throw new Error(`${mutant.id}: ${rot}`)
+  return replacedAt(source, placesOf(mutant.find, source)[0]!, mutant.replace.trim())
 }
