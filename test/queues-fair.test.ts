@@ -97,7 +97,7 @@ test('a full ring alone is done by FETCH_UNITS in each call', () => {
   expect(host.poll(cqs[0]!).length).toBe(512)
 })
 
-test('memory is bounded: ten thousand queues leave the heap of the firmware as it was', () => {
+test('memory is bounded: ten thousand queues leave the heap of the firmware as it was', async () => {
   const { host, small } = many(256)
   expect(host.card.machine.memory.byteLength).toBe(MEMORY_BYTES)
   const ring = (from: number, to: number): void => {
@@ -107,15 +107,21 @@ test('memory is bounded: ten thousand queues leave the heap of the firmware as i
     }
   }
   ring(0, 1000)
-  const before = heap()
+  const before = await heap()
   ring(1000, QUEUES)
   // One object of each queue, and what leads to it, would be more than this.
-  expect(heap() - before).toBeLessThan(QUEUES * 64)
+  expect((await heap()) - before).toBeLessThan(QUEUES * 64)
 })
 
-function heap(): number {
-  collect()
-  return process.memoryUsage().heapUsed
+/** The least of some looks: the runner talks meanwhile, in this heap, too. */
+async function heap(): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let look = 0; look < 5; look++) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    collect()
+    least = Math.min(least, process.memoryUsage().heapUsed)
+  }
+  return least
 }
 
 test('a card whose host has nothing to do leaves the memory of the host alone', () => {
