@@ -212,6 +212,14 @@ function command(name, bin) {
 
 /** How long what is told to end may take for that, ms; then it is killed. */
 const GRACE_MS = 5000
+const LOOK_MS = 500
+
+/** Calls back when npm, which started this process, is gone: it passes no signal on. */
+function whenNpmGoes(callback) {
+  if (process.env.npm_lifecycle_event === undefined) return null
+  const npm = process.ppid
+  return setInterval(() => process.ppid !== npm && callback(), LOOK_MS)
+}
 
 /**
  * Runs tests to their end; resolves to the exit code of vitest.
@@ -237,12 +245,17 @@ async function runTests(args, environment) {
   }
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
   for (const signal of signals) process.on(signal, end)
+  const look = whenNpmGoes(() => {
+    clearInterval(look)
+    end('SIGTERM')
+  })
   try {
     return await new Promise((resolve, reject) => {
       child.on('error', reject)
       child.on('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal]))
     })
   } finally {
+    clearInterval(look)
     tell('SIGKILL')
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
     for (const signal of signals) process.off(signal, end)
