@@ -5,13 +5,15 @@
  *
  * The lines are written as the process exits, so that nothing stands behind them. Whatever makes
  * the run fail counts as a failure: a test, a file that does not load, an error outside every test,
- * set-up that refuses to start, a behaviour that no test of the quick suite asserts.
+ * set-up that refuses to start, a behaviour that no test of the quick suite asserts, a name that the
+ * evidence leaves out and that no test has.
  * A test that the run was not asked for is not counted: nobody skipped it here.
  */
 
 import { relative } from 'node:path'
 import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+import { staleParts } from '../evidence/coverage/tests.ts'
 import { unasserted } from './behaviours.ts'
 import { ROOT } from './sources.ts'
 import { IS_QUICK, TAG } from './thorough.ts'
@@ -49,7 +51,7 @@ class LastLines implements Reporter {
       const errors = [...module.errors(), ...[...module.children.allSuites()].flatMap(errorsOf)]
       this.#failed.push(`${file}: ${why(errors)}`)
     }
-    this.#holdBehaviours()
+    this.#holdNames(modules)
   }
 
   #count(test: TestCase, file: string): void {
@@ -60,15 +62,20 @@ class LastLines implements Reporter {
       this.#skipped.set(file, [...(this.#skipped.get(file) ?? []), test])
   }
 
-  /** Holds every behaviour to its test, where the whole quick suite was played. */
-  #holdBehaviours(): void {
+  /** Holds names to the tests that there are, where the whole quick suite was played. */
+  #holdNames(modules: readonly TestModule[]): void {
     if (!IS_QUICK) return
+    const all = modules.flatMap((module) => [...module.children.allTests()])
+    for (const part of staleParts(all.map(({ fullName }) => fullName.replaceAll(' > ', ' ')))) {
+      this.#failed.push(`test/evidence/coverage/tests.ts leaves out what there is not: ${part}`)
+    }
     // What cannot run here asserts nothing here; elsewhere it does.
     const skipped = [...this.#skipped.values()].flat()
     const names = [...this.#passed, ...skipped].map(({ fullName }) => fullName)
     const lacking = unasserted(names)
-    if (lacking.length > 0)
+    if (lacking.length > 0) {
       this.#failed.push(`behaviours that no quick test names: ${lacking.join(', ')}`)
+    }
     if (this.#failed.length > 0) process.exitCode = 1
   }
 

@@ -13,7 +13,7 @@ import { type Decided, decide } from './decided.ts'
 import { described } from './guest.ts'
 import type { Branch } from './guest-branches.ts'
 import { type Coverage, cover } from './run.ts'
-import { KERNEL, LEFT_OUT, testsOf } from './tests.ts'
+import { KERNEL, staleParts, testsOf } from './tests.ts'
 
 /** Violations that are described; the others are counted. */
 const DESCRIBED = 8
@@ -27,10 +27,8 @@ function testOf(what: string): string {
   return `test/${what.replace(/-\d+\.tape: .*$/s, '')}.test.ts`
 }
 
-/** What tests.ts leaves out, and nothing is called: it may be called something else now. */
 function staleOf(shard: string, { names }: Coverage): Violation[] {
-  const stale = LEFT_OUT.filter((part) => !names.some((name) => new RegExp(part).test(name)))
-  return stale.map((part) => {
+  return staleParts(names).map((part) => {
     return { shard, what: `tests.ts leaves out what there is not: ${part}`, replay: '' }
   })
 }

@@ -124,3 +124,8 @@ export const LEFT_OUT: readonly string[] = [
 /** Patterns for the names of tests: those that are played, and those that are left out. */
 export const PLAYED: string = `^(?!.*(?:${LEFT_OUT.join('|')}))`
 export const LEFT: string = LEFT_OUT.join('|')
+
+/** What is left out by a name that none of these tests has: it may be called something else now. */
+export function staleParts(names: readonly string[]): string[] {
+  return LEFT_OUT.filter((part) => !names.some((name) => new RegExp(part).test(name)))
+}
