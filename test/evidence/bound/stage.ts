@@ -409,7 +409,7 @@ export const BOUND: Stage = {
   unit: 'recoveries',
   floors: {
     cut: [{ of: 'count', least: 200 }],
-    ci: [{ of: 'count', least: 1900 }],
+    ci: [{ of: 'count', least: 1300 }],
     nightly: [{ of: 'count', least: 60_000 }],
   },
   shards,

@@ -183,7 +183,7 @@ export const SIMULATE: Stage = {
     ],
     ci: [
       { of: 'count', least: 20_000_000 },
-      { of: 'power cuts', least: 1_000_000 },
+      { of: 'power cuts', least: 700_000 },
       { of: 'seeds', least: 2_000 },
     ],
     nightly: [
