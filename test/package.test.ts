@@ -20,7 +20,7 @@ import {
   packageName,
 } from '../boards/bluefield/package.ts'
 import { writePackage } from '../boards/debian/package.ts'
-import { isThere, run } from '../boards/debian/programs.ts'
+import { isThere, Missing, run } from '../boards/debian/programs.ts'
 import type { CpuName } from '../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
@@ -222,11 +222,15 @@ async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
 }
 
 describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
-  test.each(PROCESSORS)(
+  test.for(PROCESSORS)(
     'dpkg installs the package of $name, systemd runs it',
     THOROUGH,
-    async (card, cpu) => {
-      const machine = await debianWith(card, cpu)
+    async ([card, cpu], { skip }) => {
+      const machine = await debianWith(card, cpu).catch((error: unknown) => {
+        // What no mirror gives cannot be tried.
+        if (error instanceof Missing) return skip(error.message)
+        throw error
+      })
       const shell = async (line: string): Promise<number> => {
         return ((await machine.command(line)) as { exit: number }).exit
       }
