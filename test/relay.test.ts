@@ -113,7 +113,7 @@ describe('a region of another DPU', () => {
 
   for (const { rows, options } of divided(
     ways,
-    ([placement, engine]) => placement !== 'through' || engine === 'node',
+    ([placement, engine]) => placement !== 'local' || engine !== 'node',
   )) {
     test.each(rows)(
       `keeps every record over a bad network: %s, %s (seed ${SEED})`,
