@@ -65,7 +65,7 @@ function commandLine(): Command {
       'of these, as many drawn shards as fit; floors are not asked',
       whole,
     )
-    .option('--cut', 'the two minutes that are inside npm test')
+    .option('--cut', 'the minutes of it that the gate plays')
     .option('--stage <names>', 'only these stages, separated by commas', stagesOf)
     .option('--shard <text>', 'only shards whose name contains this')
     .option('--seed <number>', 'plays a run again; without it the seed is fresh', whole)

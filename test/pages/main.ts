@@ -1,4 +1,4 @@
-/** `node build.mjs doc`: writes what sources decide into the pages, and names those that changed. */
+/** `node build.mjs doc`: writes what sources decide into the pages; names those that changed. */
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

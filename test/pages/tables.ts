@@ -265,7 +265,8 @@ export function withBurst(page: string): string {
       const at = old.findIndex(({ key }) => key === `${op} ${length}`)
       const words = at < 0 ? '' : old.splice(at, 1)[0]!.words
       const bytes = length === 0 ? '' : String(length)
-      return `${String(i + 1).padStart(2)}  ${op.padEnd(9)}${bytes.padStart(6)}   ${words}`.trimEnd()
+      const number = String(i + 1).padStart(2)
+      return `${number}  ${op.padEnd(9)}${bytes.padStart(6)}   ${words}`.trimEnd()
     })
     return `${fence}${lines.join('\n')}\n\`\`\``
   })

@@ -5,8 +5,8 @@
  *
  * The lines are written as the process exits, so that nothing stands behind them. Whatever makes
  * the run fail counts as a failure: a test, a file that does not load, an error outside every test,
- * set-up that refuses to start, a behaviour that no test of the quick suite asserts, a name that the
- * evidence leaves out and that no test has.
+ * set-up that refuses to start, a behaviour that no test of the quick suite asserts, a name that
+ * the evidence leaves out and that no test has.
  * A test that the run was not asked for is not counted: nobody skipped it here.
  */
 
