@@ -18,7 +18,7 @@ import {
   PLACEMENT_THROUGH,
 } from '../firmware/memory/region.ts'
 import { LOST_MAX } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../firmware/wire/opcode.ts'
@@ -157,6 +157,18 @@ describe('the host goes while a burst is committed', () => {
     expect(['old', 'new']).toContain(read(card, region))
     const third = card.serve(...persistFrames(qp, region, 1, NEW))
     expect(statuses(third)).toEqual([STATUS_DURABLE])
+  })
+
+  test('R1-A1: while it is away no READ calls its records lost, whatever the view', () => {
+    const { card, region, host } = begun()
+    const views = [VIEW_DATA, VIEW_SETTLED, VIEW_FIRST_COPY, VIEW_FIRST_COPY + 1]
+    const read = (view: number): Uint8Array | null => card.read(card.connect(), region, 0, view, 64)
+    const before = views.map(read)
+    host.link.remove()
+    expect(views.map(read)).toEqual([null, null, null, null])
+    servesOthers(card)
+    comeBack(card)
+    expect(views.map(read)).toEqual(before)
   })
 
   test('R1-A1: of bytes, who has stored there is refused, and nobody else', () => {

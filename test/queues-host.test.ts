@@ -284,6 +284,21 @@ describe('H4: a host that is gone', () => {
     expect(served(host)).toBe(2)
   })
 
+  test.each(['frames', 'nothing'])(
+    'another host by the epoch of the one before, where %s come in between',
+    (between) => {
+      const { host } = nopHost()
+      host.setLink(false)
+      host.epoch -= 1
+      host.putHeader(page.HEADER_EPOCH, 0)
+      host.enable()
+      if (between === 'frames') host.card.serve(new Uint8Array(64))
+      host.run()
+      expect(host.header(page.HEADER_EPOCH)).toBe(host.epoch)
+      expect([1, 2, 3].map((queue) => host.zone1(queue + FIRST).valid)).toEqual([0, 0, 0])
+    },
+  )
+
   test('epoch 0: the host gives its queues up', () => {
     const { host } = nopHost()
     host.port.setUint32(hal.PORT_EPOCH, 0, true)

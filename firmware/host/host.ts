@@ -179,6 +179,8 @@ export interface HostQueues {
   phase: number
   seenEpoch: number
   seenLink: number
+  /** The host that was there has gone, whatever the port shows now: nothing of it may be left. */
+  gone: boolean
   header: number
   /** Queues whose zone 1 was cleared so far. */
   cleared: number
@@ -239,6 +241,7 @@ export function createHostQueues(memory: ArrayBuffer, hosted: boolean): HostQueu
     phase: HOST_NONE,
     seenEpoch: 0,
     seenLink: 0,
+    gone: false,
     header: 0,
     cleared: 0,
     dmaBytes: 0,

@@ -47,7 +47,8 @@ const CLEARINGS = 64
 /** Has the port changed, or is a host being taken? */
 export function isHostDue(host: HostQueues): boolean {
   const { words } = host
-  if (host.phase === HOST_CLEARING || words[PORT_LINK >> 2] !== host.seenLink) return true
+  if (host.gone || host.phase === HOST_CLEARING) return true
+  if (words[PORT_LINK >> 2] !== host.seenLink) return true
   return shownEpoch(host) !== host.seenEpoch
 }
 
@@ -66,7 +67,9 @@ export function noticeHost(state: State): void {
   const isOver = host.seenLink !== 0 && link !== host.seenLink
   const isAnew = host.seenEpoch !== 0 && shownEpoch(host) !== host.seenEpoch
   host.seenLink = link
-  if (isOver || isAnew) loseHost(state)
+  if (!isOver && !isAnew) return
+  host.gone = true
+  loseHost(state)
 }
 
 /** Follows the port: drops the host that is gone, takes the one that is there. */
@@ -74,7 +77,9 @@ export function serveHost(state: State): void {
   const { host } = state
   noticeHost(state)
   const epoch = shownEpoch(host)
-  if (epoch !== host.seenEpoch) {
+  // Another host may have come by the epoch that the one before it had.
+  if (host.gone || epoch !== host.seenEpoch) {
+    host.gone = false
     dropHost(state)
     host.seenEpoch = epoch
     if (epoch !== 0) takeHost(state)

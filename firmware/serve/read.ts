@@ -8,6 +8,7 @@
  * - A record is served from a copy whose check code was verified just now; the first valid one in
  *   write order. A record of which no copy is valid, or that is on the list of the lost, fails the
  *   READ of its data, and shows an all-zero header in the settled view: loss is always explicit.
+ *   A record whose host does not answer is none of these: every READ of it fails, as UNREADABLE.
  * - Responses leave in PSN order, and no acknowledgement overtakes them.
  * - A READ of more than READ_PACKETS packets is answered in turns (stream.ts). Everything else is
  *   answered in one piece.
@@ -15,7 +16,7 @@
  *   is answered (on-demand.ts); one that needs more of them than PAGES_AT_ONCE is a long one.
  */
 
-import { compare, copy, run } from '../command-list.ts'
+import { compare, copy, resultOf, run } from '../command-list.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import {
   BOUNDS,
@@ -24,8 +25,10 @@ import {
   KEY,
   MESSAGE_LENGTH,
   PASS,
+  UNREADABLE,
   UNSETTLED_READ,
 } from '../fault.ts'
+import { DMA_FAILED, DONE } from '../hal.ts'
 import { READ_PACKETS } from '../limits.ts'
 import {
   byteOffset,
@@ -273,11 +276,15 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
   if (view >= VIEW_FIRST_COPY) {
     source.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
     source.end = imageBytes(region.capacity)
+    const result = deliver(state, source.from, source.end)
+    // A host that does not answer has lost nothing.
+    if (result === DMA_FAILED) return UNREADABLE
     // A copy that the medium lost shows as zeros, which no reader takes for a copy (D-3).
-    if (!readable(state, source.from, source.end)) source.from = -1
+    if (result !== DONE) source.from = -1
     return PASS
   }
   const copyServed = settledCopy(state, region, slot)
+  if (copyServed < 0 && state.examination.unanswered) return UNREADABLE
   if (copyServed < 0) return view === VIEW_SETTLED ? PASS : UNSETTLED_READ
   const length = state.examination.copies[copyServed]!.header.length
   const from = slotAddress(region, copyServed, slot)
@@ -304,10 +311,11 @@ function respond(state: State, read: Ordered): void {
   }
 }
 
-/** Can every byte be delivered? The list is empty when this is asked. */
-function readable(state: State, from: number, length: number): boolean {
-  compare(state.list, from, from, length)
-  return run(state.list) < 0
+/** Has every byte delivered once: DONE, or why not. The list is empty when this is asked. */
+function deliver({ list }: State, from: number, length: number): number {
+  compare(list, from, from, length)
+  const failed = run(list)
+  return failed < 0 ? DONE : resultOf(list, failed)
 }
 
 function respondPacket(

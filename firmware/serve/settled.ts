@@ -15,10 +15,14 @@ import { isLost } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
 import { heldByJob } from './through-job.ts'
 
-/** That copy, not before copy `shown`, or -1. Usually the first one looked at. */
+/**
+ * That copy, not before copy `shown`, or -1: there is none, or nobody knows, as its host did not
+ * answer (`examination.unanswered`). Usually the first one looked at.
+ */
 export function settledFrom(state: State, region: Region, slot: number, shown: number): number {
-  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const { list, words, examination } = state
+  examination.unanswered = false
+  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
   const held = heldAgainst(state, region, slot)
   const first = Math.max(firstCopy(state.commit, region, slot), shown)
   for (let c = first; c < region.copies; c++) {

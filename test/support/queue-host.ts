@@ -202,7 +202,7 @@ export class QueueHost {
   eventsAt = 0
   private next: number = HEADER_AT + 4096
   /** Of the last epoch begun: it goes on from what the register shows. */
-  private epoch: number
+  epoch: number
   private rings = 0
   private taken = 0
   private transaction = 0
