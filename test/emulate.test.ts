@@ -10,7 +10,7 @@ import { createInterface, type Interface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { ipAddress, publishRequest, udpAddress } from '../host-driver/commands/emulate-options.ts'
-import { connect } from '../host-driver/index.ts'
+import { connect, type Dpu, RecordLost, type Region } from '../host-driver/index.ts'
 import { readPcap } from '../host-driver/pcap.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
@@ -26,15 +26,19 @@ class Emulate {
   readonly child: ChildProcess
   private readonly lines: Interface
   private readonly told: string[] = []
+  /** All that went to stderr. */
+  said = ''
   private wake: () => void = () => {}
 
   constructor(...args: string[]) {
     this.child = spawn(process.execPath, [COMMAND, 'emulate', '--size', '1M', ...args], {
       cwd: folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     })
     started.push(this.child)
-    this.child.stderr!.resume()
+    this.child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+      this.said += text
+    })
     this.lines = createInterface({ input: this.child.stdout! })
     this.lines.on('line', (line) => {
       this.told.push(line)
@@ -54,6 +58,12 @@ class Emulate {
 
   async json(): Promise<Record<string, unknown>> {
     return JSON.parse(await this.line()) as Record<string, unknown>
+  }
+
+  /** A line for its console; the answer is one of JSON. */
+  async order(line: string): Promise<Record<string, unknown>> {
+    this.child.stdin!.write(`${line}\n`)
+    return await this.json()
   }
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
@@ -199,10 +209,127 @@ describe('memory of a host inside', () => {
     expect(await emulate.stop()).toBe(0)
   })
 
-  test('is not of a host in a file', async () => {
-    const emulate = new Emulate('--host', 'file', '--memory', 'heap,1M,128K')
+  test.each([
+    ['--host', 'file', '--memory', 'heap,1M,128K'],
+    ['--host', 'file', '--persistent', '1M'],
+    ['--ddio', '--memory', 'heap,1M,128K'],
+    ['--region', 'far:4:100@host'],
+  ])('is of a host inside: %s %s %s %s', async (...options) => {
+    const emulate = new Emulate(...options.filter((option) => option !== undefined))
     const [code] = (await once(emulate.child, 'exit')) as [number]
     expect(code).toBe(64)
+  })
+})
+
+/** A card with a host inside, a region in the memory of each, and 'old' in record 0 of both. */
+async function hosted(...more: string[]): Promise<{
+  emulate: Emulate
+  dpu: Dpu
+  /** In the host's memory, and in the card's. */
+  far: Region
+  near: Region
+}> {
+  const regions = ['--region', 'far:4:100@host', '--region', 'near:4:100']
+  const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', '--seed', '1', ...regions, ...more)
+  const { address } = await emulate.json()
+  const dpu = await connect(address as string, { warn: () => {} })
+  const [far, near] = [await dpu.openRegion('far'), await dpu.openRegion('near')]
+  for (const region of [far, near]) await region.persist(0, Buffer.from('old')).persisted
+  return { emulate, dpu, far, near }
+}
+
+async function textOf(region: Region): Promise<string> {
+  return Buffer.from((await region.read(0)).data).toString()
+}
+
+describe('a host inside, with persistent memory', () => {
+  const kinds: readonly (readonly [string, readonly string[]])[] = [
+    ['bypass', []],
+    ['through', ['--ddio']],
+  ]
+  for (const [placement, ddio] of kinds) {
+    test(`R1-E1: ${placement}: it loses its power alone, and nothing acknowledged`, async () => {
+      const { emulate, dpu, far, near } = await hosted('--persistent', '1M', ...ddio)
+      expect(far.info.placement).toBe(placement)
+      expect(await emulate.order('host off')).toHaveProperty('hostCut')
+      const away = await far.read(0).catch((error: unknown) => error)
+      expect(away).toMatchObject({ code: 'PERDURE_TRANSPORT' })
+      expect(away).not.toBeInstanceOf(RecordLost)
+      await expect(far.persist(0, Buffer.from('new')).persisted).rejects.toThrow()
+      await near.persist(0, Buffer.from('new')).persisted
+      expect(await emulate.order('host on')).toMatchObject({ hostOn: { placement } })
+      expect([await textOf(far), await textOf(near)]).toEqual(['old', 'new'])
+      await far.persist(0, Buffer.from('new')).persisted
+      expect(await textOf(far)).toBe('new')
+      await dpu.close()
+      expect(await emulate.stop()).toBe(0)
+    })
+  }
+
+  test('R1-C2: it comes back with DDIO the other way: read, and not written', async () => {
+    const { emulate, dpu, far } = await hosted('--persistent', '1M', '--ddio')
+    expect(await emulate.order('host ddio off')).toEqual({ hostNext: { ddio: false } })
+    await emulate.order('host reset')
+    expect(await emulate.json()).toEqual({ hostOn: { ddio: false, placement: 'bypass' } })
+    const refused = far.persist(0, Buffer.from('new')).persisted
+    await expect(refused).rejects.toMatchObject({ fault: 'PLACEMENT_WRONG' })
+    expect(await textOf(far)).toBe('old')
+    await emulate.order('host ddio on')
+    await emulate.order('host reset')
+    expect(await emulate.json()).toEqual({ hostOn: { ddio: true, placement: 'through' } })
+    await far.persist(0, Buffer.from('new')).persisted
+    await dpu.close()
+  })
+
+  test('R1-C3: a write that is lost on its way is never called durable', async () => {
+    const { emulate, dpu, far, near } = await hosted('--persistent', '1M', '--ddio')
+    expect(await emulate.order('host lose')).toEqual({ hostLoses: 1 })
+    await expect(far.persist(0, Buffer.from('new')).persisted).rejects.toThrow()
+    await near.persist(0, Buffer.from('new')).persisted
+    await emulate.order('host reset')
+    await emulate.json()
+    expect(['old', 'new']).toContain(await textOf(far))
+    await far.persist(0, Buffer.from('newer')).persisted
+    expect(await textOf(far)).toBe('newer')
+    await dpu.close()
+  })
+
+  test('R1-E1: card and host, in any order, and both as one; then another process', async () => {
+    const files = ['part.img', '--create', '--persistent', '1M,host.img', '--ddio']
+    const { emulate, dpu, far } = await hosted(...files)
+    for (const [line, answers] of [
+      ['host off', 1],
+      ['card reset', 2],
+      ['host on', 1],
+      ['card off', 1],
+      ['host reset', 2],
+      ['card on', 1],
+      ['both reset', 4],
+    ] as const) {
+      await emulate.order(line)
+      for (let i = 1; i < answers; i++) await emulate.json()
+    }
+    await dpu.reconnect()
+    expect(await textOf(far)).toBe('old')
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    const again = new Emulate('--udp', '127.0.0.1:0', ...files)
+    const other = await connect(await again.line(), { warn: () => {} })
+    expect(await textOf(await other.openRegion('far'))).toBe('old')
+    await other.close()
+    expect(await again.stop()).toBe(0)
+  })
+
+  test('a line that its console does not know changes nothing, and is told so', async () => {
+    const { emulate, dpu, far } = await hosted('--persistent', '1M')
+    const lines = ['host', 'host of', 'ddio on', 'card ddio on', 'off', 'host ddio', '\u0001']
+    for (const line of lines) emulate.child.stdin!.write(`${line}\n`)
+    expect(await emulate.order('host ddio off')).toEqual({ hostNext: { ddio: false } })
+    expect(emulate.said.match(/is no command of this console: host off/g)).toHaveLength(7)
+    expect(await textOf(far)).toBe('old')
+    emulate.child.stdin!.end()
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
   })
 })
 
@@ -226,6 +353,11 @@ describe('the command line', () => {
     ['--memory', 'heap,1000,1000'],
     ['--memory', 'heap,1G,1M'],
     ['--memory', 'heap,1M,4K'],
+    ['--persistent', '1000'],
+    ['--persistent', '0'],
+    ['--persistent', '1M,'],
+    ['--persistent', '2G'],
+    ['--region', 'far:4@host'],
   ]
 
   test.each(wrong)('%s %s is told to be wrong, with exit code 64', async (option, value) => {

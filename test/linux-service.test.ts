@@ -243,7 +243,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(runtime.story).toContain('engine=interpreted')
     })
 
-    /** What it tells while it takes records, and how often a translated function resumed for 100. */
+    /** What it tells while it takes records, and how often a translated one resumed for 100. */
     async function storyOf(one: ServiceFolder, keys: Keys): Promise<[string, number]> {
       const { runtime, address } = await one.serve(keys)
       const dpu = await connect(address)

@@ -97,7 +97,7 @@ test('a full ring alone is done by FETCH_UNITS in each call', () => {
   expect(host.poll(cqs[0]!).length).toBe(512)
 })
 
-test('memory is bounded: ten thousand queues leave the heap of the firmware as it was', async () => {
+test('memory is bounded: ten thousand queues leave the heap of firmware as it was', async () => {
   const { host, small } = many(256)
   expect(host.card.machine.memory.byteLength).toBe(MEMORY_BYTES)
   const ring = (from: number, to: number): void => {

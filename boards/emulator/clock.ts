@@ -9,6 +9,7 @@
  *   it was released (`start`), by one event per turn of Node's loop, so that promises settle in
  *   between.
  * - A real clock has the same interface and Node's timers behind it.
+ * - A machine's clock is another's, and what was scheduled by it ends with the machine's power.
  */
 
 /** An event that was scheduled, so that it can be cancelled. */
@@ -185,5 +186,39 @@ export class RealClock implements Clock {
   /** Cancels everything, so that the process can end. */
   close(): void {
     for (const timer of [...this.timers.keys()]) this.cancel(timer)
+  }
+}
+
+/** The clock of one machine. */
+export class MachineClock implements Clock {
+  private readonly clock: Clock
+  private readonly timers = new Set<Timer>()
+
+  constructor(clock: Clock) {
+    this.clock = clock
+  }
+
+  get nowUs(): number {
+    return this.clock.nowUs
+  }
+
+  schedule(atUs: number, action: () => void): Timer {
+    const timer = this.clock.schedule(atUs, () => {
+      this.timers.delete(timer)
+      action()
+    })
+    this.timers.add(timer)
+    return timer
+  }
+
+  cancel(timer: Timer): void {
+    this.timers.delete(timer)
+    this.clock.cancel(timer)
+  }
+
+  /** The machine has no power any more: nothing of what waits will happen. */
+  stop(): void {
+    for (const timer of this.timers) this.clock.cancel(timer)
+    this.timers.clear()
   }
 }

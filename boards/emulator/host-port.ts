@@ -20,7 +20,7 @@ import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import type { HostPort } from '../host-port.ts'
 import { type CardPort, checkReadable, checkWritable, NO_CARD, PortWords } from './card-port.ts'
-import type { Clock, Timer } from './clock.ts'
+import { type Clock, MachineClock, type Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
 import { CPU_WAKE_NS, DOORBELL_NS } from './pcie.ts'
 import type { CutChoice } from './power-cut.ts'
@@ -73,6 +73,8 @@ interface OnItsWay {
 
 export class EmulatedPort implements HostPort, CardPort {
   readonly memory: HostRam
+  /** What the host's programs wait by: with its power, all that they wait for ends. */
+  readonly hostClock: MachineClock
   /** Decides about each register write; undefined leaves it to chance. */
   script: ((write: RegisterWrite) => RegisterFate | undefined) | null = null
   chances: DoorbellChances | null = null
@@ -90,11 +92,11 @@ export class EmulatedPort implements HostPort, CardPort {
   private number = 0
   private interrupt: (() => void) | null = null
   private waking: Timer | null = null
-  private readonly timers = new Set<Timer>()
 
   constructor({ ram, clock }: PortOptions) {
     this.memory = ram
     this.clock = clock
+    this.hostClock = new MachineClock(clock)
     ram.link.useClock(clock)
     ram.onWrite = (at, length) => this.seeWrite(at, length)
     this.unwatch = ram.link.watch(() => this.linkChanged())
@@ -262,15 +264,8 @@ export class EmulatedPort implements HostPort, CardPort {
   }
 
   setTimer(atUs: number, callback: () => void): () => void {
-    const timer = this.clock.schedule(atUs, () => {
-      this.timers.delete(timer)
-      callback()
-    })
-    this.timers.add(timer)
-    return () => {
-      this.timers.delete(timer)
-      this.clock.cancel(timer)
-    }
+    const timer = this.hostClock.schedule(atUs, callback)
+    return () => this.hostClock.cancel(timer)
   }
 
   /**
@@ -286,8 +281,7 @@ export class EmulatedPort implements HostPort, CardPort {
   /** Nobody is there whom a timer or an interrupt could call. */
   hostStops(): void {
     this.interrupt = null
-    for (const timer of this.timers) this.clock.cancel(timer)
-    this.timers.clear()
+    this.hostClock.stop()
     if (this.waking !== null) this.clock.cancel(this.waking)
     this.waking = null
   }

@@ -2,8 +2,10 @@
 
 import { isIPv4, isIPv6 } from 'node:net'
 import { InvalidArgumentError } from 'commander'
+import { NVDIMM_BYTES_MAX } from '../../boards/emulator/index.ts'
 import { ON_DEMAND_PAGES, PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/limits.ts'
-import { size } from './arguments.ts'
+import type { RegionRequest } from '../management.ts'
+import { regionRequest, size } from './arguments.ts'
 
 export interface Address {
   readonly host: string
@@ -98,4 +100,35 @@ export function memoryRequest(text: string): MemoryRequest {
     throw new InvalidArgumentError(`mapped: whole pages of ${PAGE_BYTES}, ${least} or more`)
   }
   return { name: name!, bytes, mapped: Math.min(mapped, bytes) }
+}
+
+/** Persistent memory of a host behind the card: in that file, or in memory. */
+export interface PersistentRequest {
+  readonly bytes: number
+  readonly path?: string
+}
+
+/** 'bytes' or 'bytes,file', whole pages. */
+export function persistentRequest(text: string): PersistentRequest {
+  const [first = '', ...rest] = text.split(',')
+  const bytes = size(first)
+  if (bytes === 0 || bytes % PAGE_BYTES !== 0 || bytes > NVDIMM_BYTES_MAX) {
+    const range = `whole pages of ${PAGE_BYTES}, up to ${NVDIMM_BYTES_MAX}`
+    throw new InvalidArgumentError(`bytes: ${range}`)
+  }
+  const path = rest.join(',')
+  if (rest.length > 0 && path === '') throw new InvalidArgumentError('bytes, or bytes,file')
+  return { bytes, ...(path === '' ? {} : { path }) }
+}
+
+/** A region of the card, or in the persistent memory of its host. */
+export interface PlacedRequest extends RegionRequest {
+  readonly inHost: boolean
+}
+
+/** 'name:slots:capacity[:copies][@host]'; may be given several times. */
+export function placedRegion(text: string, before: PlacedRequest[] = []): PlacedRequest[] {
+  const inHost = text.endsWith('@host')
+  const [request] = regionRequest(inHost ? text.slice(0, -'@host'.length) : text)
+  return [...before, { ...request!, inHost }]
 }

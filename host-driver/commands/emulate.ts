@@ -14,24 +14,20 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
 import { ArgumentError } from '../errors.ts'
-import {
-  engineOption,
-  probability,
-  regionRequest,
-  several,
-  size,
-  wholeNumber,
-} from './arguments.ts'
+import { engineOption, probability, several, size, wholeNumber } from './arguments.ts'
 import {
   type Address,
   ipAddress,
   memoryRequest,
+  persistentRequest,
+  placedRegion,
   publishRequest,
   udpAddress,
   unixSocket,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { Output } from './output.ts'
+import { ORDERS } from './power-console.ts'
 
 interface Options extends Omit<EmulationOptions, 'seed'> {
   readonly seed?: number
@@ -49,7 +45,9 @@ A virtual machine's network card plugs in at PATH of --netdev:
   qemu-system-x86_64 … -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH \\
                        -device virtio-net-pci,netdev=n0
 
-Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and switches it on.`
+Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and switches it on.
+
+Console, on standard input, where there is a host inside: ${ORDERS}.`
 
 export function addEmulate(program: Command): void {
   program
@@ -64,12 +62,22 @@ export function addEmulate(program: Command): void {
       'a host inside, with that memory on demand and room for `mapped` of it',
       memoryRequest,
     )
+    .option(
+      '--persistent <bytes[,file]>',
+      'a host inside, with so much persistent memory, in that file if one is named',
+      persistentRequest,
+    )
+    .option('--ddio', "writes into that memory go to the host's caches")
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
     .option('--size <bytes>', 'size of a part that is made, as 64M', size)
     .option('--create', 'make the image if it is not there, and format a blank part')
-    .option('--region <name:slots:capacity[:copies]>', 'region to have; repeatable', regionRequest)
+    .option(
+      '--region <name:slots:capacity[:copies][@host]>',
+      "region to have, on the card or in the host's persistent memory; repeatable",
+      placedRegion,
+    )
     .option('--remove <name>', 'region that ends for ever, before any is made; repeatable', several)
     .addOption(engineOption().default('quickjs'))
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
@@ -100,26 +108,39 @@ function isReached({ udp, netdev, host }: Options): boolean {
   return udp !== undefined || netdev !== undefined || host !== undefined
 }
 
+/** Throws ArgumentError where options belong to a host that is not there. */
+function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Options): void {
+  if (hostMemory !== undefined && host === undefined) {
+    throw new ArgumentError('--host-memory is of --host')
+  }
+  for (const [option, value] of Object.entries({ memory, persistent })) {
+    if (value === undefined || host === undefined) continue
+    throw new ArgumentError(`--${option} is of a host inside, --host gives the card another one`)
+  }
+  if (persistent !== undefined) return
+  if (ddio !== undefined) throw new ArgumentError('--ddio is of --persistent')
+  const placed = region?.find(({ inHost }) => inHost)
+  if (placed === undefined) return
+  throw new ArgumentError(
+    `region '${placed.name}' shall be in the host: --persistent gives it room`,
+  )
+}
+
 async function emulate(image: string | undefined, options: Options): Promise<void> {
   if (image !== undefined && !existsSync(image) && options.create !== true) {
     throw new ArgumentError(`${image} is not there: --create makes it`)
   }
-  if (options.hostMemory !== undefined && options.host === undefined) {
-    throw new ArgumentError('--host-memory is of --host')
-  }
-  if (options.memory !== undefined && options.host !== undefined) {
-    throw new ArgumentError('--memory is of a host inside, --host gives the card another one')
-  }
+  checkHost(options)
   const output = new Output(options.json === true)
   const nvdimm = openPart(image, options)
   const clock = new RealClock()
-  const emulation = new Emulation(output, nvdimm, clock, {
-    ...options,
-    seed: options.seed ?? randomInt(2 ** 31),
-    create: image === undefined || options.create === true,
-    ...(isReached(options) ? {} : { udp: UDP }),
-  })
   try {
+    const emulation = new Emulation(output, nvdimm, clock, {
+      ...options,
+      seed: options.seed ?? randomInt(2 ** 31),
+      create: image === undefined || options.create === true,
+      ...(isReached(options) ? {} : { udp: UDP }),
+    })
     await emulation.run()
   } finally {
     clock.close()

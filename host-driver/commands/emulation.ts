@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import {
   type CardPort,
+  type CutReport,
   DEFAULT_PORT,
   EmulatedDpu,
   type Engine,
@@ -29,15 +30,22 @@ import {
 import { DPU_ENDPOINT } from '../addresses.ts'
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { RefusedError } from '../errors.ts'
-import type { RegionRequest } from '../management.ts'
-import type { RegionInfo } from '../part.ts'
+import { ArgumentError, PerdureError, RefusedError } from '../errors.ts'
+import type { PartStatus, RegionInfo } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
 import { realTimeUs } from '../udp.ts'
 import type { Wire } from '../wire.ts'
-import type { Address, CardAddresses, MemoryRequest, PublishRequest } from './emulate-options.ts'
+import type {
+  Address,
+  CardAddresses,
+  MemoryRequest,
+  PersistentRequest,
+  PlacedRequest,
+  PublishRequest,
+} from './emulate-options.ts'
 import { HostInside } from './host-inside.ts'
 import type { Output } from './output.ts'
+import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
 import { sayReport } from './report.ts'
 import { bytesText } from './table.ts'
 
@@ -46,14 +54,16 @@ export interface EmulationOptions {
   /** Path of the file that a host behind PCIe shares with the card, and the bytes of its memory. */
   readonly host?: string
   readonly hostMemory?: number
-  /** Memory on demand of a host in this process. */
+  /** A host in this process: its memory on demand, its persistent memory. */
   readonly memory?: MemoryRequest
+  readonly persistent?: PersistentRequest
+  readonly ddio?: boolean
   /** Path of the Unix socket for virtual machines. */
   readonly netdev?: string
   readonly ip?: CardAddresses
   readonly publish?: readonly PublishRequest[]
   readonly create?: boolean
-  readonly region?: readonly RegionRequest[]
+  readonly region?: readonly PlacedRequest[]
   readonly remove?: readonly string[]
   readonly engine: Engine
   readonly strictIcrc?: boolean
@@ -82,12 +92,16 @@ export class Emulation {
   private readonly link: Link
   private readonly network = new EthernetSwitch()
   private readonly card: EmulatedDpu
-  private readonly host: FileCard | HostInside | null
+  /** The host: in this process, or behind a port in a file. */
+  private readonly inside: HostInside | null
+  private readonly behindFile: FileCard | null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
   private powerOns = 0
   private fail: (error: Error) => void = () => {}
+  /** What was ordered last is done, and everything before it. */
+  private obeyed: Promise<void> = Promise.resolve()
 
   constructor(output: Output, nvdimm: Nvdimm, clock: RealClock, options: EmulationOptions) {
     const { seed, engine, loss, duplication, reordering, corruption, strictIcrc = false } = options
@@ -96,9 +110,13 @@ export class Emulation {
     this.clock = clock
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
-    this.host = openHost(options, clock)
+    this.inside = openInside(options, clock)
+    this.behindFile = openFile(options, clock)
+    const hostPort: CardPort | undefined = this.inside?.port ?? this.behindFile ?? undefined
+    const persistent = this.inside?.persistent ?? undefined
     this.card = new EmulatedDpu({
-      ...(this.host === null ? {} : { port: portOf(this.host) }),
+      ...(hostPort === undefined ? {} : { port: hostPort }),
+      ...(persistent === undefined ? {} : { host: persistent }),
       nvdimm,
       clock,
       engine,
@@ -116,13 +134,17 @@ export class Emulation {
   /** Serves until a signal, or until the firmware stops: then it rejects. */
   async run(): Promise<void> {
     const stopped = this.stopped()
+    let endConsole = (): void => {}
     try {
       await this.open()
-      await this.powerOn()
+      await this.card.powerOn()
+      await this.inside?.open()
       await this.setUp((dpu) => this.announce(dpu))
+      if (this.inside !== null) endConsole = this.listen()
       await stopped
       this.output.say('stopping')
     } finally {
+      endConsole()
       await this.close()
     }
   }
@@ -146,16 +168,11 @@ export class Emulation {
     await this.tunnel?.close()
     await this.netdev?.close()
     await setTimeout(FAREWELL_MS)
-    if (this.host instanceof HostInside) this.host.close()
-    if (this.card.isOn) this.card.powerCut({ strategy: 'all' })
-    if (this.host instanceof FileCard) this.host.close()
+    this.inside?.close()
+    if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+    this.inside?.end()
+    this.behindFile?.close()
     this.capture?.close()
-  }
-
-  /** Where a host is inside, it has its card in use when this resolves. */
-  private async powerOn(): Promise<void> {
-    await this.card.powerOn()
-    if (this.host instanceof HostInside) await this.host.open()
   }
 
   /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
@@ -205,11 +222,24 @@ export class Emulation {
       throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
     }
     if (state === 'blank' && create) await dpu.format()
+    if (state === 'serving' || create) await this.inside?.prove(this.card)
     for (const name of remove) await dpu.remove(name)
-    for (const request of region) await dpu.provision(request)
+    await this.provision(dpu, region)
     for (const { bytes, port } of publish) {
       await dpu.provisionBytes({ name: nameOf(port), length: bytes })
       await dpu.publish({ name: nameOf(port), port })
+    }
+  }
+
+  /** Those of the host are made where its memory allows them; those that are there stay there. */
+  private async provision(dpu: Dpu, requests: readonly PlacedRequest[]): Promise<void> {
+    const there = await dpu.regions()
+    for (const { inHost, ...request } of requests) {
+      if (!inHost) await dpu.provision(request)
+      else if (!there.some(({ name }) => name === request.name)) {
+        const placement = this.inside?.placement
+        if (placement != null) await dpu.provision({ ...request, placement })
+      }
     }
   }
 
@@ -256,7 +286,9 @@ export class Emulation {
     const bundle = this.bundleHash()
     if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
-      output.say(`  region '${one.name}': ${one.slots} x ${one.capacity} B, ${one.copies} copies`)
+      const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
+      const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
+      output.say(`  region '${one.name}': ${shape}${place}`)
     }
     for (const { port, region } of published) {
       output.say(`  port ${port}: region '${region.name}', ${bytesText(Number(region.length))}`)
@@ -266,6 +298,8 @@ export class Emulation {
       const { name, bytes, mapped } = memory
       output.say(`  memory '${name}': ${bytesText(bytes)}, room for ${bytesText(mapped)}`)
     }
+    const { inside } = this
+    if (inside?.persistent != null) this.sayHostOn(inside)
     if (serving) sayReport(output, part, report, regions, (line) => output.say(line))
     for (const address of addresses) output.print(address)
   }
@@ -282,45 +316,115 @@ export class Emulation {
       this.fail = reject
       process.once('SIGINT', () => resolve())
       process.once('SIGTERM', () => resolve())
-      let last: Promise<void> = Promise.resolve()
       // Windows has no such signal, and Node refuses to listen to it there.
       if (process.platform === 'win32') return
-      process.on('SIGUSR2', () => {
-        last = last.then(() => this.pullThePlug()).catch(reject)
-      })
+      process.on('SIGUSR2', () => this.obey({ kind: 'power', party: 'card', to: 'reset' }))
     })
   }
 
-  /** Cuts the power so that nothing pending survives, and switches the card on again. */
-  private async pullThePlug(): Promise<void> {
-    const { card, output } = this
-    if (!card.isOn) return
-    const powerCut = card.powerCut({ strategy: 'none' })
-    if (output.json) output.printJson({ powerCut })
-    else output.say(`power cut: ${powerCut.chunks} words of 8 bytes were pending and are lost`)
-    await this.powerOn()
-    await this.setUp(async (dpu) => {
-      const part = await dpu.status()
-      if (output.json) output.printJson({ powerOn: part })
-      else output.say(`power on: ${part.state}, incarnation ${part.incarnation}`)
+  /** Obeys the lines of the console; returns what ends that. */
+  private listen(): () => void {
+    this.output.say(`console: ${ORDERS}`)
+    return readConsole((line) => {
+      try {
+        this.obey(orderOf(line))
+      } catch (error) {
+        this.output.fail(error)
+      }
     })
   }
+
+  /** One order behind the other; what the card refuses is said, and the next one is obeyed. */
+  private obey(order: Order): void {
+    this.obeyed = this.obeyed
+      .then(() => this.carryOut(order))
+      .catch((error: Error) => {
+        if (error instanceof PerdureError) this.output.fail(error)
+        else this.fail(error)
+      })
+  }
+
+  private async carryOut(order: Order): Promise<void> {
+    if (order.kind === 'power') {
+      const { party, to } = order
+      if (to !== 'on') this.switchOff(party)
+      if (to !== 'off') await this.switchOn(party)
+      return
+    }
+    const { inside } = this
+    if (inside?.persistent == null) throw new ArgumentError('the host has no persistent memory')
+    if (order.kind === 'ddio') {
+      inside.ddio = order.on
+      const text = `host: DDIO ${order.on ? 'on' : 'off'} from its next start on`
+      this.tell({ hostNext: { ddio: order.on } }, text)
+    } else {
+      inside.loseNextWrite()
+      this.tell({ hostLoses: 1 }, 'host: the next write into its memory gets lost on its way')
+    }
+  }
+
+  /** What has happened, for programs or for people. */
+  private tell(json: object, text: string): void {
+    if (this.output.json) this.output.printJson(json)
+    else this.output.say(text)
+  }
+
+  /** Takes the power away, of both in the same instant: nothing that was pending survives. */
+  private switchOff(party: Party): void {
+    const { card, inside } = this
+    if (party !== 'card' && inside?.isOn === true) {
+      const hostCut = inside.powerOff()
+      this.tell({ hostCut }, `host off: ${lostText(hostCut)}`)
+    }
+    if (party !== 'host' && card.isOn) {
+      const powerCut = card.powerCut({ strategy: 'none' }, true)
+      this.tell({ powerCut }, `power cut: ${lostText(powerCut)}`)
+    }
+  }
+
+  /** Gives power, to the host first; when both have it the host takes its card into use. */
+  private async switchOn(party: Party): Promise<void> {
+    const { card, inside } = this
+    const hostComes = party !== 'card' && inside?.isOn === false
+    const cardComes = party !== 'host' && !card.isOn
+    if (hostComes) inside.powerOn()
+    if (cardComes) await card.powerOn()
+    if (!hostComes && !cardComes) return
+    if (card.isOn && inside?.isOn === true) await inside.open()
+    if (card.isOn) {
+      await this.setUp(async (dpu) => {
+        if (cardComes) this.sayCardOn(await dpu.status())
+      })
+    }
+    if (hostComes) this.sayHostOn(inside)
+  }
+
+  private sayHostOn({ ddio, placement, persistent }: HostInside): void {
+    const how = `DDIO ${ddio ? 'on' : 'off'}, placement ${placement ?? 'not proven'}`
+    const text = persistent === null ? 'host on' : `host on: ${how}`
+    this.tell({ hostOn: { ddio, placement } }, text)
+  }
+
+  private sayCardOn(part: PartStatus): void {
+    this.tell({ powerOn: part }, `power on: ${part.state}, incarnation ${part.incarnation}`)
+  }
+}
+
+function lostText(cut: CutReport | null): string {
+  return `${cut?.chunks ?? 0} words of 8 bytes were pending and are lost`
 }
 
 /** Memory that a host shares with the card, unless it is said. */
 const HOST_MEMORY = 64 * 2 ** 20
 
-function openHost(
-  { host, hostMemory, memory }: EmulationOptions,
-  clock: RealClock,
-): FileCard | HostInside | null {
-  if (memory !== undefined) return new HostInside(memory, clock)
-  if (host === undefined) return null
-  return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
+function openInside(options: EmulationOptions, clock: RealClock): HostInside | null {
+  const { memory, persistent } = options
+  return memory === undefined && persistent === undefined ? null : new HostInside(options, clock)
 }
 
-function portOf(host: FileCard | HostInside): CardPort {
-  return host instanceof FileCard ? host : host.port
+function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): FileCard | null {
+  if (host === undefined) return null
+  return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
 }
 
 function nameOf(port: number): string {
