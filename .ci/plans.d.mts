@@ -13,4 +13,5 @@ export interface Step {
 /** Groups in turn, the lanes of a group beside each other, the steps of a lane in turn. */
 export type Plan = readonly (readonly (readonly Step[])[])[]
 
+export const SECONDS_MAX: Readonly<Record<string, number>>
 export const PLANS: Readonly<Record<string, Plan>>

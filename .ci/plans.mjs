@@ -99,4 +99,10 @@ const THOROUGH = [
   ],
 ]
 
+/**
+ * A run ends after so many seconds, with its table, whatever is not played yet: where it runs for
+ * others it would be ended without a word at 5,400.
+ */
+export const SECONDS_MAX = { gate: 4800, thorough: 4 * 3600 }
+
 export const PLANS = { gate: GATE, thorough: THOROUGH }

@@ -7,6 +7,7 @@
  * - A step has no standard input, a temporary folder of its own and a process group of its own.
  *   When it ends, or this program does, whatever the step left of both is gone.
  * - What follows a step of `stops` that failed is not played: it would only say the same again.
+ * - A run has its time (SECONDS_MAX). What is not over by then is ended, and the run is red.
  * - A run that is red says why in its last 40 lines: the steps that failed, what each said of it,
  *   how it is played again. Exit code 0: every step that can run here passed; 1: one did not;
  *   2: a wrong command line.
@@ -17,7 +18,7 @@ import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync } from 
 import { loadavg, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { PLANS } from './plans.mjs'
+import { PLANS, SECONDS_MAX } from './plans.mjs'
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)))
 /** Exit code of a program that cannot run here, and has said why. */
@@ -30,6 +31,7 @@ const COLUMNS = 200
 const work = mkdtempSync(join(tmpdir(), 'pci-'))
 const running = new Set()
 const results = []
+let isOver = false
 
 const say = (line) => void process.stdout.write(`${line}\n`)
 const secondsSince = (from) => Math.round((performance.now() - from) / 1000)
@@ -84,10 +86,11 @@ async function play(step, loud) {
   const code = await run(step, loud)
   if (!loud) say(readFileSync(logOf(step), 'utf8'))
   const seconds = secondsSince(from)
-  const result = code === 0 ? 'ok' : code === NOT_HERE ? 'not run here' : `FAILED (${code})`
-  results.push({ step, seconds, result, failed: code !== 0 && code !== NOT_HERE })
+  const failed = code !== 0 && code !== NOT_HERE
+  const result = code === 0 ? 'ok' : failed ? `FAILED (${code})` : 'not run here'
+  results.push({ step, seconds, result: failed && isOver ? 'NOT OVER in time' : result, failed })
   say(`-- ${name}: ${result}, ${seconds} s`)
-  return code === 0 || code === NOT_HERE || !stops
+  return !isOver && (!failed || !stops)
 }
 
 /** Plays the steps of a lane, one after the other; whether the next group may follow. */
@@ -168,6 +171,12 @@ function clearUp() {
   rmSync(work, { recursive: true, force: true, maxRetries: 3 })
 }
 
+/** The time of the run is over: the steps that are played end now, and no other begins. */
+function timeIsOver() {
+  isOver = true
+  for (const pid of running) tell(pid, 'SIGKILL')
+}
+
 process.on('exit', clearUp)
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(130))
 
@@ -175,6 +184,7 @@ const groups = planOf(process.argv.slice(2))
 if (groups === null) {
   process.exitCode = 2
 } else {
+  setTimeout(timeIsOver, SECONDS_MAX[process.argv[2]] * 1000).unref()
   await playAll(groups)
   const seconds = secondsSince(0)
   process.exitCode = conclude(process.argv[2], groups.flat(2), seconds)
