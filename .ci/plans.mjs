@@ -16,7 +16,7 @@ const PACKAGES = [
 /** Beside these, of the arm64 virtual machine. */
 const PACKAGES_OF_ARM64 = [
   ...['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross', 'qemu-system-arm'],
-  ...['device-tree-compiler', 'cpio'],
+  ...['device-tree-compiler', 'cpio', 'qemu-user-static'],
 ]
 
 const npm = (script, ...args) => [
