@@ -532,7 +532,7 @@ export class Management {
       }
       const attempt = (): void => {
         if (way.now() >= endUs) {
-          call.reject(unreachable(what, timeoutUs))
+          call.reject(unreachable(what, timeoutUs, way.tried?.() ?? ''))
           return
         }
         cancel = way.setTimer(Math.min(way.now() + waitUs, endUs), attempt)
@@ -595,7 +595,8 @@ function checkGrant({ queuePair, firstPsn, pathMtu }: Granted, asked: number): v
   throw new PerdureError('PERDURE_UNREACHABLE', `connect: the DPU grants what cannot be: ${what}`)
 }
 
-function unreachable(what: string, timeoutUs: number): PerdureError {
+function unreachable(what: string, timeoutUs: number, tried: string): PerdureError {
   const message = `${what}: the DPU did not answer within ${Math.round(timeoutUs / 1000)} ms`
-  return new PerdureError('PERDURE_UNREACHABLE', message)
+  const where = tried === '' ? '' : `: ${tried}`
+  return new PerdureError('PERDURE_UNREACHABLE', `${message}${where}`)
 }

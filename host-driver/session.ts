@@ -69,6 +69,10 @@ export class Session implements Way {
     return this.wire.setTimer(atUs, callback)
   }
 
+  tried(): string {
+    return this.wire.tried?.() ?? ''
+  }
+
   sendDatagram(datagram: Uint8Array): void {
     this.psn = (this.psn + 1) & 0xffffff
     const frame = beginFrame(this.own, this.peer, {

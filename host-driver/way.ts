@@ -92,6 +92,8 @@ export interface DatagramWay extends Clock {
   nextSpeaker?(): number
   /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
   sendDatagram(datagram: Uint8Array): void
+  /** As of Wire. */
+  tried?(): string
 }
 
 export interface Way extends DatagramWay {

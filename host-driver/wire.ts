@@ -13,6 +13,8 @@ import type { Clock } from './way.ts'
 export interface Wire extends Clock {
   send(frame: Uint8Array): void
   onFrame(callback: (frame: Uint8Array) => void): void
+  /** Where the other end was looked for, and what came of it: for whoever hears nothing of it. */
+  tried?(): string
   close(): void
 }
 
