@@ -139,6 +139,26 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
     },
   )
 
+  test.each([
+    ['0.0.0.0', ['127.0.0.1', '127.0.0.2', '127.9.8.7']],
+    ['[::]', ['::1', '127.0.0.1', '127.0.0.2']],
+  ])('R31-3: on %s it answers from the address that it was asked at', async (all, addresses) => {
+    const { harness, name } = await echoing(`udp:${all}:0`)
+    const port = Number(name.split(':').at(-1))
+    const sockets = addresses.map((one) => createSocket(one.includes(':') ? 'udp6' : 'udp4'))
+    for (const [i, socket] of sockets.entries()) {
+      // A connected socket hears nobody but the one that it asks.
+      socket.connect(port, addresses[i]!)
+      await once(socket, 'connect')
+      const frame = frameOf(64, 1, i)
+      socket.send(frame)
+      const [answer] = (await once(socket, 'message')) as [Buffer]
+      expect(answer.equals(echoOf(frame))).toBe(true)
+    }
+    for (const socket of sockets) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
+
   test('serves bursts in order, however they are cut, with drops in their midst', async () => {
     const { harness, name } = await echoing('udp:[::1]:0')
     const peer = await peerOf(name)
@@ -502,6 +522,9 @@ test.skipIf(noCompiler !== null).each([
   ['udp:localhost:4791', 'is no address'],
   ['udp:::1:4791', 'or [::1]:4791 for IPv6'],
   ['udp:[]:1', 'is no address'],
+  ['udp:[fe80::1%]:1', 'is no address'],
+  ['udp:[fe80::1%no-such-if]:1', 'is no address'],
+  ['udp:[fe80::1%-1]:1', 'is no address'],
   [`udp:${'1'.repeat(300)}:1`, 'is no address'],
   ['udp:192.0.2.1:4791', 'cannot listen on UDP 192.0.2.1:4791'],
   ['dgram:127.0.0.1:1', 'needs two addresses'],

@@ -29,7 +29,15 @@ static void lay_out(struct datagrams *d) {
     d->out[i].msg_hdr.msg_iov = &d->out_places[i];
     d->out[i].msg_hdr.msg_iovlen = 1;
     d->out[i].msg_hdr.msg_name = &d->to[i].address;
+    d->out[i].msg_hdr.msg_control = d->out_control[i];
   }
+}
+
+/* The kernel says of each datagram at which address it came. */
+static void tell_asked(int fd, sa_family_t family) {
+  int on = 1;
+  if (family == AF_INET) setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
+  else setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
 }
 
 bool datagrams_open(struct datagrams *d, struct endpoint *own, struct fault *fault) {
@@ -42,6 +50,8 @@ bool datagrams_open(struct datagrams *d, struct endpoint *own, struct fault *fau
   }
   int on = 1;
   setsockopt(d->fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
+  /* Only where there is a choice: it costs a look at each datagram. */
+  if (endpoint_is_any(own)) tell_asked(d->fd, own->address.any.sa_family);
   make_room(d->fd, SO_RCVBUFFORCE, SO_RCVBUF);
   make_room(d->fd, SO_SNDBUFFORCE, SO_SNDBUF);
   socklen_t length = sizeof own->address;
@@ -55,16 +65,57 @@ bool datagrams_open(struct datagrams *d, struct endpoint *own, struct fault *fau
 }
 
 /* Adds what the kernel dropped since it last told so; it tells with the next datagram. */
-static void count_kernel_drops(struct datagrams *d, struct link *link, struct msghdr *message) {
+static void count_kernel_drops(struct datagrams *d, struct link *link, struct cmsghdr *part) {
+  uint32_t dropped;
+  memcpy(&dropped, CMSG_DATA(part), sizeof dropped);
+  link->counters.receive_dropped += (uint32_t)(dropped - d->kernel_dropped);
+  d->kernel_dropped = dropped;
+}
+
+/* Keeps at which of our addresses it came. Nobody answers from an address of a group. */
+static void note_asked(struct endpoint *from, struct cmsghdr *part) {
+  if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_PKTINFO) {
+    struct in6_pktinfo info;
+    memcpy(&info, CMSG_DATA(part), sizeof info);
+    if (!IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) from->asked = info.ipi6_addr;
+  } else if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_PKTINFO) {
+    struct in_pktinfo info;
+    memcpy(&info, CMSG_DATA(part), sizeof info);
+    from->asked.s6_addr[10] = from->asked.s6_addr[11] = 0xff;
+    memcpy(from->asked.s6_addr + 12, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
+  }
+}
+
+/* What the kernel says beside a datagram. */
+static void take_control(struct datagrams *d, struct link *link, int i) {
+  struct msghdr *message = &d->in[i].msg_hdr;
   for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
        part = CMSG_NXTHDR(message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SO_RXQ_OVFL) continue;
-    uint32_t dropped;
-    memcpy(&dropped, CMSG_DATA(part), sizeof dropped);
-    link->counters.receive_dropped += (uint32_t)(dropped - d->kernel_dropped);
-    d->kernel_dropped = dropped;
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SO_RXQ_OVFL) {
+      count_kernel_drops(d, link, part);
+    } else {
+      note_asked(&d->from[i], part);
+    }
   }
-  message->msg_controllen = CONTROL_BYTES;
+}
+
+/* Asks the kernel to send message `i` from the address that was asked, if that is known. */
+static void put_control(struct datagrams *d, unsigned i) {
+  const struct endpoint *to = &d->to[i];
+  struct msghdr *message = &d->out[i].msg_hdr;
+  message->msg_controllen = 0;
+  if (IN6_IS_ADDR_UNSPECIFIED(&to->asked)) return;
+  bool is_v4 = to->address.any.sa_family == AF_INET;
+  struct in6_pktinfo v6 = {.ipi6_addr = to->asked};
+  struct in_pktinfo v4 = {0};
+  memcpy(&v4.ipi_spec_dst, to->asked.s6_addr + 12, sizeof v4.ipi_spec_dst);
+  size_t bytes = is_v4 ? sizeof v4 : sizeof v6;
+  message->msg_controllen = CMSG_SPACE(bytes);
+  struct cmsghdr *part = CMSG_FIRSTHDR(message);
+  part->cmsg_level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
+  part->cmsg_type = is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
+  part->cmsg_len = CMSG_LEN(bytes);
+  memcpy(CMSG_DATA(part), is_v4 ? (void *)&v4 : (void *)&v6, bytes);
 }
 
 int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
@@ -79,7 +130,8 @@ int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
     const uint8_t *frame = receive_place(packets, i);
     uint32_t length = d->in[i].msg_len;
     bool fits = frame_fits(length) && (message->msg_flags & MSG_TRUNC) == 0;
-    if (message->msg_controllen > 0) count_kernel_drops(d, link, message);
+    memset(&d->from[i].asked, 0, sizeof d->from[i].asked);
+    if (message->msg_controllen > 0) take_control(d, link, i);
     message->msg_controllen = CONTROL_BYTES;
     d->from[i].length = message->msg_namelen;
     message->msg_namelen = sizeof d->from[i].address;
@@ -137,6 +189,7 @@ void datagrams_send(struct datagrams *d, struct link *link, const uint8_t *kept,
   d->out_places[i].iov_base = (void *)(uintptr_t)kept;
   d->out_places[i].iov_len = length;
   d->out[i].msg_hdr.msg_namelen = to->length;
+  put_control(d, i);
 }
 
 void datagrams_close(struct datagrams *d) { close(d->fd); }

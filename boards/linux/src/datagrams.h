@@ -3,6 +3,7 @@
  *
  * What always holds:
  * - A frame is received straight into its place; it is moved only where one before it was dropped.
+ * - An answer leaves from the address that was asked, also where the socket is on all of them.
  * - What the kernel dropped before us is counted: a full socket loses nothing silently.
  * - Nothing is allocated after it was opened.
  */
@@ -15,7 +16,7 @@
 
 #include <sys/socket.h>
 
-enum { SEND_FRAMES = HAL_TRANSMIT_FRAMES, CONTROL_BYTES = 32 };
+enum { SEND_FRAMES = HAL_TRANSMIT_FRAMES, CONTROL_BYTES = 96 };
 
 struct datagrams {
   int fd;
@@ -29,6 +30,7 @@ struct datagrams {
   struct mmsghdr out[SEND_FRAMES];
   struct iovec out_places[SEND_FRAMES];
   struct endpoint to[SEND_FRAMES];
+  _Alignas(struct cmsghdr) char out_control[SEND_FRAMES][CONTROL_BYTES];
   uint8_t frames[SEND_FRAMES][HAL_FRAME_STRIDE_BYTES];
 };
 

@@ -16,8 +16,19 @@ static bool parse_port(const char *text, in_port_t *port) {
   return true;
 }
 
+/* "address" or "address%zone", the zone being the name of an interface. */
+static bool parse_v6(struct sockaddr_in6 *v6, char *text) {
+  char *zone = strchr(text, '%');
+  if (zone != NULL) {
+    *zone++ = '\0';
+    v6->sin6_scope_id = if_nametoindex(zone);
+    if (v6->sin6_scope_id == 0) return false;
+  }
+  return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
+}
+
 static bool parse(struct endpoint *endpoint, const char *text) {
-  char address[INET6_ADDRSTRLEN + 2];
+  char address[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
   const char *colon = strrchr(text, ':');
   memset(endpoint, 0, sizeof *endpoint);
   if (colon == NULL || (size_t)(colon - text) >= sizeof address) return false;
@@ -28,7 +39,7 @@ static bool parse(struct endpoint *endpoint, const char *text) {
     address[length - 1] = '\0';
     endpoint->address.v6.sin6_family = AF_INET6;
     endpoint->length = sizeof endpoint->address.v6;
-    return inet_pton(AF_INET6, address + 1, &endpoint->address.v6.sin6_addr) == 1 &&
+    return parse_v6(&endpoint->address.v6, address + 1) &&
            parse_port(colon + 1, &endpoint->address.v6.sin6_port);
   }
   endpoint->address.v4.sin_family = AF_INET;
@@ -49,8 +60,11 @@ void endpoint_write(const struct endpoint *endpoint, char text[ENDPOINT_TEXT_BYT
   char address[INET6_ADDRSTRLEN] = "?";
   if (endpoint->address.any.sa_family == AF_INET6) {
     const struct sockaddr_in6 *v6 = &endpoint->address.v6;
+    char zone[IF_NAMESIZE] = "";
+    bool has_zone = v6->sin6_scope_id != 0 && if_indextoname(v6->sin6_scope_id, zone) != NULL;
     inet_ntop(AF_INET6, &v6->sin6_addr, address, sizeof address);
-    snprintf(text, ENDPOINT_TEXT_BYTES, "[%s]:%u", address, ntohs(v6->sin6_port));
+    snprintf(text, ENDPOINT_TEXT_BYTES, "[%s%s%s]:%u", address, has_zone ? "%" : "", zone,
+             ntohs(v6->sin6_port));
   } else {
     const struct sockaddr_in *v4 = &endpoint->address.v4;
     inet_ntop(AF_INET, &v4->sin_addr, address, sizeof address);
@@ -58,7 +72,15 @@ void endpoint_write(const struct endpoint *endpoint, char text[ENDPOINT_TEXT_BYT
   }
 }
 
+bool endpoint_is_any(const struct endpoint *endpoint) {
+  if (endpoint->address.any.sa_family == AF_INET) {
+    return endpoint->address.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+  }
+  return IN6_IS_ADDR_UNSPECIFIED(&endpoint->address.v6.sin6_addr);
+}
+
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b) {
+  if (memcmp(&a->asked, &b->asked, sizeof a->asked) != 0) return false;
   if (a->address.any.sa_family != b->address.any.sa_family) return false;
   if (a->address.any.sa_family == AF_INET6) {
     const struct sockaddr_in6 *x = &a->address.v6, *y = &b->address.v6;
