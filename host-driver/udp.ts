@@ -11,8 +11,8 @@
  *   (RFC 8305). Until somebody answers, what is sent goes to all that were begun; whoever answers
  *   first is the peer, and the others are closed.
  * - Only datagrams from an address that was asked are taken.
- * - Sockets and timers do not keep a process alive by themselves when nothing is awaited: each timer
- *   that matters does.
+ * - Sockets and timers do not keep a process alive by themselves when nothing is awaited: each
+ *   timer that matters does.
  */
 
 import { createSocket, type Socket } from 'node:dgram'
@@ -32,8 +32,10 @@ export interface Target {
   readonly ipv4?: readonly number[]
 }
 
-const FORM =
-  /^perdure:\/\/(?:\[(?<v6>[\da-f:.]+(?:%(?:25)?[\w.~-]+)?)\]|(?<name>[^\s/:?#@[\]%]+))(?::(?<port>\d+))?(?:\/(?<ipv4>[\d.]*))?$/i
+const V6 = String.raw`\[(?<v6>[\da-f:.]+(?:%(?:25)?[\w.~-]+)?)\]`
+const NAME = String.raw`(?<name>[^\s/:?#@[\]%]+)`
+const BEHIND = String.raw`(?::(?<port>\d+))?(?:/(?<ipv4>[\d.]*))?`
+const FORM = new RegExp(`^perdure://(?:${V6}|${NAME})${BEHIND}$`, 'i')
 
 /**
  * Parses 'perdure://host[:port][/ipv4]'; the host is a name, an IPv4 address or an IPv6 address in
