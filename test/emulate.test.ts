@@ -1,6 +1,6 @@
 /** `perdure emulate` as a user runs it: where it serves, what it publishes, its signals. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect as plug, type Socket } from 'node:net'
@@ -332,6 +332,48 @@ describe('a host inside, with persistent memory', () => {
     expect(await emulate.stop()).toBe(0)
   })
 })
+
+const hasLimits = spawnSync('prlimit', ['--version']).status === 0
+
+test.skipIf(!hasLimits)(
+  'R31-5: an image that cannot be written is named, and still read',
+  async () => {
+    const make = [
+      'full.img',
+      '--create',
+      '--region',
+      'notes:64:4096',
+      '--udp',
+      '127.0.0.1:0',
+      '--json',
+    ]
+    const emulate = new Emulate(...make)
+    const { address } = await emulate.json()
+    const dpu = await connect(address as string, { warn: () => {} })
+    const notes = await dpu.openRegion('notes')
+    for (const slot of [0, 63]) await notes.persist(slot, Buffer.from('OLDRECORD')).persisted
+    // Behind copy A of record 63, and in front of its copy B, the file ends.
+    const image = readFileSync(join(folder, 'full.img'))
+    const limit = image.lastIndexOf('OLDRECORD') & -4096
+    expect(image.indexOf('OLDRECORD')).toBeLessThan(limit)
+    spawnSync('prlimit', ['--pid', String(emulate.child.pid), `--fsize=${limit}`])
+    const refused = notes.persist(63, Buffer.from('NEWRECORD')).persisted
+    await expect(refused).rejects.toThrow()
+    expect(emulate.said).toMatch(/full\.img cannot be written: EFBIG/)
+    expect(Buffer.from((await notes.read(0)).data).toString()).toBe('OLDRECORD')
+    await expect(notes.persist(0, Buffer.from('NEWRECORD')).persisted).rejects.toThrow()
+    await dpu.close()
+    await emulate.stop('SIGKILL')
+    // Whole again, it has one of them; and once it was served, no start brings back an older one.
+    const again = new Emulate(...make)
+    const other = await connect((await again.json()).address as string, { warn: () => {} })
+    const served = await (await other.openRegion('notes')).read(63)
+    expect(['OLDRECORD', 'NEWRECORD']).toContain(Buffer.from(served.data).toString())
+    expect(await other.status()).toMatchObject({ state: 'serving' })
+    await other.close()
+    expect(await again.stop()).toBe(0)
+  },
+)
 
 describe('the command line', () => {
   const wrong: readonly (readonly [string, string])[] = [

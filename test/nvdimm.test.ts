@@ -446,6 +446,106 @@ test('poison and unsafe shutdowns are remembered beside the file, if there are a
   })
 })
 
+/** A backing in memory whose writes fail as `fails` says, some of their bytes written. */
+function failing(fails: () => boolean): { file: Uint8Array; nvdimm: Nvdimm; said: string[] } {
+  const file = new Uint8Array(BYTES)
+  const nvdimm = part({
+    backing: {
+      write(durable, at, length): void {
+        const isOver = fails()
+        const end = isOver ? at + (length >> 1) : at + length
+        file.set(durable.subarray(at, end), at)
+        if (isOver) throw new Error('no space left on device')
+      },
+      note(): void {
+        if (fails()) throw new Error('the condition cannot be written')
+      },
+      close(): void {},
+    },
+  })
+  const said: string[] = []
+  nvdimm.onFailure = ({ message }) => said.push(message)
+  return { file, nvdimm, said }
+}
+
+test('R31-5: a fence whose file takes nothing makes nothing durable', () => {
+  let isFull = false
+  const { file, nvdimm, said } = failing(() => isFull)
+  keep(nvdimm, 0, letters(64))
+  isFull = true
+  put(nvdimm, 0, letters(64, 100))
+  nvdimm.clean(0, 64)
+  expect(nvdimm.fence()).toBe(FLUSH_FAILED)
+  expect(said).toEqual(['no space left on device'])
+  isFull = false
+  // It forgot what was cleaned: a fence without it makes nothing durable.
+  expect(nvdimm.fence()).toBe(DONE)
+  expect(hex(nvdimm.durable, 0, 64)).toBe(hex(letters(64)))
+  nvdimm.clean(0, 64)
+  expect(nvdimm.fence()).toBe(DONE)
+  expect(hex(file, 0, 64)).toBe(hex(letters(64, 100)))
+})
+
+test('R31-5: of two pieces the file takes one: that one is durable, the other is not', () => {
+  let writes = 0
+  const { file, nvdimm } = failing(() => ++writes === 2)
+  for (const at of [0, 1024]) {
+    put(nvdimm, at, letters(128))
+    nvdimm.clean(at, 128)
+  }
+  expect(nvdimm.fence()).toBe(FLUSH_FAILED)
+  expect(hex(nvdimm.durable, 0, 128)).toBe(hex(letters(128)))
+  expect(hex(nvdimm.durable, 1024, 128)).toBe(hex(new Uint8Array(128)))
+  expect(hex(file)).toBe(hex(nvdimm.durable))
+  cut(nvdimm, NONE)
+  expect(hex(nvdimm.live)).toBe(hex(file))
+})
+
+test('R31-5: whichever write of the file fails, the part has what the file has', () => {
+  const random = new Random(SEED)
+  let armed = false
+  const { file, nvdimm, said } = failing(() => {
+    const fails = armed && random.chance(0.3)
+    // What it had is taken back: a file that has an old block can keep it.
+    armed = false
+    return fails
+  })
+  for (let step = 0; step < 5000; step++) {
+    const at = 8 * random.below(BYTES / 8 - 40)
+    const length = 8 * (1 + random.below(40))
+    armed = true
+    const kind = random.below(8)
+    if (kind < 4) put(nvdimm, at, letters(length, step))
+    else if (kind < 6) nvdimm.clean(at, length)
+    else if (kind < 7) nvdimm.fence()
+    else cut(nvdimm, { random })
+    expect(Buffer.compare(file, nvdimm.durable), `SEED=${SEED}, step ${step}`).toBe(0)
+    if (kind === 7) expect(Buffer.compare(file, nvdimm.live), `step ${step}`).toBe(0)
+  }
+  expect(said.length).toBeGreaterThan(100)
+})
+
+test('R31-5: a condition that cannot be noted is said, and stops nothing', () => {
+  const { nvdimm, said } = failing(() => true)
+  nvdimm.poison(5)
+  nvdimm.failSave()
+  expect(said).toEqual(new Array(2).fill('the condition cannot be written'))
+})
+
+test('R31-5: a file that cannot be written is named', () => {
+  inFolder((folder) => {
+    const path = join(folder, 'part')
+    const nvdimm = openNvdimm({ path, bytes: 4096 })
+    const said: string[] = []
+    nvdimm.onFailure = (error) => said.push(error.message)
+    nvdimm.backing!.close()
+    put(nvdimm, 0, letters(64))
+    nvdimm.clean(0, 64)
+    expect(nvdimm.fence()).toBe(FLUSH_FAILED)
+    expect(said).toEqual([expect.stringMatching(/^.*part cannot be written: EBADF/)])
+  })
+})
+
 test('a file opened for reading only is never written', () => {
   inFolder((folder) => {
     const path = join(folder, 'part')

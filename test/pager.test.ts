@@ -298,6 +298,26 @@ describe('faults of the drive', () => {
     expect(rig.read(0, 7)).toBe(1)
   })
 
+  test('R31-5: a swap file that cannot be written, or read, is a drive that fails', async () => {
+    const clock = new VirtualClock()
+    const full = (): never => {
+      throw new Error('no space left on device')
+    }
+    const store = { read: full, write: full, close: () => {} }
+    const swap = new SwapDevice({ clock, pageBytes: 64, store })
+    const said: string[] = []
+    swap.onFailure = ({ message }) => said.push(message)
+    const done: unknown[] = []
+    swap.write(1, new Uint8Array(64), (kept) => done.push(kept))
+    swap.read(1, (bytes) => done.push(bytes))
+    clock.runUntilIdle()
+    await turn()
+    expect(new Set(done)).toEqual(new Set([false, null]))
+    expect(said).toEqual(['no space left on device', 'no space left on device'])
+    expect(swap.counts.errors).toBe(2)
+    swap.close()
+  })
+
   test('drives take so many commands at once, in their order, and a file keeps pages', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'perdure-swap-'))
     const clock = new VirtualClock()

@@ -33,6 +33,7 @@ export type NvdimmFileCode =
   | 'NVDIMM_SIZE' // no part has that size, or not the size that was asked for
   | 'NVDIMM_CONDITION' // the file beside the image is not one of ours
   | 'NVDIMM_IN_USE' // another card has the image
+  | 'NVDIMM_WRITE' // what is durable cannot be written into the file, or beside it
 
 export class NvdimmFileError extends Error {
   override readonly name = 'NvdimmFileError'
@@ -138,21 +139,33 @@ function readCondition(path: string): Condition | null {
   }
 }
 
+/** Does it, or throws an error that names the file. */
+function naming(path: string, work: () => void): void {
+  try {
+    work()
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new NvdimmFileError('NVDIMM_WRITE', `${path} cannot be written: ${reason}`, cause)
+  }
+}
+
 function fileBacking(path: string, descriptor: number, unlock: () => void): Backing {
   const beside = path + CONDITION_SUFFIX
   return {
     write(durable, at, length): void {
-      for (let done = 0; done < length; ) {
-        done += writeSync(descriptor, durable, at + done, length - done, at + done)
-      }
+      naming(path, () => {
+        for (let done = 0; done < length; ) {
+          done += writeSync(descriptor, durable, at + done, length - done, at + done)
+        }
+      })
     },
     note(condition): void {
       const { dirtyShutdowns, saveFailed, poisonedLines } = condition
-      if (dirtyShutdowns === 0 && !saveFailed && poisonedLines.length === 0) {
-        rmSync(beside, { force: true })
-      } else {
-        writeFileSync(beside, `${JSON.stringify(condition)}\n`)
-      }
+      const isNothing = dirtyShutdowns === 0 && !saveFailed && poisonedLines.length === 0
+      naming(beside, () => {
+        if (isNothing) rmSync(beside, { force: true })
+        else writeFileSync(beside, `${JSON.stringify(condition)}\n`)
+      })
     },
     close(): void {
       unlock()

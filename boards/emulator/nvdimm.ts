@@ -8,6 +8,8 @@
  *   durable the pieces whose line was cleaned after they were stored; a piece that is never
  *   cleaned stays pending for ever, a piece stored after the clean waits for the next one.
  * - What a power cut leaves of the pending pieces is for the adversary to say (power-cut.ts).
+ * - What lies in a backing is durable when the backing has taken it, not before: where it cannot,
+ *   the fence fails, `durable` stays as the backing is, and `onFailure` is told why.
  * - A line with a media error is never read as data. A partial write does not heal it; a write of
  *   the whole line does, once the error was cleared, and survives a cut once it is durable.
  * - Where the part is stricter than any hardware, it is on purpose: a fence that failed forgets
@@ -46,9 +48,9 @@ const REFUSES_WRITES = 8
 
 /** Where the durable content lives when the process does not. */
 export interface Backing {
-  /** Takes over [at, at + length) of the durable content; throws if it cannot. */
+  /** Takes over [at, at + length) of the durable content; throws, in words, if it cannot. */
   write(durable: Uint8Array, at: number, length: number): void
-  /** Takes over what is not content. */
+  /** Takes over what is not content; throws likewise. */
   note(condition: Condition): void
   close(): void
 }
@@ -89,6 +91,8 @@ export class Nvdimm {
   /** Changes to be taken back at the end of a visit (power-cut.ts); null in normal operation. */
   journal: Journal | null = null
   backing: Backing | null
+  /** Told why the backing could not take what was handed to it. */
+  onFailure: (error: Error) => void = () => {}
   readonly adrFences: number
   readonly volatile: boolean
   /** The last `adrFences` fences, oldest first. */
@@ -248,17 +252,18 @@ export class Nvdimm {
       pending.cleanedCount = 0
       return FLUSH_FAILED
     }
-    this.fences++
     if (this.adrFences > 0) this.remember()
     const count = pending.cleanedCount
+    const taken = this.backing === null ? count : this.handOver(count)
     let healed = false
-    for (let i = 0; i < count; i++) if (this.settle(pending.cleaned[i]!)) healed = true
+    for (let i = 0; i < taken; i++) if (this.settle(pending.cleaned[i]!)) healed = true
+    for (let i = taken; i < count; i++) pending.cleanedTo[pending.cleaned[i]!] = 0
     pending.compact()
-    if (this.backing === null || count === 0) return DONE
-    const result = this.writeThrough(pending.cleaned.subarray(0, count))
     // Behind the content: what is noted as healed must be there.
-    if (healed && result === DONE) this.noteCondition()
-    return result
+    if (healed) this.noteCondition()
+    if (taken < count) return FLUSH_FAILED
+    this.fences++
+    return DONE
   }
 
   /** Makes the cleaned stores of one line durable; true if that healed it. */
@@ -267,22 +272,37 @@ export class Nvdimm {
     const end = pending.cleanedTo[line]!
     pending.cleanedTo[line] = 0
     const at = line * LINE_WORDS
-    const into = this.durableWords
-    const isLatest = pending.latest[line]! <= end
     if (this.journal !== null) {
+      const isLatest = pending.latest[line]! <= end
       if (isLatest && this.isDurable(at)) return this.dropped(line, end)
       this.journal.note(this, line, line)
     }
-    if (isLatest) {
-      const from = this.liveWords
-      for (let i = at; i < at + LINE_WORDS; i++) into[i] = from[i]!
-    } else {
-      const words = this.rewound
-      for (let i = 0; i < LINE_WORDS; i++) words[i] = this.liveWords[at + i]!
-      pending.rewind(words, line, end, into)
-      into.set(words, at)
-    }
+    this.putSettled(line, end, this.durableWords, at)
     return this.dropped(line, end)
+  }
+
+  /** Puts what is durable of the line when its stores before `end` are into `words` at `to`. */
+  private putSettled(line: number, end: number, words: Int32Array, to: number): void {
+    const { pendingStores, liveWords, rewound } = this
+    const at = line * LINE_WORDS
+    if (pendingStores.latest[line]! <= end) {
+      for (let i = 0; i < LINE_WORDS; i++) words[to + i] = liveWords[at + i]!
+      return
+    }
+    for (let i = 0; i < LINE_WORDS; i++) rewound[i] = liveWords[at + i]!
+    pendingStores.rewind(rewound, line, end, this.durableWords)
+    words.set(rewound, to)
+  }
+
+  /** Hands what this fence makes durable to the backing; how many lines it has taken. */
+  private handOver(count: number): number {
+    const { cleaned, cleanedTo } = this.pendingStores
+    const lines = cleaned.subarray(0, count).sort()
+    const words = new Int32Array(count * LINE_WORDS)
+    for (let i = 0; i < count; i++) {
+      this.putSettled(lines[i]!, cleanedTo[lines[i]!]!, words, i * LINE_WORDS)
+    }
+    return this.writeThrough(lines, new Uint8Array(words.buffer))
   }
 
   /** Is what loads see of the line at that word durable? */
@@ -310,22 +330,40 @@ export class Nvdimm {
     if (this.fenced.length > this.adrFences) this.fenced.shift()
   }
 
-  /** Hands the lines to the backing, neighbours together. */
-  writeThrough(lines: Int32Array): number {
-    if (this.backing === null) return DONE
-    lines.sort()
-    try {
-      let first = 0
-      for (let i = 1; i <= lines.length; i++) {
-        if (i < lines.length && lines[i]! - lines[i - 1]! <= 1) continue
-        const at = lines[first]! * LINE_BYTES
-        this.backing.write(this.durable, at, (lines[i - 1]! + 1) * LINE_BYTES - at)
-        first = i
-      }
-      return DONE
-    } catch {
-      return FLUSH_FAILED
+  /**
+   * Makes lines durable in the backing, in their order and neighbours together: `bytes` has one
+   * behind the other. Returns how many of them it has taken: the others stay as they are.
+   */
+  writeThrough(lines: Int32Array, bytes: Uint8Array): number {
+    let first = 0
+    for (let i = 1; i <= lines.length; i++) {
+      if (i < lines.length && lines[i] === lines[i - 1]! + 1) continue
+      const piece = bytes.subarray(first * LINE_BYTES, i * LINE_BYTES)
+      if (!this.writePiece(piece, lines[first]! * LINE_BYTES)) return first
+      first = i
     }
+    return lines.length
+  }
+
+  /** Whether the backing has it; where not, it is given back what it had, if it takes that. */
+  private writePiece(bytes: Uint8Array, at: number): boolean {
+    const { backing, durable } = this
+    const { length } = bytes
+    const before = durable.slice(at, at + length)
+    durable.set(bytes, at)
+    try {
+      backing?.write(durable, at, length)
+      return true
+    } catch (error) {
+      this.onFailure(error as Error)
+    }
+    durable.set(before, at)
+    try {
+      backing?.write(durable, at, length)
+    } catch {
+      // What it has of these lines now is as much as a cut would have left of them.
+    }
+    return false
   }
 
   /** Whether every line of [at, at + length) can be read. */
@@ -433,7 +471,11 @@ export class Nvdimm {
     if (this.backing === null) return
     const poisonedLines = this.faulty().filter((line) => this.flags[line]! & POISONED_DURABLY)
     const { dirtyShutdowns, saveFailed } = this
-    this.backing.note({ dirtyShutdowns, saveFailed, poisonedLines })
+    try {
+      this.backing.note({ dirtyShutdowns, saveFailed, poisonedLines })
+    } catch (error) {
+      this.onFailure(error as Error)
+    }
   }
 
   /** Ends the use of the backing. What was not fenced is lost, as it is when a process dies. */

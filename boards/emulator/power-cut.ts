@@ -6,6 +6,7 @@
  * generator leaves the same image.
  */
 
+import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
   type CutMode,
@@ -190,24 +191,49 @@ export function pending(part: Nvdimm): PendingChunk[] {
   return sorted.map(([chunk, versions]) => ({ at: chunk * 8, versions }))
 }
 
+/** The bytes of those lines, one behind the other. */
+function bytesOf(of: Uint8Array, lines: Int32Array): Uint8Array {
+  const bytes = new Uint8Array(lines.length * LINE_BYTES)
+  lines.forEach((line, i) => {
+    bytes.set(of.subarray(line * LINE_BYTES, (line + 1) * LINE_BYTES), i * LINE_BYTES)
+  })
+  return bytes
+}
+
+/** Has the backing take over what the cut left: what it cannot take was not left, either. */
+function keepUp(part: Nvdimm, lines: Int32Array, before: Uint8Array): void {
+  const left = bytesOf(part.durable, lines)
+  const { durable, live } = part
+  // The part is as its backing is until that has taken each piece.
+  lines.forEach((line, i) => {
+    durable.set(before.subarray(i * LINE_BYTES, (i + 1) * LINE_BYTES), line * LINE_BYTES)
+  })
+  part.writeThrough(lines, left)
+  for (const line of lines) {
+    const at = line * LINE_BYTES
+    live.set(durable.subarray(at, at + LINE_BYTES), at)
+  }
+}
+
 /** Cuts the power of a part. Afterwards nothing is pending, and what loads see is durable. */
 export function cut(part: Nvdimm, choice: CutChoice): CutReport {
   const { random } = choice
   const strategy = choice.strategy ?? CUT_STRATEGIES[random.below(CUT_STRATEGIES.length)]!
   const pieces = collect(part, choice.adrFail === true ? part.fenced : [])
-  const lines = linesOf(pieces)
+  const lines = Int32Array.from(linesOf(pieces)).sort()
   const healing = healingOf(part)
   const faults = faultsOf(part)
   if (part.journal !== null) {
     for (const line of lines) part.journal.note(part, line, line)
     for (const [line] of faults) part.journal.note(part, line, line)
   }
+  const before = part.backing === null ? null : bytesOf(part.durable, lines)
   survive(part, pieces, choice, strategy)
   part.pendingStores.clear()
   part.fenced = []
   settleFaults(part, faults, healing)
   if (choice.adrFail === true) part.dirtyShutdowns++
-  part.writeThrough(Int32Array.from(lines))
+  if (before !== null) keepUp(part, lines, before)
   part.noteCondition()
   return report(part, pieces, choice, strategy)
 }

@@ -52,6 +52,8 @@ export class SwapDevice {
   /** Decides which commands fail. */
   script: ((access: SwapAccess) => 'error' | undefined) | null = null
   readonly counts = { reads: 0, writes: 0, errors: 0 }
+  /** Told why the store could not read or write a page. */
+  onFailure: (error: Error) => void = () => {}
 
   private readonly clock: Clock
   private readonly store: SwapStore
@@ -74,10 +76,8 @@ export class SwapDevice {
   /** The page, or null where the device fails. */
   read(page: number, done: (bytes: Uint8Array | null) => void): void {
     this.enqueue('read', page, (failed) => {
-      if (failed) return done(null)
       const bytes = new Uint8Array(this.pageBytes)
-      this.store.read(page, bytes)
-      done(bytes)
+      done(!failed && this.succeeds(() => this.store.read(page, bytes)) ? bytes : null)
     })
   }
 
@@ -85,9 +85,20 @@ export class SwapDevice {
   write(page: number, bytes: Uint8Array, done: (kept: boolean) => void): void {
     const copy = bytes.slice()
     this.enqueue('write', page, (failed) => {
-      if (!failed) this.store.write(page, copy)
-      done(!failed)
+      done(!failed && this.succeeds(() => this.store.write(page, copy)))
     })
+  }
+
+  /** Whether the store did it: a file that is full, or fails, is a device that fails. */
+  private succeeds(work: () => void): boolean {
+    try {
+      work()
+      return true
+    } catch (error) {
+      this.counts.errors++
+      this.onFailure(error as Error)
+      return false
+    }
   }
 
   private enqueue(kind: SwapAccess['kind'], page: number, then: (failed: boolean) => void): void {

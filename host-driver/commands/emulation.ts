@@ -107,10 +107,13 @@ export class Emulation {
     const { seed, engine, loss, duplication, reordering, corruption, strictIcrc = false } = options
     this.output = output
     this.nvdimm = nvdimm
+    nvdimm.onFailure = failureTeller(output)
     this.clock = clock
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
     this.inside = openInside(options, clock)
+    const far = this.inside?.persistent?.part
+    if (far !== undefined) far.onFailure = failureTeller(output)
     this.behindFile = openFile(options, clock)
     const hostPort: CardPort | undefined = this.inside?.port ?? this.behindFile ?? undefined
     const persistent = this.inside?.persistent ?? undefined
@@ -407,6 +410,16 @@ export class Emulation {
 
   private sayCardOn(part: PartStatus): void {
     this.tell({ powerOn: part }, `power on: ${part.state}, incarnation ${part.incarnation}`)
+  }
+}
+
+/** Says what cannot be written, each cause once. */
+function failureTeller(output: Output): (error: Error) => void {
+  const said = new Set<string>()
+  return (error) => {
+    if (said.has(error.message)) return
+    said.add(error.message)
+    output.fail(error)
   }
 }
 
