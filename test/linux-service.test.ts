@@ -126,7 +126,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(existsSync(one.at('part'))).toBe(false)
       one.write('part', new Uint8Array(1 << 20))
       const runtime = one.run('--config', one.configure({ 'memory-bytes': '1M' }), '--check')
-      const told = JSON.parse(await runtime.line(30_000)) as { memory: { bytes: number } }
+      const told = JSON.parse(await runtime.line()) as { memory: { bytes: number } }
       expect(await runtime.over()).toBe(0)
       expect(told).toMatchObject({ memory: { bytes: 1 << 20, class: 'page cache', armed: true } })
       expect(readFileSync(one.at('part')).every((byte) => byte === 0)).toBe(true)
@@ -481,10 +481,10 @@ describe.skipIf(noService !== null)(name, () => {
       const args = ['--config', one.configure({ console: 'stdio' })]
       const runtime = new Runtime('perdured', PERDURED, args, one.path, 'hash\nhelp\n')
       one.runtimes.push(runtime)
-      const address = await runtime.line(600_000)
+      const address = await runtime.line()
       expect(address).toMatch(/^perdure:/)
       for (const key of ['bundle', 'help']) {
-        expect(Object.keys(JSON.parse(await runtime.line(600_000)))[0]).toBe(key)
+        expect(Object.keys(JSON.parse(await runtime.line()))[0]).toBe(key)
       }
       // In each of these it looks at its input again, which has ended.
       const dpu = await connect(address)
