@@ -3,5 +3,10 @@
  * never comes is given up.
  */
 
+import type { ConnectOptions } from '../../host-driver/index.ts'
+
 /** Longest start, and longest answer, ms. */
 export const PATIENCE_MS = 600_000
+
+/** How a client waits for a board that may be without a turn: 0.5 s per try, and long per call. */
+export const PATIENT: ConnectOptions = { ackTimeoutCode: 17, timeoutMs: PATIENCE_MS }
