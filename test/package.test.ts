@@ -27,7 +27,7 @@ import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { connect } from '../host-driver/index.ts'
 import { signedBundle } from './support/board/bundle.ts'
 import { debianRoot } from './support/board/debian-root.ts'
-import { PATIENT } from './support/patience.ts'
+import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -219,7 +219,8 @@ async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
   const parts = { ...standIns(card), ...RUNTIME, ...signedBundle(fresh()) }
   const more = debianRoot(at, packed(card, parts), configurationFor(card))
   const image = { ...prepareImage(() => {}), more }
-  return await VirtualMachine.open({ image, memory: join(at, 'part'), cpu, bytes: 2 ** 24 })
+  const memory = join(at, 'part')
+  return await VirtualMachine.open({ ...PATIENT_MACHINE, image, memory, cpu, bytes: 2 ** 24 })
 }
 
 describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {

@@ -37,7 +37,7 @@ import {
 } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
-import { PATIENT } from './support/patience.ts'
+import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
@@ -115,7 +115,10 @@ describe.skipIf(missing !== null)(machine, () => {
   ): Promise<VirtualMachine> {
     const runtime = { ...RUNTIME, ...signedBundle(folder) }
     const image: Image = prepareImage(() => {}, { runtime })
-    const one = await VirtualMachine.open({ image, memory, bytes: FILE_BYTES, ...more })
+    const one = await VirtualMachine.open({
+      ...PATIENT_MACHINE,
+      ...{ image, memory, bytes: FILE_BYTES, ...more },
+    })
     open.push(one)
     await one.start()
     return one
