@@ -17,8 +17,9 @@ function above(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : above(dirname(folder))
 }
 
-/** Folders that are made, not written. */
-const MADE = new Set(['node_modules', 'dist', '.git'])
+/** Folders that are made, not written: git's own, and those that it is to ignore. */
+const IGNORED = readFileSync(join(ROOT, '.gitignore'), 'utf8').match(/^.*\/$/gm) ?? []
+const MADE = new Set(['.git', ...IGNORED.map((line) => line.replaceAll('/', ''))])
 
 export interface Source {
   /** Path from the root, with slashes. */
