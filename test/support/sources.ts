@@ -18,8 +18,7 @@ function above(folder: string): string {
 }
 
 /** Folders that are made, not written: git's own, and those that it is to ignore. */
-const IGNORED = readFileSync(join(ROOT, '.gitignore'), 'utf8').match(/^.*\/$/gm) ?? []
-const MADE = new Set(['.git', ...IGNORED.map((line) => line.replaceAll('/', ''))])
+const MADE = new Set(['.git/', ...readFileSync(join(ROOT, '.gitignore'), 'utf8').split('\n')])
 
 export interface Source {
   /** Path from the root, with slashes. */
@@ -32,8 +31,8 @@ export interface Source {
 export function filesBelow(folder: string): string[] {
   const found: string[] = []
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
-    if (MADE.has(entry.name)) continue
     const path = join(folder, entry.name)
+    if (MADE.has(`${entry.name}/`) || MADE.has(`/${path}/`)) continue
     if (entry.isDirectory()) found.push(...filesBelow(path))
     else if (entry.isFile()) found.push(path.replaceAll('\\', '/'))
   }
