@@ -165,7 +165,8 @@ function place(files) {
 function sweep(files) {
   const kept = new Set(files.map((file) => basename(file.path)))
   for (const name of readdirSync(DIST)) {
-    if (name.startsWith('chunk-') && !kept.has(name)) rmSync(join(DIST, name), { force: true })
+    // What another build is about to place has another ending.
+    if (/^chunk-\w+\.js$/.test(name) && !kept.has(name)) rmSync(join(DIST, name), { force: true })
   }
 }
 

@@ -62,6 +62,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** The vectors whose numbers can be exchanged for a card's own. */
 const CARRIED = VECTOR_REQUESTS.filter(({ bytes }) => isReplayable(bytes))
 
+/** So often a board is killed at most, until a kill falls amid writes. */
+const TRIES = 200
+
 const LEVELS: readonly Durability[] = ['1of2', '2of2', '2of3']
 const SIZES: readonly number[] = [64, 4096, 65536]
 
@@ -441,12 +444,12 @@ function describeKeeping(kind: BoardKind, rig: () => Rig): void {
   }
 
   test('D-14: after a kill amid writes its report tells, and nothing is lost', async () => {
-    const tries = kind.isQuick ? 20 : 6
     let entries = 0
-    for (let i = 0; i < tries && entries === 0; i++) {
+    for (let i = 0; i < TRIES && entries === 0; i++) {
       const load = new Load(new Ledger(), randomSource(SEED + i))
       await load.start(rig().board.target)
-      await setTimeout(kind.isQuick ? 5 + i : 200 * (i + 1))
+      await load.answered
+      await setTimeout(kind.isQuick ? i % 20 : 200 * (i % 6))
       load.stop()
       await rig().restart('kill')
       await load.end()

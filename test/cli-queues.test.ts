@@ -13,6 +13,7 @@ import { QUEUE_COUNTERS } from '../firmware/host/host.ts'
 import { exitCodeOf } from '../host-driver/commands/exit-codes.ts'
 import { connect, PerdureError } from '../host-driver/index.ts'
 import { emulateIn, type Run, runIn, stop } from './support/command.ts'
+import { PATIENCE_MS, PATIENT } from './support/patience.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-queues-'))
 const content = Uint8Array.from({ length: 20_500 }, (_, i) => (i * 7 + (i >> 8)) & 0xff)
@@ -91,8 +92,8 @@ describe('a card with a host behind PCIe', () => {
   })
 
   test('the library reaches it, and its cache is set over either way', async () => {
-    await using host = await connect(`pcie:${join(folder, 'port')}`)
-    await using far = await connect(tunnel)
+    await using host = await connect(`pcie:${join(folder, 'port')}`, PATIENT)
+    await using far = await connect(tunnel, PATIENT)
     const region = await host.openRegion('orders')
     await region.persist(60, content.subarray(0, 900)).persisted
     await far.setCache({ policy: 'n-oldest', n: 3, capacity: 64 })
@@ -111,7 +112,10 @@ describe('a card with a host behind PCIe', () => {
   })
 
   test('a power cut under the host loses nothing that was acknowledged', async () => {
-    await using host = await connect(`pcie:${join(folder, 'port')}`, { reconnectTimeoutMs: 20_000 })
+    await using host = await connect(`pcie:${join(folder, 'port')}`, {
+      ...PATIENT,
+      reconnectTimeoutMs: PATIENCE_MS,
+    })
     const region = await host.openRegion('orders')
     const writes = Array.from({ length: 60 }, (_, i) => region.persist(i, content.subarray(i, 500)))
     await writes[5]!.persisted

@@ -26,6 +26,7 @@ import {
   RefusedError,
 } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
+import { PLAIN } from './support/command.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
@@ -40,7 +41,7 @@ interface Run {
 }
 
 function start(args: readonly string[], input?: Uint8Array): ChildProcess {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder })
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: PLAIN })
   child.stdin.end(input)
   return child
 }

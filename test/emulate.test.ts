@@ -12,6 +12,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { ipAddress, publishRequest, udpAddress } from '../host-driver/commands/emulate-options.ts'
 import { connect, type Dpu, RecordLost, type Region } from '../host-driver/index.ts'
 import { readPcap } from '../host-driver/pcap.ts'
+import { PATIENT } from './support/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-emulate-'))
@@ -116,7 +117,7 @@ describe('where it serves', () => {
     const address = await emulate.line()
     expect(address).toMatch(/^perdure:\/\/127\.0\.0\.1:\d+$/)
     expect(await emulate.line()).toBe(`unix:${path}`)
-    const dpu = await connect(address)
+    const dpu = await connect(address, PATIENT)
     expect(await dpu.status()).toMatchObject({ state: 'serving' })
     const reply = await exchange(path, arpRequest('10.0.0.2'))
     expect(reply.toString('hex', 0, 14)).toBe(`${MACHINE}${CARD}0806`)
@@ -139,7 +140,7 @@ describe('where it serves', () => {
     const emulate = new Emulate('--udp', '127.0.0.1:0', '--netdev', `unix:${path}`, ...ip)
     const address = await emulate.line()
     expect(address).toMatch(/:\d+\/10\.9\.8\.7$/)
-    const dpu = await connect(address)
+    const dpu = await connect(address, PATIENT)
     const region = await dpu.provision({ name: 'orders', slots: 4, capacity: 100 })
     await region.persist(1, Buffer.from('kept')).persisted
     await dpu.close()
@@ -149,7 +150,7 @@ describe('where it serves', () => {
 
   test('what passes the card is captured, both ways', async () => {
     const emulate = new Emulate('--udp', '127.0.0.1:0', '--capture', 'all.pcap')
-    const dpu = await connect(await emulate.line())
+    const dpu = await connect(await emulate.line(), PATIENT)
     await dpu.status()
     await dpu.close()
     expect(await emulate.stop()).toBe(0)
@@ -169,7 +170,7 @@ describe('published regions', () => {
     const first = await emulate.json()
     const published = [7204, 7205].map((port) => ({ port, region: `port-${port}` }))
     expect(first).toMatchObject({ published, part: { incarnation: 1 } })
-    const dpu = await connect(first.address as string)
+    const dpu = await connect(first.address as string, PATIENT)
     const bytes = await dpu.openBytes('port-7204')
     await bytes.write(100, Buffer.from('flushed'))
     await bytes.flush(100, 7)
@@ -181,7 +182,7 @@ describe('published regions', () => {
       })
     }
     await dpu.close()
-    const again = await connect(first.address as string)
+    const again = await connect(first.address as string, PATIENT)
     const after = await again.openBytes('port-7204')
     expect(Buffer.from(await after.read(100, 7)).toString()).toBe('flushed')
     await again.close()
@@ -193,7 +194,7 @@ describe('memory of a host inside', () => {
     const memory = ['--memory', 'heap,1M,128K']
     const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', ...memory)
     const first = await emulate.json()
-    const dpu = await connect(first.address as string)
+    const dpu = await connect(first.address as string, PATIENT)
     expect(await dpu.hostRegions()).toMatchObject([{ name: 'heap', length: 2n ** 20n }])
     const heap = await dpu.openBytes('heap')
     const data = Uint8Array.from({ length: 2 ** 20 }, (_, i) => i * 7 + (i >> 8))

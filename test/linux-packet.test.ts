@@ -247,7 +247,7 @@ describe.skipIf(noInterfaces !== null)(titled('perdured on an interface', noInte
       const words = ['netns', 'exec', SPACE, PERDURED, '--config', config]
       const runtime = new Runtime('perdured', 'ip', words, service.path)
       service.runtimes.push(runtime)
-      await runtime.line(60_000)
+      await runtime.line()
       ip(`-n ${SPACE} link set ${own} down`)
       expect(await service.ask('status')).toMatchObject({ state: 'serving' })
       ip(`-n ${SPACE} link set ${own} up`)

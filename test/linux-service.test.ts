@@ -27,6 +27,7 @@ import { connect } from '../host-driver/index.ts'
 import { Runtime } from './support/board/runtime.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from './support/native/service.ts'
+import { PATIENT } from './support/patience.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -126,7 +127,7 @@ describe.skipIf(noService !== null)(name, () => {
       expect(existsSync(one.at('part'))).toBe(false)
       one.write('part', new Uint8Array(1 << 20))
       const runtime = one.run('--config', one.configure({ 'memory-bytes': '1M' }), '--check')
-      const told = JSON.parse(await runtime.line(30_000)) as { memory: { bytes: number } }
+      const told = JSON.parse(await runtime.line()) as { memory: { bytes: number } }
       expect(await runtime.over()).toBe(0)
       expect(told).toMatchObject({ memory: { bytes: 1 << 20, class: 'page cache', armed: true } })
       expect(readFileSync(one.at('part')).every((byte) => byte === 0)).toBe(true)
@@ -246,7 +247,7 @@ describe.skipIf(noService !== null)(name, () => {
     /** What it tells while it takes records, and how often a translated one resumed for 100. */
     async function storyOf(one: ServiceFolder, keys: Keys): Promise<[string, number]> {
       const { runtime, address } = await one.serve(keys)
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       if (keys.engine === undefined) await dpu.format()
       const name = 'notes'
       const region = await dpu.provision({ name, slots: 64, capacity: 64 })
@@ -287,7 +288,7 @@ describe.skipIf(noService !== null)(name, () => {
       const one = folder()
       for (let life = 0; life < 3; life++) {
         const { runtime, address } = await one.serve({ shadow: 'yes' })
-        const dpu = await connect(address)
+        const dpu = await connect(address, PATIENT)
         if (life === 0) {
           await dpu.format()
           await dpu.provision({ name: 'notes', slots: 8, capacity: 512 })
@@ -340,7 +341,7 @@ describe.skipIf(noService !== null)(name, () => {
     test('its heap stays as it is, record after record', async () => {
       const one = folder()
       const { address } = await one.serve()
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       await dpu.format()
       const region = await dpu.provision({ name: 'notes', slots: 64, capacity: 64 })
       const heapAfter = async (records: number): Promise<number> => {
@@ -359,7 +360,7 @@ describe.skipIf(noService !== null)(name, () => {
     test('on a plain file it acknowledges nothing unless it is told what the file is', async () => {
       const one = folder()
       const { runtime, address } = await one.serve({ development: 'no' })
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       expect((await dpu.status()).armed).toBe(false)
       await dpu.close()
       const { memory } = (await one.ask('status')) as { memory: Record<string, unknown> }
@@ -388,7 +389,7 @@ describe.skipIf(noService !== null)(name, () => {
         if (i % 100 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
       }
       expect((await one.ask('counters')).frames, `seed ${SEED}`).toBeGreaterThan(0)
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       expect((await dpu.status()).state).toBe('blank')
       await dpu.close()
       socket.close()
@@ -398,7 +399,7 @@ describe.skipIf(noService !== null)(name, () => {
 
     test('without sleep it serves likewise, and hears a signal', async () => {
       const { runtime, address } = await folder().serve({ poll: 'spin' })
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       expect((await dpu.status()).state).toBe('blank')
       await dpu.close()
       expect(await runtime.end('SIGTERM')).toBe(0)
@@ -466,7 +467,7 @@ describe.skipIf(noService !== null)(name, () => {
       deaf.pause()
       await once(deaf, 'connect')
       for (let i = 0; i < 200; i++) deaf.write('status\n'.repeat(30))
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       expect((await dpu.status()).state).toBe('blank')
       await dpu.close()
       const peers = [1, 2, 3, 4].map(() => connectSocket(one.at('console')))
@@ -481,13 +482,13 @@ describe.skipIf(noService !== null)(name, () => {
       const args = ['--config', one.configure({ console: 'stdio' })]
       const runtime = new Runtime('perdured', PERDURED, args, one.path, 'hash\nhelp\n')
       one.runtimes.push(runtime)
-      const address = await runtime.line(600_000)
+      const address = await runtime.line()
       expect(address).toMatch(/^perdure:/)
       for (const key of ['bundle', 'help']) {
-        expect(Object.keys(JSON.parse(await runtime.line(600_000)))[0]).toBe(key)
+        expect(Object.keys(JSON.parse(await runtime.line()))[0]).toBe(key)
       }
       // In each of these it looks at its input again, which has ended.
-      const dpu = await connect(address)
+      const dpu = await connect(address, PATIENT)
       for (let i = 0; i < 20; i++) expect((await dpu.status()).state).toBe('blank')
       await dpu.close()
       expect(await runtime.end('SIGTERM')).toBe(0)

@@ -27,6 +27,7 @@ import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { connect } from '../host-driver/index.ts'
 import { signedBundle } from './support/board/bundle.ts'
 import { debianRoot } from './support/board/debian-root.ts'
+import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -218,7 +219,8 @@ async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
   const parts = { ...standIns(card), ...RUNTIME, ...signedBundle(fresh()) }
   const more = debianRoot(at, packed(card, parts), configurationFor(card))
   const image = { ...prepareImage(() => {}), more }
-  return await VirtualMachine.open({ image, memory: join(at, 'part'), cpu, bytes: 2 ** 24 })
+  const memory = join(at, 'part')
+  return await VirtualMachine.open({ ...PATIENT_MACHINE, image, memory, cpu, bytes: 2 ** 24 })
 }
 
 describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
@@ -237,7 +239,7 @@ describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
       const first = Buffer.from('from the package')
       try {
         await machine.start()
-        let dpu = await connect(machine.target)
+        let dpu = await connect(machine.target, PATIENT)
         await dpu.format()
         const region = await dpu.provision({ name: 'r', slots: 1, capacity: 64 })
         await region.persist(0, first).persisted
@@ -251,7 +253,7 @@ describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
         expect(await shell('systemctl kill -s KILL perdured')).toBe(0)
         const again = 'test "$(systemctl show -P NRestarts perdured)" = 1'
         while ((await shell(`${again} && systemctl is-active -q perdured`)) !== 0) await delay(200)
-        dpu = await connect(machine.target)
+        dpu = await connect(machine.target, PATIENT)
         expect(Buffer.from((await (await dpu.openRegion('r')).read(0)).data)).toEqual(first)
         expect((await dpu.status()).incarnation).toBe(2)
         await dpu.close()

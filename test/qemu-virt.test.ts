@@ -37,6 +37,7 @@ import {
 } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
+import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
@@ -114,7 +115,10 @@ describe.skipIf(missing !== null)(machine, () => {
   ): Promise<VirtualMachine> {
     const runtime = { ...RUNTIME, ...signedBundle(folder) }
     const image: Image = prepareImage(() => {}, { runtime })
-    const one = await VirtualMachine.open({ image, memory, bytes: FILE_BYTES, ...more })
+    const one = await VirtualMachine.open({
+      ...PATIENT_MACHINE,
+      ...{ image, memory, bytes: FILE_BYTES, ...more },
+    })
     open.push(one)
     await one.start()
     return one
@@ -150,7 +154,7 @@ describe.skipIf(missing !== null)(machine, () => {
       if (!one.isRunning) await one.start()
     }
     // And the machine itself says so, too, and serves on.
-    const dpu = await connect(one.target)
+    const dpu = await connect(one.target, PATIENT)
     await expectFrom(await dpu.openRegion(REGION.name), load)
     await dpu.close()
     expect(await check(one, () => {})).toMatchObject({ read: true, readAfterKill: true })
@@ -171,7 +175,7 @@ describe.skipIf(missing !== null)(machine, () => {
       const one = await start(fresh(), { cpu: 'cortex-a72', console: 'pty' })
       expect(one.story).toMatch('"instruction":"dc cvac"')
       expect(one.console).toMatch(/^\/dev\/pts\/\d+$/)
-      const dpu = await connect(one.target)
+      const dpu = await connect(one.target, PATIENT)
       await dpu.format()
       expect((await dpu.status()).armed).toBe(true)
       await dpu.close()
@@ -186,7 +190,7 @@ describe.skipIf(missing !== null)(machine, () => {
       const { memory } = (await one.command('status')) as Status
       expect(memory).toMatchObject({ armed: false, instruction: 'dc cvac' })
       expect(memory.forgetsBecause).toMatch('point of coherency')
-      const dpu = await connect(one.target)
+      const dpu = await connect(one.target, PATIENT)
       expect((await dpu.status()).armed).toBe(false)
       await expect(dpu.format()).rejects.toThrow(RefusedError)
       await dpu.close()
@@ -200,7 +204,7 @@ describe.skipIf(missing !== null)(machine, () => {
       const path = join(folder, 'window')
       const window = { path, bytes: 2 ** 21 }
       const one = await start(fresh(), { window })
-      const dpu = await connect(one.target)
+      const dpu = await connect(one.target, PATIENT)
       await dpu.format()
       const { placement } = await probePlacement(new FileCpu(path), dpu.host)
       expect(placement).toBe('bypass')
@@ -240,6 +244,7 @@ class Load {
   readonly durable: number[] = new Array<number>(REGION.slots).fill(0)
   private readonly target: string
   private acknowledged = 0
+  private failure: unknown = null
   private writers: Promise<void>[] = []
   private abort = new AbortController()
 
@@ -249,17 +254,21 @@ class Load {
 
   async begin(): Promise<void> {
     this.acknowledged = 0
+    this.failure = null
     this.abort = new AbortController()
-    const options = { signal: this.abort.signal, reconnect: false }
+    const options = { ...PATIENT, signal: this.abort.signal, reconnect: false }
     const dpu: Dpu = await connect(this.target, options)
     if ((await dpu.status()).state === 'blank') await dpu.format()
     const region = await dpu.provision(REGION)
     this.writers = this.begun.map((_, slot) => this.write(region, slot))
   }
 
-  /** Resolves when so many more records were acknowledged. */
+  /** Resolves when so many more records were acknowledged. Rejects where a writer has given up. */
   async reach(count: number): Promise<void> {
-    while (this.acknowledged < count) await new Promise((resolve) => setTimeout(resolve, 2))
+    while (this.acknowledged < count) {
+      if (this.failure !== null) throw this.failure
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
   }
 
   async end(): Promise<void> {
@@ -272,7 +281,8 @@ class Load {
       const version = ++this.begun[slot]!
       try {
         await region.persist(slot, recordOf(slot, version)).persisted
-      } catch {
+      } catch (error) {
+        this.failure ??= error
         return
       }
       this.durable[slot] = version

@@ -95,7 +95,12 @@ function make(cache: string, folder: string, say: (line: string) => void): void 
       // Somebody may have made the same meanwhile, and use it.
       if (entry !== basename(folder)) rmSync(join(cache, entry), { recursive: true, force: true })
     }
-    if (!hasKernel(cache)) renameSync(out, folder)
+    try {
+      renameSync(out, folder)
+    } catch (error) {
+      // Somebody may have made it meanwhile.
+      if (!hasKernel(cache)) throw error
+    }
   } finally {
     rmSync(work, { recursive: true, force: true })
   }

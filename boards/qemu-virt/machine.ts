@@ -47,6 +47,8 @@ export interface MachineOptions {
   readonly settings?: Settings
   /** How long a start may take, ms. */
   readonly startMs?: number
+  /** How long its console may take for an answer, ms. */
+  readonly answerMs?: number
   /** Told of every stage. */
   readonly onStage?: (stage: Stage) => void
 }
@@ -234,7 +236,7 @@ export class VirtualMachine {
   /** One command to perdured's console; what it answers. */
   async command(line: string): Promise<unknown> {
     if (this.options.console === 'pty') throw new Error('the console is a pseudo terminal')
-    this.serial ??= await SerialConsole.open(this.serialPath)
+    this.serial ??= await SerialConsole.open(this.serialPath, this.options.answerMs)
     return await this.serial.ask(line)
   }
 

@@ -8,8 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { Trouble } from '../../boards/debian/programs.ts'
-
-const WAIT_MS = 30_000
+import { PATIENCE_MS } from '../support/patience.ts'
 
 export type Told = Readonly<Record<string, unknown>>
 
@@ -42,7 +41,7 @@ export class DpuProcess {
 
   /** The next object that has `key`; those before it are passed over. */
   async next(key: string): Promise<Told> {
-    const endMs = performance.now() + WAIT_MS
+    const endMs = performance.now() + PATIENCE_MS
     for (;;) {
       for (let one = this.told.shift(); one !== undefined; one = this.told.shift()) {
         if (key in one) return one

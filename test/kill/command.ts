@@ -131,5 +131,7 @@ async function run(options: Options, output: Output): Promise<number> {
   const lost = lossesOf(tally) > 0
   if (dropFlush)
     say(lost ? 'the missing write-backs were noticed' : 'nothing was lost: not noticed')
-  return lost === dropFlush ? 0 : LOST
+  if (lost === dropFlush) return 0
+  say(`the same load and instants again: --board ${board} --kills ${kills} --seed ${seed}`)
+  return LOST
 }

@@ -68,6 +68,9 @@ const CONNECTIONS = 3
 /** One kill in so many strikes while the board starts. */
 const IN_START = 8
 
+/** A build that leaves write-backs out is killed until that is noticed, but no oftener. */
+const KILLS_TO_NOTICE = 500
+
 /** What a part says of its last recovery. */
 type PartCounts = Pick<PartStatus, 'lanesActive' | 'recordsRepaired'>
 
@@ -119,10 +122,10 @@ class Run {
   }
 
   async all(): Promise<Tally> {
-    const { kills, progress } = this.options
+    const { progress } = this.options
     try {
       await this.start()
-      while (this.tally.kills < kills) {
+      while (this.isWanted()) {
         await this.one()
         progress?.(this.tally)
       }
@@ -135,6 +138,13 @@ class Run {
     } finally {
       await this.board.close()
     }
+  }
+
+  /** Whether another kill is. */
+  private isWanted(): boolean {
+    const { kills, killsWithLoss } = this.tally
+    const isUnnoticed = this.options.dropFlush === true && killsWithLoss === 0
+    return kills < (isUnnoticed ? KILLS_TO_NOTICE : this.options.kills)
   }
 
   private async start(): Promise<void> {

@@ -14,15 +14,12 @@ import {
   type Region,
   type Wire,
 } from '../../host-driver/index.ts'
+import { PATIENT } from '../support/patience.ts'
 import { bytesOf, type Entry, type Ledger, levelOf, TARGETS } from './ledger.ts'
 
 /** Records under way per client, and clients. */
 const IN_FLIGHT = 24
 const CLIENTS = 2
-
-/** A busy machine may leave a board without a turn for long: 0.5 s per try, and 30 s per call. */
-const ACK_TIMEOUT_CODE = 17
-const CALL_MS = 30_000
 
 /** A client of the board, with the regions of the ledger open. */
 export interface Client {
@@ -32,10 +29,9 @@ export interface Client {
 
 /** Connects; makes part and regions where there are none. */
 export async function openClient(target: string | Wire, signal: AbortSignal): Promise<Client> {
-  const patience = { ackTimeoutCode: ACK_TIMEOUT_CODE, timeoutMs: CALL_MS }
   const dpu = await connect(target, {
     ...{ signal, inFlight: IN_FLIGHT, reconnect: false },
-    ...patience,
+    ...PATIENT,
   })
   if ((await dpu.status()).state === 'blank') await dpu.format()
   const regions: Region[] = []

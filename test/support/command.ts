@@ -7,6 +7,11 @@ import { fileURLToPath } from 'node:url'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
 
+/** Its environment: what this machine sets besides would change what it says. */
+export const PLAIN: NodeJS.ProcessEnv = Object.fromEntries(
+  ['PATH', 'HOME', 'TMPDIR'].map((name) => [name, process.env[name]]),
+)
+
 /** How a run ended. */
 export interface Run {
   readonly code: number | null
@@ -16,7 +21,7 @@ export interface Run {
 
 /** Runs the command in that folder. */
 export async function runIn(folder: string, args: readonly string[]): Promise<Run> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder })
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: PLAIN })
   const text = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (piece: string) => {
     text.stdout += piece
@@ -34,7 +39,7 @@ export async function emulateIn(
   lines: number,
   args: readonly string[],
 ): Promise<[ChildProcess, string[]]> {
-  const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder })
+  const child = spawn(process.execPath, [COMMAND, 'emulate', ...args], { cwd: folder, env: PLAIN })
   child.stderr.resume()
   const told: string[] = []
   await new Promise<void>((resolve, reject) => {

@@ -8,8 +8,6 @@ import { Runtime } from './board/runtime.ts'
 import { Harness } from './native/harness.ts'
 
 const DIST = fileURLToPath(new URL('../../dist/', import.meta.url))
-/** Longest start, ms: the machine may be busy. */
-const WAIT_MS = 600_000
 
 const PROGRAM = `
 const [path] = process.argv.slice(1)
@@ -47,7 +45,7 @@ function inNode(what: string, args: readonly string[], environment: Keys): Promi
     end: () => runtime.end('SIGTERM'),
     kill: () => runtime.end('SIGKILL'),
   }
-  return runtime.line(WAIT_MS).then(() => holder)
+  return runtime.line().then(() => holder)
 }
 
 type Keys = Readonly<Record<string, string>>

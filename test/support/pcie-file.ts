@@ -10,9 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
+import { PATIENCE_MS } from './patience.ts'
 import type { Answered, Asked } from './pcie-file-child.ts'
-
-const WAIT_MS = 600_000
 
 /** A folder for one test file: the program of the children, and the files that they share. */
 export class Workshop {
@@ -106,7 +105,7 @@ export class Child {
 
 /** Waits until it is so. */
 export async function until(isSo: () => boolean, what: string): Promise<void> {
-  const endMs = performance.now() + WAIT_MS
+  const endMs = performance.now() + PATIENCE_MS
   while (!isSo()) {
     if (performance.now() > endMs) throw new Error(`waited in vain for: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 1))

@@ -17,8 +17,8 @@ function above(folder: string): string {
   return existsSync(join(folder, 'package.json')) ? folder : above(dirname(folder))
 }
 
-/** Folders that are made, not written. */
-const MADE = new Set(['node_modules', 'dist', '.git'])
+/** Folders that are made, not written: git's own, and those that it is to ignore. */
+const MADE = new Set(['.git/', ...readFileSync(join(ROOT, '.gitignore'), 'utf8').split('\n')])
 
 export interface Source {
   /** Path from the root, with slashes. */
@@ -31,8 +31,8 @@ export interface Source {
 export function filesBelow(folder: string): string[] {
   const found: string[] = []
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
-    if (MADE.has(entry.name)) continue
     const path = join(folder, entry.name)
+    if (MADE.has(`${entry.name}/`) || MADE.has(`/${path}/`)) continue
     if (entry.isDirectory()) found.push(...filesBelow(path))
     else if (entry.isFile()) found.push(path.replaceAll('\\', '/'))
   }

@@ -11,6 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Plugin } from 'esbuild'
+import { PATIENCE_MS } from '../../support/patience.ts'
 import { type By, broken, type Mutant } from './mutant.ts'
 
 /** The root of the sources: whether this runs from there or from a bundle in dist. */
@@ -22,8 +23,12 @@ function rootAbove(folder: string): string {
   return at
 }
 
-/** A play that takes longer hangs, ms; the longest of the unbroken product takes a few seconds. */
+/**
+ * A play with a mutant that takes longer hangs, ms; the longest of the unbroken product takes a few
+ * seconds. That has more time: a busy machine makes no violation of it.
+ */
 const LIMIT_MS = 60_000
+export const PRODUCT_LIMIT_MS: number = PATIENCE_MS
 const MEMORY_MEBIBYTES = 1024
 
 function breaking(mutant: Mutant): Plugin {

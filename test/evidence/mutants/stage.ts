@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NOTHING, type Replayed, type Shard, type Size, type Stage, type Tally } from '../stage.ts'
-import { buildKiller, playKiller, ROOT, witnessAgainst } from './build.ts'
+import { buildKiller, PRODUCT_LIMIT_MS, playKiller, ROOT, witnessAgainst } from './build.ts'
 import {
   DRAWN,
   drawnLacks,
@@ -99,7 +99,7 @@ async function playProduct(
     const { by, argument } = killer
     const program = programs.get(by) ?? (await buildKiller(by, null))
     programs.set(by, program)
-    const witness = await playKiller(program, argument)
+    const witness = await playKiller(program, argument, PRODUCT_LIMIT_MS)
     const name = nameOf(killer)
     if (witness !== null) {
       complaints.push({ what: `the product fails ${name}: ${witness}`, replay: `product ${name}` })
@@ -157,7 +157,11 @@ async function replay(argument: string): Promise<Replayed> {
   if (argument.startsWith(`${DRAWN} `)) return replayDrawn(argument.slice(DRAWN.length + 1))
   const [first, by, ...rest] = argument.split(' ')
   if (first === 'product') {
-    const witness = await playKiller(await buildKiller(by as By, null), rest.join(' '))
+    const witness = await playKiller(
+      await buildKiller(by as By, null),
+      rest.join(' '),
+      PRODUCT_LIMIT_MS,
+    )
     const text = `the product, ${by} ${rest.join(' ')}: ${witness ?? 'nothing is wrong'}`
     return { violated: witness !== null, text }
   }

@@ -11,7 +11,7 @@
 /* How long a completion may take. A retransmission by Linux takes half a second. */
 #define WAIT_MS 15000
 #define POLL_US 100
-#define RESOLVE_MS 5000
+#define RESOLVE_MS 15000
 
 /* Requests that may wait in our queue. */
 #define REQUESTS 256

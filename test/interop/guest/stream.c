@@ -17,7 +17,7 @@
 #define REQUESTS_A_ROUND 3
 
 /* A card without power does not answer: so long is waited before that is believed. */
-#define SILENCE_MS 5000
+#define SILENCE_MS 15000
 
 static int post_round(struct endpoint *endpoint, uint32_t round)
 {

@@ -10,6 +10,7 @@
 
 import { createSocket } from 'node:dgram'
 import { type MessagePort, workerData } from 'node:worker_threads'
+import { PATIENCE_MS } from '../patience.ts'
 
 /** What came back, or why nothing did. */
 export type Carried = Uint8Array[] | string
@@ -29,7 +30,7 @@ const CARD = [10, 0, 0, 2]
 
 /** A question is asked again after so long, ms, and given up after so many times. */
 const AGAIN_MS = 200
-const TIMES = 100
+const TIMES = PATIENCE_MS / AGAIN_MS
 
 /** Room for the answers to a long READ, bytes; the system may give less. */
 const SOCKET_BYTES = 8 << 20

@@ -16,10 +16,8 @@ import { buildSync } from 'esbuild'
 import { parseTarget } from '../../../host-driver/udp.ts'
 import { Conversation, type Sent, sentOf } from '../conversation.ts'
 import { isRoce } from '../frames.ts'
+import { PATIENCE_MS } from '../patience.ts'
 import type { Carried } from './cable-worker.ts'
-
-/** Longest that a board may leave us without any answer, ms. */
-const WAIT_MS = 600_000
 
 export class Cable {
   /** Frames of the last `ask` that are not RoCEv2: neighbour answers. */
@@ -48,7 +46,8 @@ export class Cable {
   ask(...frames: readonly Uint8Array[]): Sent[] {
     Atomics.store(this.flag, 0, 0)
     this.port.postMessage(frames)
-    Atomics.wait(this.flag, 0, 0, WAIT_MS)
+    // The worker gives up first, and says why.
+    Atomics.wait(this.flag, 0, 0, 2 * PATIENCE_MS)
     const carried = receiveMessageOnPort(this.port)?.message as Carried | undefined
     if (carried === undefined) throw new Error('the cable is silent')
     if (typeof carried === 'string') throw new Error(carried)

@@ -9,9 +9,6 @@ import { Runtime } from './runtime.ts'
 
 const COMMAND = join(ROOT, 'dist/perdure.js')
 
-/** Longest start and longest answer, ms: the machine may be busy. */
-const WAIT_MS = 600_000
-
 export const EMULATOR: BoardKind = {
   name: 'emulator',
   title: 'the emulator (perdure emulate)',
@@ -52,7 +49,7 @@ class EmulatorBoard implements BoardUnderTest {
   async start(): Promise<void> {
     const args = [COMMAND, 'emulate', this.image, '--udp', '127.0.0.1:0', '--json']
     this.runtime = new Runtime('perdure emulate', process.execPath, args, this.folder)
-    const first = JSON.parse(await this.runtime.line(WAIT_MS)) as Announced
+    const first = JSON.parse(await this.runtime.line()) as Announced
     this.target = first.address
     this.bundleHash = first.bundle
   }
@@ -73,8 +70,8 @@ class EmulatorBoard implements BoardUnderTest {
     const { runtime } = this
     runtime!.process.kill('SIGUSR2')
     // It says what was lost, and then that it serves again.
-    await runtime!.line(WAIT_MS)
-    await runtime!.line(WAIT_MS)
+    await runtime!.line()
+    await runtime!.line()
   }
 
   command(): Promise<never> {

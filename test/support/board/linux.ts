@@ -9,13 +9,11 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { PATIENCE_MS } from '../patience.ts'
 import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
 import { signedBundle } from './bundle.ts'
 import { type Flavour, OWN_ARCHITECTURE, perduredMissing, perduredPath } from './perdured.ts'
 import { Runtime } from './runtime.ts'
-
-/** Longest start and longest answer, ms: the machine may be busy. */
-const WAIT_MS = 600_000
 
 const NATIVE = {
   hasConsole: true,
@@ -88,7 +86,7 @@ class LinuxBoard implements BoardUnderTest {
   async start(): Promise<void> {
     const args = ['--config', this.config, '--json']
     this.runtime = new Runtime('perdured', this.program, args, this.folder)
-    const first = JSON.parse(await this.runtime.line(WAIT_MS)) as Announced
+    const first = JSON.parse(await this.runtime.line()) as Announced
     this.target = first.address
     this.bundleHash = first.bundle
   }
@@ -120,7 +118,7 @@ class LinuxBoard implements BoardUnderTest {
   async command(line: string): Promise<Readonly<Record<string, unknown>>> {
     const socket = connect(this.socket)
     try {
-      socket.setTimeout(WAIT_MS, () => socket.destroy(new Error('the console is silent')))
+      socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('the console is silent')))
       socket.write(`${line}\n`)
       const [answer] = (await once(createInterface({ input: socket }), 'line')) as [string]
       return JSON.parse(answer) as Record<string, unknown>

@@ -11,6 +11,7 @@ import { Trouble } from '../../../boards/debian/programs.ts'
 import type { Settings } from '../../../boards/qemu-virt/configuration.ts'
 import { type Image, prepareImage, whyNot } from '../../../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
+import { PATIENT_MACHINE } from '../patience.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
 import { signedBundle } from './bundle.ts'
 import { perduredMissing, perduredPath } from './perdured.ts'
@@ -84,7 +85,7 @@ class MachineBoard implements BoardUnderTest {
 
   async start(): Promise<void> {
     const { image, part: memory, settings } = this
-    this.machine ??= await VirtualMachine.open({ image, memory, settings })
+    this.machine ??= await VirtualMachine.open({ ...PATIENT_MACHINE, image, memory, settings })
     await this.machine.start()
     this.target = this.machine.target
     const told = (await this.command('hash')) as { bundle: string }

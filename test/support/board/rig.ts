@@ -5,6 +5,7 @@
 
 import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
 import type { TestQueuePair } from '../conversation.ts'
+import { PATIENT } from '../patience.ts'
 import { type Granted, grantedOn } from '../replay.ts'
 import { writeFrames } from '../requests.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
@@ -58,7 +59,7 @@ export class Rig {
     work: (dpu: Dpu) => Promise<Result>,
     options: ConnectOptions = {},
   ): Promise<Result> {
-    const dpu = await connect(this.board.target, options)
+    const dpu = await connect(this.board.target, { ...PATIENT, ...options })
     try {
       return await work(dpu)
     } finally {

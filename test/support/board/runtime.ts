@@ -6,6 +6,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { PATIENCE_MS } from '../patience.ts'
 
 /** Most of stderr that is kept, characters. */
 const STORY_CHARS = 4000
@@ -55,10 +56,10 @@ export class Runtime {
     return this.said
   }
 
-  /** The next line of stdout. Rejects where the process ends first, or says nothing for so long. */
-  async line(waitMs: number): Promise<string> {
-    const timer = setTimeout(() => this.wake(), waitMs)
-    const until = Date.now() + waitMs
+  /** The next line of stdout. Rejects where the process ends first, or never says one. */
+  async line(): Promise<string> {
+    const timer = setTimeout(() => this.wake(), PATIENCE_MS)
+    const until = Date.now() + PATIENCE_MS
     try {
       while (this.lines.length === 0) {
         if (this.isOver) throw new Error(`${this.what} ended: ${this.said}`)

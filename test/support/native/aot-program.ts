@@ -21,12 +21,11 @@ import {
   translation,
 } from '../../../boards/linux/engine.ts'
 import { quickJs, type Toolchain } from '../../../boards/linux/toolchain.ts'
+import { PATIENCE_MS } from '../patience.ts'
 import { noCompiler } from './harness.ts'
 
 const FOLDER = join(ROOT, 'dist/linux')
 const SANITIZE = ['-fsanitize=address', '-g1', '-fno-omit-frame-pointer']
-/** A program that does not come back is no answer. */
-const PLAY_MS_MAX = 600_000
 // No library but the C library: nothing has to be installed for the board.
 const TOOLS: Toolchain = { compiler: 'gcc', compileFlags: [], linkFlags: [], native: true }
 const OURS = ['-std=c11', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra', '-Werror']
@@ -138,7 +137,7 @@ export function playProgram(parts: readonly Part[], playing: Playing): Findings 
       encoding: 'utf8',
       env: { ...process.env, AOT_PROFILE: noted, ASAN_OPTIONS: 'malloc_context_size=4' },
       maxBuffer: 1 << 28,
-      timeout: PLAY_MS_MAX,
+      timeout: PATIENCE_MS,
     })
     if (done.status !== 0) throw new Error(`the harness ended with ${done.status}: ${done.stderr}`)
     const end = done.stdout.indexOf('\n')

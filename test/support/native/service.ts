@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Runtime } from '../board/runtime.ts'
+import { PATIENCE_MS } from '../patience.ts'
 import { ROOT } from '../sources.ts'
 
 const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
@@ -22,9 +23,6 @@ export const PERDURED: string =
 export const noService: string | null = existsSync(PERDURED)
   ? null
   : 'perdured is not built: node build.mjs --board linux --install'
-
-/** Longest start, ms: the machine may be busy. */
-const WAIT_MS = 600_000
 
 export type Keys = Readonly<Record<string, string>>
 
@@ -84,7 +82,7 @@ export class ServiceFolder {
   /** Starts it with that configuration, and waits until it says where it serves. */
   async serve(keys: Keys = {}): Promise<{ readonly runtime: Runtime; readonly address: string }> {
     const runtime = this.run('--config', this.configure(keys))
-    return { runtime, address: await runtime.line(WAIT_MS) }
+    return { runtime, address: await runtime.line() }
   }
 
   /** How it ends by itself: exit code, and what it said. */
@@ -98,7 +96,7 @@ export class ServiceFolder {
   async ask(line: string): Promise<Answer> {
     const socket = connect(this.at('console'))
     try {
-      socket.setTimeout(WAIT_MS, () => socket.destroy(new Error('the console is silent')))
+      socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('the console is silent')))
       socket.write(`${line}\n`)
       const [answer] = (await once(createInterface({ input: socket }), 'line')) as [string]
       return JSON.parse(answer) as Answer
