@@ -8,8 +8,10 @@
 
 /**
  * The bytes as they are now, in memory of their own: of a Buffer, of a view into a larger buffer,
- * of memory that threads share. 4 KiB take 0.2 µs to 0.5 µs.
+ * of memory that threads share. 4 KiB take about 1 µs.
  */
 export function copyOf(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(bytes)
+  const copy = new Uint8Array(bytes.length)
+  copy.set(bytes)
+  return copy
 }
