@@ -20,6 +20,23 @@ export function neighbour(random: () => number): Endpoint {
   return { mac: [0x02, 0x50, 0x44, high, middle, low], ipv4: [10, high, middle, low] }
 }
 
+/** The addresses as they are now. */
+export function keptEndpoint({ mac, ipv4 }: Endpoint): Endpoint {
+  return { mac: [...mac], ipv4: [...ipv4] }
+}
+
+/** The options as they are now, with the addresses that they name. */
+export function keptOptions<T extends { readonly own?: Endpoint; readonly peer?: Endpoint }>(
+  options: T,
+): T {
+  const { own, peer } = options
+  return {
+    ...options,
+    ...(own && { own: keptEndpoint(own) }),
+    ...(peer && { peer: keptEndpoint(peer) }),
+  }
+}
+
 /** The bytes of an address in the usual notation, 4 or 16; `isIP` has said which. */
 export function addressBytes(address: string, version: number): Uint8Array {
   if (version === 4) return Uint8Array.from(address.split('.'), Number)

@@ -16,6 +16,7 @@
 
 import { BATCH_RECORDS_MAX } from '../firmware/limits.ts'
 import { type BatchCondition, CONDITIONS } from './batch-verdict.ts'
+import { copyOf } from './bytes.ts'
 import { quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
 import type { Durability } from './durability.ts'
@@ -27,7 +28,6 @@ import {
   RefusedError,
 } from './errors.ts'
 import { giveUpWhen } from './give-up.ts'
-import { copyOf } from './jobs.ts'
 import { PendingBatch } from './pending-batch.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { PendingWrite, type Receipt } from './write.ts'
@@ -128,7 +128,7 @@ export class Batch {
   constructor(ground: BatchGround, options: BatchOptions) {
     checkOptions(options)
     this.ground = ground
-    this.options = options
+    this.options = { ...options }
     this.condition = options.condition ?? 'independent'
   }
 

@@ -40,6 +40,7 @@ import * as cm from '../firmware/wire/cm.ts'
 import { blankDeth, DETH_BYTES, writeDeth } from '../firmware/wire/deth.ts'
 import { MANAGEMENT_QP } from '../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
+import { copyOf } from './bytes.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import type { Granted } from './management.ts'
@@ -156,7 +157,7 @@ export class PortConnection {
       incarnation: ours ? block.incarnation : 0,
       pathMtu: this.options.pathMtu ?? 4096,
       readDepth: Math.min(rep.responderResources, RESPONDER_RESOURCES),
-      privateData: privateData.slice(),
+      privateData: copyOf(privateData),
       capability: ours ? block : null,
     }
   }

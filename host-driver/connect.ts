@@ -1,6 +1,6 @@
 /** Connecting: from a target, a wire, or an open device, to a DPU that serves. */
 
-import { DPU_ENDPOINT, neighbour } from './addresses.ts'
+import { DPU_ENDPOINT, keptOptions, neighbour } from './addresses.ts'
 import { Connection } from './connection.ts'
 import { Dpu } from './dpu.ts'
 import { parseDurability } from './durability.ts'
@@ -31,8 +31,9 @@ import type { Wire } from './wire.ts'
  */
 export async function connect(
   target: string | Wire | PcieDevice,
-  options: ConnectOptions = {},
+  asked: ConnectOptions = {},
 ): Promise<Dpu> {
+  const options = keptOptions(asked)
   checkOptions(options)
   const random = randomSource(options.seed)
   const way = await openWay(target, options, random)

@@ -5,13 +5,14 @@
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 
+import { copyOf } from './bytes.ts'
 import { BytesRegion } from './bytes-region.ts'
 import { type Completion, pending, resultOf } from './chain.ts'
 import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
 import type { AgentControl } from './flush-agent.ts'
 import type { Inbox } from './inbox.ts'
-import { copyOf, queryJob, type SendOptions, sendJob } from './jobs.ts'
+import { queryJob, type SendOptions, sendJob } from './jobs.ts'
 import type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
@@ -173,9 +174,10 @@ export class Dpu {
     checkImmediate(immediate)
     checkImmediate(invalidate)
     const copy = copyOf(bytes)
+    const kept = { ...options }
     const { verb, result } = pending(
       `send ${bytes.length} bytes`,
-      (done) => sendJob(copy, options, done),
+      (done) => sendJob(copy, kept, done),
       (completion) => completion,
     )
     this.connection.enqueueChain({ verbs: [verb], check: () => {} })
@@ -233,10 +235,12 @@ export class Dpu {
   async attach(attachment: Attachment): Promise<Region> {
     this.check()
     const { management, clientId, way } = this.connection
+    // It is asked for again after every reconnection.
+    const kept = { ...attachment }
     const learn = async (): Promise<RegionInfo> => {
       for (;;) {
         try {
-          return await management.attach(attachment, clientId)
+          return await management.attach(kept, clientId)
         } catch (error) {
           if (!(error instanceof RefusedError) || error.fault !== 'CONNECTING') throw error
         }

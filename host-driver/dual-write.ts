@@ -16,9 +16,9 @@
  */
 
 import { imageBytes } from '../firmware/commit/slot.ts'
+import { copyOf } from './bytes.ts'
 import { type Completion, quietly } from './chain.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
-import { copyOf } from './jobs.ts'
 import type { RemoteMemory } from './remote-memory.ts'
 import {
   chooseCopy,
@@ -99,7 +99,7 @@ const PAUSE_US = 1000
  * what it was; where it is WRITE B or FLUSH B, A is new and durable.
  */
 export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
-  return quietly(() => write(request))
+  return quietly(() => write(kept(request)))
 }
 
 async function write(request: DualWriteRequest): Promise<DualReceipt> {
@@ -116,9 +116,9 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   const record = { data, sequence, clientId, operationId }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
   const chain = [
-    a.memory.writing(a.offset, image),
+    a.memory.writingOwn(a.offset, image),
     a.memory.flushing(a.offset, image.length),
-    b.memory.writing(b.offset, image),
+    b.memory.writingOwn(b.offset, image),
     b.memory.flushing(b.offset, image.length),
   ]
   a.memory.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check: () => {} })
@@ -131,7 +131,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
  * valid.
  */
 export function dualRead(request: DualReadRequest): Promise<DualRead> {
-  return quietly(() => read(request))
+  return quietly(() => read(kept(request)))
 }
 
 async function read(request: DualReadRequest): Promise<DualRead> {
@@ -176,6 +176,11 @@ function sameRecord(one: SlotRecord | null, other: SlotRecord | null): boolean {
   if (one === null || other === null) return false
   if (one.sequence !== other.sequence || one.data.length !== other.data.length) return false
   return Buffer.compare(one.data, other.data) === 0
+}
+
+/** The request as it is now. What was read decides what is written, and takes its time. */
+function kept<T extends DualPair>(request: T): T {
+  return { ...request, a: { ...request.a }, b: { ...request.b }, key: copyOf(request.key) }
 }
 
 function shapeOf(

@@ -117,14 +117,6 @@ export const VIEW_FIRST_COPY = 2
 
 const VIEW_UNIT = 2 ** 28
 
-/**
- * The bytes as they are now, in memory of their own. A Buffer is a Uint8Array too, and its `slice`
- * copies nothing.
- */
-export function copyOf(bytes: Uint8Array): Uint8Array {
-  return new Uint8Array(bytes)
-}
-
 const NO_PAYLOAD = new Uint8Array(0)
 const nothing = (): void => {}
 

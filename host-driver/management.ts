@@ -12,6 +12,7 @@ import { HOST_QUEUES, ON_DEMAND_REGIONS, REGION_NAME_BYTES, REGIONS } from '../f
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
+import { copyOf } from './bytes.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
 import {
   type PartStatus,
@@ -168,11 +169,12 @@ export class Management {
     if (deviceId.length !== mad.DEVICE_ID_BYTES) throw new ArgumentError('a device id: 16 bytes')
     const body = blank()
     body.set(deviceId, mad.FORMAT_DEVICE_ID)
+    const wanted = Buffer.from(deviceId).toString('hex')
     try {
       return readPartStatus(await this.set('format', mad.ATTRIBUTE_FORMAT, body))
     } catch (error) {
       const part = await this.status()
-      if (part.deviceId !== Buffer.from(deviceId).toString('hex')) throw error
+      if (part.deviceId !== wanted) throw error
       return part
     }
   }
@@ -556,7 +558,7 @@ export class Management {
       return
     }
     const body = at + mad.MAD_BODY
-    call.resolve(bytes.slice(body, body + mad.MAD_BODY_BYTES))
+    call.resolve(copyOf(bytes.subarray(body, body + mad.MAD_BODY_BYTES)))
   }
 }
 

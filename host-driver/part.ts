@@ -6,6 +6,7 @@ import { ARMED, SAVE_FAILED, VOLATILE } from '../firmware/hal.ts'
 import { REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { u16, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
+import { copyOf } from './bytes.ts'
 import { faultOfNumber } from './errors.ts'
 
 export interface PartStatus {
@@ -195,7 +196,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     length: u64(body, mad.REGION_LENGTH_HIGH),
     base: u64(body, mad.REGION_BASE_HIGH),
     rkey: u32(body, mad.REGION_RKEY),
-    key: body.slice(mad.REGION_CHECK_KEY, mad.REGION_CHECK_KEY + 16),
+    key: copyOf(body.subarray(mad.REGION_CHECK_KEY, mad.REGION_CHECK_KEY + 16)),
     stride: u32(body, mad.REGION_STRIDE),
     unsettled: u32(body, mad.REGION_UNSETTLED),
     repaired: u32(body, mad.REGION_REPAIRED),

@@ -87,7 +87,10 @@ export class PcapWriter {
   }
 }
 
-/** Reads a capture of Ethernet frames. Throws PERDURE_IMAGE where the file is something else. */
+/**
+ * Reads a capture of Ethernet frames, which are views of `file`: it must not change meanwhile.
+ * Throws PERDURE_IMAGE where the file is something else.
+ */
 export function* readPcap(file: Uint8Array): Generator<CapturedFrame> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   if (file.length < FILE_HEADER_BYTES) throw badCapture('it is shorter than a header')

@@ -228,7 +228,7 @@ export class QueuePair implements JobQueue {
       resultLow: request.resultLow,
       cumulative: request.cumulative,
       ...(asksSize(request.kind) && { size: { ...request.size } }),
-      ...(job.batchId !== null && { bitmap: this.requester.bitmap.slice() }),
+      ...(job.batchId !== null && { bitmap: new Uint32Array(this.requester.bitmap) }),
       behindRefusal: this.refused,
     })
     // Completions come in order, and a peer that refused is silent from then on (3.4). One that had

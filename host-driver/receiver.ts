@@ -41,9 +41,9 @@ import {
 } from '../firmware/wire/opcode.ts'
 import { type Packet, payloadFault } from '../firmware/wire/packet.ts'
 import { RETH_RKEY } from '../firmware/wire/reth.ts'
+import { copyOf } from './bytes.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 import type { Notices, Receives } from './inbox.ts'
-import { copyOf } from './jobs.ts'
 import type { Flow } from './request-frames.ts'
 import type { Session } from './session.ts'
 

@@ -16,6 +16,7 @@
 import { PROBE_LINES, PROBE_NUMBER_BYTES } from '../firmware/commit/placement.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
 import { HOST_PROBE_AT } from '../firmware/memory/region.ts'
+import { copyOf } from './bytes.ts'
 import { PerdureError } from './errors.ts'
 
 /** The target machine's CPU, and its memory that the card sees. Offsets and lengths are bytes. */
@@ -112,7 +113,7 @@ async function measure(
     times.forEach((line, i) => {
       const { bytes, ns } = cpu.load(HOST_PROBE_AT + i * LINE_BYTES, LINE_BYTES)
       line.push(ns)
-      number = bytes?.slice(0, PROBE_NUMBER_BYTES) ?? null
+      number = bytes && copyOf(bytes.subarray(0, PROBE_NUMBER_BYTES))
       seen.add(Buffer.from(number ?? []).toString('hex'))
     })
     if (seen.size !== 1) return { times, number: null }

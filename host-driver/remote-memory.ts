@@ -9,6 +9,7 @@
  */
 
 import { blankPfeth } from '../firmware/wire/prefetch.ts'
+import { copyOf } from './bytes.ts'
 import {
   type ChainPort,
   type Completion,
@@ -21,7 +22,6 @@ import { ArgumentError } from './errors.ts'
 import {
   atomicWriteJob,
   compareSwapJob,
-  copyOf,
   type Done,
   type FlushOptions,
   fetchAddJob,
@@ -144,12 +144,16 @@ export class RemoteMemory {
   /** A WRITE that waits to be put into a chain. */
   writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
     checkBytes(bytes)
+    return this.writingOwn(offset, copyOf(bytes), { ...options })
+  }
+
+  /** As `writing`, of what nobody changes any more: it is not copied again. */
+  writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
     this.checkRange(offset, bytes.length)
     checkLength(bytes.length, MESSAGE_BYTES_MAX)
     checkImmediate(options.immediate)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
-    const copy = copyOf(bytes)
-    return pending(what, (done) => writeJob(this.address(offset), copy, options, done), itself)
+    return pending(what, (done) => writeJob(this.address(offset), bytes, options, done), itself)
   }
 
   /** A READ that waits to be put into a chain, and fills `into`. */
@@ -180,7 +184,8 @@ export class RemoteMemory {
       throw new ArgumentError('a flush is persistent, global, or both')
     }
     const what = `flush ${length} bytes at ${offset} of ${this.what()}`
-    return pending(what, (done) => flushJob(this.address(offset), length, options, done), itself)
+    const kept = { ...options }
+    return pending(what, (done) => flushJob(this.address(offset), length, kept, done), itself)
   }
 
   /**

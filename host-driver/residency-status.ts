@@ -147,6 +147,11 @@ export class ResidencyStatus<Range = ByteRange> {
   /** Whether all of it is known to be ready. */
   isReady(range: Range): boolean {
     const { offset, length } = this.ranges.toBytes(range)
+    return this.isReadyAt(offset, length)
+  }
+
+  /** Likewise, of bytes of what is associated. */
+  isReadyAt(offset: number, length: number): boolean {
     return offset + length <= this.known.length && isReady(this.known, offset, length)
   }
 

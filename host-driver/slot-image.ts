@@ -16,6 +16,7 @@ import {
   SLOT_MAGIC,
   SLOT_VERSION,
 } from '../firmware/commit/slot.ts'
+import { copyOf } from './bytes.ts'
 
 /** What the region says about every slot of it. */
 export interface SlotShape {
@@ -56,7 +57,7 @@ export function readSlotImage(image: Uint8Array, shape: SlotShape, slot: number)
   const fits = length <= shape.capacity && length <= image.length - SLOT_HEADER_BYTES
   if (!fits || !codeAgrees(image, length, shape.key)) return { record: null, why: 'torn' }
   const record = {
-    data: image.slice(SLOT_HEADER_BYTES, SLOT_HEADER_BYTES + length),
+    data: copyOf(image.subarray(SLOT_HEADER_BYTES, SLOT_HEADER_BYTES + length)),
     sequence: view.getBigUint64(32, true),
     clientId: view.getBigUint64(40, true),
     operationId: view.getBigUint64(48, true),

@@ -11,7 +11,7 @@
  */
 
 import { blankLibrpma, readLibrpma } from '../firmware/wire/librpma.ts'
-import { DPU_ENDPOINT, neighbour } from './addresses.ts'
+import { DPU_ENDPOINT, keptOptions, neighbour } from './addresses.ts'
 import { QueuePairPort } from './chain.ts'
 import { connectPort, type PortConnection, type PortGranted } from './connect-cm.ts'
 import { PerdureError } from './errors.ts'
@@ -54,10 +54,8 @@ const MESSAGE_BYTES_MAX = 4096
  * PERDURE_TARGET, PERDURE_ARGUMENT, PERDURE_UNREACHABLE, or PERDURE_REFUSED, whose `status` is then
  * the reason of the REJ.
  */
-export async function connectTarget(
-  target: string | Wire,
-  options: TargetOptions,
-): Promise<Target> {
+export async function connectTarget(target: string | Wire, asked: TargetOptions): Promise<Target> {
+  const options = keptOptions(asked)
   const at = typeof target === 'string' ? parseTarget(target) : null
   const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)

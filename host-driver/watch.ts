@@ -166,9 +166,10 @@ export class Watch<Range = ByteRange> {
     if (!(timeoutMs >= 0)) throw new ArgumentError(`timeoutMs ${timeoutMs}: 0 or more`)
     const endUs = way.now() + timeoutMs * 1000
     const { offset, length } = this.ranges.toBytes(range)
+    const isReady = (): boolean => this.status.isReadyAt(offset, length)
     for (;;) {
       this.check()
-      if (this.isReady(range)) return
+      if (isReady()) return
       if (way.now() >= endUs) {
         const message = `${this.watched.what}: ${length} bytes at ${offset} not ready`
         throw new PerdureError('PERDURE_DEADLINE', `${message} within ${timeoutMs} ms`)
@@ -176,7 +177,7 @@ export class Watch<Range = ByteRange> {
       this.hint(offset, length)
       const again = waitUntilUs(this.known, offset, length)
       const { phase } = this.known
-      const news = (): boolean => this.isReady(range) || this.known.phase !== phase
+      const news = (): boolean => isReady() || this.known.phase !== phase
       await this.until(news, Math.min(endUs, again > 0 ? again : Infinity))
     }
   }

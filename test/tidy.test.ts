@@ -19,6 +19,7 @@ import {
   sourcesBelow,
 } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
+import { inTypes, slicesBelow } from './support/types.ts'
 
 const SOURCES = sourcesBelow('.')
 const FIRMWARE = SOURCES.filter((source) => source.path.startsWith('firmware/'))
@@ -260,6 +261,15 @@ describe('how the code looks', () => {
   })
 })
 
+describe('what the host driver keeps', () => {
+  test('nothing of it slices bytes: of a Buffer that is a view, and copyOf copies', () => {
+    const slices = inTypes((types) => slicesBelow(types, 'host-driver/'))
+    expect(slices.filter(({ isBytes }) => isBytes).map(({ place }) => place)).toEqual([])
+    // Strings and arrays are told apart, or nothing would be.
+    expect(slices.length).toBeGreaterThan(10)
+  })
+})
+
 describe('what the firmware leaves alone', () => {
   test('the firmware has no clock, no dice, no console and no threads', () => {
     const foreign = /\b(?:Date|console|process|setTimeout|performance|TextEncoder|Atomics)\b/
@@ -335,8 +345,8 @@ describe('what the package depends on', () => {
     }
     expect([...used.product].sort()).toEqual(Object.keys(MANIFEST.dependencies).sort())
 
-    // Two are run by build.mjs as commands, and one is named by tsconfig.json.
-    const named = ['@biomejs/biome', 'typescript', '@types/node']
+    // One is run by build.mjs as a command, and one is named by tsconfig.json.
+    const named = ['@biomejs/biome', '@types/node']
     const work = [...used.work].filter((name) => !(name in MANIFEST.dependencies))
     expect([...work, ...named].sort()).toEqual(Object.keys(MANIFEST.devDependencies).sort())
   })

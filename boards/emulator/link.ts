@@ -130,7 +130,8 @@ export class Link {
     const { counts } = direction
     const number = counts.sent++
     counts.sentBytes += frame.length
-    const copy = frame.slice()
+    // Of a Buffer `slice` would be a view.
+    const copy = new Uint8Array(frame)
     this.tap?.(copy, this.clock.nowUs, from)
     const verdict = this.script?.(copy, from, number) ?? chance(direction, copy)
     if (verdict.drop === true) {

@@ -283,7 +283,8 @@ export class Pager implements PagedMemory {
 
   async store(at: number, bytes: Uint8Array): Promise<void> {
     this.check(at, bytes.length)
-    const copy = bytes.slice()
+    // Of a Buffer `slice` would be a view.
+    const copy = new Uint8Array(bytes)
     const put = (page: number, offset: number, from: number, count: number): void => {
       this.ram.store(this.addressOf(page) + offset, copy.subarray(from, from + count))
       this.dirty[page] = 1

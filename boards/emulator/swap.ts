@@ -83,7 +83,7 @@ export class SwapDevice {
 
   /** Takes the bytes as they are now; says whether they are kept. */
   write(page: number, bytes: Uint8Array, done: (kept: boolean) => void): void {
-    const copy = bytes.slice()
+    const copy = new Uint8Array(bytes)
     this.enqueue('write', page, (failed) => {
       done(!failed && this.succeeds(() => this.store.write(page, copy)))
     })

@@ -156,7 +156,7 @@ export class PcieDevice implements Clock {
     checkChoice('pointerOrder', options.pointerOrder, ['distance', 'time'])
     this.port = port
     this.memory = port.memory
-    this.options = options
+    this.options = { ...options }
     this.random = randomSource(options.seed)
     this.layout = new Layout(port.memory.bytes, options)
     this.zones = new Zones(port.memory, this.layout, () => port.now())
@@ -446,7 +446,8 @@ export class PcieDevice implements Clock {
    * Makes a queue pair; one that is connected has to be made `ready` then. Rejects with
    * PERDURE_ARGUMENT, MemoryFull, RefusedError.
    */
-  async createQp(options: QueuePairOptions): Promise<PcieQueuePair> {
+  async createQp(asked: QueuePairOptions): Promise<PcieQueuePair> {
+    const options = { ...asked }
     const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128, clientId = 0n } = options
     const { receiveUnits = sendUnits } = options
     checkQueuePair(options, sendUnits, receiveUnits)

@@ -15,6 +15,8 @@ import {
 import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { SEND } from '../../firmware/transport/requester.ts'
 import { MAD_BYTES } from '../../firmware/wire/management.ts'
+import { keptEndpoint } from '../addresses.ts'
+import { copyOf } from '../bytes.ts'
 import { ArgumentError } from '../errors.ts'
 import type { Endpoint } from '../wire.ts'
 import { CompletionQueue } from './completion-queue.ts'
@@ -68,9 +70,9 @@ export class ManagementQueue {
     }
     const work: Work = {
       kind: SEND,
-      data: datagram.slice(),
+      data: copyOf(datagram),
       signaled: false,
-      ...(to === undefined ? {} : { to }),
+      ...(to === undefined ? {} : { to: keptEndpoint(to) }),
     }
     this.waiting.push(work)
     if (this.waiting.length > WAITING_MAX) this.waiting.shift()

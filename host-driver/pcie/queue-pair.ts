@@ -199,7 +199,7 @@ export class PcieQueuePair {
     const encoded: Encoded[] = []
     try {
       for (const work of receives) {
-        const { range } = work
+        const range = work.range && { ...work.range }
         const units = encodeReceive(work)
         if (range !== null) posted.add(range)
         const release = range === null ? null : (): void => posted.remove(range)

@@ -20,7 +20,7 @@ import type {
   RecvRequest,
   SendRequest,
 } from './types.ts'
-import { asList, checkRecv, checkSend, totalOf } from './work.ts'
+import { asList, checkRecv, checkSend, keptRequest, totalOf } from './work.ts'
 
 /** READs and atomics that a peer takes at once, if it says nothing else. */
 const READ_DEPTH = 16
@@ -91,7 +91,7 @@ export class PcieVerbsQueuePair implements QueuePair {
   }
 
   postSend(requests: SendRequest | readonly SendRequest[]): void {
-    const list = asList(requests)
+    const list = asList(requests).map(keptRequest)
     this.checkAlive()
     if (!this.ready) throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
     for (const request of list) {
@@ -107,7 +107,7 @@ export class PcieVerbsQueuePair implements QueuePair {
   }
 
   postRecv(requests: RecvRequest | readonly RecvRequest[]): void {
-    const list = asList(requests)
+    const list = asList(requests).map(keptRequest)
     this.checkAlive()
     for (const request of list) checkRecv(request, this.pd.checkSge)
     this.card.postReceive(...list.map((request) => receiveOf(request, this.qpNum)))

@@ -5,6 +5,7 @@
  * looked at when it is used, so what a region holds by then is what is sent.
  */
 
+import { copyOf } from '../bytes.ts'
 import { checkRange, type DomainRegion, RegionTable, sgeOf } from './regions.ts'
 import type { Sge } from './types.ts'
 
@@ -57,7 +58,7 @@ export class WireRegion implements DomainRegion {
 
   read(at: number, length: number): Uint8Array {
     checkRange(this, at, length)
-    return this.bytes.slice(at, at + length)
+    return copyOf(this.bytes.subarray(at, at + length))
   }
 
   sge(at: number = 0, length: number = this.length - at): Sge {

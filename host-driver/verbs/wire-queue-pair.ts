@@ -34,6 +34,7 @@ import {
   checkSend,
   has,
   INLINE_MAX,
+  keptRequest,
   plainCompletion,
   SEND_DEPTH,
   totalOf,
@@ -118,7 +119,7 @@ export class WireQueuePair implements QueuePair, Receives {
   }
 
   postSend(requests: SendRequest | readonly SendRequest[]): void {
-    const list = asList(requests)
+    const list = asList(requests).map(keptRequest)
     this.checkAlive()
     if (this.state !== 'RTS') throw new ArgumentError(`queue pair ${this.qpNum} is in INIT`)
     for (const request of list) checkSend(request, this.inlineMax, this.pd.checkSge)
@@ -132,7 +133,7 @@ export class WireQueuePair implements QueuePair, Receives {
   }
 
   postRecv(requests: RecvRequest | readonly RecvRequest[]): void {
-    const list = asList(requests)
+    const list = asList(requests).map(keptRequest)
     this.checkAlive()
     for (const request of list) checkRecv(request, this.pd.checkSge)
     const free = this.recvDepth - this.receives.length

@@ -80,6 +80,16 @@ export function asList<T>(one: T | readonly T[]): readonly T[] {
   return Array.isArray(one) ? (one as readonly T[]) : [one as T]
 }
 
+/** A request as it is now: its completion comes later, and whoever posted it may use it again. */
+export function keptRequest<T extends SendRequest | RecvRequest>(request: T): T {
+  const { sgList = [], batch } = request as SendRequest
+  return {
+    ...request,
+    sgList: sgList.map((sge) => ({ ...sge })),
+    ...(batch && { batch: { ...batch } }),
+  }
+}
+
 /** The kind of request that an opcode asks for. */
 export function kindOf(opcode: WorkOpcode): RequestKind {
   return KINDS[opcode]
