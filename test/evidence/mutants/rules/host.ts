@@ -72,8 +72,8 @@ const HOST_MEMORY: readonly Mutant[] = [
     id: 'proof-outlives-the-host',
     rule: 'R1-C2: what a host has shown ends with its link and its epoch',
     file: 'firmware/serve/queue-host.ts',
-    find: '  if (isOver || isAnew) loseHost(state)\n',
-    replace: '  if (isOver && isAnew && link < 0) loseHost(state)\n',
+    find: '  if (!isOver && !isAnew) return\n  host.gone = true\n  loseHost(state)\n',
+    replace: '  if (!isOver && !isAnew) return\n  host.gone = true\n',
     killer: directed('another host'),
   },
   {
