@@ -8,6 +8,8 @@
  * - An existing file is never made longer or shorter, and a file that is refused is left alone.
  * - What is not content (poisoned lines, unsafe shutdowns, a failed save) stands in a small file
  *   beside it, which exists only if there is something to say.
+ * - That file, and the lock, are found whatever the image is called: through symbolic links, and by
+ *   each of its names in one folder. An image with a name in another folder is refused.
  */
 
 import {
@@ -15,13 +17,18 @@ import {
   existsSync,
   fstatSync,
   ftruncateSync,
+  lstatSync,
   openSync,
+  readdirSync,
   readFileSync,
   readSync,
+  realpathSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { lockImage } from './image-lock.ts'
 import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
 
@@ -64,7 +71,8 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   const descriptor = openFile(path, readOnly ? 'r' : made ? 'wx+' : 'r+')
   let unlock = (): void => {}
   try {
-    if (!readOnly) unlock = lock(path, descriptor)
+    const own = ownPath(path)
+    if (!readOnly) unlock = lock(own, descriptor)
     if (made) ftruncateSync(descriptor, options.bytes!)
     const bytes = fstatSync(descriptor).size
     checkSize(path, bytes)
@@ -72,7 +80,7 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
       const message = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
       throw new NvdimmFileError('NVDIMM_SIZE', message)
     }
-    const condition = readCondition(path)
+    const condition = readCondition(own)
     const content = readContent(path, descriptor, bytes)
     const part = {
       bytes,
@@ -81,7 +89,7 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
       volatile,
       ...(condition === null ? {} : { condition }),
     }
-    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(path, descriptor, unlock) })
+    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(own, descriptor, unlock) })
     const memoryOnly = new Nvdimm(part)
     closeSync(descriptor)
     return memoryOnly
@@ -91,6 +99,29 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
     if (made) rmSync(path, { force: true })
     throw error
   }
+}
+
+/**
+ * The path by which everybody knows the image: no symbolic link, and of several names in its folder
+ * the first one that has something beside it, or the first. Throws where another folder has one.
+ */
+function ownPath(path: string): string {
+  const real = realpathSync(path)
+  const { dev, ino, nlink } = statSync(real, { bigint: true })
+  if (nlink === 1n) return real
+  const folder = dirname(real)
+  const names = readdirSync(folder).filter((name) => {
+    // A symbolic link is a file of its own here.
+    const found = lstatSync(join(folder, name), { bigint: true, throwIfNoEntry: false })
+    return found?.ino === ino && found.dev === dev
+  })
+  if (BigInt(names.length) < nlink) {
+    const others = `${nlink} names, of which ${nlink - BigInt(names.length)} in another folder`
+    const why = 'what is kept beside it would not be found from there: leave it one name'
+    throw new NvdimmFileError('NVDIMM_OPEN', `${basename(real)} has ${others}: ${why}`)
+  }
+  const told = names.sort().find((name) => existsSync(join(folder, name + CONDITION_SUFFIX)))
+  return join(folder, told ?? names[0]!)
 }
 
 function lock(path: string, descriptor: number): () => void {

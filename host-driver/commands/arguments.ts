@@ -60,6 +60,18 @@ export function regionRequest(text: string, before: RegionRequest[] = []): Regio
   return [...before, { ...request, copies: Number(copies ?? 2) }]
 }
 
+/** Bytes of a path that the address of a socket has room for; more would be cut by the system. */
+const SOCKET_PATH_BYTES = 107
+
+/** The path of 'unix:path'. */
+export function unixSocket(text: string): string {
+  if (!/^unix:./.test(text)) throw new InvalidArgumentError('unix:path')
+  const path = text.slice('unix:'.length)
+  const bytes = Buffer.byteLength(path)
+  if (bytes <= SOCKET_PATH_BYTES) return path
+  throw new InvalidArgumentError(`its path has ${bytes} bytes: ${SOCKET_PATH_BYTES} at most`)
+}
+
 /** A name; may be given several times. */
 export function names(text: string, before: string[] = []): string[] {
   return [...before, text]

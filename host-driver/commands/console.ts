@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
 import type { Command } from 'commander'
 import { ArgumentError, PerdureError } from '../errors.ts'
-import { wholeNumber } from './arguments.ts'
+import { unixSocket, wholeNumber } from './arguments.ts'
 import { OK, UNAVAILABLE } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { type Cell, facts } from './table.ts'
@@ -33,7 +33,7 @@ export function addConsole(program: Command): void {
   program
     .command('console')
     .description("talk to a card's console: 'help' says what it understands")
-    .argument('<target>', 'unix:PATH, or a serial line as /dev/ttyUSB0')
+    .argument('<target>', 'unix:PATH, or a serial line as /dev/ttyUSB0', consoleTarget)
     .argument('[command]', 'one command; without it, lines of standard input')
     .option('--baud <n>', 'speed of a serial line', wholeNumber(1), BAUD)
     .option('--timeout <ms>', 'longest wait for an answer', wholeNumber(1), TIMEOUT_MS)
@@ -41,6 +41,12 @@ export function addConsole(program: Command): void {
     .action(async (target: string, command: string | undefined, options: Options) => {
       process.exitCode = await talk(target, command, options)
     })
+}
+
+/** A target that `openLine` opens, as it stands on the command line. */
+function consoleTarget(text: string): string {
+  if (text.startsWith('unix:')) unixSocket(text)
+  return text
 }
 
 async function talk(
@@ -86,7 +92,6 @@ function flat(answer: Answer, prefix: string): [string, Cell][] {
 /** Opens a socket or a serial line. Rejects with PERDURE_UNREACHABLE. */
 async function openLine(target: string, baud: number): Promise<Duplex> {
   const path = target.startsWith('unix:') ? target.slice('unix:'.length) : null
-  if (path === '') throw new ArgumentError('unix: needs the path of the socket behind it')
   if (path === null && !target.startsWith('/')) {
     throw new ArgumentError(`${target}: a console is unix:PATH, or a serial line as /dev/ttyUSB0`)
   }

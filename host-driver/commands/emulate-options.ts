@@ -20,12 +20,6 @@ export function udpAddress(text: string): Address {
   return { host: match[1] ?? match[2]!, port }
 }
 
-/** 'unix:path'. */
-export function unixSocket(text: string): string {
-  if (!/^unix:./.test(text)) throw new InvalidArgumentError('unix:path')
-  return text.slice('unix:'.length)
-}
-
 /** Addresses of the card: what `--ip` named, of either family at most one. */
 export interface CardAddresses {
   readonly ipv4?: readonly number[]

@@ -14,7 +14,7 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
 import { ArgumentError } from '../errors.ts'
-import { engineOption, probability, several, size, wholeNumber } from './arguments.ts'
+import { engineOption, probability, several, size, unixSocket, wholeNumber } from './arguments.ts'
 import {
   type Address,
   ipAddress,
@@ -23,7 +23,6 @@ import {
   placedRegion,
   publishRequest,
   udpAddress,
-  unixSocket,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { Output } from './output.ts'

@@ -1,13 +1,12 @@
 /**
  * `perdure persist TARGET REGION FILE`: makes a file durable, record by record.
  *
- * What always holds: nothing is sent if the file does not fit; the command ends well only when
- * every record is durable at the level that was asked for.
+ * What always holds: nothing is sent if the file does not fit, and no more of it is read than tells
+ * that; the command ends well only when every record is durable at the level that was asked for.
  */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { buffer } from 'node:stream/consumers'
+import { createReadStream } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { type Durability, parseDurability } from '../durability.ts'
@@ -64,7 +63,6 @@ async function persistFile(
   if (options.batch !== undefined && options.form !== 'replicated') {
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
-  const content = file === '-' ? await buffer(process.stdin) : readFileSync(file)
   const { engine, capture } = options
   const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
   try {
@@ -72,6 +70,7 @@ async function persistFile(
       output.say("perdure: what is durable here outlives the card's process, and not the power")
     }
     const region = await openRecords(opened.dpu, name)
+    const content = await contentOf(file, region, options.slot)
     const records = split(content, region, options.slot)
     const persist = options.batch === undefined ? persistAll : persistBatches
     const receipts = await persist(region, records, options, output)
@@ -97,14 +96,34 @@ async function persistFile(
   }
 }
 
+/** The whole file. Throws ArgumentError as soon as more has come than the slots have room for. */
+async function contentOf(file: string, region: Region, firstSlot: number): Promise<Buffer> {
+  const room = Math.max(0, region.slots - firstSlot) * region.capacity
+  const pieces: Buffer[] = []
+  let bytes = 0
+  const stream = file === '-' ? process.stdin : createReadStream(file)
+  try {
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      bytes += piece.length
+      if (bytes > room) throw noRoom(region, firstSlot, `more than ${bytesText(room)}`)
+    }
+  } finally {
+    stream.destroy()
+  }
+  return Buffer.concat(pieces)
+}
+
+function noRoom({ name, slots }: Region, firstSlot: number, what: string): ArgumentError {
+  const where = firstSlot === 0 ? '' : ` from slot ${firstSlot} on`
+  return new ArgumentError(`the file has ${what}; '${name}'${where} ends at slot ${slots - 1}`)
+}
+
 /** Cuts the content into records of the region; an empty file is one empty record. */
 function split(content: Uint8Array, region: Region, firstSlot: number): Uint8Array[] {
   const { capacity, slots, name } = region
   const count = Math.max(1, Math.ceil(content.length / capacity))
-  if (firstSlot + count > slots) {
-    const needed = `${firstSlot} to ${firstSlot + count - 1}`
-    throw new ArgumentError(`the file needs slots ${needed}; '${name}' ends at ${slots - 1}`)
-  }
+  if (firstSlot + count > slots) throw noRoom(region, firstSlot, bytesText(content.length))
   if (region.fixedLength && content.length !== count * capacity) {
     throw new ArgumentError(`'${name}' takes whole records of ${capacity} bytes only`)
   }

@@ -4,7 +4,19 @@
  */
 
 import { createHash } from 'node:crypto'
-import { closeSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  openSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
@@ -18,6 +30,11 @@ interface Options {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
 }
+
+const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** As many symbolic links as Linux follows. */
+const LINKS_MAX = 40
 
 /** Reads that are under way at once. */
 const AHEAD = 16
@@ -51,22 +68,58 @@ async function readRecords(target: string, name: string, options: Options): Prom
 }
 
 /**
- * Fills a file: it has its name when it is whole, and a file of that name is left alone until then.
- * What is no plain file (a device, a pipe) is written as it is.
+ * Fills a file: it has its name when it is whole, and a file of that name is left alone until then;
+ * it keeps its mode and owner. What is no plain file (a device, a pipe) is written as it is.
  */
 async function intoFile(path: string, fill: (file: number) => Promise<void>): Promise<void> {
   const found = statSync(path, { throwIfNoEntry: false })
-  const whole = found === undefined || found.isFile()
-  const aside = whole ? `${path}.${process.pid}` : path
-  const file = openSync(aside, whole ? 'wx' : 'w')
+  if (found !== undefined && !found.isFile()) {
+    const file = openSync(path, 'w')
+    await fill(file).finally(() => closeSync(file))
+    return
+  }
+  const whole = targetOf(path)
+  const aside = join(dirname(whole), `.perdure-${process.pid}`)
+  const file = openSync(aside, 'wx')
+  const forget = (): void => rmSync(aside, { force: true })
+  // Whoever is interrupted leaves nothing half, and ends as it would have ended.
+  const interrupted = (signal: NodeJS.Signals): void => {
+    forget()
+    process.kill(process.pid, signal)
+  }
+  for (const signal of INTERRUPTS) process.once(signal, interrupted)
   try {
+    if (found !== undefined) keepOwner(file, found)
     await fill(file)
-    if (whole) renameSync(aside, path)
-  } catch (error) {
-    if (whole) rmSync(aside, { force: true })
-    throw error
+    renameSync(aside, whole)
   } finally {
+    for (const signal of INTERRUPTS) process.off(signal, interrupted)
+    forget()
     closeSync(file)
+  }
+}
+
+/** What the path leads to, through symbolic links, be it there or not. */
+function targetOf(path: string): string {
+  let at = resolve(path)
+  for (let links = 0; links < LINKS_MAX; links++) {
+    try {
+      at = resolve(dirname(at), readlinkSync(at))
+    } catch {
+      return at
+    }
+  }
+  throw new ArgumentError(`${path} leads through more than ${LINKS_MAX} symbolic links`)
+}
+
+function keepOwner(file: number, { mode, uid, gid }: Stats): void {
+  fchmodSync(file, mode & 0o7777)
+  try {
+    fchownSync(file, uid, gid)
+    // That may have taken bits of the mode away.
+    fchmodSync(file, mode & 0o7777)
+  } catch {
+    // Another's file is taken over by whoever writes it anew, as an editor does.
   }
 }
 
