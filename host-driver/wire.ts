@@ -8,6 +8,7 @@
  * - Time is microseconds on any scale that only moves forward, real or virtual.
  */
 
+import { having, type Kind } from './kinds.ts'
 import type { Clock } from './way.ts'
 
 export interface Wire extends Clock {
@@ -15,6 +16,9 @@ export interface Wire extends Clock {
   onFrame(callback: (frame: Uint8Array) => void): void
   close(): void
 }
+
+/** A wire of one's own. */
+export const WIRE: Kind = having(['send', 'onFrame', 'now', 'setTimer', 'close'], 'a wire')
 
 /** One end of the wire. */
 export interface Endpoint {

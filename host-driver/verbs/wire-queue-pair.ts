@@ -157,16 +157,19 @@ export class WireQueuePair implements QueuePair, Receives {
   private pump(): void {
     if (this.pumping) return
     this.pumping = true
-    while (this.jobs !== null && this.started < this.sends.length && this.jobs.room > 0) {
-      const one = this.sends[this.started++]!
-      this.jobs.post(
-        jobOf(one.request, one.bytes, (end) => {
-          one.end = end
-          this.complete()
-        }),
-      )
+    try {
+      while (this.jobs !== null && this.started < this.sends.length && this.jobs.room > 0) {
+        const one = this.sends[this.started++]!
+        this.jobs.post(
+          jobOf(one.request, one.bytes, (end) => {
+            one.end = end
+            this.complete()
+          }),
+        )
+      }
+    } finally {
+      this.pumping = false
     }
-    this.pumping = false
   }
 
   /** Says of every request at the front that has ended how it did. */
