@@ -14,7 +14,7 @@ import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import { Gate } from './gate.ts'
 import type { FlushOptions, MessageOptions } from './jobs.ts'
-import { checkFields, SIZE } from './kinds.ts'
+import { checkBytes, checkFields, SIZE } from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import { goneError, type OpenRegion, type Written } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
@@ -140,6 +140,7 @@ export class BytesRegion extends RemoteMemory {
     options: MessageOptions = {},
   ): Promise<Completion> {
     return quietly(async () => {
+      checkBytes('what is written:', bytes)
       const work = super.write(offset, bytes, options)
       if (!this.info.writePersist) return await this.noting(offset, bytes.length, work)
       // Its acknowledgement was withheld until it was durable.

@@ -123,7 +123,7 @@ export class Dpu {
     this.check()
     const { management, random } = this.connection
     const drawn = (): Uint8Array => Uint8Array.from({ length: 16 }, () => random() & 0xff)
-    return await management.format(deviceId ?? drawn())
+    return await management.format(deviceId === undefined ? drawn() : deviceId)
   }
 
   /** Makes a region, or opens it where one of that name and shape is there. */

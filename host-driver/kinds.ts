@@ -114,6 +114,12 @@ export const SIZE: Kind = {
   takes: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 }
 
+/** How many, at least one. */
+export const COUNT: Kind = {
+  give: '1 or more',
+  takes: (value) => Number.isSafeInteger(value) && Number(value) >= 1,
+}
+
 /** 64 bits without a sign. */
 export function wide(least: bigint): Kind {
   return {

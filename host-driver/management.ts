@@ -261,7 +261,8 @@ export class Management {
 
   /** The region ends for ever; its room is free when the card has cleared it. */
   async remove(name: string): Promise<void> {
-    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, namedBody(name, 0))
+    const body = namedBody(name, 0)
+    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, body)
   }
 
   /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
@@ -276,7 +277,8 @@ export class Management {
 
   /** Ends what the port offers; connections that are open stay. */
   async withdraw(port: number): Promise<void> {
-    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, onPort(blank(), port))
+    const body = onPort(blank(), port)
+    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, body)
   }
 
   /**
@@ -296,7 +298,8 @@ export class Management {
   }
 
   async detach(name: string): Promise<void> {
-    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, namedBody(name, 0))
+    const body = namedBody(name, 0)
+    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, body)
   }
 
   async open(name: string, protectionDomain: number): Promise<RegionInfo> {

@@ -147,12 +147,12 @@ export class RemoteMemory {
   /** A WRITE that waits to be put into a chain. */
   writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
     check('what is written:', bytes, BYTES)
+    checkFields('options of a message', options, MESSAGE_KINDS)
     return this.writingOwn(offset, copyOf(bytes), { ...options })
   }
 
   /** As `writing`, of what nobody changes any more: it is not copied again. */
   writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
-    checkFields('options of a message', options, MESSAGE_KINDS)
     this.checkRange(offset, bytes.length)
     checkLength(bytes.length, MESSAGE_BYTES_MAX)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
