@@ -19,7 +19,7 @@ import { type BatchCondition, CONDITIONS } from './batch-verdict.ts'
 import { copyOf } from './bytes.ts'
 import { quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
-import type { Durability } from './durability.ts'
+import { DURABILITY, type Durability } from './durability.ts'
 import {
   ArgumentError,
   NotAccepted,
@@ -28,6 +28,17 @@ import {
   RefusedError,
 } from './errors.ts'
 import { giveUpWhen } from './give-up.ts'
+import {
+  check,
+  checkFields,
+  DURATION,
+  integer,
+  type Kinds,
+  OBJECT,
+  oneOf,
+  SIGNAL,
+  wide,
+} from './kinds.ts'
 import { PendingBatch } from './pending-batch.ts'
 import type { OpenRegion } from './region-handle.ts'
 import { PendingWrite, type Receipt } from './write.ts'
@@ -101,19 +112,17 @@ export interface BatchGround {
 const RETRIES = 3
 const RETRIES_MAX = 1000
 
+const BATCH_KINDS: Kinds<BatchOptions> = {
+  condition: oneOf(Object.keys(CONDITIONS)),
+  durability: DURABILITY,
+  retries: integer(0, RETRIES_MAX),
+  signal: SIGNAL,
+  deadlineMs: DURATION,
+}
+
 /** Throws PERDURE_ARGUMENT unless a batch can be so. */
-function checkOptions(options: BatchOptions): void {
-  const { condition = 'independent', retries = RETRIES, deadlineMs } = options
-  if (!Object.hasOwn(CONDITIONS, condition)) {
-    const names = Object.keys(CONDITIONS).join(', ')
-    throw new ArgumentError(`condition '${String(condition)}': say ${names}`)
-  }
-  if (!(Number.isInteger(retries) && retries >= 0 && retries <= RETRIES_MAX)) {
-    throw new ArgumentError(`retries ${retries}: 0 to ${RETRIES_MAX}`)
-  }
-  if (deadlineMs !== undefined && !(deadlineMs > 0)) {
-    throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
-  }
+export function checkBatchOptions(options: BatchOptions): void {
+  checkFields('options of a batch', options, BATCH_KINDS)
 }
 
 export class Batch {
@@ -126,7 +135,6 @@ export class Batch {
 
   /** For `Region.batch`; not to be called by users. */
   constructor(ground: BatchGround, options: BatchOptions) {
-    checkOptions(options)
     this.ground = ground
     this.options = { ...options }
     this.condition = options.condition ?? 'independent'
@@ -142,8 +150,9 @@ export class Batch {
    * for it to be accepted, as `Region.read` gives it. Throws PERDURE_ARGUMENT.
    */
   persist(slot: number, bytes: Uint8Array, options: { readonly expect?: bigint } = {}): void {
-    const { expect } = options
     this.checkOpen()
+    check('options of a record', options, OBJECT)
+    const { expect } = options
     this.ground.check(slot, bytes)
     const what = `record ${slot} of a batch`
     if (this.entries.length === BATCH_RECORDS_MAX) {
@@ -157,9 +166,7 @@ export class Batch {
       const how = wantsExpect ? 'say which sequence to expect' : `expect in '${this.condition}'`
       throw new ArgumentError(`${what}: ${how}`)
     }
-    if (expect !== undefined && !isSequence(expect)) {
-      throw new ArgumentError(`${what}: expect ${String(expect)}: a bigint from 0 to 2^64 - 1`)
-    }
+    if (expect !== undefined) check(`${what}: expect`, expect, wide(0n))
     this.slots.add(slot)
     this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null })
   }
@@ -207,10 +214,6 @@ export class Batch {
     const { closed } = this.ground.connection
     if (closed !== null) throw closed
   }
-}
-
-function isSequence(value: unknown): boolean {
-  return typeof value === 'bigint' && value >= 0n && value < 2n ** 64n
 }
 
 function outcomeOf(

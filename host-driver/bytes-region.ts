@@ -14,15 +14,19 @@ import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import { Gate } from './gate.ts'
 import type { FlushOptions, MessageOptions } from './jobs.ts'
+import { checkBytes, checkFields, SIZE } from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import { goneError, type OpenRegion, type Written } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from './residency-status.ts'
-import { WATCHED_BYTES_MAX, type Watch, type WatchOptions } from './watch.ts'
+import { READY_KINDS, WATCHED_BYTES_MAX, type Watch, type WatchOptions } from './watch.ts'
 import type { JobQueue } from './way.ts'
 
 const BYTES: Ranges<ByteRange> = {
-  toBytes: (range) => range,
+  toBytes: (range) => {
+    checkFields('a range', range, { offset: SIZE, length: SIZE }, ['offset', 'length'])
+    return range
+  },
   fromBytes: (offset, length) => ({ offset, length }),
   unit: () => 1,
 }
@@ -90,6 +94,7 @@ export class BytesRegion extends RemoteMemory {
   /** Hints that these bytes will be accessed; resolves when the DPU has the hints. */
   prefetch(range: ByteRange): Promise<void> {
     return quietly(async () => {
+      BYTES.toBytes(range)
       this.checkRange(range.offset, range.length)
       // There is no hint at nothing.
       if (range.length === 0) return
@@ -101,6 +106,8 @@ export class BytesRegion extends RemoteMemory {
   /** Resolves when all of these bytes are ready. Rejects with PERDURE_DEADLINE. */
   ready(range: ByteRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
     return quietly(async () => {
+      BYTES.toBytes(range)
+      checkFields('options', options, READY_KINDS)
       this.checkRange(range.offset, range.length)
       if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
       await this.watched.ready(range, options)
@@ -133,6 +140,7 @@ export class BytesRegion extends RemoteMemory {
     options: MessageOptions = {},
   ): Promise<Completion> {
     return quietly(async () => {
+      checkBytes('what is written:', bytes)
       const work = super.write(offset, bytes, options)
       if (!this.info.writePersist) return await this.noting(offset, bytes.length, work)
       // Its acknowledgement was withheld until it was durable.
@@ -162,11 +170,12 @@ export class BytesRegion extends RemoteMemory {
     length: number,
     options: FlushOptions,
   ): Promise<Completion> {
-    const to = options.wholeRegion === true ? Infinity : offset + length
-    const from = options.wholeRegion === true ? 0 : offset
+    const flushing = this.flushing(offset, length, options)
+    const isWhole = options.wholeRegion === true
+    const to = isWhole ? Infinity : offset + length
+    const from = isWhole ? 0 : offset
     const { written } = this
     const { writes } = written
-    const flushing = this.flushing(offset, length, options)
     const completion = await this.pass(offset, 0, true, () =>
       this.post([flushing], (queuePair) => this.checkMemory(queuePair, from, to)),
     )

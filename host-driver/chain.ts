@@ -52,15 +52,14 @@ export interface ChainPort {
   enqueueChain(chain: Chain): void
 }
 
-/** Posts a chain that there is room for. */
+/** Posts a chain that there is room for. Whatever throws meanwhile ends the chain alone. */
 export function postChain(queuePair: JobQueue, chain: Chain): void {
   try {
     chain.check(queuePair)
+    queuePair.postChain(chain.verbs.map((verb) => verb.start(queuePair)))
   } catch (error) {
     rejectChain(chain, error as Error)
-    return
   }
-  queuePair.postChain(chain.verbs.map((verb) => verb.start(queuePair)))
 }
 
 /** Ends a chain of which nothing was sent. */

@@ -3,10 +3,10 @@
 import { DPU_ENDPOINT, keptOptions, neighbour } from './addresses.ts'
 import { Connection } from './connection.ts'
 import { Dpu } from './dpu.ts'
-import { parseDurability } from './durability.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
-import { Management, PATH_MTUS } from './management.ts'
-import { type ConnectOptions, randomSource } from './options.ts'
+import { check, checkFields } from './kinds.ts'
+import { Management } from './management.ts'
+import { CONNECT_KINDS, type ConnectOptions, randomSource } from './options.ts'
 import type { PartStatus } from './part.ts'
 import { PcieDevice } from './pcie/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
@@ -14,7 +14,7 @@ import { PcieWay } from './pcie/way.ts'
 import { Session } from './session.ts'
 import { openTunnel, parseTarget } from './udp.ts'
 import type { Way } from './way.ts'
-import type { Wire } from './wire.ts'
+import { WIRE, type Wire } from './wire.ts'
 
 /**
  * Connects to a DPU:
@@ -33,8 +33,8 @@ export async function connect(
   target: string | Wire | PcieDevice,
   asked: ConnectOptions = {},
 ): Promise<Dpu> {
+  checkOptions(asked)
   const options = keptOptions(asked)
-  checkOptions(options)
   const random = randomSource(options.seed)
   const way = await openWay(target, options, random)
   const management = new Management(way, (options.timeoutMs ?? 5000) * 1000, random)
@@ -53,6 +53,8 @@ export async function connect(
     throw error
   }
 }
+
+const TARGETS = "a text 'perdure://host[:port]', a Wire, or an open PcieDevice"
 
 const AGAINST = {
   process:
@@ -76,6 +78,7 @@ async function openWay(
     return await openPcieWay(target, options)
   }
   const at = typeof target === 'string' ? parseTarget(target) : null
+  if (at === null) check('target', target, { ...WIRE, give: TARGETS })
   const wire = at === null ? (target as Wire) : await openTunnel(at)
   return new Session(
     wire,
@@ -108,49 +111,13 @@ async function openPcieWay(
 }
 
 function checkOptions(options: ConnectOptions): void {
-  const { durability, pathMtu, inFlight, receives, clientId, firstOperation } = options
-  if (durability !== undefined) parseDurability(durability)
-  if (pathMtu !== undefined && !PATH_MTUS.includes(pathMtu)) {
-    throw new ArgumentError(`path MTU ${pathMtu}: one of ${PATH_MTUS.join(', ')}`)
-  }
-  if (inFlight !== undefined && !(Number.isInteger(inFlight) && inFlight >= 1 && inFlight <= 128)) {
-    throw new ArgumentError(`inFlight ${inFlight}: 1 to 128`)
-  }
-  if (
-    receives !== undefined &&
-    !(Number.isInteger(receives) && receives >= 1 && receives <= 4096)
-  ) {
-    throw new ArgumentError(`receives ${receives}: 1 to 4096`)
-  }
-  for (const [name, value] of Object.entries({ clientId, firstOperation })) {
-    const sane = typeof value === 'bigint' && value >= 1n && value < 2n ** 64n
-    if (value !== undefined && !sane) {
-      throw new ArgumentError(`${name} ${String(value)}: a bigint from 1 to 2^64 - 1`)
-    }
-  }
+  checkFields('options of connect', options, CONNECT_KINDS)
+  const { clientId, firstOperation } = options
   // The part takes an operation that it knows of a client for its repetition: it answers that it is
   // durable, and stores nothing. So whoever goes on as a client says where.
   if (clientId !== undefined && firstOperation === undefined) {
     const how = 'say firstOperation, too: 1 of a new client, else behind all that it has used'
     throw new ArgumentError(`clientId ${clientId}: ${how}`)
-  }
-  for (const [name, most] of [
-    ['ackTimeoutCode', 31],
-    ['protectionDomain', 0xffff],
-  ] as const) {
-    const value = options[name] ?? 0
-    if (Number.isInteger(value) && value >= 0 && value <= most) continue
-    throw new ArgumentError(`${name} ${value}: 0 to ${most}`)
-  }
-  for (const name of [
-    'timeoutMs',
-    'deadlineMs',
-    'persistTimeoutMs',
-    'reconnectTimeoutMs',
-  ] as const) {
-    const value = options[name]
-    if (value !== undefined && !(value > 0))
-      throw new ArgumentError(`${name} ${value}: more than 0`)
   }
 }
 

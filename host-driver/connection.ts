@@ -305,11 +305,7 @@ export class Connection implements ChainPort {
     for (const write of [...this.unresolved.values()]) write.giveUp(why, error)
     this.unresolved.clear()
     for (const batch of [...this.batches]) batch.giveUp(why, error)
-    for (const request of waiting) {
-      if (isWrite(request) || isBatch(request)) request.giveUp(why, error)
-      else if (isChain(request)) rejectChain(request, error)
-      else request.reject(error)
-    }
+    for (const request of waiting) endRequest(request, why, error)
   }
 
   /** Ends the connection for good. */
@@ -337,8 +333,11 @@ export class Connection implements ChainPort {
   private pump(): void {
     if (this.pumping) return
     this.pumping = true
-    this.postWaiting()
-    this.pumping = false
+    try {
+      this.postWaiting()
+    } finally {
+      this.pumping = false
+    }
   }
 
   private postWaiting(): void {
@@ -352,11 +351,20 @@ export class Connection implements ChainPort {
         refuseGone(next)
         continue
       }
-      if (isWrite(next)) this.postWrite(queuePair, next)
-      else if (isBatch(next)) this.postBurst(queuePair, next)
-      else if (isChain(next)) postChain(queuePair, next)
-      else this.postRead(queuePair, next)
+      try {
+        this.postNext(queuePair, next)
+      } catch (error) {
+        // It ends by itself, and what is behind it goes on.
+        endRequest(next, 'it could not be made', error as PerdureError)
+      }
     }
+  }
+
+  private postNext(queuePair: JobQueue, next: Waiting): void {
+    if (isWrite(next)) this.postWrite(queuePair, next)
+    else if (isBatch(next)) this.postBurst(queuePair, next)
+    else if (isChain(next)) postChain(queuePair, next)
+    else this.postRead(queuePair, next)
   }
 
   private mayGo(queuePair: JobQueue, next: Waiting): boolean {
@@ -384,15 +392,14 @@ export class Connection implements ChainPort {
   }
 
   private postWrite(queuePair: JobQueue, write: PendingWrite): void {
+    const job = persistJob(write, (end) => {
+      if (this.queuePair === queuePair) this.persistsOut--
+      this.writeEnded(write, end, queuePair)
+    })
     this.unresolved.set(write.operationId, write)
     this.persistsOut++
     write.posted = true
-    queuePair.post(
-      persistJob(write, (end) => {
-        if (this.queuePair === queuePair) this.persistsOut--
-        this.writeEnded(write, end, queuePair)
-      }),
-    )
+    queuePair.post(job)
   }
 
   private writeEnded(write: PendingWrite, end: JobEnd, queuePair: JobQueue): void {
@@ -523,6 +530,12 @@ export class Connection implements ChainPort {
     if (this.options.reconnect !== false) this.reconnect().catch(() => {})
     else this.drop(new TransportError('WR_FLUSH_ERR', 'the connection broke'))
   }
+}
+
+function endRequest(request: Waiting, why: string, error: PerdureError): void {
+  if (isWrite(request) || isBatch(request)) request.giveUp(why, error)
+  else if (isChain(request)) rejectChain(request, error)
+  else request.reject(error)
 }
 
 function isWrite(request: Waiting): request is PendingWrite {

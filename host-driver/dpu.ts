@@ -12,14 +12,21 @@ import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
 import type { AgentControl } from './flush-agent.ts'
 import type { Inbox } from './inbox.ts'
-import { queryJob, type SendOptions, sendJob } from './jobs.ts'
-import type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
+import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './jobs.ts'
+import { BYTES, check, checkFields, FUNCTION, type Kind, wide } from './kinds.ts'
+import {
+  ATTACHMENT_KINDS,
+  type Attachment,
+  type BytesRequest,
+  type Publication,
+  REGION_NAME,
+  type RegionRequest,
+} from './management.ts'
 import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
 import type { CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
 import { Region } from './region.ts'
 import { isSameRegion, type OpenRegion } from './region-handle.ts'
 import type { PlacementControl } from './registrar.ts'
-import { checkImmediate } from './remote-memory.ts'
 import type { Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
 import { sleep, waitAtMost } from './way.ts'
@@ -38,6 +45,11 @@ const SCAN_PAUSE_US = 2000
 
 /** Queues that are asked about at once. */
 const QUEUES_AT_ONCE = 16
+
+const COUNT: Kind = {
+  give: 'a number from 0 on',
+  takes: (value) => typeof value === 'number' && value >= 0,
+}
 
 /** What a scan of a whole region found: each record is counted once, and in one place. */
 export interface ScanResult {
@@ -111,7 +123,7 @@ export class Dpu {
     this.check()
     const { management, random } = this.connection
     const drawn = (): Uint8Array => Uint8Array.from({ length: 16 }, () => random() & 0xff)
-    return await management.format(deviceId ?? drawn())
+    return await management.format(deviceId === undefined ? drawn() : deviceId)
   }
 
   /** Makes a region, or opens it where one of that name and shape is there. */
@@ -166,13 +178,12 @@ export class Dpu {
    */
   send(bytes: Uint8Array, options: SendOptions = {}): Promise<Completion> {
     this.check()
+    check('a message:', bytes, BYTES)
+    checkFields('options of a message', options, SEND_KINDS)
     const { immediate, invalidate } = options
-    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('a message is a Uint8Array')
     if (immediate !== undefined && invalidate !== undefined) {
       throw new ArgumentError('a message has immediate data or a key to invalidate, not both')
     }
-    checkImmediate(immediate)
-    checkImmediate(invalidate)
     const copy = copyOf(bytes)
     const kept = { ...options }
     const { verb, result } = pending(
@@ -191,9 +202,7 @@ export class Dpu {
    */
   query(operationId: bigint): Promise<{ durable: boolean; upTo: bigint | null }> {
     this.check()
-    if (typeof operationId !== 'bigint' || operationId < 1n || operationId >= 2n ** 64n) {
-      throw new ArgumentError(`operation ${String(operationId)}: a bigint from 1 to 2^64 - 1`)
-    }
+    check('operation', operationId, wide(1n))
     const { verb, result } = pending(
       `query operation ${operationId}`,
       (done) => queryJob(operationId, done),
@@ -234,6 +243,7 @@ export class Dpu {
    */
   async attach(attachment: Attachment): Promise<Region> {
     this.check()
+    checkFields('an attachment', attachment, ATTACHMENT_KINDS, ['name', 'address', 'port'])
     const { management, clientId, way } = this.connection
     // It is asked for again after every reconnection.
     const kept = { ...attachment }
@@ -255,6 +265,7 @@ export class Dpu {
   /** Ends it; records that are on their way are in doubt. */
   async detach(name: string): Promise<void> {
     this.check()
+    check('region name', name, REGION_NAME)
     this.forget(name)
     await this.connection.management.detach(name)
   }
@@ -310,6 +321,7 @@ export class Dpu {
   /** The queues of the card's host that are in use, up to `most`, by their numbers. */
   async queuesInUse(most: number = Infinity): Promise<QueueInfo[]> {
     this.check()
+    check('most', most, COUNT)
     const { management } = this.connection
     const { queues, used } = await management.queues()
     const wanted = Math.min(used, most)
@@ -331,6 +343,7 @@ export class Dpu {
   /** Checks every record of a region with its check code, and repairs what can be repaired. */
   async scan(name: string, progress?: (checked: number) => void): Promise<ScanResult> {
     this.check()
+    if (progress !== undefined) check('progress', progress, FUNCTION)
     const { management, options, way } = this.connection
     const info = await management.open(name, options.protectionDomain ?? 0)
     const total = { checked: 0, unsettled: 0, lost: 0 }

@@ -19,7 +19,19 @@ import { imageBytes } from '../firmware/commit/slot.ts'
 import { copyOf } from './bytes.ts'
 import { type Completion, quietly } from './chain.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
-import type { RemoteMemory } from './remote-memory.ts'
+import {
+  BYTES,
+  bytesOf,
+  check,
+  checkFields,
+  instanceOf,
+  type Kinds,
+  OBJECT,
+  SIZE,
+  WORD,
+  wide,
+} from './kinds.ts'
+import { RemoteMemory } from './remote-memory.ts'
 import {
   chooseCopy,
   readSlotImage,
@@ -28,7 +40,7 @@ import {
   writeSlotImage,
 } from './slot-image.ts'
 import { sleep } from './way.ts'
-import type { Wire } from './wire.ts'
+import { WIRE, type Wire } from './wire.ts'
 
 /** One place of the pair: `imageBytes(capacity)` bytes from there are its own. */
 export interface DualPlace {
@@ -89,6 +101,26 @@ export interface DualReadRequest extends DualPair {
   readonly wire?: Wire
 }
 
+const PLACE_KINDS: Kinds<DualPlace> = {
+  memory: instanceOf(RemoteMemory, 'a region of bytes, or the memory of a target'),
+  offset: SIZE,
+}
+
+const PAIR_KINDS: Kinds<DualPair> = {
+  ...{ a: OBJECT, b: OBJECT, key: bytesOf(16) },
+  ...{ id: WORD, slot: WORD },
+}
+
+const SEQUENCE = wide(1n)
+
+const WRITE_KINDS: Kinds<DualWriteRequest> = {
+  ...PAIR_KINDS,
+  ...{ bytes: BYTES, capacity: WORD, sequence: SEQUENCE },
+  ...{ clientId: wide(0n), operationId: wide(0n) },
+}
+
+const READ_KINDS: Kinds<DualReadRequest> = { ...PAIR_KINDS, capacity: WORD, wire: WIRE }
+
 /** Reads before copies that differ are reported as they are, and the pause between two, µs. */
 const ATTEMPTS = 4
 const PAUSE_US = 1000
@@ -103,6 +135,7 @@ export function dualWrite(request: DualWriteRequest): Promise<DualReceipt> {
 }
 
 async function write(request: DualWriteRequest): Promise<DualReceipt> {
+  checkFields('a dual write', request, WRITE_KINDS, ['bytes'])
   const { a, b, bytes, capacity = bytes.length, clientId = 0n, operationId = 0n } = request
   checkPair(request, capacity)
   if (bytes.length > capacity) {
@@ -110,9 +143,7 @@ async function write(request: DualWriteRequest): Promise<DualReceipt> {
   }
   const data = copyOf(bytes)
   const sequence = request.sequence ?? (await nextSequence(request, capacity))
-  if (sequence < 1n || sequence >= 2n ** 64n) {
-    throw new ArgumentError(`sequence ${sequence}: 1 to 2^64 - 1`)
-  }
+  check('sequence', sequence, SEQUENCE)
   const record = { data, sequence, clientId, operationId }
   const image = writeSlotImage(record, shapeOf(request, capacity), request.slot ?? 0)
   const chain = [
@@ -135,6 +166,7 @@ export function dualRead(request: DualReadRequest): Promise<DualRead> {
 }
 
 async function read(request: DualReadRequest): Promise<DualRead> {
+  checkFields('a dual read', request, READ_KINDS, ['capacity'])
   checkPair(request, request.capacity)
   for (let attempts = 1; ; attempts++) {
     const copies = await readCopies(request, request.capacity)
@@ -180,6 +212,11 @@ function sameRecord(one: SlotRecord | null, other: SlotRecord | null): boolean {
 
 /** The request as it is now. What was read decides what is written, and takes its time. */
 function kept<T extends DualPair>(request: T): T {
+  check('a request', request, OBJECT)
+  for (const which of ['a', 'b'] as const) {
+    checkFields(`place ${which}`, request[which], PLACE_KINDS, ['memory', 'offset'])
+  }
+  check('key:', request.key, bytesOf(16))
   return { ...request, a: { ...request.a }, b: { ...request.b }, key: copyOf(request.key) }
 }
 
@@ -195,12 +232,7 @@ function lost(copies: readonly SlotImage[]): PerdureError {
   return new PerdureError('PERDURE_RECORD_LOST', `no copy of the pair is valid: ${why}`)
 }
 
-function checkPair({ a, b, key, id = 0, slot = 0 }: DualPair, capacity: number): void {
-  if (key.length !== 16) throw new ArgumentError(`a key of ${key.length} bytes: 16`)
-  for (const [name, value] of Object.entries({ id, slot })) {
-    if (Number.isInteger(value) && value >= 0 && value < 2 ** 32) continue
-    throw new ArgumentError(`${name} ${value}: 0 to 2^32 - 1`)
-  }
+function checkPair({ a, b }: DualPair, capacity: number): void {
   if (a.memory.port !== b.memory.port) {
     throw new ArgumentError('both places of a pair lie on one connection')
   }

@@ -2,6 +2,7 @@
 
 import { COPIES_MAX, COPIES_MIN } from '../firmware/limits.ts'
 import { ArgumentError } from './errors.ts'
+import { type Kind, refuse } from './kinds.ts'
 
 /** 'WofN': W durable copies of the N that the region keeps, for instance '1of2', '2of2', '2of3'. */
 export type Durability = `${number}of${number}`
@@ -12,16 +13,23 @@ export interface Level {
   readonly copies: number
 }
 
+/** A level, as `parseDurability` reads it. */
+export const DURABILITY: Kind = {
+  give: 'say WofN, 1 <= W <= N, N from 2 to 4',
+  takes: (value) => typeof value === 'string' && levelOf(value) !== null,
+}
+
 /** Reads a level; throws PERDURE_ARGUMENT where it makes no sense. */
 export function parseDurability(text: string): Level {
+  return levelOf(text) ?? refuse('durability', text, DURABILITY.give)
+}
+
+function levelOf(text: string): Level | null {
   const match = /^(\d)of(\d)$/.exec(text)
   const wait = Number(match?.[1])
   const copies = Number(match?.[2])
   const sane = wait >= 1 && wait <= copies && copies >= COPIES_MIN && copies <= COPIES_MAX
-  if (!sane) {
-    throw new ArgumentError(`durability '${text}': say WofN, 1 <= W <= N, N from 2 to 4`)
-  }
-  return { wait, copies }
+  return sane ? { wait, copies } : null
 }
 
 /**

@@ -35,6 +35,7 @@ import {
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
 import type { Pfeth } from '../firmware/wire/prefetch.ts'
 import type { Reth } from '../firmware/wire/reth.ts'
+import { BOOLEAN, type Kinds, WORD } from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import type { Member, PendingWrite } from './write.ts'
 
@@ -281,6 +282,12 @@ export interface MessageOptions {
   readonly fenced?: boolean
 }
 
+export const MESSAGE_KINDS: Kinds<MessageOptions> = {
+  immediate: WORD,
+  solicited: BOOLEAN,
+  fenced: BOOLEAN,
+}
+
 /** Writes `bytes`, which must not change until it is done. */
 export function writeJob(
   to: RemoteAddress,
@@ -296,6 +303,8 @@ export interface SendOptions extends MessageOptions {
   /** Key of the receiver's that it shall invalidate; not together with immediate data. */
   readonly invalidate?: number
 }
+
+export const SEND_KINDS: Kinds<SendOptions> = { ...MESSAGE_KINDS, invalidate: WORD }
 
 /** Sends `bytes` to whoever receives at the other end. */
 export function sendJob(bytes: Uint8Array, options: SendOptions, done: Done): Job {
@@ -323,6 +332,12 @@ export interface FlushOptions {
   readonly global?: boolean
   /** The whole region, whatever the range says. */
   readonly wholeRegion?: boolean
+}
+
+export const FLUSH_KINDS: Kinds<FlushOptions> = {
+  persistent: BOOLEAN,
+  global: BOOLEAN,
+  wholeRegion: BOOLEAN,
 }
 
 /** Flushes what was written to `length` bytes before it. */

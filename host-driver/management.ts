@@ -13,7 +13,18 @@ import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
 import { copyOf } from './bytes.ts'
-import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from './errors.ts'
+import { faultOfNumber, PerdureError, RefusedError } from './errors.ts'
+import {
+  BOOLEAN,
+  bytesOf,
+  check,
+  checkFields,
+  integer,
+  type Kind,
+  type Kinds,
+  oneOf,
+  WORD,
+} from './kinds.ts'
 import {
   type PartStatus,
   type RegionInfo,
@@ -120,6 +131,49 @@ const FORMS = {
   announced: mad.FORM_ANNOUNCED,
 }
 
+/** The name of a region. */
+export const REGION_NAME: Kind = {
+  give: `1 to ${REGION_NAME_BYTES} bytes of UTF-8, none of them 0`,
+  takes: (value) => {
+    if (typeof value !== 'string' || value.includes('\0')) return false
+    const length = Buffer.byteLength(value, 'utf8')
+    return length >= 1 && length <= REGION_NAME_BYTES
+  },
+}
+
+const PORT = integer(1, 65535)
+
+const REGION_KINDS: Kinds<RegionRequest> = {
+  name: REGION_NAME,
+  slots: WORD,
+  capacity: WORD,
+  copies: integer(0, 255),
+  fixedLength: BOOLEAN,
+  placement: oneOf(PLACEMENTS),
+}
+
+const BYTES_KINDS: Kinds<BytesRequest> = {
+  name: REGION_NAME,
+  length: integer(1, Number.MAX_SAFE_INTEGER),
+  writePersist: BOOLEAN,
+}
+
+const PUBLICATION_KINDS: Kinds<Publication> = {
+  name: REGION_NAME,
+  port: PORT,
+  form: oneOf(Object.keys(FORMS)),
+  rights: WORD,
+}
+
+export const ATTACHMENT_KINDS: Kinds<Attachment> = {
+  name: REGION_NAME,
+  address: {
+    give: 'an IPv4 or IPv6 address',
+    takes: (value) => typeof value === 'string' && isIP(value) !== 0,
+  },
+  port: PORT,
+}
+
 /** The connection that the DPU granted. */
 export interface Granted {
   readonly queuePair: number
@@ -166,7 +220,7 @@ export class Management {
    * when it is repeated, from that of others.
    */
   async format(deviceId: Uint8Array): Promise<PartStatus> {
-    if (deviceId.length !== mad.DEVICE_ID_BYTES) throw new ArgumentError('a device id: 16 bytes')
+    check('a device id:', deviceId, bytesOf(mad.DEVICE_ID_BYTES))
     const body = blank()
     body.set(deviceId, mad.FORMAT_DEVICE_ID)
     const wanted = Buffer.from(deviceId).toString('hex')
@@ -180,17 +234,9 @@ export class Management {
   }
 
   async provision(region: RegionRequest, protectionDomain: number): Promise<RegionInfo> {
+    checkFields('a region', region, REGION_KINDS, ['name', 'slots', 'capacity'])
     const body = namedBody(region.name, protectionDomain)
-    const { slots, capacity, copies = 2 } = region
-    for (const [name, value] of Object.entries({ slots, capacity, copies })) {
-      const end = name === 'copies' ? 2 ** 8 : 2 ** 32
-      if (Number.isInteger(value) && value >= 0 && value < end) continue
-      throw new ArgumentError(`${name} ${value} of region '${region.name}': out of range`)
-    }
     const placement = PLACEMENTS.indexOf(region.placement ?? 'local')
-    if (placement < 0) {
-      throw new ArgumentError(`placement '${String(region.placement)}': ${PLACEMENTS.join(', ')}`)
-    }
     putU32(body, mad.REGION_SLOTS, region.slots)
     putU32(body, mad.REGION_CAPACITY, region.capacity)
     body[mad.REGION_COPIES] = region.copies ?? 2
@@ -202,11 +248,9 @@ export class Management {
   }
 
   async provisionBytes(region: BytesRequest, protectionDomain: number): Promise<RegionInfo> {
+    checkFields('a region', region, BYTES_KINDS, ['name', 'length'])
     const body = namedBody(region.name, protectionDomain)
     const { name, length, writePersist = false } = region
-    if (!Number.isSafeInteger(length) || length <= 0) {
-      throw new ArgumentError(`length ${length} of region '${name}': out of range`)
-    }
     body[mad.REGION_KIND] = mad.KIND_BYTES
     putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
     putU32(body, mad.REGION_LENGTH_HIGH, Math.floor(length / 2 ** 32))
@@ -217,19 +261,15 @@ export class Management {
 
   /** The region ends for ever; its room is free when the card has cleared it. */
   async remove(name: string): Promise<void> {
-    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, namedBody(name, 0))
+    const body = namedBody(name, 0)
+    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, body)
   }
 
   /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
   async publish(publication: Publication): Promise<RegionInfo> {
+    checkFields('a publication', publication, PUBLICATION_KINDS, ['name', 'port'])
     const { name, port, form = 'librpma', rights = 0 } = publication
     const body = onPort(namedBody(name, 0), port)
-    if (!Object.hasOwn(FORMS, form)) {
-      throw new ArgumentError(`form '${String(form)}': librpma, capability or announced`)
-    }
-    if (!Number.isInteger(rights) || rights < 0 || rights >= 2 ** 32) {
-      throw new ArgumentError(`rights ${rights}: access flags, 32 bits`)
-    }
     body[mad.PUBLISH_FORM] = FORMS[form]
     putU32(body, mad.PUBLISH_RIGHTS, rights)
     return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))
@@ -237,7 +277,8 @@ export class Management {
 
   /** Ends what the port offers; connections that are open stay. */
   async withdraw(port: number): Promise<void> {
-    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, onPort(blank(), port))
+    const body = onPort(blank(), port)
+    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, body)
   }
 
   /**
@@ -247,10 +288,6 @@ export class Management {
   async attach(attachment: Attachment, clientId: bigint): Promise<RegionInfo> {
     const { name, address, port } = attachment
     const version = isIP(address)
-    if (version === 0) throw new ArgumentError(`'${address}' is no IP address`)
-    if (!Number.isInteger(port) || port < 1 || port > 0xffff) {
-      throw new ArgumentError(`port ${port}: 1 to 65535`)
-    }
     const body = namedBody(name, 0)
     body[mad.ATTACH_IP_VERSION] = version
     putU16(body, mad.ATTACH_PORT, port)
@@ -261,7 +298,8 @@ export class Management {
   }
 
   async detach(name: string): Promise<void> {
-    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, namedBody(name, 0))
+    const body = namedBody(name, 0)
+    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, body)
   }
 
   async open(name: string, protectionDomain: number): Promise<RegionInfo> {
@@ -435,9 +473,7 @@ export class Management {
 
   /** One queue of the card's host, as the card has it. */
   async queue(queue: number): Promise<QueueInfo> {
-    if (!Number.isInteger(queue) || queue < 0 || queue >= HOST_QUEUES) {
-      throw new ArgumentError(`queue ${queue}: 0 to ${HOST_QUEUES - 1}`)
-    }
+    check('queue', queue, integer(0, HOST_QUEUES - 1))
     const body = await this.get(`queue ${queue}`, mad.ATTRIBUTE_QUEUE, queue, blank())
     return readQueueInfo(queue, body)
   }
@@ -568,23 +604,16 @@ function blank(): Uint8Array {
 
 /** Of a publication, or without a name of its end. */
 function onPort(body: Uint8Array, port: number): Uint8Array {
-  if (!Number.isInteger(port) || port < 1 || port > 65535) {
-    throw new ArgumentError(`port ${port}: 1 to 65535`)
-  }
+  check('port', port, PORT)
   putU16(body, mad.PUBLISH_PORT, port)
   return body
 }
 
 function namedBody(name: string, protectionDomain: number): Uint8Array {
-  const bytes = Buffer.from(typeof name === 'string' ? name : '', 'utf8')
-  if (bytes.length === 0 || bytes.length > REGION_NAME_BYTES || bytes.includes(0)) {
-    throw new ArgumentError(`region name '${String(name)}': 1 to ${REGION_NAME_BYTES} bytes`)
-  }
-  if (!Number.isInteger(protectionDomain) || protectionDomain < 0 || protectionDomain > 0xffff) {
-    throw new ArgumentError(`protection domain ${protectionDomain}: 0 to 65535`)
-  }
+  check('region name', name, REGION_NAME)
+  check('protection domain', protectionDomain, integer(0, 0xffff))
   const body = blank()
-  body.set(bytes, mad.REGION_NAME)
+  body.set(Buffer.from(name, 'utf8'), mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)
   return body
 }

@@ -1,9 +1,25 @@
 /** What `connect` may be told, and what holds where it is told nothing. */
 
 import { randomBytes } from 'node:crypto'
-import type { Durability } from './durability.ts'
-import type { PcapWriter } from './pcap.ts'
+import { DURABILITY, type Durability } from './durability.ts'
+import {
+  BOOLEAN,
+  DURATION,
+  ENDPOINT,
+  FUNCTION,
+  instanceOf,
+  integer,
+  type Kind,
+  type Kinds,
+  oneOf,
+  SIGNAL,
+  wide,
+} from './kinds.ts'
+import { PcapWriter } from './pcap.ts'
 import type { Endpoint } from './wire.ts'
+
+/** What draws are made of. */
+export const SEED: Kind = { give: 'a number', takes: (value) => Number.isFinite(value) }
 
 export interface ConnectOptions {
   /** Level of every persist that names none; without it two copies are waited for. */
@@ -58,6 +74,20 @@ export interface ConnectOptions {
   readonly own?: Endpoint
   /** Protection domain, 0 to 65535; 0 by default. */
   readonly protectionDomain?: number
+}
+
+/** Bytes of payload that a packet may have. */
+export const PATH_MTU: Kind = oneOf([256, 512, 1024, 2048, 4096])
+
+export const CAPTURE: Kind = instanceOf(PcapWriter, 'a PcapWriter')
+
+export const CONNECT_KINDS: Kinds<ConnectOptions> = {
+  ...{ durability: DURABILITY, pathMtu: PATH_MTU, inFlight: integer(1, 128) },
+  ...{ clientId: wide(1n), firstOperation: wide(1n), receives: integer(1, 4096) },
+  ...{ timeoutMs: DURATION, deadlineMs: DURATION, persistTimeoutMs: DURATION },
+  ...{ reconnect: BOOLEAN, reconnectTimeoutMs: DURATION, ackTimeoutCode: integer(0, 31) },
+  ...{ warn: FUNCTION, signal: SIGNAL, capture: CAPTURE, seed: SEED },
+  ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: integer(0, 0xffff) },
 }
 
 /** A source of 32-bit numbers: of the seed, or of the system. */

@@ -7,6 +7,7 @@
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { PerdureError } from './errors.ts'
+import { BYTES, check, type Kind, TEXT } from './kinds.ts'
 
 const MAGIC_NANOSECONDS = 0xa1b23c4d
 const MAGIC_MICROSECONDS = 0xa1b2c3d4
@@ -21,6 +22,11 @@ export interface CapturedFrame {
   readonly frame: Uint8Array
 }
 
+const TIME: Kind = {
+  give: 'µs from 0 on',
+  takes: (value) => Number.isFinite(value) && Number(value) >= 0,
+}
+
 /** Writes a capture. Close it to be sure that everything is in the file: it throws if it is not. */
 export class PcapWriter {
   /** Frames so far. */
@@ -32,6 +38,7 @@ export class PcapWriter {
 
   /** With a path the capture goes to that file, which is replaced; without one it stays here. */
   constructor(path?: string) {
+    if (path !== undefined) check('path', path, TEXT)
     if (path !== undefined) this.file = openSync(path, 'w')
     const header = Buffer.alloc(FILE_HEADER_BYTES)
     header.writeUInt32LE(MAGIC_NANOSECONDS, 0)
@@ -44,6 +51,8 @@ export class PcapWriter {
 
   /** Adds a frame at `timeUs`; the bytes are copied. */
   add(timeUs: number, frame: Uint8Array): void {
+    check('a frame:', frame, BYTES)
+    check('time', timeUs, TIME)
     const record = Buffer.allocUnsafe(RECORD_HEADER_BYTES + frame.length)
     const timeNs = Math.round(timeUs * 1000)
     record.writeUInt32LE(Math.floor(timeNs / 1e9) >>> 0, 0)
@@ -92,6 +101,7 @@ export class PcapWriter {
  * Throws PERDURE_IMAGE where the file is something else.
  */
 export function* readPcap(file: Uint8Array): Generator<CapturedFrame> {
+  check('a capture:', file, BYTES)
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   if (file.length < FILE_HEADER_BYTES) throw badCapture('it is shorter than a header')
   const little = isMagic(view.getUint32(0, true))

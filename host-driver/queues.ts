@@ -6,7 +6,8 @@ import { QUEUE_COUNTERS, type QueueCounter } from '../firmware/host/host.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { CONTEXTS } from '../firmware/limits.ts'
 import * as mad from '../firmware/wire/management.ts'
-import { ArgumentError, faultOfNumber } from './errors.ts'
+import { faultOfNumber } from './errors.ts'
+import { checkFields, integer, type Kinds, oneOf, WORD } from './kinds.ts'
 import { u64 } from './part.ts'
 
 /**
@@ -162,21 +163,21 @@ export function readQueueInfo(queue: number, body: Uint8Array): QueueInfo {
   }
 }
 
+const CAPACITY = integer(CAPACITY_MIN, CONTEXTS)
+
+const CACHE_KINDS: Kinds<CacheRequest> = {
+  policy: oneOf(POLICIES),
+  n: integer(1, CONTEXTS),
+  ageUs: WORD,
+  // 0 is as many as before.
+  capacity: { ...CAPACITY, takes: (value) => value === 0 || CAPACITY.takes(value) },
+}
+
 /** The body of CACHE. Throws PERDURE_ARGUMENT for what no card takes. */
 export function cacheBody(request: CacheRequest): Uint8Array {
+  checkFields('a cache', request, CACHE_KINDS, ['policy'])
   const { policy, n = 1, ageUs = 0, capacity = 0 } = request
   const number = POLICIES.indexOf(policy)
-  if (number < 0) throw new ArgumentError(`policy '${policy}': ${POLICIES.join(', ')}`)
-  if (!(Number.isInteger(n) && n >= 1 && n <= CONTEXTS)) {
-    throw new ArgumentError(`n ${n}: 1 to ${CONTEXTS}`)
-  }
-  if (!(Number.isInteger(ageUs) && ageUs >= 0 && ageUs < 2 ** 32)) {
-    throw new ArgumentError(`age ${ageUs} µs: 0 to 2^32 - 1`)
-  }
-  const fits = capacity === 0 || (capacity >= CAPACITY_MIN && capacity <= CONTEXTS)
-  if (!Number.isInteger(capacity) || !fits) {
-    throw new ArgumentError(`capacity ${capacity}: ${CAPACITY_MIN} to ${CONTEXTS}`)
-  }
   const body = new Uint8Array(mad.MAD_BODY_BYTES)
   const view = big(body)
   body[mad.CACHE_POLICY] = number

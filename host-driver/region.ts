@@ -5,19 +5,32 @@
  * are copied at the call; what `read` returns was proved by the record's own check code.
  */
 
-import { Batch, type BatchOptions } from './batch.ts'
+import { Batch, type BatchOptions, checkBatchOptions } from './batch.ts'
 import { type Completion, quietly } from './chain.ts'
 import type { Connection } from './connection.ts'
-import { type Durability, waitFor } from './durability.ts'
+import { DURABILITY, type Durability, waitFor } from './durability.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
 import { giveUpWhen } from './give-up.ts'
 import { VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
+import {
+  check,
+  checkBytes,
+  checkFields,
+  DURATION,
+  integer,
+  type Kinds,
+  OBJECT,
+  oneOf,
+  SIGNAL,
+  SIZE,
+  shown,
+} from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import { goneError, type OpenRegion } from './region-handle.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from './residency-status.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
-import type { Watch, WatchOptions } from './watch.ts'
+import { READY_KINDS, type Watch, type WatchOptions } from './watch.ts'
 import { sleep } from './way.ts'
 import { PendingWrite, type Write } from './write.ts'
 
@@ -64,7 +77,14 @@ const READ_ATTEMPTS = 3
 /** How long a read of a record that is not ready waits, unless the watch says otherwise, µs. */
 const RECORD_WAIT_US = 500
 
-const FORMS: readonly string[] = ['replicated', 'carried', 'addressed']
+const PERSIST_KINDS: Kinds<PersistOptions> = {
+  durability: DURABILITY,
+  form: oneOf(['replicated', 'carried', 'addressed']),
+  signal: SIGNAL,
+  deadlineMs: DURATION,
+}
+
+const SLOT_RANGE: Kinds<SlotRange> = { slot: SIZE, count: integer(1, 2 ** 32) }
 
 export class Region {
   private readonly connection: Connection
@@ -121,17 +141,12 @@ export class Region {
     this.checkOpen()
     this.checkSlot(slot)
     this.checkLength(bytes)
+    checkFields('options of a persist', options, PERSIST_KINDS)
     const { connection } = this
     const form = options.form ?? 'replicated'
-    if (!FORMS.includes(form)) {
-      throw new ArgumentError(`form '${String(form)}': say ${FORMS.join(', ')}`)
-    }
     const durability = options.durability ?? connection.options.durability
     const wait = waitFor(durability, this.copies)
     const deadlineMs = options.deadlineMs ?? connection.options.deadlineMs
-    if (deadlineMs !== undefined && !(deadlineMs > 0)) {
-      throw new ArgumentError(`deadline ${deadlineMs} ms: more than 0`)
-    }
     const carried = form !== 'replicated'
     const write = new PendingWrite({
       region: this.open,
@@ -155,6 +170,7 @@ export class Region {
    */
   batch(options: BatchOptions = {}): Batch {
     this.checkOpen()
+    checkBatchOptions(options)
     const { connection, open } = this
     const wait = waitFor(options.durability ?? connection.options.durability, this.copies)
     const check = (slot: number, bytes: Uint8Array): void => {
@@ -255,6 +271,7 @@ export class Region {
         what: `'${this.name}'`,
         where: () => ({ rkey: open.info.rkey, va: 0n, length: this.slots * open.info.stride }),
       }
+      check('options of a watch', options, OBJECT)
       const wanted = { prefetchUs: RECORD_WAIT_US, ...options }
       return await connection.watches.open(connection, open, watched, this.ranges, wanted)
     })
@@ -270,6 +287,7 @@ export class Region {
     return quietly(async () => {
       this.checkOpen()
       this.checkSlots(range)
+      checkFields('options', options, READY_KINDS)
       if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
       await this.watched.ready(range, options)
     })
@@ -291,10 +309,11 @@ export class Region {
   private get ranges(): Ranges<SlotRange> {
     const { info } = this.open
     return {
-      toBytes: ({ slot, count = 1 }) => ({
-        offset: slot * info.stride,
-        length: count * info.stride,
-      }),
+      toBytes: (range) => {
+        checkFields('a range', range, SLOT_RANGE, ['slot'])
+        const { slot, count = 1 } = range
+        return { offset: slot * info.stride, length: count * info.stride }
+      },
       fromBytes: (offset, length) => ({
         slot: Math.ceil(offset / info.stride),
         count: length / info.stride,
@@ -303,10 +322,11 @@ export class Region {
     }
   }
 
-  private checkSlots({ slot, count = 1 }: SlotRange): void {
+  private checkSlots(range: SlotRange): void {
+    checkFields('a range', range, SLOT_RANGE, ['slot'])
+    const { slot, count = 1 } = range
     this.checkSlot(slot)
-    if (Number.isInteger(count) && count >= 1) this.checkSlot(slot + count - 1)
-    else throw new ArgumentError(`${count} records: at least 1`)
+    this.checkSlot(slot + count - 1)
   }
 
   /** Gives the region up. What is on its way goes on. */
@@ -340,11 +360,11 @@ export class Region {
 
   private checkSlot(slot: number): void {
     if (Number.isInteger(slot) && slot >= 0 && slot < this.slots) return
-    throw new ArgumentError(`slot ${slot} of '${this.name}': 0 to ${this.slots - 1}`)
+    throw new ArgumentError(`slot ${shown(slot)} of '${this.name}': 0 to ${this.slots - 1}`)
   }
 
   private checkLength(bytes: Uint8Array): void {
-    if (!(bytes instanceof Uint8Array)) throw new ArgumentError('a record is a Uint8Array')
+    checkBytes('a record:', bytes)
     const { length } = bytes
     if (this.fixedLength && length !== this.capacity) {
       throw new ArgumentError(

@@ -23,17 +23,20 @@ import {
   atomicWriteJob,
   compareSwapJob,
   type Done,
+  FLUSH_KINDS,
   type FlushOptions,
   fetchAddJob,
   flushJob,
   type Job,
   type JobEnd,
+  MESSAGE_KINDS,
   type MessageOptions,
   prefetchJob,
   type RemoteAddress,
   readBytesJob,
   writeJob,
 } from './jobs.ts'
+import { BYTES, check, checkFields, SIZE, wide } from './kinds.ts'
 import type { JobQueue } from './way.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
@@ -43,7 +46,7 @@ const READ_PIECE_BYTES = 1 << 18
 const MESSAGE_BYTES_MAX = 2 ** 31
 const FLUSH_BYTES_MAX = 2 ** 32 - 1
 
-const UINT64_END = 2n ** 64n
+const UINT64 = wide(0n)
 
 export class RemoteMemory {
   readonly port: ChainPort
@@ -106,7 +109,7 @@ export class RemoteMemory {
   fetchAdd(offset: number, addend: bigint): Promise<bigint> {
     return quietly(() => {
       this.checkWord(offset)
-      checkUint64('addend', addend)
+      check('addend', addend, UINT64)
       const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
       const adding = pending(`fetch-add at ${offset} of ${this.what()}`, make, original)
       return this.pass(offset, 8, true, () => this.post([adding]))
@@ -117,8 +120,8 @@ export class RemoteMemory {
   compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
     return quietly(() => {
       this.checkWord(offset)
-      checkUint64('compare', compare)
-      checkUint64('swap', swap)
+      check('compare', compare, UINT64)
+      check('swap', swap, UINT64)
       const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
       const swapping = pending(`compare-swap at ${offset} of ${this.what()}`, make, original)
       return this.pass(offset, 8, true, () => this.post([swapping]))
@@ -129,7 +132,7 @@ export class RemoteMemory {
   atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
     return quietly(() => {
       this.checkWord(offset)
-      checkBytes(bytes)
+      check('what is written:', bytes, BYTES)
       const { length } = bytes
       if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
       const copy = copyOf(bytes)
@@ -143,7 +146,8 @@ export class RemoteMemory {
 
   /** A WRITE that waits to be put into a chain. */
   writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
-    checkBytes(bytes)
+    check('what is written:', bytes, BYTES)
+    checkFields('options of a message', options, MESSAGE_KINDS)
     return this.writingOwn(offset, copyOf(bytes), { ...options })
   }
 
@@ -151,13 +155,13 @@ export class RemoteMemory {
   writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
     this.checkRange(offset, bytes.length)
     checkLength(bytes.length, MESSAGE_BYTES_MAX)
-    checkImmediate(options.immediate)
     const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
     return pending(what, (done) => writeJob(this.address(offset), bytes, options, done), itself)
   }
 
   /** A READ that waits to be put into a chain, and fills `into`. */
   reading(offset: number, into: Uint8Array): Pending<Uint8Array> {
+    check('what is filled:', into, BYTES)
     this.checkRange(offset, into.length)
     const what = `read ${into.length} bytes at ${offset} of ${this.what()}`
     return pending(
@@ -176,6 +180,9 @@ export class RemoteMemory {
 
   /** A FLUSH that waits to be put into a chain. */
   flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
+    checkFields('options of a flush', options, FLUSH_KINDS)
+    check('offset', offset, SIZE)
+    check('length', length, SIZE)
     if (options.wholeRegion !== true) {
       this.checkRange(offset, length)
       checkLength(length, FLUSH_BYTES_MAX)
@@ -211,9 +218,10 @@ export class RemoteMemory {
   }
 
   protected checkRange(offset: number, length: number): void {
+    check('offset', offset, SIZE)
+    check('length', length, SIZE)
     const end = Number(this.where().length)
-    const sane = Number.isSafeInteger(offset) && Number.isSafeInteger(length)
-    if (sane && offset >= 0 && length >= 0 && offset <= end - length) return
+    if (offset <= end - length) return
     throw new ArgumentError(`${length} bytes at ${offset} of ${this.what()}: it has ${end} bytes`)
   }
 
@@ -239,19 +247,4 @@ function original(_: Completion, end: JobEnd): bigint {
 /** The length in a header has 32 bits, and those of a longer one would say less than was meant. */
 function checkLength(length: number, most: number): void {
   if (length > most) throw new ArgumentError(`${length} bytes: at most ${most} at once`)
-}
-
-function checkBytes(bytes: unknown): void {
-  if (!(bytes instanceof Uint8Array)) throw new ArgumentError('what is written is a Uint8Array')
-}
-
-export function checkImmediate(immediate: number | undefined): void {
-  if (immediate === undefined) return
-  if (Number.isInteger(immediate) && immediate >= 0 && immediate < 2 ** 32) return
-  throw new ArgumentError(`immediate data ${immediate}: 0 to 2^32 - 1`)
-}
-
-function checkUint64(name: string, value: bigint): void {
-  if (typeof value === 'bigint' && value >= 0n && value < UINT64_END) return
-  throw new ArgumentError(`${name} ${value}: a bigint from 0 to 2^64 - 1`)
 }

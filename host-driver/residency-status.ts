@@ -24,6 +24,7 @@ import {
   STATUS_RESET,
   STATUS_UNAVAILABLE,
 } from '../firmware/wire/memory-status.ts'
+import { check, SIZE } from './kinds.ts'
 
 /** Bytes of a region. */
 export interface ByteRange {
@@ -139,6 +140,7 @@ export class ResidencyStatus<Range = ByteRange> {
   }
 
   stateOf(block: number): BlockState {
+    check('block', block, SIZE)
     const state = block < this.known.count ? this.known.states[block] : -1
     if (state === BLOCK_READY) return 'ready'
     return state === BLOCK_NOT_READY ? 'notReady' : 'unknown'

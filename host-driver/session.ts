@@ -114,7 +114,11 @@ export class Session implements Way {
     this.counts.framesSent++
     this.counts.bytesSent += frame.length
     this.capture?.add(this.wire.now(), frame)
-    this.wire.send(frame)
+    try {
+      this.wire.send(frame)
+    } catch {
+      // A frame that a wire does not take is lost, as on any wire: it is sent again, or given up.
+    }
   }
 
   /** Runs `work`; frames that come meanwhile wait until it is done. */

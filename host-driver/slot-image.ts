@@ -17,6 +17,7 @@ import {
   SLOT_VERSION,
 } from '../firmware/commit/slot.ts'
 import { copyOf } from './bytes.ts'
+import { BYTES, bytesOf, check, checkFields, type Kinds, LIST, WORD } from './kinds.ts'
 
 /** What the region says about every slot of it. */
 export interface SlotShape {
@@ -42,10 +43,15 @@ export interface SlotImage {
   readonly why: 'valid' | 'empty' | 'foreign' | 'torn'
 }
 
+const SHAPE_KINDS: Kinds<SlotShape> = { id: WORD, capacity: WORD, key: bytesOf(16) }
+
 const code = new Uint8Array(CHECK_CODE_BYTES)
 
 /** Reads the image of slot `slot` and verifies it. Any bytes may stand there. */
 export function readSlotImage(image: Uint8Array, shape: SlotShape, slot: number): SlotImage {
+  check('an image:', image, BYTES)
+  checkFields('a shape', shape, SHAPE_KINDS, ['id', 'capacity', 'key'])
+  check('slot', slot, WORD)
   if (image.length < SLOT_HEADER_BYTES) return { record: null, why: 'torn' }
   const view = new DataView(image.buffer, image.byteOffset, image.byteLength)
   const word = (index: number): number => view.getUint32(index * 4, true)
@@ -99,5 +105,6 @@ function isZero(bytes: Uint8Array): boolean {
  * (D-15, P1-21, P1-22, P1-31). -1 if there is none; equality of copies does not enter.
  */
 export function chooseCopy(copies: readonly SlotImage[]): number {
+  check('copies:', copies, LIST)
   return copies.findIndex((copy) => copy.record !== null)
 }

@@ -16,13 +16,14 @@ import { QueuePairPort } from './chain.ts'
 import { connectPort, type PortConnection, type PortGranted } from './connect-cm.ts'
 import { PerdureError } from './errors.ts'
 import { Inbox } from './inbox.ts'
-import { randomSource } from './options.ts'
+import { BOOLEAN, check, checkFields, ENDPOINT, integer, type Kinds, wide } from './kinds.ts'
+import { CAPTURE, PATH_MTU, randomSource, SEED } from './options.ts'
 import type { PcapWriter } from './pcap.ts'
 import { QueuePair } from './queue-pair.ts'
 import { RemoteMemory } from './remote-memory.ts'
 import { Session } from './session.ts'
 import { openTunnel, parseTarget } from './udp.ts'
-import type { Endpoint, Wire } from './wire.ts'
+import { type Endpoint, WIRE, type Wire } from './wire.ts'
 
 export interface TargetOptions {
   /** 1 to 65535. */
@@ -46,6 +47,12 @@ export interface TargetOptions {
   readonly own?: Endpoint
 }
 
+const TARGET_KINDS: Kinds<TargetOptions> = {
+  ...{ port: integer(1, 65535), pathMtu: PATH_MTU, linuxPeer: BOOLEAN, capability: BOOLEAN },
+  ...{ clientId: wide(0n), receives: integer(1, 4096), ackTimeoutCode: integer(0, 31) },
+  ...{ retries: integer(0, 15), seed: SEED, capture: CAPTURE, peer: ENDPOINT, own: ENDPOINT },
+}
+
 const RECEIVES = 64
 const MESSAGE_BYTES_MAX = 4096
 
@@ -55,7 +62,11 @@ const MESSAGE_BYTES_MAX = 4096
  * the reason of the REJ.
  */
 export async function connectTarget(target: string | Wire, asked: TargetOptions): Promise<Target> {
+  checkFields('options of connectTarget', asked, TARGET_KINDS, ['port'])
   const options = keptOptions(asked)
+  if (typeof target !== 'string') {
+    check('target', target, { ...WIRE, give: "a text 'perdure://host[:port]', or a Wire" })
+  }
   const at = typeof target === 'string' ? parseTarget(target) : null
   const wire = at === null ? (target as Wire) : await openTunnel(at)
   const random = randomSource(options.seed)
@@ -141,15 +152,15 @@ interface Place {
 function placeOf(granted: PortGranted): Place | null {
   const { capability: block, privateData } = granted
   if (block !== null) {
-    const va = wide(block.baseHigh, block.baseLow)
-    return { rkey: block.rkey, va, length: wide(block.lengthHigh, block.lengthLow) }
+    const va = joined(block.baseHigh, block.baseLow)
+    return { rkey: block.rkey, va, length: joined(block.lengthHigh, block.lengthLow) }
   }
   const descriptor = blankLibrpma()
   if (!readLibrpma(descriptor, privateData, 0) || descriptor.rkey === 0) return null
   const { addressHigh, addressLow, sizeHigh, sizeLow, rkey } = descriptor
-  return { rkey, va: wide(addressHigh, addressLow), length: wide(sizeHigh, sizeLow) }
+  return { rkey, va: joined(addressHigh, addressLow), length: joined(sizeHigh, sizeLow) }
 }
 
-function wide(high: number, low: number): bigint {
+function joined(high: number, low: number): bigint {
   return (BigInt(high) << 32n) | BigInt(low)
 }

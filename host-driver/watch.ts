@@ -42,7 +42,7 @@ import type { Mseth } from '../firmware/wire/memory-status.ts'
 import { blankPfeth } from '../firmware/wire/prefetch.ts'
 import { pending } from './chain.ts'
 import type { Connection } from './connection.ts'
-import { ArgumentError, PerdureError, TransportError } from './errors.ts'
+import { PerdureError, TransportError } from './errors.ts'
 import {
   associateJob,
   blockSizeJob,
@@ -51,6 +51,7 @@ import {
   type JobEnd,
   prefetchJob,
 } from './jobs.ts'
+import { check, checkFields, FUNCTION, integer, type Kind, type Kinds, WORD } from './kinds.ts'
 import { isRefusal } from './queue-pair.ts'
 import { type ByteRange, type Ranges, ResidencyStatus } from './residency-status.ts'
 import type { JobQueue } from './way.ts'
@@ -71,6 +72,13 @@ export interface WatchOptions {
    * records, which are in memory, and at most under an update.
    */
   readonly prefetchUs?: number
+}
+
+export const READY_KINDS: Kinds<{ readonly timeoutMs?: number }> = {
+  timeoutMs: {
+    give: 'a number from 0 on',
+    takes: (value) => typeof value === 'number' && value >= 0,
+  },
 }
 
 /** What is watched: its name for errors, and its key, address and length as they are now. */
@@ -122,8 +130,8 @@ export class Watch<Range = ByteRange> {
     this.watched = watched
     this.ranges = ranges
     this.bseth = askedFor(options)
-    this.prefetchUs = checked('prefetchUs', options.prefetchUs ?? 5000, 1, 10_000_000)
-    const groupBlocks = checked('groupBlocks', options.groupBlocks ?? 64, 1, BLOCKS_MAX)
+    const { prefetchUs = 5000, groupBlocks = 64 } = options
+    this.prefetchUs = prefetchUs
     const pages = Math.ceil(watched.where().length / PAGE_BYTES)
     this.known = createBlocks(Math.max(1, Math.min(BLOCKS_MAX, pages)), groupBlocks)
     this.status = new ResidencyStatus(this.known, ranges)
@@ -140,6 +148,7 @@ export class Watch<Range = ByteRange> {
 
   /** Calls `listener` after every change of the status; returns what ends that. */
   onChange(listener: (status: ResidencyStatus<Range>) => void): () => void {
+    check('listener', listener, FUNCTION)
     this.listeners.add(listener)
     return () => this.listeners.delete(listener)
   }
@@ -162,8 +171,8 @@ export class Watch<Range = ByteRange> {
    */
   async ready(range: Range, options: { readonly timeoutMs?: number } = {}): Promise<void> {
     const { way } = this.connection
+    checkFields('options', options, READY_KINDS)
     const { timeoutMs = Infinity } = options
-    if (!(timeoutMs >= 0)) throw new ArgumentError(`timeoutMs ${timeoutMs}: 0 or more`)
     const endUs = way.now() + timeoutMs * 1000
     const { offset, length } = this.ranges.toBytes(range)
     const isReady = (): boolean => this.status.isReadyAt(offset, length)
@@ -188,7 +197,8 @@ export class Watch<Range = ByteRange> {
    */
   async propose(blockBytes: number): Promise<number> {
     this.check()
-    await this.agree(blockLog2(blockBytes))
+    check('blocks of', blockBytes, BLOCK_BYTES)
+    await this.agree(Math.log2(blockBytes))
     return this.status.blockBytes
   }
 
@@ -452,25 +462,32 @@ export class Watch<Range = ByteRange> {
 
 /** The header of our ASSOCIATE. */
 function askedFor(options: WatchOptions): Bseth {
+  checkFields('options of a watch', options, WATCH_KINDS)
   const { blockBytes, periodUs = 100, threshold = 16, maximum = 256 } = options
   return {
     ...blankBseth(),
     optIn: true,
     current: true,
-    blockSizeLog2: blockBytes === undefined ? 0 : blockLog2(blockBytes),
-    periodUs: checked('periodUs', periodUs, 0, 100_000_000),
-    threshold: checked('threshold', threshold, 0, 2 ** 32 - 1),
-    maximum: checked('maximum', maximum, 1, 256),
+    blockSizeLog2: blockBytes === undefined ? 0 : Math.log2(blockBytes),
+    periodUs,
+    threshold,
+    maximum,
   }
 }
 
-function blockLog2(bytes: number): number {
-  const log2 = Math.log2(bytes)
-  if (Number.isInteger(log2) && log2 >= 0 && log2 < 64) return log2
-  throw new ArgumentError(`blocks of ${bytes} bytes: a power of two`)
+const BLOCK_BYTES: Kind = {
+  give: 'a power of two, in bytes',
+  takes: (value) => {
+    const log2 = typeof value === 'number' ? Math.log2(value) : -1
+    return Number.isInteger(log2) && log2 >= 0 && log2 < 64
+  },
 }
 
-function checked(name: string, value: number, least: number, most: number): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value
-  throw new ArgumentError(`${name} ${value}: ${least} to ${most}`)
+const WATCH_KINDS: Kinds<WatchOptions> = {
+  blockBytes: BLOCK_BYTES,
+  periodUs: integer(0, 100_000_000),
+  threshold: WORD,
+  maximum: integer(1, 256),
+  groupBlocks: integer(1, BLOCKS_MAX),
+  prefetchUs: integer(1, 10_000_000),
 }

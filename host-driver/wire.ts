@@ -8,6 +8,7 @@
  * - Time is microseconds on any scale that only moves forward, real or virtual.
  */
 
+import { having, type Kind } from './kinds.ts'
 import type { Clock } from './way.ts'
 
 export interface Wire extends Clock {
@@ -17,6 +18,9 @@ export interface Wire extends Clock {
   tried?(): string
   close(): void
 }
+
+/** A wire of one's own. */
+export const WIRE: Kind = having(['send', 'onFrame', 'now', 'setTimer', 'close'], 'a wire')
 
 /** One end of the wire. */
 export interface Endpoint {

@@ -27,6 +27,7 @@ import type { Work } from '../host-driver/pcie/work.ts'
 import { writeSlotImage } from '../host-driver/slot-image.ts'
 import { endpointOf } from './support/network.ts'
 import { complete, PcieRig } from './support/pcie-rig.ts'
+import { callsOf, inTypes, type Slot } from './support/types.ts'
 import { verbsBench } from './support/verbs-bench.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from './support/ways.ts'
 
@@ -153,6 +154,26 @@ async function again(row: Row, b: Bench, given: Uint8Array): Promise<void> {
     expect(await row.load(b, i), `${call}, call ${i}`).toEqual(filled(given.length, i))
   }
 }
+
+/** Calls with bytes that have a test of their own below, or fill what they are given. */
+const ELSEWHERE = new RegExp(
+  [
+    String.raw`^(Batch\.persist|dual(Read|Write)|Dpu\.format|MemoryRegion\.fill)$`,
+    String.raw`^(readSlotImage|readPcap|PcieDevice\.sendDatagram|PcapWriter\.add|Watch\.notice)$`,
+    String.raw`^(BytesRegion|RemoteMemory)\.(write|atomicWrite|writing|writingOwn|reading)$`,
+    String.raw`^(AgentControl|PlacementControl|SharedMemory|PagedMemory|Wire)\.|^Inbox\.deliver$`,
+  ].join('|'),
+)
+
+test('R31-1: every call that takes bytes is here, by the types', () => {
+  const takes = ({ sorts, fields }: Slot): boolean => sorts.includes('bytes') || fields.some(takes)
+  const names = inTypes((types) => callsOf(types, 'host-driver/index.ts'))
+    .filter(({ slots }) => slots.some(takes))
+    .map(({ name }) => name)
+  expect(names).toContain('Region.persist')
+  const rows = ROWS.map(({ call }) => call)
+  expect(names.filter((name) => !rows.includes(name) && !ELSEWHERE.test(name))).toEqual([])
+})
 
 describe('R31-1: memory that is used again at once stores what it held at the call', () => {
   for (const row of ROWS) {

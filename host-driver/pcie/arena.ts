@@ -9,6 +9,7 @@
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import { ArgumentError } from '../errors.ts'
+import { COUNT, check, shown } from '../kinds.ts'
 import { MemoryFull } from './errors.ts'
 
 interface Piece {
@@ -42,11 +43,9 @@ export class Arena {
    * on. Throws MemoryFull. What stood there before is still there.
    */
   alloc(bytes: number, align: number = LINE_BYTES): number {
-    if (!Number.isSafeInteger(bytes) || bytes < 1) {
-      throw new ArgumentError(`a piece of ${bytes} bytes: 1 or more`)
-    }
+    check('a piece of so many bytes:', bytes, COUNT)
     if (!isPowerOfTwo(align) || align < LINE_BYTES) {
-      throw new ArgumentError(`alignment ${align}: a power of two from ${LINE_BYTES} on`)
+      throw new ArgumentError(`alignment ${shown(align)}: a power of two from ${LINE_BYTES} on`)
     }
     const wanted = Math.ceil(bytes / LINE_BYTES) * LINE_BYTES
     for (let i = 0; i < this.free.length; i++) {

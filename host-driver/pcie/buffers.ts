@@ -7,6 +7,7 @@
  */
 
 import { ArgumentError } from '../errors.ts'
+import { check, checkBytes, SIZE, WORD } from '../kinds.ts'
 import type { Arena } from './arena.ts'
 import type { SharedMemory } from './host-port.ts'
 import type { Range } from './work.ts'
@@ -29,6 +30,7 @@ export class HostBuffer {
 
   /** Copies `bytes` to `offset`. PERDURE_ARGUMENT if they leave the buffer. */
   store(bytes: Uint8Array, offset = 0): void {
+    checkBytes('what is stored:', bytes)
     this.check(offset, bytes.length)
     this.memory.store(this.address + offset, bytes)
   }
@@ -41,6 +43,7 @@ export class HostBuffer {
 
   /** The same bytes, as a work names them. */
   range(lkey: number, offset = 0, length: number = this.length - offset): Range {
+    check('lkey', lkey, WORD)
     this.check(offset, length)
     return { address: this.address + offset, length, lkey }
   }
@@ -53,8 +56,9 @@ export class HostBuffer {
   }
 
   private check(offset: number, length: number): void {
-    const sane = Number.isSafeInteger(offset) && Number.isSafeInteger(length)
-    if (!this.isFree && sane && offset >= 0 && length >= 0 && offset + length <= this.length) return
+    check('offset', offset, SIZE)
+    check('length', length, SIZE)
+    if (!this.isFree && offset + length <= this.length) return
     const what = this.isFree ? 'it was freed' : `it has ${this.length}`
     throw new ArgumentError(`${length} bytes at ${offset} of a buffer: ${what}`)
   }

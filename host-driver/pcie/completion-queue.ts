@@ -12,6 +12,7 @@
 import * as el from '../../firmware/host/element.ts'
 import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { ArgumentError, RefusedError } from '../errors.ts'
+import { COUNT, check } from '../kinds.ts'
 import { QueueEnded } from './errors.ts'
 import { checkDepth } from './layout.ts'
 import { plus, Ring } from './ring.ts'
@@ -93,7 +94,7 @@ export class CompletionQueue {
 
   /** Up to `most` completions, the oldest first. */
   poll(most: number): Completion[] {
-    if (!Number.isInteger(most) || most < 1) throw new ArgumentError(`poll ${most}: 1 or more`)
+    check('poll', most, COUNT)
     while (this.read.length < most && this.takeEntry()) {}
     this.tell()
     return this.read.splice(0, most)

@@ -21,6 +21,20 @@ import * as page from '../../firmware/host/header-page.ts'
 import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../errors.ts'
+import {
+  check,
+  DURATION,
+  having,
+  instanceOf,
+  integer,
+  OBJECT,
+  oneOf,
+  refuse,
+  SIZE,
+  shown,
+  WORD,
+  wide,
+} from '../kinds.ts'
 import { Management } from '../management.ts'
 import { randomSource } from '../options.ts'
 import type { Clock, DatagramWay } from '../way.ts'
@@ -92,6 +106,9 @@ const EVENTS_AT_ONCE = 4096
 
 /** Why a completion queue is not ended now, but may be in a moment. */
 const CQ_PASSING: ReadonlySet<string> = new Set(['QUEUE_LOCKED', 'DMA'])
+
+const PORT = having(['readRegister', 'writeRegister', 'onInterrupt', 'setTimer'], 'a HostPort')
+const PAGED = having(['use', 'load', 'store'], 'a PagedMemory')
 
 type State = 'opening' | 'open' | 'removed' | 'closed'
 
@@ -168,6 +185,8 @@ export class PcieDevice implements Clock {
    * CardRemoved, RefusedError if the card refuses the header page, and PERDURE_UNREACHABLE.
    */
   static async open(port: HostPort, options: PcieOptions = {}): Promise<PcieDevice> {
+    check('port', port, PORT)
+    check('options', options, OBJECT)
     const device = new PcieDevice(port, options)
     port.onInterrupt(() => device.interrupted())
     await device.start()
@@ -344,6 +363,7 @@ export class PcieDevice implements Clock {
 
   /** L_Key of the whole arena in a protection domain: every buffer of `alloc` is in it. */
   arenaKey(domain: number): Promise<number> {
+    checkDomain(domain)
     let key = this.domains.get(domain)
     if (key === undefined) {
       const { at, bytes } = this.layout.arena
@@ -356,8 +376,10 @@ export class PcieDevice implements Clock {
 
   /** Registers `length` bytes at `address` in a protection domain, 0 to 65535. */
   async regMr(address: number, length: number, domain = 0): Promise<MemoryRegion> {
+    check('address', address, SIZE)
+    check('length', length, SIZE)
     const inside = address >= this.layout.arena.at && address + length <= this.memory.bytes
-    if (!(Number.isSafeInteger(address) && Number.isSafeInteger(length) && inside && length > 0)) {
+    if (!(inside && length > 0)) {
       throw new ArgumentError(`${length} bytes at ${address} are not in the arena`)
     }
     checkDomain(domain)
@@ -367,6 +389,8 @@ export class PcieDevice implements Clock {
 
   /** No element that comes later can name the region. */
   async deregMr(region: MemoryRegion): Promise<void> {
+    check('a memory region', region, OBJECT)
+    check('lkey', region.lkey, WORD)
     await this.control.deregister(region.lkey)
   }
 
@@ -375,6 +399,8 @@ export class PcieDevice implements Clock {
    * whenever the device is reopened. Rejects with PERDURE_ARGUMENT, RefusedError.
    */
   async registerOnDemand(options: OnDemandOptions): Promise<OnDemandRegion> {
+    check('options', options, OBJECT)
+    check('memory', options.memory, PAGED)
     const { control } = this
     checkRoom(options.memory)
     const region = new OnDemandRegion(options, () => this.onDemand.delete(region))
@@ -398,12 +424,11 @@ export class PcieDevice implements Clock {
 
   /** Makes a completion queue. Rejects with PERDURE_ARGUMENT, MemoryFull, RefusedError. */
   async createCq(options: CompletionQueueOptions): Promise<CompletionQueue> {
+    check('options', options, OBJECT)
     const { entries, count = 0, periodUs = 0 } = options
     checkDepth('entries', entries)
-    for (const [name, value] of Object.entries({ count, periodUs })) {
-      if (Number.isInteger(value) && value >= 0 && value <= 0xffff) continue
-      throw new ArgumentError(`${name} ${value}: 0 to 65535`)
-    }
+    check('count', count, integer(0, 0xffff))
+    check('periodUs', periodUs, integer(0, 0xffff))
     const { arena } = this.layout
     const { control } = this
     const ring = arena.alloc(entries * UNIT_BYTES)
@@ -426,6 +451,7 @@ export class PcieDevice implements Clock {
 
   /** Ends a completion queue; refused with QUEUE_BUSY while a queue pair names it. */
   async destroyCq(cq: CompletionQueue): Promise<void> {
+    check('a completion queue', cq, instanceOf(CompletionQueue, 'one of this device'))
     // After a card was gone its number may be another's.
     if (this.completionQueues.get(cq.queue) !== cq) return
     // Asked twice, the second call might end another queue that has got the number meanwhile.
@@ -447,6 +473,7 @@ export class PcieDevice implements Clock {
    * PERDURE_ARGUMENT, MemoryFull, RefusedError.
    */
   async createQp(asked: QueuePairOptions): Promise<PcieQueuePair> {
+    check('options', asked, OBJECT)
     const options = { ...asked }
     const { sendCq, receiveCq = sendCq, domain = 0, sendUnits = 128, clientId = 0n } = options
     const { receiveUnits = sendUnits } = options
@@ -460,7 +487,7 @@ export class PcieDevice implements Clock {
     const { arena } = this.layout
     const { control } = this
     for (const cq of [sendCq, receiveCq]) {
-      if (cq !== undefined && this.completionQueues.get(cq.queue) === cq) continue
+      if (cq instanceof CompletionQueue && this.completionQueues.get(cq.queue) === cq) continue
       throw new ArgumentError('a completion queue that is not, or no more, of this device')
     }
     const lkey = await this.arenaKey(domain)
@@ -701,8 +728,7 @@ class LateRing {
 }
 
 function checkDomain(domain: number): void {
-  if (Number.isInteger(domain) && domain >= 0 && domain <= 0xffff) return
-  throw new ArgumentError(`protection domain ${domain}: 0 to 65535`)
+  check('protection domain', domain, integer(0, 0xffff))
 }
 
 function checkQueuePair(
@@ -710,26 +736,23 @@ function checkQueuePair(
   sendUnits: number,
   receiveUnits: number,
 ): void {
-  if (!Object.hasOwn(QUEUE_PAIR_TYPES, type)) throw new ArgumentError(`type '${type}': ${TYPES}`)
+  check('type', type, oneOf(Object.keys(QUEUE_PAIR_TYPES)))
   checkDepth('sendUnits', sendUnits)
   const deep = isPowerOfTwo(receiveUnits) && receiveUnits <= QUEUE_DEPTH_MAX
   if (!deep || receiveUnits < sendUnits) {
     const range = `${sendUnits} (the units of the send queue) to ${QUEUE_DEPTH_MAX}`
-    throw new ArgumentError(`receiveUnits ${receiveUnits}: a power of two, ${range} (P3-1)`)
+    throw new ArgumentError(`receiveUnits ${shown(receiveUnits)}: a power of two, ${range} (P3-1)`)
   }
-  if (typeof clientId === 'bigint' && clientId >= 0n && clientId < 2n ** 64n) return
-  throw new ArgumentError(`clientId ${clientId}: a bigint from 0 to 2^64 - 1`)
+  check('clientId', clientId, wide(0n))
 }
 
 /** A span of time. */
 function checkSpan(name: string, value: number, least: number): void {
-  if (value >= least && value > 0) return
-  throw new ArgumentError(`${name} ${value}: ${least === 0 ? 'more than 0' : `${least} or more`}`)
+  const give = least === 0 ? 'more than 0' : `${least} or more`
+  check(name, value, { ...DURATION, give })
+  if (value < least) refuse(name, value, give)
 }
 
 function checkChoice(name: string, value: string | undefined, choices: readonly string[]): void {
-  if (value === undefined || choices.includes(value)) return
-  throw new ArgumentError(`${name} '${value}': ${choices.join(', ')}`)
+  if (value !== undefined) check(name, value, oneOf(choices))
 }
-
-const TYPES = Object.keys(QUEUE_PAIR_TYPES).join(', ')

@@ -21,11 +21,11 @@ import { CONDITION_EXPECT } from '../../firmware/wire/persist.ts'
 import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { RETH_BYTES, writeReth } from '../../firmware/wire/reth.ts'
 import { ArgumentError } from '../errors.ts'
+import { check, ENDPOINT, instanceOf, integer, OBJECT, shown, wide } from '../kinds.ts'
 import type { BatchPlace, InlineRule, Range, Receive, Work } from './work.ts'
 
 /** Bytes that the card reaches: addresses are 48 bits. */
 const ADDRESS_END = 2 ** 48
-const UINT64_END = 2n ** 64n
 const WORD_BYTES = 8
 
 /** Kinds whose bytes go to the peer; a READ's come from there. */
@@ -56,11 +56,10 @@ export function goesInline(what: Work['kind'], bytes: number, rule: InlineRule):
 
 /** Throws PERDURE_ARGUMENT unless the rule makes sense. */
 export function checkInlineRule({ inlineMax, inlineKinds }: InlineRule): void {
-  if (!Number.isInteger(inlineMax) || inlineMax < 0 || inlineMax > INLINE_BYTES_MAX) {
-    throw new ArgumentError(`inlineMax ${inlineMax}: 0 to ${INLINE_BYTES_MAX} bytes`)
-  }
+  check('inlineMax', inlineMax, integer(0, INLINE_BYTES_MAX))
+  if (inlineKinds !== null) check('inlineKinds', inlineKinds, instanceOf(Set, 'a Set of kinds'))
   for (const one of inlineKinds ?? []) {
-    if (!SENDING.has(one)) throw new ArgumentError(`kind ${one} sends no bytes`)
+    if (!SENDING.has(one)) throw new ArgumentError(`kind ${shown(one)} sends no bytes`)
   }
 }
 
@@ -225,7 +224,9 @@ function flagsOf(work: Work, inline: boolean): number {
 }
 
 /** PERDURE_ARGUMENT for what is no piece of memory that could ever be the card's. */
-export function checkRange({ address, length, lkey }: Range): void {
+export function checkRange(range: Range): void {
+  check('a range', range, OBJECT)
+  const { address, length, lkey } = range
   checkNumber('length', length, 2 ** 32)
   checkNumber('lkey', lkey, 2 ** 32)
   checkNumber('address', address, ADDRESS_END - length + 1)
@@ -234,7 +235,7 @@ export function checkRange({ address, length, lkey }: Range): void {
 function checkWork(work: Work): void {
   const isKind = Number.isInteger(work.kind) && work.kind !== 'nop' && work.kind >= 1
   if (work.kind !== 'nop' && !(isKind && work.kind <= kind.PREFETCH_HINT)) {
-    throw new ArgumentError(`kind ${work.kind}: 1 to ${kind.PREFETCH_HINT}, or 'nop'`)
+    throw new ArgumentError(`kind ${shown(work.kind)}: 1 to ${kind.PREFETCH_HINT}, or 'nop'`)
   }
   checkNumber('length', work.length ?? 0, 2 ** 32)
   checkNumber('rkey', work.rkey ?? 0, 2 ** 32)
@@ -248,8 +249,7 @@ function checkWork(work: Work): void {
   checkUint64('compare', work.compare ?? 0n)
   if (work.batch !== undefined) checkBatch(work, work.batch)
   if (work.to === undefined) return
-  const { mac, ipv4 } = work.to
-  if (mac.length !== 6 || ipv4.length !== 4) throw new ArgumentError('a datagram: MAC and IPv4')
+  check('to', work.to, ENDPOINT)
 }
 
 /** PERDURE_ARGUMENT for what the card would end its queue for. */
@@ -268,11 +268,9 @@ function checkBatch(work: Work, batch: BatchPlace): void {
 }
 
 function checkNumber(name: string, value: number, end: number): void {
-  if (Number.isSafeInteger(value) && value >= 0 && value < end) return
-  throw new ArgumentError(`${name} ${value}: an integer from 0 to ${end - 1}`)
+  check(name, value, integer(0, end - 1))
 }
 
 function checkUint64(name: string, value: bigint): void {
-  if (typeof value === 'bigint' && value >= 0n && value < UINT64_END) return
-  throw new ArgumentError(`${name} ${value}: a bigint from 0 to 2^64 - 1`)
+  check(name, value, wide(0n))
 }

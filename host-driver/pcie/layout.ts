@@ -17,6 +17,7 @@ import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../../firmware/host/queue
 import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { ArgumentError } from '../errors.ts'
+import { shown } from '../kinds.ts'
 import { Arena, isPowerOfTwo } from './arena.ts'
 import { MemoryFull } from './errors.ts'
 import type { SharedMemory } from './host-port.ts'
@@ -66,7 +67,7 @@ export class Layout {
       events = 1024,
     } = options
     if (!Number.isInteger(queues) || queues <= page.FIRST_QUEUE || queues > HOST_QUEUES) {
-      throw new ArgumentError(`${queues} queues: ${page.FIRST_QUEUE + 1} to ${HOST_QUEUES}`)
+      throw new ArgumentError(`${shown(queues)} queues: ${page.FIRST_QUEUE + 1} to ${HOST_QUEUES}`)
     }
     checkDepth('managementUnits', managementUnits, 8)
     checkDepth('managementReceives', managementReceives, 8)
@@ -134,5 +135,5 @@ export class Layout {
 /** Throws PERDURE_ARGUMENT unless `depth` is a power of two from `least` to QUEUE_DEPTH_MAX. */
 export function checkDepth(name: string, depth: number, least = 1): void {
   if (isPowerOfTwo(depth) && depth >= least && depth <= QUEUE_DEPTH_MAX) return
-  throw new ArgumentError(`${name} ${depth}: a power of two, ${least} to ${QUEUE_DEPTH_MAX}`)
+  throw new ArgumentError(`${name} ${shown(depth)}: a power of two, ${least} to ${QUEUE_DEPTH_MAX}`)
 }

@@ -17,7 +17,7 @@ import { SEND } from '../../firmware/transport/requester.ts'
 import { MAD_BYTES } from '../../firmware/wire/management.ts'
 import { keptEndpoint } from '../addresses.ts'
 import { copyOf } from '../bytes.ts'
-import { ArgumentError } from '../errors.ts'
+import { bytesOf, check, ENDPOINT } from '../kinds.ts'
 import type { Endpoint } from '../wire.ts'
 import { CompletionQueue } from './completion-queue.ts'
 import { encodeReceive, encodeWork } from './element.ts'
@@ -65,9 +65,8 @@ export class ManagementQueue {
 
   /** Sends a datagram of 256 bytes: to our own card, or another's. */
   post(datagram: Uint8Array, to?: Endpoint): void {
-    if (datagram.length !== MAD_BYTES) {
-      throw new ArgumentError(`a datagram of ${datagram.length} bytes: ${MAD_BYTES}`)
-    }
+    check('a datagram:', datagram, bytesOf(MAD_BYTES))
+    if (to !== undefined) check('to', to, ENDPOINT)
     const work: Work = {
       kind: SEND,
       data: copyOf(datagram),

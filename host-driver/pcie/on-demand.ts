@@ -23,11 +23,13 @@
  *   under another R_Key, without any page.
  */
 
-import { PAGES_AT_ONCE, REGION_NAME_BYTES } from '../../firmware/limits.ts'
+import { PAGES_AT_ONCE } from '../../firmware/limits.ts'
 import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/memory/region.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../../firmware/wire/memory-status.ts'
 import { ArgumentError, PerdureError, RefusedError } from '../errors.ts'
+import { check, integer, oneOf, shown } from '../kinds.ts'
+import { REGION_NAME } from '../management.ts'
 import {
   type Control,
   PAGES_MAPPED_AT_ONCE,
@@ -326,16 +328,12 @@ export function checkRoom({ room, bytes, pageBytes }: PagedMemory): void {
 
 function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
   const { name, memory, domain = 0, base = 0n, access = 'readWrite' } = options
+  check('region name', name, REGION_NAME)
   const bytes = new TextEncoder().encode(name)
-  if (bytes.length === 0 || bytes.length > REGION_NAME_BYTES || bytes.includes(0)) {
-    throw new ArgumentError(`region name '${name}': 1 to ${REGION_NAME_BYTES} bytes`)
-  }
-  if (!Number.isInteger(domain) || domain < 0 || domain > 0xffff) {
-    throw new ArgumentError(`protection domain ${domain}: 0 to 65535`)
-  }
+  check('protection domain', domain, integer(0, 0xffff))
   if (typeof base !== 'bigint' || base < 0n || base % BigInt(memory.pageBytes) !== 0n) {
-    throw new ArgumentError(`base ${base}: a multiple of ${memory.pageBytes}`)
+    throw new ArgumentError(`base ${shown(base)}: a multiple of ${memory.pageBytes}`)
   }
-  if (!Object.hasOwn(RIGHTS, access)) throw new ArgumentError(`access '${access}'`)
+  check('access', access, oneOf(Object.keys(RIGHTS)))
   return { name: bytes, length: memory.bytes, base, domain, rights: RIGHTS[access] }
 }

@@ -14,6 +14,7 @@ import { SGE_BYTES } from '../../firmware/host/element.ts'
 import * as info from '../../firmware/host/queue-info.ts'
 import { ATOMIC_WRITE } from '../../firmware/transport/requester.ts'
 import { ArgumentError, RefusedError } from '../errors.ts'
+import { BYTES, check, FUNCTION, type Kind, OBJECT } from '../kinds.ts'
 import { HostBuffer, type PostedRanges } from './buffers.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import type { Control, Peer, QueuePairNumbers } from './control.ts'
@@ -123,7 +124,10 @@ export class PcieQueuePair {
   post(...works: Work[]): number[] {
     const encoded: Encoded[] = []
     try {
-      for (const work of works) encoded.push(this.encode(work))
+      for (const work of works) {
+        checkData(work)
+        encoded.push(this.encode(work))
+      }
       return this.send.post(encoded)
     } catch (error) {
       for (const { release } of encoded) release?.()
@@ -199,6 +203,8 @@ export class PcieQueuePair {
     const encoded: Encoded[] = []
     try {
       for (const work of receives) {
+        check('a receive', work, OBJECT)
+        check('range', work.range, RANGE_OR_NONE)
         const range = work.range && { ...work.range }
         const units = encodeReceive(work)
         if (range !== null) posted.add(range)
@@ -339,6 +345,23 @@ function isHarmless(error: unknown): boolean {
   if (error instanceof QueueEnded) return false
   const code = error instanceof Error && 'code' in error ? error.code : ''
   return code === 'PERDURE_ARGUMENT' || code === 'PERDURE_MEMORY_FULL'
+}
+
+const DATA: Kind = {
+  give: `${BYTES.give}, or a list of ranges`,
+  takes: (value) => BYTES.takes(value) || (Array.isArray(value) && value.every(OBJECT.takes)),
+}
+
+const RANGE_OR_NONE: Kind = {
+  give: 'a range of a buffer, or null',
+  takes: (value) => value === null || OBJECT.takes(value),
+}
+
+/** Throws PERDURE_ARGUMENT unless the work says what it sends, or where bytes go, if anything. */
+function checkData(work: Work): void {
+  check('work', work, OBJECT)
+  if (work.data !== undefined) check('data:', work.data, DATA)
+  if (work.done !== undefined) check('done', work.done, FUNCTION)
 }
 
 function sumOf(ranges: readonly Range[]): number {

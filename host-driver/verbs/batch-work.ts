@@ -11,13 +11,13 @@ import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { isInBitmap } from '../../firmware/wire/persist-ack.ts'
 import { CONDITIONS } from '../batch-verdict.ts'
 import { ArgumentError } from '../errors.ts'
+import { check, integer, oneOf, shown } from '../kinds.ts'
 import type { Member } from '../write.ts'
 import type { BatchOf, SendRequest } from './types.ts'
 
 /** Throws PERDURE_ARGUMENT unless a batch can have that id. */
 export function checkBatchId(id: number, what: string): void {
-  if (Number.isInteger(id) && id >= 0 && id <= 0xffff) return
-  throw new ArgumentError(`${what}: batch: id ${id}: 0 to 65535`)
+  check(`${what}: batch: id`, id, integer(0, 0xffff))
 }
 
 /** Throws PERDURE_ARGUMENT unless what a request says of its batch makes sense by itself. */
@@ -28,19 +28,17 @@ export function checkBatchOf(batch: BatchOf, what: string): void {
   }
   checkBatchId(id, what)
   if (!Number.isInteger(count) || count < 1 || count > BATCH_RECORDS_MAX) {
-    refuse(`${count} records: 1 to ${BATCH_RECORDS_MAX}`)
+    refuse(`${shown(count)} records: 1 to ${BATCH_RECORDS_MAX}`)
   }
   if (!Number.isInteger(index) || index < 0 || index >= count) {
-    refuse(`index ${index}: 0 to ${count - 1}`)
+    refuse(`index ${shown(index)}: 0 to ${count - 1}`)
   }
-  if (!Object.hasOwn(CONDITIONS, condition)) {
-    refuse(`condition '${String(condition)}': say ${Object.keys(CONDITIONS).join(', ')}`)
-  }
+  check(`${what}: batch: condition`, condition, oneOf(Object.keys(CONDITIONS)))
   if (typeof last !== 'boolean') refuse('say whether it is the last')
   if (condition !== 'expect') {
     if (expect !== undefined) refuse(`expect in '${condition}'`)
   } else if (typeof expect !== 'bigint' || expect < 0n || expect >= 2n ** 64n) {
-    refuse(`expect ${String(expect)}: a bigint from 0 to 2^64 - 1`)
+    refuse(`expect ${shown(expect)}: a bigint from 0 to 2^64 - 1`)
   }
 }
 

@@ -6,6 +6,7 @@
  * more, not before. A card that was gone knows none of them: what is left is memory, to be freed.
  */
 
+import { checkBytes } from '../kinds.ts'
 import type { HostBuffer } from '../pcie/buffers.ts'
 import { CardRemoved } from '../pcie/errors.ts'
 import { checkRange, type DomainRegion, type RegionTable, sgeOf } from './regions.ts'
@@ -41,6 +42,7 @@ export class PcieRegion implements DomainRegion {
   }
 
   fill(at: number, bytes: Uint8Array): void {
+    checkBytes('what is filled in:', bytes)
     checkRange(this, at, bytes.length)
     this.buffer.store(bytes, at)
   }

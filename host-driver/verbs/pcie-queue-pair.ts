@@ -20,7 +20,7 @@ import type {
   RecvRequest,
   SendRequest,
 } from './types.ts'
-import { asList, checkRecv, checkSend, keptRequest, totalOf } from './work.ts'
+import { asList, checkModify, checkRecv, checkSend, keptRequest, totalOf } from './work.ts'
 
 /** READs and atomics that a peer takes at once, if it says nothing else. */
 const READ_DEPTH = 16
@@ -60,6 +60,7 @@ export class PcieVerbsQueuePair implements QueuePair {
   }
 
   async modify(change: ModifyQp): Promise<void> {
+    checkModify(change)
     if (change.state === 'ERR') {
       this.told = true
       await this.card.setError()

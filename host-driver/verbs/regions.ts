@@ -6,6 +6,7 @@
  */
 
 import { ArgumentError } from '../errors.ts'
+import { check, integer, SIZE } from '../kinds.ts'
 import type { MemoryRegion, Sge } from './types.ts'
 
 /** A region, and the domain that it is of. */
@@ -57,8 +58,9 @@ export class RegionTable<T extends DomainRegion> {
 
 /** Throws PERDURE_ARGUMENT unless [at, at + length) lies in the region. */
 export function checkRange(region: MemoryRegion, at: number, length: number): void {
-  const sane = Number.isSafeInteger(at) && Number.isSafeInteger(length) && at >= 0 && length >= 0
-  if (sane && at + length <= region.length) return
+  check('offset', at, SIZE)
+  check('length', length, SIZE)
+  if (at + length <= region.length) return
   throw new ArgumentError(`${length} bytes at ${at}: the memory region has ${region.length}`)
 }
 
@@ -70,6 +72,5 @@ export function sgeOf(region: MemoryRegion, at: number, length: number): Sge {
 
 /** Throws PERDURE_ARGUMENT unless so many bytes can be registered. */
 export function checkRegionLength(length: number): void {
-  if (Number.isSafeInteger(length) && length > 0 && length < 2 ** 32) return
-  throw new ArgumentError(`a memory region of ${length} bytes: 1 to 2^32 - 1`)
+  check('a memory region of so many bytes:', length, integer(1, 2 ** 32 - 1))
 }

@@ -6,6 +6,7 @@
  */
 
 import { copyOf } from '../bytes.ts'
+import { checkBytes } from '../kinds.ts'
 import { checkRange, type DomainRegion, RegionTable, sgeOf } from './regions.ts'
 import type { Sge } from './types.ts'
 
@@ -52,6 +53,7 @@ export class WireRegion implements DomainRegion {
   }
 
   fill(at: number, bytes: Uint8Array): void {
+    checkBytes('what is filled in:', bytes)
     checkRange(this, at, bytes.length)
     this.bytes.set(bytes, at)
   }

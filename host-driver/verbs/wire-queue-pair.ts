@@ -30,6 +30,7 @@ import type { WireProtectionDomain, WireVerbs } from './wire-verbs.ts'
 import { bytesOf, completionOf, jobOf, scatter } from './wire-work.ts'
 import {
   asList,
+  checkModify,
   checkRecv,
   checkSend,
   has,
@@ -88,18 +89,18 @@ export class WireQueuePair implements QueuePair, Receives {
     this.recvCq.users++
   }
 
-  modify(change: ModifyQp): Promise<void> {
+  async modify(change: ModifyQp): Promise<void> {
+    checkModify(change)
     if (change.state === 'ERR') {
       this.fail(null, false)
-      return Promise.resolve()
+      return
     }
     const { peer } = change
     if (this.state !== 'INIT' || peer === null) {
       const why = peer === null ? 'over a wire there is a peer' : `it is in ${this.state}`
-      return Promise.reject(new ArgumentError(`modify queue pair ${this.qpNum} to RTS: ${why}`))
+      throw new ArgumentError(`modify queue pair ${this.qpNum} to RTS: ${why}`)
     }
     this.connect(peer)
-    return Promise.resolve()
   }
 
   private connect(peer: PeerAttributes): void {
@@ -157,16 +158,19 @@ export class WireQueuePair implements QueuePair, Receives {
   private pump(): void {
     if (this.pumping) return
     this.pumping = true
-    while (this.jobs !== null && this.started < this.sends.length && this.jobs.room > 0) {
-      const one = this.sends[this.started++]!
-      this.jobs.post(
-        jobOf(one.request, one.bytes, (end) => {
-          one.end = end
-          this.complete()
-        }),
-      )
+    try {
+      while (this.jobs !== null && this.started < this.sends.length && this.jobs.room > 0) {
+        const one = this.sends[this.started++]!
+        this.jobs.post(
+          jobOf(one.request, one.bytes, (end) => {
+            one.end = end
+            this.complete()
+          }),
+        )
+      }
+    } finally {
+      this.pumping = false
     }
-    this.pumping = false
   }
 
   /** Says of every request at the front that has ended how it did. */

@@ -30,11 +30,29 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { ArgumentError } from '../errors.ts'
+import {
+  BOOLEAN,
+  check,
+  checkFields,
+  ENDPOINT,
+  integer,
+  type Kinds,
+  LIST,
+  OBJECT,
+  oneOf,
+  SIZE,
+  shown,
+  WORD,
+  wide,
+} from '../kinds.ts'
+import { PATH_MTU } from '../options.ts'
 import { checkBatchId, checkBatchOf } from './batch-work.ts'
 import {
   type CreateQp,
   FENCE,
   INLINE,
+  type ModifyQp,
+  type PeerAttributes,
   type QueuePair,
   type RecvRequest,
   type SendRequest,
@@ -60,6 +78,20 @@ const KINDS: Readonly<Record<WorkOpcode, RequestKind>> = {
   PERSIST_QUERY,
 }
 
+const SGE_KINDS: Kinds<Sge> = { addr: SIZE, length: SIZE, lkey: WORD }
+
+const REQUEST_KINDS: Kinds<SendRequest> = {
+  ...{ wrId: wide(0n), opcode: oneOf(Object.keys(KINDS)), sgList: LIST },
+  flags: {
+    give: 'SIGNALED, SOLICITED, FENCE, INLINE',
+    takes: integer(0, SIGNALED | SOLICITED | FENCE | INLINE).takes,
+  },
+  ...{ rkey: WORD, remoteAddr: wide(0n), immData: WORD, invalidateRkey: WORD },
+  ...{ compareAdd: wide(0n), swap: wide(0n), length: WORD, wholeRegion: BOOLEAN },
+  ...{ persistent: BOOLEAN, global: BOOLEAN, operationId: wide(0n), batch: OBJECT },
+  ...{ wait: integer(0, 255), batchId: integer(0, 0xffff) },
+}
+
 /** Bytes that one request may have: what RoCEv2 carries. */
 const MESSAGE_BYTES_MAX = 2 ** 31
 
@@ -82,7 +114,11 @@ export function asList<T>(one: T | readonly T[]): readonly T[] {
 
 /** A request as it is now: its completion comes later, and whoever posted it may use it again. */
 export function keptRequest<T extends SendRequest | RecvRequest>(request: T): T {
+  check('a work request', request, OBJECT)
   const { sgList = [], batch } = request as SendRequest
+  check('sgList:', sgList, LIST)
+  for (const sge of sgList) checkFields('a piece', sge, SGE_KINDS, ['addr', 'length', 'lkey'])
+  if (batch !== undefined) check('batch:', batch, OBJECT)
   return {
     ...request,
     sgList: sgList.map((sge) => ({ ...sge })),
@@ -111,28 +147,23 @@ export type CheckSge = (sge: Sge, what: string) => void
 
 /** Throws PERDURE_ARGUMENT for a request that makes no sense. */
 export function checkSend(request: SendRequest, inlineMax: number, checkSge: CheckSge): void {
-  const { wrId, opcode, flags = 0, sgList = [] } = request
-  const kind = KINDS[opcode] as RequestKind | undefined
-  const what = `request ${String(wrId)}`
-  checkWide(`${what}: wrId`, wrId, 0n)
-  if (kind === undefined) throw new ArgumentError(`${what}: no opcode '${String(opcode)}'`)
-  const known = SIGNALED | SOLICITED | FENCE | INLINE
-  if (!Number.isInteger(flags) || (flags & ~known) !== 0) {
-    throw new ArgumentError(`${what}: flags ${flags}: SIGNALED, SOLICITED, FENCE, INLINE`)
-  }
+  const { wrId, opcode, sgList = [] } = request
+  const what = `request ${shown(wrId)}`
+  checkFields(what, request, REQUEST_KINDS, ['wrId', 'opcode'])
+  const kind = KINDS[opcode]
   checkPieces(sgList, SGES_MAX, what, checkSge)
   checkLengths(request, kind, totalOf(sgList), inlineMax, what)
   if (needsPlace(kind)) {
     checkWord(`${what}: rkey`, request.rkey)
     checkWide(`${what}: remoteAddr`, request.remoteAddr, 0n)
   }
-  checkFields(request, kind, what)
+  checkNeeded(request, kind, what)
 }
 
 /** Throws PERDURE_ARGUMENT for a receive that makes no sense. */
 export function checkRecv(request: RecvRequest, checkSge: CheckSge): void {
-  const what = `receive ${String(request.wrId)}`
-  checkWide(`${what}: wrId`, request.wrId, 0n)
+  const what = `receive ${shown(request.wrId)}`
+  check(`${what}: wrId`, request.wrId, wide(0n))
   checkPieces(request.sgList ?? [], 1, what, checkSge)
 }
 
@@ -167,7 +198,7 @@ function needsPlace(kind: RequestKind): boolean {
   return kind !== SEND && kind !== SEND_IMM && kind !== SEND_INV && kind !== PERSIST_QUERY
 }
 
-function checkFields(request: SendRequest, kind: RequestKind, what: string): void {
+function checkNeeded(request: SendRequest, kind: RequestKind, what: string): void {
   const { operationId, wait = 2, batch } = request
   if (batch !== undefined) {
     if (kind !== WRITE_PERSIST) throw new ArgumentError(`${what}: a batch is of WRITE_PERSIST`)
@@ -204,36 +235,33 @@ function checkFlush(request: SendRequest, what: string): void {
 }
 
 function checkWord(what: string, value: number | undefined): void {
-  if (Number.isInteger(value) && value! >= 0 && value! < 2 ** 32) return
-  throw new ArgumentError(`${what} ${value}: 0 to 2^32 - 1`)
+  check(what, value, WORD)
 }
 
 function checkWide(what: string, value: bigint | undefined, least: bigint): void {
-  if (typeof value === 'bigint' && value >= least && value < 2n ** 64n) return
-  throw new ArgumentError(`${what} ${value}: a bigint from ${least} to 2^64 - 1`)
+  check(what, value, wide(least))
+}
+
+const DEPTH = integer(1, DEPTH_MAX)
+
+const CREATE_KINDS: Kinds<CreateQp> = {
+  ...{ sendCq: OBJECT, recvCq: OBJECT, sendDepth: DEPTH, recvDepth: DEPTH },
+  inlineMax: integer(0, INLINE_BYTES_MAX),
 }
 
 /** Throws PERDURE_ARGUMENT unless such a queue pair can be. */
 export function checkCreate(options: CreateQp): void {
-  const { sendDepth = SEND_DEPTH, recvDepth = SEND_DEPTH, inlineMax = INLINE_MAX } = options
-  for (const [name, depth] of Object.entries({ sendDepth, recvDepth })) {
-    if (Number.isInteger(depth) && depth >= 1 && depth <= DEPTH_MAX) continue
-    throw new ArgumentError(`${name} ${depth}: 1 to ${DEPTH_MAX}`)
-  }
-  if (Number.isInteger(inlineMax) && inlineMax >= 0 && inlineMax <= INLINE_BYTES_MAX) return
-  throw new ArgumentError(`inlineMax ${inlineMax}: 0 to ${INLINE_BYTES_MAX}`)
+  checkFields('a queue pair', options, CREATE_KINDS, ['sendCq', 'recvCq'])
 }
 
 /** Throws PERDURE_ARGUMENT unless a completion queue can be so deep. */
 export function checkDepth(depth: number): void {
-  if (Number.isInteger(depth) && depth >= 1 && depth <= DEPTH_MAX) return
-  throw new ArgumentError(`a completion queue of ${depth}: 1 to ${DEPTH_MAX}`)
+  check('a completion queue of', depth, DEPTH)
 }
 
 /** Throws PERDURE_ARGUMENT unless so many completions can be taken. */
 export function checkMost(most: number): void {
-  if (Number.isInteger(most) && most >= 0) return
-  throw new ArgumentError(`poll ${most}: 0 or more completions`)
+  check('poll', most, SIZE)
 }
 
 /** Throws PERDURE_ARGUMENT unless the queue pair may be connected: before its peer is asked. */
@@ -242,10 +270,37 @@ export function checkInit({ qpNum, state }: QueuePair): void {
   throw new ArgumentError(`connect queue pair ${qpNum}: it is in ${state}`)
 }
 
+/** Throws PERDURE_ARGUMENT unless a queue pair may be asked for that. */
+export function checkModify(change: ModifyQp): void {
+  checkFields('a change', change as ModifyFields, MODIFY_KINDS, ['state'])
+  const { state, peer } = change as ModifyFields
+  if (state === 'RTS' && peer !== null) {
+    checkFields('a peer', peer as PeerAttributes, PEER_KINDS, PEER_NEEDED)
+  }
+}
+
+interface ModifyFields {
+  readonly state: string
+  readonly peer: PeerAttributes | null
+}
+
+const MODIFY_KINDS: Kinds<ModifyFields> = {
+  state: oneOf(['RTS', 'ERR']),
+  peer: { ...OBJECT, takes: (value) => value === null || OBJECT.takes(value) },
+}
+
+const NUMBER_24 = integer(0, 2 ** 24 - 1)
+
+const PEER_KINDS: Kinds<PeerAttributes> = {
+  ...{ destQpNum: NUMBER_24, sqPsn: NUMBER_24, rqPsn: NUMBER_24, pathMtu: PATH_MTU },
+  ...{ incarnation: WORD, at: ENDPOINT },
+}
+
+const PEER_NEEDED = ['destQpNum', 'sqPsn', 'rqPsn', 'pathMtu', 'incarnation'] as const
+
 /** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
 export function checkDomain(number: number): void {
-  if (Number.isInteger(number) && number >= 0 && number <= 0xffff) return
-  throw new ArgumentError(`protection domain ${number}: 0 to 65535`)
+  check('protection domain', number, integer(0, 0xffff))
 }
 
 /** Bytes that a completion of the request counts. */
