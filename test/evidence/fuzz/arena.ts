@@ -49,6 +49,9 @@ export interface Pair {
   planned: number
 }
 
+/** So often the card is given time for what a queue of the host begins as it comes to rest. */
+const RESTS_MAX = 64
+
 export class Arena {
   readonly world: World
   readonly random: Random
@@ -262,12 +265,18 @@ export class Arena {
     else world.medium(step.what, step.value)
   }
 
-  /** What was held for messages and batches that stopped half-way was given back. */
+  /**
+   * What was held for messages and batches that stopped half-way was given back. A queue of the host
+   * that waited may begin the next of its batches as the card comes to rest: that has its time, too.
+   */
   private judgeHeld(): void {
-    const { state } = this.world
-    if (this.world.complaint !== '') return
-    if (state.stagingOwner.some((owner) => owner >= 0)) this.world.object('a buffer is kept')
-    if (state.batches.chunkTaken.includes(1)) this.world.object('room of a batch is kept')
+    const { world } = this
+    const { state } = world
+    const isKept = (): boolean => state.batches.chunkTaken.includes(1)
+    for (let i = 0; i < RESTS_MAX && isKept() && world.complaint === ''; i++) world.rest()
+    if (world.complaint !== '') return
+    if (state.stagingOwner.some((owner) => owner >= 0)) world.object('a buffer is kept')
+    if (isKept()) world.object('room of a batch is kept')
   }
 }
 
