@@ -6,7 +6,7 @@ import { Dpu } from './dpu.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import { check, checkFields } from './kinds.ts'
 import { Management } from './management.ts'
-import { CONNECT_KINDS, type ConnectOptions, randomSource } from './options.ts'
+import { CONNECT_KINDS, type ConnectOptions, randomSource, warn } from './options.ts'
 import type { PartStatus } from './part.ts'
 import { PcieDevice } from './pcie/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
@@ -44,7 +44,7 @@ export async function connect(
   try {
     const part = await management.status()
     connection.durable = part.durable
-    warnOf(part, options)
+    warnOfMemory(part, options)
     if (part.state === 'serving') connection.use(await connection.open())
     return new Dpu(connection)
   } catch (error) {
@@ -62,11 +62,9 @@ const AGAINST = {
   nothing: 'nothing becomes durable on this DPU: its memory does not outlive the power',
 }
 
-function warnOf({ durable, outlivesPower }: PartStatus, { warn }: ConnectOptions): void {
+function warnOfMemory({ durable, outlivesPower }: PartStatus, options: ConnectOptions): void {
   if (outlivesPower || durable === 'power') return
-  const text = AGAINST[durable]
-  if (warn !== undefined) warn(text)
-  else process.emitWarning(text, { type: 'PerdureWarning', code: 'PERDURE_VOLATILE' })
+  warn(options, AGAINST[durable], 'PERDURE_VOLATILE')
 }
 
 async function openWay(

@@ -24,8 +24,9 @@ import {
 import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
-import type { ConnectOptions } from './options.ts'
+import { type ConnectOptions, warn } from './options.ts'
 import type { PartStatus } from './part.ts'
+import { PathMtu } from './path-mtu.ts'
 import { type BurstEnd, PendingBatch } from './pending-batch.ts'
 import { isRefusal, type JobEnd } from './queue-pair.ts'
 import { Reconnection } from './reconnect.ts'
@@ -80,6 +81,7 @@ export class Connection implements ChainPort {
   closed: PerdureError | null = null
   /** Called when the connection is closed: gives up what it was tied to. */
   release: () => void = () => {}
+  readonly pathMtu: PathMtu
   nextOperation: bigint
   /** As the DPU said when it was connected last. */
   durable: PartStatus['durable'] = 'nothing'
@@ -95,6 +97,8 @@ export class Connection implements ChainPort {
     batchWaits: 0,
   }
   private queuePair: JobQueue | null = null
+  /** One that broke, and is still open at the DPU for all that is known. */
+  left: JobQueue | null = null
   /** Made, and not yet in use. */
   private candidate: JobQueue | null = null
   private context: VerbsContext | null = null
@@ -120,6 +124,8 @@ export class Connection implements ChainPort {
     this.way = way
     this.management = management
     this.options = options
+    const tell = (text: string): void => warn(options, text, 'PERDURE_PATH_MTU')
+    this.pathMtu = new PathMtu(options.pathMtu, tell)
     this.clientId = clientId
     this.random = random
     this.nextOperation = options.firstOperation ?? 1n
@@ -205,7 +211,7 @@ export class Connection implements ChainPort {
     return {
       ...{ clientId, random },
       protectionDomain: options.protectionDomain ?? 0,
-      pathMtu: options.pathMtu ?? 4096,
+      pathMtu: this.pathMtu.size,
       ackTimeoutCode: options.ackTimeoutCode ?? 14,
       persistTimeoutUs: persistTimeoutMs * 1000,
     }
@@ -223,6 +229,7 @@ export class Connection implements ChainPort {
   /** From now on requests leave over this queue pair. */
   use(queuePair: JobQueue): void {
     this.endReconnection()
+    this.left = null
     this.queuePair = queuePair
     this.persistsOut = 0
     queuePair.onBroken = () => this.broken(queuePair)
@@ -526,9 +533,13 @@ export class Connection implements ChainPort {
 
   private broken(queuePair: JobQueue): void {
     if (this.queuePair !== queuePair) return
-    this.retire()
-    if (this.options.reconnect !== false) this.reconnect().catch(() => {})
-    else this.drop(new TransportError('WR_FLUSH_ERR', 'the connection broke'))
+    // Whoever makes it anew takes it out of use, and closes it at the DPU, too.
+    if (this.options.reconnect !== false) {
+      this.reconnect().catch(() => {})
+      return
+    }
+    this.left = this.retire()
+    this.drop(new TransportError('WR_FLUSH_ERR', 'the connection broke'))
   }
 }
 

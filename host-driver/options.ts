@@ -24,7 +24,10 @@ export const SEED: Kind = { give: 'a number', takes: (value) => Number.isFinite(
 export interface ConnectOptions {
   /** Level of every persist that names none; without it two copies are waited for. */
   readonly durability?: Durability
-  /** Payload bytes of a packet: 256, 512, 1024, 2048 or 4096 (default); the DPU may grant less. */
+  /**
+   * Payload bytes of a packet: 256, 512, 1024, 2048 or 4096; the DPU may grant less. Without it
+   * 4096, and less where these do not come through (path-mtu.ts).
+   */
   readonly pathMtu?: number
   /**
    * Who writes, 64 bits; random by default. It is given together with `firstOperation`: a record
@@ -53,8 +56,9 @@ export interface ConnectOptions {
   /** How long that is tried, ms; 30000 by default. */
   readonly reconnectTimeoutMs?: number
   /**
-   * Gets a sentence where what this DPU calls durable does not outlive the power; a warning of the
-   * process by default (PerdureWarning, PERDURE_VOLATILE).
+   * Gets a sentence where what this DPU calls durable does not outlive the power, and where the
+   * path does not carry large packets; a warning of the process by default (PerdureWarning,
+   * PERDURE_VOLATILE and PERDURE_PATH_MTU).
    */
   readonly warn?: (text: string) => void
   /** Ends the attempt to connect, and later everything that is open. */
@@ -88,6 +92,12 @@ export const CONNECT_KINDS: Kinds<ConnectOptions> = {
   ...{ reconnect: BOOLEAN, reconnectTimeoutMs: DURATION, ackTimeoutCode: integer(0, 31) },
   ...{ warn: FUNCTION, signal: SIGNAL, capture: CAPTURE, seed: SEED },
   ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: integer(0, 0xffff) },
+}
+
+/** Tells whoever wants to hear of it, or warns the process. */
+export function warn(options: ConnectOptions, text: string, code: string): void {
+  if (options.warn !== undefined) options.warn(text)
+  else process.emitWarning(text, { type: 'PerdureWarning', code })
 }
 
 /** A source of 32-bit numbers: of the seed, or of the system. */

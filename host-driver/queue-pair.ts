@@ -30,7 +30,7 @@ import type { Granted, Management } from './management.ts'
 import { Receiver } from './receiver.ts'
 import { type Flow, high, low, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
-import type { JobQueue } from './way.ts'
+import type { JobQueue, Large } from './way.ts'
 
 export type { Job, JobEnd } from './jobs.ts'
 
@@ -78,6 +78,7 @@ export class QueuePair implements JobQueue {
   private cancelTimer: () => void = () => {}
   private closed = false
   private refused = false
+  readonly large: Large = { sent: null, received: null }
 
   constructor(session: Session, number: number, granted: Granted, options: QueuePairOptions) {
     this.session = session
@@ -218,6 +219,7 @@ export class QueuePair implements JobQueue {
   private complete(request: Request): void {
     const job = this.jobs.get(request.tag)!
     this.jobs.delete(request.tag)
+    this.noteLarge(job, request.status)
     job.done({
       status: request.status,
       refusal: request.refusal,
@@ -234,6 +236,15 @@ export class QueuePair implements JobQueue {
     // Completions come in order, and a peer that refused is silent from then on (3.4). One that had
     // trouble of its own may have executed what came behind it before it found out.
     if (isNak(request.status)) this.refused = true
+  }
+
+  private noteLarge({ kind, length, payload }: Job, status: Request['status']): void {
+    const { large, granted } = this
+    const way = kind === READ ? 'received' : 'sent'
+    const bytes = kind === READ ? length : payload.length
+    if (2 * bytes <= granted.pathMtu || large[way] === 'passed') return
+    if (status === 'SUCCESS') large[way] = 'passed'
+    else if (status === 'RETRY_EXC_ERR') large[way] = 'lost'
   }
 
   private emit(request: Request, index: number, psn: number, ackRequest: boolean): void {

@@ -47,6 +47,8 @@ const RESUMES_MAX = 8
 
 export class Reconnection {
   private readonly connection: Connection
+  /** What the broken connection tells of the path counts once. */
+  private hasLearnt = false
 
   constructor(connection: Connection) {
     this.connection = connection
@@ -57,7 +59,7 @@ export class Reconnection {
     const { connection } = this
     const { way } = connection
     const endUs = way.now() + (connection.options.reconnectTimeoutMs ?? 30_000) * 1000
-    const old = connection.retire()
+    const old = connection.retire() ?? connection.left
     for (;;) {
       try {
         await this.attempt(old)
@@ -77,6 +79,8 @@ export class Reconnection {
     connection.durable = part.durable
     if (old !== null && old.granted.incarnation === part.incarnation) {
       await this.disconnect(old)
+      if (!this.hasLearnt) connection.pathMtu.learn(old)
+      this.hasLearnt = true
     }
     for (const region of connection.regions.values()) await this.learn(region)
     const queuePair = await connection.open()
@@ -88,7 +92,11 @@ export class Reconnection {
       connection.use(queuePair)
     } catch (error) {
       queuePair.close()
-      await this.disconnect(queuePair).catch(() => {})
+      const isThere = await this.disconnect(queuePair).then(
+        () => true,
+        () => false,
+      )
+      if (isThere) connection.pathMtu.learn(queuePair)
       throw error
     }
   }

@@ -55,6 +55,9 @@ export interface QueueOptions extends VerbsOptions {
   readonly notices?: Notices
 }
 
+/** Of large packets that were sent, and of those that were asked for. */
+export type Large = Record<'sent' | 'received', 'passed' | 'lost' | null>
+
 /** Requests to one DPU, in their order, over one connection. */
 export interface JobQueue {
   /** What the DPU granted: its incarnation says for how long the queue is good. */
@@ -65,6 +68,11 @@ export interface JobQueue {
   /** No answer came in time, and something was sent again. */
   onSilence: () => void
   readonly broken: boolean
+  /**
+   * What became of packets of more than half the path MTU, each way: one came through, or the
+   * connection broke under one and none had. Undefined where the own card makes the packets.
+   */
+  readonly large?: Large
   /** Whether the DPU can tell over it how its memory is (MEMORY_STATUS). */
   readonly hearsStatus?: boolean
   /** Jobs that may be posted now. */

@@ -1,7 +1,7 @@
 /** Readers of what stands on the command line; each throws what is shown as a usage error. */
 
 import { InvalidArgumentError, Option } from 'commander'
-import type { RegionRequest } from '../management.ts'
+import { PATH_MTUS, type RegionRequest } from '../management.ts'
 
 /** A whole number of `least` or more. */
 export function wholeNumber(least: number): (text: string) => number {
@@ -18,6 +18,17 @@ export function wholeNumber(least: number): (text: string) => number {
 export function engineOption(): Option {
   const option = new Option('--engine <engine>', 'what runs the firmware, for an image')
   return option.choices(['quickjs', 'node'])
+}
+
+/** `--path-mtu`, where much is sent or read. */
+export function pathMtuOption(): Option {
+  const option = new Option('--path-mtu <bytes>', 'payload of a packet; found unless said')
+  return option.choices(PATH_MTUS.map(String))
+}
+
+/** What `--path-mtu` says, for `connect`. */
+export function pathMtuOf({ pathMtu }: { readonly pathMtu?: string }): { pathMtu?: number } {
+  return pathMtu === undefined ? {} : { pathMtu: Number(pathMtu) }
 }
 
 /** A probability, 0 to 1. */

@@ -13,7 +13,7 @@ import { type Durability, parseDurability } from '../durability.ts'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
 import type { Receipt, Write } from '../write.ts'
-import { engineOption, wholeNumber } from './arguments.ts'
+import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './arguments.ts'
 import { Output } from './output.ts'
 import { bytesText, facts, timeText } from './table.ts'
 import { openRecords, openTarget } from './target.ts'
@@ -26,6 +26,7 @@ interface Options {
   readonly json?: boolean
   readonly capture?: string
   readonly engine?: 'quickjs' | 'node'
+  readonly pathMtu?: string
 }
 
 /** Records given to the driver ahead of those that are durable. */
@@ -48,6 +49,7 @@ export function addPersist(program: Command): void {
     )
     .option('--capture <file>', 'write every frame to a pcap file')
     .addOption(engineOption())
+    .addOption(pathMtuOption())
     .option('--json', 'as one JSON object')
     .action(persistFile)
 }
@@ -64,7 +66,10 @@ async function persistFile(
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
   const { engine, capture } = options
-  const opened = await openTarget(target, { writes: true, capture, ...(engine && { engine }) })
+  const opened = await openTarget(target, {
+    ...{ writes: true, capture, connect: pathMtuOf(options) },
+    ...(engine && { engine }),
+  })
   try {
     if (opened.dpu.durable === 'process' && options.json !== true) {
       output.say("perdure: what is durable here outlives the card's process, and not the power")

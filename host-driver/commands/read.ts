@@ -20,7 +20,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ArgumentError } from '../errors.ts'
 import type { Region } from '../region.ts'
-import { engineOption, type SlotRange, slotRange } from './arguments.ts'
+import { engineOption, pathMtuOf, pathMtuOption, type SlotRange, slotRange } from './arguments.ts'
 import { Output } from './output.ts'
 import { openRecords, openTarget, TARGETS } from './target.ts'
 
@@ -29,6 +29,7 @@ interface Options {
   readonly out?: string
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
+  readonly pathMtu?: string
 }
 
 const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -48,6 +49,7 @@ export function addRead(program: Command): void {
     .option('--slots <a..b>', 'the slots to read; all by default', slotRange)
     .option('--out <file>', 'write the data to this file')
     .addOption(engineOption())
+    .addOption(pathMtuOption())
     .option('--json', 'one JSON object for each record; with --out without the data')
     .action(readRecords)
 }
@@ -55,7 +57,8 @@ export function addRead(program: Command): void {
 async function readRecords(target: string, name: string, options: Options): Promise<void> {
   const output = new Output(options.json === true)
   const { engine, out } = options
-  const opened = await openTarget(target, { writes: false, ...(engine && { engine }) })
+  const connect = pathMtuOf(options)
+  const opened = await openTarget(target, { writes: false, connect, ...(engine && { engine }) })
   try {
     const region = await openRecords(opened.dpu, name)
     const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }

@@ -48,9 +48,13 @@ export async function openTarget(target: string, options: TargetOptions): Promis
   try {
     if (options.capture !== undefined) capture = new PcapWriter(options.capture)
     const wire = local?.wire ?? target
-    // Who writes says what it outlives, and `inspect` does.
-    const warn = (): void => {}
+    // What the memory outlives `inspect` says, and who writes; the rest comes later.
+    let isOpen = false
+    const warn = (text: string): void => {
+      if (isOpen) process.stderr.write(`perdure: ${text}\n`)
+    }
     const dpu = await connect(wire, { warn, ...options.connect, ...(capture && { capture }) })
+    isOpen = true
     const close = async (): Promise<void> => {
       await dpu.close()
       try {

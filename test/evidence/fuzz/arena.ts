@@ -266,8 +266,9 @@ export class Arena {
   }
 
   /**
-   * What was held for messages and batches that stopped half-way was given back. A queue of the host
-   * that waited may begin the next of its batches as the card comes to rest: that has its time, too.
+   * What was held for messages and batches that stopped half-way was given back. A queue of the
+   * host that waited may begin the next of its batches as the card comes to rest: that has its
+   * time, too.
    */
   private judgeHeld(): void {
     const { world } = this
