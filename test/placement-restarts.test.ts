@@ -217,6 +217,38 @@ describe('the host restarts while a record goes through its caches', () => {
   })
 })
 
+describe('another host comes while a record goes through the caches of the one before', () => {
+  for (const [wait, copies] of LEVELS) {
+    for (let bells = 0; bells <= copies; bells++) {
+      test(`R1-C1, B2: ${wait}of${copies}, behind ${bells} bells: its copies are all there`, () => {
+        const { card, region, operation } = underWay(copies, wait, bells)
+        restartHost(card, { part: 'cleared' })
+        const read = (): string => say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
+        expect(read()).toBe('refused')
+        // One whose last bell has rung is gone with the memory that had it.
+        if (bells === copies) return
+        work(card, agentOfNewHost(card))
+        const again = card.connect(4096, 0, CLIENT)
+        const options = { wait, operation, repetition: true }
+        const answers = card.serve(...persistFrames(again, region, 0, NEW, options))
+        expect(statuses(answers)).toEqual([STATUS_DURABLE])
+        expect(durableCopies(card, region)).toEqual(Array(copies).fill('new'))
+      })
+    }
+  }
+
+  test('X-1: nobody is shown its first copy before the bell for it has rung again', () => {
+    const { card, region } = underWay(2, 2, 1)
+    restartHost(card, { part: 'cleared' })
+    const agent = agentOfNewHost(card)
+    card.idle()
+    const read = (): string => say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
+    expect(read()).toBe('refused')
+    steps(card, agent, 1)
+    expect(read()).toBe('new')
+  })
+})
+
 describe('the host restarts while its card makes whole what a cut has left', () => {
   for (const bells of [0, 1, 2]) {
     test(`R1-C1: behind ${bells} bells: the repair is made again from its lane`, () => {

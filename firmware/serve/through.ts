@@ -525,13 +525,14 @@ function firstDone(state: State, job: Job): void {
   end(state, job)
 }
 
-/** Copy `job.copy`, which is not the first, is durable. */
+/** Copy `job.copy` is durable: not the first one, unless other memory had to have that again. */
 function furtherDone(state: State, job: Job): void {
   const { list, commit } = state
   const { item } = job
   const { operations } = commit
   const durable = job.copy + 1
   const last = durable === item.region.copies
+  job.hidden = 0
   const known = durable === Math.max(2, item.wait)
   if (known) {
     // Others may have taken its place meanwhile.
