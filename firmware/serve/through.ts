@@ -810,8 +810,8 @@ export function repeatRequests(state: State): void {
 function giveUp(state: State, job: Job, fault: Fault): void {
   if (job.state === WAITING) {
     const { item } = job
-    // Another job may have begun with the same operation.
-    const open = isOpenOperation(state, item, item.operationHigh, item.operationLow)
+    // Another job may have the same operation.
+    const open = isOpenOperation(state, item, item.operationHigh, item.operationLow, job)
     tell(state, job, open ? IN_DOUBT : fault)
     job.state = FREE
     return
