@@ -85,6 +85,7 @@ import {
   NOT_READY,
   PASS,
   PLACEMENT_UNKNOWN,
+  READ_ONLY,
   SLOT,
   STAGING,
 } from '../fault.ts'
@@ -413,6 +414,11 @@ function start(state: State, job: Job): void {
   if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
     tell(state, job, PASS)
     job.state = FREE
+    return
+  }
+  // A record of the region, this one even, may have been found lost since it was taken (D-14).
+  if (item.region.unsettled > 0) {
+    giveUp(state, job, READ_ONLY)
     return
   }
   if (!hasReceive(state)) return
