@@ -225,7 +225,7 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
     expect(write(card, ONE, 1, FIRST, again)).toBe(READ_ONLY)
   })
 
-  test('X-1: one that waits while its record is found lost is refused, and not acknowledged', () => {
+  test('X-1: one that waits while its record is found lost is refused', () => {
     const { card, agent } = opened()
     const region = card.open()
     const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
