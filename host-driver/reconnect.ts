@@ -13,6 +13,8 @@
  *   after, and so where the slot cannot be read, as of a region that another DPU has: it is sent
  *   again as a repetition, which the part executes if it is sure that it did not before. A part
  *   that has forgotten the client says so, and the outcome is unknown.
+ * - A slot that the part cannot read just now, as its host is away, tells nothing either: its READ
+ *   ends the new connection, and no slot of that region is read again. The other regions go on.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
  * - A region that has ended stays ended, also where another has its name: no record of it is stored
@@ -49,6 +51,8 @@ export class Reconnection {
   private readonly connection: Connection
   /** What the broken connection tells of the path counts once. */
   private hasLearnt = false
+  /** Regions of which a slot could not be read. */
+  private readonly unreadable: Set<OpenRegion> = new Set()
 
   constructor(connection: Connection) {
     this.connection = connection
@@ -190,7 +194,8 @@ export class Reconnection {
     const slots = new Map(writes.map((write) => [slotName(write), write]))
     const reads = [...slots].map(async ([name, { region, slot }]) => {
       const recordOf = async (view: number): Promise<SlotRecord | null> => {
-        const image = await readOver(queuePair, region, slot, view)
+        if (this.unreadable.has(region)) return null
+        const image = await this.imageOf(queuePair, region, slot, view)
         return readSlotImage(image, region.info, slot).record
       }
       const record = await recordOf(VIEW_SETTLED)
@@ -203,6 +208,22 @@ export class Reconnection {
     })
     await Promise.all(reads)
     return found
+  }
+
+  /** Whoever tries again knows which region ended this attempt. */
+  private async imageOf(
+    queuePair: JobQueue,
+    region: OpenRegion,
+    slot: number,
+    view: number,
+  ): Promise<Uint8Array> {
+    try {
+      return await readOver(queuePair, region, slot, view)
+    } catch (error) {
+      const isRefused = error instanceof TransportError && error.status === 'REM_OP_ERR'
+      if (isRefused) this.unreadable.add(region)
+      throw error
+    }
   }
 
   private isDurable(write: PendingWrite, record: SlotRecord | null, copies: number): boolean {

@@ -13,13 +13,14 @@ import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { cut } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { CLIENTS, SCRUB_CLIENTS, SCRUB_TURNS } from '../firmware/limits.ts'
-import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import { CLIENTS, FLUSH_TIMEOUT_US, SCRUB_CLIENTS, SCRUB_TURNS } from '../firmware/limits.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
-import { u32 } from '../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import type { FlushAgent } from '../host-driver/flush-agent.ts'
+import { AGENT_UNITS } from './support/agent-host.ts'
 import { batchFrames, statuses } from './support/batch-card.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
 import { LINE_BYTES, OPERATIONS_AT } from './support/oracle.ts'
@@ -36,6 +37,8 @@ import { slotOffset } from './support/requests.ts'
 
 const FORGOTTEN = 0x98
 const IN_DOUBT = 0x8f
+const NO_AGENT = 0x91
+const READ_ONLY = 0x8b
 const ONE = 7
 const TWO = 8
 const [FIRST, SECOND] = [dataOf(64, 1), dataOf(64, 2)]
@@ -199,6 +202,63 @@ describe('P2-27, D-6: a repetition waits behind a record of another client', () 
 
   const there = { region: 'records' }
   const again = { region: 'records', repetition: true }
+
+  test('and what is refused meanwhile is not said of one that waits with it', () => {
+    const { card, agent } = opened()
+    const region = card.open()
+    expect(write(card, TWO, 1, SECOND, there)).toBe(undefined)
+    expect(write(card, ONE, 1, FIRST, there)).toBe(undefined)
+    // Another record is lost, and its region takes no writes from then on.
+    const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
+    for (const copy of [0, 1]) {
+      card.host!.part.poison((HOST_DATA_AT + copy * area + region.stride) / LINE_BYTES)
+    }
+    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
+      putU32(body, mad.SCAN_REGION, region.id)
+    })
+    expect(card.open().unsettled).toBe(1)
+    expect(write(card, ONE, 1, FIRST, again)).toBe(IN_DOUBT)
+    card.sent = []
+    work(card, agent)
+    // It is refused when it has its turn, and nothing is open any more.
+    expect(persistAcks(card.sent).map(({ status }) => status)).toEqual([0, READ_ONLY])
+    expect(write(card, ONE, 1, FIRST, again)).toBe(READ_ONLY)
+  })
+
+  test('X-1: one that waits while its record is found lost is refused', () => {
+    const { card, agent } = opened()
+    const region = card.open()
+    const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
+    agent.queues.postReceives = () => {}
+    for (let i = 0; i < AGENT_UNITS / 2; i++) {
+      write(card, TWO, 1 + i, SECOND, { slot: 1, ...there })
+      work(card, agent)
+    }
+    expect(write(card, ONE, 1, FIRST, there)).toBe(undefined)
+    for (const copy of [0, 1]) {
+      card.host!.part.poison((HOST_DATA_AT + copy * area) / LINE_BYTES)
+    }
+    card.must(mad.METHOD_SET, mad.ATTRIBUTE_SCAN, (body) => {
+      putU32(body, mad.SCAN_REGION, region.id)
+    })
+    const told = persistAcks(card.sent).map(({ status }) => status)
+    Reflect.deleteProperty(agent.queues, 'postReceives')
+    card.sent = []
+    work(card, agent)
+    told.push(...persistAcks(card.sent).map(({ status }) => status))
+    const read = card.read(card.connect(), region, 0, VIEW_DATA, 64)
+    expect([told, read]).toEqual([[READ_ONLY], null])
+  })
+
+  test('and without an agent the last one that waits alone is refused', () => {
+    const { card } = opened()
+    expect(write(card, TWO, 1, SECOND, there)).toBe(undefined)
+    expect(write(card, ONE, 1, FIRST, there)).toBe(undefined)
+    expect(write(card, ONE, 1, FIRST, again)).toBe(undefined)
+    card.idle()
+    const told = persistAcks(card.pass(FLUSH_TIMEOUT_US)).map(({ status }) => status)
+    expect(told.sort()).toEqual([IN_DOUBT, IN_DOUBT, NO_AGENT])
+  })
 
   test('and is known as durable when it comes', () => {
     const { card, agent } = opened()

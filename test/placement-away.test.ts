@@ -24,6 +24,7 @@ import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../firmware/wire/persist-query.ts'
+import { batchFrames, statuses as batchStatuses, EXPECT } from './support/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -61,6 +62,8 @@ import {
   writeFrames,
 } from './support/requests.ts'
 
+/** The sequence in the header of a slot. */
+const SEQUENCE_AT = 32
 const STATUS_READ_ONLY = 0x8b
 const STATUS_IN_DOUBT = 0x8f
 const STATUS_PLACEMENT_UNKNOWN = 0x90
@@ -169,6 +172,23 @@ describe('the host goes while a burst is committed', () => {
     servesOthers(card)
     comeBack(card)
     expect(views.map(read)).toEqual(before)
+  })
+
+  test('B4: one that does not answer says nothing of the sequence that a record expects', () => {
+    const { card, region, host } = begun()
+    const header = card.read(card.connect(), region, 0, VIEW_SETTLED, 64)!
+    const sequence = new DataView(header.buffer).getBigUint64(SEQUENCE_AT, true)
+    const say = (): string[] => {
+      const records = [{ slot: 0, data: NEW, expect: sequence }]
+      const frames = batchFrames(card.connect(), region, records, { condition: EXPECT })
+      return batchStatuses(card.serve(...frames)).map(({ said }) => said)
+    }
+    host.link.script = ({ kind, at }) =>
+      kind === 'read' && at >= HOST_DATA_AT ? 'timeout' : undefined
+    expect(say()).toEqual(['PLACEMENT_UNKNOWN'])
+    servesOthers(card)
+    host.link.script = null
+    expect(say()).toEqual(['durable'])
   })
 
   test('R1-A1: of bytes, who has stored there is refused, and nobody else', () => {

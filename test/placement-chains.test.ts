@@ -12,7 +12,7 @@ import { DDIO_OFF, DDIO_ON, type Platform } from '../boards/emulator/host-memory
 import type { CutStrategy } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { VIEW_DATA, VIEW_SETTLED } from '../firmware/serve/view.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
 import { batchFrames, IN_ORDER } from './support/batch-card.ts'
 import { type Card, persistAcks, persistFrames, withPassingCards } from './support/card.ts'
@@ -95,6 +95,13 @@ class Reader {
 
   look(card: Card): string[] {
     const now = shown(card)
+    // None of them is lost: one that is not shown yet is not shown as lost.
+    const [qp, region] = [card.connect(), card.open()]
+    for (const slot of RECORDS) {
+      const image = card.read(qp, region, slot, VIEW_SETTLED, 64)
+      const isLost = image?.length === 64 && image.every((byte) => byte === 0)
+      expect(isLost, `${this.#what}: record ${slot} is called lost`).toBe(false)
+    }
     const told = now.filter((one) => one !== 'refused')
     expect(told.join(), `${this.#what}: in order`).toMatch(this.#order)
     now.forEach((one, i) => {

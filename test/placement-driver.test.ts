@@ -39,6 +39,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 interface Bench {
   readonly local: LocalDpu
+  readonly host: HostMemory
   readonly dpu: Dpu
   readonly region: Region
 }
@@ -69,7 +70,7 @@ async function bench(platform: Platform): Promise<Bench & { readonly agent: Flus
   const agent = await register(local, dpu)
   const placement = NAMES.get(platform)!
   const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000, placement })
-  return { local, dpu, region, agent }
+  return { local, host, dpu, region, agent }
 }
 
 function record(length: number, seed: number): Uint8Array {
@@ -83,6 +84,24 @@ async function restart({ dpu, clock }: LocalDpu): Promise<void> {
   })
   await dpu.powerOn()
 }
+
+test.each([
+  ['bypass', DDIO_OFF],
+  ['through', DDIO_ON],
+] as const)('R1-A1, B4: %s: a client whose host is away goes on elsewhere', async (_, platform) => {
+  const { local, host, dpu, region } = await bench(platform)
+  const near = await dpu.provision({ name: 'near', slots: 4, capacity: 1000 })
+  await region.persist(0, record(100, 1)).persisted
+  host.link.remove()
+  const { nowUs } = local.clock
+  // The READ ends the connection, and what stands behind it is asked for over another one.
+  const read = region.read(1).catch((error) => error)
+  const far = region.persist(0, record(100, 2)).persisted.catch((error) => error)
+  await near.persist(0, record(100, 3)).persisted
+  expect(await read).toMatchObject({ code: 'PERDURE_TRANSPORT' })
+  expect(await far).toMatchObject({ fault: 'PLACEMENT_UNKNOWN' })
+  expect(local.clock.nowUs - nowUs).toBeLessThan(1_000_000)
+})
 
 for (const [platform, mechanism] of [
   [DDIO_OFF, 'lsbRead'],

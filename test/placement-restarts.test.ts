@@ -17,7 +17,7 @@ import {
   PLACEMENT_THROUGH,
 } from '../firmware/memory/region.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { VIEW_DATA, VIEW_SETTLED } from '../firmware/serve/view.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
@@ -217,6 +217,38 @@ describe('the host restarts while a record goes through its caches', () => {
   })
 })
 
+describe('another host comes while a record goes through the caches of the one before', () => {
+  for (const [wait, copies] of LEVELS) {
+    for (let bells = 0; bells <= copies; bells++) {
+      test(`R1-C1, B2: ${wait}of${copies}, behind ${bells} bells: its copies are all there`, () => {
+        const { card, region, operation } = underWay(copies, wait, bells)
+        restartHost(card, { part: 'cleared' })
+        const read = (): string => say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
+        expect(read()).toBe('refused')
+        // One whose last bell has rung is gone with the memory that had it.
+        if (bells === copies) return
+        work(card, agentOfNewHost(card))
+        const again = card.connect(4096, 0, CLIENT)
+        const options = { wait, operation, repetition: true }
+        const answers = card.serve(...persistFrames(again, region, 0, NEW, options))
+        expect(statuses(answers)).toEqual([STATUS_DURABLE])
+        expect(durableCopies(card, region)).toEqual(Array(copies).fill('new'))
+      })
+    }
+  }
+
+  test('X-1: nobody is shown its first copy before the bell for it has rung again', () => {
+    const { card, region } = underWay(2, 2, 1)
+    restartHost(card, { part: 'cleared' })
+    const agent = agentOfNewHost(card)
+    card.idle()
+    const read = (): string => say(card.read(card.connect(), region, 0, VIEW_DATA, 64))
+    expect(read()).toBe('refused')
+    steps(card, agent, 1)
+    expect(read()).toBe('new')
+  })
+})
+
 describe('the host restarts while its card makes whole what a cut has left', () => {
   for (const bells of [0, 1, 2]) {
     test(`R1-C1: behind ${bells} bells: the repair is made again from its lane`, () => {
@@ -260,7 +292,13 @@ describe('the host restarts while its card makes whole what a cut has left', () 
         let next = card
         // Behind the first bell copy A is durable, and so is what stands in both.
         const before = bells === 0 || silent ? 'refused' : found
-        const shown = (): string => say(next.read(next.connect(), next.open(), 0, VIEW_DATA, 64))
+        const read = (view: number) => next.read(next.connect(), next.open(), 0, view, 64)
+        const shown = (): string => {
+          const bytes = say(read(VIEW_DATA))
+          // What is not shown yet is not lost.
+          if (bytes === 'refused') expect(read(VIEW_SETTLED)).toBeNull()
+          return bytes
+        }
         card.nvdimm.dirtyShutdowns += 1
         // The second start believes its lanes again, but for what they say of that record.
         for (let start = 0; start < 2; start++) {
@@ -330,6 +368,15 @@ describe('the host restarts while its card makes whole what a cut has left', () 
     work(card, agent!)
     expect(known(card, qp, operation)).toBe(STATUS_DURABLE)
   })
+})
+
+test('X-1: a record whose other copy decays while its first is written is not called lost', () => {
+  const { card, host, region, agent } = underWay(2, 2, 0)
+  const view = (which: number) => card.read(card.connect(), region, 0, which, 64)
+  host.part.poison((HOST_DATA_AT + 4096) / LINE_BYTES)
+  expect([VIEW_DATA, VIEW_SETTLED].map(view)).toEqual([null, null])
+  work(card, agent!)
+  expect(say(view(VIEW_DATA))).toBe('new')
 })
 
 describe('the host restarts while a region is made', () => {

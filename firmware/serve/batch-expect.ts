@@ -24,7 +24,7 @@ import {
   SLOT_HEADER_BYTES,
   type SlotHeader,
 } from '../commit/slot.ts'
-import { CONDITION, type Fault, PASS } from '../fault.ts'
+import { CONDITION, type Fault, PASS, PLACEMENT_UNKNOWN } from '../fault.ts'
 import { EQUAL } from '../hal.ts'
 import { BURST_FRAMES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
@@ -32,7 +32,7 @@ import { EXPECT_AT } from '../memory-map.ts'
 import type { State } from '../state.ts'
 import { drain } from './burst.ts'
 import { commitNow } from './group.ts'
-import { settledFrom } from './settled.ts'
+import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 
 /** Behind the check code of the header that was read, where the computed one goes. */
 const COMPUTED_AT: number = CHECK_CODE_BYTES
@@ -136,6 +136,8 @@ export function expectFault(state: State, batch: Batch, n: number): Fault {
   drain(state)
   // No region that takes batches has records in the caches of the host.
   const found = settledFrom(state, batch.region!, members.slots[n]!, 0)
-  if (found < 0) return CONDITION
+  // A host that does not answer says nothing of the sequence.
+  if (found === UNDECIDED) return PLACEMENT_UNKNOWN
+  if (found === LOST) return CONDITION
   return isExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
 }

@@ -42,7 +42,7 @@ import { type QueuePair, remember } from '../transport/queue-pair.ts'
 import { runBurst } from './burst.ts'
 import { commitNow } from './group.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
-import { isBegun } from './through-job.ts'
+import { isOnItsWay, type Job } from './through-job.ts'
 
 /**
  * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
@@ -146,18 +146,20 @@ function isOfRequest(fault: Fault): boolean {
 
 /**
  * May that operation be durable now, or later, though it cannot be acknowledged just now? Nobody is
- * sure of it; or it is durable, and another write of its slot is under way.
+ * sure of it; or it is durable, and another write of its slot is under way; or a job, but for
+ * `except`, has it.
  */
 export function isOpenOperation(
   { commit, through }: State,
   whose: ClientId,
   high: number,
   low: number,
+  except: Job | null = null,
 ): boolean {
   const { operations } = commit
   const client = findClient(operations, NO_CLIENT, whose.clientHigh, whose.clientLow)
   if (isDurable(operations, client, high, low)) return true
-  return isLeftOpen(commit, whose, high, low) || isBegun(through.jobs, whose, high, low)
+  return isLeftOpen(commit, whose, high, low) || isOnItsWay(through.jobs, whose, high, low, except)
 }
 
 /**

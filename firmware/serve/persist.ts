@@ -371,7 +371,8 @@ function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: numb
   const accept = relayed ? acceptRelay : acceptThrough
   const fault = accept(state, qp, message, dataAt)
   releaseStaging(state, qp)
-  if (fault !== PASS) refuse(state, qp, message, fault)
+  if (fault === PASS) return
+  refuse(state, qp, message, repetitionFault(state, message.region!, qp.client, qp, message, fault))
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */

@@ -8,7 +8,8 @@
  * - A record is served from a copy whose check code was verified just now; the first valid one in
  *   write order. A record of which no copy is valid, or that is on the list of the lost, fails the
  *   READ of its data, and shows an all-zero header in the settled view: loss is always explicit.
- *   A record whose host does not answer is none of these: every READ of it fails, as UNREADABLE.
+ *   A record whose host does not answer, or that nobody can decide about yet, is none of these:
+ *   every such READ of it fails, as UNREADABLE.
  * - Responses leave in PSN order, and no acknowledgement overtakes them.
  * - A READ of more than READ_PACKETS packets is answered in turns (stream.ts). Everything else is
  *   answered in one piece.
@@ -65,7 +66,7 @@ import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
 import { BYTES_AT_ONCE, bringPages, checkPages, offsetIn, pagesFault } from './on-demand.ts'
 import { addOrdered, addResponse, ORDERED_READ } from './ordered.ts'
-import { settledFrom } from './settled.ts'
+import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 import { firstShown } from './through.ts'
 import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from './view.ts'
 
@@ -284,8 +285,8 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
     return PASS
   }
   const copyServed = settledCopy(state, region, slot)
-  if (copyServed < 0 && state.examination.unanswered) return UNREADABLE
-  if (copyServed < 0) return view === VIEW_SETTLED ? PASS : UNSETTLED_READ
+  if (copyServed === UNDECIDED) return UNREADABLE
+  if (copyServed === LOST) return view === VIEW_SETTLED ? PASS : UNSETTLED_READ
   const length = state.examination.copies[copyServed]!.header.length
   const from = slotAddress(region, copyServed, slot)
   source.from = view === VIEW_SETTLED ? from : from + SLOT_HEADER_BYTES
@@ -293,7 +294,7 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
   return PASS
 }
 
-/** The first copy in write order that is valid, or -1. Usually the first one looked at. */
+/** The first copy in write order that is valid; LOST or UNDECIDED. */
 export function settledCopy(state: State, region: Region, slot: number): number {
   return settledFrom(state, region, slot, firstShown(state, region, slot))
 }

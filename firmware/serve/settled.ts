@@ -4,36 +4,44 @@
  *
  * What always holds: it is the first in write order whose check code is right just now, of those
  * that no recovery takes back; a record that is lost has none. Nor has one of which a copy in front
- * was not delivered by its host: that may be a later one than those behind it.
+ * was not delivered by its host: that may be a later one than those behind it. That one is not
+ * lost, nor is one of which a copy is withheld, or written, or waits for a host: it may stand for
+ * the record when that is settled.
  */
 
 import { firstCopy, heldIntent } from '../commit/commit.ts'
 import { type Examination, examineCopies, sequenceAfter } from '../commit/examine.ts'
 import type { Intent } from '../commit/lane.ts'
-import type { Region } from '../memory/region.ts'
+import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
 import { isLost } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
-import { heldByJob } from './through-job.ts'
+import { heldByJob, isWritten } from './through-job.ts'
 
-/**
- * That copy, not before copy `shown`, or -1: there is none, or nobody knows, as its host did not
- * answer (`examination.unanswered`). Usually the first one looked at.
- */
+/** No copy stands for the record, for good; or nobody can tell just now. */
+export const LOST = -1
+export const UNDECIDED = -2
+
+/** That copy, not before copy `shown`; LOST or UNDECIDED. Usually the first one looked at. */
 export function settledFrom(state: State, region: Region, slot: number, shown: number): number {
   const { list, words, examination } = state
-  examination.unanswered = false
-  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1
+  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return LOST
   const held = heldAgainst(state, region, slot)
   const first = Math.max(firstCopy(state.commit, region, slot), shown)
   for (let c = first; c < region.copies; c++) {
     examineCopies(list, words, examination, region, slot, c, c + 1)
-    if (examination.unanswered) return -1
+    if (examination.unanswered) return UNDECIDED
     if (mayStand(examination, c, held)) return c
   }
-  return -1
+  return first > 0 || isOpen(state, region, slot) ? UNDECIDED : LOST
 }
 
-/** Likewise, where all copies of the record have just been examined. */
+/** Does the record wait for a host, or for what a job writes of it? */
+function isOpen({ commit, through }: State, region: Region, slot: number): boolean {
+  if (heldIntent(commit.pending, region, slot) !== null) return true
+  return region.placement === PLACEMENT_THROUGH && isWritten(through.jobs, region, slot)
+}
+
+/** Likewise, or -1, where all copies of the record have just been examined. */
 export function settledAmong(state: State, region: Region, slot: number, shown: number): number {
   if (isLost(state.superblock, region.id, slot)) return -1
   const held = heldAgainst(state, region, slot)

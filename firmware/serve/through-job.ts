@@ -88,11 +88,20 @@ export function isOnRecord(job: Job): boolean {
   return job.state !== FREE && job.state !== FORM
 }
 
-/** Has one of the jobs begun with that operation, and not come to its end? */
-export function isBegun(jobs: readonly Job[], whose: ClientId, high: number, low: number): boolean {
+/**
+ * Has one of the jobs, but for `except`, that operation, and not come to its end? One that waits
+ * may still make it durable.
+ */
+export function isOnItsWay(
+  jobs: readonly Job[],
+  whose: ClientId,
+  high: number,
+  low: number,
+  except: Job | null,
+): boolean {
   for (let i = 0; i < jobs.length; i++) {
     const job = jobs[i]!
-    if (job.state === FREE || job.state === WAITING || job.state === FORM) continue
+    if (job.state === FREE || job.state === FORM || job === except) continue
     if (isNamed(job.state === REPAIR ? job.intent! : job.item, whose, high, low)) return true
   }
   return false

@@ -13,6 +13,8 @@
  *   forming from nothing, any other from its records.
  * - What is made again is what was made before. The lane says the same, and the copy that it speaks
  *   for was durable before it was written: it is the source, and never overwritten.
+ * - Another host may have other memory: before a further copy is stored in front of a later agent,
+ *   those before it are compared with the image, and the first that is not there is stored again.
  * - A host that does not answer has said nothing (fault B4): the job stays, and tries again.
  */
 
@@ -30,7 +32,7 @@ import { isForming, lostCount, writeSuperblock } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
 import { formatSlots } from './format-slots.ts'
 import { sliceEnd, takeSlice } from './slice.ts'
-import { FORM, isWritten, type Job, REPAIR } from './through-job.ts'
+import { FORM, FURTHER, isWritten, type Job, REPAIR } from './through-job.ts'
 
 /** All of it is there. */
 export const STORED = 0
@@ -47,12 +49,32 @@ const LOOKS = 3
 export function storeJob(state: State, job: Job): number {
   const { life } = state.through.agent
   if (job.begun !== life) {
+    if (job.state === FURTHER && !goBack(state, job)) return LATER
     job.begun = life
     job.slot = 0
     if (job.state === REPAIR || job.state === FORM) job.copy = 0
   }
   if (job.state === REPAIR) return repairAgain(state, job)
   return job.state === FORM ? formAgain(state, job) : storeCopy(state, job)
+}
+
+/**
+ * Back to the first of the copies before that is not there: it was durable in other memory, or has
+ * decayed. False if the host does not answer.
+ */
+function goBack({ list }: State, job: Job): boolean {
+  const { region, slot, length, imageAt } = job.item
+  for (let c = 0; c < job.copy; c++) {
+    const found = compare(list, imageAt, slotAddress(region, c, slot), imageBytes(length))
+    const failed = run(list)
+    const result = resultOf(list, failed < 0 ? found : failed)
+    if (result === DMA_FAILED || result === NO_POWER) return false
+    if (result === EQUAL) continue
+    job.copy = c
+    // As for any first copy, its bell is waited for.
+    if (c === 0) job.hidden = 1
+  }
+  return true
 }
 
 /** Stores the image into copy `job.copy`, and reads it back. */

@@ -85,6 +85,7 @@ import {
   NOT_READY,
   PASS,
   PLACEMENT_UNKNOWN,
+  READ_ONLY,
   SLOT,
   STAGING,
 } from '../fault.ts'
@@ -415,6 +416,11 @@ function start(state: State, job: Job): void {
     job.state = FREE
     return
   }
+  // A record of the region, this one even, may have been found lost since it was taken (D-14).
+  if (item.region.unsettled > 0) {
+    giveUp(state, job, READ_ONLY)
+    return
+  }
   if (!hasReceive(state)) return
   sealItem(commit, item)
   const end = SLOT_HEADER_BYTES + item.length
@@ -525,13 +531,14 @@ function firstDone(state: State, job: Job): void {
   end(state, job)
 }
 
-/** Copy `job.copy`, which is not the first, is durable. */
+/** Copy `job.copy` is durable: not the first one, unless other memory had to have that again. */
 function furtherDone(state: State, job: Job): void {
   const { list, commit } = state
   const { item } = job
   const { operations } = commit
   const durable = job.copy + 1
   const last = durable === item.region.copies
+  job.hidden = 0
   const known = durable === Math.max(2, item.wait)
   if (known) {
     // Others may have taken its place meanwhile.
@@ -809,8 +816,8 @@ export function repeatRequests(state: State): void {
 function giveUp(state: State, job: Job, fault: Fault): void {
   if (job.state === WAITING) {
     const { item } = job
-    // Another job may have begun with the same operation.
-    const open = isOpenOperation(state, item, item.operationHigh, item.operationLow)
+    // Another job may have the same operation.
+    const open = isOpenOperation(state, item, item.operationHigh, item.operationLow, job)
     tell(state, job, open ? IN_DOUBT : fault)
     job.state = FREE
     return

@@ -284,7 +284,7 @@ const FAILURES: readonly Mutant[] = [
     id: 'lost-is-read',
     rule: 'D-14: a record on the list of the lost is read by nobody',
     file: SETTLED,
-    find: '  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1\n',
+    find: '  if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return LOST\n',
     replace: '',
     killer: directed('a lost record'),
   },

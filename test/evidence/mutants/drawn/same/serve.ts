@@ -42,8 +42,8 @@ export const SERVE: readonly Equivalent[] = [
   },
   {
     at: 'serve/settled.ts settledFrom',
-    line: 'if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return -1',
-    mutant: 'if (region.unsettled >= 0 && isLost(state.superblock, region.id, slot)) return -1',
+    line: 'if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return LOST',
+    mutant: 'if (region.unsettled >= 0 && isLost(state.superblock, region.id, slot)) return LOST',
     because: 'a region of which nothing is unsettled has nothing in the list of what is lost',
   },
   {
