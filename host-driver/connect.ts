@@ -12,6 +12,7 @@ import { PcieDevice } from './pcie/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
 import { PcieWay } from './pcie/way.ts'
 import { Session } from './session.ts'
+import { onAbort } from './signals.ts'
 import { openTunnel, parseTarget } from './udp.ts'
 import type { Way } from './way.ts'
 import { WIRE, type Wire } from './wire.ts'
@@ -130,6 +131,5 @@ function obeySignal(connection: Connection, signal: AbortSignal | undefined): vo
     abort()
     return
   }
-  signal.addEventListener('abort', abort, { once: true })
-  connection.release = () => signal.removeEventListener('abort', abort)
+  connection.release = onAbort(signal, abort)
 }

@@ -1,6 +1,7 @@
 /** Giving up: when the time of a call is over, or the signal of its caller fires. */
 
 import { PerdureError } from './errors.ts'
+import { onAbort } from './signals.ts'
 import type { Clock } from './way.ts'
 
 /** What may be given up: `nothingSent` is its end where that is so. */
@@ -33,9 +34,9 @@ export function giveUpWhen(
       call.giveUp(`no answer within ${deadlineMs} ms`, nothingSent)
     })
   }
-  signal?.addEventListener('abort', abort, { once: true })
+  const forget = signal === undefined ? (): void => {} : onAbort(signal, abort)
   return () => {
     cancel()
-    signal?.removeEventListener('abort', abort)
+    forget()
   }
 }

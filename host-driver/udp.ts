@@ -11,8 +11,7 @@
  *   (RFC 8305). Until somebody answers, what is sent goes to all that were begun; whoever answers
  *   first is the peer, and the others are closed.
  * - Only datagrams from an address that was asked are taken.
- * - Sockets and timers do not keep a process alive by themselves when nothing is awaited: each
- *   timer that matters does.
+ * - An open tunnel keeps its process alive: whoever awaits a message may have nothing else.
  */
 
 import { createSocket, type Socket } from 'node:dgram'

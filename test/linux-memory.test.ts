@@ -154,6 +154,28 @@ function refusal(...options: readonly string[]): string {
   return stderr.trim()
 }
 
+/** Runs what follows with mounts of its own. */
+const APART = ['unshare', '--map-root-user', '--mount'] as const
+const isApart = spawnSync(APART[0], [...APART.slice(1), 'mount', '--version']).status === 0
+
+test.skipIf(noMachine !== null || !isApart)(
+  `R31-5: a file with holes on a disk that is full is refused at the start${because}`,
+  () => {
+    const disk = join(folder, 'disk')
+    mkdirSync(disk)
+    const lines = `mount -t tmpfs -o size=64k tmpfs ${disk} && truncate -s 1M ${disk}/part`
+    const args = [
+      ...APART.slice(1),
+      'bash',
+      '-c',
+      `${lines} && exec ${program} talk part=${disk}/part`,
+    ]
+    const { status, stderr } = spawnSync(APART[0], args, { encoding: 'utf8' })
+    expect(stderr).toContain('has holes, and no room for its 1048576 bytes: No space left')
+    expect(status).toBe(3)
+  },
+)
+
 describe.skipIf(noMachine !== null)(`what is claimed${because}`, () => {
   test('a file of the page cache is not durable, and no fence says so', async () => {
     const machine = await Machine.on(file(PAGE))
@@ -436,6 +458,19 @@ describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
     const nvdimm = openNvdimm({ path: part })
     expect([nvdimm.faulty(), nvdimm.dirtyShutdowns, nvdimm.saveFailed]).toEqual([[3], 7, true])
     nvdimm.close()
+  })
+
+  test('R31-6: it is found through a symbolic link, and stays where the image is', async () => {
+    file(PAGE)
+    note('{"dirtyShutdowns":7,"saveFailed":false,"poisonedLines":[1]}\n')
+    const link = join(folder, 'link-to-part')
+    symlinkSync(part, link)
+    const machine = await Machine.on(`part=${link}`, 'development')
+    expect(machine.memory).toMatchObject({ dirtyShutdowns: 7, badLines: 1 })
+    await machine.store(64, 'healed')
+    await machine.run([FENCE])
+    expect(readFileSync(`${part}.condition`, 'utf8')).toContain('"poisonedLines":[]')
+    expect(existsSync(`${link}.condition`)).toBe(false)
   })
 
   test('the file goes when there is nothing more to say', async () => {

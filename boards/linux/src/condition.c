@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,10 +90,15 @@ bool condition_open(struct condition *condition, const char *image, uint64_t byt
   if (flags == MAP_FAILED) return fault_set(fault, "no memory");
   condition->flags = flags;
   if (image == NULL) return true;
-  size_t room = strlen(image) + sizeof suffix;
+  /* Beside the file itself, whatever symbolic links lead to it. */
+  char real[PATH_MAX];
+  if (realpath(image, real) == NULL) {
+    return fault_set(fault, "cannot find %s: %s", image, strerror(errno));
+  }
+  size_t room = strlen(real) + sizeof suffix;
   condition->path = malloc(room);
   if (condition->path == NULL) return fault_set(fault, "no memory");
-  snprintf(condition->path, room, "%s%s", image, suffix);
+  snprintf(condition->path, room, "%s%s", real, suffix);
   return read_file(condition, fault);
 }
 

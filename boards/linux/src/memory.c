@@ -139,6 +139,16 @@ static bool choose(const struct memory_options *options, const struct extent *ex
                    (unsigned long long)at);
 }
 
+/* What is mapped has its room in the file system: where that is full, a store into a hole of the
+ * file would look like a fault of the medium. A file system that cannot say so is believed. */
+static bool have_room(const struct memory_options *options, int descriptor, uint64_t bytes,
+                      struct fault *fault) {
+  if (fallocate(descriptor, 0, (off_t)options->at, (off_t)bytes) == 0) return true;
+  if (errno == EOPNOTSUPP || errno == ENOSYS) return true;
+  return fault_set(fault, "%s has holes, and no room for its %llu bytes: %s", options->path,
+                   (unsigned long long)bytes, strerror(errno));
+}
+
 /* Maps over what was reserved. Where that fails the next attempt finds the place still ours. */
 static uint8_t *map_over(const struct reserve *place, int flags, int descriptor, off_t at) {
   return mmap(place->at, place->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, at);
@@ -205,6 +215,9 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
   if (!choose(options, &extent, &memory->bytes, fault)) return false;
   const struct image_range ours = {options->at, memory->bytes, extent.is_device};
   if (!image_lock_take(&internal->lock, options->path, internal->descriptor, &ours, fault)) {
+    return false;
+  }
+  if (!extent.is_device && !have_room(options, internal->descriptor, memory->bytes, fault)) {
     return false;
   }
   if (!map(memory, options, &extent, fault)) return false;
