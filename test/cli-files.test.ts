@@ -206,7 +206,7 @@ describe('R31-7: standard input, and a file, that has no room', () => {
     })
     const [code] = (await once(child, 'close')) as [number]
     expect(said).toContain("'short'")
-    expect(said).toContain('ends at slot 3')
+    expect(said).toContain('ends at 3')
     expect(code).toBe(64)
   })
 

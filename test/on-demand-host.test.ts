@@ -475,8 +475,9 @@ describe('what ends', () => {
       const small = { bytes: 2 ** 20, pageBytes: PAGE_BYTES, room: 16 } as PagedMemory
       const narrow = device.registerOnDemand({ name: 'a', memory: small })
       await expect(narrow).rejects.toMatchObject({ code: 'PERDURE_ARGUMENT' })
-      const huge = { ...memory, bytes: 2 ** 40, room: 2 ** 28, use: memory.use.bind(memory) }
-      const full = device.registerOnDemand({ name: 'a', memory: huge as typeof memory })
+      const sizes = { bytes: { value: 2 ** 40 }, room: { value: 2 ** 28 } }
+      const huge = Object.create(memory, sizes) as PagedMemory
+      const full = device.registerOnDemand({ name: 'a', memory: huge })
       await expect(full).rejects.toBeInstanceOf(RefusedError)
       await device.registerOnDemand({ name: 'a', memory, access: 'read' })
     })

@@ -6,7 +6,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
 import { type Command, Option } from 'commander'
 import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { type Durability, parseDurability } from '../durability.ts'
@@ -60,11 +61,25 @@ async function persistFile(
   file: string,
   options: Options,
 ): Promise<void> {
-  const output = new Output(options.json === true)
   if (options.level !== undefined) parseDurability(options.level)
   if (options.batch !== undefined && options.form !== 'replicated') {
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
+  const source = file === '-' ? process.stdin : (await open(file)).createReadStream()
+  try {
+    await persistStream(target, name, source, options)
+  } finally {
+    source.destroy()
+  }
+}
+
+async function persistStream(
+  target: string,
+  name: string,
+  source: Readable,
+  options: Options,
+): Promise<void> {
+  const output = new Output(options.json === true)
   const { engine, capture } = options
   const opened = await openTarget(target, {
     ...{ writes: true, capture, connect: pathMtuOf(options) },
@@ -75,7 +90,7 @@ async function persistFile(
       output.say("perdure: what is durable here outlives the card's process, and not the power")
     }
     const region = await openRecords(opened.dpu, name)
-    const content = await contentOf(file, region, options.slot)
+    const content = await contentOf(source, region, options.slot)
     const records = split(content, region, options.slot)
     const persist = options.batch === undefined ? persistAll : persistBatches
     const receipts = await persist(region, records, options, output)
@@ -102,26 +117,21 @@ async function persistFile(
 }
 
 /** The whole file. Throws ArgumentError as soon as more has come than the slots have room for. */
-async function contentOf(file: string, region: Region, firstSlot: number): Promise<Buffer> {
+async function contentOf(source: Readable, region: Region, firstSlot: number): Promise<Buffer> {
   const room = Math.max(0, region.slots - firstSlot) * region.capacity
   const pieces: Buffer[] = []
   let bytes = 0
-  const stream = file === '-' ? process.stdin : createReadStream(file)
-  try {
-    for await (const piece of stream as AsyncIterable<Buffer>) {
-      pieces.push(piece)
-      bytes += piece.length
-      if (bytes > room) throw noRoom(region, firstSlot, `more than ${bytesText(room)}`)
-    }
-  } finally {
-    stream.destroy()
+  for await (const piece of source as AsyncIterable<Buffer>) {
+    pieces.push(piece)
+    bytes += piece.length
+    if (bytes > room) throw noRoom(region, firstSlot, `more than ${bytesText(room)}`)
   }
   return Buffer.concat(pieces)
 }
 
 function noRoom({ name, slots }: Region, firstSlot: number, what: string): ArgumentError {
   const where = firstSlot === 0 ? '' : ` from slot ${firstSlot} on`
-  return new ArgumentError(`the file has ${what}; '${name}'${where} ends at slot ${slots - 1}`)
+  return new ArgumentError(`the file has ${what}; '${name}'${where} ends at ${slots - 1}`)
 }
 
 /** Cuts the content into records of the region; an empty file is one empty record. */
