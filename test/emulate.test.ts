@@ -61,6 +61,13 @@ class Emulate {
     return JSON.parse(await this.line()) as Record<string, unknown>
   }
 
+  /** Waits until it has said that on stderr, so many times. */
+  async says(words: RegExp, times = 1): Promise<void> {
+    while ((this.said.match(words) ?? []).length < times) {
+      await once(this.child.stderr!, 'data')
+    }
+  }
+
   /** A line for its console; the answer is one of JSON. */
   async order(line: string): Promise<Record<string, unknown>> {
     this.child.stdin!.write(`${line}\n`)
@@ -326,7 +333,7 @@ describe('a host inside, with persistent memory', () => {
     const lines = ['host', 'host of', 'ddio on', 'card ddio on', 'off', 'host ddio', '\u0001']
     for (const line of lines) emulate.child.stdin!.write(`${line}\n`)
     expect(await emulate.order('host ddio off')).toEqual({ hostNext: { ddio: false } })
-    expect(emulate.said.match(/is no command of this console: host off/g)).toHaveLength(7)
+    await emulate.says(/is no command of this console: host off/g, 7)
     expect(await textOf(far)).toBe('old')
     emulate.child.stdin!.end()
     await dpu.close()
@@ -360,7 +367,7 @@ test.skipIf(!hasLimits)(
     spawnSync('prlimit', ['--pid', String(emulate.child.pid), `--fsize=${limit}`])
     const refused = notes.persist(63, Buffer.from('NEWRECORD')).persisted
     await expect(refused).rejects.toThrow()
-    expect(emulate.said).toMatch(/full\.img cannot be written: EFBIG/)
+    await emulate.says(/full\.img cannot be written: EFBIG/)
     expect(Buffer.from((await notes.read(0)).data).toString()).toBe('OLDRECORD')
     await expect(notes.persist(0, Buffer.from('NEWRECORD')).persisted).rejects.toThrow()
     await dpu.close()
