@@ -13,7 +13,7 @@ import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } 
 import type { AgentControl } from './flush-agent.ts'
 import type { Inbox } from './inbox.ts'
 import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './jobs.ts'
-import { BYTES, check, checkFields, FUNCTION, type Kind, wide } from './kinds.ts'
+import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './kinds.ts'
 import {
   ATTACHMENT_KINDS,
   type Attachment,
@@ -178,7 +178,7 @@ export class Dpu {
    */
   send(bytes: Uint8Array, options: SendOptions = {}): Promise<Completion> {
     this.check()
-    check('a message:', bytes, BYTES)
+    checkBytes('a message:', bytes)
     checkFields('options of a message', options, SEND_KINDS)
     const { immediate, invalidate } = options
     if (immediate !== undefined && invalidate !== undefined) {

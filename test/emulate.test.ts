@@ -12,7 +12,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { ipAddress, publishRequest, udpAddress } from '../host-driver/commands/emulate-options.ts'
 import { connect, type Dpu, RecordLost, type Region } from '../host-driver/index.ts'
 import { readPcap } from '../host-driver/pcap.ts'
-import { PATIENT } from './support/patience.ts'
+import { PATIENCE_MS, PATIENT } from './support/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-emulate-'))
@@ -240,7 +240,7 @@ async function hosted(...more: string[]): Promise<{
   const regions = ['--region', 'far:4:100@host', '--region', 'near:4:100']
   const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', '--seed', '1', ...regions, ...more)
   const { address } = await emulate.json()
-  const dpu = await connect(address as string, { warn: () => {} })
+  const dpu = await connect(address as string, { timeoutMs: PATIENCE_MS, warn: () => {} })
   const [far, near] = [await dpu.openRegion('far'), await dpu.openRegion('near')]
   for (const region of [far, near]) await region.persist(0, Buffer.from('old')).persisted
   return { emulate, dpu, far, near }

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { emulateIn, PLAIN, stop } from './support/command.ts'
+import { PATIENCE_MS } from './support/patience.ts'
 
 const DRIVER = new URL('../dist/index.js', import.meta.url).href
 const folder = mkdtempSync(join(tmpdir(), 'perdure-quiet-'))
@@ -41,7 +42,7 @@ interface Ended {
 async function program(lines: string, ...args: string[]): Promise<Ended> {
   const script = `import { connect } from ${JSON.stringify(DRIVER)}
     const target = process.argv[1]
-    const options = { warn() {}, timeoutMs: 600_000 }
+    const options = { warn() {}, timeoutMs: ${PATIENCE_MS} }
     ${lines}`
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, ...args], {
     ...{ cwd: folder, env: PLAIN },

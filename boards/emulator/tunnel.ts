@@ -97,9 +97,12 @@ export class Tunnel {
     // One that cannot be bound, as it has gone meanwhile, is asked by nobody.
     const socket = await bound(address, this.port, true).catch(() => null)
     if (socket === null) return
+    if (!this.open) {
+      socket.close()
+      return
+    }
     this.own.set(address, socket)
     this.listen(socket, (frame, from) => this.take(socket, frame, from))
-    if (!this.open) socket.close()
   }
 
   /** Names the peer at the other end: strangers' frames go there, too. */

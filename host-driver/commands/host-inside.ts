@@ -24,6 +24,7 @@ import {
   openNvdimm,
   Pager,
   PcieLink,
+  type Platform,
   Random,
   type RealClock,
   SwapDevice,
@@ -74,7 +75,7 @@ export class HostInside {
         : new HostMemory({ part: partOf(persistent), platform: this.platform, link })
   }
 
-  private get platform(): typeof DDIO_ON {
+  private get platform(): Platform {
     return this.ddio ? DDIO_ON : DDIO_OFF
   }
 
