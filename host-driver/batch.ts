@@ -37,7 +37,7 @@ import {
   OBJECT,
   oneOf,
   SIGNAL,
-  wide,
+  UINT64,
 } from './kinds.ts'
 import { PendingBatch } from './pending-batch.ts'
 import type { OpenRegion } from './region-handle.ts'
@@ -166,7 +166,7 @@ export class Batch {
       const how = wantsExpect ? 'say which sequence to expect' : `expect in '${this.condition}'`
       throw new ArgumentError(`${what}: ${how}`)
     }
-    if (expect !== undefined) check(`${what}: expect`, expect, wide(0n))
+    if (expect !== undefined) check(`${what}: expect`, expect, UINT64)
     this.slots.add(slot)
     this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null })
   }

@@ -102,7 +102,10 @@ export function bytesOf(length: number): Kind {
 /** A whole number. */
 export function integer(least: number, most: number): Kind {
   return {
-    give: `${least} to ${most}`,
+    // Made where it is refused: work on a queue is checked by the number.
+    get give() {
+      return `${least} to ${most}`
+    },
     takes: (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
   }
 }
@@ -128,6 +131,9 @@ export function wide(least: bigint): Kind {
     takes: (value) => typeof value === 'bigint' && value >= least && value < 2n ** 64n,
   }
 }
+
+/** 64 bits without a sign, from 0 on. */
+export const UINT64: Kind = wide(0n)
 
 export function oneOf(names: readonly unknown[]): Kind {
   return { give: `say ${names.join(', ')}`, takes: (value) => names.includes(value) }

@@ -36,7 +36,7 @@ import {
   readBytesJob,
   writeJob,
 } from './jobs.ts'
-import { BYTES, check, checkFields, SIZE, wide } from './kinds.ts'
+import { check, checkBytes, checkFields, SIZE, UINT64 } from './kinds.ts'
 import type { JobQueue } from './way.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
@@ -45,8 +45,6 @@ const READ_PIECE_BYTES = 1 << 18
 /** Bytes of one message, and of the range of one FLUSH. */
 const MESSAGE_BYTES_MAX = 2 ** 31
 const FLUSH_BYTES_MAX = 2 ** 32 - 1
-
-const UINT64 = wide(0n)
 
 export class RemoteMemory {
   readonly port: ChainPort
@@ -132,7 +130,7 @@ export class RemoteMemory {
   atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
     return quietly(() => {
       this.checkWord(offset)
-      check('what is written:', bytes, BYTES)
+      checkBytes('what is written:', bytes)
       const { length } = bytes
       if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
       const copy = copyOf(bytes)
@@ -146,7 +144,7 @@ export class RemoteMemory {
 
   /** A WRITE that waits to be put into a chain. */
   writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
-    check('what is written:', bytes, BYTES)
+    checkBytes('what is written:', bytes)
     checkFields('options of a message', options, MESSAGE_KINDS)
     return this.writingOwn(offset, copyOf(bytes), { ...options })
   }
@@ -161,7 +159,7 @@ export class RemoteMemory {
 
   /** A READ that waits to be put into a chain, and fills `into`. */
   reading(offset: number, into: Uint8Array): Pending<Uint8Array> {
-    check('what is filled:', into, BYTES)
+    checkBytes('what is filled:', into)
     this.checkRange(offset, into.length)
     const what = `read ${into.length} bytes at ${offset} of ${this.what()}`
     return pending(

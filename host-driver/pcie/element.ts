@@ -21,7 +21,7 @@ import { CONDITION_EXPECT } from '../../firmware/wire/persist.ts'
 import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { RETH_BYTES, writeReth } from '../../firmware/wire/reth.ts'
 import { ArgumentError } from '../errors.ts'
-import { check, ENDPOINT, instanceOf, integer, OBJECT, shown, wide } from '../kinds.ts'
+import { check, ENDPOINT, instanceOf, integer, OBJECT, shown, UINT64 } from '../kinds.ts'
 import type { BatchPlace, InlineRule, Range, Receive, Work } from './work.ts'
 
 /** Bytes that the card reaches: addresses are 48 bits. */
@@ -272,5 +272,5 @@ function checkNumber(name: string, value: number, end: number): void {
 }
 
 function checkUint64(name: string, value: bigint): void {
-  check(name, value, wide(0n))
+  check(name, value, UINT64)
 }

@@ -42,6 +42,7 @@ import {
   oneOf,
   SIZE,
   shown,
+  UINT64,
   WORD,
   wide,
 } from '../kinds.ts'
@@ -81,14 +82,14 @@ const KINDS: Readonly<Record<WorkOpcode, RequestKind>> = {
 const SGE_KINDS: Kinds<Sge> = { addr: SIZE, length: SIZE, lkey: WORD }
 
 const REQUEST_KINDS: Kinds<SendRequest> = {
-  ...{ wrId: wide(0n), opcode: oneOf(Object.keys(KINDS)), sgList: LIST },
+  ...{ wrId: UINT64, opcode: oneOf(Object.keys(KINDS)), sgList: LIST },
   flags: {
     give: 'SIGNALED, SOLICITED, FENCE, INLINE',
     takes: integer(0, SIGNALED | SOLICITED | FENCE | INLINE).takes,
   },
-  ...{ rkey: WORD, remoteAddr: wide(0n), immData: WORD, invalidateRkey: WORD },
-  ...{ compareAdd: wide(0n), swap: wide(0n), length: WORD, wholeRegion: BOOLEAN },
-  ...{ persistent: BOOLEAN, global: BOOLEAN, operationId: wide(0n), batch: OBJECT },
+  ...{ rkey: WORD, remoteAddr: UINT64, immData: WORD, invalidateRkey: WORD },
+  ...{ compareAdd: UINT64, swap: UINT64, length: WORD, wholeRegion: BOOLEAN },
+  ...{ persistent: BOOLEAN, global: BOOLEAN, operationId: UINT64, batch: OBJECT },
   ...{ wait: integer(0, 255), batchId: integer(0, 0xffff) },
 }
 
@@ -163,7 +164,7 @@ export function checkSend(request: SendRequest, inlineMax: number, checkSge: Che
 /** Throws PERDURE_ARGUMENT for a receive that makes no sense. */
 export function checkRecv(request: RecvRequest, checkSge: CheckSge): void {
   const what = `receive ${shown(request.wrId)}`
-  check(`${what}: wrId`, request.wrId, wide(0n))
+  check(`${what}: wrId`, request.wrId, UINT64)
   checkPieces(request.sgList ?? [], 1, what, checkSge)
 }
 
