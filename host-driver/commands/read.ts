@@ -83,22 +83,35 @@ async function intoFile(path: string, fill: (file: number) => Promise<void>): Pr
   }
   const whole = targetOf(path)
   const aside = join(dirname(whole), `.perdure-${process.pid}`)
-  const file = openSync(aside, 'wx')
-  const forget = (): void => rmSync(aside, { force: true })
-  // Whoever is interrupted leaves nothing half, and ends as it would have ended.
+  await interruptible(aside, async () => {
+    const file = openSync(aside, 'wx')
+    try {
+      if (found !== undefined) keepOwner(file, found)
+      await fill(file)
+      renameSync(aside, whole)
+    } catch (error) {
+      rmSync(aside, { force: true })
+      throw error
+    } finally {
+      closeSync(file)
+    }
+  })
+}
+
+/**
+ * Does what has a file aside: whoever is interrupted leaves nothing half, and ends as he would have
+ * ended. The signals are listened for before the file is there, and until it is not.
+ */
+async function interruptible(aside: string, work: () => Promise<void>): Promise<void> {
   const interrupted = (signal: NodeJS.Signals): void => {
-    forget()
+    rmSync(aside, { force: true })
     process.kill(process.pid, signal)
   }
   for (const signal of INTERRUPTS) process.once(signal, interrupted)
   try {
-    if (found !== undefined) keepOwner(file, found)
-    await fill(file)
-    renameSync(aside, whole)
+    await work()
   } finally {
     for (const signal of INTERRUPTS) process.off(signal, interrupted)
-    forget()
-    closeSync(file)
   }
 }
 
