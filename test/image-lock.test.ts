@@ -6,13 +6,16 @@
  * compiler, or without libsodium, the pairs with the last are skipped.
  */
 
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
+  fstatSync,
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -20,6 +23,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openNvdimm } from '../boards/emulator/index.ts'
 import {
   commandHolds,
   emulatorHolds,
@@ -210,3 +214,31 @@ test.skipIf(noUnit !== null)(
     }
   },
 )
+
+/** The descriptor by which this process has the part open. */
+const descriptorOfPart = (): number => {
+  const { ino } = statSync(part)
+  return Array.from({ length: 4096 }, (_, i) => i).find((i) => isOpenOn(i, ino))!
+}
+
+function isOpenOn(descriptor: number, inode: number): boolean {
+  try {
+    return fstatSync(descriptor).ino === inode
+  } catch {
+    return false
+  }
+}
+
+test('R1-A5: it is given back though a child that is forked has the file open still', async () => {
+  const nvdimm = openNvdimm({ path: part })
+  const stdio = ['ignore', 'ignore', 'ignore', descriptorOfPart()] as const
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { stdio: [...stdio] })
+  const ended = once(child, 'exit')
+  try {
+    nvdimm.close()
+    openNvdimm({ path: part }).close()
+  } finally {
+    child.kill()
+    await ended
+  }
+})

@@ -2,7 +2,8 @@
  * One card for one image: a second one would write what the first does not know of (fault H12).
  *
  * What always holds: the lock is the kernel's, on the open file (flock), and goes with whoever has
- * the file open: after a kill, and after a power cut, it is nobody's. Node has no call for it, but
+ * the file open: after a kill, and after a power cut, it is nobody's. It is given back by a call and
+ * not by closing: a child that another thread has forked has the file open until it runs. Node has no call for it, but
  * such a lock belongs to the open file and not to the process that asked: `flock` of util-linux or
  * busybox is handed the descriptor, locks it, and ends; the lock stays with ours. It is exclusive,
  * as an emulated card has the whole file; the native runtime, which may have a part of it, takes
@@ -46,7 +47,7 @@ const ATTEMPTS = 8
 /** Locks the image that `descriptor` is open on, at that path. */
 export function lockImage(path: string, descriptor: number): Unlock | Holder {
   const name = `${realpathSync(path)}.lock`
-  return takeFile(name, askKernel(descriptor))
+  return takeFile(name, descriptor, askKernel(descriptor))
 }
 
 /** Locks one side of a file that two processes share: the lock is on a file of the side's own. */
@@ -57,7 +58,7 @@ export function lockSide(path: string, side: string): Unlock | Holder {
     const kernel = askKernel(descriptor)
     // Who had it before takes its file away: a lock on that one is none.
     const isOurs = kernel !== 'locked' || isAt(name, descriptor)
-    const taken = isOurs ? takeFile(name, kernel) : null
+    const taken = isOurs ? takeFile(name, descriptor, kernel) : null
     if (taken !== null && typeof taken !== 'number') {
       return () => {
         taken()
@@ -79,26 +80,36 @@ function isAt(name: string, descriptor: number): boolean {
 type Answer = 'locked' | 'refused' | 'no answer'
 
 /** What stands beside: read, and made to name us, as the kernel's answer has it. */
-function takeFile(name: string, kernel: Answer): Unlock | Holder {
+function takeFile(name: string, descriptor: number, kernel: Answer): Unlock | Holder {
   const holder = livingHolder(name)
   if (kernel === 'refused') return holder ?? 0
+  const giveBack = (): void => void (kernel === 'locked' && flock(descriptor, '-u'))
   // Of our own number is what another thread has; with the kernel's lock nobody else has it.
-  if (holder !== null && (kernel === 'no answer' || holder !== process.pid)) return holder
+  if (holder !== null && (kernel === 'no answer' || holder !== process.pid)) {
+    giveBack()
+    return holder
+  }
   if (kernel === 'locked') say(name)
   const first = kernel === 'locked' ? null : claim(name)
   if (first !== null) return first
   return () => {
     // Nothing is lost if it stays: it is believed of a process only that has the same start.
     if (livingHolder(name) === process.pid) removeIfMay(name)
+    giveBack()
   }
 }
 
 /** An exclusive lock of the open file, at once or not at all. */
 function askKernel(descriptor: number): Answer {
-  const stdio = ['ignore', 'ignore', 'ignore', descriptor] as const
-  const { status } = spawnSync('flock', ['-x', '-n', '3'], { stdio: [...stdio] })
+  const status = flock(descriptor, '-x', '-n')
   if (status === 0) return 'locked'
   return status === 1 ? 'refused' : 'no answer'
+}
+
+/** Asks the kernel by that program; returns its exit code, or null where there is no such program. */
+function flock(descriptor: number, ...options: string[]): number | null {
+  const stdio = ['ignore', 'ignore', 'ignore', descriptor] as const
+  return spawnSync('flock', [...options, '3'], { stdio: [...stdio] }).status
 }
 
 /** Writes who we are. That it cannot be written takes nothing away from the lock. */
