@@ -44,6 +44,16 @@ test('C8: a change that breaks no rule survives, so that a kill means something'
     replace: '  fence(list)\n  fence(list)\n  commit.ends[STAGE_LANES] = list.count',
   }
   expect(await witnessAgainst(harmless)).toBeNull()
+  // On a machine where no play is over in time, it survives as well.
+  expect(await witnessAgainst(harmless, 1)).toBeNull()
+})
+
+test('C8: a mutant that does not end is noticed, in whatever time it is stopped', async () => {
+  const endless: Mutant = {
+    ...MUTANTS.find(({ id }) => id === 'f1-dropped')!,
+    replace: '  for (;;);\n  commit.ends[STAGE_LANES] = list.count',
+  }
+  expect(await witnessAgainst(endless, 1)).toBe('it hangs')
 })
 
 test('C8: a list that no longer fits the sources is told', () => {
