@@ -4,7 +4,8 @@
  * board, in Node and in QuickJS, and what each record costs in fences, board calls and messages.
  * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
  * batch` that of batches (bench-batch.ts), `npm run bench -- status` that of memory that tells its
- * state (bench-status.ts), `npm run bench -- slices` that of what takes long (bench-slices.ts).
+ * state (bench-status.ts), `npm run bench -- slices` that of what takes long (bench-slices.ts),
+ * `npm run bench -- busy` what a record waits for beside other work (bench-busy.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -21,6 +22,7 @@ import { parseArgs } from 'node:util'
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU24, putU32 } from '../firmware/wire/bytes.ts'
 import { benchBatch } from './bench-batch.ts'
+import { benchBusy } from './bench-busy.ts'
 import { MODEL } from './bench-card.ts'
 import { ENGINES, type Engine, exitCodeOf, floorOf, holds } from './bench-floors.ts'
 import { costs, tableOf } from './bench-persist.ts'
@@ -245,4 +247,5 @@ if (subcommand === 'queues') await benchQueues(rest)
 else if (subcommand === 'batch') await benchBatch(rest)
 else if (subcommand === 'status') await benchStatus(rest)
 else if (subcommand === 'slices') await benchSlices(rest)
+else if (subcommand === 'busy') await benchBusy(rest)
 else process.exitCode = await main(process.argv.slice(2))

@@ -15,7 +15,7 @@ export class Stranger extends Conversation {
   readonly serve: (...frames: Uint8Array[]) => Sent[]
   private readonly client: number
 
-  constructor(card: Card, last: number, ipVersion: 4 | 6 = 4) {
+  constructor(card: Pick<Card, 'serve'>, last: number, ipVersion: 4 | 6 = 4) {
     const serve = (...frames: Uint8Array[]): Sent[] =>
       card.serve(...frames.map((frame) => sentBy(frame, last, ipVersion)))
     super(serve)
