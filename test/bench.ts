@@ -5,7 +5,8 @@
  * `npm run bench -- queues` is the bench of the host's queues (bench-queues.ts), `npm run bench --
  * batch` that of batches (bench-batch.ts), `npm run bench -- status` that of memory that tells its
  * state (bench-status.ts), `npm run bench -- slices` that of what takes long (bench-slices.ts),
- * `npm run bench -- busy` what a record waits for beside other work (bench-busy.ts).
+ * `npm run bench -- busy` what a record waits for beside other work (bench-busy.ts), and `npm run
+ * bench -- soak` whether anything grows (bench-soak.ts).
  *
  * Method: frames are made, numbered and sealed outside the timed part. Timed is all that the board
  * does with a burst: placing the frames and checking their ICRC, the firmware, its command lists on
@@ -28,6 +29,7 @@ import { ENGINES, type Engine, exitCodeOf, floorOf, holds } from './bench-floors
 import { costs, tableOf } from './bench-persist.ts'
 import { benchQueues } from './bench-queues.ts'
 import { benchSlices } from './bench-slices.ts'
+import { benchSoak } from './bench-soak.ts'
 import { benchStatus } from './bench-status.ts'
 import { Calibration } from './support/calibration.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
@@ -248,4 +250,5 @@ else if (subcommand === 'batch') await benchBatch(rest)
 else if (subcommand === 'status') await benchStatus(rest)
 else if (subcommand === 'slices') await benchSlices(rest)
 else if (subcommand === 'busy') await benchBusy(rest)
+else if (subcommand === 'soak') await benchSoak(rest)
 else process.exitCode = await main(process.argv.slice(2))
