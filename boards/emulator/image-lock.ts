@@ -2,12 +2,13 @@
  * One card for one image: a second one would write what the first does not know of (fault H12).
  *
  * What always holds: the lock is the kernel's, on the open file (flock), and goes with whoever has
- * the file open: after a kill, and after a power cut, it is nobody's. It is given back by a call and
- * not by closing: a child that another thread has forked has the file open until it runs. Node has no call for it, but
- * such a lock belongs to the open file and not to the process that asked: `flock` of util-linux or
- * busybox is handed the descriptor, locks it, and ends; the lock stays with ours. It is exclusive,
- * as an emulated card has the whole file; the native runtime, which may have a part of it, takes
- * it shared and its own bytes by an OFD lock (`boards/linux/src/image-lock.h`).
+ * the file open: after a kill, and after a power cut, it is nobody's. It is given back by a call,
+ * not by closing: a child that another thread has forked has the file open until it runs. Node has
+ * no call for it, but such a lock belongs to the open file and not to the process that asked:
+ * `flock` of util-linux or busybox is handed the descriptor, locks it, and ends; the lock stays with
+ * ours. It is exclusive, as an emulated card has the whole file; the native runtime, which may have
+ * a part of it, takes it shared and its own bytes by an OFD lock
+ * (`boards/linux/src/image-lock.h`).
  *
  * A file beside the image says who has it: process, start of the process, boot of the machine. It
  * is words for people; and where there is no `flock`, on other systems, it is the lock as well.
@@ -106,7 +107,7 @@ function askKernel(descriptor: number): Answer {
   return status === 1 ? 'refused' : 'no answer'
 }
 
-/** Asks the kernel by that program; returns its exit code, or null where there is no such program. */
+/** Asks the kernel by that program; its exit code, or null where there is no such program. */
 function flock(descriptor: number, ...options: string[]): number | null {
   const stdio = ['ignore', 'ignore', 'ignore', descriptor] as const
   return spawnSync('flock', [...options, '3'], { stdio: [...stdio] }).status

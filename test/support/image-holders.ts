@@ -36,10 +36,7 @@ export interface Holder {
 export type Opens = (path: string) => Promise<Holder>
 
 function inNode(what: string, args: readonly string[], environment: Keys): Promise<Holder> {
-  const before = { ...process.env }
-  Object.assign(process.env, environment)
-  const runtime = new Runtime(what, process.execPath, args, DIST)
-  process.env = before
+  const runtime = new Runtime(what, process.execPath, args, DIST, undefined, environment)
   const holder: Holder = {
     pid: runtime.process.pid!,
     end: () => runtime.end('SIGTERM'),

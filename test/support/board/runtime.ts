@@ -20,11 +20,22 @@ export class Runtime {
   private isOver = false
   private said = ''
 
-  /** Starts it; `input`, if it is given, is what it finds on stdin. */
-  constructor(what: string, program: string, args: readonly string[], cwd: string, input?: string) {
+  /**
+   * Starts it; `input`, if it is given, is what it finds on stdin, and `environment` what it finds
+   * beside ours.
+   */
+  constructor(
+    what: string,
+    program: string,
+    args: readonly string[],
+    cwd: string,
+    input?: string,
+    environment: Readonly<Record<string, string>> = {},
+  ) {
     this.what = what
     const stdin = input === undefined ? 'ignore' : 'pipe'
-    this.process = spawn(program, args, { cwd, stdio: [stdin, 'pipe', 'pipe'] })
+    const env = { ...process.env, ...environment }
+    this.process = spawn(program, args, { cwd, env, stdio: [stdin, 'pipe', 'pipe'] })
     this.process.stdin?.on('error', () => {})
     this.process.stdin?.end(input)
     const out = createInterface({ input: this.process.stdout! })
