@@ -7,7 +7,7 @@ import { REGION_NAME_BYTES } from '../firmware/limits.ts'
 import { u16, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { copyOf } from './bytes.ts'
-import { faultOfNumber } from './errors.ts'
+import { faultOfNumber, faultOfStatus } from './errors.ts'
 
 export interface PartStatus {
   readonly state: 'blank' | 'serving' | 'refused' | 'failedClosed' | 'unknown'
@@ -92,6 +92,11 @@ export interface RegionInfo {
   readonly repaired: number
   /** Takes no writes until an operator has decided what becomes of its lost records (D-14). */
   readonly readOnly: boolean
+  /**
+   * Name of the fault by which every write is refused now, as 'READ_ONLY' or 'PLACEMENT_UNKNOWN';
+   * null if none is, or if the DPU does not say why.
+   */
+  readonly refuses: string | null
 }
 
 /** One line of the recovery report: what an interruption left of a record, and what was done. */
@@ -182,6 +187,7 @@ const PLACEMENTS: readonly RegionInfo['placement'][] = ['local', 'bypass', 'thro
 export function readRegionInfo(body: Uint8Array): RegionInfo {
   const name = Buffer.from(body.subarray(mad.REGION_NAME, mad.REGION_NAME + REGION_NAME_BYTES))
   const end = name.indexOf(0)
+  const refuses = body[mad.REGION_REFUSES]!
   return {
     name: name.toString('utf8', 0, end < 0 ? name.length : end),
     id: u32(body, mad.REGION_ID),
@@ -201,6 +207,7 @@ export function readRegionInfo(body: Uint8Array): RegionInfo {
     unsettled: u32(body, mad.REGION_UNSETTLED),
     repaired: u32(body, mad.REGION_REPAIRED),
     readOnly: body[mad.REGION_READ_ONLY] !== 0,
+    refuses: refuses === 0 ? null : faultOfStatus(refuses),
   }
 }
 

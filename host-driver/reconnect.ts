@@ -17,6 +17,9 @@
  *   ends the new connection, and no slot of that region is read again. The other regions go on.
  * - A record counts as durable only in as many whole copies as it waits for (X-1). What a part that
  *   failed closed still holds may be in no persistence domain: its outcome is unknown.
+ * - In the memory of a host a copy that is read may lie in the caches alone. Of a record that is
+ *   shown there one copy is durable; of more only the part knows: the record is sent again as a
+ *   repetition, which is acknowledged when there are as many.
  * - A region that has ended stays ended, also where another has its name: no record of it is stored
  *   there, and the other regions go on.
  * - Slots are read before anything is sent again, so that one answer cannot disturb the next.
@@ -35,7 +38,7 @@ import type { PendingWrite } from './write.ts'
 const ATTEMPT_US = 500_000
 const PAUSE_US = 50_000
 
-/** What a slot holds, and in how many whole copies. */
+/** What a slot holds, and how many copies of it are durable at the least. */
 interface Found {
   readonly record: SlotRecord | null
   readonly copies: number
@@ -156,7 +159,7 @@ export class Reconnection {
         const error = new TransportError('RETRY_EXC_ERR', write.what)
         write.giveUp(`${RESUMES_MAX} connections broke under it`, error)
       } else {
-        write.repetition = this.mayBeForgotten(write, record)
+        write.repetition = this.mayBeDurable(write, record)
         rest.push(write)
         this.connection.totals.sentAgain++
       }
@@ -199,8 +202,9 @@ export class Reconnection {
         return readSlotImage(image, region.info, slot).record
       }
       const record = await recordOf(VIEW_SETTLED)
-      let copies = 0
-      for (let copy = 0; record !== null && copy < region.info.copies; copy++) {
+      const isRead = record !== null && !isInHost(region)
+      let copies = record === null || isRead ? 0 : 1
+      for (let copy = 0; isRead && copy < region.info.copies; copy++) {
         const held = await recordOf(VIEW_FIRST_COPY + copy)
         if (held?.sequence === record.sequence) copies++
       }
@@ -235,11 +239,14 @@ export class Reconnection {
 
   /**
    * May it have been made durable, forgotten, and replaced by somebody else? A slot that shows no
-   * record tells nothing: it is lost, or it lies with another DPU and is not read here.
+   * record tells nothing: it is lost, or it lies with another DPU and is not read here. One in the
+   * memory of a host that shows this very record is on its way to further copies, or has them.
    */
-  private mayBeForgotten(write: PendingWrite, record: SlotRecord | null): boolean {
+  private mayBeDurable(write: PendingWrite, record: SlotRecord | null): boolean {
     if (!write.sent) return false
-    return record === null || (record.clientId !== this.connection.clientId && isWritten(record))
+    if (record === null) return true
+    if (record.clientId !== this.connection.clientId) return isWritten(record)
+    return record.operationId === write.operationId && isInHost(write.region)
   }
 
   private recovered(write: PendingWrite, copies: number, queuePair: JobQueue): void {
@@ -302,6 +309,11 @@ function readOver(
     })
     queuePair.post(job)
   })
+}
+
+/** Do its records lie in the memory of a host? A placement that is not known may be there, too. */
+function isInHost({ info }: OpenRegion): boolean {
+  return info.placement !== 'local'
 }
 
 /** Has anybody written the slot yet? */

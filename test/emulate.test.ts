@@ -232,6 +232,7 @@ describe('memory of a host inside', () => {
 /** A card with a host inside, a region in the memory of each, and 'old' in record 0 of both. */
 async function hosted(...more: string[]): Promise<{
   emulate: Emulate
+  address: string
   dpu: Dpu
   /** In the host's memory, and in the card's. */
   far: Region
@@ -239,11 +240,22 @@ async function hosted(...more: string[]): Promise<{
 }> {
   const regions = ['--region', 'far:4:100@host', '--region', 'near:4:100']
   const emulate = new Emulate('--udp', '127.0.0.1:0', '--json', '--seed', '1', ...regions, ...more)
-  const { address } = await emulate.json()
-  const dpu = await connect(address as string, { timeoutMs: PATIENCE_MS, warn: () => {} })
+  const address = (await emulate.json()).address as string
+  const dpu = await connect(address, { timeoutMs: PATIENCE_MS, warn: () => {} })
   const [far, near] = [await dpu.openRegion('far'), await dpu.openRegion('near')]
   for (const region of [far, near]) await region.persist(0, Buffer.from('old')).persisted
-  return { emulate, dpu, far, near }
+  return { emulate, address, dpu, far, near }
+}
+
+/** What `perdure inspect` says that the card serves of the regions `far` and `near`. */
+function serves(address: string): Record<string, string | undefined> {
+  const { stdout } = spawnSync(process.execPath, [COMMAND, 'inspect', address], {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: PATIENCE_MS,
+  })
+  const of = (name: string) => new RegExp(`^${name} .*  (\\S.*)$`, 'm').exec(stdout)?.[1]
+  return { far: of('far'), near: of('near') }
 }
 
 async function textOf(region: Region): Promise<string> {
@@ -325,6 +337,24 @@ describe('a host inside, with persistent memory', () => {
     const other = await connect(await again.line(), { warn: () => {} })
     expect(await textOf(await other.openRegion('far'))).toBe('old')
     await other.close()
+    expect(await again.stop()).toBe(0)
+  })
+
+  test('R1-E1: why a region takes no writes is shown, for as long as it is so', async () => {
+    const files = ['part.img', '--create', '--persistent', '1M,host.img', '--udp', '127.0.0.1:0']
+    const { emulate, address, dpu } = await hosted(...files, '--ddio')
+    expect(serves(address)).toEqual({ far: 'read, write', near: 'read, write' })
+    await emulate.order('host off')
+    expect(serves(address)).toEqual({ far: 'no writes (PLACEMENT_UNKNOWN)', near: 'read, write' })
+    await emulate.order('host on')
+    expect(serves(address)).toEqual({ far: 'read, write', near: 'read, write' })
+    await dpu.close()
+    expect(await emulate.stop()).toBe(0)
+    // A card whose host passes its caches by does not write what went through them.
+    const again = new Emulate(...files)
+    expect(serves(await again.line()).far).toBe('no writes (PLACEMENT_WRONG)')
+    await again.says(/region 'far': .* through, no writes \(PLACEMENT_WRONG\)\n/)
+    await again.says(/region 'near': .* copies\n/)
     expect(await again.stop()).toBe(0)
   })
 

@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import {
   DDIO_OFF,
   DDIO_ON,
@@ -75,6 +75,23 @@ async function bench(platform: Platform): Promise<Bench & { readonly agent: Flus
 
 function record(length: number, seed: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 31 + seed * 17) & 0xff)
+}
+
+const NEW = record(1000, 1)
+
+/** Copies of NEW that outlive the power of their host. */
+function durableCopies({ part }: HostMemory): number {
+  return Buffer.from(part.durable).toString('latin1').split(latin1(NEW)).length - 1
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('latin1')
+}
+
+async function pass({ clock }: LocalDpu): Promise<void> {
+  await new Promise<void>((resolve) => {
+    clock.schedule(clock.nowUs + 1000, resolve)
+  })
 }
 
 async function restart({ dpu, clock }: LocalDpu): Promise<void> {
@@ -174,4 +191,44 @@ test('G2-5: through: with the agent gone, the outcome of a write is unknown', as
   await second.detach()
   const last = await region.persist(1, record(100, 5)).persisted.catch((error) => error)
   expect(last).toMatchObject({ fault: 'NO_AGENT' })
+})
+
+describe('X-1: a connection is made anew while a second copy is in the caches alone', () => {
+  /** The agent serves one request and no more: one copy of NEW is durable. */
+  async function stopped() {
+    const made = await bench(DDIO_ON)
+    const agent = made.agent!
+    const poll = agent.poll.bind(agent)
+    let left = 1
+    agent.poll = () => {
+      const served = left > 0 ? poll() : 0
+      left -= served
+      return served
+    }
+    const write = made.region.persist(0, NEW)
+    await pass(made.local)
+    expect(durableCopies(made.host)).toBe(1)
+    return { ...made, poll, write }
+  }
+
+  test('to a card that goes on: the receipt says two copies when there are two', async () => {
+    const { local, host, dpu, agent, poll, write } = await stopped()
+    await dpu.reconnect()
+    const durable = write.persisted.then(() => durableCopies(host))
+    await pass(local)
+    agent!.poll = poll
+    poll()
+    expect(await write.persisted).toMatchObject({ copies: 2 })
+    expect(await durable).toBe(2)
+  })
+
+  test('to a card that has started again: without an agent the outcome is unknown', async () => {
+    const { local, host, dpu, write } = await stopped()
+    local.dpu.powerCut({}, true)
+    await local.dpu.powerOn()
+    await dpu.reconnect()
+    const outcome = await write.persisted.catch((error) => error)
+    expect(durableCopies(host)).toBe(1)
+    expect(outcome).toBeInstanceOf(OutcomeUnknown)
+  })
 })

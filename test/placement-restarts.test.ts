@@ -8,7 +8,7 @@ import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { cut } from '../boards/emulator/power-cut.ts'
-import { BURST_FRAMES, LANES, LINE_BYTES } from '../firmware/limits.ts'
+import { BURST_FRAMES, LANES, LINE_BYTES, SLICE_RECORDS } from '../firmware/limits.ts'
 import { boot } from '../firmware/manage/boot.ts'
 import {
   HOST_DATA_AT,
@@ -396,6 +396,38 @@ describe('the host restarts while a region is made', () => {
       expect(next.read(next.connect(), next.open('fresh'), 1, VIEW_DATA, 64)).not.toBeNull()
     })
   }
+})
+
+describe('a region through the caches of the host is being made', () => {
+  const SHAPE = { name: 'fresh', slots: 4 * SLICE_RECORDS, placement: PLACEMENT_THROUGH }
+  const LAST = SHAPE.slots - 1
+  const VIEWS = [VIEW_DATA, VIEW_SETTLED]
+
+  test('R1-A3: none of its records is called lost before it is there', () => {
+    const { card, agent } = placed(DDIO_ON)
+    const qps = VIEWS.map(() => card.connect())
+    // Each call does a slice, and the last record is in the fourth.
+    const region = card.provision(SHAPE)
+    const read = (view: number, i: number) => say(card.read(qps[i]!, region, LAST, view, 64))
+    expect(VIEWS.map(read)).toEqual(['refused', 'refused'])
+    expect(card.counter('UNSETTLED_READ')).toBe(0)
+    work(card, agent!)
+    expect(card.read(card.connect(), region, LAST, VIEW_SETTLED, 64)).not.toBeNull()
+  })
+
+  test('R1-A3: nor behind a restart, before its host has an agent', () => {
+    const made = placed(DDIO_ON)
+    made.card.provision(SHAPE)
+    cutPower(made, NOTHING)
+    const card = restarted(made)
+    const read = (view: number) => say(card.read(card.connect(), card.open('fresh'), 0, view, 64))
+    expect(VIEWS.map(read)).toEqual(['refused', 'refused'])
+    believe(card, PLACEMENT_THROUGH)
+    expect(VIEWS.map(read)).toEqual(['refused', 'refused'])
+    expect(card.counter('UNSETTLED_READ')).toBe(0)
+    work(card, attachedAgent(card))
+    expect(VIEWS.map(read)).not.toContain('refused')
+  })
 })
 
 describe('a posted write of the card is lost', () => {

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_ON } from '../boards/emulator/host-memory.ts'
+import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host-memory.ts'
 import { HostRam } from '../boards/emulator/host-ram.ts'
 import {
   EVENT_PAGES_HINTED,
@@ -20,7 +20,9 @@ import {
   INITIATORS,
   PAGE_BYTES,
   QUEUE_PAIRS,
+  SLICE_PAUSE_US,
 } from '../firmware/limits.ts'
+import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
 import { EDGES_MANY, WINDOW_US } from '../firmware/residency/size.ts'
 import { nextRandom } from '../firmware/state.ts'
 import { SEND } from '../firmware/transport/requester.ts'
@@ -47,11 +49,27 @@ import {
   PREFETCH_SEQUENTIAL,
   PREFETCH_WILL_NEED,
 } from '../firmware/wire/prefetch.ts'
-import { type Card, dataOf, persistFrames, type Sent, type TestQueuePair } from './support/card.ts'
+import {
+  type Card,
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestQueuePair,
+  type TestRegion,
+} from './support/card.ts'
 import { EngineCard } from './support/engine-card.ts'
 import { frameOf, writeIcrc } from './support/frames.ts'
 import { BASE, type OnDemand, OnDemandHost, payloadOf } from './support/on-demand.ts'
-import { placed, work } from './support/placed.ts'
+import {
+  attachedAgent,
+  believe,
+  cutPower,
+  NOTHING,
+  type Placed,
+  placed,
+  restarted,
+  work,
+} from './support/placed.ts'
 import {
   ACK,
   disconnect,
@@ -872,25 +890,98 @@ describe('P5-30: records that are recovered, healthy and not locked', () => {
     ])
   })
 
-  test('a record that is being written through the caches of the host', () => {
-    const made = placed(DDIO_ON, { slots: 64, capacity: 64 })
-    const { card, region, qp } = made
-    const range = { rkey: region.rkey, address: 0, length: 64 * region.stride }
-    const all: Notice[] = []
-    const take = (sent: readonly Sent[]): void => {
+  /** Somebody who is told of a region of 64 records in the memory of a host, two pages. */
+  class Watcher {
+    readonly card: Card
+    readonly told: string[] = []
+    private readonly qp: TestQueuePair
+
+    constructor(card: Card, region: TestRegion) {
+      this.card = card
+      this.qp = card.connect()
+      const range = { rkey: region.rkey, address: 0, length: 64 * region.stride }
+      const asks = { blockSizeLog2: 12, optIn: true, current: true }
+      this.take(card.serve(associateFrame(this.qp, range, asks)))
+    }
+
+    take(sent: readonly Sent[]): void {
       for (const one of noticesOf(sent)) {
-        all.push(one)
-        take(card.serve(acknowledgeFrame(qp, one.psn)))
+        this.told.push(noticeLine(one))
+        this.take(this.card.serve(acknowledgeFrame(this.qp, one.psn)))
       }
     }
-    take(card.serve(associateFrame(qp, range, { blockSizeLog2: 12, optIn: true, current: true })))
-    take(card.serve(...persistFrames(qp, region, 33, dataOf(64, 1))))
-    for (let i = 0; i < 4; i++) take(card.pass(10))
-    expect(all.map(noticeLine)).toEqual(['current ██', 'change 1 not'])
-    work(card, made.agent!)
-    take(card.sent)
-    take(card.pass(10))
-    expect(all.map(noticeLine).at(-1)).toBe('change 1 ready')
+
+    /** What it is told when everybody has had some turns. */
+    hear(): string[] {
+      for (let i = 0; i < 8; i++) this.take(this.card.pass(SLICE_PAUSE_US))
+      return this.told.splice(0)
+    }
+  }
+
+  /** Leaves that region of `made` in the memory of its host, of which nothing is known. */
+  function startedBlind({ card, host }: Placed): Card {
+    cutPower({ card, host }, { ...NOTHING, adrFail: true })
+    return restarted({ card, host })
+  }
+
+  const SHAPE = { slots: 64, capacity: 64 }
+
+  test('a record that is being written through the caches of the host', () => {
+    const { card, region, qp, agent } = placed(DDIO_ON, SHAPE)
+    const watcher = new Watcher(card, region)
+    watcher.take(card.serve(...persistFrames(qp, region, 33, dataOf(64, 1))))
+    expect(watcher.hear()).toEqual(['current ██', 'change 1 not'])
+    work(card, agent!)
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual(['change 1 ready'])
+  })
+
+  test('P5-30: a record that waits for its host is ready when that was settled', () => {
+    const { card, region, qp, host } = placed(DDIO_OFF, SHAPE)
+    const watcher = new Watcher(card, region)
+    expect(watcher.hear()).toEqual(['current ██'])
+    let writes = 0
+    host.link.script = ({ kind, memory }) =>
+      kind === 'write' && memory === 'persistent' && writes++ === 0 ? 'removal' : undefined
+    watcher.take(card.serve(...persistFrames(qp, region, 33, dataOf(64, 1))))
+    expect(watcher.hear()).toEqual(['change 1 not'])
+    host.link.script = null
+    host.comeBack()
+    expect(watcher.hear()).toEqual([])
+    believe(card, PLACEMENT_BYPASS)
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual(['change 1 ready'])
+  })
+
+  test('P5-30: a region is ready when all of it is made, and not slot by slot', () => {
+    const { card, agent } = placed(DDIO_ON)
+    const region = card.provision({ ...SHAPE, name: 'fresh', placement: PLACEMENT_THROUGH })
+    const watcher = new Watcher(card, region)
+    expect(watcher.hear()).toEqual(['current ░░'])
+    work(card, agent!)
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual(['change 0 ready, 1 ready'])
+  })
+
+  test('P5-30: behind a save that failed: when it was looked at, past the caches', () => {
+    const card = startedBlind(placed(DDIO_OFF, SHAPE))
+    const watcher = new Watcher(card, card.open())
+    expect(watcher.hear()).toEqual(['current ░░'])
+    believe(card, PLACEMENT_BYPASS)
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual(['change 0 ready, 1 ready'])
+  })
+
+  test('P5-30: behind a save that failed: when it was written back, through them', () => {
+    const card = startedBlind(placed(DDIO_ON, SHAPE))
+    const watcher = new Watcher(card, card.open())
+    expect(watcher.hear()).toEqual(['current ░░'])
+    believe(card, PLACEMENT_THROUGH)
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual([])
+    work(card, attachedAgent(card))
+    watcher.take(card.sent)
+    expect(watcher.hear()).toEqual(['change 0 ready, 1 ready'])
   })
 
   test('a region of bytes is always there', () => {

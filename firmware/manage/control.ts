@@ -57,7 +57,7 @@ import { scanNow } from '../serve/scrub.ts'
 import { settlePending } from '../serve/settle-host.ts'
 import { sliceEnd, takeSlice } from '../serve/slice.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
-import { mendFault } from '../serve/storage.ts'
+import { mendFault, writesFault } from '../serve/storage.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../serve/through.ts'
 import {
   count,
@@ -406,7 +406,7 @@ function regionByIndex(call: Call): Fault {
 }
 
 function describe(call: Call, region: Region): void {
-  const { bytes, to } = call
+  const { state, bytes, to } = call
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   for (let i = 0; i < region.name.length; i++) bytes[to + i] = region.name.charCodeAt(i)
   putU32(bytes, to + mad.REGION_SLOTS, region.slots)
@@ -425,6 +425,7 @@ function describe(call: Call, region: Region): void {
   putU32(bytes, to + mad.REGION_BASE_LOW, region.baseLow)
   bytes[to + mad.REGION_READ_ONLY] = region.unsettled > 0 ? 1 : 0
   bytes[to + mad.REGION_PLACEMENT] = region.placement
+  bytes[to + mad.REGION_REFUSES] = FAULTS[writesFault(state, region)]!.code
   putU32(bytes, to + mad.REGION_REPAIRED, region.repaired)
 }
 

@@ -1,26 +1,41 @@
 // hot path
 /**
  * Which records of a persistent region are not ready (P5-30): those that no copy could settle,
- * those that a lane holds against older copies, and those that are locked, as their copies are
- * being written through the caches of the host.
+ * those that a lane leaves unsettled, or that wait with it for a host, and those that are locked,
+ * as their copies are being written through the caches of the host. While a region is being made,
+ * or a start has scanned it and nothing has shown yet that it is durable, all of it is not ready.
  *
- * What always holds: nothing is looked for while nothing can have changed. What is lost or held is
- * told by two numbers; only regions through the caches, while there are jobs, are looked at each
- * time, and then the jobs alone.
+ * What always holds: nothing is looked for while nothing can have changed. That is told by one
+ * number; only regions through the caches, while there are jobs, are looked at each time, and then
+ * the jobs alone.
  */
 
 import { LANES, THROUGH_JOBS } from '../limits.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { LOST_MAX, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
+import { isUnsure, LOST_MAX, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
 import { writtenBy } from './through.ts'
 
-/** Records of one region that may be absent at once, and can be named. */
-export const ABSENT_MAX: number = LOST_MAX + LANES + THROUGH_JOBS
+/** Stands for all records of the region together; no region has a record of that number. */
+const WHOLE = 2 ** 31 - 1
 
-/** Grows or shrinks whenever a record is lost, held, or settled. */
-export function stampOf(state: State, region: Region): number {
-  return updatesOf(state.superblock) * 2 ** 16 + (region.unsettled & 0xffff)
+/** Records of one region that may be absent at once, and can be named; and all of it. */
+export const ABSENT_MAX: number = LOST_MAX + LANES + THROUGH_JOBS + 1
+
+/** Another one whenever a record is lost, waits or is settled, or the region is made or sure. */
+export function stampOf(state: State, { unsettled, pending }: Region): number {
+  // Both are below 2^8: the list of the lost, and the lanes.
+  return updatesOf(state.superblock) * 2 ** 16 + unsettled * 2 ** 8 + pending
+}
+
+/** Where in the region that record begins, or all of them do. */
+export function absentAt(region: Region, record: number): number {
+  return record === WHOLE ? 0 : record * region.stride
+}
+
+/** Bytes that it has. */
+export function absentBytes(region: Region, record: number): number {
+  return record === WHOLE ? region.slots * region.stride : region.stride
 }
 
 /** May records be locked now, or have been since the last look, when `before` were absent? */
@@ -31,12 +46,12 @@ export function mayBeLocked(state: State, region: Region, before: number): boole
 /** Writes the absent records of the region into `into`, each once; returns how many there are. */
 export function absentRecords(state: State, region: Region, into: Int32Array): number {
   const { superblock, commit, through } = state
-  let count = 0
+  let count = isUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0
   const lost = lostCount(superblock)
   for (let i = 0; i < lost; i++) count = add(into, count, lostAt(superblock, i, region.id))
   for (let lane = 0; lane < LANES; lane++) {
-    const held = commit.held[lane]!
-    if (held !== null && held.regionId === region.id) count = add(into, count, held.record)
+    const left = commit.pending[lane] ?? commit.unsettled[lane] ?? commit.held[lane]!
+    if (left !== null && left.regionId === region.id) count = add(into, count, left.record)
   }
   for (let i = 0; i < THROUGH_JOBS; i++) count = add(into, count, writtenBy(through, i, region))
   return count

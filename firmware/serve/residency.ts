@@ -66,7 +66,15 @@ import {
 import { isSafe } from './burst.ts'
 import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
-import { ABSENT_MAX, absentRecords, isAmong, mayBeLocked, stampOf } from './readiness.ts'
+import {
+  ABSENT_MAX,
+  absentAt,
+  absentBytes,
+  absentRecords,
+  isAmong,
+  mayBeLocked,
+  stampOf,
+} from './readiness.ts'
 
 /** How soon a notice for which there is no room is tried again, µs. */
 const ROOM_US = 1_000
@@ -372,7 +380,9 @@ function countRecords(state: State, a: Association, region: Region): void {
   residency.absentCount[a.index] = count
   residency.stamps[a.index] = stampOf(state, region)
   beginCount(a)
-  for (let i = 0; i < count; i++) countAbsent(a, absent[i]! * region.stride, region.stride)
+  for (let i = 0; i < count; i++) {
+    countAbsent(a, absentAt(region, absent[i]!), absentBytes(region, absent[i]!))
+  }
   endCount(a)
 }
 
@@ -388,12 +398,12 @@ function lookAtRecords(state: State, a: Association, region: Region): void {
   for (let i = 0; i < before; i++) {
     const record = known[i]!
     if (isAmong(found, count, record)) continue
-    unitChanged(a, record * region.stride, region.stride, true)
+    unitChanged(a, absentAt(region, record), absentBytes(region, record), true)
   }
   for (let i = 0; i < count; i++) {
     const record = found[i]!
     if (isAmong(known, before, record)) continue
-    unitChanged(a, record * region.stride, region.stride, false)
+    unitChanged(a, absentAt(region, record), absentBytes(region, record), false)
   }
   for (let i = 0; i < count; i++) known[i] = found[i]!
   absentCount[a.index] = count

@@ -6,14 +6,14 @@
  * that no recovery takes back; a record that is lost has none. Nor has one of which a copy in front
  * was not delivered by its host: that may be a later one than those behind it. That one is not
  * lost, nor is one of which a copy is withheld, or written, or waits for a host: it may stand for
- * the record when that is settled.
+ * the record when that is settled. Nor is one whose region is still being made.
  */
 
 import { firstCopy, heldIntent } from '../commit/commit.ts'
 import { type Examination, examineCopies, sequenceAfter } from '../commit/examine.ts'
 import type { Intent } from '../commit/lane.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { isLost } from '../memory/superblock.ts'
+import { isForming, isLost } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
 import { heldByJob, isWritten } from './through-job.ts'
 
@@ -35,10 +35,11 @@ export function settledFrom(state: State, region: Region, slot: number, shown: n
   return first > 0 || isOpen(state, region, slot) ? UNDECIDED : LOST
 }
 
-/** Does the record wait for a host, or for what a job writes of it? */
-function isOpen({ commit, through }: State, region: Region, slot: number): boolean {
+/** Does the record wait for a host, for what a job writes of it, or for its region to be made? */
+function isOpen({ commit, through, superblock }: State, region: Region, slot: number): boolean {
   if (heldIntent(commit.pending, region, slot) !== null) return true
-  return region.placement === PLACEMENT_THROUGH && isWritten(through.jobs, region, slot)
+  if (region.placement !== PLACEMENT_THROUGH) return false
+  return isForming(superblock, region.index) || isWritten(through.jobs, region, slot)
 }
 
 /** Likewise, or -1, where all copies of the record have just been examined. */

@@ -22,12 +22,16 @@ import {
 import { ARMED, HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import {
   FIXED_LENGTH,
+  KIND_BYTES,
+  KIND_RECORDS,
   PLACEMENT_LOCAL,
   PLACEMENT_RELAY,
   PLACEMENT_THROUGH,
   type Region,
+  WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import { isArmed, type PersistMessage, type State } from '../state.ts'
+import { isSafe } from './burst.ts'
 import { agentFault } from './flush-agent.ts'
 import { hostFault } from './through.ts'
 
@@ -59,6 +63,19 @@ export function mendFault(state: State, region: Pick<Region, 'placement'>): Faul
 export function closeBy(state: State, fault: Fault): Fault {
   if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
   return fault
+}
+
+/**
+ * By what every write into the region is refused now, whatever it is; PASS if by nothing. Of bytes
+ * durability is asked for only where they are registered write-persist.
+ */
+export function writesFault(state: State, region: Region): Fault {
+  if (region.kind === KIND_RECORDS) return healthFault(state, region)
+  if (region.kind !== KIND_BYTES || region.placement === PLACEMENT_RELAY) return PASS
+  const placed = placeFault(state.placement, region.placement)
+  if (placed !== PASS || (region.flags & WRITE_PERSIST_REGION) === 0) return placed
+  if (state.commit.closed !== PASS) return state.commit.closed
+  return isSafe(state) ? PASS : NOT_ARMED
 }
 
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */

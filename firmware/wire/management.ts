@@ -171,7 +171,8 @@ export const DEVICE_ID_BYTES = 16
  *   56 R_Key u32         60 check-code key, 16 bytes
  *   76 region id u32     80 stride, bytes u32   84 unsettled records u32
  *   88 base address u64 (bytes kind)            96 read-only u8
- *   97 placement u8     100 records of which decayed copies were repaired since the start u32
+ *   97 placement u8      98 status that refuses writes u8, or 0
+ *  100 records of which decayed copies were repaired since the start u32
  */
 export const REGION_NAME = 0
 export const REGION_SLOTS = 32
@@ -195,6 +196,8 @@ export const REGION_READ_ONLY = 96
  * DPU, 4 in the host's ordinary memory.
  */
 export const REGION_PLACEMENT = 97
+/** Status by which any record would be refused now; 0 if none would, or from an older card. */
+export const REGION_REFUSES = 98
 export const REGION_REPAIRED = 100
 
 /*

@@ -291,7 +291,8 @@ export class Emulation {
     for (const one of regions.filter(({ kind }) => kind === 'records')) {
       const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
       const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
-      output.say(`  region '${one.name}': ${shape}${place}`)
+      const serves = one.refuses === null ? '' : `, no writes (${one.refuses})`
+      output.say(`  region '${one.name}': ${shape}${place}${serves}`)
     }
     for (const { port, region } of published) {
       output.say(`  port ${port}: region '${region.name}', ${bytesText(Number(region.length))}`)

@@ -140,6 +140,11 @@ function workFacts({ work }: PartStatus): [string, string][] {
   ]
 }
 
+function servesText({ refuses, readOnly }: RegionInfo): string {
+  if (refuses !== null) return `no writes (${refuses})`
+  return readOnly ? 'read only' : 'read, write'
+}
+
 function regionLines(regions: readonly RegionInfo[]): string[] {
   const rows = regions.map((region) => [
     region.name,
@@ -149,7 +154,7 @@ function regionLines(regions: readonly RegionInfo[]): string[] {
     region.copies,
     region.fixedLength ? 'fixed' : 'any',
     region.unsettled,
-    region.readOnly ? 'read only' : 'read, write',
+    servesText(region),
   ])
   return table(['region', 'kind', 'slots', 'capacity', 'copies', 'length', 'lost', 'serves'], rows)
 }

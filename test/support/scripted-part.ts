@@ -26,7 +26,7 @@ const INFO: RegionInfo = {
   ...{ name: 'orders', id: 3, kind: 'records', slots: 512, capacity: 100, copies: 2 },
   ...{ fixedLength: false, placement: 'local', writePersist: false, protectionDomain: 0 },
   ...{ length: 0n, base: 0n, rkey: 0x103, key: new Uint8Array(16), stride: 192 },
-  ...{ unsettled: 0, repaired: 0, readOnly: false },
+  ...{ unsettled: 0, repaired: 0, readOnly: false, refuses: null },
 }
 
 const durableEnd: JobEnd = { ...FLUSHED, status: 'SUCCESS', copies: 2, mechanism: 1 }
