@@ -110,6 +110,14 @@ export function integer(least: number, most: number): Kind {
   }
 }
 
+/** The number of a protection domain. */
+export const DOMAIN: Kind = integer(0, 0xffff)
+
+/** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
+export function checkDomain(domain: unknown): void {
+  check('protection domain', domain, DOMAIN)
+}
+
 /** 32 bits. */
 export const WORD: Kind = { ...integer(0, 2 ** 32 - 1), give: '0 to 2^32 - 1' }
 /** A place, or a number of bytes. */
