@@ -12,7 +12,13 @@
  */
 
 import { FLUSH, READ, WC_OPCODES } from '../firmware/transport/requester.ts'
-import { EffectUnknown, faultOfStatus, RefusedError, TransportError } from './errors.ts'
+import {
+  EffectUnknown,
+  faultOfStatus,
+  RefusedError,
+  TransportError,
+  unmadeError,
+} from './errors.ts'
 import { isRefusal, type Job, type JobEnd } from './queue-pair.ts'
 import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
@@ -57,8 +63,8 @@ export function postChain(queuePair: JobQueue, chain: Chain): void {
   try {
     chain.check(queuePair)
     queuePair.postChain(chain.verbs.map((verb) => verb.start(queuePair)))
-  } catch (error) {
-    rejectChain(chain, error as Error)
+  } catch (thrown) {
+    rejectChain(chain, unmadeError(thrown))
   }
 }
 
@@ -109,7 +115,8 @@ function completionOf(job: Job, end: JobEnd, incarnation: number): Completion {
 }
 
 function errorOf(what: string, job: Job, end: JobEnd): Error {
-  const { status, refusal, isPartly = false } = end
+  const { status, refusal, isPartly = false, unmade } = end
+  if (unmade !== undefined) return job.sent ? new EffectUnknown(status, what, unmade) : unmade
   if (status === 'GENERAL_ERR') {
     const fault = faultOfStatus(refusal)
     const refused = new RefusedError(fault, refusal, what)

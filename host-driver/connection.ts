@@ -20,6 +20,7 @@ import {
   type PerdureError,
   RefusedError,
   TransportError,
+  unmadeError,
 } from './errors.ts'
 import { Inbox } from './inbox.ts'
 import { persistJob, readJob } from './jobs.ts'
@@ -35,7 +36,14 @@ import { addCounts, type Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
 import { Watches } from './watches.ts'
 import type { JobQueue, VerbsOptions, Way } from './way.ts'
-import { mechanismOf, outlivesOf, type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM } from './write.ts'
+import {
+  mechanismOf,
+  outlivesOf,
+  type PendingWrite,
+  WHY_FORGOTTEN,
+  WHY_NO_ROOM,
+  WHY_UNMADE,
+} from './write.ts'
 
 /** A READ that somebody waits for. */
 export interface PendingRead {
@@ -360,9 +368,9 @@ export class Connection implements ChainPort {
       }
       try {
         this.postNext(queuePair, next)
-      } catch (error) {
+      } catch (thrown) {
         // It ends by itself, and what is behind it goes on.
-        endRequest(next, 'it could not be made', error as PerdureError)
+        endRequest(next, WHY_UNMADE, unmadeError(thrown))
       }
     }
   }
@@ -418,6 +426,9 @@ export class Connection implements ChainPort {
     } else if (isRefusal(status)) {
       this.unresolved.delete(write.operationId)
       writeRefused(write, end)
+    } else if (end.unmade !== undefined) {
+      this.unresolved.delete(write.operationId)
+      write.giveUp(WHY_UNMADE, end.unmade)
     } else if (status === 'LOC_LEN_ERR') {
       // It found no room on its way, and would find none on another connection.
       this.unresolved.delete(write.operationId)
@@ -462,14 +473,8 @@ export class Connection implements ChainPort {
       batch.giveUp('', new TransportError('LOC_QP_OP_ERR', 'a batch'))
       return
     }
-    this.batches.add(batch)
-    this.persistsOut++
-    batch.bursts++
-    this.totals.bursts++
     const ends: BurstEnd[] = []
     const jobs = writes.map((write) => {
-      this.unresolved.set(write.operationId, write)
-      write.posted = true
       return persistJob(write, (end) => {
         ends.push({ write, end })
         if (end.status === 'SUCCESS') this.writeEnded(write, end, queuePair)
@@ -477,6 +482,14 @@ export class Connection implements ChainPort {
         if (ends.length === writes.length) this.burstEnded(batch, ends, queuePair)
       })
     })
+    this.batches.add(batch)
+    this.persistsOut++
+    batch.bursts++
+    this.totals.bursts++
+    for (const write of writes) {
+      this.unresolved.set(write.operationId, write)
+      write.posted = true
+    }
     queuePair.postChain(jobs)
   }
 
@@ -520,8 +533,9 @@ export class Connection implements ChainPort {
   private postRead(queuePair: JobQueue, read: PendingRead): void {
     const image = new Uint8Array(read.region.info.stride)
     queuePair.post(
-      readJob(read.region.info, read.slot, read.view, image, ({ status }) => {
+      readJob(read.region.info, read.slot, read.view, image, ({ status, unmade }) => {
         if (status === 'SUCCESS') read.resolve(image)
+        else if (unmade !== undefined) read.reject(unmade)
         else if (isFinal(status) || this.closed !== null) {
           read.reject(this.closed ?? new TransportError(status, whatOf(read)))
         } else {

@@ -44,9 +44,16 @@ export class PerdureError extends Error {
 
 /** An argument was wrong; nothing was sent. */
 export class ArgumentError extends PerdureError {
-  constructor(message: string) {
-    super('PERDURE_ARGUMENT', message)
+  constructor(message: string, options?: ErrorOptions) {
+    super('PERDURE_ARGUMENT', message, options)
   }
+}
+
+/** What was thrown while a request was made or encoded, as the end of that request. */
+export function unmadeError(thrown: unknown): PerdureError {
+  if (thrown instanceof PerdureError) return thrown
+  const reason = thrown instanceof Error ? `: ${thrown.message}` : ''
+  return new ArgumentError(`the request cannot be made${reason}`, { cause: thrown })
 }
 
 /** The DPU refused the request, and its state is what it was. */

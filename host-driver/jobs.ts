@@ -35,6 +35,7 @@ import {
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
 import type { Pfeth } from '../firmware/wire/prefetch.ts'
 import type { Reth } from '../firmware/wire/reth.ts'
+import type { PerdureError } from './errors.ts'
 import { BOOLEAN, type Kinds, WORD } from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import type { Member, PendingWrite } from './write.ts'
@@ -70,6 +71,8 @@ export interface JobEnd {
   readonly behindRefusal: boolean
   /** It went out in pieces, and some of them had their effect before one failed. */
   readonly isPartly?: boolean
+  /** What was thrown as it was made or encoded: it ends by itself, and is not sent again. */
+  readonly unmade?: PerdureError
 }
 
 /** One request: where it goes, and what it carries or brings. */

@@ -50,11 +50,11 @@ export function checkFields<T extends object>(
   needed: readonly (keyof T)[] = [],
 ): void {
   check(what, value, OBJECT)
-  // Not a list of them: it would be made at every call.
+  // Neither a list of them nor a text: they would be made at every call.
   for (const name in kinds) {
     const field = value[name]
     if (field === undefined && !needed.includes(name)) continue
-    check(`${what}: ${name}`, field, kinds[name])
+    if (!kinds[name].takes(field)) refuse(`${what}: ${name}`, field, kinds[name].give)
   }
 }
 
@@ -108,6 +108,14 @@ export function integer(least: number, most: number): Kind {
     },
     takes: (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most,
   }
+}
+
+/** The number of a protection domain. */
+export const DOMAIN: Kind = integer(0, 0xffff)
+
+/** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
+export function checkDomain(domain: unknown): void {
+  check('protection domain', domain, DOMAIN)
 }
 
 /** 32 bits. */

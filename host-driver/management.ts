@@ -18,6 +18,7 @@ import {
   BOOLEAN,
   bytesOf,
   check,
+  checkDomain,
   checkFields,
   integer,
   type Kind,
@@ -611,7 +612,7 @@ function onPort(body: Uint8Array, port: number): Uint8Array {
 
 function namedBody(name: string, protectionDomain: number): Uint8Array {
   check('region name', name, REGION_NAME)
-  check('protection domain', protectionDomain, integer(0, 0xffff))
+  checkDomain(protectionDomain)
   const body = blank()
   body.set(Buffer.from(name, 'utf8'), mad.REGION_NAME)
   putU16(body, mad.REGION_DOMAIN, protectionDomain)

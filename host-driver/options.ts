@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { DURABILITY, type Durability } from './durability.ts'
 import {
   BOOLEAN,
+  DOMAIN,
   DURATION,
   ENDPOINT,
   FUNCTION,
@@ -91,7 +92,7 @@ export const CONNECT_KINDS: Kinds<ConnectOptions> = {
   ...{ timeoutMs: DURATION, deadlineMs: DURATION, persistTimeoutMs: DURATION },
   ...{ reconnect: BOOLEAN, reconnectTimeoutMs: DURATION, ackTimeoutCode: integer(0, 31) },
   ...{ warn: FUNCTION, signal: SIGNAL, capture: CAPTURE, seed: SEED },
-  ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: integer(0, 0xffff) },
+  ...{ peer: ENDPOINT, own: ENDPOINT, protectionDomain: DOMAIN },
 }
 
 /** Tells whoever wants to hear of it, or warns the process. */

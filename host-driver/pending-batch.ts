@@ -17,7 +17,7 @@ import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../firmware/li
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from './batch-verdict.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from './errors.ts'
 import { isNak, type JobEnd } from './queue-pair.ts'
-import { type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM } from './write.ts'
+import { type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM, WHY_UNMADE } from './write.ts'
 
 /** A record of a burst, and how its job ended. */
 export interface BurstEnd {
@@ -170,8 +170,10 @@ export class PendingBatch {
    */
   broken(ends: readonly BurstEnd[]): void {
     for (const { write, end } of ends) {
-      if (end.status !== 'LOC_LEN_ERR') continue
-      write.giveUp(WHY_NO_ROOM, new TransportError(end.status, write.what))
+      if (end.unmade !== undefined) write.giveUp(WHY_UNMADE, end.unmade)
+      else if (end.status === 'LOC_LEN_ERR') {
+        write.giveUp(WHY_NO_ROOM, new TransportError(end.status, write.what))
+      }
     }
     const at = ends.findIndex(({ end }) => isNak(end.status))
     if (at < 0) return

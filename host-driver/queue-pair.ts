@@ -1,8 +1,11 @@
 /**
  * One queue pair of the driver: the firmware's requester with frames around it, and a receiver.
  *
- * What always holds: every job ends exactly once, by `done`; `onIdle` is called after whatever may
- * have made room, and `onBroken` once, after the last job of a broken queue has ended.
+ * What always holds:
+ * - Every job ends exactly once, by `done`; `onIdle` is called after whatever may have made room,
+ *   and `onBroken` once, after the last job of a broken queue has ended.
+ * - Whatever throws while a packet is made ends that job, and those behind it of its chain; the
+ *   others go on. Only where the peer has begun with it, or with its burst, the queue breaks.
  */
 
 import { BATCH_RECORDS_MAX } from '../firmware/limits.ts'
@@ -19,11 +22,14 @@ import {
   type Request,
   type Requester,
   type RequesterCounts,
+  requestAt,
   room,
+  withdraw,
 } from '../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
 import { has, REQUEST } from '../firmware/wire/opcode.ts'
 import type { Packet } from '../firmware/wire/packet.ts'
+import { type PerdureError, unmadeError } from './errors.ts'
 import type { Notices, Receives } from './inbox.ts'
 import { type Job, type JobEnd, readBytesJob } from './jobs.ts'
 import type { Granted, Management } from './management.ts'
@@ -55,6 +61,15 @@ export interface QueuePairOptions {
   readonly management?: Management
 }
 
+/** A job in the queue. */
+interface Posted {
+  readonly job: Job
+  /** Tag of the last job of its chain: those between them are in the queue, too. */
+  readonly chainEnd: number
+  /** A packet of it was sent here. */
+  begun: boolean
+}
+
 /** Jobs that may be unresolved at once: a batch, and what goes along with it. */
 const DEPTH = BATCH_RECORDS_MAX + 128
 
@@ -72,7 +87,7 @@ export class QueuePair implements JobQueue {
   private readonly receiver: Receiver | null
   private readonly management: Management | null
   private readonly flow: Flow
-  private readonly jobs: Map<number, Job> = new Map()
+  private readonly jobs: Map<number, Posted> = new Map()
   private nextTag = 0
   private timerUs: number = Infinity
   private cancelTimer: () => void = () => {}
@@ -97,9 +112,9 @@ export class QueuePair implements JobQueue {
       { ...options, firstPsn, pathMtu, incarnation, depth: DEPTH },
       {
         emit: (request, index, psn, ackRequest) => this.emit(request, index, psn, ackRequest),
-        received: (request) => this.jobs.get(request.tag)!.received(),
+        received: (request) => this.jobs.get(request.tag)!.job.received(),
         data: (request, offset, bytes, at, length) => {
-          this.jobs.get(request.tag)!.payload.set(bytes.subarray(at, at + length), offset)
+          this.jobs.get(request.tag)!.job.payload.set(bytes.subarray(at, at + length), offset)
         },
         complete: (request) => this.complete(request),
       },
@@ -141,13 +156,14 @@ export class QueuePair implements JobQueue {
       return
     }
     this.run(() => {
-      for (const job of jobs) this.append(job)
+      const chainEnd = this.nextTag + jobs.length - 1
+      for (const job of jobs) this.append(job, chainEnd)
     })
   }
 
-  private append(job: Job): void {
+  private append(job: Job, chainEnd: number): void {
     const tag = this.nextTag++
-    this.jobs.set(tag, job)
+    this.jobs.set(tag, { job, chainEnd, begun: false })
     const { kind, operationId } = job
     let length = isOrdered(kind) ? 0 : job.payload.length
     if (kind === READ) length = job.length
@@ -217,7 +233,7 @@ export class QueuePair implements JobQueue {
   }
 
   private complete(request: Request): void {
-    const job = this.jobs.get(request.tag)!
+    const { job } = this.jobs.get(request.tag)!
     this.jobs.delete(request.tag)
     this.noteLarge(job, request.status)
     job.done({
@@ -249,9 +265,44 @@ export class QueuePair implements JobQueue {
 
   private emit(request: Request, index: number, psn: number, ackRequest: boolean): void {
     // An escape READ outlives the FLUSH that it has the tag of.
-    const job = this.jobs.get(request.tag) ?? ESCAPE
+    const posted = this.jobs.get(request.tag)
+    const job = posted?.job ?? ESCAPE
+    let frame: Uint8Array
+    try {
+      frame = requestFrame(this.flow, job, request, index, psn, ackRequest)
+    } catch (thrown) {
+      this.takeBack(posted!, request, unmadeError(thrown))
+      return
+    }
+    if (posted !== undefined) posted.begun = true
     job.sent = true
-    this.session.send(requestFrame(this.flow, job, request, index, psn, ackRequest))
+    this.session.send(frame)
+  }
+
+  /** No packet can be made of it: it ends, and what stood on it. */
+  private takeBack({ begun, chainEnd }: Posted, request: Request, unmade: PerdureError): void {
+    const { requester } = this
+    const { tag } = request
+    const before = this.jobs.get(tag - 1)
+    const isInBurst = before?.chainEnd === chainEnd && before.job.pweth?.batch === true
+    if (begun || isInBurst) {
+      request.done = true
+      this.endUnmade(tag, unmade)
+      flush(requester)
+      return
+    }
+    const { cursor, tail } = requester
+    const at = requestAt(requester, cursor) === request ? cursor : cursor - 1
+    let end = at
+    while (end < tail && requestAt(requester, end).tag <= chainEnd) end++
+    withdraw(requester, at, end - at)
+    for (let next = tag; next <= chainEnd; next++) this.endUnmade(next, unmade)
+  }
+
+  private endUnmade(tag: number, unmade: PerdureError): void {
+    const { job } = this.jobs.get(tag)!
+    this.jobs.delete(tag)
+    job.done({ ...FLUSHED, status: 'LOC_QP_OP_ERR', unmade })
   }
 }
 

@@ -68,6 +68,7 @@ export class Reconnection {
     const endUs = way.now() + (connection.options.reconnectTimeoutMs ?? 30_000) * 1000
     const old = connection.retire() ?? connection.left
     for (;;) {
+      way.seek?.()
       try {
         await this.attempt(old)
         return

@@ -73,6 +73,10 @@ export class Session implements Way {
     return this.wire.tried?.() ?? ''
   }
 
+  seek(): void {
+    this.wire.seek?.()
+  }
+
   sendDatagram(datagram: Uint8Array): void {
     this.psn = (this.psn + 1) & 0xffffff
     const frame = beginFrame(this.own, this.peer, {

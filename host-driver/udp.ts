@@ -9,7 +9,7 @@
  * - A name may have several addresses, of either family, and some of them may be dead. They are
  *   tried in the system's order, the next one as soon as one fails, or after NEXT_MS without a word
  *   (RFC 8305). Until somebody answers, what is sent goes to all that were begun; whoever answers
- *   first is the peer, and the others are closed.
+ *   first is the peer, and the others are closed. `seek` begins that anew, with the one in use.
  * - Only datagrams from an address that was asked are taken.
  * - An open tunnel keeps its process alive: whoever awaits a message may have nothing else.
  */
@@ -106,6 +106,7 @@ export async function openTunnel(
 
 /** One address, and what was heard of it. */
 interface Path {
+  readonly address: string
   readonly at: string
   readonly socket: Socket
   state: 'opening' | 'open' | 'closed'
@@ -123,16 +124,18 @@ class Tunnel implements Wire {
   readonly now: () => number = realTimeUs
   readonly setTimer: typeof realTimer = realTimer
   private readonly port: number
+  private readonly addresses: readonly string[]
   /** Addresses whose turn has not come, and those whose turn came. */
-  private readonly left: string[]
-  private readonly paths: Path[] = []
+  private left: readonly string[]
+  private paths: Path[] = []
   private peer: Path | null = null
   private isClosed = false
   private callback: (frame: Uint8Array) => void = () => {}
   private timer: NodeJS.Timeout | undefined
 
   constructor(addresses: readonly string[], port: number) {
-    this.left = [...addresses]
+    this.addresses = addresses
+    this.left = addresses
     this.port = port
   }
 
@@ -145,7 +148,8 @@ class Tunnel implements Wire {
 
   /** The next address has its turn; resolves to whether there is a socket towards it. */
   private openNext(): Promise<boolean> {
-    const address = this.left.shift()!
+    const address = this.left[0]!
+    this.left = this.left.slice(1)
     const type = isIPv6(address) ? 'udp6' : 'udp4'
     const socket = createSocket({
       type,
@@ -153,7 +157,7 @@ class Tunnel implements Wire {
       sendBufferSize: SOCKET_BYTES,
     })
     const at = `${type === 'udp6' ? `[${address}]` : address}:${this.port}`
-    const path: Path = { at, socket, state: 'opening', error: null }
+    const path: Path = { address, at, socket, state: 'opening', error: null }
     this.paths.push(path)
     return new Promise((resolve) => {
       socket.on('error', (error) => {
@@ -183,6 +187,14 @@ class Tunnel implements Wire {
         if (!isThere) this.hurry(0)
       })
     }, waitMs).unref()
+  }
+
+  seek(): void {
+    this.paths = this.paths.filter(({ state }) => state !== 'closed')
+    const begun = this.paths.map(({ address }) => address)
+    this.left = this.addresses.filter((address) => !begun.includes(address))
+    this.peer = null
+    this.hurry(this.paths.some(({ error }) => error === null) ? NEXT_MS : 0)
   }
 
   private take(path: Path, datagram: Uint8Array): void {

@@ -115,6 +115,8 @@ export interface Way extends DatagramWay {
   openQueue(management: Management, options: QueueOptions): Promise<JobQueue>
   /** The verbs of this way. */
   openVerbs(management: Management, options: VerbsOptions): VerbsContext
+  /** As of Wire. */
+  seek?(): void
   close(): void
 }
 

@@ -84,6 +84,9 @@ export const WHY_FORGOTTEN = 'the part has forgotten it, and another wrote there
 /** And where the way to the part has no room for the bytes of one that was sent before. */
 export const WHY_NO_ROOM = 'its connection broke, and the next has no room for it'
 
+/** And where something was thrown as it was to be sent again. */
+export const WHY_UNMADE = 'its packets cannot be made any more'
+
 export class PendingWrite implements Write {
   readonly region: OpenRegion
   readonly slot: number

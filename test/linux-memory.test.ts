@@ -18,7 +18,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openNvdimm } from '../boards/emulator/nvdimm-file.ts'
@@ -495,6 +495,58 @@ describe.skipIf(noMachine !== null)(`what a part remembers${because}`, () => {
     const image = file(PAGE)
     note(text)
     expect(refusal(image)).toBe(`${part}.condition is damaged`)
+  })
+})
+
+describe.skipIf(noMachine !== null)(`R31-5: a file that is not written back${because}`, () => {
+  const { EIO, ENOSPC } = constants.errno
+  const note = (): string => readFileSync(`${part}.condition`, 'utf8')
+  const FAILED = '{"dirtyShutdowns":0,"saveFailed":true,"poisonedLines":[]}\n'
+
+  test.each([
+    ['EIO', EIO, 'Input/output error', []],
+    ['ENOSPC', ENOSPC, 'No space left on device', ['shadow']],
+  ] as const)('%s: its fence fails, and none succeeds any more', async (_, reason, text, more) => {
+    const machine = await Machine.on(file(PAGE), 'development', ...more)
+    await machine.store(0, 'first')
+    expect(await machine.run([FENCE])).toEqual([1, DONE])
+    await machine.harness.ask(`writeback ${reason}`)
+    await machine.store(0, 'later')
+    expect(await machine.run([FENCE])).toEqual([0, FLUSH_FAILED])
+    for (let again = 0; again < 3; again++) {
+      expect(await machine.ran([[FENCE]])).toEqual({
+        done: 0,
+        result: NOT_ARMED,
+        health: SAVE_FAILED | VOLATILE,
+      })
+    }
+    expect(await machine.run([COPY, NVDIMM, HERE, 64])).toEqual([1, DONE])
+    expect(await machine.get(5)).toBe('later')
+    await machine.kill()
+    const lines = machine.harness.errors.trim().split('\n')
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toContain(part)
+    expect(lines[0]).toContain(text)
+    expect(note()).toBe(FAILED)
+    const next = await Machine.on(`part=${part}`, 'development')
+    expect((await next.ran([[FENCE]])).health).toBe(ARMED | SAVE_FAILED | VOLATILE)
+  })
+
+  test('one that nobody was told of is told to whoever opens the file next', async () => {
+    const options = ['talk', file(PAGE), 'development']
+    const env = { ...process.env, PERDURE_WRITE_BACK: String(EIO) }
+    const { stderr } = spawnSync(program, options, { env, input: '', encoding: 'utf8' })
+    expect(stderr).toContain('Input/output error')
+    expect(note()).toBe(FAILED)
+  })
+
+  test('one that comes at the end is noted as well', async () => {
+    const machine = await Machine.on(file(PAGE), 'development')
+    await machine.store(0, 'first')
+    expect(await machine.run([FENCE])).toEqual([1, DONE])
+    await machine.harness.ask(`writeback ${EIO}`)
+    await expect(machine.end()).rejects.toThrow('Input/output error')
+    expect(note()).toBe(FAILED)
   })
 })
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { imageCount, images } from '../boards/emulator/images.ts'
 import { Nvdimm, type NvdimmOptions } from '../boards/emulator/nvdimm.ts'
 import { NvdimmFileError, openNvdimm } from '../boards/emulator/nvdimm-file.ts'
@@ -10,6 +10,19 @@ import { CUT_STRATEGIES, cut, pending } from '../boards/emulator/power-cut.ts'
 import { Random } from '../boards/emulator/random.ts'
 import { DONE, FLUSH_FAILED, MEDIA_ERROR, NOT_ARMED } from '../firmware/hal.ts'
 import { ReferencePart } from './support/reference-enumerator.ts'
+
+/** What the disk answers next; an error of a disk is nothing that a test can have. */
+const disk = vi.hoisted(() => ({ error: null as string | null }))
+vi.mock('node:fs', async (load) => {
+  const fs = await load<typeof import('node:fs')>()
+  const fdatasyncSync = (descriptor: number): void => {
+    const { error } = disk
+    disk.error = null
+    if (error !== null) throw new Error(error)
+    fs.fdatasyncSync(descriptor)
+  }
+  return { ...fs, fdatasyncSync }
+})
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const BYTES = 4096
@@ -543,6 +556,27 @@ test('R31-5: a file that cannot be written is named', () => {
     nvdimm.clean(0, 64)
     expect(nvdimm.fence()).toBe(FLUSH_FAILED)
     expect(said).toEqual([expect.stringMatching(/^.*part cannot be written: EBADF/)])
+  })
+})
+
+test('R31-5: what the disk does not take is said at the end, and at the next beginning', () => {
+  inFolder((folder) => {
+    const path = join(folder, 'part')
+    const nvdimm = openNvdimm({ path, bytes: 4096 })
+    keep(nvdimm, 0, letters(64))
+    nvdimm.poison(3)
+    disk.error = 'EIO: i/o error, fdatasync'
+    const named = /^.*part cannot be written: EIO: i\/o error, fdatasync$/
+    expect(() => nvdimm.close()).toThrow(named)
+    const again = openNvdimm({ path })
+    expect([again.saveFailed, again.faulty()]).toEqual([true, [3]])
+    again.failSave(false)
+    again.close()
+    disk.error = 'EIO: i/o error, fdatasync'
+    expect(() => openNvdimm({ path })).toThrow(named)
+    const last = openNvdimm({ path })
+    expect([last.saveFailed, last.faulty()]).toEqual([true, [3]])
+    last.close()
   })
 })
 

@@ -10,7 +10,13 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { EmulatedDpu, Nvdimm, openTunnel, RealClock } from '../boards/emulator/index.ts'
+import {
+  EmulatedDpu,
+  Nvdimm,
+  openTunnel,
+  RealClock,
+  type Tunnel,
+} from '../boards/emulator/index.ts'
 import { connect } from '../host-driver/connect.ts'
 import { openTunnel as openWire, parseTarget } from '../host-driver/udp.ts'
 import { PATIENCE_MS } from './support/patience.ts'
@@ -55,19 +61,38 @@ afterEach(async () => {
 
 /** A card at that address and port; its port is returned. */
 async function cardAt(host: string, port = 0): Promise<number> {
+  return (await cardAtAll([host], port)).port
+}
+
+/** A card at those addresses; its port, and what takes the address of that number from it. */
+async function cardAtAll(
+  hosts: readonly string[],
+  port = 0,
+): Promise<{ port: number; leave(which: number): Promise<void> }> {
   const clock = new RealClock()
-  const tunnel = await openTunnel({ host, port, receive: (frame) => card.deliver(frame) })
+  const tunnels: Tunnel[] = []
   const card = new EmulatedDpu({
     nvdimm: new Nvdimm({ bytes: 1 << 18 }),
     ...{ clock, engine: 'node', seed: 1 },
-    transmit: (frame) => tunnel.send(frame),
+    transmit: (frame) => {
+      for (const tunnel of tunnels) tunnel.send(frame)
+    },
   })
+  const receive = (frame: Uint8Array): void => card.deliver(frame)
+  for (const host of hosts) {
+    tunnels.push(await openTunnel({ host, port: tunnels[0]?.port ?? port, receive }))
+  }
   await card.powerOn()
   ends.push(async () => {
-    await tunnel.close()
+    for (const tunnel of tunnels) await tunnel.close()
     clock.close()
   })
-  return tunnel.port
+  return {
+    port: tunnels[0]!.port,
+    leave: async (which) => {
+      for (const tunnel of tunnels.splice(which, 1)) await tunnel.close()
+    },
+  }
 }
 
 /** Somebody who listens there, and never answers. */
@@ -122,6 +147,24 @@ describe('R31-3: a name with several addresses', () => {
     for (let i = 0; i < 20; i++) await dpu.status()
     expect(heard).toBe(before)
     expect(wire.tried?.()).toBe(`127.0.0.2:${port} (no answer)`)
+    await dpu.close()
+  })
+
+  test.each([
+    ['refuses', false],
+    ['is silent', true],
+  ])('the one in use %s: the connection is made anew at another', async (_, isSilent) => {
+    const { port, leave } = await cardAtAll(['127.0.0.2', '127.0.0.3'])
+    const wire = await openWire({ host: 'name', port }, async () => ['127.0.0.2', '127.0.0.3'])
+    const dpu = await connect(wire, { seed: 1, timeoutMs: PATIENCE_MS, warn: () => {} })
+    await dpu.format()
+    const region = await dpu.provision({ name: 'r', slots: 4, capacity: 64 })
+    await region.persist(0, Buffer.alloc(64, 1)).persisted
+    await leave(0)
+    if (isSilent) await silentAt('127.0.0.2', port)
+    await region.persist(0, Buffer.alloc(64, 2)).persisted
+    expect((await region.read(0)).data[0]).toBe(2)
+    expect(wire.tried?.()).toBe(`127.0.0.3:${port} (no answer)`)
     await dpu.close()
   })
 

@@ -27,6 +27,7 @@ import {
   readSlotImage,
   type Watch,
 } from '../host-driver/index.ts'
+import { checkFields, SIZE, TEXT } from '../host-driver/kinds.ts'
 import { endpointOf } from './support/network.ts'
 import { type Call, callsOf, inTypes, type Slot, type Sort } from './support/types.ts'
 import { type OpenWay, openWay } from './support/ways.ts'
@@ -319,6 +320,15 @@ describe('R31-2: a wrong kind of value', () => {
     expect(await Promise.all(writes)).toHaveLength(32)
     await dpu.close()
     await way.close()
+  })
+
+  test('what passes a check of fields makes no text', () => {
+    let texts = 0
+    const what = { toString: () => `text ${++texts}` } as string
+    checkFields(what, { slot: 1, name: 'r' }, { slot: SIZE, name: TEXT }, ['slot'])
+    expect(texts).toBe(0)
+    const refused = (): void => checkFields(what, { slot: -1 }, { slot: SIZE })
+    expect(refused).toThrow('text 1: slot -1: a whole number from 0 on')
   })
 
   test('of a port, a device is not made with it', async () => {

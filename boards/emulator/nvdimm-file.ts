@@ -5,6 +5,8 @@
  * - What a fence made durable has been handed to the operating system before the fence returns, so
  *   a process that is killed loses nothing fenced. (A crash of the whole machine may: the file
  *   stands for memory, it is not flushed to the disk at every fence.)
+ * - The disk has the file when the use of it ends, and when one begins. Where it has not, the file
+ *   may hold less than was served: an error says so, and the part has had a failed save.
  * - An existing file is never made longer or shorter, and a file that is refused is left alone.
  * - What is not content (poisoned lines, unsafe shutdowns, a failed save) stands in a small file
  *   beside it, which exists only if there is something to say.
@@ -15,6 +17,7 @@
 import {
   closeSync,
   existsSync,
+  fdatasyncSync,
   fstatSync,
   ftruncateSync,
   lstatSync,
@@ -81,6 +84,8 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
       throw new NvdimmFileError('NVDIMM_SIZE', message)
     }
     const condition = readCondition(own)
+    const backing = fileBacking(own, descriptor, unlock, condition)
+    if (!readOnly && !made) backing.settle()
     const content = readContent(path, descriptor, bytes)
     const part = {
       bytes,
@@ -89,7 +94,7 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
       volatile,
       ...(condition === null ? {} : { condition }),
     }
-    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(own, descriptor, unlock) })
+    if (!readOnly) return new Nvdimm({ ...part, backing })
     const memoryOnly = new Nvdimm(part)
     closeSync(descriptor)
     return memoryOnly
@@ -180,8 +185,21 @@ function naming(path: string, work: () => void): void {
   }
 }
 
-function fileBacking(path: string, descriptor: number, unlock: () => void): Backing {
+interface FileBacking extends Backing {
+  /** Waits until the disk has the file. Throws where it has not, and notes a failed save. */
+  settle(): void
+}
+
+const NOTHING: Condition = { dirtyShutdowns: 0, saveFailed: false, poisonedLines: [] }
+
+function fileBacking(
+  path: string,
+  descriptor: number,
+  unlock: () => void,
+  found: Condition | null,
+): FileBacking {
   const beside = path + CONDITION_SUFFIX
+  let noted = found ?? NOTHING
   return {
     write(durable, at, length): void {
       naming(path, () => {
@@ -191,6 +209,7 @@ function fileBacking(path: string, descriptor: number, unlock: () => void): Back
       })
     },
     note(condition): void {
+      noted = condition
       const { dirtyShutdowns, saveFailed, poisonedLines } = condition
       const isNothing = dirtyShutdowns === 0 && !saveFailed && poisonedLines.length === 0
       naming(beside, () => {
@@ -198,9 +217,21 @@ function fileBacking(path: string, descriptor: number, unlock: () => void): Back
         else writeFileSync(beside, `${JSON.stringify(condition)}\n`)
       })
     },
+    settle(): void {
+      try {
+        naming(path, () => fdatasyncSync(descriptor))
+      } catch (error) {
+        this.note({ ...noted, saveFailed: true })
+        throw error
+      }
+    },
     close(): void {
-      unlock()
-      closeSync(descriptor)
+      try {
+        this.settle()
+      } finally {
+        unlock()
+        closeSync(descriptor)
+      }
     },
   }
 }

@@ -52,6 +52,7 @@ export interface Backing {
   write(durable: Uint8Array, at: number, length: number): void
   /** Takes over what is not content; throws likewise. */
   note(condition: Condition): void
+  /** Ends its use; throws where what it took over is not there for whoever comes next. */
   close(): void
 }
 
@@ -480,7 +481,8 @@ export class Nvdimm {
 
   /** Ends the use of the backing. What was not fenced is lost, as it is when a process dies. */
   close(): void {
-    this.backing?.close()
+    const { backing } = this
     this.backing = null
+    backing?.close()
   }
 }

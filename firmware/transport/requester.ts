@@ -232,7 +232,7 @@ export interface Requester {
   readonly persistRetryCount: number
   readonly linuxPeer: boolean
   readonly counts: RequesterCounts
-  readonly ring: readonly Request[]
+  readonly ring: Request[]
   readonly aeth: Aeth
   readonly paeth: Paeth
   readonly atomicAck: AtomicAck
@@ -471,6 +471,36 @@ export function isMember(request: Request): boolean {
 /** A record of a batch that only waits for those behind it: nothing comes for it before. */
 export function isHeld(request: Request): boolean {
   return isMember(request) && !request.lastOfBatch
+}
+
+/**
+ * Takes `count` requests out again, from `place` on, the first of which `emit` was just called for
+ * and could not make a packet of. Nothing was ever sent of them, nor of what is behind them, which
+ * moves up. Nobody is told.
+ */
+export function withdraw(q: Requester, place: number, count: number): void {
+  const first = requestAt(q, place)
+  let psn = first.firstPsn
+  if (first.out) q.readsOut--
+  // A burst begins when the one before has ended: no other is waited for.
+  if (q.burstEnd >= place) q.burstEnd = -1
+  q.counts.packets--
+  q.cursor = place
+  q.cursorPsn = psn
+  q.highPsn = psn
+  q.tail -= count
+  for (let i = place; i < q.tail; i++) {
+    const next = requestAt(q, i + count)
+    q.ring[(i + count) % q.depth] = requestAt(q, i)
+    q.ring[i % q.depth] = next
+    next.firstPsn = psn
+    next.lastPsn = psnAdd(psn, next.packetCount - 1)
+    psn = psnAdd(psn, next.packetCount)
+  }
+  q.nextPsn = psn
+  // Whether one that is on its way asks for an answer was not kept: the next one does.
+  q.sinceAck = q.openWindow
+  if (q.cursorPsn === q.unackedPsn) q.ackTimerUs = Infinity
 }
 
 // ---- ends --------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../errors.ts'
 import {
   check,
+  checkDomain,
   DURATION,
   having,
   instanceOf,
@@ -725,10 +726,6 @@ class LateRing {
     this.left--
     return this.left > 0
   }
-}
-
-function checkDomain(domain: number): void {
-  check('protection domain', domain, integer(0, 0xffff))
 }
 
 function checkQueuePair(

@@ -7,6 +7,7 @@
  *   last job of a broken queue has ended.
  * - Jobs that find no free units, or no memory for their bytes, wait here, in their order; a list
  *   of jobs that fits goes out with one doorbell.
+ * - Whatever throws while an element is made ends that job, and those behind it of its chain.
  * - A record in two steps is received when its send completes, and ends when the completion of a
  *   receive names its operation (P2-21, P2-24).
  * - A receive that is posted holds an entry of the inbox: a message that comes always has a place,
@@ -23,7 +24,7 @@ import {
   type RequesterCounts,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
-import { RefusedError } from '../errors.ts'
+import { type PerdureError, RefusedError, unmadeError } from '../errors.ts'
 import type { Inbox, Notices } from '../inbox.ts'
 import type { Job, JobEnd } from '../jobs.ts'
 import type { Granted } from '../management.ts'
@@ -31,7 +32,7 @@ import type { JobQueue } from '../way.ts'
 import type { HostBuffer } from './buffers.ts'
 import type { PcieDevice } from './device.ts'
 import { unitsOf } from './element.ts'
-import { CardRemoved, MemoryFull } from './errors.ts'
+import { CardRemoved, MemoryFull, QueueEnded } from './errors.ts'
 import { Hearing } from './hearing.ts'
 import {
   endOf,
@@ -78,6 +79,13 @@ interface Entry {
   /** The card has taken some of it; some of it has succeeded. */
   isTaken: boolean
   isPartly: boolean
+  readonly chain: Chain
+}
+
+/** Jobs that were posted together. */
+interface Chain {
+  /** The card has an element of them. */
+  isBegun: boolean
 }
 
 interface Waiting {
@@ -160,6 +168,7 @@ export class PcieJobQueue implements JobQueue {
     }
     const refusals = refusalsOf(jobs, this.isLocal)
     const lefts = leftBehind(jobs)
+    const chain = { isBegun: false }
     for (const [i, job] of jobs.entries()) {
       const refusal = refusals[i]!
       if (refusal !== null) {
@@ -168,7 +177,7 @@ export class PcieJobQueue implements JobQueue {
       }
       if (job.kind === ASSOCIATE) this.follow(job)
       const pieces = piecesOf(job)
-      const fresh = { end: null, wasSent: job.sent, isTaken: false, isPartly: false }
+      const fresh = { end: null, wasSent: job.sent, isTaken: false, isPartly: false, chain }
       const entry: Entry = { job, left: pieces.length, ...fresh }
       this.jobs++
       for (const piece of pieces) this.waiting.push({ entry, piece, left: lefts[i]! })
@@ -196,6 +205,21 @@ export class PcieJobQueue implements JobQueue {
 
   /** Posts as many of those that wait as go out together; false if none does now. */
   private postSome(): boolean {
+    const { works, buffers, thrown } = this.gather()
+    const [sent, why] = this.postAsManyAsFit(works, thrown)
+    for (const [i, buffer] of buffers.entries()) if (i >= sent) buffer?.free()
+    if (sent === 0) return isShort(why) ? this.giveUpHopeless() : this.drop(unmadeError(why))
+    this.shortSinceUs = null
+    this.posted += sent
+    for (const { entry } of this.waiting.splice(0, sent)) {
+      entry.job.sent = true
+      entry.chain.isBegun = true
+    }
+    return true
+  }
+
+  /** The elements of those that wait, as many as there is room for, and what ended the list. */
+  private gather(): { works: Work[]; buffers: (HostBuffer | null)[]; thrown: unknown } {
     const { pair } = this
     let free = pair.send.free
     const works: Work[] = []
@@ -212,16 +236,10 @@ export class PcieJobQueue implements JobQueue {
         free -= units
         works.push(work)
       }
-    } catch (error) {
-      if (!(error instanceof MemoryFull)) throw error
+    } catch (thrown) {
+      return { works, buffers, thrown }
     }
-    const sent = this.postAsManyAsFit(works)
-    for (const [i, buffer] of buffers.entries()) if (i >= sent) buffer?.free()
-    if (sent === 0) return this.giveUpHopeless()
-    this.shortSinceUs = null
-    this.posted += sent
-    for (const { entry } of this.waiting.splice(0, sent)) entry.job.sent = true
-    return true
+    return { works, buffers, thrown: null }
   }
 
   private bufferFor({ entry, piece }: Waiting): HostBuffer | null {
@@ -237,17 +255,34 @@ export class PcieJobQueue implements JobQueue {
     }
   }
 
-  /** Their bytes need memory, too: all of them, or the half, and so on. */
-  private postAsManyAsFit(works: readonly Work[]): number {
+  /** Their bytes need memory, too: all of them, or the half, and so on. How many, or why none. */
+  private postAsManyAsFit(works: readonly Work[], thrown: unknown): [sent: number, why: unknown] {
+    let why = thrown
     for (let count = works.length; count > 0; count >>= 1) {
       try {
         this.pair.post(...works.slice(0, count))
-        return count
+        return [count, null]
       } catch (error) {
-        if (!(error instanceof MemoryFull)) throw error
+        why = error
       }
     }
-    return 0
+    return [0, why]
+  }
+
+  /** The first that waits can be no element: it ends, and what waits of its chain; others go on. */
+  private drop(unmade: PerdureError): boolean {
+    const { chain, job } = this.waiting[0]!.entry
+    const dropped = this.waiting.filter(({ entry }) => entry.chain === chain)
+    this.waiting = this.waiting.filter(({ entry }) => entry.chain !== chain)
+    const end = { ...unheard('LOC_QP_OP_ERR', false), unmade }
+    for (const { entry } of dropped) {
+      entry.end = end
+      entry.left--
+      if (entry.left === 0) this.finish(entry, end)
+    }
+    // Of a burst that it has begun with the card waits for the rest.
+    if (job.pweth?.batch === true && chain.isBegun) this.pair.fail('CONNECTION_LOST')
+    return true
   }
 
   /**
@@ -477,6 +512,11 @@ export class PcieJobQueue implements JobQueue {
       this.watchSilence()
     })
   }
+}
+
+/** Whether nothing is wrong with the element: room comes back, or the end of the queue is told. */
+function isShort(why: unknown): boolean {
+  return why === null || why instanceof MemoryFull || why instanceof QueueEnded
 }
 
 /** Whether the peer refused the request, and executed nothing of what came behind it. */

@@ -28,7 +28,7 @@ import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/memory/region.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../../firmware/wire/memory-status.ts'
 import { ArgumentError, PerdureError, RefusedError } from '../errors.ts'
-import { check, integer, oneOf, shown } from '../kinds.ts'
+import { check, checkDomain, oneOf, shown } from '../kinds.ts'
 import { REGION_NAME } from '../management.ts'
 import {
   type Control,
@@ -330,7 +330,7 @@ function shapeOf(options: OnDemandOptions): Parameters<Control['onDemand']>[0] {
   const { name, memory, domain = 0, base = 0n, access = 'readWrite' } = options
   check('region name', name, REGION_NAME)
   const bytes = new TextEncoder().encode(name)
-  check('protection domain', domain, integer(0, 0xffff))
+  checkDomain(domain)
   if (typeof base !== 'bigint' || base < 0n || base % BigInt(memory.pageBytes) !== 0n) {
     throw new ArgumentError(`base ${shown(base)}: a multiple of ${memory.pageBytes}`)
   }

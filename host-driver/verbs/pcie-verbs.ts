@@ -6,6 +6,7 @@
  */
 
 import { ArgumentError } from '../errors.ts'
+import { checkDomain } from '../kinds.ts'
 import type { Management } from '../management.ts'
 import { powerOfTwo } from '../pcie/arena.ts'
 import type { PcieDevice } from '../pcie/device.ts'
@@ -30,7 +31,6 @@ import {
   type CheckSge,
   checkCreate,
   checkDepth,
-  checkDomain,
   checkInit,
   INLINE_MAX,
   SEND_DEPTH,

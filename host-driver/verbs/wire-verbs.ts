@@ -6,6 +6,7 @@
  */
 
 import { ArgumentError } from '../errors.ts'
+import { checkDomain } from '../kinds.ts'
 import type { Management } from '../management.ts'
 import type { QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
 import type { Session } from '../session.ts'
@@ -24,7 +25,7 @@ import type {
 import { WireCompletionQueue } from './wire-completions.ts'
 import { WireMemory } from './wire-memory.ts'
 import { WireQueuePair } from './wire-queue-pair.ts'
-import { type CheckSge, checkCreate, checkDepth, checkDomain, checkInit } from './work.ts'
+import { type CheckSge, checkCreate, checkDepth, checkInit } from './work.ts'
 
 export class WireVerbs implements VerbsContext {
   onEvent: (event: AsyncEvent) => void = () => {}

@@ -299,11 +299,6 @@ const PEER_KINDS: Kinds<PeerAttributes> = {
 
 const PEER_NEEDED = ['destQpNum', 'sqPsn', 'rqPsn', 'pathMtu', 'incarnation'] as const
 
-/** Throws PERDURE_ARGUMENT unless a protection domain can have that number. */
-export function checkDomain(number: number): void {
-  check('protection domain', number, integer(0, 0xffff))
-}
-
 /** Bytes that a completion of the request counts. */
 export function byteLenOf(request: SendRequest): number {
   const kind = kindOf(request.opcode)

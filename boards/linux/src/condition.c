@@ -151,6 +151,11 @@ static bool write_file(const struct condition *condition) {
   return written && rename(fresh, condition->path) == 0;
 }
 
+bool condition_fail_save(struct condition *condition) {
+  condition->save_failed = true;
+  return condition->path != NULL && write_file(condition);
+}
+
 bool condition_settle(struct condition *condition) {
   bool anything = condition->dirty_shutdowns != 0 || condition->save_failed;
   for (uint64_t line = 0; line < condition->lines; line++) {

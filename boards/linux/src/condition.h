@@ -38,6 +38,9 @@ bool condition_readable(const struct condition *condition, uint64_t at, uint64_t
 /* The lines wholly in [at, at + length) are about to be written. */
 void condition_heal(struct condition *condition, uint64_t at, uint64_t length);
 
+/* The content may be older than what was served. False if that could not be noted. */
+bool condition_fail_save(struct condition *condition);
+
 /* What was healed is durable now. False if that could not be noted. */
 bool condition_settle(struct condition *condition);
 

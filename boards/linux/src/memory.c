@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "hal.h"
 #include "image-lock.h"
+#include "log.h"
 #include "reserve.h"
 #include "shadow.h"
 
@@ -28,6 +29,7 @@ enum { PAGE_BYTES = 4096 };
 
 struct internal {
   int descriptor;
+  char *path; /* as it was opened, for people */
   struct reserve mapping; /* a multiple of the device's alignment; what is ours begins it */
   bool shadowed;
   struct shadow shadow;
@@ -205,10 +207,40 @@ static void on_bad_line(void *context, uint64_t line) {
   condition_mark(&internal_of(memory)->condition, line);
 }
 
+/*
+ * Whether the kernel could write back what it took so far: of an error it tells a descriptor once.
+ * It is asked behind every page of the file, so that none is waited for: a fence of the page cache
+ * costs a call of the kernel, and one of persistent memory nothing. Returns 0, or the reason.
+ */
+static int write_back_error(const struct memory *memory) {
+  const off_t behind = (off_t)1 << 62;
+  if (memory->class != MEMORY_CACHED) return 0;
+  int descriptor = internal_of(memory)->descriptor;
+  if (sync_file_range(descriptor, behind, 1, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return 0;
+  /* A kernel, or a file system, that cannot say so is believed. */
+  return errno == ENOSYS || errno == EINVAL || errno == ESPIPE ? 0 : errno;
+}
+
+/*
+ * The file may hold less than was served, and its pages are in memory only for as long as the
+ * kernel likes. What is there is read, nothing is stored any more, and whoever opens it next is
+ * told as of a save that failed.
+ */
+static void lose(struct memory *memory, int reason) {
+  struct internal *internal = internal_of(memory);
+  memory->save_failed = true;
+  bool noted = condition_fail_save(&internal->condition);
+  log_event(LOG_ERROR, "the part's file was not written back: the card refuses writes",
+            LOG_TEXT("file", internal->path), LOG_TEXT("because", strerror(reason)),
+            LOG_TEXT("noted", noted ? "beside it" : "nowhere: do not start it again"));
+}
+
 static bool set_up(struct memory *memory, const struct memory_options *options,
                    struct fault *fault) {
   struct internal *internal = internal_of(memory);
   struct extent extent = {0};
+  internal->path = strdup(options->path);
+  if (internal->path == NULL) return fault_set(fault, "no memory");
   internal->descriptor = open_file(options, fault);
   if (internal->descriptor < 0) return false;
   if (!measure(options->path, internal->descriptor, &extent, fault)) return false;
@@ -234,6 +266,9 @@ static bool set_up(struct memory *memory, const struct memory_options *options,
     memory->live = internal->shadow.live;
   }
   memory->persist = persist_detect();
+  /* Of an error that nobody has heard of whoever opens the file next is told. */
+  int reason = write_back_error(memory);
+  if (reason != 0) lose(memory, reason);
   memory->bad_lines = condition->bad_lines;
   memory->save_failed = condition->save_failed;
   struct sysfs_region region = sysfs_region("/sys", extent.device);
@@ -259,11 +294,15 @@ void memory_close(struct memory *memory) {
   struct internal *internal = internal_of(memory);
   if (internal == NULL) return;
   if (internal->shadowed) shadow_close(&internal->shadow);
+  if (memory->armed && memory->class == MEMORY_CACHED && fdatasync(internal->descriptor) != 0) {
+    lose(memory, errno);
+  }
   condition_close(&internal->condition);
   if (internal->mapping.at != NULL) guard_uncover(internal->mapping.at);
   reserve_release(&internal->mapping);
   image_lock_release(&internal->lock);
   if (internal->descriptor >= 0) close(internal->descriptor);
+  free(internal->path);
   free(internal);
   memset(memory, 0, sizeof *memory);
 }
@@ -301,6 +340,12 @@ int memory_fence(struct memory *memory) {
     shadow_fence(&internal->shadow, memory->persist);
   } else {
     memory->persist->fence();
+  }
+  int reason = write_back_error(memory);
+  if (reason != 0) {
+    memory->armed = false;
+    lose(memory, reason);
+    return HAL_FLUSH_FAILED;
   }
   if (internal->condition.healed_lines == 0) return HAL_DONE;
   /* Behind the content: what is noted as healed must be there. */

@@ -10,6 +10,8 @@
  *   (sysfs.h), the mapping is synchronous (device-dax, or MAP_SYNC on fsdax) and the CPU's
  *   instruction reaches the point of persistence. Elsewhere a fence fails (`armed` is false), but
  *   where the operator said that this is for development; it then outlives the process alone.
+ * - Where the kernel could not write the file back, the next fence fails, and no other succeeds:
+ *   what is there is read, and whoever opens the part next is told of a failed save.
  * - A line that is known to be bad is never read as data; one that is written whole and fenced is
  *   good again (`memory_readable`, `memory_heal`).
  */

@@ -101,6 +101,11 @@ export class Harness {
     return this.answers.shift()!
   }
 
+  /** What it said on stderr so far. */
+  get errors(): string {
+    return this.said
+  }
+
   /** The number of its process. */
   get pid(): number {
     return this.child.pid!

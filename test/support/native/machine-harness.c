@@ -13,6 +13,8 @@
  * which treats the windows as a device's memory.
  */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +120,31 @@ static void stop(void) {
   window_close(&machine.dma);
   reserve_release(&packets_place);
 }
+
+/*
+ * What the kernel says of the write-back of the part, once, as of an error of a disk: which no test
+ * can have. `PERDURE_WRITE_BACK` says it of the first time.
+ */
+static int write_back = -1;
+
+static int told(int result) {
+  const char *first = getenv("PERDURE_WRITE_BACK");
+  if (write_back < 0) write_back = first == NULL ? 0 : atoi(first);
+  if (write_back == 0) return result;
+  errno = write_back;
+  write_back = 0;
+  return -1;
+}
+
+int __real_sync_file_range(int descriptor, off_t at, off_t length, unsigned flags);
+int __wrap_sync_file_range(int descriptor, off_t at, off_t length, unsigned flags);
+int __wrap_sync_file_range(int descriptor, off_t at, off_t length, unsigned flags) {
+  return told(__real_sync_file_range(descriptor, at, length, flags));
+}
+
+int __real_fdatasync(int descriptor);
+int __wrap_fdatasync(int descriptor);
+int __wrap_fdatasync(int descriptor) { return told(__real_fdatasync(descriptor)); }
 
 static uint8_t *ring(void) { return machine.packets + HAL_COMMANDS_AT; }
 
@@ -323,7 +350,8 @@ static int talk(void) {
     else if (strncmp(line, "put ", 4) == 0) put_line(line + 4);
     else if (strncmp(line, "get ", 4) == 0) get_line(line + 4);
     else if (strncmp(line, "counters", 8) == 0) say_counters();
-    else must(false, "run, put, get or counters");
+    else if (sscanf(line, "writeback %d", &write_back) == 1) printf("writeback\n");
+    else must(false, "run, put, get, counters or writeback");
   }
   stop();
   return 0;

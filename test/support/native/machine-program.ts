@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { compile, noCompiler } from './harness.ts'
 
 const PARTS = [
-  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'machine', 'memory', 'persist'],
-  ...['reserve', 'shadow', 'sysfs', 'window'],
+  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'json', 'log', 'machine', 'memory'],
+  ...['persist', 'reserve', 'shadow', 'sysfs', 'window'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'
@@ -21,5 +21,6 @@ export function compileMachine(...defines: readonly string[]): string {
   // Not among the checks of "undefined", and the one that numbers of JavaScript are most likely to
   // fail: a double that does not fit the integer that it is made.
   const check = ['-fsanitize=float-cast-overflow', '-fno-sanitize-recover=all']
-  return compile('machine-harness', PARTS, [...check, ...defines, '-lsodium'])
+  const wrapped = ['sync_file_range', 'fdatasync'].map((call) => `-Wl,--wrap=${call}`)
+  return compile('machine-harness', PARTS, [...check, ...wrapped, ...defines, '-lsodium'])
 }
