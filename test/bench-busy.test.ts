@@ -1,9 +1,9 @@
-/** The bench of records beside other work measures what it says; how long that takes is nobody's. */
+/** The bench of records beside other work measures what it says, however long that takes. */
 
 import { expect, test } from 'vitest'
 import { LOADS, waitsBeside } from './bench-busy.ts'
 
-test('R1-A3: a record is acknowledged while a peer holds all it may, and the wait is told', async () => {
+test('R1-A3: a record is acknowledged beside a peer that holds all it may, and is timed', async () => {
   const load = LOADS.find(({ bytes }) => bytes === 0)!
   const waits = await waitsBeside('node', load, 100)
   expect(waits).toMatchObject({ engine: 'node', what: load.what, records: 100 })

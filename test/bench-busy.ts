@@ -133,7 +133,7 @@ function scanAgainAndAgain(card: TimedCard): () => void {
   }
 }
 
-/** All buffers of records of several packets, and all of messages, are held half-way by one peer. */
+/** One peer holds all buffers of records of several packets, and all of messages, half-way. */
 function holdAll(card: TimedCard): () => void {
   const region = card.open()
   const peer = new Stranger(card, PEER)

@@ -103,7 +103,7 @@ const argumentsFor = (options: readonly string[], path: string): string[] => {
   ]
 }
 
-/** A start that ends in front of that call, or half-way in it; 0 is one that is stopped in order. */
+/** A start that ends in front of that call, or half-way in it; at 0 it is stopped in order. */
 async function startOf(kind: Kind, path: string, call: number, isHalf: boolean): Promise<number> {
   const told = `${path}.calls`
   const environment = { KILL_AT_CALL: String(call), KILL_HALF: isHalf ? '1' : '', CALLS_TO: told }

@@ -5,9 +5,9 @@
  * the file open: after a kill, and after a power cut, it is nobody's. It is given back by a call,
  * not by closing: a child that another thread has forked has the file open until it runs. Node has
  * no call for it, but such a lock belongs to the open file and not to the process that asked:
- * `flock` of util-linux or busybox is handed the descriptor, locks it, and ends; the lock stays with
- * ours. It is exclusive, as an emulated card has the whole file; the native runtime, which may have
- * a part of it, takes it shared and its own bytes by an OFD lock
+ * `flock` of util-linux or busybox is handed the descriptor, locks it, and ends; the lock stays
+ * with ours. It is exclusive, as an emulated card has the whole file; the native runtime, which may
+ * have a part of it, takes it shared and its own bytes by an OFD lock
  * (`boards/linux/src/image-lock.h`).
  *
  * A file beside the image says who has it: process, start of the process, boot of the machine. It

@@ -1,7 +1,7 @@
 /**
  * Required by a process of Node's before its program: it is killed in front of its Nth call that
- * changes files, KILL_AT_CALL, or half-way where that call writes (KILL_HALF). Their count goes into
- * the file CALLS_TO when the process ends by itself.
+ * changes files, KILL_AT_CALL, or half-way where that call writes (KILL_HALF). Their count goes
+ * into the file CALLS_TO when the process ends by itself.
  */
 
 const fs = require('node:fs')

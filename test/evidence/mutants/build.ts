@@ -92,8 +92,8 @@ export function playKiller(
 }
 
 /**
- * The witness against the mutant, or null: it survives. One that is stopped for its time is compared
- * with the unbroken product, played there and then: slowness of the machine is no witness.
+ * The witness against the mutant, or null: it survives. One that is stopped for its time is
+ * compared with the unbroken product, played there and then: slowness of the machine is no witness.
  */
 export async function witnessAgainst(
   mutant: Mutant,
