@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { LOADS, waitsBeside } from './bench-busy.ts'
 
-test('R1-A3: a record is acknowledged beside a peer that holds all it may, and is timed', async () => {
+test('R1-A3: a record is acknowledged beside a peer that holds all it may, and timed', async () => {
   const load = LOADS.find(({ bytes }) => bytes === 0)!
   const waits = await waitsBeside('node', load, 100)
   expect(waits).toMatchObject({ engine: 'node', what: load.what, records: 100 })
