@@ -12,6 +12,7 @@
 
 import { PROBE_NUMBER_BYTES } from '../firmware/commit/placement.ts'
 import { HOST_PROBE_AT } from '../firmware/memory/region.ts'
+import { check, having } from './kinds.ts'
 
 /** The target machine's memory that the card sees. Offsets and lengths are bytes. */
 export interface HostMemory {
@@ -53,6 +54,16 @@ export interface Flushed {
   readonly operationId: bigint
 }
 
+const MEMORY = having(['load', 'clean', 'fence'], 'a HostMemory')
+const CONTROL = having(['attachAgent', 'detachAgent'], 'an AgentControl')
+const QUEUES = having(['postReceives', 'takeRequests', 'postFinished'], 'AgentQueues')
+
+/** Throws PERDURE_ARGUMENT unless an agent can be there for them. */
+export function checkAgent(memory: HostMemory, control: AgentControl): void {
+  check('memory', memory, MEMORY)
+  check('control', control, CONTROL)
+}
+
 export class FlushAgent {
   /** Requests that were finished. */
   finished = 0
@@ -67,7 +78,10 @@ export class FlushAgent {
   /** The last number finished has not been sent: there was no room. */
   private isOwing = false
 
+  /** Throws PERDURE_ARGUMENT. */
   constructor(memory: HostMemory, control: AgentControl, queues: AgentQueues) {
+    checkAgent(memory, control)
+    check('queues', queues, QUEUES)
     this.memory = memory
     this.control = control
     this.pair = queues

@@ -18,6 +18,7 @@ import { LINE_BYTES } from '../firmware/limits.ts'
 import { HOST_PROBE_AT } from '../firmware/memory/region.ts'
 import { copyOf } from './bytes.ts'
 import { PerdureError } from './errors.ts'
+import { check, having, oneOf } from './kinds.ts'
 
 /** The target machine's CPU, and its memory that the card sees. Offsets and lengths are bytes. */
 export interface HostCpu {
@@ -43,6 +44,10 @@ export interface PlacementControl {
 export type PlacementName = 'bypass' | 'through'
 
 const NAMES: readonly PlacementName[] = ['bypass', 'through']
+
+const CPU = having(['load', 'evict'], 'a HostCpu')
+const CONTROL = having(['probe', 'place'], 'a PlacementControl')
+const WISH = oneOf(NAMES)
 
 /** What the probe found. */
 export interface ProbeResult {
@@ -138,13 +143,17 @@ function decide(
 /**
  * Probes, and tells the card what was seen. Where it is nothing certain, the card is told so, and
  * PlacementRefused is thrown; likewise where `wish` is another placement. Also throws what
- * `control` throws: PLACEMENT_UNKNOWN, if the card does not believe it.
+ * `control` throws: PLACEMENT_UNKNOWN, if the card does not believe it. PERDURE_ARGUMENT comes
+ * before anything is measured.
  */
 export async function probePlacement(
   cpu: HostCpu,
   control: PlacementControl,
   wish?: PlacementName,
 ): Promise<ProbeResult> {
+  check('cpu', cpu, CPU)
+  check('control', control, CONTROL)
+  if (wish !== undefined) check('placement', wish, WISH)
   const { hitNs, missNs } = calibrate(cpu)
   const { times, number } = await measure(cpu, control)
   const limitNs = (hitNs + missNs) / 2

@@ -36,7 +36,7 @@ import {
   readBytesJob,
   writeJob,
 } from './jobs.ts'
-import { check, checkBytes, checkFields, SIZE, UINT64 } from './kinds.ts'
+import { check, checkBytes, checkFields, FUNCTION, having, SIZE, UINT64 } from './kinds.ts'
 import type { JobQueue } from './way.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
@@ -46,6 +46,8 @@ const READ_PIECE_BYTES = 1 << 18
 const MESSAGE_BYTES_MAX = 2 ** 31
 const FLUSH_BYTES_MAX = 2 ** 32 - 1
 
+const PORT = having(['enqueueChain'], 'a ChainPort')
+
 export class RemoteMemory {
   readonly port: ChainPort
   private readonly what: () => string
@@ -53,13 +55,16 @@ export class RemoteMemory {
 
   /**
    * `where` says what the memory's key, address and length are now: a DPU gives a new key whenever
-   * it is started again. `what` names it in errors.
+   * it is started again. `what` names it in errors. Throws PERDURE_ARGUMENT.
    */
   constructor(
     port: ChainPort,
     what: () => string,
     where: () => RemoteAddress & { readonly length: bigint },
   ) {
+    check('port', port, PORT)
+    check('what', what, FUNCTION)
+    check('where', where, FUNCTION)
     this.port = port
     this.what = what
     this.where = where

@@ -10,16 +10,20 @@ import { SEND_IMM } from '../../firmware/transport/requester.ts'
 import {
   type AgentControl,
   type AgentQueues,
+  checkAgent,
   FlushAgent,
   type Flushed,
   type HostMemory,
 } from '../flush-agent.ts'
+import { COUNT, check, having } from '../kinds.ts'
 import type { PcieDevice } from './device.ts'
 import type { PcieQueuePair } from './queue-pair.ts'
 import type { Completion, Receive } from './work.ts'
 
 /** RECEIVEs that wait, and SENDs that may be under way, unless told otherwise. */
 const AGENT_UNITS = 32
+
+const DEVICE = having(['createCq', 'createQp'], 'an open PcieDevice')
 
 export class PcieAgentQueues implements AgentQueues {
   /** Told when requests may be there. */
@@ -35,7 +39,10 @@ export class PcieAgentQueues implements AgentQueues {
     pair.sendCq.dispatch(() => this.onRequests())
   }
 
+  /** Rejects with PERDURE_ARGUMENT, or as `createCq` and `createQp` of the device do. */
   static async open(device: PcieDevice, units: number = AGENT_UNITS): Promise<PcieAgentQueues> {
+    check('device', device, DEVICE)
+    check('units', units, COUNT)
     const sendCq = await device.createCq({ entries: 2 * units })
     const pair = await device.createQp({ type: 'agent', sendCq, sendUnits: units })
     return new PcieAgentQueues(pair)
@@ -83,12 +90,16 @@ export class PcieAgentQueues implements AgentQueues {
   }
 }
 
-/** Starts a flush agent over queues of its own: it is attached, and serves, when this resolves. */
+/**
+ * Starts a flush agent over queues of its own: it is attached, and serves, when this resolves.
+ * Rejects with PERDURE_ARGUMENT before anything is made.
+ */
 export async function startFlushAgent(
   memory: HostMemory,
   control: AgentControl,
   device: PcieDevice,
 ): Promise<FlushAgent> {
+  checkAgent(memory, control)
   const queues = await PcieAgentQueues.open(device)
   const agent = new FlushAgent(memory, control, queues)
   queues.onRequests = () => agent.poll()

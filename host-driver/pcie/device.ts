@@ -22,6 +22,7 @@ import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../errors.ts'
 import {
+  BOOLEAN,
   check,
   checkDomain,
   DURATION,
@@ -37,7 +38,7 @@ import {
   wide,
 } from '../kinds.ts'
 import { Management } from '../management.ts'
-import { randomSource } from '../options.ts'
+import { randomSource, SEED } from '../options.ts'
 import type { Clock, DatagramWay } from '../way.ts'
 import { sleep } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
@@ -169,7 +170,10 @@ export class PcieDevice implements Clock {
     this.rule = { inlineMax, inlineKinds }
     checkInlineRule(this.rule)
     checkSpan('watchdogUs', watchdogUs, 1)
-    checkSpan('timeoutMs', options.timeoutMs ?? 1, 0)
+    const { timeoutMs = 1, seed = 0, doorbellCarriesPointer = true } = options
+    checkSpan('timeoutMs', timeoutMs, 0)
+    check('seed', seed, SEED)
+    check('doorbellCarriesPointer', doorbellCarriesPointer, BOOLEAN)
     checkChoice('doorbell', options.doorbell, ['fifo', 'register', 'message'])
     checkChoice('pointerOrder', options.pointerOrder, ['distance', 'time'])
     this.port = port

@@ -101,8 +101,12 @@ export interface Call {
   readonly slots: readonly Slot[]
 }
 
-/** Every call with arguments of everything that a module exports, by the types. */
-export function callsOf(project: Project, path: string): Call[] {
+/**
+ * Every call with arguments of everything that a module exports, by the types; and of the classes
+ * among `values`, those that there are at run time, how they are made and what they have by
+ * themselves.
+ */
+export function callsOf(project: Project, path: string, values: readonly string[] = []): Call[] {
   const { checker, program } = project
   const file = program.getSourceFile(join(ROOT, path))!
   const calls: Call[] = []
@@ -117,6 +121,14 @@ export function callsOf(project: Project, path: string): Call[] {
     const name = isAlias ? checker.getAliasedSymbol(exported) : exported
     if ((name.flags & SymbolFlags.Function) !== 0) add(name.name, checker.getTypeOfSymbol(name)!)
     if ((name.flags & (SymbolFlags.Class | SymbolFlags.Interface)) === 0) continue
+    if ((name.flags & SymbolFlags.Class) !== 0 && values.includes(name.name)) {
+      const own = checker.getTypeOfSymbol(name)!
+      add(`new ${name.name}`, own, SignatureKind.Construct)
+      for (const member of checker.getPropertiesOfType(own)) {
+        const isCall = (member.flags & SymbolFlags.Method) !== 0
+        if (isCall) add(`${name.name}.${member.name}`, checker.getTypeOfSymbol(member)!)
+      }
+    }
     for (const member of checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(name))) {
       if ((member.flags & SymbolFlags.Method) === 0 || isHidden(member)) continue
       add(`${name.name}.${member.name}`, checker.getTypeOfSymbol(member)!)
