@@ -40,7 +40,7 @@ export function waitFor(durability: string | undefined, copies: number): number 
   if (durability === undefined) return Math.min(2, copies)
   const level = parseDurability(durability)
   if (level.copies !== copies) {
-    const right = `'${level.wait}of${copies}'`
+    const right = `'${Math.min(level.wait, copies)}of${copies}'`
     throw new ArgumentError(`durability '${durability}': the region keeps ${copies}; say ${right}`)
   }
   return level.wait

@@ -158,6 +158,19 @@ describe('a record', () => {
   }
 
   const levels = ['1of2', '2of2', '1of3', '2of3', '3of3', '4of4'] as const
+  test('R1-U7: a level of another number of copies is refused by one that is taken', async () => {
+    const { region } = await bench()
+    for (const [durability, instead] of [
+      ['3of3', '2of2'],
+      ['1of4', '1of2'],
+      ['2of3', '2of2'],
+    ] as const) {
+      const refused = (): unknown => region.persist(0, record(1, 1), { durability })
+      expect(refused).toThrowError(new RegExp(`keeps 2; say '${instead}'$`))
+      await region.persist(0, record(1, 1), { durability: instead }).persisted
+    }
+  })
+
   for (const durability of levels) {
     test(`D-4: level ${durability} waits for that many copies`, async () => {
       const copies = Number(durability[3])
