@@ -73,12 +73,12 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   try {
     const own = ownPath(path)
     if (!readOnly) unlock = lock(own, descriptor)
-    if (made) ftruncateSync(descriptor, options.bytes!)
+    if (made) naming(path, () => ftruncateSync(descriptor, options.bytes!))
     const bytes = fstatSync(descriptor).size
     checkSize(path, bytes)
     if (options.bytes !== undefined && options.bytes !== bytes) {
-      const message = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
-      throw new NvdimmFileError('NVDIMM_SIZE', message)
+      const found = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
+      throw new NvdimmFileError('NVDIMM_SIZE', `${found}: ask for that size, or none`)
     }
     const condition = readCondition(own)
     const content = readContent(path, descriptor, bytes)
@@ -89,7 +89,9 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
       volatile,
       ...(condition === null ? {} : { condition }),
     }
-    if (!readOnly) return new Nvdimm({ ...part, backing: fileBacking(own, descriptor, unlock) })
+    if (!readOnly) {
+      return new Nvdimm({ ...part, backing: fileBacking(own, descriptor, made, unlock) })
+    }
     const memoryOnly = new Nvdimm(part)
     closeSync(descriptor)
     return memoryOnly
@@ -137,13 +139,14 @@ function openFile(path: string, flags: string): number {
     return openSync(path, flags)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new NvdimmFileError('NVDIMM_OPEN', `cannot open the NVDIMM image: ${reason}`, cause)
+    throw new NvdimmFileError('NVDIMM_OPEN', `${path} cannot be opened: ${reason}`, cause)
   }
 }
 
 function checkSize(path: string, bytes: number): void {
   if (bytes > 0 && bytes % PAGE_BYTES === 0 && bytes <= NVDIMM_BYTES_MAX) return
-  const message = `${path}: ${bytes} bytes; a part has a multiple of 4096, up to 1 GiB`
+  const size = `${bytes} bytes; a part has a multiple of 4096, up to 1 GiB`
+  const message = `${path}: ${size}: name an image that 'perdure emulate --create' has made`
   throw new NvdimmFileError('NVDIMM_SIZE', message)
 }
 
@@ -166,7 +169,11 @@ function readCondition(path: string): Condition | null {
     if (!Number.isInteger(dirtyShutdowns) || !poisonedLines.every(Number.isInteger)) throw read
     return { dirtyShutdowns, saveFailed: saveFailed === true, poisonedLines }
   } catch (cause) {
-    throw new NvdimmFileError('NVDIMM_CONDITION', `${beside} is damaged`, cause)
+    throw new NvdimmFileError(
+      'NVDIMM_CONDITION',
+      `${beside} is damaged: put it back as it was, or take it away if no line was bad`,
+      cause,
+    )
   }
 }
 
@@ -180,7 +187,7 @@ function naming(path: string, work: () => void): void {
   }
 }
 
-function fileBacking(path: string, descriptor: number, unlock: () => void): Backing {
+function fileBacking(path: string, descriptor: number, made: boolean, unlock: () => void): Backing {
   const beside = path + CONDITION_SUFFIX
   return {
     write(durable, at, length): void {
@@ -198,7 +205,9 @@ function fileBacking(path: string, descriptor: number, unlock: () => void): Back
         else writeFileSync(beside, `${JSON.stringify(condition)}\n`)
       })
     },
-    close(): void {
+    close(takeBack = false): void {
+      // While it is locked nobody else can have it.
+      if (takeBack && made) for (const one of [path, beside]) rmSync(one, { force: true })
       unlock()
       closeSync(descriptor)
     },

@@ -52,7 +52,8 @@ export interface Backing {
   write(durable: Uint8Array, at: number, length: number): void
   /** Takes over what is not content; throws likewise. */
   note(condition: Condition): void
-  close(): void
+  /** Ends its use; `takeBack` removes what opening it has made, and nothing else. */
+  close(takeBack?: boolean): void
 }
 
 /** What a part remembers of itself besides its content. */
@@ -478,9 +479,12 @@ export class Nvdimm {
     }
   }
 
-  /** Ends the use of the backing. What was not fenced is lost, as it is when a process dies. */
-  close(): void {
-    this.backing?.close()
+  /**
+   * Ends the use of the backing. What was not fenced is lost, as it is when a process dies; with
+   * `takeBack` the backing goes as well, if opening it has made it.
+   */
+  close(takeBack = false): void {
+    this.backing?.close(takeBack)
     this.backing = null
   }
 }
