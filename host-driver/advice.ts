@@ -54,6 +54,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   // connecting to a port
   UNSERVED_CONNECTION: 'See the reason; a region is offered on a port by dpu.publish().',
   STALE_CONNECTION: 'Try again: the connection of before is over now.',
+  // no answer at all
+  PERDURE_UNREACHABLE: 'See that the card is on, and reachable there; then ask again.',
   // transport
   REM_INV_REQ_ERR: 'The DPU does not serve such a request; are driver and firmware of one version?',
   REM_ACCESS_ERR: 'The key, the rights or the range were refused; open the region anew.',

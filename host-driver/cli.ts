@@ -3,7 +3,8 @@
  *
  * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
  * 2 unsettled records, 3 repaired records, 64 usage, 65 bad image or data, 66 no such file,
- * 69 unavailable or refused, 70 a bug of ours, 74 I/O or an unknown outcome.
+ * 69 unavailable or refused, 70 a bug of ours, 71 out of memory or descriptors, 74 I/O or an
+ * unknown outcome, 77 no permission.
  */
 
 import { readFileSync } from 'node:fs'
@@ -12,7 +13,7 @@ import { addCapture } from './commands/capture.ts'
 import { addConsole } from './commands/console.ts'
 import { addDemo } from './commands/demo.ts'
 import { addEmulate } from './commands/emulate.ts'
-import { exitCodeOf, IO, OK, USAGE } from './commands/exit-codes.ts'
+import { exitCodeOf, OK, USAGE } from './commands/exit-codes.ts'
 import { addInspect } from './commands/inspect.ts'
 import { Output } from './commands/output.ts'
 import { addPersist } from './commands/persist.ts'
@@ -34,8 +35,8 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
 
 const EXIT_CODES = `
 Exit codes: 0 fine, 1 lost or torn records, 2 unsettled records, 3 repaired records, 64 usage,
-65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 74 I/O or an
-unknown outcome.`
+65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 71 out of
+memory or descriptors, 74 I/O or an unknown outcome, 77 no permission.`
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
@@ -69,7 +70,10 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 // Whoever reads our output may have seen enough (`perdure capture … | head`): that is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? OK : IO)
+  if (error.code === 'EPIPE') process.exit(OK)
+  const message = `standard output cannot be written: ${error.message}`
+  new Output(process.argv.includes('--json')).fail(new Error(message, { cause: error }))
+  process.exit(exitCodeOf(error))
 })
 
 // What nobody caught, a firmware that stopped under a timer for one, has an exit code as well.

@@ -12,6 +12,7 @@ import { HOST_QUEUES, ON_DEMAND_REGIONS, REGION_NAME_BYTES, REGIONS } from '../f
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
+import { adviceFor } from './advice.ts'
 import { copyOf } from './bytes.ts'
 import { faultOfNumber, PerdureError, RefusedError } from './errors.ts'
 import {
@@ -630,5 +631,6 @@ function checkGrant({ queuePair, firstPsn, pathMtu }: Granted, asked: number): v
 function unreachable(what: string, timeoutUs: number, tried: string): PerdureError {
   const message = `${what}: the DPU did not answer within ${Math.round(timeoutUs / 1000)} ms`
   const where = tried === '' ? '' : `: ${tried}`
-  return new PerdureError('PERDURE_UNREACHABLE', `${message}${where}`)
+  const advice = adviceFor('PERDURE_UNREACHABLE')
+  return new PerdureError('PERDURE_UNREACHABLE', `${message}${where}. ${advice}`)
 }

@@ -33,13 +33,13 @@ export class PcapWriter {
   count = 0
   private chunks: Uint8Array[] = []
   private pendingBytes = 0
+  private path = ''
   private file: number | null = null
-  private failure: unknown = null
+  private failure: Error | null = null
 
   /** With a path the capture goes to that file, which is replaced; without one it stays here. */
   constructor(path?: string) {
-    if (path !== undefined) check('path', path, TEXT)
-    if (path !== undefined) this.file = openSync(path, 'w')
+    if (path !== undefined) this.toFile(path)
     const header = Buffer.alloc(FILE_HEADER_BYTES)
     header.writeUInt32LE(MAGIC_NANOSECONDS, 0)
     header.writeUInt16LE(2, 4)
@@ -47,6 +47,13 @@ export class PcapWriter {
     header.writeUInt32LE(SNAP_LENGTH, 16)
     header.writeUInt32LE(LINK_ETHERNET, 20)
     this.put(header)
+  }
+
+  /** From now on the capture goes to that file, which is replaced: first what is here already. */
+  toFile(path: string): void {
+    check('path', path, TEXT)
+    this.file = openSync(path, 'w')
+    this.path = path
   }
 
   /** Adds a frame at `timeUs`; the bytes are copied. */
@@ -74,7 +81,9 @@ export class PcapWriter {
     this.flush()
     closeSync(this.file)
     this.file = null
-    if (this.failure !== null) throw this.failure
+    if (this.failure === null) return
+    const { message } = this.failure
+    throw new Error(`${this.path} cannot be written: ${message}`, { cause: this.failure })
   }
 
   private put(bytes: Uint8Array): void {
@@ -89,7 +98,7 @@ export class PcapWriter {
       // What watches a connection must not break it.
       if (this.failure === null) writeSync(this.file, Buffer.concat(this.chunks))
     } catch (error) {
-      this.failure = error
+      this.failure = error as Error
     }
     this.chunks = []
     this.pendingBytes = 0

@@ -142,7 +142,7 @@ describe('on the command line', () => {
     [64, ['inspect', '--queues', 'pcie:']],
     [64, ['inspect', '--queues', '--most', 'x', 'pcie:port']],
     [64, ['recover', 'pcie:port']],
-    [69, ['read', 'pcie:not-there', 'orders']],
+    [66, ['read', 'pcie:not-there', 'orders']],
     [65, ['read', 'pcie:file.bin', 'orders']],
   ] as const)('exit code %i: perdure %s', async (code, args) => {
     const done = await run(...args)

@@ -319,7 +319,7 @@ describe('bad input', () => {
     ['no such capture', ['capture', 'nobody.pcap'], 66, /ENOENT/],
     ['a capture that is none', ['capture', 'file.bin'], 65, /capture/],
     ['an image of an odd size', ['inspect', 'file.bin'], 65, /multiple of 4096/],
-    ['an image to be made that is there not', ['emulate', 'nobody.img'], 64, /--create/],
+    ['an image to be made that is there not', ['emulate', 'nobody.img'], 66, /--create/],
     ['an unknown engine', ['inspect', 'x.img', '--engine', 'v8'], 64, /Allowed choices/],
     ['recovering a DPU', ['recover', 'perdure://127.0.0.1:9'], 64, /when it starts/],
   ]
@@ -383,7 +383,7 @@ describe('bad input', () => {
       [new RefusedError('DAMAGED', 0x1c, ''), 65],
       [new OutcomeUnknown('orders', 1, 1n, ''), 74],
       [new RecordLost('orders', 1), 1],
-      [Object.assign(new Error(''), { code: 'EACCES' }), 74],
+      [Object.assign(new Error(''), { code: 'EACCES' }), 77],
       [new TypeError('a bug'), 70],
     ]
     for (const [error, code] of codes) expect(exitCodeOf(error)).toBe(code)

@@ -98,9 +98,9 @@ describe('perdure console over a socket', () => {
     expect(gone.code).toBe(69)
     const nobody = await ask('unix:/nonexistent', 'status')
     expect(nobody.stderr).toContain('/nonexistent')
-    expect(nobody.code).toBe(69)
+    expect(nobody.code).toBe(66)
     const noLine = await ask('/dev/nonexistent', 'status')
-    expect(noLine.code).toBe(69)
+    expect(noLine.code).toBe(66)
   })
 
   test('a target that is no console is refused', async () => {

@@ -397,7 +397,7 @@ test.skipIf(!hasLimits)(
     spawnSync('prlimit', ['--pid', String(emulate.child.pid), `--fsize=${limit}`])
     const refused = notes.persist(63, Buffer.from('NEWRECORD')).persisted
     await expect(refused).rejects.toThrow()
-    await emulate.says(/full\.img cannot be written: EFBIG/)
+    await emulate.says(/full\.img cannot be written: the file is too large here \(EFBIG\)/)
     expect(Buffer.from((await notes.read(0)).data).toString()).toBe('OLDRECORD')
     await expect(notes.persist(0, Buffer.from('NEWRECORD')).persisted).rejects.toThrow()
     await dpu.close()

@@ -146,8 +146,9 @@ describe('tables of the first page', () => {
   test('the exit codes are all there, here and in the help', () => {
     const shown = rowsUnder(page, '| code | meaning |').map(([code]) => Number(code))
     const overview = helpOf('').split('Exit codes:')[1]!
-    expect(shown).toEqual(Object.values(numbersOf(exitCodes)).sort((a, b) => a - b))
-    expect([...overview.matchAll(/\b(\d+) [a-z]/gi)].map(([, code]) => Number(code))).toEqual(shown)
+    const codes = Object.values(numbersOf(exitCodes)).sort((a, b) => a - b)
+    expect(shown).toEqual(expect.arrayContaining(codes))
+    expect([...overview.matchAll(/\b(\d+) [a-z]/gi)].map(([, code]) => Number(code))).toEqual(codes)
   })
 })
 

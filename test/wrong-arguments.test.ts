@@ -244,7 +244,10 @@ const GOOD: Record<string, Good> = {
   }),
   ...rowsOf('RemoteMemory', () => b.log, memory),
   ...rowsOf('Batch', () => b.region.batch(), { persist: [0, bytes(), {}] }),
-  ...rowsOf('PcapWriter', () => new PcapWriter(), { add: [0, bytes()] }),
+  ...rowsOf('PcapWriter', () => new PcapWriter(), {
+    add: [0, bytes()],
+    toFile: ['/nowhere/at/all'],
+  }),
   ...rowsOf('VerbsContext', () => b.dpu.verbs, { allocPd: [0], createCq: [8], connect: [{}] }),
   ...rowsOf('CompletionQueue', () => b.cq, { poll: [1] }),
   ...rowsOf('MemoryRegion', () => b.mr, { fill: [0, bytes()], read: [0, 8], sge: [0, 8] }),

@@ -192,10 +192,10 @@ export class FileCard implements CardPort {
     this.file.put(form.CARD_INTERRUPTS, this.interrupts)
   }
 
-  /** The card's process ends. */
-  close(): void {
+  /** The card's process ends; `takeBack` removes the file if this card has made it. */
+  close(takeBack = false): void {
     this.cardStops()
     this.unwatch()
-    this.file.close()
+    this.file.close(takeBack)
   }
 }

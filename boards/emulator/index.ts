@@ -52,6 +52,7 @@ export {
 export { Netdev, openNetdev } from './netdev.ts'
 export { NVDIMM_BYTES_MAX, Nvdimm, type NvdimmOptions, PAGE_BYTES } from './nvdimm.ts'
 export {
+  isToBeMade,
   type NvdimmFileCode,
   NvdimmFileError,
   type NvdimmFileOptions,

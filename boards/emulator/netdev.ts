@@ -19,8 +19,9 @@
  */
 
 import { once } from 'node:events'
-import { lstatSync, unlinkSync } from 'node:fs'
+import { accessSync, constants, lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { dirname } from 'node:path'
 import type { EthernetSwitch, SwitchPort } from './switch.ts'
 
 const LENGTH_BYTES = 4
@@ -163,6 +164,8 @@ export async function openNetdev(path: string, network: EthernetSwitch): Promise
 }
 
 async function listen(path: string): Promise<Server> {
+  // Of a folder that is not there a socket says that there is no permission.
+  accessSync(dirname(path), constants.W_OK)
   const server = createServer()
   server.listen(path)
   await once(server, 'listening')

@@ -57,7 +57,7 @@ export class NvdimmFileError extends Error {
 
 export interface NvdimmFileOptions {
   readonly path: string
-  /** Makes the file, of that many bytes, if it does not exist; else its size must be that. */
+  /** Makes the file, of that many bytes, if there is none or it is empty; else that is its size. */
   readonly bytes?: number
   /** Never writes the file: what is stored lives in memory only. */
   readonly readOnly?: boolean
@@ -66,26 +66,35 @@ export interface NvdimmFileOptions {
   readonly volatile?: boolean
 }
 
+/** Whether `bytes` makes the image: there is none, or an empty file, as a killed start leaves. */
+export function isToBeMade(path: string): boolean {
+  if (!existsSync(path)) return true
+  const found = statSync(path)
+  return found.isFile() && found.size === 0
+}
+
 /** Opens or makes the image. Throws an NvdimmFileError. */
 export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   const { path, readOnly = false, adrFences = 0, volatile = false } = options
-  const made = !readOnly && options.bytes !== undefined && !existsSync(path)
-  if (made) checkSize(path, options.bytes!)
-  const descriptor = openFile(path, readOnly ? 'r' : made ? 'wx+' : 'r+')
+  const isNew = !existsSync(path)
+  const isMade = !readOnly && options.bytes !== undefined && isToBeMade(path)
+  const made = isMade ? (isNew ? 'file' : 'content') : null
+  if (isMade) checkSize(path, options.bytes!)
+  const descriptor = openFile(path, readOnly ? 'r' : made === 'file' ? 'wx+' : 'r+')
   let unlock = (): void => {}
   try {
     const own = ownPath(path)
     if (!readOnly) unlock = lock(own, descriptor)
-    if (made) ftruncateSync(descriptor, options.bytes!)
+    if (isMade) naming(path, () => ftruncateSync(descriptor, options.bytes!))
     const bytes = fstatSync(descriptor).size
     checkSize(path, bytes)
     if (options.bytes !== undefined && options.bytes !== bytes) {
-      const message = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
-      throw new NvdimmFileError('NVDIMM_SIZE', message)
+      const found = `${path} is a part of ${bytes} bytes, not of ${options.bytes}`
+      throw new NvdimmFileError('NVDIMM_SIZE', `${found}: ask for that size, or none`)
     }
     const condition = readCondition(own)
-    const backing = fileBacking(own, descriptor, unlock, condition)
-    if (!readOnly && !made) backing.settle()
+    const backing = fileBacking({ path: own, descriptor, unlock, made }, condition)
+    if (!readOnly && !isMade) backing.settle()
     const content = readContent(path, descriptor, bytes)
     const part = {
       bytes,
@@ -101,7 +110,7 @@ export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
   } catch (error) {
     unlock()
     closeSync(descriptor)
-    if (made) rmSync(path, { force: true })
+    if (made === 'file') rmSync(path, { force: true })
     throw error
   }
 }
@@ -142,13 +151,14 @@ function openFile(path: string, flags: string): number {
     return openSync(path, flags)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new NvdimmFileError('NVDIMM_OPEN', `cannot open the NVDIMM image: ${reason}`, cause)
+    throw new NvdimmFileError('NVDIMM_OPEN', `${path} cannot be opened: ${reason}`, cause)
   }
 }
 
 function checkSize(path: string, bytes: number): void {
   if (bytes > 0 && bytes % PAGE_BYTES === 0 && bytes <= NVDIMM_BYTES_MAX) return
-  const message = `${path}: ${bytes} bytes; a part has a multiple of 4096, up to 1 GiB`
+  const size = `${bytes} bytes; a part has a multiple of 4096, up to 1 GiB`
+  const message = `${path}: ${size}: name an image that 'perdure emulate --create' has made`
   throw new NvdimmFileError('NVDIMM_SIZE', message)
 }
 
@@ -171,7 +181,11 @@ function readCondition(path: string): Condition | null {
     if (!Number.isInteger(dirtyShutdowns) || !poisonedLines.every(Number.isInteger)) throw read
     return { dirtyShutdowns, saveFailed: saveFailed === true, poisonedLines }
   } catch (cause) {
-    throw new NvdimmFileError('NVDIMM_CONDITION', `${beside} is damaged`, cause)
+    throw new NvdimmFileError(
+      'NVDIMM_CONDITION',
+      `${beside} is damaged: put it back as it was, or take it away if no line was bad`,
+      cause,
+    )
   }
 }
 
@@ -190,12 +204,20 @@ interface FileBacking extends Backing {
   settle(): void
 }
 
+/** An image that is open, and locked unless it is only read. */
+interface Opened {
+  /** By which everybody knows it. */
+  readonly path: string
+  readonly descriptor: number
+  readonly unlock: () => void
+  /** What this call has made: the file, the content of an empty one, or nothing. */
+  readonly made: 'file' | 'content' | null
+}
+
 const NOTHING: Condition = { dirtyShutdowns: 0, saveFailed: false, poisonedLines: [] }
 
 function fileBacking(
-  path: string,
-  descriptor: number,
-  unlock: () => void,
+  { path, descriptor, unlock, made }: Opened,
   found: Condition | null,
 ): FileBacking {
   const beside = path + CONDITION_SUFFIX
@@ -225,9 +247,16 @@ function fileBacking(
         throw error
       }
     },
-    close(): void {
+    close(takeBack = false): void {
+      const isTakenBack = takeBack && made !== null
       try {
-        this.settle()
+        if (!isTakenBack) this.settle()
+        else {
+          // While it is locked nobody else can have it.
+          rmSync(beside, { force: true })
+          if (made === 'file') rmSync(path, { force: true })
+          else ftruncateSync(descriptor, 0)
+        }
       } finally {
         unlock()
         closeSync(descriptor)

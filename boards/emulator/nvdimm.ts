@@ -52,8 +52,11 @@ export interface Backing {
   write(durable: Uint8Array, at: number, length: number): void
   /** Takes over what is not content; throws likewise. */
   note(condition: Condition): void
-  /** Ends its use; throws where what it took over is not there for whoever comes next. */
-  close(): void
+  /**
+   * Ends its use; throws where what it took over is not there for whoever comes next. `takeBack`
+   * removes what opening it has made, and nothing else.
+   */
+  close(takeBack?: boolean): void
 }
 
 /** What a part remembers of itself besides its content. */
@@ -479,10 +482,13 @@ export class Nvdimm {
     }
   }
 
-  /** Ends the use of the backing. What was not fenced is lost, as it is when a process dies. */
-  close(): void {
+  /**
+   * Ends the use of the backing. What was not fenced is lost, as it is when a process dies; with
+   * `takeBack` the backing goes as well, if opening it has made it.
+   */
+  close(takeBack = false): void {
     const { backing } = this
     this.backing = null
-    backing?.close()
+    backing?.close(takeBack)
   }
 }

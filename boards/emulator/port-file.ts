@@ -71,6 +71,9 @@ const QUIET_MS = 300
 /** And in any case after this: it hangs, or runs where we cannot see it. */
 const SILENT_MS = 10_000
 
+/** What to do about a file that is none of ours. */
+const NAME_ANOTHER = 'name another file, or none that is there'
+
 export type PortFileCode =
   | 'PORT_FILE' // the file cannot be opened or made, or is not one of ours
   | 'PORT_FILE_IN_USE' // another process is that side of the port
@@ -105,20 +108,23 @@ export class PortFile {
   readonly words: Uint32Array = new Uint32Array(WORDS_BYTES / 4)
 
   private readonly descriptor: number
+  private readonly made: boolean
   private readonly unlock: () => void
   private readonly one: DataView = new DataView(new ArrayBuffer(8))
 
   /** Opens the file for that side, or makes it, with so many bytes of memory. */
   constructor(path: string, side: 'card' | 'host', bytes: number) {
     this.path = path
-    this.descriptor = openOrMake(path, bytes)
+    const { descriptor, made } = openOrMake(path, bytes)
+    this.descriptor = descriptor
+    this.made = made
     let unlock = (): void => {}
     try {
       this.bytes = this.checkForm()
       const taken = lockSide(path, side)
       if (typeof taken === 'number') {
         const holder = taken === 0 ? 'another process' : `process ${taken}`
-        const message = `${path}: ${holder} is the ${side} there`
+        const message = `${path}: ${holder} is the ${side} there: stop that one first`
         throw new PortFileError('PORT_FILE_IN_USE', message)
       }
       unlock = taken
@@ -133,7 +139,10 @@ export class PortFile {
     const [magic, version, bytes] = [0, 4, 8].map((at) => this.get(at)) as [number, number, number]
     const isOurs = magic === MAGIC && version === VERSION
     if (isOurs && isMemory(bytes) && fstatSync(this.descriptor).size >= MEMORY) return bytes
-    throw new PortFileError('PORT_FILE', `${this.path} is no port of ours, version ${VERSION}`)
+    throw new PortFileError(
+      'PORT_FILE',
+      `${this.path} is no port of ours, version ${VERSION}: ${NAME_ANOTHER}`,
+    )
   }
 
   /** Reads everything in front of the ring; `at` counts from the start of the file. */
@@ -186,7 +195,9 @@ export class PortFile {
     ftruncateSync(this.descriptor, MEMORY + this.bytes)
   }
 
-  close(): void {
+  /** Ends its use; `takeBack` removes the file if this side has made it. */
+  close(takeBack = false): void {
+    if (takeBack && this.made) rmSync(this.path, { force: true })
     this.unlock()
     closeSync(this.descriptor)
   }
@@ -197,30 +208,37 @@ function isMemory(bytes: number): boolean {
 }
 
 /** Whoever comes first makes the file: aside, and then whole in its place. */
-function openOrMake(path: string, bytes: number): number {
+function openOrMake(path: string, bytes: number): { descriptor: number; made: boolean } {
   try {
-    return openSync(path, 'r+')
+    return { descriptor: openSync(path, 'r+'), made: false }
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw new PortFileError('PORT_FILE', `${path}: ${error}`, error)
+    if (!hasCode(error, 'ENOENT')) throw cannotOpen(path, error)
   }
   if (!isMemory(bytes)) {
     const message = `${path}: memory of ${bytes} bytes: whole lines, less than 2^31`
     throw new PortFileError('PORT_FILE', message)
   }
   const aside = `${path}.${process.pid}`
+  let made = false
   try {
     const descriptor = openSync(aside, 'wx+')
     writeSync(descriptor, Uint32Array.of(MAGIC, VERSION, bytes), 0, 12, 0)
     ftruncateSync(descriptor, MEMORY + bytes)
     closeSync(descriptor)
     linkSync(aside, path)
+    made = true
   } catch (error) {
     // The other side was quicker.
-    if (!hasCode(error, 'EEXIST')) throw new PortFileError('PORT_FILE', `${path}: ${error}`, error)
+    if (!hasCode(error, 'EEXIST')) throw cannotOpen(path, error)
   } finally {
     rmSync(aside, { force: true })
   }
-  return openSync(path, 'r+')
+  return { descriptor: openSync(path, 'r+'), made }
+}
+
+function cannotOpen(path: string, cause: unknown): PortFileError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new PortFileError('PORT_FILE', `${path} cannot be opened: ${reason}`, cause)
 }
 
 function hasCode(error: unknown, code: string): boolean {

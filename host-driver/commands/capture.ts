@@ -8,8 +8,10 @@ import { IPV4_DESTINATION, IPV4_SOURCE } from '../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'
 import { printPacket } from '../../firmware/wire/print.ts'
-import { readPcap } from '../pcap.ts'
+import { PerdureError } from '../errors.ts'
+import { type CapturedFrame, readPcap } from '../pcap.ts'
 import { Output } from './output.ts'
+import { checkFile } from './system-errors.ts'
 
 export function addCapture(program: Command): void {
   program
@@ -23,10 +25,11 @@ export function addCapture(program: Command): void {
 }
 
 function printCapture(output: Output, file: string): void {
+  checkFile(file)
   const packet = blankPacket()
   let first: bigint | null = null
   let number = 0
-  for (const { timeNs, frame } of readPcap(readFileSync(file))) {
+  for (const { timeNs, frame } of framesOf(file)) {
     first ??= timeNs
     number++
     const fault = checkPacket(packet, frame, 0, frame.length)
@@ -46,6 +49,17 @@ function printCapture(output: Output, file: string): void {
     const flow = ends === null ? '' : `${ends.source} > ${ends.destination}  `
     const bad = good && !icrc ? '  [bad ICRC]' : ''
     output.print(`${number}  ${timeUs.toFixed(3)} µs  ${flow}${text}${bad}`)
+  }
+}
+
+/** The frames of a capture. Throws PERDURE_IMAGE, and names the file, where it is none. */
+function* framesOf(file: string): Generator<CapturedFrame> {
+  try {
+    yield* readPcap(readFileSync(file))
+  } catch (error) {
+    if (!(error instanceof PerdureError)) throw error
+    const advice = 'Name a pcap file of Ethernet frames.'
+    throw new PerdureError(error.code, `${file}: ${error.message}. ${advice}`)
   }
 }
 

@@ -7,6 +7,7 @@
  * - Commands go out one at a time, each behind the answer to the one before.
  */
 
+import { accessSync, constants } from 'node:fs'
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
@@ -15,6 +16,7 @@ import { ArgumentError, PerdureError } from '../errors.ts'
 import { unixSocket, wholeNumber } from './arguments.ts'
 import { OK, UNAVAILABLE } from './exit-codes.ts'
 import { Output } from './output.ts'
+import { checkFile } from './system-errors.ts'
 import { type Cell, facts } from './table.ts'
 
 interface Options {
@@ -95,6 +97,9 @@ async function openLine(target: string, baud: number): Promise<Duplex> {
   if (path === null && !target.startsWith('/')) {
     throw new ArgumentError(`${target}: a console is unix:PATH, or a serial line as /dev/ttyUSB0`)
   }
+  // What the package of serial lines says of a file has no code.
+  if (path === null) checkFile(target)
+  if (path === null) accessSync(target, constants.R_OK | constants.W_OK)
   const line = path === null ? await serialLine(target, baud) : connect(path)
   return await new Promise<Duplex>((resolve, reject) => {
     const opened = (): void => resolve(line)

@@ -16,6 +16,7 @@ import { probability, size, wholeNumber } from './arguments.ts'
 import { LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { reportLines } from './report.ts'
+import { checkFile } from './system-errors.ts'
 import { type Cell, facts, table } from './table.ts'
 
 interface Options {
@@ -81,6 +82,7 @@ async function demo(file: string | undefined, options: Options): Promise<number>
   if (options.recordBytes < 1 || options.recordBytes > 65536) {
     throw new ArgumentError(`--record-bytes ${options.recordBytes}: 1 to 64K`)
   }
+  if (file !== undefined) checkFile(file)
   const asked: DemoOptions = {
     ...(file === undefined ? {} : { file }),
     ...(options.cut === undefined ? {} : { cut: options.cut }),

@@ -3,7 +3,14 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { InvalidArgumentError } from 'commander'
 import { NVDIMM_BYTES_MAX } from '../../boards/emulator/index.ts'
-import { ON_DEMAND_PAGES, PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/limits.ts'
+import {
+  COPIES_MIN,
+  LINE_BYTES,
+  ON_DEMAND_PAGES,
+  PAGE_BYTES,
+  PAGES_AT_ONCE,
+} from '../../firmware/limits.ts'
+import { DATA_AT } from '../../firmware/memory/superblock.ts'
 import type { RegionRequest } from '../management.ts'
 import { regionRequest, size } from './arguments.ts'
 
@@ -69,7 +76,9 @@ export function publishRequest(text: string, before: PublishRequest[] = []): Pub
   if (before.some((one) => one.port === number)) {
     throw new InvalidArgumentError(`port ${number} has a region already`)
   }
-  return [...before, { bytes: size(bytes), port: number }]
+  const request = { bytes: size(bytes), port: number }
+  if (request.bytes === 0) throw new InvalidArgumentError('size: 1 byte or more')
+  return [...before, request]
 }
 
 /** Memory of a host behind the card: so many bytes, of which so many have a place at a time. */
@@ -96,6 +105,28 @@ export function memoryRequest(text: string): MemoryRequest {
   return { name: name!, bytes, mapped: Math.min(mapped, bytes) }
 }
 
+/** What a part needs for itself, and a page for each copy of a region, bytes. */
+const PART_BYTES_MIN = DATA_AT + COPIES_MIN * PAGE_BYTES
+
+/** The size of a part, bytes: whole pages. */
+export function partSize(text: string): number {
+  return pages(text, PART_BYTES_MIN)
+}
+
+function pages(text: string, least: number): number {
+  const bytes = size(text)
+  if (bytes >= least && bytes % PAGE_BYTES === 0 && bytes <= NVDIMM_BYTES_MAX) return bytes
+  const range = `${least} to ${NVDIMM_BYTES_MAX} (1G)`
+  throw new InvalidArgumentError(`bytes: whole pages of ${PAGE_BYTES}, ${range}`)
+}
+
+/** Memory that a host behind PCIe shares, bytes: whole lines. */
+export function sharedMemory(text: string): number {
+  const bytes = size(text)
+  if (bytes > 0 && bytes % LINE_BYTES === 0 && bytes < 2 ** 31) return bytes
+  throw new InvalidArgumentError(`bytes: whole lines of ${LINE_BYTES}, less than ${2 ** 31} (2G)`)
+}
+
 /** Persistent memory of a host behind the card: in that file, or in memory. */
 export interface PersistentRequest {
   readonly bytes: number
@@ -105,11 +136,7 @@ export interface PersistentRequest {
 /** 'bytes' or 'bytes,file', whole pages. */
 export function persistentRequest(text: string): PersistentRequest {
   const [first = '', ...rest] = text.split(',')
-  const bytes = size(first)
-  if (bytes === 0 || bytes % PAGE_BYTES !== 0 || bytes > NVDIMM_BYTES_MAX) {
-    const range = `whole pages of ${PAGE_BYTES}, up to ${NVDIMM_BYTES_MAX}`
-    throw new InvalidArgumentError(`bytes: ${range}`)
-  }
+  const bytes = pages(first, PAGE_BYTES)
   const path = rest.join(',')
   if (rest.length > 0 && path === '') throw new InvalidArgumentError('bytes, or bytes,file')
   return { bytes, ...(path === '' ? {} : { path }) }

@@ -7,26 +7,30 @@
  * - SIGINT and SIGTERM take the power away between two bursts, and everything that was
  *   acknowledged is in the image. SIGUSR2 pulls the plug, so that nothing survives that was not
  *   durable, and then switches it on again.
+ * - Where it refuses before it serves, the files that this start has made are gone again, and those
+ *   that were there before are as they were but for what a start of their card does.
  */
 
 import { randomInt } from 'node:crypto'
-import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
+import { isToBeMade, Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
 import { ArgumentError } from '../errors.ts'
-import { engineOption, probability, several, size, unixSocket, wholeNumber } from './arguments.ts'
+import { engineOption, probability, several, unixSocket, wholeNumber } from './arguments.ts'
 import {
   type Address,
   ipAddress,
   memoryRequest,
+  partSize,
   persistentRequest,
   placedRegion,
   publishRequest,
+  sharedMemory,
   udpAddress,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
 import { Output } from './output.ts'
 import { ORDERS } from './power-console.ts'
+import { checkFile } from './system-errors.ts'
 
 interface Options extends Omit<EmulationOptions, 'seed'> {
   readonly seed?: number
@@ -55,7 +59,11 @@ export function addEmulate(program: Command): void {
     .argument('[image]', 'NVDIMM image; without one the part lives in memory')
     .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress)
     .option('--host <file>', 'serve a host of this machine over PCIe, through that file')
-    .option('--host-memory <bytes>', 'memory that this host shares with the card, as 64M', size)
+    .option(
+      '--host-memory <bytes>',
+      'memory that this host shares with the card, as 64M',
+      sharedMemory,
+    )
     .option(
       '--memory <name,bytes,mapped>',
       'a host inside, with that memory on demand and room for `mapped` of it',
@@ -70,7 +78,7 @@ export function addEmulate(program: Command): void {
     .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
     .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
     .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
-    .option('--size <bytes>', 'size of a part that is made, as 64M', size)
+    .option('--size <bytes>', 'size of a part that is made, as 64M', partSize)
     .option('--create', 'make the image if it is not there, and format a blank part')
     .option(
       '--region <name:slots:capacity[:copies][@host]>',
@@ -97,7 +105,7 @@ export function addEmulate(program: Command): void {
 
 function openPart(image: string | undefined, options: Options): Nvdimm {
   if (image === undefined) return new Nvdimm({ bytes: options.size ?? SIZE, volatile: true })
-  const make = options.create === true && !existsSync(image)
+  const make = options.create === true && isToBeMade(image)
   const bytes = make ? (options.size ?? SIZE) : options.size
   return openNvdimm({ path: image, volatile: true, ...(bytes === undefined ? {} : { bytes }) })
 }
@@ -126,16 +134,18 @@ function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Optio
 }
 
 async function emulate(image: string | undefined, options: Options): Promise<void> {
-  if (image !== undefined && !existsSync(image) && options.create !== true) {
-    throw new ArgumentError(`${image} is not there: --create makes it`)
-  }
   checkHost(options)
+  if (image !== undefined && options.create !== true) {
+    checkFile(image, 'Check its name and its folder, or let --create make it.')
+  }
   const output = new Output(options.json === true)
   const nvdimm = openPart(image, options)
   const clock = new RealClock()
+  let emulation: Emulation | undefined
   try {
-    const emulation = new Emulation(output, nvdimm, clock, {
+    emulation = new Emulation(output, nvdimm, clock, {
       ...options,
+      ...(image === undefined ? {} : { image }),
       seed: options.seed ?? randomInt(2 ** 31),
       create: image === undefined || options.create === true,
       ...(isReached(options) ? {} : { udp: UDP }),
@@ -143,6 +153,6 @@ async function emulate(image: string | undefined, options: Options): Promise<voi
     await emulation.run()
   } finally {
     clock.close()
-    nvdimm.backing?.close()
+    nvdimm.close(emulation?.hasServed !== true)
   }
 }

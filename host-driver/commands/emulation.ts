@@ -30,7 +30,7 @@ import {
 import { DPU_ENDPOINT } from '../addresses.ts'
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { ArgumentError, PerdureError, RefusedError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
 import { PcapWriter } from '../pcap.ts'
 import { realTimeUs } from '../udp.ts'
@@ -48,8 +48,11 @@ import type { Output } from './output.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
 import { sayReport } from './report.ts'
 import { bytesText } from './table.ts'
+import { notServing } from './target.ts'
 
 export interface EmulationOptions {
+  /** Path of the image; without one the part is in memory. */
+  readonly image?: string
   readonly udp?: Address
   /** Path of the file that a host behind PCIe shares with the card, and the bytes of its memory. */
   readonly host?: string
@@ -98,6 +101,11 @@ export class Emulation {
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
+  /** Whether it has come to serve: what this start has made stays from then on. */
+  private serves = false
+  /** What could not be written before it served, and what is to be said then. */
+  private unwritten: Error | null = null
+  private readonly warnings: string[] = []
   private powerOns = 0
   private fail: (error: Error) => void = () => {}
   /** What was ordered last is done, and everything before it. */
@@ -107,13 +115,18 @@ export class Emulation {
     const { seed, engine, loss, duplication, reordering, corruption, strictIcrc = false } = options
     this.output = output
     this.nvdimm = nvdimm
-    nvdimm.onFailure = failureTeller(output)
+    const tell = failureTeller(output)
+    const onFailure = (error: Error): void => {
+      if (this.serves) tell(error)
+      else this.unwritten ??= error
+    }
+    nvdimm.onFailure = onFailure
     this.clock = clock
     this.options = options
     this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
     this.inside = openInside(options, clock)
     const far = this.inside?.persistent?.part
-    if (far !== undefined) far.onFailure = failureTeller(output)
+    if (far !== undefined) far.onFailure = onFailure
     this.behindFile = openFile(options, clock)
     const hostPort: CardPort | undefined = this.inside?.port ?? this.behindFile ?? undefined
     const persistent = this.inside?.persistent ?? undefined
@@ -134,6 +147,10 @@ export class Emulation {
     this.network.attach(port, [DEFAULT_PORT.mac])
   }
 
+  get hasServed(): boolean {
+    return this.serves
+  }
+
   /** Serves until a signal, or until the firmware stops: then it rejects. */
   async run(): Promise<void> {
     const stopped = this.stopped()
@@ -142,10 +159,12 @@ export class Emulation {
       await this.open()
       await this.card.powerOn()
       await this.inside?.open()
-      await this.setUp((dpu) => this.announce(dpu))
+      await this.setUp((dpu) => this.serve(dpu))
       if (this.inside !== null) endConsole = this.listen()
       await stopped
       this.output.say('stopping')
+    } catch (error) {
+      throw this.serves ? error : (this.unwritten ?? error)
     } finally {
       endConsole()
       await this.close()
@@ -155,7 +174,7 @@ export class Emulation {
   private async open(): Promise<void> {
     const { udp, netdev, capture } = this.options
     if (capture !== undefined) {
-      const writer = new PcapWriter(capture)
+      const writer = new PcapWriter()
       this.capture = writer
       this.link.tap = (frame) => writer.add(realTimeUs(), frame)
     }
@@ -167,14 +186,24 @@ export class Emulation {
     this.network.attach(port)
   }
 
+  /** All that could refuse has not: only now a capture that is there is replaced. */
+  private async serve(dpu: Dpu): Promise<void> {
+    const { capture } = this.options
+    if (capture !== undefined) this.capture?.toFile(capture)
+    this.serves = true
+    for (const text of this.warnings) this.output.say(text)
+    if (this.unwritten !== null) this.nvdimm.onFailure(this.unwritten)
+    await this.announce(dpu)
+  }
+
   private async close(): Promise<void> {
     await this.tunnel?.close()
     await this.netdev?.close()
     await setTimeout(FAREWELL_MS)
     this.inside?.close()
     if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
-    this.inside?.end()
-    this.behindFile?.close()
+    this.inside?.end(!this.serves)
+    this.behindFile?.close(!this.serves)
     this.capture?.close()
   }
 
@@ -186,7 +215,7 @@ export class Emulation {
       seed: seed + ++this.powerOns,
       peer,
       warn: (text) => {
-        if (this.powerOns === 1) this.output.say(text)
+        if (this.powerOns === 1) this.warnings.push(text)
       },
     })
     try {
@@ -222,7 +251,7 @@ export class Emulation {
     const { create = false, remove = [], region = [], publish = [] } = this.options
     const { state, fault } = await dpu.status()
     if (state === 'refused') {
-      throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
+      throw notServing(this.options.image ?? 'in memory', fault)
     }
     if (state === 'blank' && create) await dpu.format()
     if (state === 'serving' || create) await this.inside?.prove(this.card)

@@ -1,6 +1,7 @@
 /** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
 
 import { PerdureError, RefusedError } from '../errors.ts'
+import { systemCodeOf } from './system-errors.ts'
 
 export const OK = 0
 /** Records are lost, or do not match their check code. */
@@ -11,16 +12,20 @@ export const UNSETTLED = 2
 export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
-/** The image or the capture cannot be used: not ours, newer, damaged, of a wrong size. */
+/** A file cannot be used: not ours, newer, damaged, of a wrong size, or a folder. */
 export const DATA = 65
 /** A file that was named is not there. */
 export const NO_INPUT = 66
-/** The DPU does not answer, or refuses. */
+/** The DPU does not answer, or refuses; an address is taken, or is none of this machine. */
 export const UNAVAILABLE = 69
 /** A bug of ours. */
 export const SOFTWARE = 70
+/** The system has no memory left, or no descriptors. */
+export const SYSTEM = 71
 /** Reading or writing failed, or the outcome of a write is unknown. */
 export const IO = 74
+/** This user has no permission for a file, or for a port. */
+export const NO_PERMISSION = 77
 
 /** Faults that are about what an NVDIMM holds. */
 const CONTENT_FAULTS = ['BLANK', 'FOREIGN', 'NEWER', 'DAMAGED', 'TRUNCATED']
@@ -56,14 +61,28 @@ const OF_OTHER_CODE: Readonly<Record<string, number>> = {
   FIRMWARE_STOPPED: SOFTWARE,
 }
 
+/** Of the operating system, and of the names that it looks up; all others are IO. */
+const OF_SYSTEM_CODE: Readonly<Record<string, number>> = {
+  ...{ ENAMETOOLONG: USAGE, ELOOP: USAGE },
+  ...{ EISDIR: DATA, EEXIST: DATA },
+  ...{ ENOENT: NO_INPUT, ENOTDIR: NO_INPUT },
+  ...{ EADDRINUSE: UNAVAILABLE, EADDRNOTAVAIL: UNAVAILABLE, ECONNREFUSED: UNAVAILABLE },
+  ...{ ENOTFOUND: UNAVAILABLE, EAI_AGAIN: UNAVAILABLE },
+  ...{ EMFILE: SYSTEM, ENFILE: SYSTEM, ENOMEM: SYSTEM },
+  ...{ EACCES: NO_PERMISSION, EPERM: NO_PERMISSION },
+}
+
 /** The exit code that tells of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof RefusedError && CONTENT_FAULTS.includes(error.fault)) return DATA
-  if (error instanceof PerdureError) return OF_PERDURE_CODE[error.code] ?? UNAVAILABLE
-  const code = codeOf(error)
-  if (code === null) return SOFTWARE
-  if (code === 'ENOENT' || codeOf((error as Error).cause) === 'ENOENT') return NO_INPUT
-  return OF_OTHER_CODE[code] ?? IO
+  const system = systemCodeOf(error)
+  const ofSystem = OF_SYSTEM_CODE[system ?? '']
+  if (error instanceof PerdureError) {
+    const told = error.code === 'PERDURE_UNREACHABLE' ? ofSystem : undefined
+    return told ?? OF_PERDURE_CODE[error.code] ?? UNAVAILABLE
+  }
+  const code = codeOf(error) ?? system
+  return ofSystem ?? OF_OTHER_CODE[code ?? ''] ?? (code === null ? SOFTWARE : IO)
 }
 
 /** The `code` of an error of Node, of the emulator, or of ours. */

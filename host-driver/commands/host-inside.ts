@@ -163,12 +163,15 @@ export class HostInside {
     else this.device.close()
   }
 
-  /** It is switched off for good, behind the card; what its caches hold is written back. */
-  end(): void {
+  /**
+   * It is switched off for good, behind the card; what its caches hold is written back. `takeBack`
+   * removes the file of its persistent memory if this host has made it.
+   */
+  end(takeBack = false): void {
     const { persistent } = this
     if (persistent === null) return
     if (this.on) persistent.powerCut({ random: new Random(0), strategy: 'all' })
-    persistent.part.backing?.close()
+    persistent.part.close(takeBack)
   }
 }
 

@@ -7,13 +7,13 @@
  */
 
 import type { Dpu } from '../dpu.ts'
-import { PerdureError, RefusedError } from '../errors.ts'
+import { PerdureError } from '../errors.ts'
 import type { RegionInfo } from '../part.ts'
 import type { BlockState, ResidencyStatus, StatusPhase } from '../residency-status.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { bytesText } from './table.ts'
-import { openTarget } from './target.ts'
+import { notServing, openTarget } from './target.ts'
 
 export interface StatusOptions {
   readonly json?: boolean
@@ -57,7 +57,7 @@ export async function inspectStatus(target: string, options: StatusOptions): Pro
     if (json) output.printJson({ target, state: part.state, regions })
     else sayMaps(output, regions)
     if (part.state === 'refused') {
-      output.fail(new RefusedError(part.fault ?? 'NOT_SERVING', 0, 'this part cannot serve'))
+      output.fail(notServing(target, part.fault))
       return DATA
     }
     return part.unsettled > 0 ? LOST : OK

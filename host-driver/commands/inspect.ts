@@ -4,7 +4,7 @@
  */
 
 import type { Command } from 'commander'
-import { ArgumentError, RefusedError } from '../errors.ts'
+import { ArgumentError } from '../errors.ts'
 import type { PartStatus, RegionInfo } from '../part.ts'
 import { engineOption, names, wholeNumber } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
@@ -13,7 +13,7 @@ import { inspectStatus } from './inspect-status.ts'
 import { Output } from './output.ts'
 import { sayReport } from './report.ts'
 import { bytesText, facts, table } from './table.ts'
-import { openTarget, TARGETS } from './target.ts'
+import { notServing, openTarget, TARGETS } from './target.ts'
 
 interface Options {
   readonly json?: boolean
@@ -79,7 +79,7 @@ async function inspect(target: string, { json = false, engine }: Options): Promi
       for (const line of met.length === 0 ? [] : facts(met)) output.print(`  ${line}`)
     }
     if (part.state === 'refused') {
-      output.fail(new RefusedError(part.fault ?? 'NOT_SERVING', 0, 'this part cannot serve'))
+      output.fail(notServing(target, part.fault))
       return DATA
     }
     return part.unsettled > 0 ? LOST : OK

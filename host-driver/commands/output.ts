@@ -7,6 +7,7 @@
 
 import { PerdureError, RefusedError } from '../errors.ts'
 import { codeOf } from './exit-codes.ts'
+import { messageOf } from './system-errors.ts'
 
 export class Output {
   readonly json: boolean
@@ -60,7 +61,7 @@ export class Output {
   /** An error, on stderr: for people, or with --json as an object. */
   fail(error: unknown): void {
     this.clearProgress()
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     if (!this.json) {
       this.say(`${this.red('perdure:')} ${message}`)
       return

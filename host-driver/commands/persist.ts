@@ -16,6 +16,7 @@ import type { Region } from '../region.ts'
 import type { Receipt, Write } from '../write.ts'
 import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './arguments.ts'
 import { Output } from './output.ts'
+import { checkFile } from './system-errors.ts'
 import { bytesText, facts, timeText } from './table.ts'
 import { openRecords, openTarget } from './target.ts'
 
@@ -65,6 +66,7 @@ async function persistFile(
   if (options.batch !== undefined && options.form !== 'replicated') {
     throw new ArgumentError('a batch has one copy on the wire: not with --form carried')
   }
+  if (file !== '-') checkFile(file)
   const source = file === '-' ? process.stdin : (await open(file)).createReadStream()
   try {
     await persistStream(target, name, source, options)

@@ -18,10 +18,11 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../errors.ts'
 import type { Region } from '../region.ts'
 import { engineOption, pathMtuOf, pathMtuOption, type SlotRange, slotRange } from './arguments.ts'
 import { Output } from './output.ts'
+import { systemCodeOf } from './system-errors.ts'
 import { openRecords, openTarget, TARGETS } from './target.ts'
 
 interface Options {
@@ -64,7 +65,10 @@ async function readRecords(target: string, name: string, options: Options): Prom
     const { first, last } = options.slots ?? { first: 0, last: region.slots - 1 }
     if (last >= region.slots) throw new ArgumentError(`'${name}' ends at slot ${region.slots - 1}`)
     if (out === undefined) await copyRecords(region, first, last, null, output)
-    else await intoFile(out, (file) => copyRecords(region, first, last, file, output))
+    else {
+      const copy = intoFile(out, (file) => copyRecords(region, first, last, file, output))
+      await copy.catch((error: unknown) => Promise.reject(naming(out, error)))
+    }
   } finally {
     await opened.close()
   }
@@ -96,6 +100,12 @@ async function intoFile(path: string, fill: (file: number) => Promise<void>): Pr
       closeSync(file)
     }
   })
+}
+
+/** The error, which names the file that the user has named, and not the one aside. */
+function naming(path: string, cause: unknown): unknown {
+  if (cause instanceof PerdureError || systemCodeOf(cause) === null) return cause
+  return new Error(`${path} cannot be written: ${(cause as Error).message}`, { cause })
 }
 
 /**

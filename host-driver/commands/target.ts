@@ -6,6 +6,7 @@
  * cannot serve is an error of its own fault, unless the command wants to look at it.
  */
 
+import { isIP, isIPv6 } from 'node:net'
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
 import { ArgumentError, RefusedError } from '../errors.ts'
@@ -14,6 +15,7 @@ import type { ConnectOptions } from '../options.ts'
 import { PcapWriter } from '../pcap.ts'
 import { isPcieTarget } from '../pcie/target.ts'
 import type { Region } from '../region.ts'
+import { checkFile } from './system-errors.ts'
 
 export interface OpenTarget {
   readonly dpu: Dpu
@@ -63,7 +65,8 @@ export async function openTarget(target: string, options: TargetOptions): Promis
         local?.close()
       }
     }
-    if (options.anyState !== true) await checkServing(dpu).catch((error) => rethrow(error, close))
+    if (options.anyState !== true)
+      await checkServing(dpu, target).catch((error) => rethrow(error, close))
     return { dpu, local, close }
   } catch (error) {
     try {
@@ -85,17 +88,35 @@ export async function openRecords(dpu: Dpu, name: string): Promise<Region> {
   throw new ArgumentError(`${what}: ${how}; what this one holds, Dpu.openBytes reads and writes`)
 }
 
+/** 'host:port', whatever is in front of it: it was meant for a card. */
+const HOST_AND_PORT = /^(?:\w+:\/\/)?((?:\[[\da-f:.]+\]|[^/:]+):\d+(?:\/[\d.]+)?)$/i
+
+/** What to do where no image of that name is there. */
+function hintFor(target: string): string {
+  const address = isIPv6(target) ? `[${target}]` : target
+  const card = isIP(target) === 0 ? HOST_AND_PORT.exec(target)?.[1] : address
+  if (card !== undefined) return `For a card say perdure://${card}.`
+  const how = `'perdure emulate ${target} --create' makes it, perdure://HOST is a card`
+  return `Check its name and its folder; ${how}.`
+}
+
 async function openImage(path: string, options: TargetOptions): Promise<LocalDpu> {
+  checkFile(path, hintFor(path))
   // Loaded here: who works over a tunnel needs neither emulator nor QuickJS.
   const { openLocal } = await import('../local.ts')
   const { writes, engine } = options
   return await openLocal({ path, copyOnWrite: !writes, ...(engine && { engine }) })
 }
 
-async function checkServing(dpu: Dpu): Promise<void> {
+/** What to tell of a part that cannot serve. */
+export function notServing(target: string, fault: string | null): RefusedError {
+  return new RefusedError(fault ?? 'NOT_SERVING', 0, `${target}: this part cannot serve`)
+}
+
+async function checkServing(dpu: Dpu, target: string): Promise<void> {
   const { state, fault } = await dpu.status()
   if (state === 'serving' || state === 'failedClosed') return
-  throw new RefusedError(fault ?? 'NOT_SERVING', 0, 'this part cannot serve')
+  throw notServing(target, fault)
 }
 
 async function rethrow(error: unknown, close: () => Promise<void>): Promise<never> {

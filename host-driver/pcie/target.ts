@@ -3,7 +3,7 @@
  * DPU that the card leads to.
  */
 
-import { existsSync } from 'node:fs'
+import { accessSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import { PORT_AT, PORT_EPOCH } from '../../firmware/hal.ts'
 import { PerdureError } from '../errors.ts'
@@ -58,9 +58,11 @@ const NO_CARD = 0xffffffff
  * has made the file, or none serves it: a driver alone is of no use.
  */
 export async function openPort({ path }: PcieTarget): Promise<HostPort> {
-  if (!existsSync(path)) {
+  try {
+    accessSync(path)
+  } catch (cause) {
     const message = `${path} is not there: 'perdure emulate --host ${path}' makes it`
-    throw new PerdureError('PERDURE_UNREACHABLE', message)
+    throw new PerdureError('PERDURE_UNREACHABLE', message, { cause })
   }
   const port = await openFilePort({ path })
   const endUs = port.now() + SEEN_US

@@ -272,17 +272,29 @@ export function withBurst(page: string): string {
   })
 }
 
+/** A code of the native runtime, and what it says of it. */
+const EXIT_CODE = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
+
 const EXIT_CODES: readonly PageTable[] = [
   {
     title: 'the exit codes are all there',
     page: 'README.md',
     head: '| code | meaning |',
     rows: (old) => {
-      const codes = Object.entries(numbersOf(exitCodes)).sort(([, a], [, b]) => a - b)
-      const names = new Map(codes.map(([name, value]) => [String(value), name]))
       const path = 'host-driver/commands/exit-codes.ts'
-      const rows = [...names.keys()].map((value) => [value, null])
-      return keyed(rows, (key) => said(path, names.get(key)!))(old)
+      const ofCommand = Object.entries(numbersOf(exitCodes)).map(([name, value]) => {
+        return [String(value), said(path, name)] as const
+      })
+      const ofRuntime = [...read('boards/linux/src/exit-codes.h').matchAll(EXIT_CODE)]
+      const words = new Map([
+        ...ofRuntime.map(([, value, text]) => [value!, text!] as const),
+        ...ofCommand,
+      ])
+      const rows = [...words.keys()].sort((a, b) => Number(a) - Number(b))
+      return keyed(
+        rows.map((value) => [value, null]),
+        (key) => words.get(key)!,
+      )(old)
     },
   },
 ]
@@ -326,7 +338,6 @@ const TESTS: readonly PageTable[] = [
 
 /** What `config.c` says of a key: its default and what it takes. */
 const KEY = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"([^"]*)"/g
-const EXIT_CODE = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
 
 const LINUX: readonly PageTable[] = [
   {
