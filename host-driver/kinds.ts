@@ -18,6 +18,9 @@ export interface Kind {
 /** A kind for each field of an object. */
 export type Kinds<T> = { readonly [Name in keyof Required<T>]: Kind }
 
+/** What is checked, in words; a function of what is checked often, called at a refusal only. */
+export type What = string | (() => string)
+
 /** Characters of a text that a message shows. */
 const SHOWN = 60
 
@@ -29,13 +32,18 @@ export function shown(value: unknown): string {
   return Array.isArray(value) ? 'a list' : 'an object'
 }
 
+/** The words. */
+export function said(what: What): string {
+  return typeof what === 'string' ? what : what()
+}
+
 /** Throws PERDURE_ARGUMENT: what it is of, what was given, and what to give. */
-export function refuse(what: string, value: unknown, give: string): never {
-  throw new ArgumentError(`${what} ${shown(value)}: ${give}`)
+export function refuse(what: What, value: unknown, give: string): never {
+  throw new ArgumentError(`${said(what)} ${shown(value)}: ${give}`)
 }
 
 /** Throws PERDURE_ARGUMENT unless the value is of that kind. */
-export function check(what: string, value: unknown, kind: Kind): void {
+export function check(what: What, value: unknown, kind: Kind): void {
   if (!kind.takes(value)) refuse(what, value, kind.give)
 }
 
@@ -44,7 +52,7 @@ export function check(what: string, value: unknown, kind: Kind): void {
  * that is not given is left to its default, unless it is needed.
  */
 export function checkFields<T extends object>(
-  what: string,
+  what: What,
   value: T,
   kinds: Kinds<T>,
   needed: readonly (keyof T)[] = [],
@@ -54,8 +62,13 @@ export function checkFields<T extends object>(
   for (const name in kinds) {
     const field = value[name]
     if (field === undefined && !needed.includes(name)) continue
-    if (!kinds[name].takes(field)) refuse(`${what}: ${name}`, field, kinds[name].give)
+    checkField(what, name, field, kinds[name])
   }
+}
+
+/** Throws PERDURE_ARGUMENT unless a field of that name may hold the value. */
+export function checkField(what: What, name: string, value: unknown, kind: Kind): void {
+  if (!kind.takes(value)) refuse(`${said(what)}: ${name}`, value, kind.give)
 }
 
 export function isObject(value: unknown): value is object {

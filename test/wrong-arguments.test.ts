@@ -6,7 +6,7 @@
  * types say: a call that is new is missing here until it has a row.
  */
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import * as library from '../host-driver/index.ts'
 import {
   type BytesRegion,
@@ -34,6 +34,7 @@ import {
   type Watch,
 } from '../host-driver/index.ts'
 import { checkFields, SIZE, TEXT } from '../host-driver/kinds.ts'
+import { checkRecv, checkSend } from '../host-driver/verbs/work.ts'
 import { endpointOf } from './support/network.ts'
 import { type Call, callsOf, inTypes, type Slot, type Sort } from './support/types.ts'
 import { type OpenWay, openWay } from './support/ways.ts'
@@ -364,11 +365,31 @@ describe('R31-2: a wrong kind of value', () => {
 
   test('what passes a check of fields makes no text', () => {
     let texts = 0
-    const what = { toString: () => `text ${++texts}` } as string
+    const what = (): string => `text ${++texts}`
     checkFields(what, { slot: 1, name: 'r' }, { slot: SIZE, name: TEXT }, ['slot'])
     expect(texts).toBe(0)
     const refused = (): void => checkFields(what, { slot: -1 }, { slot: SIZE })
     expect(refused).toThrow('text 1: slot -1: a whole number from 0 on')
+  })
+
+  test('nor does a work request that passes', () => {
+    const made = vi.spyOn(globalThis, 'String')
+    try {
+      const sgList = [{ addr: 0, length: 8, lkey: 1 }]
+      const to = { rkey: 1, remoteAddr: 0n }
+      for (const opcode of ['RDMA_WRITE', 'ATOMIC_WRITE', 'RDMA_READ'] as const) {
+        checkSend({ wrId: 7n, opcode, sgList, ...to }, 256, () => {})
+      }
+      const batch = { id: 1, index: 0, count: 1, condition: 'inOrder', last: true } as const
+      const record = { wrId: 7n, opcode: 'WRITE_PERSIST', operationId: 1n, batch, ...to } as const
+      checkSend(record, 256, () => {})
+      checkRecv({ wrId: 7n, sgList }, () => {})
+      expect(made).not.toHaveBeenCalled()
+      const wrong = { ...record, rkey: -1 }
+      expect(() => checkSend(wrong, 256, () => {})).toThrow('request 7: rkey -1: 0 to 2^32 - 1')
+    } finally {
+      made.mockRestore()
+    }
   })
 
   test('of a port, a device is not made with it', async () => {
