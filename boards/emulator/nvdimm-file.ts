@@ -32,6 +32,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { BOOLEAN, type Kinds, SIZE, TEXT } from '../kinds.ts'
+import { checkFields, NUMBER } from './arguments.ts'
 import { lockImage } from './image-lock.ts'
 import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
 
@@ -66,8 +68,13 @@ export interface NvdimmFileOptions {
   readonly volatile?: boolean
 }
 
+const FILE_KINDS: Kinds<NvdimmFileOptions> = {
+  ...{ path: TEXT, bytes: NUMBER, readOnly: BOOLEAN, adrFences: SIZE, volatile: BOOLEAN },
+}
+
 /** Opens or makes the image. Throws an NvdimmFileError. */
 export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
+  checkFields('an NVDIMM in a file', options, FILE_KINDS, ['path'])
   const { path, readOnly = false, adrFences = 0, volatile = false } = options
   const made = !readOnly && options.bytes !== undefined && !existsSync(path)
   if (made) checkSize(path, options.bytes!)
