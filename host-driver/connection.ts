@@ -28,7 +28,7 @@ import type { Management } from './management.ts'
 import { type ConnectOptions, warn } from './options.ts'
 import type { PartStatus } from './part.ts'
 import { PathMtu } from './path-mtu.ts'
-import { type BurstEnd, PendingBatch } from './pending-batch.ts'
+import { type BurstEnd, isUnsendable, PendingBatch } from './pending-batch.ts'
 import { isRefusal, type JobEnd } from './queue-pair.ts'
 import { Reconnection } from './reconnect.ts'
 import { endGone, goneError, type OpenRegion } from './region-handle.ts'
@@ -493,12 +493,12 @@ export class Connection implements ChainPort {
     queuePair.postChain(jobs)
   }
 
-  /** Every job of a burst has ended: by one status, or because the connection broke. */
+  /** Every job of a burst has ended: by one status, on this side, or with the connection. */
   private burstEnded(batch: PendingBatch, ends: readonly BurstEnd[], queuePair: JobQueue): void {
     if (this.queuePair === queuePair) this.persistsOut--
-    const isAnswered = ends.every(({ end: { status } }) => !isBroken(status))
+    const isAnswered = ends.every(({ end }) => !isBroken(end))
     if (isAnswered) {
-      this.totals.batchWaits++
+      if (!ends.every(({ end }) => isUnsendable(end))) this.totals.batchWaits++
       batch.answered(ends)
     } else {
       batch.broken(ends)
@@ -618,7 +618,7 @@ function isFinal(status: JobEnd['status']): boolean {
   return isRefusal(status) || status === 'REM_OP_ERR' || status === 'LOC_LEN_ERR'
 }
 
-/** Whether the record of a batch ended otherwise than by the status of the batch. */
-function isBroken(status: JobEnd['status']): boolean {
-  return status !== 'SUCCESS' && status !== 'GENERAL_ERR'
+/** Whether the record of a batch ended with the connection. */
+function isBroken(end: JobEnd): boolean {
+  return end.status !== 'SUCCESS' && end.status !== 'GENERAL_ERR' && !isUnsendable(end)
 }

@@ -25,6 +25,14 @@ export interface BurstEnd {
   readonly end: JobEnd
 }
 
+/** Why a record in order ends as unknown behind one that has no way to the part. */
+const WHY_BEHIND = 'one before it in its batch has no way to the part'
+
+/** Whether the record ended on this side: no room for its bytes, or it cannot be made. */
+export function isUnsendable({ status, unmade }: JobEnd): boolean {
+  return unmade !== undefined || status === 'LOC_LEN_ERR'
+}
+
 /** Operations that the part remembers behind the newest one. */
 const WINDOW = BigInt(OPERATION_WINDOW)
 
@@ -106,8 +114,21 @@ export class PendingBatch {
     for (const write of this.open) write.giveUp(why, nothingSent)
   }
 
-  /** Every record of a burst was answered: ends those that are not to be sent again. */
+  /**
+   * Every record of a burst was answered, or ended on this side: ends those that are not to be sent
+   * again. In order nothing behind one that ended on this side can be taken.
+   */
   answered(ends: readonly BurstEnd[]): void {
+    const first = this.endUnsendable(ends)
+    const unsent = this.condition === 'inOrder' ? first : null
+    const told = ends.filter(({ end }) => !isUnsendable(end))
+    const at = unsent === null ? this.writes.length : unsent.member!.index
+    if (told.length > 0) this.judgeBurst(told, at)
+    if (unsent !== null) this.forget(unsent, WHY_BEHIND)
+  }
+
+  /** The answer to a burst; in order whatever is refused behind `unsent` is so because of that. */
+  private judgeBurst(ends: readonly BurstEnd[], unsent: number): void {
     const untaken = ends
       .filter(({ write }) => !write.settled)
       .sort((one, other) => one.write.member!.index - other.write.member!.index)
@@ -125,12 +146,18 @@ export class PendingBatch {
       { isLast: this.barren >= this.retries, isBarren },
     )
     if (verdicts.some(({ kind }) => kind !== 'again')) this.barren = 0
-    for (const [i, verdict] of verdicts.entries()) this.carryOut(untaken[i]!.write, verdict)
-    const refused = verdicts.findIndex(({ kind }) => kind === 'refused')
+    const isBehind = (i: number): boolean => untaken[i]!.write.member!.index > unsent
+    for (const [i, verdict] of verdicts.entries()) {
+      const { write } = untaken[i]!
+      const isUnknown = verdict.kind === 'inDoubt' || verdict.kind === 'forgotten'
+      if (isBehind(i) && !isUnknown) write.fail(this.notAccepted(write, unsent))
+      else this.carryOut(write, verdict)
+    }
+    const refused = verdicts.findIndex(({ kind }, i) => kind === 'refused' && !isBehind(i))
     if (this.condition !== 'inOrder') return
     if (refused >= 0) this.negate(untaken[refused]!.write)
     const lost = verdicts.findIndex(({ kind }) => kind === 'forgotten')
-    if (lost >= 0) this.forget(untaken[lost]!.write)
+    if (lost >= 0) this.forget(untaken[lost]!.write, WHY_FORGOTTEN)
   }
 
   /** In order nothing behind a record that is refused for good can be taken, sent or not. */
@@ -141,11 +168,11 @@ export class PendingBatch {
     }
   }
 
-  /** In order nothing behind a record that is forgotten is taken; what was sent may have been. */
-  private forget(lost: PendingWrite): void {
+  /** In order nothing behind a record that is lost is taken; what was sent may have been. */
+  private forget(lost: PendingWrite, why: string): void {
     const { index } = lost.member!
     for (const write of this.open) {
-      if (write.member!.index > index) write.giveUp(WHY_FORGOTTEN, this.notAccepted(write, index))
+      if (write.member!.index > index) write.giveUp(why, this.notAccepted(write, index))
     }
   }
 
@@ -169,12 +196,7 @@ export class PendingBatch {
    * it will not serve later; behind a record that it refused nothing stands in order.
    */
   broken(ends: readonly BurstEnd[]): void {
-    for (const { write, end } of ends) {
-      if (end.unmade !== undefined) write.giveUp(WHY_UNMADE, end.unmade)
-      else if (end.status === 'LOC_LEN_ERR') {
-        write.giveUp(WHY_NO_ROOM, new TransportError(end.status, write.what))
-      }
-    }
+    this.endUnsendable(ends)
     const at = ends.findIndex(({ end }) => isNak(end.status))
     if (at < 0) return
     const { write: first, end } = ends[at]!
@@ -182,9 +204,21 @@ export class PendingBatch {
     if (end.status === 'REM_INV_REQ_ERR') {
       for (const write of this.open) write.deny(end.status)
     } else if (this.condition === 'inOrder') {
-      if (first.repetition) this.forget(first)
+      if (first.repetition) this.forget(first, WHY_FORGOTTEN)
       else this.negate(first)
     }
+  }
+
+  /** Ends those that would find no way on another connection either; the first of them, or null. */
+  private endUnsendable(ends: readonly BurstEnd[]): PendingWrite | null {
+    let first: PendingWrite | null = null
+    for (const { write, end } of ends) {
+      if (!isUnsendable(end)) continue
+      if (end.unmade !== undefined) write.giveUp(WHY_UNMADE, end.unmade)
+      else write.giveUp(WHY_NO_ROOM, new TransportError(end.status, write.what))
+      if (first === null || write.member!.index < first.member!.index) first = write
+    }
+    return first
   }
 
   private notAccepted(write: PendingWrite, because: number): NotAccepted {

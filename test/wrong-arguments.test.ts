@@ -6,7 +6,7 @@
  * types say: a call that is new is missing here until it has a row.
  */
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import * as library from '../host-driver/index.ts'
 import {
   type BytesRegion,
@@ -34,31 +34,11 @@ import {
   type Watch,
 } from '../host-driver/index.ts'
 import { checkFields, SIZE, TEXT } from '../host-driver/kinds.ts'
+import { checkRecv, checkSend } from '../host-driver/verbs/work.ts'
 import { endpointOf } from './support/network.ts'
-import { type Call, callsOf, inTypes, type Slot, type Sort } from './support/types.ts'
+import { type Call, callsOf, inTypes } from './support/types.ts'
 import { type OpenWay, openWay } from './support/ways.ts'
-
-/** A value of each sort that may be wrong, and of which it is. */
-const VALUES: readonly (readonly [string, unknown, Sort | null])[] = [
-  ['undefined', undefined, 'undefined'],
-  ['null', null, 'null'],
-  ['true', true, 'boolean'],
-  ['a text', 'abcdefgh', 'string'],
-  ['NaN', Number.NaN, null],
-  ['8', 8, 'number'],
-  ['8n', 8n, 'bigint'],
-  ['-1n', -1n, null],
-  ['a symbol', Symbol('one'), null],
-  ['an object', {}, 'object'],
-  ['an object of no class', Object.create(null), 'object'],
-  ['what only looks like bytes', Object.create(Uint8Array.prototype), 'object'],
-  ['a list', [], 'list'],
-  ['a function', () => {}, 'function'],
-  ['a Uint16Array', new Uint16Array(4), 'object'],
-  ['a Float64Array', new Float64Array(1), 'object'],
-  ['a DataView', new DataView(new ArrayBuffer(8)), 'object'],
-  ['an ArrayBuffer', new ArrayBuffer(8), 'object'],
-]
+import { isError, placesOf, VALUES } from './support/wrong-values.ts'
 
 /** Calls that only the library makes, or of what the caller offers and the library calls. */
 const NOT_CALLED = new RegExp(
@@ -72,11 +52,6 @@ const NOT_CALLED = new RegExp(
     '^new (PcieDevice|PcieAgentQueues)$',
   ].join('|'),
 )
-
-/** An error can be made of anything. */
-function isError(value: unknown): boolean {
-  return typeof value === 'function' && value.prototype instanceof Error
-}
 
 interface Bench extends VerbsParts {
   readonly watch: Watch
@@ -280,25 +255,6 @@ const GOOD: Record<string, Good> = {
   }),
 }
 
-/** Every place of a call, and what is made of its good arguments to have a wrong value there. */
-function* placesOf(slots: readonly Slot[]): Generator<{
-  readonly what: string
-  readonly slot: Slot
-  put(args: readonly unknown[], value: unknown): unknown[]
-}> {
-  for (const [i, slot] of slots.entries()) {
-    const at = (args: readonly unknown[], value: unknown): unknown[] => args.with(i, value)
-    yield { what: slot.name, slot, put: at }
-    for (const field of slot.fields) {
-      yield {
-        what: `${slot.name}.${field.name}`,
-        slot: field,
-        put: (args, value) => at(args, { ...(args[i] as object), [field.name]: value }),
-      }
-    }
-  }
-}
-
 /** The code of what a call ends with, thrown or as a rejection. */
 async function codeOf(call: () => unknown): Promise<string> {
   try {
@@ -367,11 +323,31 @@ describe('R31-2: a wrong kind of value', () => {
 
   test('what passes a check of fields makes no text', () => {
     let texts = 0
-    const what = { toString: () => `text ${++texts}` } as string
+    const what = (): string => `text ${++texts}`
     checkFields(what, { slot: 1, name: 'r' }, { slot: SIZE, name: TEXT }, ['slot'])
     expect(texts).toBe(0)
     const refused = (): void => checkFields(what, { slot: -1 }, { slot: SIZE })
     expect(refused).toThrow('text 1: slot -1: a whole number from 0 on')
+  })
+
+  test('nor does a work request that passes', () => {
+    const made = vi.spyOn(globalThis, 'String')
+    try {
+      const sgList = [{ addr: 0, length: 8, lkey: 1 }]
+      const to = { rkey: 1, remoteAddr: 0n }
+      for (const opcode of ['RDMA_WRITE', 'ATOMIC_WRITE', 'RDMA_READ'] as const) {
+        checkSend({ wrId: 7n, opcode, sgList, ...to }, 256, () => {})
+      }
+      const batch = { id: 1, index: 0, count: 1, condition: 'inOrder', last: true } as const
+      const record = { wrId: 7n, opcode: 'WRITE_PERSIST', operationId: 1n, batch, ...to } as const
+      checkSend(record, 256, () => {})
+      checkRecv({ wrId: 7n, sgList }, () => {})
+      expect(made).not.toHaveBeenCalled()
+      const wrong = { ...record, rkey: -1 }
+      expect(() => checkSend(wrong, 256, () => {})).toThrow('request 7: rkey -1: 0 to 2^32 - 1')
+    } finally {
+      made.mockRestore()
+    }
   })
 
   test('of a port, a device is not made with it', async () => {

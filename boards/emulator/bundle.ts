@@ -8,6 +8,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { TEXT } from '../kinds.ts'
+import { check } from './arguments.ts'
 
 export interface Bundle {
   readonly path: string
@@ -25,6 +27,7 @@ export class BundleMissing extends Error {
 
 /** Reads the bundle. Throws BundleMissing. */
 export function findBundle(from: string = dirname(fileURLToPath(import.meta.url))): Bundle {
+  check('look from', from, TEXT)
   const beside = join(from, 'firmware.js')
   if (existsSync(beside)) return { path: beside, source: readFileSync(beside, 'utf8') }
   for (let folder = from; ; folder = dirname(folder)) {

@@ -12,6 +12,9 @@
  * - A machine's clock is another's, and what was scheduled by it ends with the machine's power.
  */
 
+import { COUNT } from '../kinds.ts'
+import { check, NUMBER } from './arguments.ts'
+
 /** An event that was scheduled, so that it can be cancelled. */
 export interface Timer {
   readonly atUs: number
@@ -108,6 +111,7 @@ export class VirtualClock implements Clock {
 
   /** Runs events until none is left; returns how many. Throws if they never end. */
   runUntilIdle(eventsMax: number = EVENTS_MAX): number {
+    check('events at most', eventsMax, COUNT)
     let count = 0
     while (this.step()) {
       if (++count > eventsMax) throw new Error(`no rest after ${eventsMax} events`)
@@ -117,6 +121,7 @@ export class VirtualClock implements Clock {
 
   /** Runs the events up to and including `atUs`, and sets the time to that. */
   runUntil(atUs: number): number {
+    check('run until', atUs, NUMBER)
     let count = 0
     for (let next = this.heap[0]; next !== undefined && next.atUs <= atUs; next = this.heap[0]) {
       // A cancelled event makes `step` go on to the next one, whenever that is.

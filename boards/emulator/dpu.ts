@@ -14,6 +14,18 @@
 
 import type { Facts } from '../../firmware/hal.ts'
 import { BURST_FRAMES } from '../../firmware/limits.ts'
+import { BOOLEAN, COUNT, FUNCTION, having, type Kinds, OBJECT, oneOf, TEXT } from '../kinds.ts'
+import {
+  CLOCK,
+  check,
+  checkFields,
+  HOST_MEMORY,
+  MICROSECONDS,
+  NUMBER,
+  NVDIMM,
+  octets,
+  RAM,
+} from './arguments.ts'
 import { type Bundle, findBundle } from './bundle.ts'
 import type { CardPort } from './card-port.ts'
 import type { Clock, Timer } from './clock.ts'
@@ -24,7 +36,7 @@ import type { HostMemory } from './host-memory.ts'
 import type { HostRam } from './host-ram.ts'
 import { EmulatedMachine, type MachineStatistics } from './machine.ts'
 import type { Nvdimm } from './nvdimm.ts'
-import { type CutChoice, type CutReport, cut } from './power-cut.ts'
+import { type CutChoice, type CutReport, checkChoice, cut } from './power-cut.ts'
 import { Random } from './random.ts'
 
 /** 'quickjs' runs the shipped bundle, 'node' the sources. */
@@ -89,6 +101,30 @@ export interface CutPlan {
   readonly hostStays?: boolean
 }
 
+const DPU_KINDS: Kinds<DpuOptions> = {
+  ...{ nvdimm: NVDIMM, host: HOST_MEMORY, ram: RAM, clock: CLOCK, transmit: FUNCTION },
+  port: having(['cardStarts', 'cardServes', 'cardStops'], 'a port of a card'),
+  ...{ engine: oneOf(ENGINES), seed: NUMBER, facts: OBJECT, bundle: OBJECT },
+  ...{ pollUs: MICROSECONDS, onPowerCut: FUNCTION, onStopped: FUNCTION },
+}
+
+const FACT_KINDS: Kinds<NonNullable<DpuOptions['facts']>> = {
+  ...{ mac: octets(6), ipv4: octets(4), ipv6: octets(16), pathMtu: COUNT, strictIcrc: BOOLEAN },
+}
+
+const BUNDLE_KINDS: Kinds<Bundle> = { path: TEXT, source: TEXT }
+
+function checkBundle(bundle: Bundle): void {
+  checkFields('bundle', bundle, BUNDLE_KINDS, ['path', 'source'])
+}
+
+const PLAN_KINDS: Kinds<CutPlan> = { record: COUNT, choice: OBJECT, hostStays: BOOLEAN }
+
+function checkPlan(plan: CutPlan): void {
+  checkFields('plan of a cut', plan, PLAN_KINDS, ['record'])
+  if (plan.choice !== undefined) checkChoice(plan.choice)
+}
+
 /** Sums over all power-ons. */
 export interface DpuStatistics extends MachineStatistics {
   readonly powerOns: number
@@ -125,6 +161,9 @@ export class EmulatedDpu {
   private before: MachineStatistics | null = null
 
   constructor(options: DpuOptions) {
+    checkFields('a DPU', options, DPU_KINDS, ['nvdimm', 'clock', 'transmit'])
+    if (options.facts !== undefined) checkFields('facts', options.facts, FACT_KINDS)
+    if (options.bundle !== undefined) checkBundle(options.bundle)
     this.options = options
     this.nvdimm = options.nvdimm
     this.clock = options.clock
@@ -141,6 +180,7 @@ export class EmulatedDpu {
    * in recovery; if that strikes, the card is off again. Throws FirmwareStopped.
    */
   async powerOn(prepare: (machine: EmulatedMachine) => void = () => {}): Promise<void> {
+    check('prepare', prepare, FUNCTION)
     if (this.engineName === 'node') {
       this.powerOnDirectly(prepare)
       return
@@ -159,6 +199,7 @@ export class EmulatedDpu {
 
   /** The same without waiting, for the engine 'node' only. */
   powerOnDirectly(prepare: (machine: EmulatedMachine) => void = () => {}): void {
+    check('prepare', prepare, FUNCTION)
     this.checkOff()
     if (this.engineName !== 'node') throw new Error('QuickJS cannot be booted without waiting')
     const machine = this.makeMachine()
@@ -309,6 +350,7 @@ export class EmulatedDpu {
 
   /** Plans a cut inside the commit of a record; null forgets the plan. */
   armCut(plan: CutPlan | null): void {
+    if (plan !== null) checkPlan(plan)
     this.plan = plan
   }
 
@@ -317,6 +359,8 @@ export class EmulatedDpu {
    * with the card, any other keeps it, unless `hostStays` says otherwise.
    */
   powerCut(choice: Partial<CutChoice> = {}, hostStays: boolean = this.hostStays): CutReport {
+    checkChoice(choice)
+    check('hostStays', hostStays, BOOLEAN)
     this.machine?.die()
     const report = this.strike(choice, hostStays)
     this.turnOff()

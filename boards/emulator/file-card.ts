@@ -22,6 +22,8 @@ import {
 import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 import { DOORBELLS } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+import { BOOLEAN, COUNT, type Kinds, TEXT } from '../kinds.ts'
+import { CLOCK, check, checkFields } from './arguments.ts'
 import { type CardPort, PortWords, WRITABLE } from './card-port.ts'
 import type { Clock, Timer } from './clock.ts'
 import * as form from './port-file.ts'
@@ -32,6 +34,8 @@ export interface FileCardOptions {
   readonly bytes: number
   readonly clock: Clock
 }
+
+const CARD_KINDS: Kinds<FileCardOptions> = { path: TEXT, bytes: COUNT, clock: CLOCK }
 
 export class FileCard implements CardPort {
   readonly memory: form.FileRam
@@ -53,7 +57,9 @@ export class FileCard implements CardPort {
   private consumed = 0
   private dropped = 0
 
-  constructor({ path, bytes, clock }: FileCardOptions) {
+  constructor(options: FileCardOptions) {
+    checkFields('a card in a file', options, CARD_KINDS, ['path', 'bytes', 'clock'])
+    const { path, bytes, clock } = options
     this.file = new form.PortFile(path, 'card', bytes)
     this.clock = clock
     this.beat = new form.Beat(this.file, form.CARD_BEAT)
@@ -194,6 +200,7 @@ export class FileCard implements CardPort {
 
   /** The card's process ends; `takeBack` removes the file if this card has made it. */
   close(takeBack = false): void {
+    check('takeBack', takeBack, BOOLEAN)
     this.cardStops()
     this.unwatch()
     this.file.close(takeBack)

@@ -26,9 +26,11 @@
 
 import { DONE } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
+import { BOOLEAN, type Kinds, OBJECT } from '../kinds.ts'
+import { checkFields, NVDIMM, PCIE_LINK, RANDOM } from './arguments.ts'
 import { Nvdimm } from './nvdimm.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
-import { type CutChoice, type CutReport, cut } from './power-cut.ts'
+import { type CutChoice, type CutReport, checkChoice, cut } from './power-cut.ts'
 import type { Random } from './random.ts'
 
 export { CPU_WAKE_NS, DMA_READ_NS, DMA_WRITE_NS, DOORBELL_NS } from './pcie.ts'
@@ -77,6 +79,26 @@ export interface HostReturn {
   readonly part?: Nvdimm | 'cleared'
 }
 
+const MEMORY_KINDS: Kinds<HostMemoryOptions> = {
+  ...{ part: NVDIMM, platform: OBJECT, noise: RANDOM, link: PCIE_LINK },
+}
+
+const PLATFORM_KINDS: Kinds<Platform> = {
+  ...{ ddio: BOOLEAN, honoursNoSnoop: BOOLEAN, statesAdr: BOOLEAN },
+}
+
+const RETURN_KINDS: Kinds<HostReturn> = {
+  platform: OBJECT,
+  part: {
+    give: `${NVDIMM.give}, or 'cleared'`,
+    takes: (value) => value === 'cleared' || NVDIMM.takes(value),
+  },
+}
+
+function checkPlatform(platform: Platform): void {
+  checkFields('platform', platform, PLATFORM_KINDS, ['ddio', 'honoursNoSnoop', 'statesAdr'])
+}
+
 export class HostMemory implements FarMemory {
   readonly kind = 'persistent'
   /** What is on its way from the card; without a clock it waits there until it is pushed. */
@@ -96,6 +118,8 @@ export class HostMemory implements FarMemory {
   private readonly cleaned: Set<number> = new Set()
 
   constructor(options: HostMemoryOptions) {
+    checkFields('memory of a host', options, MEMORY_KINDS, ['part'])
+    if (options.platform !== undefined) checkPlatform(options.platform)
     this.part = options.part
     this.platform = options.platform ?? DDIO_OFF
     this.noise = options.noise ?? null
@@ -214,6 +238,7 @@ export class HostMemory implements FarMemory {
    * decides what had arrived or was evicted.
    */
   powerCut(choice: CutChoice): CutReport {
+    checkChoice(choice, ['random'])
     this.loseCaches()
     return cut(this.part, choice)
   }
@@ -228,7 +253,10 @@ export class HostMemory implements FarMemory {
   }
 
   /** The host has power again, and the link is up: what `powerCut` left is there, or what else. */
-  comeBack({ platform = this.platform, part = this.part }: HostReturn = {}): void {
+  comeBack(how: HostReturn = {}): void {
+    checkFields('a host that comes back', how, RETURN_KINDS)
+    const { platform = this.platform, part = this.part } = how
+    checkPlatform(platform)
     this.platform = platform
     this.part = part === 'cleared' ? new Nvdimm({ bytes: this.part.bytes }) : part
     this.cached = new Uint8Array(this.part.bytes / LINE_BYTES)

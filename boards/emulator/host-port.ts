@@ -19,6 +19,8 @@ import { PORT_AT, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../../firmware/hal.
 import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import type { HostPort } from '../host-port.ts'
+import { FUNCTION, type Kinds } from '../kinds.ts'
+import { CLOCK, check, checkFields, RAM } from './arguments.ts'
 import { type CardPort, checkReadable, checkWritable, NO_CARD, PortWords } from './card-port.ts'
 import { type Clock, MachineClock, type Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
@@ -65,6 +67,8 @@ export interface PortOptions {
   readonly clock: Clock
 }
 
+const PORT_KINDS: Kinds<PortOptions> = { ram: RAM, clock: CLOCK }
+
 interface OnItsWay {
   readonly write: RegisterWrite
   readonly torn: 'low' | 'high' | undefined
@@ -93,7 +97,9 @@ export class EmulatedPort implements HostPort, CardPort {
   private interrupt: (() => void) | null = null
   private waking: Timer | null = null
 
-  constructor({ ram, clock }: PortOptions) {
+  constructor(options: PortOptions) {
+    checkFields('a port', options, PORT_KINDS, ['ram', 'clock'])
+    const { ram, clock } = options
     this.memory = ram
     this.clock = clock
     this.hostClock = new MachineClock(clock)
@@ -241,6 +247,7 @@ export class EmulatedPort implements HostPort, CardPort {
   }
 
   onInterrupt(callback: () => void): void {
+    check('callback', callback, FUNCTION)
     this.interrupt = callback
   }
 

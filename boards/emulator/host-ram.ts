@@ -12,6 +12,7 @@
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { SharedMemory } from '../host-port.ts'
+import { check, NUMBER, PCIE_LINK } from './arguments.ts'
 import { PageMarks } from './page-marks.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
 import { type CardViolation, ZoneGuard } from './zone-guard.ts'
@@ -40,6 +41,8 @@ export class HostRam implements SharedMemory, FarMemory {
 
   /** A host that has persistent memory, too, has one link for both. */
   constructor(bytes: number, link: PcieLink = new PcieLink()) {
+    check('bytes of memory', bytes, NUMBER)
+    check('link', link, PCIE_LINK)
     if (!(bytes > 0 && bytes < 2 ** 31) || bytes % LINE_BYTES !== 0) {
       throw new RangeError(`memory of ${bytes} bytes: whole lines, less than 2^31`)
     }

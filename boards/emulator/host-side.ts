@@ -5,14 +5,20 @@
  * What always holds: while the host or its card has no power, nothing is written back.
  */
 
+import { having } from '../kinds.ts'
+import { check, HOST_MEMORY } from './arguments.ts'
 import type { EmulatedDpu } from './dpu.ts'
 import type { HostMemory } from './host-memory.ts'
+
+const DPU = having(['powerOn', 'powerCut', 'deliver'], 'an EmulatedDpu')
 
 export class HostSide {
   private readonly dpu: EmulatedDpu
   private readonly memory: HostMemory
 
   constructor(dpu: EmulatedDpu, memory: HostMemory) {
+    check('dpu', dpu, DPU)
+    check('memory', memory, HOST_MEMORY)
     this.dpu = dpu
     this.memory = memory
   }

@@ -12,10 +12,13 @@
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
+import { BOOLEAN, FUNCTION, oneOf } from '../kinds.ts'
+import { check, checkGiven, NVDIMM } from './arguments.ts'
 import { Journal } from './journal.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
   type Coarse,
+  CUT_MODES,
   type CutMode,
   collect,
   faultsOf,
@@ -34,6 +37,13 @@ import {
 /** More images than this are refused: no test would end. */
 const IMAGES_MAX = 2 ** 28
 
+function checkVisit(part: Nvdimm, mode: CutMode, adrFail: boolean, coarse?: Coarse): void {
+  check('part', part, NVDIMM)
+  check('mode', mode, oneOf(CUT_MODES))
+  check('adrFail', adrFail, BOOLEAN)
+  checkGiven('coarse', coarse, FUNCTION)
+}
+
 /** How many images there are; Infinity from 2^1024 on. */
 export function imageCount(
   part: Nvdimm,
@@ -41,6 +51,7 @@ export function imageCount(
   adrFail = false,
   coarse?: Coarse,
 ): number {
+  checkVisit(part, mode, adrFail, coarse)
   const pieces = collect(part, adrFail ? part.fenced : [])
   if (mode === 'strict') return strictStates(pieces).length
   return unitsOf(part, pieces, mode, coarse).reduce((count, unit) => count * unit.stateCount, 1)
@@ -57,6 +68,8 @@ export function images(
   adrFail = false,
   coarse?: Coarse,
 ): number {
+  checkVisit(part, mode, adrFail, coarse)
+  check('visit', visit, FUNCTION)
   const count = imageCount(part, mode, adrFail, coarse)
   if (count > IMAGES_MAX) throw new RangeError(`${count} images: too many to visit`)
   const pieces = collect(part, adrFail ? part.fenced : [])

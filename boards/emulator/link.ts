@@ -9,6 +9,8 @@
  * - The tap sees what the cable carries: every frame as it leaves its sender, the lost ones too.
  */
 
+import { FUNCTION, type Kinds, OBJECT, oneOf } from '../kinds.ts'
+import { CLOCK, check, checkFields, MICROSECONDS, NUMBER, PROBABILITY } from './arguments.ts'
 import type { Clock } from './clock.ts'
 import { Random } from './random.ts'
 
@@ -79,6 +81,22 @@ interface Direction {
 const LATENCY_US = 2
 const REORDER_US = 50
 
+const END = oneOf(['a', 'b'])
+
+const FAULT_KINDS: Kinds<LinkFaults> = {
+  ...{ loss: PROBABILITY, duplication: PROBABILITY, reordering: PROBABILITY },
+  ...{ corruption: PROBABILITY, reorderUs: MICROSECONDS, jitterUs: MICROSECONDS },
+}
+
+const LINK_KINDS: Kinds<LinkOptions> = {
+  ...{ clock: CLOCK, seed: NUMBER, latencyUs: MICROSECONDS, faults: OBJECT, faultsFrom: OBJECT },
+  ...{ script: FUNCTION, tap: FUNCTION },
+}
+
+function checkFaults(faults: LinkFaults | undefined): void {
+  if (faults !== undefined) checkFields('faults of a link', faults, FAULT_KINDS)
+}
+
 export class Link {
   script: LinkScript | undefined
   tap: LinkOptions['tap']
@@ -88,6 +106,10 @@ export class Link {
   private readonly receivers: Partial<Record<LinkEnd, (frame: Uint8Array) => void>> = {}
 
   constructor(options: LinkOptions) {
+    checkFields('a link', options, LINK_KINDS, ['clock'])
+    for (const faults of [options.faults, options.faultsFrom?.a, options.faultsFrom?.b]) {
+      checkFaults(faults)
+    }
     const random = new Random(options.seed ?? 0)
     const direction = (end: LinkEnd): Direction => ({
       random: random.fork(),
@@ -112,16 +134,21 @@ export class Link {
 
   /** Sets who receives at an end. Frames that arrive where nobody receives are lost. */
   attach(end: LinkEnd, receive: (frame: Uint8Array) => void): void {
+    check('end', end, END)
+    check('receive', receive, FUNCTION)
     this.receivers[end] = receive
   }
 
   /** Changes what happens to the frames that an end sends from now on. */
   setFaults(from: LinkEnd, faults: LinkFaults): void {
+    check('end', from, END)
+    checkFields('faults of a link', faults, FAULT_KINDS)
     this.directions[from].faults = faults
   }
 
   /** Counted per sender. */
   counts(from: LinkEnd): Readonly<LinkCounts> {
+    check('end', from, END)
     return this.directions[from].counts
   }
 

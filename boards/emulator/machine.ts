@@ -64,8 +64,10 @@ import {
   LINE_BYTES,
 } from '../../firmware/limits.ts'
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
+import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../kinds.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../software/check-code.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../software/icrc.ts'
+import { check, checkFields, HOST_MEMORY, NVDIMM, orNull, RAM, RANDOM } from './arguments.ts'
 import { ATOMIC_BYTES, atomicResult, OPERAND_BYTES, putOriginal } from './atomic.ts'
 import type { HostMemory } from './host-memory.ts'
 import type { HostRam } from './host-ram.ts'
@@ -136,6 +138,13 @@ export interface MachineStatistics {
   readonly bytesSent: number
 }
 
+const MACHINE_KINDS: Kinds<MachineOptions> = {
+  ...{ facts: OBJECT, nvdimm: NVDIMM, host: orNull(HOST_MEMORY), ram: orNull(RAM) },
+  ...{ transmit: FUNCTION, packets: BYTES, onCut: FUNCTION },
+}
+
+const WATCH_KINDS: Kinds<Watch> = { onCommand: FUNCTION, replace: FUNCTION, trace: FUNCTION }
+
 /** A cut waiting for its command. */
 interface ArmedCut {
   /** Number since power-on of the command before which, or inside which, the power goes. */
@@ -177,6 +186,7 @@ export class EmulatedMachine implements Machine {
   private readonly cleanedBefore: number
 
   constructor(options: MachineOptions) {
+    checkFields('a machine', options, MACHINE_KINDS, ['facts', 'nvdimm', 'transmit'])
     const packets = options.packets ?? new Uint8Array(MEMORY_BYTES)
     if (packets.length < MEMORY_BYTES || packets.byteOffset % 8 !== 0) {
       throw new RangeError(`packet memory: ${packets.length} bytes at ${packets.byteOffset}`)
@@ -532,6 +542,7 @@ export class EmulatedMachine implements Machine {
 
   /** Sets what is watched from now on; an empty object ends it. */
   observe(watch: Watch): void {
+    checkFields('what is watched', watch, WATCH_KINDS)
     this.watch = watch
     this.updateWatched()
   }
@@ -542,12 +553,15 @@ export class EmulatedMachine implements Machine {
    * strikes there.
    */
   armCut(command: number, bytes = 0): void {
+    check('commands until the cut', command, SIZE)
+    check('bytes that are stored', bytes, SIZE)
     this.cut = { command: this.commandCount + command, bytes }
     this.updateWatched()
   }
 
   /** Cuts the power inside a random store of the next list that has a fence: a group's commit. */
   armCutInGroup(random: Random): void {
+    check('random', random, RANDOM)
     this.cutInGroup = random
     this.updateWatched()
   }

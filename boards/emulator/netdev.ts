@@ -22,6 +22,8 @@ import { once } from 'node:events'
 import { accessSync, constants, lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
+import { having, TEXT } from '../kinds.ts'
+import { check, NETWORK } from './arguments.ts'
 import type { EthernetSwitch, SwitchPort } from './switch.ts'
 
 const LENGTH_BYTES = 4
@@ -35,6 +37,8 @@ const WAITING_BYTES_MAX = 4 << 20
 
 /** What may wait for all of them, bytes. */
 const ALL_WAITING_BYTES_MAX = 64 << 20
+
+const SERVER = having(['on', 'listen', 'close'], 'a server')
 
 /** One that is plugged in, and the bytes that wait for it. */
 interface Machine {
@@ -58,6 +62,8 @@ export class Netdev {
   private readonly machines = new Set<Machine>()
 
   constructor(server: Server, network: EthernetSwitch) {
+    check('server', server, SERVER)
+    check('network', network, NETWORK)
     this.server = server
     this.network = network
     server.on('connection', (socket) => this.plug(socket))
@@ -153,6 +159,8 @@ export class Netdev {
  * or with the system's other errors.
  */
 export async function openNetdev(path: string, network: EthernetSwitch): Promise<Netdev> {
+  check('path', path, TEXT)
+  check('network', network, NETWORK)
   try {
     return new Netdev(await listen(path), network)
   } catch (error) {

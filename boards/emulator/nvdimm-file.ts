@@ -32,6 +32,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { BOOLEAN, type Kinds, SIZE, TEXT } from '../kinds.ts'
+import { check, checkFields, NUMBER } from './arguments.ts'
 import { lockImage } from './image-lock.ts'
 import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
 
@@ -66,8 +68,13 @@ export interface NvdimmFileOptions {
   readonly volatile?: boolean
 }
 
+const FILE_KINDS: Kinds<NvdimmFileOptions> = {
+  ...{ path: TEXT, bytes: NUMBER, readOnly: BOOLEAN, adrFences: SIZE, volatile: BOOLEAN },
+}
+
 /** Whether `bytes` makes the image: there is none, or an empty file, as a killed start leaves. */
 export function isToBeMade(path: string): boolean {
+  check('the path of an image', path, TEXT)
   if (!existsSync(path)) return true
   const found = statSync(path)
   return found.isFile() && found.size === 0
@@ -75,6 +82,7 @@ export function isToBeMade(path: string): boolean {
 
 /** Opens or makes the image. Throws an NvdimmFileError. */
 export function openNvdimm(options: NvdimmFileOptions): Nvdimm {
+  checkFields('an NVDIMM in a file', options, FILE_KINDS, ['path'])
   const { path, readOnly = false, adrFences = 0, volatile = false } = options
   const isNew = !existsSync(path)
   const isMade = !readOnly && options.bytes !== undefined && isToBeMade(path)

@@ -28,6 +28,8 @@ import {
   VOLATILE,
 } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
+import { BOOLEAN, BYTES, integer, type Kinds, LIST, OBJECT, SIZE } from '../kinds.ts'
+import { check, checkFields, NUMBER } from './arguments.ts'
 import type { Journal } from './journal.ts'
 import { HEALS, Pending } from './pending.ts'
 
@@ -79,6 +81,21 @@ export interface NvdimmOptions {
   readonly volatile?: boolean
 }
 
+const NVDIMM_KINDS: Kinds<NvdimmOptions> = {
+  ...{ bytes: NUMBER, adrFences: SIZE, content: BYTES, condition: OBJECT, volatile: BOOLEAN },
+  backing: OBJECT,
+}
+
+const CONDITION_KINDS: Kinds<Condition> = {
+  ...{ dirtyShutdowns: SIZE, saveFailed: BOOLEAN, poisonedLines: LIST },
+}
+
+function checkCondition(condition: Condition): void {
+  checkFields('condition of an NVDIMM', condition, CONDITION_KINDS, [
+    ...(['dirtyShutdowns', 'saveFailed', 'poisonedLines'] as const),
+  ])
+}
+
 /** The lines that one fence made durable, with what was durable before. */
 export interface FencedLines {
   readonly lines: number[]
@@ -123,6 +140,12 @@ export class Nvdimm {
   private readonly rewound: Int32Array = new Int32Array(LINE_WORDS)
 
   constructor(options: NvdimmOptions) {
+    checkFields('an NVDIMM', options, NVDIMM_KINDS, ['bytes'])
+    const { condition, content } = options
+    if (condition !== undefined) checkCondition(condition)
+    if (content !== undefined && content.length > options.bytes) {
+      throw new RangeError(`content of ${content.length} bytes: at most ${options.bytes}`)
+    }
     const { bytes } = options
     if (!Number.isInteger(bytes / PAGE_BYTES) || bytes <= 0 || bytes > NVDIMM_BYTES_MAX) {
       throw new RangeError(`an NVDIMM of ${bytes} bytes: not a multiple of 4096 up to 1 GiB`)
@@ -382,6 +405,7 @@ export class Nvdimm {
 
   /** Gives a line, by number, an uncorrectable error. Stores before it heal it no more. */
   poison(line: number): void {
+    this.checkLine(line)
     const { latest, previous, mask } = this.pendingStores
     for (let at = latest[line]! - 1; at >= 0; at = previous[at]! - 1) mask[at] = mask[at]! & ~HEALS
     this.changeFlags(line, POISONED | POISONED_DURABLY, ERROR_CLEARED)
@@ -399,17 +423,25 @@ export class Nvdimm {
 
   /** Makes a line, by number, refuse every store, or take stores again. */
   refuseWrites(line: number, refuse = true): void {
+    this.checkLine(line)
+    check('refuse', refuse, BOOLEAN)
     this.changeFlags(line, refuse ? REFUSES_WRITES : 0, refuse ? 0 : REFUSES_WRITES)
   }
 
   /** Says that the last save failed, or, by an operator, that all is well again. */
   failSave(failed = true): void {
+    check('failed', failed, BOOLEAN)
     this.saveFailed = failed
     this.noteCondition()
   }
 
   isPoisoned(line: number): boolean {
+    this.checkLine(line)
     return (this.flags[line]! & POISONED) !== 0
+  }
+
+  private checkLine(line: number): void {
+    check('line', line, integer(0, this.bytes / LINE_BYTES - 1))
   }
 
   /** How many bytes of a store the medium takes before a line refuses. */
@@ -487,6 +519,7 @@ export class Nvdimm {
    * `takeBack` the backing goes as well, if opening it has made it.
    */
   close(takeBack = false): void {
+    check('takeBack', takeBack, BOOLEAN)
     const { backing } = this
     this.backing = null
     backing?.close(takeBack)

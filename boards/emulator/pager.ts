@@ -30,6 +30,8 @@
 
 import { PAGE_BYTES } from '../../firmware/limits.ts'
 import { type PagedMemory, PageLost, type PageUse, type PageUser } from '../host-port.ts'
+import { COUNT, having, type Kinds, SIZE } from '../kinds.ts'
+import { CLOCK, check, checkFields, MICROSECONDS, RAM } from './arguments.ts'
 import type { Clock, Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
 import type { SwapDevice } from './swap.ts'
@@ -57,6 +59,15 @@ export interface PagerOptions {
   readonly spare?: number
   readonly stayUs?: number
 }
+
+const PAGER_KINDS: Kinds<PagerOptions> = {
+  ...{ ram: RAM, at: SIZE, frames: COUNT, pages: COUNT, spare: SIZE, stayUs: MICROSECONDS },
+  ...{ swap: having(['read', 'write'], 'a SwapDevice'), clock: CLOCK },
+}
+
+const USER = having(['arrived', 'lost', 'healed', 'letGo'], 'a user of the memory')
+
+const PAGER_NEEDED = ['ram', 'at', 'frames', 'pages', 'swap', 'clock'] as const
 
 /** States of a page. */
 const ABSENT = 0
@@ -149,6 +160,7 @@ export class Pager implements PagedMemory {
   private readonly asked = new Set<() => void>()
 
   constructor(options: PagerOptions) {
+    checkFields('a pager', options, PAGER_KINDS, PAGER_NEEDED)
     const { ram, at, frames, pages, swap, clock, spare = frames >> 4, stayUs = STAY_US } = options
     const fits = at % PAGE_BYTES === 0 && at >= 0 && at + frames * PAGE_BYTES <= ram.bytes
     if (!fits || frames < 1 || pages < 1) {
@@ -204,6 +216,7 @@ export class Pager implements PagedMemory {
   // ---- the user --------------------------------------------------------------------------------
 
   use(user: PageUser): PageUse {
+    check('user', user, USER)
     if (this.user !== null) throw new Error('the memory has a user')
     this.user = user
     return {

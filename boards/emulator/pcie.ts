@@ -23,8 +23,10 @@
  * list is over when the last has come. The card does nothing else meanwhile.
  */
 
+import { BOOLEAN, FUNCTION, having, SIZE } from '../kinds.ts'
+import { CLOCK, check } from './arguments.ts'
 import type { Clock, Timer } from './clock.ts'
-import type { CutChoice } from './power-cut.ts'
+import { type CutChoice, checkChoice } from './power-cut.ts'
 import { Random } from './random.ts'
 
 /*
@@ -152,6 +154,8 @@ export interface Posted {
   readonly atUs: number
 }
 
+const MEMORY = having(['land', 'powerCut'], 'a memory of a host')
+
 export class PcieLink {
   readonly counts: LinkCounters = {
     reads: 0,
@@ -189,6 +193,7 @@ export class PcieLink {
   private readonly memories = new Map<FarMemory['kind'], FarMemory>()
 
   constructor(holds = false) {
+    check('holds', holds, BOOLEAN)
     this.holds = holds
   }
 
@@ -203,16 +208,19 @@ export class PcieLink {
 
   /** That memory lies behind the link, in the place of the one of its kind. */
   attach(memory: FarMemory): void {
+    check('memory', memory, MEMORY)
     this.memories.set(memory.kind, memory)
   }
 
   /** From now on writes arrive when it is time. */
   useClock(clock: Clock): void {
+    check('clock', clock, CLOCK)
     this.clock = clock
   }
 
   /** Calls `watcher` whenever the link goes down or comes up; returns what ends that. */
   watch(watcher: () => void): () => void {
+    check('watcher', watcher, FUNCTION)
     this.watchers.add(watcher)
     return () => this.watchers.delete(watcher)
   }
@@ -312,6 +320,7 @@ export class PcieLink {
 
   /** The next `count` posted writes arrive, or all of them. */
   arrive(count: number = this.posted.length): void {
+    check('writes that arrive', count, SIZE)
     for (const { memory, at, bytes, past } of this.posted.splice(0, count)) {
       memory.land(at, bytes, past)
     }
@@ -369,6 +378,7 @@ export class PcieLink {
 
   /** The link goes down: the card was taken out, or the host resets its bus. */
   remove(arrived = 0): void {
+    check('writes that arrive', arrived, SIZE)
     if (!this.isUp) return
     this.drop(arrived)
     this.isUp = false
@@ -390,6 +400,7 @@ export class PcieLink {
    * is down until `restore`. Unless `choice` says otherwise nothing survives that was not durable.
    */
   loseHost(choice: CutChoice = { random: new Random(0), strategy: 'none' }): void {
+    checkChoice(choice, ['random'])
     for (const memory of this.memories.values()) memory.powerCut(choice)
     this.remove()
   }

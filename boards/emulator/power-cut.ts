@@ -7,8 +7,11 @@
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
+import { BOOLEAN, FUNCTION, type Kinds, oneOf } from '../kinds.ts'
+import { check, checkFields, NVDIMM, RANDOM } from './arguments.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
+  CUT_MODES,
   type CutMode,
   collect,
   faultsOf,
@@ -62,6 +65,19 @@ export interface CutChoice {
   readonly matches?: (at: number) => boolean
   /** The save energy fails: what the last fences covered may be lost, and the part counts it. */
   readonly adrFail?: boolean
+}
+
+const CHOICE_KINDS: Kinds<CutChoice> = {
+  ...{ random: RANDOM, mode: oneOf(CUT_MODES), matches: FUNCTION, adrFail: BOOLEAN },
+  strategy: oneOf([...CUT_STRATEGIES, 'only-matching', 'all-but-matching']),
+}
+
+/** Throws a RangeError unless a cut can be made so. */
+export function checkChoice(
+  choice: Partial<CutChoice>,
+  needed: readonly (keyof CutChoice)[] = [],
+): void {
+  checkFields('a cut', choice, CHOICE_KINDS, needed)
 }
 
 /** What a cut did. */
@@ -179,6 +195,7 @@ function report(part: Nvdimm, pieces: Pieces, choice: CutChoice, strategy: CutSt
 
 /** What is pending, chunk by chunk in ascending order, with every version that it may hold. */
 export function pending(part: Nvdimm): PendingChunk[] {
+  check('part', part, NVDIMM)
   const pieces = collect(part, [])
   const chunks = new Map<number, Uint8Array[]>()
   const bytesOf = (low: number, high: number): Uint8Array =>
@@ -217,6 +234,8 @@ function keepUp(part: Nvdimm, lines: Int32Array, before: Uint8Array): void {
 
 /** Cuts the power of a part. Afterwards nothing is pending, and what loads see is durable. */
 export function cut(part: Nvdimm, choice: CutChoice): CutReport {
+  check('part', part, NVDIMM)
+  checkChoice(choice, ['random'])
   const { random } = choice
   const strategy = choice.strategy ?? CUT_STRATEGIES[random.below(CUT_STRATEGIES.length)]!
   const pieces = collect(part, choice.adrFail === true ? part.fenced : [])

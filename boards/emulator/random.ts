@@ -6,6 +6,8 @@
  * a failure is replayed from the seed that it printed. Nothing here is fit for secrets.
  */
 
+import { check, NUMBER } from './arguments.ts'
+
 export class Random {
   private a: number
   private b: number
@@ -14,6 +16,7 @@ export class Random {
 
   /** `seed`: any number; its low 32 bits count. */
   constructor(seed: number) {
+    check('seed', seed, NUMBER)
     let mixing = seed | 0
     const fill = (): number => {
       mixing = (mixing + 0x9e3779b9) | 0

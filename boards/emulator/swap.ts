@@ -11,6 +11,8 @@
  */
 
 import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { COUNT, having, type Kinds, TEXT } from '../kinds.ts'
+import { CLOCK, check, checkFields, MICROSECONDS } from './arguments.ts'
 import type { Clock, Timer } from './clock.ts'
 
 /*
@@ -48,6 +50,12 @@ export interface SwapOptions {
   readonly depth?: number
 }
 
+const SWAP_KINDS: Kinds<SwapOptions> = {
+  ...{ clock: CLOCK, pageBytes: COUNT, depth: COUNT },
+  ...{ readUs: MICROSECONDS, writeUs: MICROSECONDS },
+  store: having(['read', 'write', 'close'], 'where the pages lie'),
+}
+
 export class SwapDevice {
   /** Decides which commands fail. */
   script: ((access: SwapAccess) => 'error' | undefined) | null = null
@@ -65,6 +73,7 @@ export class SwapDevice {
   private number = 0
 
   constructor(options: SwapOptions) {
+    checkFields('a swap device', options, SWAP_KINDS, ['clock', 'pageBytes'])
     const { readUs = SWAP_READ_US, writeUs = SWAP_WRITE_US, depth = SWAP_DEPTH } = options
     this.clock = options.clock
     this.pageBytes = options.pageBytes
@@ -148,6 +157,7 @@ export function memorySwap(): SwapStore {
 
 /** Pages in a file that is made for this, and is gone afterwards. */
 export function fileSwap(path: string): SwapStore {
+  check('path', path, TEXT)
   const descriptor = openSync(path, 'wx+')
   return {
     read(page, into): void {

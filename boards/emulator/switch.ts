@@ -7,10 +7,15 @@
  * - The card's own address is pinned: whoever else claims it gets none of its frames.
  */
 
+import { FUNCTION, LIST } from '../kinds.ts'
+import { check, octets } from './arguments.ts'
+
 /** Addresses that are remembered; beyond that the one not heard for longest is forgotten. */
 const ADDRESSES_MAX = 1024
 
 const ETHERNET_BYTES = 14
+
+const MAC = octets(6)
 
 /** A port by what it does with a frame that leaves the switch there. */
 export type SwitchPort = (frame: Uint8Array) => void
@@ -22,12 +27,16 @@ export class EthernetSwitch {
 
   /** Adds a port; `macs` are the addresses that stay behind it. */
   attach(port: SwitchPort, macs: readonly (readonly number[])[] = []): void {
+    check('port', port, FUNCTION)
+    check('addresses', macs, LIST)
+    for (const mac of macs) check('address', mac, MAC)
     this.ports.add(port)
     for (const mac of macs) this.pinned.set(Buffer.from(mac).toString('hex'), port)
   }
 
   /** Removes a port, and every address behind it. */
   detach(port: SwitchPort): void {
+    check('port', port, FUNCTION)
     this.ports.delete(port)
     for (const table of [this.heard, this.pinned]) {
       for (const [mac, behind] of table) if (behind === port) table.delete(mac)

@@ -15,6 +15,8 @@
 
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
+import { FUNCTION, having, type Kinds, TEXT } from '../kinds.ts'
+import { check, checkFields, UDP_PORT } from './arguments.ts'
 import { askedAddress, isWildcard, ownAddresses } from './own-addresses.ts'
 
 /** Addresses that are remembered; beyond that the one not heard for longest is forgotten. */
@@ -30,6 +32,9 @@ export interface TunnelOptions {
   /** Address to listen on; the loopback interface unless given. */
   readonly host?: string
 }
+
+const TUNNEL_KINDS: Kinds<TunnelOptions> = { receive: FUNCTION, port: UDP_PORT, host: TEXT }
+const SOCKET = having(['on', 'send', 'address', 'close'], 'a UDP socket')
 
 interface Peer {
   /** By which it is reached. */
@@ -53,6 +58,8 @@ export class Tunnel {
   private taken: Promise<void> = Promise.resolve()
 
   constructor(socket: Socket, receive: (frame: Uint8Array) => void) {
+    check('socket', socket, SOCKET)
+    check('receive', receive, FUNCTION)
     this.socket = socket
     this.receive = receive
     if (isWildcard(socket.address().address)) {
@@ -107,6 +114,8 @@ export class Tunnel {
 
   /** Names the peer at the other end: strangers' frames go there, too. */
   connect(address: string, port: number): void {
+    check('address', address, TEXT)
+    check('port', port, UDP_PORT)
     this.uplink = { socket: this.socket, address, port }
   }
 
@@ -187,6 +196,7 @@ async function bound(address: string, port: number, shared: boolean): Promise<So
 
 /** Opens the socket. Rejects with the system's error if it cannot be bound. */
 export async function openTunnel(options: TunnelOptions): Promise<Tunnel> {
+  checkFields('a tunnel', options, TUNNEL_KINDS, ['receive'])
   const { host = '127.0.0.1', port = 0, receive } = options
   const first = await bound(host, port, false)
   if (!isWildcard(host)) return new Tunnel(first, receive)

@@ -11,20 +11,23 @@ import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { isInBitmap } from '../../firmware/wire/persist-ack.ts'
 import { CONDITIONS } from '../batch-verdict.ts'
 import { ArgumentError } from '../errors.ts'
-import { check, integer, oneOf, shown } from '../kinds.ts'
+import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../kinds.ts'
 import type { Member } from '../write.ts'
 import type { BatchOf, SendRequest } from './types.ts'
 
+const BATCH_ID = integer(0, 0xffff)
+const CONDITION: Kind = oneOf(Object.keys(CONDITIONS))
+
 /** Throws PERDURE_ARGUMENT unless a batch can have that id. */
-export function checkBatchId(id: number, what: string): void {
-  check(`${what}: batch: id`, id, integer(0, 0xffff))
+export function checkBatchId(id: number, what: What): void {
+  checkField(what, 'batch: id', id, BATCH_ID)
 }
 
 /** Throws PERDURE_ARGUMENT unless what a request says of its batch makes sense by itself. */
-export function checkBatchOf(batch: BatchOf, what: string): void {
+export function checkBatchOf(batch: BatchOf, what: What): void {
   const { id, index, count, condition, last, expect } = batch
   const refuse = (why: string): never => {
-    throw new ArgumentError(`${what}: batch: ${why}`)
+    throw new ArgumentError(`${said(what)}: batch: ${why}`)
   }
   checkBatchId(id, what)
   if (!Number.isInteger(count) || count < 1 || count > BATCH_RECORDS_MAX) {
@@ -33,7 +36,7 @@ export function checkBatchOf(batch: BatchOf, what: string): void {
   if (!Number.isInteger(index) || index < 0 || index >= count) {
     refuse(`index ${shown(index)}: 0 to ${count - 1}`)
   }
-  check(`${what}: batch: condition`, condition, oneOf(Object.keys(CONDITIONS)))
+  checkField(what, 'batch: condition', condition, CONDITION)
   if (typeof last !== 'boolean') refuse('say whether it is the last')
   if (condition !== 'expect') {
     if (expect !== undefined) refuse(`expect in '${condition}'`)

@@ -6,7 +6,7 @@
  */
 
 import { ArgumentError } from '../errors.ts'
-import { check, integer, SIZE } from '../kinds.ts'
+import { check, integer, SIZE, said, type What } from '../kinds.ts'
 import type { MemoryRegion, Sge } from './types.ts'
 
 /** A region, and the domain that it is of. */
@@ -45,14 +45,14 @@ export class RegionTable<T extends DomainRegion> {
   }
 
   /** Throws PERDURE_ARGUMENT unless a region of the domain covers the piece. */
-  check(domain: number, { addr, length, lkey }: Sge, what: string): void {
+  check(domain: number, { addr, length, lkey }: Sge, what: What): void {
     const region = this.regions.get(lkey)
     const sane = Number.isSafeInteger(addr) && Number.isSafeInteger(length) && length >= 0
     if (sane && region?.domain === domain) {
       if (addr >= region.addr && addr + length <= region.addr + region.length) return
     }
     const piece = `${length} bytes at ${addr} with L_Key ${lkey}`
-    throw new ArgumentError(`${what}: ${piece}: no memory region covers it`)
+    throw new ArgumentError(`${said(what)}: ${piece}: no memory region covers it`)
   }
 }
 

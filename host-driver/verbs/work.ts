@@ -33,6 +33,7 @@ import { ArgumentError } from '../errors.ts'
 import {
   BOOLEAN,
   check,
+  checkField,
   checkFields,
   ENDPOINT,
   integer,
@@ -41,8 +42,10 @@ import {
   OBJECT,
   oneOf,
   SIZE,
+  said,
   shown,
   UINT64,
+  type What,
   WORD,
   wide,
 } from '../kinds.ts'
@@ -92,6 +95,9 @@ const REQUEST_KINDS: Kinds<SendRequest> = {
   ...{ persistent: BOOLEAN, global: BOOLEAN, operationId: UINT64, batch: OBJECT },
   ...{ wait: integer(0, 255), batchId: integer(0, 0xffff) },
 }
+
+/** The name of a record. */
+const OPERATION = wide(1n)
 
 /** Bytes that one request may have: what RoCEv2 carries. */
 const MESSAGE_BYTES_MAX = 2 ** 31
@@ -144,33 +150,33 @@ export function totalOf(sgList: readonly Sge[] | undefined): number {
 }
 
 /** What a queue pair knows of memory: throws PERDURE_ARGUMENT unless a region covers the piece. */
-export type CheckSge = (sge: Sge, what: string) => void
+export type CheckSge = (sge: Sge, what: What) => void
 
 /** Throws PERDURE_ARGUMENT for a request that makes no sense. */
 export function checkSend(request: SendRequest, inlineMax: number, checkSge: CheckSge): void {
   const { wrId, opcode, sgList = [] } = request
-  const what = `request ${shown(wrId)}`
+  const what = (): string => `request ${shown(wrId)}`
   checkFields(what, request, REQUEST_KINDS, ['wrId', 'opcode'])
   const kind = KINDS[opcode]
   checkPieces(sgList, SGES_MAX, what, checkSge)
   checkLengths(request, kind, totalOf(sgList), inlineMax, what)
   if (needsPlace(kind)) {
-    checkWord(`${what}: rkey`, request.rkey)
-    checkWide(`${what}: remoteAddr`, request.remoteAddr, 0n)
+    checkField(what, 'rkey', request.rkey, WORD)
+    checkField(what, 'remoteAddr', request.remoteAddr, UINT64)
   }
   checkNeeded(request, kind, what)
 }
 
 /** Throws PERDURE_ARGUMENT for a receive that makes no sense. */
 export function checkRecv(request: RecvRequest, checkSge: CheckSge): void {
-  const what = `receive ${shown(request.wrId)}`
-  check(`${what}: wrId`, request.wrId, UINT64)
+  const what = (): string => `receive ${shown(request.wrId)}`
+  checkField(what, 'wrId', request.wrId, UINT64)
   checkPieces(request.sgList ?? [], 1, what, checkSge)
 }
 
-function checkPieces(sgList: readonly Sge[], most: number, what: string, checkSge: CheckSge): void {
+function checkPieces(sgList: readonly Sge[], most: number, what: What, checkSge: CheckSge): void {
   if (sgList.length > most) {
-    throw new ArgumentError(`${what}: ${sgList.length} pieces: at most ${most}`)
+    throw new ArgumentError(`${said(what)}: ${sgList.length} pieces: at most ${most}`)
   }
   for (const sge of sgList) checkSge(sge, what)
 }
@@ -180,10 +186,10 @@ function checkLengths(
   kind: RequestKind,
   total: number,
   inlineMax: number,
-  what: string,
+  what: What,
 ): void {
   const refuse = (why: string): never => {
-    throw new ArgumentError(`${what}: ${why}`)
+    throw new ArgumentError(`${said(what)}: ${why}`)
   }
   if (total >= MESSAGE_BYTES_MAX) refuse(`${total} bytes: below 2^31`)
   if (kind === ATOMIC_WRITE && total !== 8) refuse(`an atomic write has 8 bytes, not ${total}`)
@@ -199,48 +205,42 @@ function needsPlace(kind: RequestKind): boolean {
   return kind !== SEND && kind !== SEND_IMM && kind !== SEND_INV && kind !== PERSIST_QUERY
 }
 
-function checkNeeded(request: SendRequest, kind: RequestKind, what: string): void {
+function checkNeeded(request: SendRequest, kind: RequestKind, what: What): void {
   const { operationId, wait = 2, batch } = request
   if (batch !== undefined) {
-    if (kind !== WRITE_PERSIST) throw new ArgumentError(`${what}: a batch is of WRITE_PERSIST`)
+    if (kind !== WRITE_PERSIST) {
+      throw new ArgumentError(`${said(what)}: a batch is of WRITE_PERSIST`)
+    }
     checkBatchOf(batch, what)
   }
-  if (kind === WRITE_IMM || kind === SEND_IMM) checkWord(`${what}: immData`, request.immData)
-  if (kind === SEND_INV) checkWord(`${what}: invalidateRkey`, request.invalidateRkey)
+  if (kind === WRITE_IMM || kind === SEND_IMM) checkField(what, 'immData', request.immData, WORD)
+  if (kind === SEND_INV) checkField(what, 'invalidateRkey', request.invalidateRkey, WORD)
   if (kind === FETCH_ADD || kind === COMPARE_SWAP) {
-    checkWide(`${what}: compareAdd`, request.compareAdd, 0n)
+    checkField(what, 'compareAdd', request.compareAdd, UINT64)
     if (request.remoteAddr! % 8n !== 0n) {
-      throw new ArgumentError(`${what}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
+      throw new ArgumentError(`${said(what)}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
     }
   }
   if (kind === ATOMIC_WRITE && request.remoteAddr! % 8n !== 0n) {
-    throw new ArgumentError(`${what}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
+    throw new ArgumentError(`${said(what)}: remoteAddr ${request.remoteAddr}: a multiple of 8`)
   }
-  if (kind === COMPARE_SWAP) checkWide(`${what}: swap`, request.swap, 0n)
+  if (kind === COMPARE_SWAP) checkField(what, 'swap', request.swap, UINT64)
   if (kind === FLUSH) checkFlush(request, what)
   if (kind !== WRITE_PERSIST && kind !== PERSIST_QUERY) return
   if (kind === PERSIST_QUERY && request.batchId !== undefined) {
     checkBatchId(request.batchId, what)
     return
   }
-  checkWide(`${what}: operationId`, operationId, 1n)
+  checkField(what, 'operationId', operationId, OPERATION)
   if (kind === WRITE_PERSIST && !(Number.isInteger(wait) && wait >= 1 && wait <= COPIES_MAX)) {
-    throw new ArgumentError(`${what}: wait for ${wait} copies: 1 to ${COPIES_MAX}`)
+    throw new ArgumentError(`${said(what)}: wait for ${wait} copies: 1 to ${COPIES_MAX}`)
   }
 }
 
-function checkFlush(request: SendRequest, what: string): void {
+function checkFlush(request: SendRequest, what: What): void {
   const { persistent = true, global = false, wholeRegion = false, length } = request
-  if (!persistent && !global) throw new ArgumentError(`${what}: persistent, global, or both`)
-  if (!wholeRegion) checkWord(`${what}: length`, length)
-}
-
-function checkWord(what: string, value: number | undefined): void {
-  check(what, value, WORD)
-}
-
-function checkWide(what: string, value: bigint | undefined, least: bigint): void {
-  check(what, value, wide(least))
+  if (!persistent && !global) throw new ArgumentError(`${said(what)}: persistent, global, or both`)
+  if (!wholeRegion) checkField(what, 'length', length, WORD)
 }
 
 const DEPTH = integer(1, DEPTH_MAX)
