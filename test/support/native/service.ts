@@ -92,13 +92,15 @@ export class ServiceFolder {
     return { code, said: runtime.story }
   }
 
-  /** One line to the console and the answer. */
+  /** One line to the console and the answer. Rejects where the console sends it away. */
   async ask(line: string): Promise<Answer> {
     const socket = connect(this.at('console'))
     try {
       socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error('the console is silent')))
       socket.write(`${line}\n`)
-      const [answer] = (await once(createInterface({ input: socket }), 'line')) as [string]
+      const lines = createInterface({ input: socket })
+      const gone = once(socket, 'close').then(() => Promise.reject(new Error('sent away')))
+      const [answer] = (await Promise.race([once(lines, 'line'), gone])) as [string]
       return JSON.parse(answer) as Answer
     } finally {
       socket.destroy()
