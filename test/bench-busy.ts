@@ -12,14 +12,13 @@
  * Exit codes: 0 every floor holds; 1 a floor is broken; 64 a wrong command line.
  */
 
-import { parseArgs } from 'node:util'
 import { Random } from '../boards/emulator/random.ts'
-import { fillIcrc } from '../boards/software/icrc.ts'
 import { RECEIVES, STAGING_BUFFERS } from '../firmware/limits.ts'
 import { strideOf } from '../firmware/memory/region.ts'
-import { putU24, putU32, u32 } from '../firmware/wire/bytes.ts'
+import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { ENGINES, type Engine } from './bench-floors.ts'
+import { takeNumbers } from './support/bench-arguments.ts'
 import {
   Conversation,
   dataOf,
@@ -27,10 +26,9 @@ import {
   persistFrames,
   type Sent,
   sentOf,
-  type TestQueuePair,
-  type TestRegion,
 } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
+import { renumber } from './support/renumber.ts'
 import { sendFrames } from './support/requests.ts'
 import { Stranger } from './support/strangers.ts'
 import { text } from './support/table.ts'
@@ -50,12 +48,6 @@ const SLOTS = 1024
 const PART_BYTES = 1 << 20
 const PEER = 77
 const SEED = 1
-
-/** Positions in an IPv4 WRITE_PERSIST Only: PSN, slot, operation id. */
-const BTH_AT = 42
-const PSN_AT = BTH_AT + 9
-const SLOT_AT = BTH_AT + 12
-const OPERATION_AT = BTH_AT + 28 + 12
 
 export interface Waits {
   readonly engine: Engine
@@ -156,36 +148,30 @@ export const LOADS: readonly Load[] = [
   { what: 'a peer holds all it may', bytes: 0, begin: holdAll },
 ]
 
-/** The record that comes next: one frame that is numbered and sealed anew. */
-class Records {
-  private readonly frame: Uint8Array
-  private readonly qp: TestQueuePair
-
-  constructor(card: TimedCard, region: TestRegion) {
-    this.qp = card.connect()
-    this.frame = persistFrames(this.qp, region, 0, dataOf(RECORD_BYTES, 1))[0]!
-    card.serve(this.frame)
-  }
-
-  next(): Uint8Array {
-    const { frame, qp } = this
-    qp.operation += 1
-    putU24(frame, PSN_AT, qp.psn)
-    putU32(frame, SLOT_AT, qp.operation % SLOTS)
-    putU32(frame, OPERATION_AT, qp.operation)
-    fillIcrc(frame, 0, frame.length)
-    qp.psn = (qp.psn + 1) & 0xffffff
-    return frame
+/** A region, and the record that comes next into it, again and again. */
+function recordsOn(card: TimedCard): () => Uint8Array {
+  const region = card.provision({ slots: SLOTS, capacity: RECORD_BYTES })
+  const qp = card.connect()
+  const frames = persistFrames(qp, region, 0, dataOf(RECORD_BYTES, 1))
+  card.serve(...frames)
+  return () => {
+    renumber(frames, qp, SLOTS)
+    return frames[0]!
   }
 }
 
 /** From the arrival of each record to its acknowledgement, µs, in order of size. */
-function waitsOf(card: TimedCard, records: Records, count: number, ask: () => void): number[] {
+function waitsOf(
+  card: TimedCard,
+  next: () => Uint8Array,
+  count: number,
+  ask: () => void,
+): number[] {
   const random = new Random(SEED)
   const waits: number[] = []
   let askAtUs = card.nowUs
   for (let i = 0; i < count; i++) {
-    const frame = records.next()
+    const frame = next()
     const comesUs = card.nowUs + GAP_LEAST_US + random.below(GAP_MOST_US - GAP_LEAST_US)
     while (card.nowUs < comesUs) {
       card.idle()
@@ -208,10 +194,10 @@ export async function waitsBeside(engine: Engine, load: Load, records: number): 
   const bench = await openBench(engine, PART_BYTES + load.bytes)
   const card = new TimedCard(bench)
   card.format()
-  const one = new Records(card, card.provision({ slots: SLOTS, capacity: RECORD_BYTES }))
-  waitsOf(card, one, records / 10, () => {})
-  const quiet = waitsOf(card, one, records, () => {})
-  const busy = waitsOf(card, one, records, load.begin(card))
+  const next = recordsOn(card)
+  waitsOf(card, next, records / 10, () => {})
+  const quiet = waitsOf(card, next, records, () => {})
+  const busy = waitsOf(card, next, records, load.begin(card))
   bench.engine.dispose()
   const ratio = share(busy, 0.99) / share(quiet, 0.99)
   return {
@@ -242,25 +228,9 @@ function tableOf(all: readonly Waits[]): string[][] {
   return [head, ...rows]
 }
 
-function takeArguments(args: readonly string[]): { records: number; json: boolean } | null {
-  try {
-    const options = {
-      json: { type: 'boolean', default: false },
-      records: { type: 'string', default: '10000' },
-    } as const
-    const { values } = parseArgs({ args: [...args], options })
-    const records = Number(values.records)
-    if (Number.isInteger(records) && records >= 100) return { records, json: values.json }
-    process.stderr.write('bench: --records takes a whole number, 100 or more\n')
-  } catch (error) {
-    process.stderr.write(`bench: ${(error as Error).message}\n`)
-  }
-  return null
-}
-
 /** Sets the process's exit code. */
 export async function benchBusy(args: readonly string[]): Promise<void> {
-  const wishes = takeArguments(args)
+  const wishes = takeNumbers(args, { records: 10_000 }, 100)
   if (wishes === null) {
     process.exitCode = 64
     return

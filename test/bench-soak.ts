@@ -15,12 +15,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { QUEUE_PAIRS } from '../firmware/limits.ts'
 import { connect } from '../host-driver/index.ts'
 import { type LocalDpu, linkWire, openLocal } from '../host-driver/local.ts'
+import { takeNumbers } from './support/bench-arguments.ts'
 import { text } from './support/table.ts'
 
 const SLOTS = 64
@@ -154,38 +154,11 @@ function tableOf(growths: readonly Growth[]): string[][] {
   return [head, ...rows]
 }
 
-interface Wishes {
-  readonly connections: number
-  readonly records: number
-  readonly hours: number
-  readonly json: boolean
-}
-
-function takeArguments(args: readonly string[]): Wishes | null {
-  try {
-    const options = {
-      json: { type: 'boolean', default: false },
-      connections: { type: 'string', default: '100000' },
-      records: { type: 'string', default: '10000000' },
-      hours: { type: 'string', default: '24' },
-    } as const
-    const { json, ...texts } = parseArgs({ args: [...args], options }).values
-    const [connections, records, hours] = [texts.connections, texts.records, texts.hours].map(
-      Number,
-    )
-    if ([connections, records, hours].every((count) => Number.isInteger(count) && count! > 0)) {
-      return { connections: connections!, records: records!, hours: hours!, json }
-    }
-    process.stderr.write('bench: each of these is a whole number above 0\n')
-  } catch (error) {
-    process.stderr.write(`bench: ${(error as Error).message}\n`)
-  }
-  return null
-}
+const DEFAULTS = { connections: 100_000, records: 10_000_000, hours: 24 }
 
 /** Sets the process's exit code. */
 export async function benchSoak(args: readonly string[]): Promise<void> {
-  const wishes = takeArguments(args)
+  const wishes = takeNumbers(args, DEFAULTS, 1)
   if (wishes === null) {
     process.exitCode = 64
     return

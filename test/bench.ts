@@ -20,8 +20,6 @@
  */
 
 import { parseArgs } from 'node:util'
-import { fillIcrc } from '../boards/software/icrc.ts'
-import { putU24, putU32 } from '../firmware/wire/bytes.ts'
 import { benchBatch } from './bench-batch.ts'
 import { benchBusy } from './bench-busy.ts'
 import { MODEL } from './bench-card.ts'
@@ -32,19 +30,14 @@ import { benchSlices } from './bench-slices.ts'
 import { benchSoak } from './bench-soak.ts'
 import { benchStatus } from './bench-status.ts'
 import { Calibration } from './support/calibration.ts'
-import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'
+import { dataOf, persistFrames } from './support/card.ts'
 import { type Bench, openBench } from './support/engine.ts'
+import { renumber } from './support/renumber.ts'
 import { median, text } from './support/table.ts'
 
 const SLOTS = 1024
 const BURSTS = 64
 const ROUNDS = 9
-
-/** Positions in an IPv4 WRITE_PERSIST Only: PSN, slot, operation id. */
-const BTH_AT = 42
-const PSN_AT = BTH_AT + 9
-const SLOT_AT = BTH_AT + 12
-const OPERATION_AT = BTH_AT + 28 + 12
 
 interface Row {
   engine: Engine
@@ -58,18 +51,6 @@ interface Row {
   boardCallsPerRecord: number
   requestsPerRecord: number
   answersPerRecord: number
-}
-
-/** Numbers the frames on from where the last round ended, and seals them. */
-function renumber(frames: readonly Uint8Array[], qp: TestQueuePair): void {
-  for (const frame of frames) {
-    qp.operation += 1
-    putU24(frame, PSN_AT, qp.psn)
-    putU32(frame, SLOT_AT, qp.operation % SLOTS)
-    putU32(frame, OPERATION_AT, qp.operation)
-    fillIcrc(frame, 0, frame.length)
-    qp.psn = (qp.psn + 1) & 0xffffff
-  }
 }
 
 function runOnce(bench: Bench, frames: readonly Uint8Array[], burst: number): number {
@@ -112,7 +93,7 @@ async function measure(
     let done = 0
     const turns = [calibration.look()]
     while (spent < (seconds * 1e6) / ROUNDS) {
-      renumber(frames, qp)
+      renumber(frames, qp, SLOTS)
       spent += runOnce(bench, frames, burst)
       done += frames.length
       answers += sent.length
@@ -159,7 +140,7 @@ async function flatness(packets: number): Promise<Flatness> {
   const memoryBefore = bench.engine.memoryUsed()
   let done = 0
   while (done < packets) {
-    renumber(frames, qp)
+    renumber(frames, qp, SLOTS)
     runOnce(bench, frames, 32)
     bench.sent.length = 0
     done += frames.length

@@ -64,6 +64,7 @@ import {
 
 /** The sequence in the header of a slot. */
 const SEQUENCE_AT = 32
+const STATUS_NOT_ARMED = 0x85
 const STATUS_READ_ONLY = 0x8b
 const STATUS_FLUSH = 0x8e
 const STATUS_IN_DOUBT = 0x8f
@@ -165,35 +166,42 @@ describe('the host goes while a burst is committed', () => {
 
   test('R1-A1: the answer about a region says by what every write is refused, or nothing', () => {
     const { card, region, qp, host } = begun()
-    card.provision({ name: 'bytes', kind: mad.KIND_BYTES, length: 4096 })
+    const bytes = { kind: mad.KIND_BYTES, length: 4096 }
+    card.provision({ ...bytes, name: 'bytes' })
+    card.provision({ ...bytes, name: 'kept', flags: mad.REGION_WRITE_PERSIST })
     const placement = PLACEMENT_BYPASS
-    card.provision({ name: 'far bytes', kind: mad.KIND_BYTES, length: 4096, placement })
+    card.provision({ ...bytes, name: 'far bytes', placement })
     const refuses = () =>
-      ['records', 'far bytes', 'local', 'bytes'].map((name) => {
+      ['records', 'far bytes', 'local', 'bytes', 'kept'].map((name) => {
         const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (asked) => {
           asked.set(Buffer.from(name), mad.REGION_NAME)
         })
         return body[98]
       })
-    expect(refuses()).toEqual([0, 0, 0, 0])
+    expect(refuses()).toEqual([0, 0, 0, 0, 0])
     host.link.remove()
     card.serve(...persistFrames(qp, region, 0, NEW))
     const unknown = STATUS_PLACEMENT_UNKNOWN
-    expect(refuses()).toEqual([unknown, unknown, 0, 0])
+    expect(refuses()).toEqual([unknown, unknown, 0, 0, 0])
     expect(statuses(card.serve(...persistFrames(qp, region, 1, NEW)))).toEqual([unknown])
     // It shows its memory, and does not answer for the record that waits.
     host.comeBack()
     host.link.script = ({ kind, at }) =>
       kind === 'read' && at >= HOST_DATA_AT ? 'timeout' : undefined
     believe(card, PLACEMENT_BYPASS)
-    expect(refuses()).toEqual([STATUS_READ_ONLY, 0, 0, 0])
+    expect(refuses()).toEqual([STATUS_READ_ONLY, 0, 0, 0, 0])
     comeBack(card)
-    expect(refuses()).toEqual([0, 0, 0, 0])
+    expect(refuses()).toEqual([0, 0, 0, 0, 0])
+    const unarmed = STATUS_NOT_ARMED
+    card.nvdimm.armed = false
+    expect(refuses()).toEqual([unarmed, 0, unarmed, 0, unarmed])
+    card.nvdimm.armed = true
+    expect(refuses()).toEqual([0, 0, 0, 0, 0])
     // Behind a fence that fails nothing more is durable; plain bytes promise nothing.
     card.nvdimm.fencesToFail = 1
     const local = card.open('local')
     card.serve(...persistFrames(card.connect(), local, 0, NEW))
-    expect(refuses()).toEqual([STATUS_FLUSH, 0, STATUS_FLUSH, 0])
+    expect(refuses()).toEqual([STATUS_FLUSH, 0, STATUS_FLUSH, 0, STATUS_FLUSH])
   })
 
   test('R1-A1: while it is away no READ calls its records lost, whatever the view', () => {

@@ -12,13 +12,13 @@
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
-import { BOOLEAN, FUNCTION, oneOf } from '../kinds.ts'
+import { BOOLEAN, FUNCTION } from '../kinds.ts'
 import { check, checkGiven, NVDIMM } from './arguments.ts'
 import { Journal } from './journal.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
   type Coarse,
-  CUT_MODES,
+  CUT_MODE,
   type CutMode,
   collect,
   faultsOf,
@@ -39,7 +39,7 @@ const IMAGES_MAX = 2 ** 28
 
 function checkVisit(part: Nvdimm, mode: CutMode, adrFail: boolean, coarse?: Coarse): void {
   check('part', part, NVDIMM)
-  check('mode', mode, oneOf(CUT_MODES))
+  check('mode', mode, CUT_MODE)
   check('adrFail', adrFail, BOOLEAN)
   checkGiven('coarse', coarse, FUNCTION)
 }

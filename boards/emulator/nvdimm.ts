@@ -28,7 +28,7 @@ import {
   VOLATILE,
 } from '../../firmware/hal.ts'
 import { LINE_BYTES } from '../../firmware/limits.ts'
-import { BOOLEAN, BYTES, integer, type Kinds, LIST, OBJECT, SIZE } from '../kinds.ts'
+import { BOOLEAN, BYTES, integer, type Kind, type Kinds, LIST, OBJECT, SIZE } from '../kinds.ts'
 import { check, checkFields, NUMBER } from './arguments.ts'
 import type { Journal } from './journal.ts'
 import { HEALS, Pending } from './pending.ts'
@@ -134,6 +134,7 @@ export class Nvdimm {
   linesCleaned = 0
 
   private readonly flags: Uint8Array
+  private readonly lineNumber: Kind
   private faultyLines = 0
   private sourceBytes: Uint8Array
   private sourceWords: Int32Array
@@ -141,12 +142,11 @@ export class Nvdimm {
 
   constructor(options: NvdimmOptions) {
     checkFields('an NVDIMM', options, NVDIMM_KINDS, ['bytes'])
-    const { condition, content } = options
+    const { bytes, condition, content } = options
     if (condition !== undefined) checkCondition(condition)
-    if (content !== undefined && content.length > options.bytes) {
-      throw new RangeError(`content of ${content.length} bytes: at most ${options.bytes}`)
+    if (content !== undefined && content.length > bytes) {
+      throw new RangeError(`content of ${content.length} bytes: at most ${bytes}`)
     }
-    const { bytes } = options
     if (!Number.isInteger(bytes / PAGE_BYTES) || bytes <= 0 || bytes > NVDIMM_BYTES_MAX) {
       throw new RangeError(`an NVDIMM of ${bytes} bytes: not a multiple of 4096 up to 1 GiB`)
     }
@@ -158,6 +158,7 @@ export class Nvdimm {
     this.durableWords = new Int32Array(this.durable.buffer)
     this.pendingStores = new Pending(bytes / LINE_BYTES)
     this.flags = new Uint8Array(bytes / LINE_BYTES)
+    this.lineNumber = integer(0, this.flags.length - 1)
     this.sourceBytes = this.live
     this.sourceWords = this.liveWords
     this.adrFences = options.adrFences ?? 0
@@ -441,7 +442,7 @@ export class Nvdimm {
   }
 
   private checkLine(line: number): void {
-    check('line', line, integer(0, this.bytes / LINE_BYTES - 1))
+    check('line', line, this.lineNumber)
   }
 
   /** How many bytes of a store the medium takes before a line refuses. */

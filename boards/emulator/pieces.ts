@@ -17,12 +17,14 @@
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
+import { type Kind, oneOf } from '../kinds.ts'
 import type { FencedLines, Nvdimm } from './nvdimm.ts'
 import { HEALS } from './pending.ts'
 
 export type CutMode = 'strict' | 'prefix' | 'chunk' | 'line'
 
 export const CUT_MODES: readonly CutMode[] = ['strict', 'prefix', 'chunk', 'line']
+export const CUT_MODE: Kind = oneOf(CUT_MODES)
 
 const LINE_WORDS = LINE_BYTES / 4
 

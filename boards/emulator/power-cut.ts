@@ -11,7 +11,7 @@ import { BOOLEAN, FUNCTION, type Kinds, oneOf } from '../kinds.ts'
 import { check, checkFields, NVDIMM, RANDOM } from './arguments.ts'
 import type { Nvdimm } from './nvdimm.ts'
 import {
-  CUT_MODES,
+  CUT_MODE,
   type CutMode,
   collect,
   faultsOf,
@@ -68,7 +68,7 @@ export interface CutChoice {
 }
 
 const CHOICE_KINDS: Kinds<CutChoice> = {
-  ...{ random: RANDOM, mode: oneOf(CUT_MODES), matches: FUNCTION, adrFail: BOOLEAN },
+  ...{ random: RANDOM, mode: CUT_MODE, matches: FUNCTION, adrFail: BOOLEAN },
   strategy: oneOf([...CUT_STRATEGIES, 'only-matching', 'all-but-matching']),
 }
 

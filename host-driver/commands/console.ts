@@ -97,9 +97,11 @@ async function openLine(target: string, baud: number): Promise<Duplex> {
   if (path === null && !target.startsWith('/')) {
     throw new ArgumentError(`${target}: a console is unix:PATH, or a serial line as /dev/ttyUSB0`)
   }
-  // What the package of serial lines says of a file has no code.
-  if (path === null) checkFile(target)
-  if (path === null) accessSync(target, constants.R_OK | constants.W_OK)
+  if (path === null) {
+    // What the package of serial lines says of a file has no code.
+    checkFile(target)
+    accessSync(target, constants.W_OK)
+  }
   const line = path === null ? await serialLine(target, baud) : connect(path)
   return await new Promise<Duplex>((resolve, reject) => {
     const opened = (): void => resolve(line)
