@@ -44,6 +44,9 @@ export const COPIES_MAX = 4
 /** Bytes of data that one record may hold. */
 export const RECORD_BYTES_MAX = 65536
 
+/** Slots of a region. */
+export const SLOTS_MAX: number = 2 ** 31 - 1
+
 /** Messages of several packets that may be gathered at once, over all queue pairs. */
 export const STAGING_BUFFERS = 16
 

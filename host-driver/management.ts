@@ -8,7 +8,16 @@
 
 import { isIP } from 'node:net'
 import { FAULTS, PASS } from '../firmware/fault.ts'
-import { HOST_QUEUES, ON_DEMAND_REGIONS, REGION_NAME_BYTES, REGIONS } from '../firmware/limits.ts'
+import {
+  COPIES_MAX,
+  COPIES_MIN,
+  HOST_QUEUES,
+  ON_DEMAND_REGIONS,
+  RECORD_BYTES_MAX,
+  REGION_NAME_BYTES,
+  REGIONS,
+  SLOTS_MAX,
+} from '../firmware/limits.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
@@ -69,8 +78,9 @@ interface Call {
 export interface RegionRequest {
   /** 1 to 32 bytes of UTF-8. */
   readonly name: string
+  /** 1 to 2^31 - 1. */
   readonly slots: number
-  /** Bytes of data that one slot holds. */
+  /** Bytes of data that one slot holds, 1 to 65536. */
   readonly capacity: number
   /** Copies of each record, 2 (default) to 4. */
   readonly copies?: number
@@ -147,9 +157,9 @@ const PORT = integer(1, 65535)
 
 const REGION_KINDS: Kinds<RegionRequest> = {
   name: REGION_NAME,
-  slots: WORD,
-  capacity: WORD,
-  copies: integer(0, 255),
+  slots: integer(1, SLOTS_MAX),
+  capacity: integer(1, RECORD_BYTES_MAX),
+  copies: integer(COPIES_MIN, COPIES_MAX),
   fixedLength: BOOLEAN,
   placement: oneOf(PLACEMENTS),
 }
@@ -250,7 +260,7 @@ export class Management {
   }
 
   async provisionBytes(region: BytesRequest, protectionDomain: number): Promise<RegionInfo> {
-    checkFields('a region', region, BYTES_KINDS, ['name', 'length'])
+    checkFields('a region of bytes', region, BYTES_KINDS, ['name', 'length'])
     const body = namedBody(region.name, protectionDomain)
     const { name, length, writePersist = false } = region
     body[mad.REGION_KIND] = mad.KIND_BYTES

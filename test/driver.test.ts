@@ -601,8 +601,6 @@ describe('X-7: every refusal has a typed reason', () => {
       [() => dpu.format(), 'FORMATTED'],
       [() => dpu.provision({ name: 'orders', slots: 17, capacity: 1000 }), 'REGION_EXISTS'],
       [() => dpu.provision({ name: 'huge', slots: 1 << 20, capacity: 65536 }), 'NO_SPACE'],
-      [() => dpu.provision({ name: 'none', slots: 0, capacity: 64 }), 'REQUEST'],
-      [() => dpu.provision({ name: 'five', slots: 1, capacity: 64, copies: 5 }), 'REQUEST'],
     ]
     for (const [call, fault] of refusals) {
       const error = await failure(call())
@@ -614,6 +612,24 @@ describe('X-7: every refusal has a typed reason', () => {
       code: 'PERDURE_ARGUMENT',
     })
     expect((await dpu.provision({ name: 'orders', slots: 16, capacity: 1000 })).slots).toBe(16)
+  })
+
+  test('R1-U7: what no card takes is refused by its limits, unsent', async () => {
+    const { dpu } = await bench()
+    const shape = { name: 'new', slots: 4, capacity: 64 }
+    for (const [wrong, words] of [
+      [{ slots: 0 }, 'slots 0: 1 to 2147483647'],
+      [{ slots: 2 ** 31 }, 'slots 2147483648: 1 to 2147483647'],
+      [{ capacity: 0 }, 'capacity 0: 1 to 65536'],
+      [{ capacity: 65537 }, 'capacity 65537: 1 to 65536'],
+      [{ copies: 1 }, 'copies 1: 2 to 4'],
+      [{ copies: 5 }, 'copies 5: 2 to 4'],
+    ] as const) {
+      const message = `a region: ${words}`
+      const refused = await failure(dpu.provision({ ...shape, ...wrong }))
+      expect(refused).toMatchObject({ code: 'PERDURE_ARGUMENT', message })
+    }
+    expect((await dpu.provision(shape)).slots).toBe(4)
   })
 
   test('a blank part is connected, and says that it wants to be formatted', async () => {

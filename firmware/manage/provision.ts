@@ -19,7 +19,7 @@ import {
   REQUEST,
   UNDER_WAY,
 } from '../fault.ts'
-import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS } from '../limits.ts'
+import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../limits.ts'
 import {
   FIXED_LENGTH,
   findRegionByName,
@@ -67,7 +67,7 @@ function shapeFault(entry: RegionEntry): Fault {
   if (entry.kind !== KIND_RECORDS || (entry.flags & ~FIXED_LENGTH) !== 0) return REQUEST
   if (entry.copies < COPIES_MIN || entry.copies > COPIES_MAX) return REQUEST
   if (entry.capacity < 1 || entry.capacity > RECORD_BYTES_MAX) return REQUEST
-  return entry.slots < 1 || entry.slots >= 2 ** 31 ? REQUEST : PASS
+  return entry.slots < 1 || entry.slots > SLOTS_MAX ? REQUEST : PASS
 }
 
 function sameShape(region: Region, entry: RegionEntry): boolean {

@@ -1,7 +1,7 @@
 /** Readers of what stands on the command line; each throws what is shown as a usage error. */
 
 import { InvalidArgumentError, Option } from 'commander'
-import { RECORD_BYTES_MAX } from '../../firmware/limits.ts'
+import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../firmware/limits.ts'
 import { PATH_MTUS, type RegionRequest } from '../management.ts'
 
 /** A whole number of `least` or more. */
@@ -63,12 +63,9 @@ export function slotRange(text: string): SlotRange {
   return { first, last }
 }
 
-/** What the request has room for. */
-const SLOTS_MAX = 2 ** 32 - 1
-
 /** A region to be made: 'name:slots:capacity[:copies]'; may be given several times. */
 export function regionRequest(text: string, before: RegionRequest[] = []): RegionRequest[] {
-  const match = /^(.+?):(\d+):([^:]+)(?::([234]))?$/.exec(text)
+  const match = /^([^:]+):(\d+):([^:]+)(?::([234]))?$/.exec(text)
   if (match === null) throw new InvalidArgumentError('name:slots:capacity[:copies], copies 2 to 4')
   const [, name, slots, capacity, copies] = match
   const request = { name: name!, slots: Number(slots), capacity: size(capacity!) }
