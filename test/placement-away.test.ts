@@ -93,6 +93,14 @@ function lineOf({ nvdimm }: Card, bytes: Uint8Array): number {
   return Buffer.from(nvdimm.live).indexOf(bytes) / LINE_BYTES
 }
 
+/** By what the card says that every write into that region is refused; 0: by nothing. */
+function refusalOf(card: Card, name: string): number {
+  const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (asked) => {
+    asked.set(Buffer.from(name), mad.REGION_NAME)
+  })
+  return body[98]!
+}
+
 /** A card past the caches of its host, with OLD in its memory, and a region of its own. */
 function begun(copies = 2): Placed {
   const made = placed(DDIO_OFF, { copies })
@@ -171,13 +179,8 @@ describe('the host goes while a burst is committed', () => {
     card.provision({ ...bytes, name: 'kept', flags: mad.REGION_WRITE_PERSIST })
     const placement = PLACEMENT_BYPASS
     card.provision({ ...bytes, name: 'far bytes', placement })
-    const refuses = () =>
-      ['records', 'far bytes', 'local', 'bytes', 'kept'].map((name) => {
-        const body = card.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (asked) => {
-          asked.set(Buffer.from(name), mad.REGION_NAME)
-        })
-        return body[98]
-      })
+    const names = ['records', 'far bytes', 'local', 'bytes', 'kept']
+    const refuses = () => names.map((name) => refusalOf(card, name))
     expect(refuses()).toEqual([0, 0, 0, 0, 0])
     host.link.remove()
     card.serve(...persistFrames(qp, region, 0, NEW))
@@ -202,6 +205,32 @@ describe('the host goes while a burst is committed', () => {
     const local = card.open('local')
     card.serve(...persistFrames(card.connect(), local, 0, NEW))
     expect(refuses()).toEqual([STATUS_FLUSH, 0, STATUS_FLUSH, 0, STATUS_FLUSH])
+  })
+
+  test('R1-A1: a record that waits is not called lost, whatever decays; it is when it is judged', () => {
+    let waited = 0
+    for (let at = 0, gone = true; gone; at++) {
+      const { card, region, qp, host } = begun()
+      let accesses = 0
+      host.link.script = () => (accesses++ === at ? 'removal' : undefined)
+      card.serve(...persistFrames(qp, region, 0, NEW, { wait: 1 }))
+      gone = !host.link.up
+      host.comeBack()
+      // It shows its memory, and does not answer for the record.
+      host.link.script = ({ kind, at }) =>
+        kind === 'read' && at >= HOST_DATA_AT ? 'timeout' : undefined
+      believe(card, PLACEMENT_BYPASS)
+      host.link.script = null
+      const waits = refusalOf(card, 'records') === STATUS_READ_ONLY
+      for (const copy of [0, 1]) host.part.poison((HOST_DATA_AT + copy * 4096) / LINE_BYTES)
+      const settled = (): Uint8Array | null =>
+        card.read(card.connect(), region, 0, VIEW_SETTLED, 64)
+      if (waits) expect(settled(), `access ${at}`).toBe(null)
+      comeBack(card)
+      expect(settled(), `access ${at}`).toEqual(new Uint8Array(64))
+      waited += waits ? 1 : 0
+    }
+    expect(waited).toBeGreaterThan(2)
   })
 
   test('R1-A1: while it is away no READ calls its records lost, whatever the view', () => {

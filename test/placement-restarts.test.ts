@@ -237,6 +237,29 @@ describe('another host comes while a record goes through the caches of the one b
     }
   }
 
+  test('R1-C1: one that does not answer for its copies is asked for them again', () => {
+    const { card, host, region } = underWay(2, 2, 1)
+    restartHost(card, { part: 'cleared' })
+    const end = HOST_DATA_AT + region.stride
+    host.link.script = ({ kind, at }) =>
+      kind === 'read' && at >= HOST_DATA_AT && at < end ? 'timeout' : undefined
+    const agent = agentOfNewHost(card)
+    steps(card, agent, 3)
+    host.link.script = null
+    work(card, agent)
+    expect(durableCopies(card, region)).toEqual(['new', 'new'])
+  })
+
+  test('R1-C1: a copy behind the first that has decayed is stored again', () => {
+    const { card, host, region } = underWay(3, 3, 2)
+    const area = Math.ceil((region.slots * region.stride) / 4096) * 4096
+    restartHost(card)
+    host.part.poison((HOST_DATA_AT + area) / LINE_BYTES)
+    const agent = agentOfNewHost(card)
+    work(card, agent)
+    expect(durableCopies(card, region)).toEqual(['new', 'new', 'new'])
+  })
+
   test('X-1: nobody is shown its first copy before the bell for it has rung again', () => {
     const { card, region } = underWay(2, 2, 1)
     restartHost(card, { part: 'cleared' })

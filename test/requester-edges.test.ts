@@ -12,6 +12,7 @@ import {
   READ,
   SEND,
   WRITE_PERSIST,
+  withdraw,
 } from '../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../firmware/transport/sender.ts'
 import { writeAeth } from '../firmware/wire/aeth.ts'
@@ -24,6 +25,7 @@ import {
   ask,
   type Peer,
   peer,
+  persist,
   psns,
   readData,
   response,
@@ -72,17 +74,17 @@ describe('behind a READ that is not answered', () => {
   })
 })
 
-describe('a batch that goes on in a later burst', () => {
-  /** Posts the record of that index of a batch of four. */
-  function member(p: Peer, index: number, lastOfBatch: boolean): void {
-    const request = post(p.q, WRITE_PERSIST, index, 64, 0, 1000 + index)!
-    joinBatch(request, {
-      ...{ ...blankPweth(), batch: true, oneStatus: true, batchId: 5 },
-      ...{ batchIndex: index, batchCount: 4, lastOfBatch },
-    })
-    pump(p.q, 0)
-  }
+/** Posts the record of that index of a batch of four. */
+function member(p: Peer, index: number, lastOfBatch: boolean): void {
+  const request = post(p.q, WRITE_PERSIST, index, 64, 0, 1000 + index)!
+  joinBatch(request, {
+    ...{ ...blankPweth(), batch: true, oneStatus: true, batchId: 5 },
+    ...{ batchIndex: index, batchCount: 4, lastOfBatch },
+  })
+  pump(p.q, 0)
+}
 
+describe('a batch that goes on in a later burst', () => {
   test('P4-8: asks for its status by the last record that it has, alone', () => {
     const p = peer({ persistTimeoutUs: 5000 })
     for (const index of [0, 1, 2]) member(p, index, false)
@@ -92,5 +94,49 @@ describe('a batch that goes on in a later burst', () => {
     const again = p.sent.slice(before)
     expect(again.length).toBeGreaterThan(0)
     expect(new Set(again.map(({ tag }) => tag))).toEqual(new Set([2]))
+  })
+})
+
+describe('a request that no packet can be made of', () => {
+  const kinds: readonly [what: string, send: (p: Peer, tag: number) => void][] = [
+    ['a READ, at a depth of one', (p, tag) => ask(p, READ, tag)],
+    ['a SEND', (p, tag) => ask(p, SEND, tag)],
+    ['a record', (p, tag) => persist(p, tag)],
+    ['the end of a burst', (p, tag) => member(p, tag, true)],
+  ]
+  for (const [what, send] of kinds) {
+    for (const before of [0, 1]) {
+      test(`R31-2: ${what}, behind ${before}: taken out, the next has its number`, () => {
+        const p = peer({ readDepth: 1 })
+        if (before === 1) ask(p, SEND, 9)
+        p.unmade.add(0)
+        expect(() => send(p, 0)).toThrow('0 is not made')
+        const waits = nextTimerUs(p.q)
+        withdraw(p.q, before, 1)
+        expect(nextTimerUs(p.q)).toBe(before === 1 ? waits : Infinity)
+        send(p, 1)
+        expect(p.sent.at(-1)).toMatchObject({
+          tag: 1,
+          psn: 100 + before,
+          ack: what !== kinds[0]![0],
+        })
+        expect(p.q.counts.packets).toBe(1 + before)
+      })
+    }
+  }
+
+  test('R31-2: what stands behind it moves up, and goes out under its number', () => {
+    const p = peer({ window: 1 })
+    ask(p, SEND, 9)
+    for (const tag of [0, 1, 2]) ask(p, SEND, tag, 600)
+    p.unmade.add(0)
+    expect(() => answer(p, 100)).toThrow('0 is not made')
+    withdraw(p.q, 1, 2)
+    for (let psn = 101; psn <= 103; psn++) {
+      pump(p.q, 0)
+      expect(p.sent.at(-1)).toMatchObject({ tag: 2, psn })
+      answer(p, psn)
+    }
+    expect(p.story.filter((line) => line.startsWith('SUCCESS'))).toEqual(['SUCCESS 9', 'SUCCESS 2'])
   })
 })

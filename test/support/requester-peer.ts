@@ -50,16 +50,20 @@ export interface Peer {
   story: string[]
   /** What the ended requests were, by tag. */
   results: Map<number, Request>
+  /** Tags of requests that no packet can be made of: whoever has them sent hears an error. */
+  unmade: Set<number>
 }
 
 export function peer(options: Partial<RequesterOptions> = {}): Peer {
   const sent: Sent[] = []
   const story: string[] = []
   const results = new Map<number, Request>()
+  const unmade = new Set<number>()
   const q = createRequester(
     { firstPsn: 100, pathMtu: 256, incarnation: INCARNATION, ...options },
     {
       emit: ({ tag, kind, length, packetCount, done }, index, psn, ack) => {
+        if (unmade.has(tag)) throw new Error(`${tag} is not made`)
         if (done) story.push(`SENT AFTER ITS END ${tag}`)
         sent.push({ tag, index, psn, ack, kind, length, count: packetCount })
       },
@@ -76,7 +80,7 @@ export function peer(options: Partial<RequesterOptions> = {}): Peer {
       },
     },
   )
-  return { q, sent, story, results }
+  return { q, sent, story, results, unmade }
 }
 
 export function response(opcode: number, psn: number, payloadLength = 0): [Uint8Array, Packet] {

@@ -57,8 +57,9 @@ for (const name of ['any', 'anything', 'objectContaining', 'arrayContaining', 's
 type Body = (...values: unknown[]) => unknown
 
 export const test: unknown = Object.assign(
-  (name: string, run: Body) => {
-    waiting.push({ name, run })
+  (name: string, ...bodies: (object | Body)[]) => {
+    // Options may stand between.
+    waiting.push({ name, run: bodies.at(-1) as Body })
   },
   {
     each: (rows: readonly unknown[]) => (name: string, run: Body) => {

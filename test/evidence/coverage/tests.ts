@@ -37,7 +37,7 @@ const OF_FIRMWARE = `
   region-work regions relay-link requester requester-doubt requester-edges requester-kinds
   residency-blocks residency-queues residency-responder responder send settle slow-peers
   starts-taken-back superblock-decay superblock-lost superblock-refused superblock-upgrade
-  thrown-while-sent verbs-devices volatile wire wire-hostile wire-print write-persist-region
+  verbs-devices volatile wire wire-hostile wire-print write-persist-region
 `
 
 /** Their cards live long: behind all others few branches are left for their long tapes. */
