@@ -14,6 +14,7 @@ import { addConsole } from './commands/console.ts'
 import { addDemo } from './commands/demo.ts'
 import { addEmulate } from './commands/emulate.ts'
 import { exitCodeOf, OK, USAGE } from './commands/exit-codes.ts'
+import { addImage } from './commands/image.ts'
 import { addInspect } from './commands/inspect.ts'
 import { Output } from './commands/output.ts'
 import { addPersist } from './commands/persist.ts'
@@ -31,6 +32,7 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addRecover,
   addCapture,
   addConsole,
+  (program) => addImage(program, version()),
 ]
 
 const EXIT_CODES = `

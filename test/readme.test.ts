@@ -172,7 +172,7 @@ const helps = new Map<string, string>()
 function helpOf(command: string): string {
   let text = helps.get(command)
   if (text === undefined) {
-    const args = [join(ROOT, 'dist/perdure.js'), command, '--help']
+    const args = [join(ROOT, 'dist/perdure.js'), ...command.split(' '), '--help']
     const done = spawnSync(process.execPath, args, { encoding: 'utf8' })
     text = done.status === 0 ? done.stdout : ''
     helps.set(command, text)
@@ -182,9 +182,12 @@ function helpOf(command: string): string {
 
 /** What is wrong with `perdure WORDS`, or null. */
 function perdureComplaint(words: readonly string[]): string | null {
-  const [command, ...rest] = words
-  if (command === '--version' || command === '--help') return null
-  const help = helpOf(command!)
+  const [first, second] = words
+  if (first === '--version' || first === '--help') return null
+  const hasMore = second !== undefined && helpOf(first!).includes('\nCommands:\n')
+  const command = hasMore ? `${first} ${second}` : first!
+  const rest = words.slice(hasMore ? 2 : 1)
+  const help = helpOf(command)
   if (!help.startsWith(`Usage: perdure ${command} `)) return `no command ${command}`
   const options = rest.map((word) => word.split('=')[0]!).filter((word) => word.startsWith('-'))
   const unknown = options.filter(

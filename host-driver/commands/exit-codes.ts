@@ -1,5 +1,6 @@
 /** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
 
+import { ImageError } from '../../boards/flash/image-error.ts'
 import { PerdureError, RefusedError } from '../errors.ts'
 import { systemCodeOf } from './system-errors.ts'
 
@@ -12,7 +13,7 @@ export const UNSETTLED = 2
 export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
-/** A file cannot be used: not ours, newer, damaged, of a wrong size, or a folder. */
+/** A file cannot be used: not ours, newer, damaged, of a wrong size, signed by another, a folder. */
 export const DATA = 65
 /** A file that was named is not there. */
 export const NO_INPUT = 66
@@ -75,6 +76,7 @@ const OF_SYSTEM_CODE: Readonly<Record<string, number>> = {
 /** The exit code that tells of an error. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof RefusedError && CONTENT_FAULTS.includes(error.fault)) return DATA
+  if (error instanceof ImageError) return DATA
   const system = systemCodeOf(error)
   const ofSystem = OF_SYSTEM_CODE[system ?? '']
   if (error instanceof PerdureError) {

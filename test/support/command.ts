@@ -19,9 +19,14 @@ export interface Run {
   readonly stderr: string
 }
 
-/** Runs the command in that folder. */
-export async function runIn(folder: string, args: readonly string[]): Promise<Run> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: PLAIN })
+/** Runs the command in that folder, with more in its environment. */
+export async function runIn(
+  folder: string,
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {},
+): Promise<Run> {
+  const env = { ...PLAIN, ...more }
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env })
   const text = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (piece: string) => {
     text.stdout += piece

@@ -1,0 +1,278 @@
+/**
+ * `perdure image keygen | create | inspect | verify`: files that a card can be given, in the format
+ * of MCUboot (boards/flash/).
+ *
+ * What always holds: the same input makes the same bytes. A file is written aside and renamed, so
+ * it is whole or not there.
+ */
+
+import { sign, verify } from 'node:crypto'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { findBundle } from '../../boards/emulator/bundle.ts'
+import { ImageError, type ImageFault } from '../../boards/flash/image-error.ts'
+import {
+  checkSignature,
+  type Image,
+  keyHash,
+  readImage,
+  sha256,
+  TLV_KEY_HASH,
+  tlvValue,
+  type Version,
+  versionOf,
+  versionText,
+  writeImage,
+} from '../../boards/flash/mcuboot.ts'
+import {
+  HAL_BYTES,
+  type PartKind,
+  type Payload,
+  readPart,
+  readPayload,
+  writePayload,
+} from '../../boards/flash/payload.ts'
+import { halHeader } from '../../boards/linux/hal-header.ts'
+import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
+import { several } from './arguments.ts'
+import { Output } from './output.ts'
+import {
+  developmentKey,
+  makeKey,
+  publicPath,
+  readSigningKey,
+  readTrustedKey,
+  shortHash,
+} from './signing-key.ts'
+import { checkFile } from './system-errors.ts'
+import { bytesText, facts, table } from './table.ts'
+
+/** As `perdured --board` names them; of the machines that are no cards with their architecture. */
+const BOARDS = [
+  ...['bluefield2', 'bluefield3', 'qemu-virt', 'linux-arm64', 'linux-x86-64', 'emulator'],
+] as const
+
+const COUNTER_MAX = 2 ** 32 - 1
+
+interface CreateOptions {
+  readonly board: string
+  readonly imageVersion?: Version
+  readonly signingKey?: string
+  readonly counter: number
+  readonly bundle?: string
+  readonly runtime?: string
+  readonly out?: string
+  readonly json?: boolean
+}
+
+/** `packageVersion` is that of an image unless another one is said. */
+export function addImage(program: Command, packageVersion: string): void {
+  const image = program.command('image').description('make firmware images, and look at them')
+  image
+    .command('keygen')
+    .description('make a key that signs images')
+    .argument('<file>', 'for the private key; the public one lies beside it')
+    .option('--json', 'as one JSON object')
+    .action((file: string, { json = false }: { json?: boolean }) => {
+      keygen(new Output(json), file)
+    })
+  image
+    .command('create')
+    .description('make an image that a card can be given')
+    .addOption(
+      new Option('--board <board>', 'what it is for').choices(BOARDS).makeOptionMandatory(),
+    )
+    .option(
+      '--image-version <version>',
+      `of the image; ${packageVersion} unless said`,
+      imageVersion,
+    )
+    .option('--signing-key <file>', 'private key; one of your own unless said')
+    .option('--counter <count>', 'security counter: never raised, never refused', counterOf, 0)
+    .option('--bundle <file>', 'the firmware; that of this package unless said')
+    .option('--runtime <file>', 'perdured for that board; without it the bundle alone')
+    .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin unless said')
+    .option('--json', 'as one JSON object')
+    .action((options: CreateOptions) => {
+      create(new Output(options.json ?? false), options, versionOf(packageVersion)!)
+    })
+  image
+    .command('inspect')
+    .description('say what an image is; whom to trust is not asked')
+    .argument('<file>')
+    .option('--json', 'as one JSON object')
+    .action((file: string, { json = false }: { json?: boolean }) => {
+      inspect(new Output(json), file)
+    })
+  image
+    .command('verify')
+    .description('check an image as a card does')
+    .argument('<file>')
+    .requiredOption('--trust <file>', 'a public key; may be given several times', several)
+    .option('--json', 'as one JSON object')
+    .action((file: string, { trust, json = false }: { trust: string[]; json?: boolean }) => {
+      verifyFile(new Output(json), file, trust)
+    })
+}
+
+function imageVersion(text: string): Version {
+  const version = versionOf(text)
+  if (version !== null) return version
+  throw new InvalidArgumentError('major.minor.revision[+build], of 8, 8, 16 and 32 bits')
+}
+
+function counterOf(text: string): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value <= COUNTER_MAX) return value
+  throw new InvalidArgumentError(`a whole number, 0 to ${COUNTER_MAX}`)
+}
+
+function keygen(output: Output, file: string): void {
+  const hash = keyHash(makeKey(file))
+  const paths = { privateKey: file, publicKey: publicPath(file) }
+  if (output.json) {
+    output.printJson({ keyHash: hex(hash), ...paths })
+    return
+  }
+  output.print(`${shortHash(hash)}  ${file}  ${publicPath(file)}`)
+  output.say(`${file} signs images: keep it. ${publicPath(file)} is what cards are told to trust.`)
+}
+
+function create(output: Output, options: CreateOptions, packageVersion: Version): void {
+  const { board, counter, runtime, imageVersion: version = packageVersion } = options
+  const key = readSigningKey(options.signingKey ?? developmentKey())
+  const bundle = bytesOf(options.bundle ?? findBundle().path)
+  const contents: [PartKind, Uint8Array][] = [
+    ['bundle', bundle],
+    ['signature', new Uint8Array(sign(null, bundle, key))],
+  ]
+  if (runtime !== undefined) contents.push(['runtime', bytesOf(runtime)])
+  const formats = [FORMAT_VERSION, FORMAT_VERSION] as const
+  const purpose = { counter, targets: [board], formats, hal: halOf() }
+  const bytes = writeImage(writePayload(purpose, contents), version, key)
+  const out = options.out ?? `perdure-${versionText(version)}-${board}.bin`
+  writeWhole(out, bytes)
+  if (options.signingKey === undefined) {
+    const path = developmentKey()
+    output.say(`signed by ${path}: a card trusts it when it is told ${publicPath(path)}`)
+  }
+  if (runtime === undefined && board !== 'emulator') {
+    output.say('no runtime inside: it runs on the perdured that the card has, slower')
+  }
+  tellImage(output, out, openImage(out))
+}
+
+function writeWhole(path: string, bytes: Uint8Array): void {
+  const aside = `${path}.${process.pid}`
+  try {
+    writeFileSync(aside, bytes)
+    renameSync(aside, path)
+  } catch (error) {
+    rmSync(aside, { force: true })
+    throw new Error(`${path} cannot be written: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+function bytesOf(path: string): Uint8Array {
+  checkFile(path)
+  return readFileSync(path)
+}
+
+/** What names the interface between bundle and runtime. */
+function halOf(): Uint8Array {
+  return sha256(new TextEncoder().encode(halHeader())).subarray(0, HAL_BYTES)
+}
+
+interface Opened {
+  readonly image: Image
+  readonly payload: Payload
+  readonly length: number
+}
+
+/** Reads an image and its manifest. Throws ImageError, and names the file. */
+function openImage(file: string): Opened {
+  const bytes = bytesOf(file)
+  return inFile(file, () => {
+    const image = readImage(bytes)
+    return { image, payload: readPayload(image.payload), length: bytes.length }
+  })
+}
+
+const FETCH = 'Fetch it again, or create it anew.'
+const CREATE = "Name one that 'perdure image create' has made."
+
+const ADVICE: Readonly<Record<ImageFault, string>> = {
+  IMAGE_SHORT: CREATE,
+  IMAGE_MAGIC: CREATE,
+  IMAGE_HEADER: FETCH,
+  IMAGE_TLVS: FETCH,
+  IMAGE_HASH: FETCH,
+  IMAGE_UNSIGNED: CREATE,
+  IMAGE_KEY: 'Say --trust with the key of who has made it, if you trust them.',
+  IMAGE_SIGNATURE: 'Do not use it: ask who has made it.',
+  IMAGE_PAYLOAD: CREATE,
+  IMAGE_PART: FETCH,
+}
+
+function inFile<T>(file: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (!(error instanceof ImageError)) throw error
+    const { code, message } = error
+    throw new ImageError(code, `${file}: ${message}. ${ADVICE[code]}`, { cause: error })
+  }
+}
+
+function inspect(output: Output, file: string): void {
+  tellImage(output, file, openImage(file))
+}
+
+function verifyFile(output: Output, file: string, trust: readonly string[]): void {
+  const keys = trust.map(readTrustedKey)
+  const opened = openImage(file)
+  inFile(file, () => {
+    const { image, payload } = opened
+    const key = checkSignature(image, keys)
+    for (const { kind } of payload.manifest.parts) readPart(payload, kind)
+    const signature = readPart(payload, 'signature')
+    const bundle = readPart(payload, 'bundle')!
+    if (signature !== null && !verify(null, bundle, key, signature)) {
+      throw new ImageError('IMAGE_PART', 'the signature of its bundle is not of that key')
+    }
+  })
+  tellImage(output, file, opened)
+}
+
+function tellImage(output: Output, file: string, { image, payload, length }: Opened): void {
+  const { counter, targets, formats, hal, parts } = payload.manifest
+  const name = tlvValue(image, TLV_KEY_HASH)
+  const version = versionText(image.version)
+  if (output.json) {
+    const hashes = { hash: hex(image.hash), keyHash: name === null ? null : hex(name) }
+    const purpose = { counter, targets, formats, hal: hex(hal) }
+    const told = parts.map(({ sha, ...part }) => ({ ...part, sha: hex(sha) }))
+    output.printJson({ file, version, length, ...hashes, ...purpose, parts: told })
+    return
+  }
+  const lines = facts([
+    ['image', `${version}  ${shortHash(image.hash)}`],
+    ['bytes', `${length} (${bytesText(length)})`],
+    ['signed by', name === null ? 'nobody' : shortHash(name)],
+    ['counter', counter],
+    ['boards', targets.join(', ')],
+    ['formats', formats[0] === formats[1] ? formats[0] : formats.join(' to ')],
+    ['hal', hex(hal)],
+  ])
+  for (const line of lines) output.print(line)
+  const rows = parts.map(({ kind, pack, packed, size, sha }) => {
+    return [kind, pack, packed, size, shortHash(sha)]
+  })
+  for (const line of table(['part', 'packed by', 'packed', 'bytes', 'sha256'], rows)) {
+    output.print(line)
+  }
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}
