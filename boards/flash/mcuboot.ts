@@ -141,6 +141,40 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   return whole
 }
 
+/** The version that the header of an image says; null if none begins there. */
+export function versionIn(header: Uint8Array): Version | null {
+  const view = new DataView(header.buffer, header.byteOffset, header.byteLength)
+  return view.getUint32(0, true) === MAGIC ? readVersion(view) : null
+}
+
+function readVersion(view: DataView): Version {
+  return {
+    major: view.getUint8(VERSION),
+    minor: view.getUint8(VERSION + 1),
+    revision: view.getUint16(VERSION + 2, true),
+    build: view.getUint32(VERSION + 4, true),
+  }
+}
+
+/**
+ * How many bytes an image has that begins a slot; `read` gives bytes of that slot. Null if none
+ * begins there that ends within `most` bytes.
+ */
+export function imageLength(
+  read: (at: number, length: number) => Uint8Array,
+  most: number,
+): number | null {
+  const header = read(0, HEADER_BYTES)
+  const view = new DataView(header.buffer, header.byteOffset, header.byteLength)
+  if (view.getUint32(0, true) !== MAGIC) return null
+  const payloadEnd = view.getUint16(HEADER_SIZE, true) + view.getUint32(PAYLOAD_SIZE, true)
+  const end = payloadEnd + view.getUint16(PROTECTED_SIZE, true)
+  if (end + AREA_BYTES > most) return null
+  const area = read(end, AREA_BYTES)
+  const length = end + new DataView(area.buffer, area.byteOffset).getUint16(2, true)
+  return length <= most ? length : null
+}
+
 /** Reads an image of which all bytes are there. Throws ImageError: its hash is right otherwise. */
 export function readImage(bytes: Uint8Array): Image {
   if (bytes.length < HEADER_BYTES) {
@@ -166,14 +200,8 @@ export function readImage(bytes: Uint8Array): Image {
   const protectedTlvs = protectedSize === 0 ? [] : readArea(view, payloadEnd, PROTECTED_AREA, end)
   const tlvs = readArea(view, end, AREA, bytes.length)
   const hash = sha256(bytes.subarray(0, end))
-  const version = {
-    major: view.getUint8(VERSION),
-    minor: view.getUint8(VERSION + 1),
-    revision: view.getUint16(VERSION + 2, true),
-    build: view.getUint32(VERSION + 4, true),
-  }
   const payload = bytes.subarray(headerSize, payloadEnd)
-  const image = { version, payload, protectedTlvs, tlvs, hash }
+  const image = { version: readVersion(view), payload, protectedTlvs, tlvs, hash }
   const said = tlvValue(image, TLV_SHA256)
   if (said === null) throw new ImageError('IMAGE_TLVS', 'it does not say its SHA-256')
   if (Buffer.compare(said, hash) !== 0) {

@@ -6,16 +6,14 @@
  * it is whole or not there.
  */
 
-import { sign, verify } from 'node:crypto'
+import { sign } from 'node:crypto'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findBundle } from '../../boards/emulator/bundle.ts'
+import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
 import { ImageError, type ImageFault } from '../../boards/flash/image-error.ts'
 import {
-  checkSignature,
-  type Image,
   keyHash,
-  readImage,
   sha256,
   TLV_KEY_HASH,
   tlvValue,
@@ -24,14 +22,7 @@ import {
   versionText,
   writeImage,
 } from '../../boards/flash/mcuboot.ts'
-import {
-  HAL_BYTES,
-  type PartKind,
-  type Payload,
-  readPart,
-  readPayload,
-  writePayload,
-} from '../../boards/flash/payload.ts'
+import { HAL_BYTES, type PartKind, writePayload } from '../../boards/flash/payload.ts'
 import { halHeader } from '../../boards/linux/hal-header.ts'
 import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
 import { several } from './arguments.ts'
@@ -102,7 +93,7 @@ export function addImage(program: Command, packageVersion: string): void {
     .argument('<file>')
     .option('--json', 'as one JSON object')
     .action((file: string, { json = false }: { json?: boolean }) => {
-      inspect(new Output(json), file)
+      tellImage(new Output(json), file, openFile(file))
     })
   image
     .command('verify')
@@ -159,7 +150,7 @@ function create(output: Output, options: CreateOptions, packageVersion: Version)
   if (runtime === undefined && board !== 'emulator') {
     output.say('no runtime inside: it runs on the perdured that the card has, slower')
   }
-  tellImage(output, out, openImage(out))
+  tellImage(output, out, openFile(out))
 }
 
 function writeWhole(path: string, bytes: Uint8Array): void {
@@ -183,19 +174,14 @@ function halOf(): Uint8Array {
   return sha256(new TextEncoder().encode(halHeader())).subarray(0, HAL_BYTES)
 }
 
-interface Opened {
-  readonly image: Image
-  readonly payload: Payload
+interface OpenedFile extends Opened {
   readonly length: number
 }
 
 /** Reads an image and its manifest. Throws ImageError, and names the file. */
-function openImage(file: string): Opened {
+function openFile(file: string): OpenedFile {
   const bytes = bytesOf(file)
-  return inFile(file, () => {
-    const image = readImage(bytes)
-    return { image, payload: readPayload(image.payload), length: bytes.length }
-  })
+  return inFile(file, () => ({ ...openImage(bytes), length: bytes.length }))
 }
 
 const FETCH = 'Fetch it again, or create it anew.'
@@ -224,27 +210,14 @@ function inFile<T>(file: string, work: () => T): T {
   }
 }
 
-function inspect(output: Output, file: string): void {
-  tellImage(output, file, openImage(file))
-}
-
 function verifyFile(output: Output, file: string, trust: readonly string[]): void {
   const keys = trust.map(readTrustedKey)
-  const opened = openImage(file)
-  inFile(file, () => {
-    const { image, payload } = opened
-    const key = checkSignature(image, keys)
-    for (const { kind } of payload.manifest.parts) readPart(payload, kind)
-    const signature = readPart(payload, 'signature')
-    const bundle = readPart(payload, 'bundle')!
-    if (signature !== null && !verify(null, bundle, key, signature)) {
-      throw new ImageError('IMAGE_PART', 'the signature of its bundle is not of that key')
-    }
-  })
+  const opened = openFile(file)
+  inFile(file, () => verifyImage(opened, keys))
   tellImage(output, file, opened)
 }
 
-function tellImage(output: Output, file: string, { image, payload, length }: Opened): void {
+function tellImage(output: Output, file: string, { image, payload, length }: OpenedFile): void {
   const { counter, targets, formats, hal, parts } = payload.manifest
   const name = tlvValue(image, TLV_KEY_HASH)
   const version = versionText(image.version)

@@ -1,0 +1,117 @@
+/**
+ * What a card knows of its two slots: one record of 128 bytes, little-endian, kept twice.
+ *
+ *    0  "PERDSLOT"        16  which slot is slot 0     20  security counter
+ *    8  generation, 64    17  swap: 0, 2 test, 3 perm  24  format of the part, 0 unknown
+ *                         18  trial: 0, 2, 3 likewise  28  0
+ *                         19  0
+ *   32  hash of slot 0    64  hash of slot 1           96  SHA-256 of the 96 bytes before
+ *
+ * Slot 0 is always the one that runs, as clients of MCUboot see it: to swap is to change one byte.
+ *
+ * What always holds: a save is in both places when it returns, the first one synced before the
+ * second is touched; so a cut anywhere leaves one of them whole, the old one or the new one. A load
+ * takes the whole one of the later generation, and repairs the other.
+ */
+
+import { joined, sha256 } from './mcuboot.ts'
+import type { Storage } from './storage.ts'
+
+export const SWAP_NONE = 0
+export const SWAP_TEST = 2
+export const SWAP_PERMANENT = 3
+
+const RECORD_BYTES = 128
+const CHECKED_BYTES = 96
+const PLACES: readonly number[] = [0, 4096]
+const MAGIC = new TextEncoder().encode('PERDSLOT')
+
+const GENERATION = 8
+const PRIMARY = 16
+const SWAP = 17
+const TRIAL = 18
+const COUNTER = 20
+const FORMAT = 24
+const HASHES = 32
+
+export const HASH_BYTES = 32
+/** Of a slot that holds no image. */
+export const NO_HASH: Uint8Array = new Uint8Array(HASH_BYTES)
+
+export interface SlotState {
+  readonly generation: bigint
+  /** Which of the two places is slot 0. */
+  readonly primary: 0 | 1
+  /** What the next start does with slot 1. */
+  readonly swap: number
+  /** How slot 0 is tried: not at all, until a confirm, or until its self-test has passed. */
+  readonly trial: number
+  readonly counter: number
+  /** Format of the part; 0 while nobody has told. */
+  readonly format: number
+  /** Hashes of the images in slot 0 and slot 1. */
+  readonly hashes: readonly [Uint8Array, Uint8Array]
+}
+
+export const BLANK_STATE: SlotState = {
+  ...{ generation: 0n, primary: 0, swap: SWAP_NONE, trial: SWAP_NONE, counter: 0, format: 0 },
+  hashes: [NO_HASH, NO_HASH],
+}
+
+function write(state: SlotState): Uint8Array {
+  const bytes = new Uint8Array(CHECKED_BYTES)
+  const view = new DataView(bytes.buffer)
+  bytes.set(MAGIC)
+  view.setBigUint64(GENERATION, state.generation, true)
+  view.setUint8(PRIMARY, state.primary)
+  view.setUint8(SWAP, state.swap)
+  view.setUint8(TRIAL, state.trial)
+  view.setUint32(COUNTER, state.counter, true)
+  view.setUint32(FORMAT, state.format, true)
+  bytes.set(state.hashes[0], HASHES)
+  bytes.set(state.hashes[1], HASHES + HASH_BYTES)
+  return joined([bytes, sha256(bytes)])
+}
+
+/** The record, or null where it is not whole. */
+function read(bytes: Uint8Array): SlotState | null {
+  const checked = bytes.subarray(0, CHECKED_BYTES)
+  if (MAGIC.some((byte, i) => byte !== bytes[i])) return null
+  if (Buffer.compare(sha256(checked), bytes.subarray(CHECKED_BYTES)) !== 0) return null
+  const view = new DataView(bytes.buffer, bytes.byteOffset)
+  const hash = (slot: number): Uint8Array => {
+    return bytes.slice(HASHES + slot * HASH_BYTES, HASHES + (slot + 1) * HASH_BYTES)
+  }
+  return {
+    generation: view.getBigUint64(GENERATION, true),
+    primary: view.getUint8(PRIMARY) === 0 ? 0 : 1,
+    swap: view.getUint8(SWAP),
+    trial: view.getUint8(TRIAL),
+    counter: view.getUint32(COUNTER, true),
+    format: view.getUint32(FORMAT, true),
+    hashes: [hash(0), hash(1)],
+  }
+}
+
+/** What stands there, both records made one; null where neither is whole. */
+export function loadState(storage: Storage): SlotState | null {
+  const [a, b] = PLACES.map((at) => read(storage.read(at, RECORD_BYTES)))
+  if (a === null && b === null) return null
+  const isBLater = a == null || (b != null && b.generation > a.generation)
+  const state = isBLater ? b! : a
+  const other = isBLater ? a : b
+  if (other?.generation !== state.generation) put(storage, PLACES[isBLater ? 0 : 1]!, state)
+  return state
+}
+
+/** Keeps the state, under the next generation, in both places. */
+export function saveState(storage: Storage, state: SlotState): SlotState {
+  const next = { ...state, generation: state.generation + 1n }
+  for (const at of PLACES) put(storage, at, next)
+  return next
+}
+
+function put(storage: Storage, at: number, state: SlotState): void {
+  storage.write(at, write(state))
+  storage.sync()
+}
