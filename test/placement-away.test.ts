@@ -207,7 +207,7 @@ describe('the host goes while a burst is committed', () => {
     expect(refuses()).toEqual([STATUS_FLUSH, 0, STATUS_FLUSH, 0, STATUS_FLUSH])
   })
 
-  test('R1-A1: a record that waits is not called lost, whatever decays; it is when it is judged', () => {
+  test('R1-A1: a record that waits is not called lost, whatever decays, until it is judged', () => {
     let waited = 0
     for (let at = 0, gone = true; gone; at++) {
       const { card, region, qp, host } = begun()
