@@ -128,7 +128,7 @@ describe('a bit that flips while the card rests', () => {
   })
 })
 
-// ---- mutations: what the explorer would miss otherwise -------------------------------------------
+// ---- mutations: what the explorer would miss otherwise ------------------------------------------
 
 /** A storage that does otherwise with what is written, or synced. */
 function spoilt(

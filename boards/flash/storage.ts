@@ -31,7 +31,7 @@ export class StorageFile implements Storage {
   readonly bytes: number
   private readonly descriptor: number
 
-  /** Opens the file, or makes it with so many bytes that are zero. Throws what the system throws. */
+  /** Opens the file, or makes it, so many bytes of zero. Throws what the system throws. */
   constructor(path: string, bytes: number) {
     const { O_RDWR, O_CREAT } = constants
     this.descriptor = openSync(path, O_RDWR | O_CREAT, 0o600)

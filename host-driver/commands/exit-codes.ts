@@ -13,7 +13,7 @@ export const UNSETTLED = 2
 export const REPAIRED = 3
 /** The command line makes no sense. */
 export const USAGE = 64
-/** A file cannot be used: not ours, newer, damaged, of a wrong size, signed by another, a folder. */
+/** A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, or a folder. */
 export const DATA = 65
 /** A file that was named is not there. */
 export const NO_INPUT = 66
