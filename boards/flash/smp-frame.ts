@@ -1,0 +1,102 @@
+/**
+ * Packets of SMP on a line that carries text as well, as MCUmgr's console transport has them.
+ *
+ * A packet goes behind its length and in front of a CRC-16, in base64, in lines: the first begins
+ * with 06 09, the others with 04 14. Any other line is text.
+ *
+ * What always holds: a frame is decoded when all of it is there, and dropped without a word where
+ * its code, its length or its order is wrong, or 2 s pass inside it: clients ask again. No bytes,
+ * in any pieces, make more of it than a packet, a line of text, or nothing; no line and no packet
+ * grows beyond its limit.
+ */
+
+/** Bytes of a packet, at the most: clients are told so. */
+export const PACKET_BYTES_MAX = 4096
+/** Bytes of a line that is read, at the most: some clients send a packet as one. */
+const LINE_BYTES_MAX = 8192
+/** Bytes that a line that is written carries: with the strictest client 127 characters. */
+const CARRIED_BYTES = 93
+const PATIENCE_MS = 2000
+
+const NEWLINE = 10
+const RETURN = 13
+const CODE_BYTES = 2
+
+/** CRC-16/XMODEM. */
+export function crc16(bytes: Uint8Array): number {
+  let crc = 0
+  for (const byte of bytes) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x11021 : 0)
+  }
+  return crc
+}
+
+/** The lines of a packet. */
+export function writeFrame(packet: Uint8Array): Uint8Array {
+  const whole = Buffer.alloc(2 + packet.length + CODE_BYTES)
+  whole.writeUInt16BE(packet.length + CODE_BYTES, 0)
+  whole.set(packet, 2)
+  whole.writeUInt16BE(crc16(packet), 2 + packet.length)
+  const lines: Buffer[] = []
+  for (let at = 0; at < whole.length; at += CARRIED_BYTES) {
+    const text = whole.subarray(at, at + CARRIED_BYTES).toString('base64')
+    lines.push(Buffer.from(`${at === 0 ? '\x06\x09' : '\x04\x14'}${text}\n`, 'latin1'))
+  }
+  return new Uint8Array(Buffer.concat(lines))
+}
+
+/** What came on the line: a packet, or a line of text without its end. */
+export type Came = { readonly packet: Uint8Array } | { readonly text: string }
+
+export class FrameReader {
+  private line: number[] = []
+  private isTooLong = false
+  /** Base64 of the frame under way; null where there is none. */
+  private base64: string | null = null
+  private lastMs = 0
+
+  /** What those bytes complete; `nowMs` may be any clock that goes on. */
+  push(bytes: Uint8Array, nowMs: number): Came[] {
+    if (nowMs - this.lastMs > PATIENCE_MS) this.base64 = null
+    this.lastMs = nowMs
+    const came: Came[] = []
+    for (const byte of bytes) {
+      if (byte === RETURN) continue
+      if (byte !== NEWLINE) {
+        if (this.line.length < LINE_BYTES_MAX) this.line.push(byte)
+        else this.isTooLong = true
+        continue
+      }
+      const line = Uint8Array.from(this.line)
+      const one = this.isTooLong ? null : this.takeLine(line)
+      this.line = []
+      this.isTooLong = false
+      if (one !== null) came.push(one)
+    }
+    return came
+  }
+
+  private takeLine(line: Uint8Array): Came | null {
+    const [first, second] = line
+    const starts = first === 0x06 && second === 0x09
+    if (!starts && !(first === 0x04 && second === 0x14)) {
+      return line.length === 0 ? null : { text: new TextDecoder().decode(line) }
+    }
+    if (starts) this.base64 = ''
+    if (this.base64 === null) return null
+    this.base64 += Buffer.from(line.subarray(2)).toString('latin1')
+    const bytes = Buffer.from(this.base64, 'base64')
+    if (bytes.length < 2) return null
+    const end = 2 + bytes.readUInt16BE(0)
+    const packetEnd = end - CODE_BYTES
+    if (packetEnd < 2 || packetEnd - 2 > PACKET_BYTES_MAX) {
+      this.base64 = null
+      return null
+    }
+    if (bytes.length < end) return null
+    this.base64 = null
+    const packet = new Uint8Array(bytes.subarray(2, packetEnd))
+    return crc16(packet) === bytes.readUInt16BE(packetEnd) ? { packet } : null
+  }
+}
