@@ -4,7 +4,7 @@
  * Data on stdout, talk on stderr, `--json` everywhere. Exit codes: 0 fine, 1 lost or torn records,
  * 2 unsettled records, 3 repaired records, 64 usage, 65 bad image or data, 66 no such file,
  * 69 unavailable or refused, 70 a bug of ours, 71 out of memory or descriptors, 74 I/O or an
- * unknown outcome, 77 no permission.
+ * unknown outcome, 75 a card that is busy, 77 no permission.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,6 +14,7 @@ import { addConsole } from './commands/console.ts'
 import { addDemo } from './commands/demo.ts'
 import { addEmulate } from './commands/emulate.ts'
 import { exitCodeOf, OK, USAGE } from './commands/exit-codes.ts'
+import { addFlash } from './commands/flash.ts'
 import { addImage } from './commands/image.ts'
 import { addInspect } from './commands/inspect.ts'
 import { Output } from './commands/output.ts'
@@ -33,12 +34,13 @@ const COMMANDS: readonly ((program: Command) => void)[] = [
   addCapture,
   addConsole,
   (program) => addImage(program, version()),
+  addFlash,
 ]
 
 const EXIT_CODES = `
 Exit codes: 0 fine, 1 lost or torn records, 2 unsettled records, 3 repaired records, 64 usage,
 65 bad image or data, 66 no such file, 69 unavailable or refused, 70 a bug of ours, 71 out of
-memory or descriptors, 74 I/O or an unknown outcome, 77 no permission.`
+memory or descriptors, 74 I/O or an unknown outcome, 75 a card that is busy, 77 no permission.`
 
 function version(): string {
   const about = readFileSync(new URL('../package.json', import.meta.url), 'utf8')

@@ -7,11 +7,12 @@ import { buildKiller, playKiller, ROOT, witnessAgainst } from './evidence/mutant
 import { draw } from './evidence/mutants/drawn/draw.ts'
 import { placesIn } from './evidence/mutants/drawn/places.ts'
 import { allMutants, drawnLacks } from './evidence/mutants/drawn/stage.ts'
-import { edited } from './evidence/mutants/drawn/syntax.ts'
+import { edited, parsed } from './evidence/mutants/drawn/syntax.ts'
 import { MUTANTS } from './evidence/mutants/list.ts'
 import { broken, type Mutant, rotOf } from './evidence/mutants/mutant.ts'
 import { MUTANTS_STAGE } from './evidence/mutants/stage.ts'
 import { missed, NOTHING, playAll } from './evidence/stage.ts'
+import { filesBelow } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 // Builds, and threads of their own: a busy machine takes its time.
@@ -192,6 +193,25 @@ test('R1-E8: neighbours that commute are not swapped, and marks are not set to o
     ...['7: 0', '8: 1', '8: 0', '8: 1'],
   ])
   expect(placesIn('same.ts', 'function fold(): void {\n  fold()\n  fold()\n}\n')).toHaveLength(2)
+})
+
+test('R1-E8: an operator beside others of its kind is another one, and still parses', () => {
+  const source = 'const first = (a, b, c) => a ?? b ?? c ?? 1\n'
+  const made = placesIn('chain.ts', source)
+    .filter(({ kind }) => kind === 'logic')
+    .map(({ edits }) => edited(source, edits).split('=> ')[1]!.trim())
+  expect(made.sort()).toEqual([
+    '((a ?? b ?? c) && 1)',
+    '((a ?? b) && c) ?? 1',
+    '((a) && b) ?? c ?? 1',
+  ])
+  for (const path of filesBelow('firmware').filter((one) => one.endsWith('.ts'))) {
+    const text = readFileSync(join(ROOT, path), 'utf8')
+    for (const { kind, edits } of placesIn(path, text)) {
+      const isDefault = edits.some(({ start, end }) => text.slice(start, end) === '??')
+      if (kind === 'logic' && isDefault) parsed(edited(text, edits))
+    }
+  }
 })
 
 test('R1-E8: mutants are drawn from every file, half of them anew for every seed', THOROUGH, () => {

@@ -315,6 +315,8 @@ describe('slots', () => {
     expect(refusalOf(() => next.erase())).toBe('SLOT_BUSY')
     expect(refusalOf(() => next.mark(hashOf(IMAGES.A), false))).toBe('SLOT_PENDING')
     expect(told(next)).toEqual(['0 2 active', '1 1 confirmed'])
+    expect(refusalOf(() => next.confirm())).toBe('SLOT_UNTESTED')
+    next.selfTestPassed()
     next.confirm()
     next.erase()
     expect(told(next)).toEqual(['0 2 active confirmed'])
@@ -348,6 +350,7 @@ describe('slots', () => {
     back.mark(hashOf(newer), false)
     const next = open(storage)
     next.start()
+    next.selfTestPassed()
     next.confirm()
     expect(next.counter).toBe(7)
     expect(refusalOf(() => next.mark(hashOf(IMAGES.A), false))).toBe('SLOT_COUNTER')
@@ -405,15 +408,19 @@ describe('slots', () => {
     expect(told(behind)).toEqual(['1 6'])
   })
 
-  test('run nothing where no image is whole, take one, and run it', () => {
+  test('run what the card came with until an image is confirmed, and go back to that', () => {
     const storage = new CutStorage(new Uint8Array(SLOTS_AT + 2 * SLOT_BYTES))
-    const store = open(storage)
-    expect(store.start()).toEqual({ image: null, onTrial: false })
-    upload(store, B)
-    store.mark(hashOf(B), false)
-    expect(nameOf(open(storage).start().image)).toBe('B')
-    // There is nothing to go back to: it stays what runs.
-    expect(nameOf(open(storage).start().image)).toBe('B')
+    const start = (): string | null => nameOf(open(storage).start().image)
+    upload(open(storage), B)
+    expect(start()).toBe(null)
+    open(storage).mark(hashOf(B), false)
+    expect(start()).toBe('B')
+    expect(start()).toBe(null)
+    expect(told(open(storage))).toEqual(['1 2'])
+    open(storage).mark(hashOf(B), true)
+    expect(start()).toBe('B')
+    open(storage).selfTestPassed()
+    expect(start()).toBe('B')
   })
 
   test('lie in a file, which is made whole, and may have been cut short', () => {

@@ -184,9 +184,13 @@ function helpOf(command: string): string {
 function perdureComplaint(words: readonly string[]): string | null {
   const [first, second] = words
   if (first === '--version' || first === '--help') return null
-  const hasMore = second !== undefined && helpOf(first!).includes('\nCommands:\n')
-  const command = hasMore ? `${first} ${second}` : first!
-  const rest = words.slice(hasMore ? 2 : 1)
+  const [, more = ''] = helpOf(first!).split('\nCommands:\n')
+  const commands = [...more.matchAll(/^ {2}(\w+) ([\s\S]*?)(?=^ {2}\w|$(?![\s\S]))/gm)]
+  const one = commands.find(([, name]) => name === second)
+  const byDefault = commands.find(([, , does]) => /this\s+is\s+the\s+default/.test(does!))
+  const chosen = second === undefined || more === '' ? null : (one?.[1] ?? byDefault?.[1] ?? second)
+  const command = chosen === null ? first! : `${first} ${chosen}`
+  const rest = words.slice(one === undefined ? 1 : 2)
   const help = helpOf(command)
   if (!help.startsWith(`Usage: perdure ${command} `)) return `no command ${command}`
   const options = rest.map((word) => word.split('=')[0]!).filter((word) => word.startsWith('-'))

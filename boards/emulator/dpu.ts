@@ -140,6 +140,10 @@ export class EmulatedDpu {
   readonly engineName: Engine
   /** The machine that runs, or ran last; null before the first power-on. */
   machine: EmulatedMachine | null = null
+  /** The firmware for 'quickjs' from the next power-on on; null: the shipped one. */
+  bundle: Bundle | null
+  /** How often that may be asked to go on within a call until it has hung; null: as usual. */
+  interruptsMax: number | null = null
   /** What the last cut did. */
   lastCut: CutReport | null = null
 
@@ -166,6 +170,7 @@ export class EmulatedDpu {
     if (options.bundle !== undefined) checkBundle(options.bundle)
     this.options = options
     this.nvdimm = options.nvdimm
+    this.bundle = options.bundle ?? null
     this.clock = options.clock
     this.engineName = options.engine ?? 'quickjs'
     this.random = new Random(options.seed ?? 0)
@@ -186,7 +191,7 @@ export class EmulatedDpu {
       return
     }
     this.checkOff()
-    const { path, source } = this.options.bundle ?? findBundle()
+    const { path, source } = this.bundle ?? findBundle()
     let machine: EmulatedMachine | null = null
     const machineFor = (packets: Uint8Array): EmulatedMachine => {
       machine = this.makeMachine(packets)
@@ -194,7 +199,9 @@ export class EmulatedDpu {
       return machine
     }
     const sourceName = path.split(/[\\/]/).at(-1) ?? path
-    this.booted(await bootGuest({ source, sourceName, machineFor }))
+    const { interruptsMax } = this
+    const patience = interruptsMax === null ? {} : { interruptsMax }
+    this.booted(await bootGuest({ source, sourceName, machineFor, ...patience }))
   }
 
   /** The same without waiting, for the engine 'node' only. */

@@ -19,10 +19,9 @@
  */
 
 import { once } from 'node:events'
-import { accessSync, constants, lstatSync, unlinkSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import { dirname } from 'node:path'
+import type { Server, Socket } from 'node:net'
 import { having, TEXT } from '../kinds.ts'
+import { listenOn } from '../listen.ts'
 import { check, NETWORK } from './arguments.ts'
 import type { EthernetSwitch, SwitchPort } from './switch.ts'
 
@@ -154,42 +153,11 @@ export class Netdev {
 }
 
 /**
- * Listens on a Unix socket for virtual machines, which become ports of `network`. A socket file
- * that a killed process left is replaced; one that is listened on is not: rejects with EADDRINUSE,
- * or with the system's other errors.
+ * Listens on a Unix socket for virtual machines, which become ports of `network`. Rejects as
+ * `listenOn` does.
  */
 export async function openNetdev(path: string, network: EthernetSwitch): Promise<Netdev> {
   check('path', path, TEXT)
   check('network', network, NETWORK)
-  try {
-    return new Netdev(await listen(path), network)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'EADDRINUSE' || (await isListenedOn(path))) throw error
-    unlinkSync(path)
-    return new Netdev(await listen(path), network)
-  }
-}
-
-async function listen(path: string): Promise<Server> {
-  // Of a folder that is not there a socket says that there is no permission.
-  accessSync(dirname(path), constants.W_OK)
-  const server = createServer()
-  server.listen(path)
-  await once(server, 'listening')
-  return server
-}
-
-/** Whether somebody answers there; a file that is no socket counts as somebody's, too. */
-async function isListenedOn(path: string): Promise<boolean> {
-  if (!lstatSync(path).isSocket()) return true
-  const socket = connect(path)
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ECONNREFUSED'
-  } finally {
-    socket.destroy()
-  }
+  return new Netdev(await listenOn(path), network)
 }

@@ -11,6 +11,8 @@ export type SlotFault =
   | 'SLOT_RUNS'
   /** What runs cannot be confirmed, or marked, while a test is marked, or under way. */
   | 'SLOT_PENDING'
+  /** What is on trial has not passed its self-test, yet. */
+  | 'SLOT_UNTESTED'
   /** More bytes than a slot has. */
   | 'SLOT_TOO_LARGE'
   /** A piece goes beyond the length that was said. */

@@ -76,7 +76,7 @@ export interface SlotInfo extends Checked {
 
 /** What a start came to. */
 export interface Started {
-  /** The image that is to run, all bytes of it; null where none can. */
+  /** The image that is to run, all bytes of it; null: what the card came with. */
   readonly image: Uint8Array | null
   readonly onTrial: boolean
 }
@@ -124,6 +124,8 @@ export class SlotStore {
   private readonly slotsAt: number
   private state: SlotState
   private upload: Upload | null = null
+  /** Whether what is on trial has passed its self-test, in this life. */
+  private passed = false
   /** By place: what it was found to hold. */
   private readonly known = new Map<number, Checked | null>()
 
@@ -169,6 +171,11 @@ export class SlotStore {
     return this.state.counter
   }
 
+  /** Format of the part; 0 while nobody has told. */
+  get format(): number {
+    return this.state.format
+  }
+
   /** Why the last trial ended, or an image was refused; '' where none was. */
   get reason(): string {
     return readReason(this.storage)
@@ -184,11 +191,13 @@ export class SlotStore {
    */
   start(): Started {
     const { state } = this
+    this.passed = false
     if (state.trial !== SWAP_NONE) this.revert()
     else if (state.swap !== SWAP_NONE) this.takeMarked()
     const first = this.runnable(0)
     if (first !== null) return { image: first, onTrial: this.onTrial }
-    const other = this.runnable(1)
+    // Nothing was ever confirmed: that is what the card came with, and no image.
+    const other = isSame(this.state.hashes[0], NO_HASH) ? null : this.runnable(1)
     if (other === null) return { image: null, onTrial: false }
     this.noteReason('the image of slot 0 is not whole, or cannot read the part')
     this.save(this.swapped({ trial: SWAP_NONE, swap: SWAP_NONE }))
@@ -308,10 +317,18 @@ export class SlotStore {
     this.save({ ...this.state, swap: permanent ? SWAP_PERMANENT : SWAP_TEST })
   }
 
-  /** What runs stays. Its counter is from now on the least that the card takes. */
+  /** Whether what runs may be confirmed. */
+  get isTested(): boolean {
+    return !this.onTrial || this.passed
+  }
+
+  /** What runs stays, if its self-test has passed. The card takes no older counter from then on. */
   confirm(): void {
     if (this.state.swap !== SWAP_NONE) {
       throw new SlotError('SLOT_PENDING', 'another image is marked for the next start: reset first')
+    }
+    if (this.onTrial && !this.passed) {
+      throw new SlotError('SLOT_UNTESTED', 'its self-test is not over: ask again')
     }
     const counter = Math.max(this.state.counter, this.holds(0)?.counter ?? 0)
     if (!this.onTrial && counter === this.state.counter) return
@@ -320,6 +337,7 @@ export class SlotStore {
 
   /** The self-test of what runs has passed: if it was marked as permanent, it stays. */
   selfTestPassed(): void {
+    this.passed = true
     if (this.state.trial === SWAP_PERMANENT) this.confirm()
   }
 

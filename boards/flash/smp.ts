@@ -73,6 +73,7 @@ const TOLD: Readonly<Record<SlotFault | ImageFault, Told>> = {
   SLOT_MAGIC: { rc: RC_INVALID, code: 23 },
   SLOT_NOT_NEWER: { rc: RC_BAD_STATE, code: 27 },
   SLOT_PENDING: { rc: RC_BAD_STATE, code: 28 },
+  SLOT_UNTESTED: { rc: RC_BAD_STATE, code: 28 },
   SLOT_TOO_LARGE: { rc: RC_INVALID, code: 30 },
   SLOT_BEYOND: { rc: RC_INVALID, code: 31 },
   SLOT_RUNS: { rc: RC_BAD_STATE, code: 33 },

@@ -12,7 +12,8 @@ import {
 } from '../../firmware/limits.ts'
 import { DATA_AT } from '../../firmware/memory/superblock.ts'
 import type { RegionRequest } from '../management.ts'
-import { regionRequest, size } from './arguments.ts'
+import { regionRequest, size, unixSocket } from './arguments.ts'
+import type { SmpAddress } from './flash-card.ts'
 
 export interface Address {
   readonly host: string
@@ -152,4 +153,11 @@ export function placedRegion(text: string, before: PlacedRequest[] = []): Placed
   const inHost = text.endsWith('@host')
   const [request] = regionRequest(inHost ? text.slice(0, -'@host'.length) : text)
   return [...before, { ...request!, inHost }]
+}
+
+/** 'unix:path' or 'udp:address:port': where SMP is asked; may be given several times. */
+export function smpAddress(text: string, before: SmpAddress[] = []): SmpAddress[] {
+  if (text.startsWith('unix:')) return [...before, { path: unixSocket(text) }]
+  if (!text.startsWith('udp:')) throw new InvalidArgumentError('unix:path or udp:address:port')
+  return [...before, udpAddress(text.slice('udp:'.length))]
 }

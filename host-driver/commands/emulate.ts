@@ -25,6 +25,7 @@ import {
   placedRegion,
   publishRequest,
   sharedMemory,
+  smpAddress,
   udpAddress,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
@@ -87,6 +88,16 @@ export function addEmulate(program: Command): void {
     )
     .option('--remove <name>', 'region that ends for ever, before any is made; repeatable', several)
     .addOption(engineOption().default('quickjs'))
+    .option(
+      '--smp <unix:path|udp:address:port>',
+      'take new firmware there, into slots beside the image; repeatable',
+      smpAddress,
+    )
+    .option(
+      '--trust <file>',
+      'public key of who signs it; repeatable; your own unless said',
+      several,
+    )
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
     .option('--capture <file>', 'write every frame of the card to a pcap file')
     .option('--loss <p>', 'probability that a frame is lost', probability, 0)
@@ -133,8 +144,19 @@ function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Optio
   )
 }
 
+/** Throws ArgumentError where slots have no place, or nothing to run. */
+function checkFlash(image: string | undefined, { smp, trust, engine }: Options): void {
+  if (smp === undefined) {
+    if (trust !== undefined) throw new ArgumentError('--trust is of --smp')
+    return
+  }
+  if (image === undefined) throw new ArgumentError('--smp needs an image: slots lie beside it')
+  if (engine !== 'quickjs') throw new ArgumentError('--smp is of --engine quickjs: it runs bundles')
+}
+
 async function emulate(image: string | undefined, options: Options): Promise<void> {
   checkHost(options)
+  checkFlash(image, options)
   if (image !== undefined && options.create !== true) {
     checkFile(image, 'Check its name and its folder, or let --create make it.')
   }

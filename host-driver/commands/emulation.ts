@@ -43,8 +43,9 @@ import type {
   PlacedRequest,
   PublishRequest,
 } from './emulate-options.ts'
+import { FlashCard, type SmpAddress } from './flash-card.ts'
 import { HostInside } from './host-inside.ts'
-import type { Output } from './output.ts'
+import { type Output, toJson } from './output.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
 import { sayReport } from './report.ts'
 import { bytesText } from './table.ts'
@@ -69,6 +70,9 @@ export interface EmulationOptions {
   readonly region?: readonly PlacedRequest[]
   readonly remove?: readonly string[]
   readonly engine: Engine
+  /** Where it takes new firmware, and from whom. */
+  readonly smp?: readonly SmpAddress[]
+  readonly trust?: readonly string[]
   readonly strictIcrc?: boolean
   readonly capture?: string
   readonly loss: number
@@ -98,6 +102,8 @@ export class Emulation {
   /** The host: in this process, or behind a port in a file. */
   private readonly inside: HostInside | null
   private readonly behindFile: FileCard | null
+  /** What decides which firmware runs, where it is flashed. */
+  private readonly flash: FlashCard | null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
@@ -139,8 +145,9 @@ export class Emulation {
       seed,
       facts: { ...options.ip, strictIcrc },
       transmit: (frame) => this.link.send('b', frame),
-      onStopped: (error) => this.fail(error),
+      onStopped: (error) => this.stoppedBy(error),
     })
+    this.flash = this.openFlash()
     const port: SwitchPort = (frame) => this.link.send('a', frame)
     this.link.attach('a', (frame) => this.network.forward(port, frame))
     this.link.attach('b', (frame) => this.card.deliver(frame))
@@ -157,9 +164,7 @@ export class Emulation {
     let endConsole = (): void => {}
     try {
       await this.open()
-      await this.card.powerOn()
-      await this.inside?.open()
-      await this.setUp((dpu) => this.serve(dpu))
+      await this.start((dpu) => this.serve(dpu))
       if (this.inside !== null) endConsole = this.listen()
       await stopped
       this.output.say('stopping')
@@ -171,8 +176,89 @@ export class Emulation {
     }
   }
 
+  /** Gives power to the card, which runs what its slots say, and lets `use` have it. */
+  private async start(use: (dpu: Dpu) => Promise<void>): Promise<void> {
+    while (!(await this.tryStart(use)))
+      if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+  }
+
+  /** False where what was on trial is no good: the next start goes back. */
+  private async tryStart(use: (dpu: Dpu) => Promise<void>): Promise<boolean> {
+    const { flash, card } = this
+    if (flash !== null) card.bundle = flash.start()
+    const onTrial = flash?.onTrial === true
+    card.interruptsMax = onTrial ? TRIAL_INTERRUPTS_MAX : null
+    try {
+      await card.powerOn()
+      if (this.inside?.isOn === true) await this.inside.open()
+      await this.setUp(async (dpu) => {
+        const why = (await flash?.test(dpu)) ?? null
+        if (why !== null && onTrial) throw new TrialEnded(why)
+        await use(dpu)
+      })
+      return true
+    } catch (error) {
+      if (!onTrial) throw error
+      this.endTrial((error as Error).message)
+      return false
+    }
+  }
+
+  private endTrial(why: string): void {
+    this.flash?.ended(why)
+    this.tell({ reverted: why }, `the firmware on trial is no good, and goes back: ${why}`)
+  }
+
+  /** What the firmware has stopped by: of one on trial that is its end, and of others ours. */
+  private stoppedBy(error: Error): void {
+    if (this.flash?.onTrial !== true) {
+      this.fail(error)
+      return
+    }
+    this.endTrial(error.message)
+    this.restart()
+  }
+
+  /** Ends what runs between two bursts, and starts by the slots. */
+  private restart(): void {
+    this.obeyed = this.obeyed
+      .then(async () => {
+        if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+        await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
+      })
+      .catch((error: Error) => this.fail(error))
+  }
+
+  private openFlash(): FlashCard | null {
+    const { smp, image, trust } = this.options
+    if (smp === undefined || image === undefined) return null
+    return new FlashCard({
+      ...{ image, smp, ...(trust === undefined ? {} : { trust }) },
+      restart: () => this.restart(),
+      shell: (line) => this.shell(line),
+      statistics: () => numbersOf(this.card.statistics),
+    })
+  }
+
+  /** A line of the console, as cards have it. */
+  private shell(line: string): string {
+    const { card, flash } = this
+    if (line.trim() !== 'status') return toJson({ error: `'${line}': say status` })
+    const { powerOns, bursts, records } = card.statistics
+    const trial = flash?.onTrial === true
+    return toJson({
+      state: card.isOn ? 'on' : 'off',
+      board: 'emulator',
+      trial,
+      powerOns,
+      bursts,
+      records,
+    })
+  }
+
   private async open(): Promise<void> {
     const { udp, netdev, capture } = this.options
+    await this.flash?.open()
     if (capture !== undefined) {
       const writer = new PcapWriter()
       this.capture = writer
@@ -205,6 +291,7 @@ export class Emulation {
     this.inside?.end(!this.serves)
     this.behindFile?.close(!this.serves)
     this.capture?.close()
+    await this.flash?.close(!this.serves)
   }
 
   /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
@@ -294,6 +381,7 @@ export class Emulation {
         : [`perdure://${hostText(udp.host)}:${tunnel.port}${inside}`]),
       ...(host === undefined ? [] : [`pcie:${host}`]),
       ...(netdev === undefined ? [] : [`unix:${netdev}`]),
+      ...(this.flash?.addresses() ?? []),
     ]
   }
 
@@ -340,7 +428,8 @@ export class Emulation {
   /** SHA-256 of the bundle that the card runs, as every board says it; null on the sources. */
   private bundleHash(): string | null {
     if (this.options.engine !== 'quickjs') return null
-    return createHash('sha256').update(findBundle().source).digest('hex')
+    const { source } = this.card.bundle ?? findBundle()
+    return createHash('sha256').update(source).digest('hex')
   }
 
   /** Resolves at a signal that stops it; rejects where the firmware stops. */
@@ -421,13 +510,10 @@ export class Emulation {
     const hostComes = party !== 'card' && inside?.isOn === false
     const cardComes = party !== 'host' && !card.isOn
     if (hostComes) inside.powerOn()
-    if (cardComes) await card.powerOn()
-    if (!hostComes && !cardComes) return
-    if (card.isOn && inside?.isOn === true) await inside.open()
-    if (card.isOn) {
-      await this.setUp(async (dpu) => {
-        if (cardComes) this.sayCardOn(await dpu.status())
-      })
+    if (cardComes) await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
+    else if (hostComes && card.isOn) {
+      await inside.open()
+      await this.setUp(async () => {})
     }
     if (hostComes) this.sayHostOn(inside)
   }
@@ -451,6 +537,18 @@ function failureTeller(output: Output): (error: Error) => void {
     said.add(error.message)
     output.fail(error)
   }
+}
+
+/** A firmware on trial has hung when it has run for ten seconds or so. */
+const TRIAL_INTERRUPTS_MAX = 50_000
+
+/** What runs on trial has failed its self-test. */
+class TrialEnded extends Error {}
+
+/** The numbers among the fields. */
+function numbersOf(fields: object): Record<string, number> {
+  const numbers = Object.entries(fields).filter(([, value]) => typeof value === 'number')
+  return Object.fromEntries(numbers) as Record<string, number>
 }
 
 function lostText(cut: CutReport | null): string {

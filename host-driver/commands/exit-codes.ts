@@ -25,6 +25,8 @@ export const SOFTWARE = 70
 export const SYSTEM = 71
 /** Reading or writing failed, or the outcome of a write is unknown. */
 export const IO = 74
+/** A card is busy: an image is on trial, or marked. */
+export const BUSY = 75
 /** This user has no permission for a file, or for a port. */
 export const NO_PERMISSION = 77
 
@@ -58,6 +60,7 @@ const OF_OTHER_CODE: Readonly<Record<string, number>> = {
   PORT_FILE: DATA,
   PORT_FILE_IN_USE: UNAVAILABLE,
   PORT_FILE_CARD: UNAVAILABLE,
+  SMP_REFUSED: DATA,
   FORBIDDEN_ACCESS: SOFTWARE,
   FIRMWARE_STOPPED: SOFTWARE,
 }

@@ -13,6 +13,7 @@ import { findBundle } from '../../boards/emulator/bundle.ts'
 import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
 import { ImageError, type ImageFault } from '../../boards/flash/image-error.ts'
 import {
+  joined,
   keyHash,
   sha256,
   TLV_KEY_HASH,
@@ -45,12 +46,25 @@ const BOARDS = [
 
 const COUNTER_MAX = 2 ** 32 - 1
 
+/** What makes a bundle no good: it ends at its start, or never, or takes the part for damaged. */
+const BROKEN = {
+  crash: broken("throw new Error('broken on purpose')"),
+  hang: broken('for (;;);'),
+  selftest: broken('return start({ ...board, facts: { ...board.facts, nvdimmBytes: 8192 } })'),
+} as const
+
+function broken(body: string): Uint8Array {
+  const text = `\n{ const { start } = perdure; perdure = { start(board) { ${body} } } }\n`
+  return new TextEncoder().encode(text)
+}
+
 interface CreateOptions {
   readonly board: string
   readonly imageVersion?: Version
   readonly signingKey?: string
   readonly counter: number
   readonly bundle?: string
+  readonly broken?: keyof typeof BROKEN
   readonly runtime?: string
   readonly out?: string
   readonly json?: boolean
@@ -81,6 +95,11 @@ export function addImage(program: Command, packageVersion: string): void {
     .option('--signing-key <file>', 'private key; one of your own unless said')
     .option('--counter <count>', 'security counter: never raised, never refused', counterOf, 0)
     .option('--bundle <file>', 'the firmware; that of this package unless said')
+    .addOption(
+      new Option('--broken <how>', 'for trying out how a card goes back').choices(
+        Object.keys(BROKEN),
+      ),
+    )
     .option('--runtime <file>', 'perdured for that board; without it the bundle alone')
     .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin unless said')
     .option('--json', 'as one JSON object')
@@ -132,7 +151,8 @@ function keygen(output: Output, file: string): void {
 function create(output: Output, options: CreateOptions, packageVersion: Version): void {
   const { board, counter, runtime, imageVersion: version = packageVersion } = options
   const key = readSigningKey(options.signingKey ?? developmentKey())
-  const bundle = bytesOf(options.bundle ?? findBundle().path)
+  const whole = bytesOf(options.bundle ?? findBundle().path)
+  const bundle = options.broken === undefined ? whole : joined([whole, BROKEN[options.broken]])
   const contents: [PartKind, Uint8Array][] = [
     ['bundle', bundle],
     ['signature', new Uint8Array(sign(null, bundle, key))],
@@ -170,7 +190,7 @@ function bytesOf(path: string): Uint8Array {
 }
 
 /** What names the interface between bundle and runtime. */
-function halOf(): Uint8Array {
+export function halOf(): Uint8Array {
   return sha256(new TextEncoder().encode(halHeader())).subarray(0, HAL_BYTES)
 }
 
@@ -200,7 +220,8 @@ const ADVICE: Readonly<Record<ImageFault, string>> = {
   IMAGE_PART: FETCH,
 }
 
-function inFile<T>(file: string, work: () => T): T {
+/** Names the file in what is wrong with an image, and says what to do. */
+export function inFile<T>(file: string, work: () => T): T {
   try {
     return work()
   } catch (error) {

@@ -168,8 +168,10 @@ export function does(storage: CutStorage, setting: Setting, step: Step): void {
   const store = open(storage, setting)
   try {
     if (step === 'start') store.start()
-    else if (step === 'confirm') store.confirm()
-    else if (step === 'format 3') store.noteFormat(3)
+    else if (step === 'confirm') {
+      store.selfTestPassed()
+      store.confirm()
+    } else if (step === 'format 3') store.noteFormat(3)
     else if (step === 'mark') {
       const marked = store.list().find(({ slot }) => slot === 1)
       if (marked !== undefined) store.mark(marked.hash, false)

@@ -88,6 +88,12 @@ function isExcluded(node: Node): boolean {
   return callee.type === 'Identifier' && callee.name === 'assert'
 }
 
+/** The edit, with brackets around both sides and the left one. */
+function bracketed(node: Node, left: Node, edit: Edit): Edit[] {
+  const insert = (at: number, text: string): Edit => ({ start: at, end: at, text })
+  return [insert(node.start, '(('), insert(left.end, ')'), edit, insert(node.end, ')')]
+}
+
 export function placesIn(file: string, text: string): Drawn[] {
   return new Finder(file, text).found
 }
@@ -105,6 +111,8 @@ class Finder {
   /** Numbers that are part of a constant which has its mutant; and those that are marks. */
   private readonly constants = new Set<Node>()
   private readonly flags = new Set<Node>()
+  /** What stands in front of a `??`, and is one. */
+  private readonly chained = new Set<Node>()
 
   /** Where lines begin. */
   private readonly lines: readonly number[]
@@ -183,7 +191,11 @@ class Finder {
     const [left, right] = [node.left as Node, node.right as Node]
     const at = this.text.indexOf(String(node.operator), left.end)
     if (at < 0 || at >= right.start || this.isZero(node.operator, right)) return
-    this.replace(made[0], at, at + String(node.operator).length, made[1])
+    const edit = { start: at, end: at + String(node.operator).length, text: made[1] }
+    if (node.operator === '??' && left.operator === '??') this.chained.add(left)
+    // Beside another `??` no other operator may stand without brackets.
+    const brackets = node.operator === '??' && (left.operator === '??' || this.chained.has(node))
+    this.add(made[0], at, brackets ? bracketed(node, left, edit) : [edit])
   }
 
   /** `a < b ? a : b`, or `if (a > b) b = a`: of two that are equal either may be taken. */

@@ -1,0 +1,160 @@
+/**
+ * A card that takes firmware by SMP, as the command sees it: its slots, an upload, its states.
+ *
+ * What always holds: what a card says is looked at before it is used; text of it is shown without
+ * what a terminal would obey.
+ */
+
+import { sha256 } from '../../boards/flash/mcuboot.ts'
+import { GROUP_IMAGE, GROUP_OS, GROUP_PERDURE } from '../../boards/flash/smp.ts'
+import { copyOf } from '../bytes.ts'
+import { PerdureError } from '../errors.ts'
+import { type SmpClient, SmpRefusal } from './smp-client.ts'
+
+/** Bytes of a piece that its frame needs besides the data, at the most. */
+const FIRST_OVERHEAD = 128
+const OVERHEAD = 40
+const PACKET_BYTES_MIN = 256
+const HASH_BYTES = 32
+
+const STATE = 0
+const UPLOAD = 1
+const ERASE = 5
+const RESET = 5
+const PARAMETERS = 6
+
+export interface Slot {
+  readonly slot: number
+  readonly version: string
+  readonly hash: Uint8Array
+  readonly active: boolean
+  readonly confirmed: boolean
+  readonly pending: boolean
+  readonly permanent: boolean
+}
+
+/** What a card of ours says beside its slots; of any other nothing. */
+export interface About {
+  readonly board: string
+  readonly counter: number
+  readonly format: number
+  /** Whether what runs has passed its self-test. */
+  readonly tested: boolean
+  /** Seconds until what is on trial goes back. */
+  readonly left: number
+  /** Why the last trial ended, or an image was refused; ''. */
+  readonly reason: string
+}
+
+/** Text of a card, without what a terminal would obey. */
+export function plainText(text: unknown): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is taken out.
+  return String(text).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?')
+}
+
+export class FlashTarget {
+  private readonly client: SmpClient
+  private readonly portBytes: number
+
+  constructor(client: SmpClient, portBytes: number) {
+    this.client = client
+    this.portBytes = portBytes
+  }
+
+  async list(): Promise<Slot[]> {
+    return slotsIn(await this.client.ask('read', GROUP_IMAGE, STATE, {}))
+  }
+
+  async about(): Promise<About | null> {
+    try {
+      const { board, counter, format, tested, left, reason } = await this.client.ask(
+        ...(['read', GROUP_PERDURE, 0, {}] as const),
+      )
+      const numbers = { counter: Number(counter), format: Number(format), left: Number(left) }
+      const texts = { board: plainText(board), reason: plainText(reason ?? '') }
+      return { ...texts, ...numbers, tested: tested === true }
+    } catch (error) {
+      if (error instanceof SmpRefusal) return null
+      throw error
+    }
+  }
+
+  /** Marks the image of that hash for a test. */
+  async test(hash: Uint8Array): Promise<Slot[]> {
+    const fields = { hash: new Uint8Array(hash), confirm: false }
+    return slotsIn(await this.client.ask('write', GROUP_IMAGE, STATE, fields))
+  }
+
+  async confirm(): Promise<Slot[]> {
+    return slotsIn(await this.client.ask('write', GROUP_IMAGE, STATE, { confirm: true }))
+  }
+
+  async erase(): Promise<void> {
+    await this.client.ask('write', GROUP_IMAGE, ERASE, {})
+  }
+
+  async reset(): Promise<void> {
+    await this.client.ask('write', GROUP_OS, RESET, {})
+  }
+
+  /** Whether it answers, within one wait. */
+  async answers(): Promise<boolean> {
+    try {
+      await this.client.ask('read', GROUP_OS, PARAMETERS, {}, 1)
+      return true
+    } catch (error) {
+      if (error instanceof PerdureError) return false
+      throw error
+    }
+  }
+
+  /** Brings the file into slot 1; goes on where an upload of it has ended. */
+  async upload(file: Uint8Array, progress: (done: number) => void): Promise<void> {
+    const bytes = copyOf(file)
+    const parameters = await this.client.ask('read', GROUP_OS, PARAMETERS, {})
+    const said = Number(parameters.buf_size)
+    const most = Math.min(this.portBytes, said >= PACKET_BYTES_MIN ? said : PACKET_BYTES_MIN)
+    const sha = sha256(bytes)
+    const first = { image: 0, len: bytes.length, off: 0, sha, upgrade: false }
+    let off = 0
+    let answer = await this.piece({ ...first, data: bytes.subarray(0, most - FIRST_OVERHEAD) })
+    for (let stuck = 0; stuck < STUCK_MAX; ) {
+      const next = Number(answer.off)
+      if (!Number.isInteger(next) || next < 0 || next > bytes.length) break
+      progress(next)
+      if (next === bytes.length) {
+        if (answer.match !== false) return
+        throw new PerdureError('PERDURE_IMAGE', 'the card has got another file: its hash differs')
+      }
+      stuck = next > off ? 0 : stuck + 1
+      off = next
+      answer = await this.piece({ off, data: bytes.subarray(off, off + most - OVERHEAD) })
+    }
+    throw new PerdureError('PERDURE_UNREACHABLE', `the upload stays at byte ${off}: try again`)
+  }
+
+  private piece(fields: object): Promise<Record<string, unknown>> {
+    return this.client.ask('write', GROUP_IMAGE, UPLOAD, fields)
+  }
+}
+
+/** Answers that bring an upload no further, one behind the other. */
+const STUCK_MAX = 8
+
+/** The slots that an answer lists. */
+function slotsIn({ images }: Record<string, unknown>): Slot[] {
+  if (!Array.isArray(images)) return []
+  return images.flatMap((one: unknown) => {
+    if (typeof one !== 'object' || one === null) return []
+    const { slot, version, hash, ...flags } = one as Record<string, unknown>
+    if (!(hash instanceof Uint8Array) || hash.length !== HASH_BYTES) return []
+    const is = (name: string): boolean => flags[name] === true
+    return [
+      {
+        ...{ slot: Number(slot), version: plainText(version), hash: new Uint8Array(hash) },
+        ...{ active: is('active'), confirmed: is('confirmed') },
+        ...{ pending: is('pending'), permanent: is('permanent') },
+      },
+    ]
+  })
+}

@@ -1,0 +1,182 @@
+/**
+ * A client of SMP: one request, one answer.
+ *
+ * What always holds: an answer is believed by its sequence number, group and command. A request
+ * without an answer is sent again, with the same bytes: every request of SMP may come twice. What
+ * is not answered after that is PERDURE_UNREACHABLE; what is refused is an SmpRefusal.
+ */
+
+import { decode, encode } from 'cbor2'
+import { SMP_HEADER_BYTES } from '../../boards/flash/smp.ts'
+import { PerdureError } from '../errors.ts'
+import type { SmpPort } from './smp-port.ts'
+
+const VERSION_2 = 1 << 3
+const OPS = { read: 0, write: 2 } as const
+
+/** How often a request is sent. */
+const TRIES = 4
+
+/** What the codes of the group of images mean; words come only where a code says too little. */
+const IMAGE_CODES: Readonly<Record<number, string>> = {
+  5: 'it is no image of ours, or is damaged',
+  8: 'no slot holds an image of that hash',
+  9: 'slot 1 is in use: confirm or revert what is on trial, or reset what is marked',
+  14: 'it has no such slot',
+  20: 'off or data is missing',
+  21: 'len is missing',
+  22: 'the first piece is shorter than a header',
+  23: 'it does not begin as an image does',
+  24: 'it has another SHA-256 than it says',
+  27: 'it is not newer than what runs',
+  28: 'a test is marked or under way: reset, or confirm it, first',
+  30: 'it is too large for a slot',
+  31: 'more came than was said',
+  33: 'it runs already',
+}
+
+/** The card refuses. */
+export class SmpRefusal extends Error {
+  override readonly name = 'SmpRefusal'
+  readonly code = 'SMP_REFUSED'
+  /** The code of the group in version 2, or null. */
+  readonly imageCode: number | null
+  readonly rc: number
+
+  constructor(message: string, rc: number, imageCode: number | null) {
+    super(message)
+    this.rc = rc
+    this.imageCode = imageCode
+  }
+}
+
+interface Waiting {
+  readonly head: string
+  resolve(fields: Record<string, unknown>): void
+  reject(error: Error): void
+}
+
+export class SmpClient {
+  private readonly port: SmpPort
+  private readonly target: string
+  private readonly timeoutMs: number
+  private sequence = 0
+  private waiting: Waiting | null = null
+
+  constructor(port: SmpPort, target: string, timeoutMs: number) {
+    this.port = port
+    this.target = target
+    this.timeoutMs = timeoutMs
+    port.onPacket = (packet) => this.heard(packet)
+    port.onEnd = (why) => this.waiting?.reject(this.unreachable(why))
+  }
+
+  private unreachable(why: string): PerdureError {
+    return new PerdureError('PERDURE_UNREACHABLE', `${this.target}: ${why}`)
+  }
+
+  /** Asks; one after the other. */
+  async ask(
+    op: keyof typeof OPS,
+    group: number,
+    command: number,
+    fields: object,
+    tries: number = TRIES,
+  ): Promise<Record<string, unknown>> {
+    this.sequence = (this.sequence + 1) & 0xff
+    const packet = packetOf(OPS[op], group, this.sequence, command, fields)
+    for (let n = 1; ; n++) {
+      try {
+        return await this.once(packet)
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error
+        if (n < tries) continue
+        throw this.unreachable(
+          `no answer within ${(tries * this.timeoutMs) / 1000} s. See that the card is on, and` +
+            ' that this is its port.',
+        )
+      }
+    }
+  }
+
+  private once(packet: Uint8Array): Promise<Record<string, unknown>> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => this.waiting?.reject(new NoAnswer()), this.timeoutMs)
+      const done = (): void => {
+        clearTimeout(timer)
+        this.waiting = null
+      }
+      this.waiting = {
+        head: headOf(packet),
+        resolve: (fields) => {
+          done()
+          resolve(fields)
+        },
+        reject: (error) => {
+          done()
+          reject(error)
+        },
+      }
+      this.port.send(packet)
+    })
+  }
+
+  private heard(packet: Uint8Array): void {
+    const { waiting } = this
+    if (waiting === null || packet.length < SMP_HEADER_BYTES) return
+    if (headOf(packet) !== waiting.head) return
+    let fields: unknown
+    try {
+      fields = decode(packet.subarray(SMP_HEADER_BYTES))
+    } catch {
+      return
+    }
+    if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return
+    const answer: Record<string, unknown> = { ...fields }
+    const refusal = refusalIn(answer)
+    if (refusal === null) waiting.resolve(answer)
+    else waiting.reject(refusal)
+  }
+
+  close(): void {
+    this.port.close()
+  }
+}
+
+class NoAnswer extends Error {}
+
+/** Group, sequence number and command: the same in request and answer. */
+function headOf(packet: Uint8Array): string {
+  return packet.subarray(4, SMP_HEADER_BYTES).join()
+}
+
+function packetOf(
+  op: number,
+  group: number,
+  sequence: number,
+  command: number,
+  fields: object,
+): Uint8Array {
+  const body = encode(fields)
+  const packet = new Uint8Array(SMP_HEADER_BYTES + body.length)
+  const view = new DataView(packet.buffer)
+  packet[0] = VERSION_2 | op
+  view.setUint16(2, body.length)
+  view.setUint16(4, group)
+  packet[6] = sequence
+  packet[7] = command
+  packet.set(body, SMP_HEADER_BYTES)
+  return packet
+}
+
+/** What the answer refuses, in words; null if it does not. */
+function refusalIn({ err, rc, rsn }: Record<string, unknown>): SmpRefusal | null {
+  if (typeof err === 'object' && err !== null) {
+    const { group, rc: code } = err as { group?: unknown; rc?: unknown }
+    const words = group === 1 ? IMAGE_CODES[Number(code)] : undefined
+    const imageCode = group === 1 ? Number(code) : null
+    return new SmpRefusal(words ?? `error ${code} of group ${group}`, 0, imageCode)
+  }
+  if (rc === undefined || rc === 0) return null
+  return new SmpRefusal(typeof rsn === 'string' ? rsn : `error ${rc}`, Number(rc), null)
+}

@@ -1,0 +1,123 @@
+/**
+ * Ways to a card that is asked by SMP: a serial line, a Unix socket, the console of rshim, UDP.
+ *
+ * What always holds: a line carries text as well, which is handed on as it comes. Whatever ends a
+ * way is told once, in words; nothing throws later.
+ */
+
+import { createSocket } from 'node:dgram'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { connect } from 'node:net'
+import { Duplex } from 'node:stream'
+import { SMP_PORT } from '../../boards/flash/smp.ts'
+import { FrameReader, writeFrame } from '../../boards/flash/smp-frame.ts'
+import { ArgumentError, PerdureError } from '../errors.ts'
+
+export interface SmpPort {
+  /** Bytes of a packet that this way carries in one piece. */
+  readonly packetBytes: number
+  send(packet: Uint8Array): void
+  /** Takes every packet that comes. */
+  onPacket: (packet: Uint8Array) => void
+  /** Takes every line of text. */
+  onText: (text: string) => void
+  /** Told why the way has ended. */
+  onEnd: (why: string) => void
+  close(): void
+}
+
+/** Of a datagram that no network has to take apart. */
+const DATAGRAM_BYTES = 1400
+const LINE_PACKET_BYTES = 4096
+
+/**
+ * Opens a way: 'unix:PATH', 'udp:HOST' or 'udp:HOST:PORT', '/dev/rshim0/console', '/dev/ttyUSB0'.
+ * Rejects with PERDURE_ARGUMENT, or PERDURE_UNREACHABLE where it cannot be had.
+ */
+export async function openSmpPort(target: string, baudRate: number): Promise<SmpPort> {
+  if (target.startsWith('udp:')) return await udpPort(target.slice('udp:'.length))
+  const isSocket = target.startsWith('unix:')
+  if (!isSocket && !target.startsWith('/')) {
+    throw new ArgumentError(
+      `${target}: a port is a serial line as /dev/ttyUSB0, unix:PATH, or udp:HOST[:${SMP_PORT}]`,
+    )
+  }
+  try {
+    return linePort(await openLine(target, isSocket, baudRate))
+  } catch (cause) {
+    const { message } = cause as Error
+    throw new PerdureError('PERDURE_UNREACHABLE', `${target}: ${message}`, { cause })
+  }
+}
+
+async function openLine(target: string, isSocket: boolean, baudRate: number): Promise<Duplex> {
+  // The driver of rshim makes a console that takes none of a serial line's settings.
+  if (target.startsWith('/dev/rshim')) return plainFile(target)
+  const line = isSocket ? connect(target.slice('unix:'.length)) : await serialLine(target, baudRate)
+  await new Promise<void>((resolve, reject) => {
+    line.once(isSocket ? 'connect' : 'open', resolve)
+    line.once('error', reject)
+  })
+  return line
+}
+
+function plainFile(path: string): Duplex {
+  const writable = createWriteStream(path, { flags: 'r+' })
+  return Duplex.from({ readable: createReadStream(path), writable })
+}
+
+/** The package has a part of its own for each system, so it is loaded only by who needs it. */
+async function serialLine(path: string, baudRate: number): Promise<Duplex> {
+  const { SerialPort } = await import('serialport')
+  return new SerialPort({ path, baudRate })
+}
+
+function linePort(line: Duplex): SmpPort {
+  const reader = new FrameReader()
+  const port: SmpPort = {
+    packetBytes: LINE_PACKET_BYTES,
+    send: (packet) => void line.write(writeFrame(packet)),
+    onPacket: () => {},
+    onText: () => {},
+    onEnd: () => {},
+    close: () => void line.destroy(),
+  }
+  line.on('data', (bytes: Uint8Array) => {
+    for (const came of reader.push(bytes, performance.now())) {
+      if ('packet' in came) port.onPacket(came.packet)
+      else port.onText(came.text)
+    }
+  })
+  line.on('error', (error) => port.onEnd(error.message))
+  line.once('close', () => port.onEnd('the connection ended'))
+  return port
+}
+
+async function udpPort(text: string): Promise<SmpPort> {
+  const match = /^(?:\[([0-9a-f:.%\w]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text)
+  const number = Number(match?.[3] ?? SMP_PORT)
+  if (match === null || number < 1 || number > 65535) {
+    throw new ArgumentError(`udp:${text}: udp:HOST, or udp:HOST:PORT with a port of 1 to 65535`)
+  }
+  const host = match[1] ?? match[2]!
+  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', (cause) => {
+      const why = `udp:${text}: ${cause.message}`
+      reject(new PerdureError('PERDURE_UNREACHABLE', why, { cause }))
+    })
+    socket.connect(number, host, resolve)
+  })
+  const port: SmpPort = {
+    packetBytes: DATAGRAM_BYTES,
+    send: (packet) => socket.send(packet, () => {}),
+    onPacket: () => {},
+    onText: () => {},
+    onEnd: () => {},
+    close: () => socket.close(),
+  }
+  socket.on('message', (bytes) => port.onPacket(new Uint8Array(bytes)))
+  // Nobody listens there, perhaps not yet: whoever waits for an answer asks again.
+  socket.on('error', () => {})
+  return port
+}
