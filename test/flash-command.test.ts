@@ -9,8 +9,13 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findBundle } from '../boards/emulator/bundle.ts'
+import { readImage } from '../boards/flash/mcuboot.ts'
+import { SlotStore, STORAGE_BYTES } from '../boards/flash/slot-store.ts'
+import { StorageFile } from '../boards/flash/storage.ts'
 import { connect as connectCard } from '../host-driver/index.ts'
 import { emulateIn, type Run, runIn, stop } from './support/command.ts'
+import { upload as uploadTo } from './support/slot-model.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'pf-'))
@@ -33,14 +38,14 @@ async function image(name: string, version: string, more = ''): Promise<string> 
   return name
 }
 
-async function startCard(): Promise<void> {
+async function startCard(lines = 3): Promise<void> {
   const line =
     'part.nvdimm --create --size 1M --region notes:4:64 --udp 127.0.0.1:0 ' +
     '--smp unix:p --smp udp:127.0.0.1:0 --trust key.pub.pem'
-  const [child, told] = await emulateIn(folder, 3, line.split(' '))
+  const [child, told] = await emulateIn(folder, lines, line.split(' '))
   card = child
   address = told[0]!
-  udp = told[2]!.replace(/^smp:/, '')
+  udp = told.at(-1)!.replace(/^smp:/, '')
 }
 
 beforeAll(async () => {
@@ -143,6 +148,17 @@ describe('perdure flash', () => {
     expect(stdout).toContain('reason    the firmware stopped (threw): Error: broken on purpose\n')
   })
 
+  test('and one that stops at its first frames, before anybody can confirm it', async () => {
+    const body =
+      'start(board) { const { idle } = start(board); return { serve() { throw 1 }, idle } }'
+    const early = `{ const { start } = perdure; perdure = { ${body} } }`
+    writeFileSync(at('early.js'), `${findBundle().source}\n${early}\n`)
+    await image('early.bin', '3.3.0', ' --bundle early.js')
+    const bad = await perdure(`flash early.bin ${PORT}`)
+    expect(bad).toMatchObject({ code: 65, stdout: expect.stringContaining('2.0.0 serves again') })
+    expect(await slots()).toEqual(['2.0.0 active confirmed', '3.3.0'])
+  })
+
   test('so does one that fails its self-test, whatever it is asked meanwhile', async () => {
     await image('selftest.bin', '3.1.0', ' --broken selftest')
     const bad = await perdure(`flash selftest.bin ${PORT}`)
@@ -179,6 +195,49 @@ describe('perdure flash', () => {
     await stop(card)
     await startCard()
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+  })
+
+  test('a firmware that stops later can be flashed over, in its life and behind it', async () => {
+    const late = `
+      { const { start } = perdure
+        perdure = { start(board) {
+          const firmware = start(board)
+          let calls = 0
+          const serve = (count, now) => {
+            if (++calls > 60) throw new Error('later')
+            return firmware.serve(count, now)
+          }
+          return { serve, idle: firmware.idle }
+        } } }`
+    writeFileSync(at('late.js'), findBundle().source + late)
+    await image('late.bin', '5.0.0', ' --bundle late.js')
+    expect((await perdure(`flash late.bin ${PORT}`)).stdout).toContain('confirmed 5.0.0\n')
+    let looks = 0
+    while ((await perdure(`inspect ${address}`)).code === 0 && looks < 60) looks++
+    expect(await slots()).toEqual(['5.0.0 active confirmed', '2.0.0'])
+    expect((await perdure(`flash two.bin ${PORT}`)).code).toBe(0)
+    await keepsRecords(3, async () => {})
+  })
+
+  test('and so can one that does not even start', async () => {
+    await stop(card)
+    const storage = new StorageFile(at('part.nvdimm.slots'), STORAGE_BYTES)
+    const checked = { counter: 0, formats: [0, 255] as const }
+    const check = (bytes: Uint8Array) => ({ ...readImage(bytes), ...checked })
+    const store = new SlotStore(storage, { check })
+    const bad = new Uint8Array(readFileSync(at('crash.bin')))
+    uploadTo(store, bad)
+    store.mark(readImage(bad).hash, true)
+    store.start()
+    store.selfTestPassed()
+    storage.close()
+    await startCard(2)
+    expect(await slots()).toEqual(['3.0.0 active confirmed', '2.0.0'])
+    expect((await perdure(`flash one.bin ${PORT}`)).code).toBe(0)
+    await stop(card)
+    await startCard()
+    expect(await slots()).toEqual(['1.0.0 active confirmed', '3.0.0'])
+    await perdure(`flash two.bin ${PORT}`)
   })
 
   test('what the card refuses is said, with its exit code, and it serves on', async () => {

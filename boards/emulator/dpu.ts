@@ -191,6 +191,7 @@ export class EmulatedDpu {
       return
     }
     this.checkOff()
+    if (this.bundle !== null) checkBundle(this.bundle)
     const { path, source } = this.bundle ?? findBundle()
     let machine: EmulatedMachine | null = null
     const machineFor = (packets: Uint8Array): EmulatedMachine => {

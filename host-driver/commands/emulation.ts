@@ -17,6 +17,7 @@ import {
   type Engine,
   EthernetSwitch,
   FileCard,
+  FirmwareStopped,
   findBundle,
   Link,
   type Netdev,
@@ -104,6 +105,8 @@ export class Emulation {
   private readonly behindFile: FileCard | null
   /** What decides which firmware runs, where it is flashed. */
   private readonly flash: FlashCard | null
+  /** Ends the start that is under way. */
+  private begun: AbortController | null = null
   private tunnel: Tunnel | null = null
   private netdev: Netdev | null = null
   private capture: PcapWriter | null = null
@@ -147,7 +150,13 @@ export class Emulation {
       transmit: (frame) => this.link.send('b', frame),
       onStopped: (error) => this.stoppedBy(error),
     })
-    this.flash = this.openFlash()
+    try {
+      this.flash = this.openFlash()
+    } catch (error) {
+      this.inside?.end(true)
+      this.behindFile?.close(true)
+      throw error
+    }
     const port: SwitchPort = (frame) => this.link.send('a', frame)
     this.link.attach('a', (frame) => this.network.forward(port, frame))
     this.link.attach('b', (frame) => this.card.deliver(frame))
@@ -188,6 +197,8 @@ export class Emulation {
     if (flash !== null) card.bundle = flash.start()
     const onTrial = flash?.onTrial === true
     card.interruptsMax = onTrial ? TRIAL_INTERRUPTS_MAX : null
+    const begun = new AbortController()
+    this.begun = begun
     try {
       await card.powerOn()
       if (this.inside?.isOn === true) await this.inside.open()
@@ -195,13 +206,29 @@ export class Emulation {
         const why = (await flash?.test(dpu)) ?? null
         if (why !== null && onTrial) throw new TrialEnded(why)
         await use(dpu)
-      })
+      }, begun.signal)
       return true
     } catch (error) {
-      if (!onTrial) throw error
-      this.endTrial((error as Error).message)
+      const cause = (begun.signal.aborted ? begun.signal.reason : error) as Error
+      if (!onTrial) return this.staysWithout(cause)
+      this.endTrial(cause.message)
       return false
+    } finally {
+      this.begun = null
     }
+  }
+
+  /** A firmware that stops can be flashed over: the card stays, for SMP alone. Throws all else. */
+  private staysWithout(error: Error): true {
+    if (this.flash === null || !(error instanceof FirmwareStopped)) throw error
+    this.output.fail(error)
+    this.output.say('no firmware runs: SMP is answered, and takes another one')
+    if (this.serves) return true
+    this.serves = true
+    const addresses = this.flash.addresses()
+    if (this.output.json) this.output.printJson({ address: addresses[0], addresses, part: null })
+    else for (const address of addresses) this.output.print(address)
+    return true
   }
 
   private endTrial(why: string): void {
@@ -211,12 +238,13 @@ export class Emulation {
 
   /** What the firmware has stopped by: of one on trial that is its end, and of others ours. */
   private stoppedBy(error: Error): void {
-    if (this.flash?.onTrial !== true) {
-      this.fail(error)
-      return
+    if (this.flash === null) this.fail(error)
+    else if (this.begun !== null) this.begun.abort(error)
+    else if (!this.flash.onTrial) this.staysWithout(error)
+    else {
+      this.endTrial(error.message)
+      this.restart()
     }
-    this.endTrial(error.message)
-    this.restart()
   }
 
   /** Ends what runs between two bursts, and starts by the slots. */
@@ -295,12 +323,16 @@ export class Emulation {
   }
 
   /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
-  private async setUp(use: (dpu: Dpu) => Promise<void>): Promise<void> {
+  private async setUp(
+    use: (dpu: Dpu) => Promise<void>,
+    signal: AbortSignal | null = null,
+  ): Promise<void> {
     const { seed, ip } = this.options
     const peer = { ...DPU_ENDPOINT, ...(ip?.ipv4 === undefined ? {} : { ipv4: ip.ipv4 }) }
     const dpu = await connect(this.ownWire(), {
       seed: seed + ++this.powerOns,
       peer,
+      ...(signal === null ? {} : { signal }),
       warn: (text) => {
         if (this.powerOns === 1) this.warnings.push(text)
       },
