@@ -3,13 +3,17 @@
  * that were made after mcumgr-client and Go's mcumgr, held again; refusals; any bytes at all.
  */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { createSocket } from 'node:dgram'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decode, encode } from 'cbor2'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import { answerSmp, GROUP_PERDURE, SMP_HEADER_BYTES } from '../boards/flash/smp.ts'
 import { crc16, FrameReader, PACKET_BYTES_MAX, writeFrame } from '../boards/flash/smp-frame.ts'
+import { serveSmpSocket, serveSmpUdp } from '../boards/flash/smp-ways.ts'
 import { SMP_VECTORS, SmpWorld, vectorOf } from './support/smp-world.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -174,7 +178,11 @@ describe('what is refused', () => {
     expect(answerTo('0800000200000006a0')).toEqual({ rc: 3, ...words })
     expect(answerTo('080000010000000680')).toEqual({ rc: 3, ...words })
     expect(answerTo('0800000100000006ff')).toEqual({ rc: 3, ...words })
-    expect(answerTo('0900000100000006a0')).toEqual({ rc: 8, ...words })
+    expect(answerTo('0c00000100000006a0')).toEqual({ rc: 8, ...words })
+    // Answers are not answered.
+    for (const op of ['09', '0b', '0f']) {
+      expect(answerSmp(card, bytesOf(`${op}00000100000006a0`))).toBe(null)
+    }
     for (let length = 0; length < SMP_HEADER_BYTES; length++) {
       expect(answerSmp(card, new Uint8Array(length))).toBe(null)
     }
@@ -237,6 +245,67 @@ describe('a line', () => {
   })
 })
 
+describe('the ways', () => {
+  const echo = bytesOf('0a00000900000100a161646568656c6c6f')
+  const echoed = '0b00000900000100a161726568656c6c6f'
+
+  test('UDP: a datagram is a packet, or the rest of one; any other is no harm', async () => {
+    const way = await serveSmpUdp('127.0.0.1', 0, new SmpWorld())
+    const socket = createSocket('udp4')
+    try {
+      const next = (): Promise<string> =>
+        new Promise((resolve) => socket.once('message', (bytes) => resolve(hexOf(bytes))))
+      const send = (bytes: Uint8Array): void => socket.send(bytes, way.port, '127.0.0.1')
+      let heard = next()
+      send(echo)
+      expect(await heard).toBe(echoed)
+      for (const length of [0, 1, 7]) send(new Uint8Array(length).fill(0xff))
+      heard = next()
+      send(new Uint8Array(60000).fill(0xfe))
+      expect(await heard).toMatch(/^07/)
+      heard = next()
+      send(echo.slice(0, 10))
+      send(echo.slice(10))
+      expect(await heard).toBe(echoed)
+    } finally {
+      socket.close()
+      await way.close()
+    }
+  })
+
+  test('a socket: frames and text, of several clients, one of which does not read', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ps-'))
+    const path = join(folder, 'p')
+    const card = new SmpWorld()
+    const way = await serveSmpSocket(path, card)
+    const deaf = connect(path)
+    deaf.on('error', () => {})
+    deaf.pause()
+    try {
+      for (let i = 0; i < 200; i++) deaf.write(writeFrame(echo))
+      const client = connect(path)
+      client.write('status\n')
+      client.write(writeFrame(echo))
+      const came: string[] = []
+      const reader = new FrameReader()
+      await new Promise<void>((resolve) => {
+        client.on('data', (bytes) => {
+          for (const one of reader.push(bytes, 0)) {
+            came.push('packet' in one ? hexOf(one.packet) : one.text)
+          }
+          if (came.length === 2) resolve()
+        })
+      })
+      expect(came).toEqual(['{"state":"serving","line":"status"}', echoed])
+      client.destroy()
+    } finally {
+      deaf.destroy()
+      await way.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
 /** Recorded packets of which some bytes are others: each has an answer, and the card goes on. */
 function answersDrawn(inputs: number): void {
   const random = new Random(SEED)
@@ -253,7 +322,8 @@ function answersDrawn(inputs: number): void {
         : random.below(bytes.length)
       bytes[at]! ^= 1 + random.below(255)
     }
-    const answer = answerSmp(card, bytes)!
+    const answer = answerSmp(card, bytes)
+    if (answer === null) continue
     expect(answer.length, `input ${i}, SEED=${SEED}`).toBeLessThanOrEqual(PACKET_BYTES_MAX)
     decode(answer.slice(SMP_HEADER_BYTES))
   }

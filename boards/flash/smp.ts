@@ -7,10 +7,10 @@
  *    0  version (2 bits, at 3), op (3 bits)   1  flags   2  bytes of the map, 16 bits
  *    4  group, 16 bits                        6  sequence number   7  command
  *
- * What always holds: whatever comes, one packet goes back, or none where not even a header came;
- * it has the sequence number, group, command and version of the request. Nothing throws. Who asks
- * needs no leave: what may be done here is to reset, and to mark, try and revert what a trusted key
- * has signed.
+ * What always holds: whatever is asked, one packet goes back, and none to an answer; it has the
+ * sequence number, group, command and version of the request. Nothing throws. Who asks needs no
+ * leave: what may be done here is to reset, and to mark, try and revert what a trusted key has
+ * signed.
  */
 
 import { decode, encode } from 'cbor2'
@@ -26,6 +26,8 @@ export const SMP_PORT = 1337
 
 const READ = 0
 const WRITE = 2
+/** The bit of an op that makes it an answer. */
+const ANSWERS = 1
 
 export const GROUP_OS = 0
 export const GROUP_IMAGE = 1
@@ -236,9 +238,10 @@ function shell(card: SmpCard, { argv }: Fields): object {
   return { o: card.shell(argv.join(' ')).slice(0, SHELL_LETTERS_MAX), ret: 0 }
 }
 
-/** The answer to a packet; null where not even its header came. */
+/** The answer to a packet; null where not even its header came, or where it is an answer itself. */
 export function answerSmp(card: SmpCard, packet: Uint8Array): Uint8Array | null {
-  if (packet.length < SMP_HEADER_BYTES) return null
+  // Two cards that answered each other's answers would never end.
+  if (packet.length < SMP_HEADER_BYTES || (packet[0]! & ANSWERS) !== 0) return null
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength)
   const op = packet[0]! & 7
   const version = (packet[0]! >> 3) & 3
@@ -293,7 +296,7 @@ function refusalOf(error: unknown, isSecond: boolean): object {
 function packetOf(request: Uint8Array, version: number, op: number, body: Uint8Array): Uint8Array {
   const packet = new Uint8Array(SMP_HEADER_BYTES + body.length)
   const view = new DataView(packet.buffer)
-  packet[0] = (version === 1 ? 8 : 0) | ((op + 1) & 7)
+  packet[0] = (version === 1 ? 8 : 0) | op | ANSWERS
   view.setUint16(2, body.length)
   packet.set(request.subarray(4, 8), 4)
   packet.set(body, SMP_HEADER_BYTES)
