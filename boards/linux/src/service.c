@@ -37,10 +37,16 @@
 /* From one look at an interface that is down to the next. */
 #define DOWN_US 1000000
 
+/*
+ * No time is below it. QuickJS has whole numbers of 32 bits and, beyond, floats: a machine's first 35
+ * minutes would be another kind of number to the translated firmware than the rest of its life.
+ */
+#define CLOCK_FROM_US (UINT64_C(1) << 32)
+
 uint64_t service_now_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+  return CLOCK_FROM_US + (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
 int service_signals(void) {
