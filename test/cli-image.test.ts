@@ -4,7 +4,16 @@
  */
 
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -69,7 +78,20 @@ describe('perdure image', () => {
     expect(readFileSync(at('two.bin'))).toEqual(readFileSync(at('one.bin')))
     expect(await told('inspect one.bin')).toEqual(made)
     expect(await told('verify one.bin --trust a.pub.pem --trust b.pub.pem')).toEqual(made)
-    expect(readdirSync(folder).filter((name) => /\.\d+$/.test(name))).toEqual([])
+    expect(readdirSync(folder).filter((name) => name.startsWith('.perdure-'))).toEqual([])
+  })
+
+  test('create writes through a link, keeps the mode, and writes a device as it is', async () => {
+    await told('keygen link.pem')
+    writeFileSync(at('kept.bin'), 'old', { mode: 0o640 })
+    symlinkSync('kept.bin', at('link.bin'))
+    const create = `create ${OWN} --board emulator --signing-key link.pem`
+    const made = await told(`${create} --out link.bin`)
+    expect(lstatSync(at('link.bin')).isSymbolicLink()).toBe(true)
+    expect(statSync(at('kept.bin')).mode & 0o777).toBe(0o640)
+    expect(await told('inspect kept.bin')).toEqual({ ...made, file: 'kept.bin' })
+    expect(await told(`${create} --out /dev/null`)).toEqual({ ...made, file: '/dev/null' })
+    expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
   })
 
   test('create takes the bundle of the package, its version, and a key of one’s own', async () => {

@@ -269,7 +269,7 @@ describe('perdure flash', () => {
       ['flash list --port tty', 64, 'a port is a serial line'],
       ['flash list --port udp:127.0.0.1:0', 64, '1 to 65535'],
       ['flash list', 64, '--port'],
-      [`flash list ${PORT} --timeout 0`, 64, 'ms, 1 to'],
+      [`flash list ${PORT} --timeout 0`, 64, 'a whole number, 1 to 2147483647'],
     ]
     for (const [line, code, words] of rows) {
       const refused = await perdure(line)

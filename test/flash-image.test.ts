@@ -3,7 +3,7 @@
  * one, wherever, refused in words. The vectors were made by that tool from keys of fixed seeds.
  */
 
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { createPublicKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
@@ -32,17 +32,11 @@ import {
   readPayload,
   writePayload,
 } from '../boards/flash/payload.ts'
+import { keyOf } from './support/slot-model.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
-
-/** The key that the seed of 32 such bytes has. */
-function keyOf(byte: number): KeyObject {
-  const head = Buffer.from('302e020100300506032b657004220420', 'hex')
-  const key = Buffer.concat([head, Buffer.alloc(32, byte)])
-  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
-}
 
 const KEY = keyOf(0x11)
 const TRUSTED = [createPublicKey(KEY)]

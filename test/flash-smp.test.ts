@@ -8,11 +8,18 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { decode, encode } from 'cbor2'
+import { decode } from 'cbor2'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
-import { answerSmp, GROUP_PERDURE, SMP_HEADER_BYTES } from '../boards/flash/smp.ts'
+import { answerSmp } from '../boards/flash/smp.ts'
 import { crc16, FrameReader, PACKET_BYTES_MAX, writeFrame } from '../boards/flash/smp-frame.ts'
+import {
+  GROUP_PERDURE,
+  SMP_HEADER_BYTES,
+  SMP_READ,
+  SMP_WRITE,
+  writeSmp,
+} from '../boards/flash/smp-packet.ts'
 import { serveSmpSocket, serveSmpUdp } from '../boards/flash/smp-ways.ts'
 import { SMP_VECTORS, SmpWorld, vectorOf } from './support/smp-world.ts'
 import { THOROUGH } from './support/thorough.ts'
@@ -78,18 +85,11 @@ describe('the transcript of a client', () => {
 /** Asks, and says what comes back. */
 function ask(card: SmpWorld, id: string, fields: object, version = 1): Record<string, unknown> {
   const [op, group, command] = id.split(/[ /]/)
-  const body = encode(fields)
-  const packet = new Uint8Array(SMP_HEADER_BYTES + body.length)
-  const view = new DataView(packet.buffer)
-  packet[0] = (version << 3) | (op === 'write' ? 2 : 0)
-  view.setUint16(2, body.length)
-  view.setUint16(4, Number(group))
-  packet[6] = 0x5a
-  packet[7] = Number(command)
-  packet.set(body, SMP_HEADER_BYTES)
+  const header = { version, group: Number(group), sequence: 0x5a, command: Number(command) }
+  const packet = writeSmp({ op: op === 'write' ? SMP_WRITE : SMP_READ, ...header }, fields)
   const answer = answerSmp(card, packet)!
   expect(hexOf(answer.slice(4, 8))).toBe(hexOf(packet.slice(4, 8)))
-  expect(answer[0]).toBe(packet[0] + 1)
+  expect(answer[0]).toBe(packet[0]! + 1)
   expect(new DataView(answer.buffer).getUint16(2)).toBe(answer.length - SMP_HEADER_BYTES)
   return decode(answer.slice(SMP_HEADER_BYTES))
 }
@@ -179,6 +179,8 @@ describe('what is refused', () => {
     expect(answerTo('080000010000000680')).toEqual({ rc: 3, ...words })
     expect(answerTo('0800000100000006ff')).toEqual({ rc: 3, ...words })
     expect(answerTo('0c00000100000006a0')).toEqual({ rc: 8, ...words })
+    // An echo gives text back, and nothing that a client could take for more.
+    expect(answerTo('0a00000400000000a1616401')).toEqual({ rc: 3, ...words })
     // Answers are not answered.
     for (const op of ['09', '0b', '0f']) {
       expect(answerSmp(card, bytesOf(`${op}00000100000006a0`))).toBe(null)

@@ -32,6 +32,8 @@ const AREA = 0x6907
 const AREA_BYTES = 4
 const ENTRY_BYTES = 4
 
+export const SHA256_BYTES = 32
+
 export const TLV_KEY_HASH = 0x01
 export const TLV_SHA256 = 0x10
 export const TLV_ED25519 = 0x24
@@ -39,8 +41,8 @@ export const TLV_SECURITY_COUNTER = 0x50
 
 /** What an image has exactly once. */
 const LENGTHS: ReadonlyMap<number, number> = new Map([
-  [TLV_SHA256, 32],
-  [TLV_KEY_HASH, 32],
+  [TLV_SHA256, SHA256_BYTES],
+  [TLV_KEY_HASH, SHA256_BYTES],
   [TLV_ED25519, 64],
 ])
 
@@ -132,13 +134,7 @@ function words(first: number, second: number): Uint8Array {
 }
 
 export function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
+  return new Uint8Array(Buffer.concat(pieces))
 }
 
 /** The version that the header of an image says; null if none begins there. */

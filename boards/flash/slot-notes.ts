@@ -3,8 +3,8 @@
  * behind a SHA-256 of itself, so what a cut has torn is nothing.
  */
 
-import { joined, sha256 } from './mcuboot.ts'
-import { HASH_BYTES } from './slot-state.ts'
+import { SHA256_BYTES } from './mcuboot.ts'
+import { readSealed, writeSealed } from './sealed.ts'
 import type { Storage } from './storage.ts'
 
 const UPLOAD_AT = 8192
@@ -13,7 +13,7 @@ const REASON_AT = 12288
 const REASON_BYTES_MAX = 1024
 
 /** Bytes of an upload: SHA-256 of the file, its length, how many of it are durable. */
-const LENGTH = HASH_BYTES
+const LENGTH = SHA256_BYTES
 const OFF: number = LENGTH + 4
 const UPLOAD_BYTES: number = OFF + 4
 
@@ -27,30 +27,31 @@ export interface Upload {
 }
 
 export function readUpload(storage: Storage): Upload | null {
-  const bytes = checked(storage, UPLOAD_AT, UPLOAD_BYTES)
+  const bytes = readSealed(storage, UPLOAD_AT, UPLOAD_BYTES)
   if (bytes === null) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const length = view.getUint32(LENGTH, true)
-  return { sha: bytes.slice(0, HASH_BYTES), length, off: view.getUint32(OFF, true) }
+  return { sha: bytes.slice(0, SHA256_BYTES), length, off: view.getUint32(OFF, true) }
 }
 
 /** Keeps how far it is; null: none is under way. */
 export function writeUpload(storage: Storage, upload: Upload | null): void {
   const bytes = new Uint8Array(UPLOAD_BYTES)
   if (upload === null) {
-    put(storage, UPLOAD_AT, new Uint8Array(UPLOAD_BYTES + HASH_BYTES))
+    storage.write(UPLOAD_AT, new Uint8Array(UPLOAD_BYTES + SHA256_BYTES))
+    storage.sync()
     return
   }
   const view = new DataView(bytes.buffer)
   bytes.set(upload.sha)
   view.setUint32(LENGTH, upload.length, true)
   view.setUint32(OFF, upload.off, true)
-  put(storage, UPLOAD_AT, joined([bytes, sha256(bytes)]))
+  writeSealed(storage, UPLOAD_AT, bytes)
 }
 
 /** Why the last trial ended, or an image was refused; '' where nothing is noted. */
 export function readReason(storage: Storage): string {
-  const bytes = checked(storage, REASON_AT, REASON_BYTES_MAX)
+  const bytes = readSealed(storage, REASON_AT, REASON_BYTES_MAX)
   if (bytes === null) return ''
   const end = bytes.indexOf(0)
   return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end))
@@ -59,17 +60,5 @@ export function readReason(storage: Storage): string {
 export function writeReason(storage: Storage, text: string): void {
   const bytes = new Uint8Array(REASON_BYTES_MAX)
   new TextEncoder().encodeInto(text, bytes)
-  put(storage, REASON_AT, joined([bytes, sha256(bytes)]))
-}
-
-/** So many bytes there, if the SHA-256 behind them is theirs. */
-function checked(storage: Storage, at: number, length: number): Uint8Array | null {
-  const bytes = storage.read(at, length + HASH_BYTES)
-  const content = bytes.subarray(0, length)
-  return Buffer.compare(sha256(content), bytes.subarray(length)) === 0 ? content : null
-}
-
-function put(storage: Storage, at: number, bytes: Uint8Array): void {
-  storage.write(at, bytes)
-  storage.sync()
+  writeSealed(storage, REASON_AT, bytes)
 }

@@ -14,15 +14,16 @@
  * takes the whole one of the later generation, and repairs the other.
  */
 
-import { joined, sha256 } from './mcuboot.ts'
+import { SHA256_BYTES } from './mcuboot.ts'
+import { readSealed, writeSealed } from './sealed.ts'
 import type { Storage } from './storage.ts'
 
 export const SWAP_NONE = 0
 export const SWAP_TEST = 2
 export const SWAP_PERMANENT = 3
 
-const RECORD_BYTES = 128
-const CHECKED_BYTES = 96
+/** Bytes in front of the SHA-256. */
+const STATE_BYTES = 96
 const PLACES: readonly number[] = [0, 4096]
 const MAGIC = new TextEncoder().encode('PERDSLOT')
 
@@ -34,9 +35,8 @@ const COUNTER = 20
 const FORMAT = 24
 const HASHES = 32
 
-export const HASH_BYTES = 32
 /** Of a slot that holds no image. */
-export const NO_HASH: Uint8Array = new Uint8Array(HASH_BYTES)
+export const NO_HASH: Uint8Array = new Uint8Array(SHA256_BYTES)
 
 export interface SlotState {
   readonly generation: bigint
@@ -59,7 +59,7 @@ export const BLANK_STATE: SlotState = {
 }
 
 function write(state: SlotState): Uint8Array {
-  const bytes = new Uint8Array(CHECKED_BYTES)
+  const bytes = new Uint8Array(STATE_BYTES)
   const view = new DataView(bytes.buffer)
   bytes.set(MAGIC)
   view.setBigUint64(GENERATION, state.generation, true)
@@ -69,18 +69,17 @@ function write(state: SlotState): Uint8Array {
   view.setUint32(COUNTER, state.counter, true)
   view.setUint32(FORMAT, state.format, true)
   bytes.set(state.hashes[0], HASHES)
-  bytes.set(state.hashes[1], HASHES + HASH_BYTES)
-  return joined([bytes, sha256(bytes)])
+  bytes.set(state.hashes[1], HASHES + SHA256_BYTES)
+  return bytes
 }
 
-/** The record, or null where it is not whole. */
-function read(bytes: Uint8Array): SlotState | null {
-  const checked = bytes.subarray(0, CHECKED_BYTES)
-  if (MAGIC.some((byte, i) => byte !== bytes[i])) return null
-  if (Buffer.compare(sha256(checked), bytes.subarray(CHECKED_BYTES)) !== 0) return null
+/** The record at that place, or null where it is not whole. */
+function read(storage: Storage, at: number): SlotState | null {
+  const bytes = readSealed(storage, at, STATE_BYTES)
+  if (bytes === null || MAGIC.some((byte, i) => byte !== bytes[i])) return null
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   const hash = (slot: number): Uint8Array => {
-    return bytes.slice(HASHES + slot * HASH_BYTES, HASHES + (slot + 1) * HASH_BYTES)
+    return bytes.slice(HASHES + slot * SHA256_BYTES, HASHES + (slot + 1) * SHA256_BYTES)
   }
   return {
     generation: view.getBigUint64(GENERATION, true),
@@ -95,23 +94,19 @@ function read(bytes: Uint8Array): SlotState | null {
 
 /** What stands there, both records made one; null where neither is whole. */
 export function loadState(storage: Storage): SlotState | null {
-  const [a, b] = PLACES.map((at) => read(storage.read(at, RECORD_BYTES)))
+  const [a, b] = PLACES.map((at) => read(storage, at))
   if (a === null && b === null) return null
   const isBLater = a == null || (b != null && b.generation > a.generation)
   const state = isBLater ? b! : a
   const other = isBLater ? a : b
-  if (other?.generation !== state.generation) put(storage, PLACES[isBLater ? 0 : 1]!, state)
+  if (other?.generation !== state.generation)
+    writeSealed(storage, PLACES[isBLater ? 0 : 1]!, write(state))
   return state
 }
 
 /** Keeps the state, under the next generation, in both places. */
 export function saveState(storage: Storage, state: SlotState): SlotState {
   const next = { ...state, generation: state.generation + 1n }
-  for (const at of PLACES) put(storage, at, next)
+  for (const at of PLACES) writeSealed(storage, at, write(next))
   return next
-}
-
-function put(storage: Storage, at: number, state: SlotState): void {
-  storage.write(at, write(state))
-  storage.sync()
 }

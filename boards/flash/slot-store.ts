@@ -23,6 +23,7 @@ import {
   HEADER_BYTES,
   IMAGE_BYTES_MAX,
   imageLength,
+  SHA256_BYTES,
   sha256,
   type Version,
   versionIn,
@@ -31,7 +32,6 @@ import { SlotError } from './slot-error.ts'
 import { readReason, readUpload, type Upload, writeReason, writeUpload } from './slot-notes.ts'
 import {
   BLANK_STATE,
-  HASH_BYTES,
   loadState,
   NO_HASH,
   type SlotState,
@@ -379,7 +379,7 @@ export class SlotStore {
     this.refuseBusy()
     const { upload } = this
     const isKnown = upload !== null && upload.length === length && isSame(upload.sha, sha)
-    if (isKnown && sha.length === HASH_BYTES) return { off: upload.off }
+    if (isKnown && sha.length === SHA256_BYTES) return { off: upload.off }
     if (this.hasFile(length, sha)) return { off: length, match: true }
     this.checkHead(piece, upgrade)
     this.forget()
@@ -389,7 +389,7 @@ export class SlotStore {
 
   /** Does slot 1 hold that file already? */
   private hasFile(length: number, sha: Uint8Array): boolean {
-    if (sha.length !== HASH_BYTES || this.holds(1) === null) return false
+    if (sha.length !== SHA256_BYTES || this.holds(1) === null) return false
     const bytes = this.storage.read(this.addressOf(this.placeOf(1)), length)
     return isSame(sha256(bytes), sha)
   }
@@ -431,7 +431,7 @@ export class SlotStore {
   /** What is there of an upload is durable, and is where it goes on behind a cut. */
   private keep(upload: Upload): void {
     this.storage.sync()
-    if (upload.sha.length === HASH_BYTES) writeUpload(this.storage, upload)
+    if (upload.sha.length === SHA256_BYTES) writeUpload(this.storage, upload)
   }
 
   private finish({ sha, length }: Upload): Progress {

@@ -11,8 +11,9 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { listenOn } from '../listen.ts'
-import { answerSmp, SMP_HEADER_BYTES, type SmpCard } from './smp.ts'
+import { answerSmp, type SmpCard } from './smp.ts'
 import { FrameReader, PACKET_BYTES_MAX, writeFrame } from './smp-frame.ts'
+import { SMP_HEADER_BYTES } from './smp-packet.ts'
 
 /** What may wait for one client that does not read, bytes. */
 const WAITING_BYTES_MAX = 1 << 20

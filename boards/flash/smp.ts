@@ -1,11 +1,6 @@
 /**
- * SMP, the management protocol of MCUmgr: what a card answers. Groups 0 (system), 1 (images),
- * 2 (statistics), 9 (shell), and one of ours.
- *
- * A packet is a header of 8 bytes, big-endian, and a map of CBOR:
- *
- *    0  version (2 bits, at 3), op (3 bits)   1  flags   2  bytes of the map, 16 bits
- *    4  group, 16 bits                        6  sequence number   7  command
+ * What a card answers by SMP (`smp-packet.ts`): groups 0 (system), 1 (images), 2 (statistics),
+ * 9 (shell), and one of ours.
  *
  * What always holds: whatever is asked, one packet goes back, and none to an answer; it has the
  * sequence number, group, command and version of the request. Nothing throws. Who asks needs no
@@ -13,28 +8,21 @@
  * signed.
  */
 
-import { decode, encode } from 'cbor2'
+import { decode } from 'cbor2'
 import { ImageError, type ImageFault } from './image-error.ts'
-import type { Version } from './mcuboot.ts'
+import { SHA256_BYTES, type Version } from './mcuboot.ts'
 import { SlotError, type SlotFault } from './slot-error.ts'
-import { HASH_BYTES } from './slot-state.ts'
 import type { SlotStore } from './slot-store.ts'
 import { PACKET_BYTES_MAX } from './smp-frame.ts'
-
-export const SMP_HEADER_BYTES = 8
-export const SMP_PORT = 1337
-
-const READ = 0
-const WRITE = 2
-/** The bit of an op that makes it an answer. */
-const ANSWERS = 1
-
-export const GROUP_OS = 0
-export const GROUP_IMAGE = 1
-export const GROUP_STATISTICS = 2
-export const GROUP_SHELL = 9
-/** Of ours: from 64 on a group may be anybody's. */
-export const GROUP_PERDURE = 20548
+import {
+  GROUP_IMAGE,
+  GROUP_PERDURE,
+  SMP_ANSWERS,
+  SMP_HEADER_BYTES,
+  SMP_READ,
+  SMP_WRITE,
+  writeSmp,
+} from './smp-packet.ts'
 
 /** Packets that a client may have under way. */
 const PACKETS_UNDER_WAY = 4
@@ -128,7 +116,7 @@ class Refusal extends Error {
 
 /** By group and command; of the images' state by op as well. */
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['0/0', (_card, { d = '' }) => ({ r: d })],
+  ['0/0', echo],
   ['0/5', reset],
   ['0/6', () => ({ buf_size: PACKET_BYTES_MAX, buf_count: PACKETS_UNDER_WAY })],
   ['0/7', (card, { format }) => ({ output: card.describe(textOf(format, 's')) })],
@@ -146,6 +134,11 @@ const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
 
 function textOf(value: unknown, otherwise: string): string {
   return typeof value === 'string' ? value : otherwise
+}
+
+function echo(_card: SmpCard, { d = '' }: Fields): object {
+  if (typeof d === 'string') return { r: d }
+  throw new Refusal(RC_INVALID, 'd is text')
 }
 
 function reset(card: SmpCard): object {
@@ -177,8 +170,8 @@ function statesOf({ slots }: SmpCard): object {
 function writeState(card: SmpCard, { hash, confirm }: Fields): object {
   const name = hash instanceof Uint8Array && hash.length > 0 ? hash : null
   if (name === null && confirm !== true) throw new Refusal(RC_INVALID, 'hash is missing')
-  if (name !== null && name.length !== HASH_BYTES) {
-    throw new Refusal(RC_INVALID, `a hash has ${HASH_BYTES} bytes`, IMAGE_HASH_WRONG)
+  if (name !== null && name.length !== SHA256_BYTES) {
+    throw new Refusal(RC_INVALID, `a hash has ${SHA256_BYTES} bytes`, IMAGE_HASH_WRONG)
   }
   const { slots } = card
   const runs = slots.list().find(({ active }) => active)
@@ -200,8 +193,8 @@ function uploadPiece({ slots }: SmpCard, fields: Fields): object {
   }
   if (!isSize(len)) throw new Refusal(RC_INVALID, 'len must be said at off 0', IMAGE_NO_LEN)
   const whole = sha instanceof Uint8Array ? new Uint8Array(sha) : new Uint8Array()
-  if (whole.length > HASH_BYTES) {
-    throw new Refusal(RC_INVALID, `sha has ${HASH_BYTES} bytes at the most`, IMAGE_HASH_WRONG)
+  if (whole.length > SHA256_BYTES) {
+    throw new Refusal(RC_INVALID, `sha has ${SHA256_BYTES} bytes at the most`, IMAGE_HASH_WRONG)
   }
   return slots.begin({ length: len, sha: whole, upgrade: upgrade === true }, data)
 }
@@ -241,29 +234,30 @@ function shell(card: SmpCard, { argv }: Fields): object {
 /** The answer to a packet; null where not even its header came, or where it is an answer itself. */
 export function answerSmp(card: SmpCard, packet: Uint8Array): Uint8Array | null {
   // Two cards that answered each other's answers would never end.
-  if (packet.length < SMP_HEADER_BYTES || (packet[0]! & ANSWERS) !== 0) return null
+  if (packet.length < SMP_HEADER_BYTES || (packet[0]! & SMP_ANSWERS) !== 0) return null
   const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength)
   const op = packet[0]! & 7
   const version = (packet[0]! >> 3) & 3
-  const group = view.getUint16(4)
+  const [group, sequence, command] = [view.getUint16(4), packet[6]!, packet[7]!]
   let answer: object
   try {
     if (version > 1) throw new Refusal(RC_UNSUPPORTED_TOO_NEW, 'a version of SMP that is none yet')
     if (packet.length !== SMP_HEADER_BYTES + view.getUint16(2)) {
       throw new Refusal(RC_INVALID, 'its length is another one than its header says')
     }
-    answer = handlerOf(op, group, packet[7]!)(card, fieldsOf(packet.subarray(SMP_HEADER_BYTES)))
+    answer = handlerOf(op, group, command)(card, fieldsOf(packet.subarray(SMP_HEADER_BYTES)))
   } catch (error) {
     answer = refusalOf(error, version === 1)
   }
-  return packetOf(packet, version, op, encode(answer))
+  const said = version === 1 ? 1 : 0
+  return writeSmp({ op: op | SMP_ANSWERS, version: said, group, sequence, command }, answer)
 }
 
 function handlerOf(op: number, group: number, command: number): Handler {
   const name = `${group}/${command}`
-  const ofOp = HANDLERS.get(`${name} ${op === READ ? 'read' : 'write'}`)
+  const ofOp = HANDLERS.get(`${name} ${op === SMP_READ ? 'read' : 'write'}`)
   const handler = ofOp ?? HANDLERS.get(name)
-  if (handler === undefined || (op !== READ && op !== WRITE)) {
+  if (handler === undefined || (op !== SMP_READ && op !== SMP_WRITE)) {
     throw new Refusal(RC_NOT_SUPPORTED, 'not known here')
   }
   return handler
@@ -291,14 +285,4 @@ function refusalOf(error: unknown, isSecond: boolean): object {
     error instanceof Refusal ? error.told : isOurs ? TOLD[error.code] : { rc: RC_UNKNOWN }
   if (isSecond && code !== undefined) return { err: { group: GROUP_IMAGE, rc: code } }
   return { rc, rsn }
-}
-
-function packetOf(request: Uint8Array, version: number, op: number, body: Uint8Array): Uint8Array {
-  const packet = new Uint8Array(SMP_HEADER_BYTES + body.length)
-  const view = new DataView(packet.buffer)
-  packet[0] = (version === 1 ? 8 : 0) | op | ANSWERS
-  view.setUint16(2, body.length)
-  packet.set(request.subarray(4, 8), 4)
-  packet.set(body, SMP_HEADER_BYTES)
-  return packet
 }

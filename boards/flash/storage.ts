@@ -20,7 +20,6 @@ import {
 import { dirname } from 'node:path'
 
 export interface Storage {
-  readonly bytes: number
   /** The bytes at that place, those that are not yet synced as well. */
   read(at: number, length: number): Uint8Array
   write(at: number, bytes: Uint8Array): void
@@ -28,7 +27,6 @@ export interface Storage {
 }
 
 export class StorageFile implements Storage {
-  readonly bytes: number
   private readonly descriptor: number
 
   /** Opens the file, or makes it, so many bytes of zero. Throws what the system throws. */
@@ -36,13 +34,12 @@ export class StorageFile implements Storage {
     const { O_RDWR, O_CREAT } = constants
     this.descriptor = openSync(path, O_RDWR | O_CREAT, 0o600)
     const { size } = fstatSync(this.descriptor)
-    this.bytes = bytes
     // One that another start did not finish is finished.
-    if (size < bytes) this.make(path)
+    if (size < bytes) this.make(path, bytes)
   }
 
-  private make(path: string): void {
-    ftruncateSync(this.descriptor, this.bytes)
+  private make(path: string, bytes: number): void {
+    ftruncateSync(this.descriptor, bytes)
     fsyncSync(this.descriptor)
     const folder = openSync(dirname(path), constants.O_RDONLY)
     fsyncSync(folder)

@@ -4,14 +4,16 @@ import { InvalidArgumentError, Option } from 'commander'
 import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../firmware/limits.ts'
 import { PATH_MTUS, type RegionRequest } from '../management.ts'
 
-/** A whole number of `least` or more. */
-export function wholeNumber(least: number): (text: string) => number {
+/** A whole number of `least` or more, and of `most` or less where that is said. */
+export function wholeNumber(
+  least: number,
+  most: number = Number.MAX_SAFE_INTEGER,
+): (text: string) => number {
+  const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `${least} to ${most}`
   return (text) => {
     const value = Number(text)
-    if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least) {
-      throw new InvalidArgumentError(`a whole number, ${least} or more`)
-    }
-    return value
+    if (/^\d+$/.test(text) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`a whole number, ${range}`)
   }
 }
 

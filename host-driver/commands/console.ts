@@ -7,16 +7,14 @@
  * - Commands go out one at a time, each behind the answer to the one before.
  */
 
-import { accessSync, constants } from 'node:fs'
-import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
 import type { Command } from 'commander'
-import { ArgumentError, PerdureError } from '../errors.ts'
+import { PerdureError } from '../errors.ts'
 import { unixSocket, wholeNumber } from './arguments.ts'
 import { OK, UNAVAILABLE } from './exit-codes.ts'
+import { BAUD, openLine } from './line.ts'
 import { Output } from './output.ts'
-import { checkFile } from './system-errors.ts'
 import { type Cell, facts } from './table.ts'
 
 interface Options {
@@ -28,7 +26,7 @@ interface Options {
 /** An answer, as it came. */
 type Answer = Readonly<Record<string, unknown>>
 
-const BAUD = 115_200
+const GIVE = 'a console is unix:PATH, or a serial line as /dev/ttyUSB0'
 const TIMEOUT_MS = 5000
 
 export function addConsole(program: Command): void {
@@ -57,7 +55,7 @@ async function talk(
   { baud, timeout, json = false }: Options,
 ): Promise<number> {
   const output = new Output(json)
-  const card = new Console(await openLine(target, baud), target, timeout)
+  const card = new Console(await openLine(target, baud, GIVE), target, timeout)
   try {
     const commands = command === undefined ? createInterface({ input: process.stdin }) : [command]
     let code = OK
@@ -89,34 +87,6 @@ function flat(answer: Answer, prefix: string): [string, Cell][] {
     if (typeof value === 'object' && value !== null) return flat(value as Answer, `${whole}.`)
     return [[whole, typeof value === 'number' ? value : String(value)]]
   })
-}
-
-/** Opens a socket or a serial line. Rejects with PERDURE_UNREACHABLE. */
-async function openLine(target: string, baud: number): Promise<Duplex> {
-  const path = target.startsWith('unix:') ? target.slice('unix:'.length) : null
-  if (path === null && !target.startsWith('/')) {
-    throw new ArgumentError(`${target}: a console is unix:PATH, or a serial line as /dev/ttyUSB0`)
-  }
-  if (path === null) {
-    // What the package of serial lines says of a file has no code.
-    checkFile(target)
-    accessSync(target, constants.W_OK)
-  }
-  const line = path === null ? await serialLine(target, baud) : connect(path)
-  return await new Promise<Duplex>((resolve, reject) => {
-    const opened = (): void => resolve(line)
-    line.once(path === null ? 'open' : 'connect', opened)
-    line.once('error', (cause) => {
-      const why = `${target}: ${cause.message}`
-      reject(new PerdureError('PERDURE_UNREACHABLE', why, { cause }))
-    })
-  })
-}
-
-/** The package has a part of its own for each system, so it is loaded only by who needs it. */
-async function serialLine(path: string, baudRate: number): Promise<Duplex> {
-  const { SerialPort } = await import('serialport')
-  return new SerialPort({ path, baudRate })
 }
 
 interface Waiting {

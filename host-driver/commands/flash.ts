@@ -8,22 +8,27 @@
 
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { type Opened, openImage } from '../../boards/flash/check-image.ts'
 import { TLV_KEY_HASH, tlvValue, versionText } from '../../boards/flash/mcuboot.ts'
+import { SMP_PORT } from '../../boards/flash/smp-packet.ts'
 import { ArgumentError, PerdureError } from '../errors.ts'
 import { FlashTarget, plainText, type Slot } from '../flash/card.ts'
 import { SmpClient, SmpRefusal } from '../flash/smp-client.ts'
-import { openSmpPort, type SmpPort } from '../flash/smp-port.ts'
+import { linePort, type SmpPort, udpPort } from '../flash/smp-port.ts'
 import { wholeNumber } from './arguments.ts'
 import { BUSY, DATA, OK } from './exit-codes.ts'
 import { inFile } from './image.ts'
+import { BAUD, openLine } from './line.ts'
 import { Output } from './output.ts'
 import { shortHash } from './signing-key.ts'
 import { checkFile } from './system-errors.ts'
 
-const BAUD = 115200
+const UDP = 'udp:'
+const GIVE = `a port is a serial line as /dev/ttyUSB0, unix:PATH, or udp:HOST[:${SMP_PORT}]`
 const TIMEOUT_MS = 2000
+/** What a timer takes. */
+const TIMEOUT_MS_MAX: number = 2 ** 31 - 1
 /** How long a card may take from a reset until it answers again, ms, and between two looks. */
 const RESTART_MS = 60_000
 const LOOK_MS = 200
@@ -76,7 +81,7 @@ export function addFlash(program: Command): void {
   withPort(flash.command('monitor'))
     .description('show the text of the line until it ends')
     .action(async (options: PortOptions) => {
-      const port = await openSmpPort(options.port, options.baud)
+      const port = await openPort(options)
       await monitor(port, new Output(options.json ?? false))
     })
 }
@@ -89,21 +94,24 @@ function withPort(command: Command): Command {
         .makeOptionMandatory(),
     )
     .option('--baud <n>', 'speed of a serial line', wholeNumber(1), BAUD)
-    .option('--timeout <ms>', 'wait for an answer before it is asked again', timeout, TIMEOUT_MS)
+    .option(
+      '--timeout <ms>',
+      'wait for an answer before it is asked again',
+      wholeNumber(1, TIMEOUT_MS_MAX),
+      TIMEOUT_MS,
+    )
     .option('--json', 'one JSON object for each stage')
 }
 
-function timeout(text: string): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value >= 1 && value < 2 ** 31) return value
-  throw new InvalidArgumentError(`ms, 1 to ${2 ** 31 - 1}`)
+/** A serial line, a Unix socket, the console of rshim, or UDP. */
+async function openPort({ port, baud }: PortOptions): Promise<SmpPort> {
+  if (port.startsWith(UDP)) return await udpPort(port.slice(UDP.length))
+  return linePort(await openLine(port, baud, GIVE))
 }
 
-async function onCard(
-  { port, baud, timeout, json = false }: PortOptions,
-  step: Step,
-): Promise<number> {
-  const way = await openSmpPort(port, baud)
+async function onCard(options: PortOptions, step: Step): Promise<number> {
+  const { port, timeout, json = false } = options
+  const way = await openPort(options)
   const client = new SmpClient(way, port, timeout)
   try {
     return await step(new FlashTarget(client, way.packetBytes), new Output(json))
@@ -156,6 +164,19 @@ async function test(card: FlashTarget, output: Output): Promise<number> {
   return OK
 }
 
+function running(slots: readonly Slot[]): Slot | undefined {
+  return slots.find(({ active }) => active)
+}
+
+/** What runs on trial. */
+function trialOf(slots: readonly Slot[]): Slot | undefined {
+  return slots.find(({ active, confirmed }) => active && !confirmed)
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0
+}
+
 function second(slots: readonly Slot[]): Slot {
   const found = slots.find(({ active }) => !active)
   if (found !== undefined) return found
@@ -163,7 +184,7 @@ function second(slots: readonly Slot[]): Slot {
 }
 
 async function confirm(card: FlashTarget, output: Output): Promise<number> {
-  const runs = (await card.confirm()).find(({ active }) => active)
+  const runs = running(await card.confirm())
   if (runs === undefined) throw new ArgumentError('the card runs what it came with: nothing to do')
   stage(output, 'confirmed', runs.version, slotFields(runs))
   return OK
@@ -172,10 +193,10 @@ async function confirm(card: FlashTarget, output: Output): Promise<number> {
 /** On trial a start goes back by itself; else what is in slot 1 is tried. */
 async function revert(card: FlashTarget, output: Output): Promise<number> {
   const slots = await card.list()
-  const onTrial = slots.some(({ active, confirmed }) => active && !confirmed)
+  const onTrial = trialOf(slots) !== undefined
   if (!onTrial) await card.test(second(slots).hash)
   await restart(card, output)
-  const runs = (await card.list()).find(({ active }) => active)
+  const runs = running(await card.list())
   const trial = onTrial ? '' : ': on trial, confirm it'
   stage(output, 'reverted', `${runs?.version ?? 'what it came with'}${trial}`)
   return OK
@@ -231,8 +252,8 @@ async function write(
     return BUSY
   }
   const { hash } = opened.image
-  const runs = slots.find(({ active }) => active)
-  const isEqual = runs !== undefined && Buffer.compare(runs.hash, hash) === 0
+  const runs = running(slots)
+  const isEqual = runs !== undefined && isSame(runs.hash, hash)
   if (isEqual && options.force !== true) {
     stage(output, 'equal', `${runs.version} runs already`, slotFields(runs))
     return OK
@@ -270,7 +291,7 @@ function sayPlan(output: Output, slots: readonly Slot[], { image, payload }: Ope
 
 /** Why nothing can be uploaded now; null if it can. */
 function busyWith(slots: readonly Slot[]): string | null {
-  const trial = slots.find(({ active, confirmed }) => active && !confirmed)
+  const trial = trialOf(slots)
   if (trial !== undefined) return `${trial.version} is on trial: confirm or revert it`
   const marked = slots.find(({ pending }) => pending)
   return marked === undefined ? null : `${marked.version} is marked for the next start: reset first`
@@ -308,14 +329,13 @@ async function tried(
   { confirm: stays }: FlashOptions,
 ): Promise<number> {
   const from = performance.now()
-  let about = await card.about()
-  while (about !== null && !about.tested && performance.now() - from < RESTART_MS) {
+  while ((await isUnderWay(card, hash)) && performance.now() - from < RESTART_MS) {
     await setTimeout(LOOK_MS)
-    about = await card.about()
   }
+  const about = await card.about()
   const slots = stays ? await confirmed(card) : await card.list()
-  const runs = slots.find(({ active }) => active)
-  if (runs === undefined || Buffer.compare(runs.hash, hash) !== 0) {
+  const runs = running(slots)
+  if (runs === undefined || !isSame(runs.hash, hash)) {
     const reason = (await card.about())?.reason ?? 'the card does not say why'
     const version = runs?.version ?? 'what it came with'
     stage(output, 'reverted', `${reason}; ${version} serves again`, { reason })
@@ -330,9 +350,14 @@ async function tried(
   return OK
 }
 
+/** It is not started yet, or its self-test is not over. */
+async function isUnderWay(card: FlashTarget, hash: Uint8Array): Promise<boolean> {
+  const isMarked = (await card.list()).some((one) => one.pending && isSame(one.hash, hash))
+  return isMarked || (await card.about())?.tested === false
+}
+
 /** The slots when what is on trial is confirmed, or is there no more. */
 async function confirmed(card: FlashTarget): Promise<Slot[]> {
   const slots = await card.list()
-  const onTrial = slots.some(({ active, confirmed }) => active && !confirmed)
-  return onTrial ? await card.confirm() : slots
+  return trialOf(slots) === undefined ? slots : await card.confirm()
 }

@@ -2,12 +2,11 @@
  * `perdure image keygen | create | inspect | verify`: files that a card can be given, in the format
  * of MCUboot (boards/flash/).
  *
- * What always holds: the same input makes the same bytes. A file is written aside and renamed, so
- * it is whole or not there.
+ * What always holds: the same input makes the same bytes. A file has its name when it is whole.
  */
 
 import { sign } from 'node:crypto'
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findBundle } from '../../boards/emulator/bundle.ts'
 import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
@@ -26,7 +25,8 @@ import {
 import { HAL_BYTES, type PartKind, writePayload } from '../../boards/flash/payload.ts'
 import { halHeader } from '../../boards/linux/hal-header.ts'
 import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
-import { several } from './arguments.ts'
+import { several, wholeNumber } from './arguments.ts'
+import { intoFile, writeAll } from './into-file.ts'
 import { Output } from './output.ts'
 import {
   developmentKey,
@@ -93,7 +93,12 @@ export function addImage(program: Command, packageVersion: string): void {
       imageVersion,
     )
     .option('--signing-key <file>', 'private key; one of your own unless said')
-    .option('--counter <count>', 'security counter: never raised, never refused', counterOf, 0)
+    .option(
+      '--counter <count>',
+      'security counter: never raised, never refused',
+      wholeNumber(0, COUNTER_MAX),
+      0,
+    )
     .option('--bundle <file>', 'the firmware; that of this package unless said')
     .addOption(
       new Option('--broken <how>', 'for trying out how a card goes back').choices(
@@ -103,8 +108,8 @@ export function addImage(program: Command, packageVersion: string): void {
     .option('--runtime <file>', 'perdured for that board; without it the bundle alone')
     .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin unless said')
     .option('--json', 'as one JSON object')
-    .action((options: CreateOptions) => {
-      create(new Output(options.json ?? false), options, versionOf(packageVersion)!)
+    .action(async (options: CreateOptions) => {
+      await create(new Output(options.json ?? false), options, versionOf(packageVersion)!)
     })
   image
     .command('inspect')
@@ -131,12 +136,6 @@ function imageVersion(text: string): Version {
   throw new InvalidArgumentError('major.minor.revision[+build], of 8, 8, 16 and 32 bits')
 }
 
-function counterOf(text: string): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && value <= COUNTER_MAX) return value
-  throw new InvalidArgumentError(`a whole number, 0 to ${COUNTER_MAX}`)
-}
-
 function keygen(output: Output, file: string): void {
   const hash = keyHash(makeKey(file))
   const paths = { privateKey: file, publicKey: publicPath(file) }
@@ -148,7 +147,11 @@ function keygen(output: Output, file: string): void {
   output.say(`${file} signs images: keep it. ${publicPath(file)} is what cards are told to trust.`)
 }
 
-function create(output: Output, options: CreateOptions, packageVersion: Version): void {
+async function create(
+  output: Output,
+  options: CreateOptions,
+  packageVersion: Version,
+): Promise<void> {
   const { board, counter, runtime, imageVersion: version = packageVersion } = options
   const key = readSigningKey(options.signingKey ?? developmentKey())
   const whole = bytesOf(options.bundle ?? findBundle().path)
@@ -162,7 +165,7 @@ function create(output: Output, options: CreateOptions, packageVersion: Version)
   const purpose = { counter, targets: [board], formats, hal: halOf() }
   const bytes = writeImage(writePayload(purpose, contents), version, key)
   const out = options.out ?? `perdure-${versionText(version)}-${board}.bin`
-  writeWhole(out, bytes)
+  await intoFile(out, (file) => writeAll(file, bytes))
   if (options.signingKey === undefined) {
     const path = developmentKey()
     output.say(`signed by ${path}: a card trusts it when it is told ${publicPath(path)}`)
@@ -170,18 +173,7 @@ function create(output: Output, options: CreateOptions, packageVersion: Version)
   if (runtime === undefined && board !== 'emulator') {
     output.say('no runtime inside: it runs on the perdured that the card has, slower')
   }
-  tellImage(output, out, openFile(out))
-}
-
-function writeWhole(path: string, bytes: Uint8Array): void {
-  const aside = `${path}.${process.pid}`
-  try {
-    writeFileSync(aside, bytes)
-    renameSync(aside, path)
-  } catch (error) {
-    rmSync(aside, { force: true })
-    throw new Error(`${path} cannot be written: ${(error as Error).message}`, { cause: error })
-  }
+  tellImage(output, out, { ...openImage(bytes), length: bytes.length })
 }
 
 function bytesOf(path: string): Uint8Array {

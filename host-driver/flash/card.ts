@@ -5,8 +5,17 @@
  * what a terminal would obey.
  */
 
-import { sha256 } from '../../boards/flash/mcuboot.ts'
-import { GROUP_IMAGE, GROUP_OS, GROUP_PERDURE } from '../../boards/flash/smp.ts'
+import { SHA256_BYTES, sha256 } from '../../boards/flash/mcuboot.ts'
+import {
+  GROUP_IMAGE,
+  GROUP_OS,
+  GROUP_PERDURE,
+  IMAGE_STATE,
+  IMAGE_UPLOAD,
+  OS_PARAMETERS,
+  OS_RESET,
+  PERDURE_ABOUT,
+} from '../../boards/flash/smp-packet.ts'
 import { copyOf } from '../bytes.ts'
 import { PerdureError } from '../errors.ts'
 import { type SmpClient, SmpRefusal } from './smp-client.ts'
@@ -15,13 +24,6 @@ import { type SmpClient, SmpRefusal } from './smp-client.ts'
 const FIRST_OVERHEAD = 128
 const OVERHEAD = 40
 const PACKET_BYTES_MIN = 256
-const HASH_BYTES = 32
-
-const STATE = 0
-const UPLOAD = 1
-const ERASE = 5
-const RESET = 5
-const PARAMETERS = 6
 
 export interface Slot {
   readonly slot: number
@@ -62,13 +64,13 @@ export class FlashTarget {
   }
 
   async list(): Promise<Slot[]> {
-    return slotsIn(await this.client.ask('read', GROUP_IMAGE, STATE, {}))
+    return slotsIn(await this.client.ask('read', GROUP_IMAGE, IMAGE_STATE, {}))
   }
 
   async about(): Promise<About | null> {
     try {
       const { board, counter, format, tested, left, reason } = await this.client.ask(
-        ...(['read', GROUP_PERDURE, 0, {}] as const),
+        ...(['read', GROUP_PERDURE, PERDURE_ABOUT, {}] as const),
       )
       const numbers = { counter: Number(counter), format: Number(format), left: Number(left) }
       const texts = { board: plainText(board), reason: plainText(reason ?? '') }
@@ -82,25 +84,21 @@ export class FlashTarget {
   /** Marks the image of that hash for a test. */
   async test(hash: Uint8Array): Promise<Slot[]> {
     const fields = { hash: new Uint8Array(hash), confirm: false }
-    return slotsIn(await this.client.ask('write', GROUP_IMAGE, STATE, fields))
+    return slotsIn(await this.client.ask('write', GROUP_IMAGE, IMAGE_STATE, fields))
   }
 
   async confirm(): Promise<Slot[]> {
-    return slotsIn(await this.client.ask('write', GROUP_IMAGE, STATE, { confirm: true }))
-  }
-
-  async erase(): Promise<void> {
-    await this.client.ask('write', GROUP_IMAGE, ERASE, {})
+    return slotsIn(await this.client.ask('write', GROUP_IMAGE, IMAGE_STATE, { confirm: true }))
   }
 
   async reset(): Promise<void> {
-    await this.client.ask('write', GROUP_OS, RESET, {})
+    await this.client.ask('write', GROUP_OS, OS_RESET, {})
   }
 
   /** Whether it answers, within one wait. */
   async answers(): Promise<boolean> {
     try {
-      await this.client.ask('read', GROUP_OS, PARAMETERS, {}, 1)
+      await this.client.ask('read', GROUP_OS, OS_PARAMETERS, {}, 1)
       return true
     } catch (error) {
       if (error instanceof PerdureError) return false
@@ -111,7 +109,7 @@ export class FlashTarget {
   /** Brings the file into slot 1; goes on where an upload of it has ended. */
   async upload(file: Uint8Array, progress: (done: number) => void): Promise<void> {
     const bytes = copyOf(file)
-    const parameters = await this.client.ask('read', GROUP_OS, PARAMETERS, {})
+    const parameters = await this.client.ask('read', GROUP_OS, OS_PARAMETERS, {})
     const said = Number(parameters.buf_size)
     const most = Math.min(this.portBytes, said >= PACKET_BYTES_MIN ? said : PACKET_BYTES_MIN)
     const sha = sha256(bytes)
@@ -134,7 +132,7 @@ export class FlashTarget {
   }
 
   private piece(fields: object): Promise<Record<string, unknown>> {
-    return this.client.ask('write', GROUP_IMAGE, UPLOAD, fields)
+    return this.client.ask('write', GROUP_IMAGE, IMAGE_UPLOAD, fields)
   }
 }
 
@@ -147,7 +145,7 @@ function slotsIn({ images }: Record<string, unknown>): Slot[] {
   return images.flatMap((one: unknown) => {
     if (typeof one !== 'object' || one === null) return []
     const { slot, version, hash, ...flags } = one as Record<string, unknown>
-    if (!(hash instanceof Uint8Array) || hash.length !== HASH_BYTES) return []
+    if (!(hash instanceof Uint8Array) || hash.length !== SHA256_BYTES) return []
     const is = (name: string): boolean => flags[name] === true
     return [
       {

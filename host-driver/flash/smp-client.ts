@@ -6,13 +6,20 @@
  * is not answered after that is PERDURE_UNREACHABLE; what is refused is an SmpRefusal.
  */
 
-import { decode, encode } from 'cbor2'
-import { SMP_HEADER_BYTES } from '../../boards/flash/smp.ts'
+import { decode } from 'cbor2'
+import {
+  GROUP_IMAGE,
+  SMP_HEADER_BYTES,
+  SMP_READ,
+  SMP_WRITE,
+  writeSmp,
+} from '../../boards/flash/smp-packet.ts'
 import { PerdureError } from '../errors.ts'
 import type { SmpPort } from './smp-port.ts'
 
-const VERSION_2 = 1 << 3
-const OPS = { read: 0, write: 2 } as const
+/** The second version of the protocol, by its number. */
+const VERSION = 1
+const OPS: Readonly<Record<'read' | 'write', number>> = { read: SMP_READ, write: SMP_WRITE }
 
 /** How often a request is sent. */
 const TRIES = 4
@@ -84,7 +91,8 @@ export class SmpClient {
     tries: number = TRIES,
   ): Promise<Record<string, unknown>> {
     this.sequence = (this.sequence + 1) & 0xff
-    const packet = packetOf(OPS[op], group, this.sequence, command, fields)
+    const { sequence } = this
+    const packet = writeSmp({ op: OPS[op], version: VERSION, group, sequence, command }, fields)
     for (let n = 1; ; n++) {
       try {
         return await this.once(packet)
@@ -150,31 +158,12 @@ function headOf(packet: Uint8Array): string {
   return packet.subarray(4, SMP_HEADER_BYTES).join()
 }
 
-function packetOf(
-  op: number,
-  group: number,
-  sequence: number,
-  command: number,
-  fields: object,
-): Uint8Array {
-  const body = encode(fields)
-  const packet = new Uint8Array(SMP_HEADER_BYTES + body.length)
-  const view = new DataView(packet.buffer)
-  packet[0] = VERSION_2 | op
-  view.setUint16(2, body.length)
-  view.setUint16(4, group)
-  packet[6] = sequence
-  packet[7] = command
-  packet.set(body, SMP_HEADER_BYTES)
-  return packet
-}
-
 /** What the answer refuses, in words; null if it does not. */
 function refusalIn({ err, rc, rsn }: Record<string, unknown>): SmpRefusal | null {
   if (typeof err === 'object' && err !== null) {
     const { group, rc: code } = err as { group?: unknown; rc?: unknown }
-    const words = group === 1 ? IMAGE_CODES[Number(code)] : undefined
-    const imageCode = group === 1 ? Number(code) : null
+    const words = group === GROUP_IMAGE ? IMAGE_CODES[Number(code)] : undefined
+    const imageCode = group === GROUP_IMAGE ? Number(code) : null
     return new SmpRefusal(words ?? `error ${code} of group ${group}`, 0, imageCode)
   }
   if (rc === undefined || rc === 0) return null

@@ -6,11 +6,9 @@
  */
 
 import { createSocket } from 'node:dgram'
-import { createReadStream, createWriteStream } from 'node:fs'
-import { connect } from 'node:net'
-import { Duplex } from 'node:stream'
-import { SMP_PORT } from '../../boards/flash/smp.ts'
+import type { Duplex } from 'node:stream'
 import { FrameReader, writeFrame } from '../../boards/flash/smp-frame.ts'
+import { SMP_PORT } from '../../boards/flash/smp-packet.ts'
 import { ArgumentError, PerdureError } from '../errors.ts'
 
 export interface SmpPort {
@@ -30,49 +28,8 @@ export interface SmpPort {
 const DATAGRAM_BYTES = 1400
 const LINE_PACKET_BYTES = 4096
 
-/**
- * Opens a way: 'unix:PATH', 'udp:HOST' or 'udp:HOST:PORT', '/dev/rshim0/console', '/dev/ttyUSB0'.
- * Rejects with PERDURE_ARGUMENT, or PERDURE_UNREACHABLE where it cannot be had.
- */
-export async function openSmpPort(target: string, baudRate: number): Promise<SmpPort> {
-  if (target.startsWith('udp:')) return await udpPort(target.slice('udp:'.length))
-  const isSocket = target.startsWith('unix:')
-  if (!isSocket && !target.startsWith('/')) {
-    throw new ArgumentError(
-      `${target}: a port is a serial line as /dev/ttyUSB0, unix:PATH, or udp:HOST[:${SMP_PORT}]`,
-    )
-  }
-  try {
-    return linePort(await openLine(target, isSocket, baudRate))
-  } catch (cause) {
-    const { message } = cause as Error
-    throw new PerdureError('PERDURE_UNREACHABLE', `${target}: ${message}`, { cause })
-  }
-}
-
-async function openLine(target: string, isSocket: boolean, baudRate: number): Promise<Duplex> {
-  // The driver of rshim makes a console that takes none of a serial line's settings.
-  if (target.startsWith('/dev/rshim')) return plainFile(target)
-  const line = isSocket ? connect(target.slice('unix:'.length)) : await serialLine(target, baudRate)
-  await new Promise<void>((resolve, reject) => {
-    line.once(isSocket ? 'connect' : 'open', resolve)
-    line.once('error', reject)
-  })
-  return line
-}
-
-function plainFile(path: string): Duplex {
-  const writable = createWriteStream(path, { flags: 'r+' })
-  return Duplex.from({ readable: createReadStream(path), writable })
-}
-
-/** The package has a part of its own for each system, so it is loaded only by who needs it. */
-async function serialLine(path: string, baudRate: number): Promise<Duplex> {
-  const { SerialPort } = await import('serialport')
-  return new SerialPort({ path, baudRate })
-}
-
-function linePort(line: Duplex): SmpPort {
+/** Packets, and text, on a line that is open. */
+export function linePort(line: Duplex): SmpPort {
   const reader = new FrameReader()
   const port: SmpPort = {
     packetBytes: LINE_PACKET_BYTES,
@@ -93,7 +50,11 @@ function linePort(line: Duplex): SmpPort {
   return port
 }
 
-async function udpPort(text: string): Promise<SmpPort> {
+/**
+ * Opens 'HOST' or 'HOST:PORT'. Rejects with PERDURE_ARGUMENT, or PERDURE_UNREACHABLE where there is
+ * no such host.
+ */
+export async function udpPort(text: string): Promise<SmpPort> {
   const match = /^(?:\[([0-9a-f:.%\w]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text)
   const number = Number(match?.[3] ?? SMP_PORT)
   if (match === null || number < 1 || number > 65535) {
