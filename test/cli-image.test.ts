@@ -5,6 +5,7 @@
 
 import { generateKeyPairSync } from 'node:crypto'
 import {
+  existsSync,
   lstatSync,
   mkdtempSync,
   readdirSync,
@@ -19,6 +20,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Run, runIn } from './support/command.ts'
 import { ROOT } from './support/sources.ts'
+import { THOROUGH } from './support/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-image-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -112,6 +114,32 @@ describe('perdure image', () => {
     const before = readFileSync(at(file))
     expect((await image('create --board emulator')).code).toBe(0)
     expect(readFileSync(at(file))).toEqual(before)
+  })
+
+  test('create takes the runtime that was built of its bundle, unless told otherwise', async () => {
+    const key = 'create --board linux-x86-64 --signing-key b.pem'
+    const both = await image(`${key} --bundle-only --runtime perdured`)
+    expect(both).toMatchObject({ code: 64, stdout: '' })
+    expect(both.stderr).toContain('say one of them')
+    const alone = await told(`${key} --bundle-only --out alone.bin`)
+    const kinds = (made: Record<string, unknown>): string[] => {
+      return (made.parts as { kind: string }[]).map(({ kind }) => kind)
+    }
+    expect(kinds(alone)).toEqual(['bundle', 'signature'])
+    // That of another bundle would interpret this one.
+    expect(kinds(await told(`${key} --bundle bundle.js --out other.bin`))).toEqual(kinds(alone))
+  })
+
+  test('and has it inside, as it was built', THOROUGH, async (context) => {
+    const built = join(ROOT, 'dist/linux/x86-64/perdured')
+    context.skip(!existsSync(built), 'the board is not built')
+    const made = await image('create --board linux-x86-64 --signing-key b.pem --out whole.bin')
+    expect(made.stderr).toBe(`runtime ${built}
+`)
+    const { parts } = await told('inspect whole.bin')
+    expect(parts).toContainEqual(
+      expect.objectContaining({ kind: 'runtime', size: statSync(built).size }),
+    )
   })
 
   test('create without a runtime says for which card that is slow', async () => {

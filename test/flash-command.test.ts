@@ -5,7 +5,7 @@
 
 import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type Socket } from 'node:net'
+import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -14,7 +14,9 @@ import { readImage } from '../boards/flash/mcuboot.ts'
 import { SlotStore, STORAGE_BYTES } from '../boards/flash/slot-store.ts'
 import { StorageFile } from '../boards/flash/storage.ts'
 import { connect as connectCard } from '../host-driver/index.ts'
-import { emulateIn, type Run, runIn, stop } from './support/command.ts'
+import { emulateIn, endAt, type Run, runIn, stop } from './support/command.ts'
+import { noCompiler, titled } from './support/native/harness.ts'
+import { serialLine } from './support/serial.ts'
 import { upload as uploadTo } from './support/slot-model.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -134,6 +136,38 @@ describe('perdure flash', () => {
     const busy = await perdure(`flash one.bin ${PORT}`)
     expect(busy).toMatchObject({ code: 75, stdout: expect.stringContaining('2.0.0 is on trial') })
     expect((await perdure(`flash confirm ${PORT}`)).stdout).toBe('confirmed 2.0.0\n')
+    expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+  })
+
+  test.skipIf(noCompiler !== null)(titled('over a serial line it is the same'), async () => {
+    const line = await serialLine(at('p'))
+    try {
+      const marked = await perdure(`flash one.bin --port ${line.path} --no-reset --force`)
+      expect(marked.code, marked.stderr).toBe(0)
+      expect(marked.stdout).toContain('marked    the next start tries it\n')
+      expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0 pending'])
+      // The next start tries it, and the one behind that goes back.
+      for (let starts = 0; starts < 2; starts++) {
+        expect((await perdure(`flash reset --port ${line.path}`)).code).toBe(0)
+      }
+      expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+    } finally {
+      await line.end()
+    }
+  })
+
+  test('--target: what a driver cannot read there stays on trial, and goes back', async () => {
+    const nowhere = 'perdure://127.0.0.1:1'
+    const unread = await perdure(`flash one.bin ${PORT} --target ${nowhere}`)
+    expect(unread).toMatchObject({ code: 65 })
+    expect(unread.stdout).toMatch(/\nunread {4}.*127\.0\.0\.1.* stays on trial: .*revert/)
+    expect(await slots()).toEqual(['1.0.0 active', '2.0.0 confirmed'])
+    expect((await perdure(`flash revert ${PORT}`)).code).toBe(0)
+    const read = await perdure(`flash one.bin ${PORT} --target ${address}`)
+    expect(read.code, read.stderr).toBe(0)
+    expect((await perdure(`flash two.bin ${PORT} --target ${address}`)).stdout).toContain(
+      'confirmed 2.0.0\n',
+    )
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
   })
 
@@ -280,6 +314,48 @@ describe('perdure flash', () => {
       })
       expect(refused.stderr).toContain(words)
     }
+  })
+})
+
+describe('whoever ends it', () => {
+  const FORWARDED_BYTES = 40_000
+  const clients = new Set<Socket>()
+  /** A way to the card that carries so much to it, and then nothing. */
+  const stuck = createServer((client) => {
+    const way = connectSocket(at('p'))
+    let bytes = 0
+    for (const one of [client, way]) {
+      clients.add(one)
+      one.on('error', () => {})
+    }
+    way.pipe(client)
+    client.on('data', (piece) => {
+      bytes += piece.length
+      if (bytes < FORWARDED_BYTES) way.write(piece)
+    })
+  })
+
+  beforeAll(() => new Promise<void>((resolve) => stuck.listen(at('s'), resolve)))
+
+  afterAll(() => {
+    stuck.close()
+    for (const one of clients) one.destroy()
+  })
+
+  test('in the middle of an upload: the same command goes on there', async () => {
+    await image('four.bin', '4.0.0')
+    const line = 'flash four.bin --port unix:s --json'
+    const ended = await endAt(folder, line.split(' '), '"stage":"upload"', 'SIGINT')
+    expect(ended).toMatchObject({ code: null, signal: 'SIGINT' })
+    const words = /^stopped {3}upload stopped at (\d+) %: the same command goes on there$/m
+    const percent = Number(words.exec(ended.stderr)?.[1])
+    expect(percent).toBeGreaterThan(0)
+    expect(percent).toBeLessThan(100)
+    const { code, stdout } = await perdure(`flash four.bin ${PORT} --json`)
+    expect(code).toBe(0)
+    const first = stdout.split('\n').find((one) => one.includes('"stage":"upload"'))!
+    const { done, bytes } = JSON.parse(first) as { done: number; bytes: number }
+    expect(Math.floor((100 * done) / bytes)).toBeGreaterThanOrEqual(percent)
   })
 })
 

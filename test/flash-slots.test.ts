@@ -3,7 +3,7 @@
  * power going anywhere, in every outcome, against a model of what may be.
  */
 
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { mkdtempSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -355,6 +355,28 @@ describe('slots', () => {
     expect(next.counter).toBe(7)
     expect(refusalOf(() => next.mark(hashOf(IMAGES.A), false))).toBe('SLOT_COUNTER')
     expect(refusalOf(() => upload(next, IMAGES.C))).toBe('SLOT_COUNTER')
+  })
+
+  test('know two keys while one takes the place of the other, and then the new one alone', () => {
+    const keys = [keyOf(0x11), keyOf(0x22)].map(createPublicKey)
+    const check = (trusted: KeyObject[]) => checkFor({ trusted, target: 'emulator', hal: HAL })
+    const storage = new CutStorage(firstOf())
+    const both = open(storage, { check: check(keys) })
+    const next = imageOf(4, [2, 3], { key: keyOf(0x22) })
+    upload(both, next)
+    both.mark(hashOf(next), true)
+    both.start()
+    both.selfTestPassed()
+    expect(told(both)).toEqual(['0 4 active confirmed', '1 1'])
+    const alone = open(storage, { check: check(keys.slice(1)) })
+    expect(told(alone)).toEqual(['0 4 active confirmed'])
+    expect(refusalOf(() => upload(alone, B))).toBe('IMAGE_KEY')
+    // A card that has nothing of the new key starts what it came with, and takes an image of it.
+    const late = open(new CutStorage(firstOf()), { check: check(keys.slice(1)) })
+    expect(late.start().image).toBe(null)
+    upload(late, next)
+    late.mark(hashOf(next), true)
+    expect(late.start().image).toEqual(next)
   })
 
   test('refuse an upload in words, by what its first piece and its lengths say', () => {

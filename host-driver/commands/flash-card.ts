@@ -19,8 +19,8 @@ import type { SmpCard } from '../../boards/flash/smp.ts'
 import { type SmpWay, serveSmpSocket, serveSmpUdp } from '../../boards/flash/smp-ways.ts'
 import { StorageFile } from '../../boards/flash/storage.ts'
 import type { Dpu } from '../dpu.ts'
-import { RecordLost } from '../errors.ts'
 import type { Address } from './emulate-options.ts'
+import { firstUnread } from './first-record.ts'
 import { halOf } from './image.ts'
 import { developmentKey, readTrustedKey } from './signing-key.ts'
 
@@ -183,19 +183,4 @@ export class FlashCard implements SmpCard {
       },
     }
   }
-}
-
-/** Of which region of the card's own the first record cannot be read, and why; or null. */
-async function firstUnread(dpu: Dpu): Promise<string | null> {
-  const regions = await dpu.regions()
-  for (const { name, kind, placement } of regions) {
-    if (kind !== 'records' || placement !== 'local') continue
-    try {
-      await (await dpu.openRegion(name)).read(0)
-    } catch (error) {
-      // A loss is counted, and was perhaps there before.
-      if (!(error instanceof RecordLost)) return `region '${name}': ${(error as Error).message}`
-    }
-  }
-  return null
 }

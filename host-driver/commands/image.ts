@@ -6,7 +6,8 @@
  */
 
 import { sign } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findBundle } from '../../boards/emulator/bundle.ts'
 import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
@@ -25,6 +26,7 @@ import {
 import { HAL_BYTES, type PartKind, writePayload } from '../../boards/flash/payload.ts'
 import { halHeader } from '../../boards/linux/hal-header.ts'
 import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
+import { ArgumentError } from '../errors.ts'
 import { several, wholeNumber } from './arguments.ts'
 import { intoFile, writeAll } from './into-file.ts'
 import { Output } from './output.ts'
@@ -43,6 +45,16 @@ import { bytesText, facts, table } from './table.ts'
 const BOARDS = [
   ...['bluefield2', 'bluefield3', 'qemu-virt', 'linux-arm64', 'linux-x86-64', 'emulator'],
 ] as const
+
+/** Of the runtime that a board runs; the emulator has its own. */
+const ARCHITECTURES: Readonly<Record<string, string>> = {
+  ...{ bluefield2: 'arm64', bluefield3: 'arm64', 'qemu-virt': 'arm64', 'linux-arm64': 'arm64' },
+  'linux-x86-64': 'x86-64',
+}
+
+const WITHOUT_RUNTIME =
+  'no runtime inside: it runs on the perdured that the card has, slower where that is of another' +
+  " firmware. 'node build.mjs --board linux' builds one, --runtime names one."
 
 const COUNTER_MAX = 2 ** 32 - 1
 
@@ -66,6 +78,7 @@ interface CreateOptions {
   readonly bundle?: string
   readonly broken?: keyof typeof BROKEN
   readonly runtime?: string
+  readonly bundleOnly?: boolean
   readonly out?: string
   readonly json?: boolean
 }
@@ -105,7 +118,8 @@ export function addImage(program: Command, packageVersion: string): void {
         Object.keys(BROKEN),
       ),
     )
-    .option('--runtime <file>', 'perdured for that board; without it the bundle alone')
+    .option('--runtime <file>', 'perdured for that board; the one that was built here unless said')
+    .option('--bundle-only', 'without it: it runs on the perdured that the card has, slower')
     .option('--out <file>', 'where to; perdure-VERSION-BOARD.bin unless said')
     .option('--json', 'as one JSON object')
     .action(async (options: CreateOptions) => {
@@ -152,7 +166,7 @@ async function create(
   options: CreateOptions,
   packageVersion: Version,
 ): Promise<void> {
-  const { board, counter, runtime, imageVersion: version = packageVersion } = options
+  const { board, counter, imageVersion: version = packageVersion } = options
   const key = readSigningKey(options.signingKey ?? developmentKey())
   const whole = bytesOf(options.bundle ?? findBundle().path)
   const bundle = options.broken === undefined ? whole : joined([whole, BROKEN[options.broken]])
@@ -160,7 +174,8 @@ async function create(
     ['bundle', bundle],
     ['signature', new Uint8Array(sign(null, bundle, key))],
   ]
-  if (runtime !== undefined) contents.push(['runtime', bytesOf(runtime)])
+  const runtime = runtimeFor(options, bundle)
+  if (runtime !== null) contents.push(['runtime', bytesOf(runtime)])
   const formats = [FORMAT_VERSION, FORMAT_VERSION] as const
   const purpose = { counter, targets: [board], formats, hal: halOf() }
   const bytes = writeImage(writePayload(purpose, contents), version, key)
@@ -170,10 +185,33 @@ async function create(
     const path = developmentKey()
     output.say(`signed by ${path}: a card trusts it when it is told ${publicPath(path)}`)
   }
-  if (runtime === undefined && board !== 'emulator') {
-    output.say('no runtime inside: it runs on the perdured that the card has, slower')
-  }
+  if (runtime !== null) output.say(`runtime ${runtime}`)
+  else if (board !== 'emulator') output.say(WITHOUT_RUNTIME)
   tellImage(output, out, { ...openImage(bytes), length: bytes.length })
+}
+
+/**
+ * The file of the runtime that goes into the image; null for none. One that was translated from
+ * another bundle would interpret this one: it is taken only where it is named. Throws
+ * PERDURE_ARGUMENT where the options contradict each other.
+ */
+function runtimeFor(
+  { board, runtime, bundleOnly = false }: CreateOptions,
+  bundle: Uint8Array,
+): string | null {
+  if (bundleOnly && runtime !== undefined) {
+    throw new ArgumentError('--bundle-only leaves out what --runtime names: say one of them')
+  }
+  if (runtime !== undefined) return runtime
+  const arch = ARCHITECTURES[board]
+  if (bundleOnly || arch === undefined) return null
+  const built = join(dirname(findBundle().path), 'linux', arch, 'perdured')
+  return existsSync(built) && isTranslated(bytesOf(built), bundle) ? built : null
+}
+
+/** A runtime names the bundle that it was translated from. */
+function isTranslated(runtime: Uint8Array, bundle: Uint8Array): boolean {
+  return Buffer.from(runtime).includes(hex(sha256(bundle)))
 }
 
 function bytesOf(path: string): Uint8Array {

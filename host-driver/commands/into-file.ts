@@ -19,9 +19,8 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { ArgumentError, PerdureError } from '../errors.ts'
+import { whenInterrupted } from './interrupts.ts'
 import { systemCodeOf } from './system-errors.ts'
-
-const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** As many symbolic links as Linux follows. */
 const LINKS_MAX = 40
@@ -76,20 +75,13 @@ async function filled(path: string, fill: (file: number) => Promise<void> | void
   })
 }
 
-/**
- * Does what has a file aside: whoever is interrupted leaves nothing half, and ends as he would have
- * ended. The signals are listened for before the file is there, and until it is not.
- */
+/** The signals are listened for before the file is there, and until it is not. */
 async function interruptible(aside: string, work: () => Promise<void>): Promise<void> {
-  const interrupted = (signal: NodeJS.Signals): void => {
-    rmSync(aside, { force: true })
-    process.kill(process.pid, signal)
-  }
-  for (const signal of INTERRUPTS) process.once(signal, interrupted)
+  const listensNoMore = whenInterrupted(() => rmSync(aside, { force: true }))
   try {
     await work()
   } finally {
-    for (const signal of INTERRUPTS) process.off(signal, interrupted)
+    listensNoMore()
   }
 }
 

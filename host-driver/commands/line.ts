@@ -51,5 +51,11 @@ function plainFile(path: string): Duplex {
 /** The package has a part of its own for each system, so it is loaded only by who needs it. */
 async function serialLine(path: string, baudRate: number): Promise<Duplex> {
   const { SerialPort } = await import('serialport')
-  return new SerialPort({ path, baudRate })
+  const port = new SerialPort({ path, baudRate })
+  // By itself `destroy` leaves the descriptor open, and what polls it.
+  port._destroy = (error, done) => {
+    if (port.isOpen) port.close(() => done(error))
+    else done(error)
+  }
+  return port
 }

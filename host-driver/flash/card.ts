@@ -24,6 +24,18 @@ import { type SmpClient, SmpRefusal } from './smp-client.ts'
 const FIRST_OVERHEAD = 128
 const OVERHEAD = 40
 const PACKET_BYTES_MIN = 256
+/** Pieces under way at once, if the card takes so many. */
+const AHEAD = 2
+
+type Fields = Record<string, unknown>
+
+/** What a card takes. */
+interface Limits {
+  /** Bytes of a packet. */
+  readonly packet: number
+  /** Packets under way. */
+  readonly ahead: number
+}
 
 export interface Slot {
   readonly slot: number
@@ -109,13 +121,12 @@ export class FlashTarget {
   /** Brings the file into slot 1; goes on where an upload of it has ended. */
   async upload(file: Uint8Array, progress: (done: number) => void): Promise<void> {
     const bytes = copyOf(file)
-    const parameters = await this.client.ask('read', GROUP_OS, OS_PARAMETERS, {})
-    const said = Number(parameters.buf_size)
-    const most = Math.min(this.portBytes, said >= PACKET_BYTES_MIN ? said : PACKET_BYTES_MIN)
+    const limits = await this.limits()
     const sha = sha256(bytes)
-    const first = { image: 0, len: bytes.length, off: 0, sha, upgrade: false }
+    const begin = { image: 0, len: bytes.length, off: 0, sha, upgrade: false }
+    const first = { ...begin, data: bytes.subarray(0, limits.packet - FIRST_OVERHEAD) }
     let off = 0
-    let answer = await this.piece({ ...first, data: bytes.subarray(0, most - FIRST_OVERHEAD) })
+    let answer = await this.piece(first)
     for (let stuck = 0; stuck < STUCK_MAX; ) {
       const next = Number(answer.off)
       if (!Number.isInteger(next) || next < 0 || next > bytes.length) break
@@ -126,12 +137,46 @@ export class FlashTarget {
       }
       stuck = next > off ? 0 : stuck + 1
       off = next
-      answer = await this.piece({ off, data: bytes.subarray(off, off + most - OVERHEAD) })
+      // A card that knows of no upload is asked what it has: perhaps all of it.
+      answer = off === 0 ? await this.piece(first) : await this.pieces(bytes, off, limits, progress)
     }
     throw new PerdureError('PERDURE_UNREACHABLE', `the upload stays at byte ${off}: try again`)
   }
 
-  private piece(fields: object): Promise<Record<string, unknown>> {
+  private async limits(): Promise<Limits> {
+    const answer = await this.client.ask('read', GROUP_OS, OS_PARAMETERS, {})
+    const bytes = Math.max(Number(answer.buf_size) || 0, PACKET_BYTES_MIN)
+    const ahead = Number(answer.buf_count) >= AHEAD ? AHEAD : 1
+    return { packet: Math.min(this.portBytes, bytes), ahead }
+  }
+
+  /** Sends piece behind piece from there on, as long as each is taken; the last answer. */
+  private async pieces(
+    bytes: Uint8Array,
+    from: number,
+    { packet, ahead }: Limits,
+    progress: (done: number) => void,
+  ): Promise<Fields> {
+    const sent: { readonly end: number; readonly answer: Promise<Fields> }[] = []
+    let at = from
+    for (;;) {
+      for (; sent.length < ahead && at < bytes.length; at = sent.at(-1)!.end) {
+        const data = bytes.subarray(at, at + packet - OVERHEAD)
+        const answer = this.piece({ off: at, data })
+        answer.catch(() => {})
+        sent.push({ end: at + data.length, answer })
+      }
+      const { end, answer } = sent.shift()!
+      const found = await answer
+      if (Number(found.off) !== end || end === bytes.length) {
+        await Promise.allSettled(sent.map((one) => one.answer))
+        return found
+      }
+      progress(end)
+    }
+  }
+
+  private piece(fields: object): Promise<Fields> {
     return this.client.ask('write', GROUP_IMAGE, IMAGE_UPLOAD, fields)
   }
 }

@@ -1,5 +1,5 @@
 /**
- * A client of SMP: one request, one answer.
+ * A client of SMP: each request has one answer.
  *
  * What always holds: an answer is believed by its sequence number, group and command. A request
  * without an answer is sent again, with the same bytes: every request of SMP may come twice. What
@@ -58,7 +58,6 @@ export class SmpRefusal extends Error {
 }
 
 interface Waiting {
-  readonly head: string
   resolve(fields: Record<string, unknown>): void
   reject(error: Error): void
 }
@@ -68,21 +67,24 @@ export class SmpClient {
   private readonly target: string
   private readonly timeoutMs: number
   private sequence = 0
-  private waiting: Waiting | null = null
+  /** By what is the same in request and answer. */
+  private readonly waiting = new Map<string, Waiting>()
 
   constructor(port: SmpPort, target: string, timeoutMs: number) {
     this.port = port
     this.target = target
     this.timeoutMs = timeoutMs
     port.onPacket = (packet) => this.heard(packet)
-    port.onEnd = (why) => this.waiting?.reject(this.unreachable(why))
+    port.onEnd = (why) => {
+      for (const one of this.waiting.values()) one.reject(this.unreachable(why))
+    }
   }
 
   private unreachable(why: string): PerdureError {
     return new PerdureError('PERDURE_UNREACHABLE', `${this.target}: ${why}`)
   }
 
-  /** Asks; one after the other. */
+  /** Asks; several requests may be under way. */
   async ask(
     op: keyof typeof OPS,
     group: number,
@@ -109,13 +111,13 @@ export class SmpClient {
 
   private once(packet: Uint8Array): Promise<Record<string, unknown>> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.waiting?.reject(new NoAnswer()), this.timeoutMs)
+      const head = headOf(packet)
+      const timer = setTimeout(() => this.waiting.get(head)?.reject(new NoAnswer()), this.timeoutMs)
       const done = (): void => {
         clearTimeout(timer)
-        this.waiting = null
+        this.waiting.delete(head)
       }
-      this.waiting = {
-        head: headOf(packet),
+      this.waiting.set(head, {
         resolve: (fields) => {
           done()
           resolve(fields)
@@ -124,15 +126,15 @@ export class SmpClient {
           done()
           reject(error)
         },
-      }
+      })
       this.port.send(packet)
     })
   }
 
   private heard(packet: Uint8Array): void {
-    const { waiting } = this
-    if (waiting === null || packet.length < SMP_HEADER_BYTES) return
-    if (headOf(packet) !== waiting.head) return
+    if (packet.length < SMP_HEADER_BYTES) return
+    const waiting = this.waiting.get(headOf(packet))
+    if (waiting === undefined) return
     let fields: unknown
     try {
       fields = decode(packet.subarray(SMP_HEADER_BYTES))

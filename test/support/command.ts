@@ -1,6 +1,6 @@
 /** `perdure` in a process of its own, as a user runs it: the built file, and what it says. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -19,14 +19,39 @@ export interface Run {
   readonly stderr: string
 }
 
-/** Runs the command in that folder, with more in its environment. */
+/** Runs the command in that folder, with more in its environment, and text on standard input. */
 export async function runIn(
   folder: string,
   args: readonly string[],
   more: NodeJS.ProcessEnv = {},
+  text = '',
 ): Promise<Run> {
   const env = { ...PLAIN, ...more }
   const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env })
+  if (text !== '') child.stdin.end(text)
+  return await endOf(child)
+}
+
+/** Runs the command in that folder, and ends it when it has said that; how it ended. */
+export async function endAt(
+  folder: string,
+  args: readonly string[],
+  words: string,
+  signal: NodeJS.Signals,
+): Promise<Run & { readonly signal: NodeJS.Signals | null }> {
+  const child = spawn(process.execPath, [COMMAND, ...args], { cwd: folder, env: PLAIN })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (piece: Buffer) => {
+      const before = said.includes(words)
+      said += piece.toString('utf8')
+      if (!before && said.includes(words)) child.kill(signal)
+    })
+  }
+  return { ...(await endOf(child)), signal: child.signalCode }
+}
+
+async function endOf(child: ChildProcessWithoutNullStreams): Promise<Run> {
   const text = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (piece: string) => {
     text.stdout += piece

@@ -38,8 +38,8 @@
 #define DOWN_US 1000000
 
 /*
- * No time is below it. QuickJS has whole numbers of 32 bits, and floats beyond: the first 35 minutes
- * of a machine would be another kind of number to the translated firmware than all that follow.
+ * No time is below it. QuickJS has whole numbers of 32 bits, and floats beyond: the first 35
+ * minutes of a machine would be of another kind to the translated firmware than all that follow.
  */
 #define CLOCK_FROM_US (UINT64_C(1) << 32)
 
