@@ -3,7 +3,7 @@
  * the same bytes, on every machine with the same Node.
  */
 
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import {
   existsSync,
   lstatSync,
@@ -18,6 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { IMAGE_BYTES_MAX } from '../boards/flash/mcuboot.ts'
 import { type Run, runIn } from './support/command.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
@@ -140,6 +141,16 @@ describe('perdure image', () => {
     expect(parts).toContainEqual(
       expect.objectContaining({ kind: 'runtime', size: statSync(built).size }),
     )
+  })
+
+  test('create refuses what no slot holds', THOROUGH, async () => {
+    writeFileSync(at('large.js'), randomBytes(IMAGE_BYTES_MAX))
+    const { code, stderr } = await image(
+      'create --board emulator --bundle large.js --out large.bin',
+    )
+    expect(code).toBe(65)
+    expect(stderr).toContain('and a slot 16777216: give a smaller bundle')
+    expect(readdirSync(folder)).not.toContain('large.bin')
   })
 
   test('create without a runtime says for which card that is slow', async () => {

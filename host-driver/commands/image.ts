@@ -13,6 +13,7 @@ import { findBundle } from '../../boards/emulator/bundle.ts'
 import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
 import { ImageError, type ImageFault } from '../../boards/flash/image-error.ts'
 import {
+  IMAGE_BYTES_MAX,
   joined,
   keyHash,
   sha256,
@@ -26,7 +27,7 @@ import {
 import { HAL_BYTES, type PartKind, writePayload } from '../../boards/flash/payload.ts'
 import { halHeader } from '../../boards/linux/hal-header.ts'
 import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../errors.ts'
 import { several, wholeNumber } from './arguments.ts'
 import { intoFile, writeAll } from './into-file.ts'
 import { Output } from './output.ts'
@@ -179,6 +180,10 @@ async function create(
   const formats = [FORMAT_VERSION, FORMAT_VERSION] as const
   const purpose = { counter, targets: [board], formats, hal: halOf() }
   const bytes = writeImage(writePayload(purpose, contents), version, key)
+  if (bytes.length > IMAGE_BYTES_MAX) {
+    const size = `the image has ${bytes.length} bytes, and a slot ${IMAGE_BYTES_MAX}`
+    throw new PerdureError('PERDURE_IMAGE', `${size}: give a smaller bundle or runtime`)
+  }
   const out = options.out ?? `perdure-${versionText(version)}-${board}.bin`
   await intoFile(out, (file) => writeAll(file, bytes))
   if (options.signingKey === undefined) {
