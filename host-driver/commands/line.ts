@@ -3,6 +3,7 @@
  * that the driver of rshim makes.
  */
 
+import { EventEmitter } from 'node:events'
 import { accessSync, constants, createReadStream, createWriteStream } from 'node:fs'
 import { connect } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -57,5 +58,17 @@ async function serialLine(path: string, baudRate: number): Promise<Duplex> {
     if (port.isOpen) port.close(() => done(error))
     else done(error)
   }
+  port.once('open', () => wakes(port.port))
   return port
+}
+
+/**
+ * Newer releases of Node (26.4) leave promises behind an event of the package's poller waiting until
+ * something else runs: so something else does, at once.
+ */
+function wakes(binding: object | undefined): void {
+  if (binding === undefined || !('poller' in binding)) return
+  if (binding.poller instanceof EventEmitter) {
+    binding.poller.on('readable', () => setImmediate(() => {}))
+  }
 }
