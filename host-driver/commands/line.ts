@@ -63,8 +63,8 @@ async function serialLine(path: string, baudRate: number): Promise<Duplex> {
 }
 
 /**
- * Newer releases of Node (26.4) leave promises behind an event of the package's poller waiting until
- * something else runs: so something else does, at once.
+ * Since Node 26.4, promises behind an event of the package's poller wait until something else runs:
+ * so something else does, at once.
  */
 function wakes(binding: object | undefined): void {
   if (binding === undefined || !('poller' in binding)) return
