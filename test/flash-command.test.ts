@@ -8,6 +8,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findBundle } from '../boards/emulator/bundle.ts'
 import { readImage } from '../boards/flash/mcuboot.ts'
@@ -40,10 +41,10 @@ async function image(name: string, version: string, more = ''): Promise<string> 
   return name
 }
 
-async function startCard(lines = 3): Promise<void> {
+async function startCard(lines = 3, more = ''): Promise<void> {
   const line =
     'part.nvdimm --create --size 1M --region notes:4:64 --udp 127.0.0.1:0 ' +
-    '--smp unix:p --smp udp:127.0.0.1:0 --trust key.pub.pem'
+    `--smp unix:p --smp udp:127.0.0.1:0 --trust key.pub.pem${more}`
   const [child, told] = await emulateIn(folder, lines, line.split(' '))
   card = child
   address = told[0]!
@@ -272,6 +273,19 @@ describe('perdure flash', () => {
     await startCard()
     expect(await slots()).toEqual(['1.0.0 active confirmed', '3.0.0'])
     await perdure(`flash two.bin ${PORT}`)
+  })
+
+  test('one that nobody confirms in time goes back by itself', async () => {
+    await stop(card)
+    await startCard(3, ' --trial 1')
+    expect((await perdure(`flash one.bin ${PORT} --no-confirm`)).stdout).toContain('1.0.0 runs: ')
+    while ((await slots())[0] === '1.0.0 active') await setTimeout(100)
+    expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+    expect((await perdure(`flash list ${PORT}`)).stdout).toContain(
+      'reason    nobody confirmed it within 1 s\n',
+    )
+    await stop(card)
+    await startCard()
   })
 
   test('what the card refuses is said, with its exit code, and it serves on', async () => {

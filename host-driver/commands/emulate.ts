@@ -29,6 +29,7 @@ import {
   udpAddress,
 } from './emulate-options.ts'
 import { Emulation, type EmulationOptions } from './emulation.ts'
+import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from './flash-card.ts'
 import { Output } from './output.ts'
 import { ORDERS } from './power-console.ts'
 import { checkFile } from './system-errors.ts'
@@ -98,6 +99,11 @@ export function addEmulate(program: Command): void {
       'public key of who signs it; repeatable; your own unless said',
       several,
     )
+    .option(
+      '--trial <seconds>',
+      `new firmware that nobody confirms by then goes back; ${TRIAL_SECONDS} unless said`,
+      wholeNumber(1, TRIAL_SECONDS_MAX),
+    )
     .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
     .option('--capture <file>', 'write every frame of the card to a pcap file')
     .option('--loss <p>', 'probability that a frame is lost', probability, 0)
@@ -145,9 +151,10 @@ function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Optio
 }
 
 /** Throws ArgumentError where slots have no place, or nothing to run. */
-function checkFlash(image: string | undefined, { smp, trust, engine }: Options): void {
+function checkFlash(image: string | undefined, { smp, trust, trial, engine }: Options): void {
   if (smp === undefined) {
     if (trust !== undefined) throw new ArgumentError('--trust is of --smp')
+    if (trial !== undefined) throw new ArgumentError('--trial is of --smp')
     return
   }
   if (image === undefined) throw new ArgumentError('--smp needs an image: slots lie beside it')

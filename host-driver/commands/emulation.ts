@@ -74,6 +74,8 @@ export interface EmulationOptions {
   /** Where it takes new firmware, and from whom. */
   readonly smp?: readonly SmpAddress[]
   readonly trust?: readonly string[]
+  /** After so many seconds a trial that nobody has confirmed goes back. */
+  readonly trial?: number
   readonly strictIcrc?: boolean
   readonly capture?: string
   readonly loss: number
@@ -258,10 +260,10 @@ export class Emulation {
   }
 
   private openFlash(): FlashCard | null {
-    const { smp, image, trust } = this.options
+    const { smp, image, trust, trial } = this.options
     if (smp === undefined || image === undefined) return null
     return new FlashCard({
-      ...{ image, smp, ...(trust === undefined ? {} : { trust }) },
+      ...{ image, smp, ...(trust && { trust }), ...(trial && { trial }) },
       restart: () => this.restart(),
       shell: (line) => this.shell(line),
       statistics: () => numbersOf(this.card.statistics),

@@ -24,8 +24,9 @@ import { firstUnread } from './first-record.ts'
 import { halOf } from './image.ts'
 import { developmentKey, readTrustedKey } from './signing-key.ts'
 
-/** A trial that nobody has confirmed by then goes back. */
-const TRIAL_MS = 600_000
+/** A trial that nobody has confirmed by then goes back, s. */
+export const TRIAL_SECONDS = 600
+export const TRIAL_SECONDS_MAX = 86_400
 
 /** Where SMP is asked: a path of a Unix socket, or an address of UDP. */
 export type SmpAddress = { readonly path: string } | Address
@@ -36,6 +37,8 @@ export interface FlashOptions {
   /** Files of public keys; that of this user's own key unless given. */
   readonly trust?: readonly string[]
   readonly smp: readonly SmpAddress[]
+  /** A trial that nobody has confirmed by then goes back, s; TRIAL_SECONDS unless given. */
+  readonly trial?: number
   /** Ends what runs, and starts by the slots. */
   readonly restart: () => void
   /** Answers a line of the console, as a card does. */
@@ -112,11 +115,12 @@ export class FlashCard implements SmpCard {
   }
 
   private beginTrial(): void {
-    this.trialEndsMs = performance.now() + TRIAL_MS
+    const { trial = TRIAL_SECONDS, restart } = this.options
+    this.trialEndsMs = performance.now() + trial * 1000
     this.trialTimer = setTimeout(() => {
-      this.ended(`nobody confirmed it within ${TRIAL_MS / 1000} s`)
-      this.options.restart()
-    }, TRIAL_MS)
+      this.ended(`nobody confirmed it within ${trial} s`)
+      restart()
+    }, trial * 1000)
     this.trialTimer.unref()
   }
 

@@ -98,8 +98,7 @@ async function tryOut(
     stage(output, 'marked', 'the next start tries it')
     return OK
   }
-  stopped.words =
-    "it is on trial: it goes back in 10 minutes unless 'perdure flash confirm' keeps it"
+  stopped.words = "it is on trial: it goes back by itself unless 'perdure flash confirm' keeps it"
   await restart(card, output)
   return await tried(card, output, hash, options)
 }
