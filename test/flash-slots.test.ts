@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { checkFor } from '../boards/flash/check-image.ts'
 import { ImageError } from '../boards/flash/image-error.ts'
-import { joined, sha256 } from '../boards/flash/mcuboot.ts'
+import { joined, readImage, sha256 } from '../boards/flash/mcuboot.ts'
 import { SlotError } from '../boards/flash/slot-error.ts'
 import { SlotStore, STORAGE_BYTES } from '../boards/flash/slot-store.ts'
 import { StorageFile } from '../boards/flash/storage.ts'
@@ -102,9 +102,9 @@ function flip(
 }
 
 describe('a bit that flips while the card rests', () => {
-  test.each(RESTING)(
-    'in one of the two records changes nothing: behind %s %s %s %s',
-    (...steps) => {
+  test.each(RESTING.map((steps) => ({ steps, behind: steps.join(', ') || 'nothing' })))(
+    'in one of the two records changes nothing: behind $behind',
+    ({ steps }) => {
       const durable = restingOf(steps)
       const runs = runsOf(durable)
       for (const place of [0, 4096]) flip(durable, place, 128, (now) => expect(now).toBe(runs))
@@ -363,8 +363,9 @@ describe('slots', () => {
     const storage = new CutStorage(firstOf())
     const both = open(storage, { check: check(keys) })
     const next = imageOf(4, [2, 3], { key: keyOf(0x22) })
+    const { hash } = readImage(next)
     upload(both, next)
-    both.mark(hashOf(next), true)
+    both.mark(hash, true)
     both.start()
     both.selfTestPassed()
     expect(told(both)).toEqual(['0 4 active confirmed', '1 1'])
@@ -375,7 +376,7 @@ describe('slots', () => {
     const late = open(new CutStorage(firstOf()), { check: check(keys.slice(1)) })
     expect(late.start().image).toBe(null)
     upload(late, next)
-    late.mark(hashOf(next), true)
+    late.mark(hash, true)
     expect(late.start().image).toEqual(next)
   })
 
