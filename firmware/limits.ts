@@ -254,6 +254,8 @@ export const REPORT_ENTRIES = 256
 export const SLICE_RECORDS = 16
 export const SLICE_BYTES = 65536
 export const SLICE_PAUSE_US = 20
+/** Slots of a new region in a slice: to store one takes as long as to look at two. */
+export const SLICE_MADE = 8
 
 /** Idle calls from one look at what describes the part to the next. */
 export const SCRUB_TURNS = 16

@@ -1,7 +1,7 @@
 /** How much work a burst may have to wait for: counted, as it is the same on every machine. */
 
 import { expect, test } from 'vitest'
-import { SLICE_BYTES, SLICE_RECORDS } from '../firmware/limits.ts'
+import { SLICE_BYTES, SLICE_MADE, SLICE_RECORDS } from '../firmware/limits.ts'
 import { ZEROS_BYTES } from '../firmware/memory-map.ts'
 import { sliceCosts } from './bench-slices.ts'
 
@@ -21,7 +21,7 @@ test('R1-A3: no call does more than a slice, of whatever takes long', async () =
     const fits = Math.floor(SLICE_BYTES / ((slotBytes + 64) * copies))
     const records = Math.min(SLICE_RECORDS, Math.max(1, fits))
     const most = {
-      make: records * (MAKE + copies) + pages + BESIDE,
+      make: Math.min(SLICE_MADE, records) * (MAKE + copies) + pages + BESIDE,
       scan: records * LOOK(copies) + BESIDE,
       idle: records * LOOK(copies) + BESIDE + TABLE,
       erase: pages + BESIDE,

@@ -13,6 +13,7 @@ import {
   REMEMBERED_RECORDS,
   SCRUB_TURNS,
   SLICE_BYTES,
+  SLICE_MADE,
   SLICE_RECORDS,
 } from '../firmware/limits.ts'
 import {
@@ -143,7 +144,8 @@ describe('a region of many slots', () => {
       expect(writeStatus(card, small, slot % 8, slot)).toBe(0)
       card.idle()
     }
-    expect(seen).toEqual([16, 32, 48, 64, 80, 96].map((slots) => slots * 256))
+    const slices = Array.from({ length: Math.ceil(100 / SLICE_MADE) - 1 }, (_, i) => i + 1)
+    expect(seen).toEqual(slices.map((slice) => slice * SLICE_MADE * 256))
     const { fault, body } = card.tryProvision(LARGE)
     expect([fault, u32(body, mad.REGION_SLOTS)]).toEqual(['PASS', 100])
     expect(underWay(card)).toEqual([0, 0, 0])
@@ -163,9 +165,9 @@ describe('a region of many slots', () => {
       },
     })
     for (let asked = 0; card.tryProvision({ ...LARGE, slots: 4000 }).fault !== 'PASS'; asked++) {
-      expect(commands).toBeLessThan(SLICE_RECORDS * 8)
+      expect(commands).toBeLessThan(SLICE_MADE * 9)
       commands = 0
-      expect(asked).toBeLessThan(300)
+      expect(asked).toBeLessThan(600)
     }
     card.tryProvision({ ...LARGE, name: 'other', slots: 1000 })
     expect(rest(card)).toBeLessThan(SLICE_RECORDS * 16)
@@ -179,7 +181,7 @@ describe('a region of many slots', () => {
       card.callFrame(mad.METHOD_SET, mad.ATTRIBUTE_PROVISION, asksFor(LARGE))
     expect(card.serve(ask(), ask())).toHaveLength(2)
     const [, done] = underWay(card)
-    expect(done - before).toBe(16 * 256)
+    expect(done - before).toBe(SLICE_MADE * 256)
     rest(card)
     expect(card.tryProvision(LARGE).fault).toBe('PASS')
   })

@@ -24,7 +24,7 @@ import { copyClean, fenceFor, resultOf, runAll } from '../command-list.ts'
 import { listFault } from '../commit/closed.ts'
 import { DMA, type Fault, MEDIA, PASS } from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
-import { LINE_BYTES, SLICE_BYTES, SLICE_PAUSE_US } from '../limits.ts'
+import { LINE_BYTES, SLICE_BYTES, SLICE_MADE, SLICE_PAUSE_US } from '../limits.ts'
 import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, placedAt, type Region } from '../memory/region.ts'
 import {
   addEntry,
@@ -147,7 +147,7 @@ function leave(state: State, fault: Fault): void {
 function formSlice(state: State): void {
   const { work } = state
   const region = work.region!
-  const last = sliceEnd(region, work.done)
+  const last = sliceEnd(region, work.done, SLICE_MADE)
   let fault = formatSlots(state, region, work.done, last)
   // A posted write is lost without a word: a host's memory is read behind it.
   const local = region.placement === PLACEMENT_LOCAL

@@ -13,10 +13,10 @@ import type { State } from '../state.ts'
 
 export { SLICE_PAUSE_US }
 
-/** The end of the slice that begins at that slot: the first one behind it. */
-export function sliceEnd(region: Region, first: number): number {
+/** The end of the slice of `most` slots that begins at that slot: the first one behind it. */
+export function sliceEnd(region: Region, first: number, most: number = SLICE_RECORDS): number {
   const fits = Math.floor(SLICE_BYTES / (region.stride * region.copies))
-  const slots = Math.min(SLICE_RECORDS, Math.max(1, fits))
+  const slots = Math.min(most, Math.max(1, fits))
   return Math.min(region.slots, first + slots)
 }
 
