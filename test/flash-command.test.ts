@@ -157,20 +157,24 @@ describe('perdure flash', () => {
     }
   })
 
-  test('--target: what a driver cannot read there stays on trial, and goes back', async () => {
-    const nowhere = 'perdure://127.0.0.1:1'
-    const unread = await perdure(`flash one.bin ${PORT} --target ${nowhere}`)
-    expect(unread).toMatchObject({ code: 65 })
-    expect(unread.stdout).toMatch(/\nunread {4}.*127\.0\.0\.1.* stays on trial: .*revert/)
-    expect(await slots()).toEqual(['1.0.0 active', '2.0.0 confirmed'])
-    expect((await perdure(`flash revert ${PORT}`)).code).toBe(0)
-    const read = await perdure(`flash one.bin ${PORT} --target ${address}`)
-    expect(read.code, read.stderr).toBe(0)
-    expect((await perdure(`flash two.bin ${PORT} --target ${address}`)).stdout).toContain(
-      'confirmed 2.0.0\n',
-    )
-    expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
-  })
+  test(
+    '--target: what a driver cannot read there stays on trial, and goes back',
+    THOROUGH,
+    async () => {
+      const nowhere = 'perdure://127.0.0.1:1'
+      const unread = await perdure(`flash one.bin ${PORT} --target ${nowhere}`)
+      expect(unread).toMatchObject({ code: 65 })
+      expect(unread.stdout).toMatch(/\nunread {4}.*127\.0\.0\.1.* stays on trial: .*revert/)
+      expect(await slots()).toEqual(['1.0.0 active', '2.0.0 confirmed'])
+      expect((await perdure(`flash revert ${PORT}`)).code).toBe(0)
+      const read = await perdure(`flash one.bin ${PORT} --target ${address}`)
+      expect(read.code, read.stderr).toBe(0)
+      expect((await perdure(`flash two.bin ${PORT} --target ${address}`)).stdout).toContain(
+        'confirmed 2.0.0\n',
+      )
+      expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
+    },
+  )
 
   test('a crash comes back to what ran, with the reason', async () => {
     await keepsRecords(2, async () => {
@@ -232,8 +236,11 @@ describe('perdure flash', () => {
     expect(await slots()).toEqual(['2.0.0 active confirmed', '1.0.0'])
   })
 
-  test('a firmware that stops later can be flashed over, in its life and behind it', async () => {
-    const late = `
+  test(
+    'a firmware that stops later can be flashed over, in its life and behind it',
+    THOROUGH,
+    async () => {
+      const late = `
       { const { start } = perdure
         perdure = { start(board) {
           const firmware = start(board)
@@ -244,15 +251,16 @@ describe('perdure flash', () => {
           }
           return { serve, idle: firmware.idle }
         } } }`
-    writeFileSync(at('late.js'), findBundle().source + late)
-    await image('late.bin', '5.0.0', ' --bundle late.js')
-    expect((await perdure(`flash late.bin ${PORT}`)).stdout).toContain('confirmed 5.0.0\n')
-    let looks = 0
-    while ((await perdure(`inspect ${address}`)).code === 0 && looks < 60) looks++
-    expect(await slots()).toEqual(['5.0.0 active confirmed', '2.0.0'])
-    expect((await perdure(`flash two.bin ${PORT}`)).code).toBe(0)
-    await keepsRecords(3, async () => {})
-  })
+      writeFileSync(at('late.js'), findBundle().source + late)
+      await image('late.bin', '5.0.0', ' --bundle late.js')
+      expect((await perdure(`flash late.bin ${PORT}`)).stdout).toContain('confirmed 5.0.0\n')
+      let looks = 0
+      while ((await perdure(`inspect ${address}`)).code === 0 && looks < 60) looks++
+      expect(await slots()).toEqual(['5.0.0 active confirmed', '2.0.0'])
+      expect((await perdure(`flash two.bin ${PORT}`)).code).toBe(0)
+      await keepsRecords(3, async () => {})
+    },
+  )
 
   test('and so can one that does not even start', async () => {
     await stop(card)

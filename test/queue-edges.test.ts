@@ -313,7 +313,7 @@ test('P4-1: a buffer kept for a batch is lent to local records, for as long as t
   const far = card.provision({ name: 'far', slots: 8, capacity: 64 })
   const own = cards.hosts[0].must(METHOD_SET, ATTRIBUTE_PROVISION, (shape) => {
     shape.set(new TextEncoder().encode('near'), REGION_NAME)
-    putU32(shape, REGION_SLOTS, 16)
+    putU32(shape, REGION_SLOTS, 8)
     putU32(shape, REGION_CAPACITY, 64)
     shape[REGION_COPIES] = 2
   })
