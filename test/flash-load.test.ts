@@ -31,7 +31,6 @@ const BYTES = 256
 const REQUESTS = 45
 /** Three, so that each one is uploaded: the other slot holds the one before. */
 const VERSIONS: readonly string[] = ['1.0.0', '2.0.0', '3.0.0']
-/** Pieces are small, so that there are many. */
 const PACKET_BYTES = 4096
 
 const folder = mkdtempSync(join(tmpdir(), 'pl-'))
@@ -73,7 +72,7 @@ function recordOf(slot: number, version: number): Uint8Array {
   return data
 }
 
-/** Writers, until they are told to end: each has slots of its own, and knows what was answered. */
+/** Writers, until they are told to end, each of slots of its own: at least once of every one. */
 class Load {
   readonly versions: number[] = new Array<number>(SLOTS).fill(0)
   added = 0
@@ -93,7 +92,7 @@ class Load {
   }
 
   private async writes(worker: number): Promise<void> {
-    for (let turn = 0; !this.isOver; turn++) {
+    for (let turn = 0; !this.isOver || turn < SLOTS / WORKERS; turn++) {
       const slot = worker + WORKERS * (turn % (SLOTS / WORKERS))
       const version = this.versions[slot]! + 1
       await this.region.persist(slot, recordOf(slot, version)).persisted
@@ -102,7 +101,7 @@ class Load {
   }
 
   private async adds(): Promise<void> {
-    while (!this.isOver) {
+    while (!this.isOver || this.added === 0) {
       try {
         await this.bytes.fetchAdd(0, 1n)
         this.added++

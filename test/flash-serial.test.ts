@@ -12,13 +12,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
 import { runIn } from './support/command.ts'
 import { noCompiler, titled } from './support/native/harness.ts'
+import { PATIENCE_MS } from './support/patience.ts'
 import { type SerialLine, serialLine } from './support/serial.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
 const QUESTIONS = 300
 const LETTERS_MAX = 3000
-/** Long: an answer that is lost ends the command, and is not asked for again. */
-const PATIENCE_MS = '60000'
 
 describe.skipIf(noCompiler !== null)(titled('a serial line'), () => {
   const folder = mkdtempSync(join(tmpdir(), 'ps-'))
@@ -57,7 +56,7 @@ describe.skipIf(noCompiler !== null)(titled('a serial line'), () => {
         return 'x'.repeat(1 + random.below(LETTERS_MAX))
       })
       const before = asked
-      const args = ['console', line.path, '--json', '--timeout', PATIENCE_MS]
+      const args = ['console', line.path, '--json', '--timeout', String(PATIENCE_MS)]
       const { code, stdout, stderr } = await runIn(folder, args, {}, `${questions.join('\n')}\n`)
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
       const answers = stdout.trimEnd().split('\n')

@@ -8,11 +8,13 @@ import { SMP_HEADER_BYTES } from '../boards/flash/smp-packet.ts'
 import { FlashTarget } from '../host-driver/flash/card.ts'
 import { SmpClient } from '../host-driver/flash/smp-client.ts'
 import type { SmpPort } from '../host-driver/flash/smp-port.ts'
+import { PATIENCE_MS } from './support/patience.ts'
 import { SmpWorld, vectorOf } from './support/smp-world.ts'
 
 /** Small, so that the file is many pieces. */
 const PACKET_BYTES = 512
-const TIMEOUT_MS = 5
+/** Where something is lost it is soon asked for again; nowhere else. */
+const SOON_MS = 5
 const FILE = vectorOf('b-1.1.0')
 
 /** What a way does to the packet of that number: nothing, unless it is asked. */
@@ -67,9 +69,9 @@ class Way implements SmpPort {
 }
 
 /** Uploads the file; how far it was told to be, in order. */
-async function upload(way: Way): Promise<number[]> {
+async function upload(way: Way, timeoutMs: number = PATIENCE_MS): Promise<number[]> {
   const told: number[] = []
-  const card = new FlashTarget(new SmpClient(way, 'a way', TIMEOUT_MS), way.packetBytes)
+  const card = new FlashTarget(new SmpClient(way, 'a way', timeoutMs), way.packetBytes)
   await card.upload(FILE, (done) => told.push(done))
   return told
 }
@@ -101,7 +103,7 @@ describe('an upload', () => {
       for (let at = 0; at < whole.sent; at++) {
         const card = new SmpWorld()
         const way = new Way(card, fault, at)
-        const told = await upload(way)
+        const told = await upload(way, SOON_MS)
         expect({ at, end: told.at(-1), holds: holds(card) }).toEqual({
           ...{ at, end: FILE.length, holds: true },
         })
