@@ -8,13 +8,14 @@ import { mkdtempSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/random.ts'
 import { checkFor } from '../boards/flash/check-image.ts'
 import { ImageError } from '../boards/flash/image-error.ts'
 import { joined, readImage, sha256 } from '../boards/flash/mcuboot.ts'
 import { SlotError } from '../boards/flash/slot-error.ts'
 import { SlotStore, STORAGE_BYTES } from '../boards/flash/slot-store.ts'
 import { StorageFile } from '../boards/flash/storage.ts'
-import { CutStorage } from './support/cut-storage.ts'
+import { CutStorage, PowerCut } from './support/cut-storage.ts'
 import {
   CHECK,
   does,
@@ -87,18 +88,19 @@ function runsOf(durable: Uint8Array): string {
   return [1, 2].map(() => nameOf(open(storage).start().image) ?? 'nothing').join()
 }
 
-/** Flips each bit of those bytes in turn, and looks at what runs then. */
+/** Flips each bit of those bytes in turn, and looks at what runs then. Returns how many. */
 function flip(
   durable: Uint8Array,
   from: number,
   length: number,
   look: (runs: string) => void,
-): void {
+): number {
   for (let bit = from * 8; bit < (from + length) * 8; bit++) {
     durable[bit >> 3]! ^= 1 << (bit & 7)
     look(runsOf(durable))
     durable[bit >> 3]! ^= 1 << (bit & 7)
   }
+  return length * 8
 }
 
 describe('a bit that flips while the card rests', () => {
@@ -112,12 +114,13 @@ describe('a bit that flips while the card rests', () => {
   )
 
   test('in an image is found before that runs, and the other one runs', THOROUGH, () => {
+    let flips = 0
     for (const steps of RESTING) {
       const durable = restingOf(steps)
       const has = new Set(['nothing', runsOf(durable), 'A', 'B'])
       const isAlone = steps.length === 0 || steps.includes('format 3')
       for (const place of [0, 1]) {
-        flip(durable, SLOTS_AT + place * SLOT_BYTES, IMAGES.B.length, (now) => {
+        flips += flip(durable, SLOTS_AT + place * SLOT_BYTES, IMAGES.B.length, (now) => {
           const runs = now.split(',')
           for (const one of runs) expect(has).toContain(one)
           if (!isAlone) expect(runs).not.toContain('nothing')
@@ -125,6 +128,7 @@ describe('a bit that flips while the card rests', () => {
         })
       }
     }
+    expect(flips).toBeGreaterThan(184_000)
   })
 })
 
@@ -139,6 +143,46 @@ function spoilt(
       const storage = new CutStorage(durable)
       return Object.assign(storage, over(storage))
     },
+  }
+}
+
+const LARGE = imageOf(6, [2, 3], { bytes: 150_000 })
+const LARGE_SLOTS = { check: CHECK, slotBytes: 1 << 18, slotsAt: SLOTS_AT }
+
+/** Sends what is missing of a large image, 16 KiB at a time; whether the card has it then. */
+function sendLarge(storage: CutStorage): boolean {
+  const store = new SlotStore(storage, LARGE_SLOTS)
+  const begin = { length: LARGE.length, sha: sha256(LARGE), upgrade: false }
+  const piece = (off: number): Uint8Array => LARGE.subarray(off, off + (1 << 14))
+  let sent = store.begin(begin, piece(0))
+  while (sent.match === undefined) sent = store.take(sent.off, piece(sent.off))
+  return sent.match
+}
+
+/**
+ * A blank card's upload that a cut ends, at every call and with every outcome: nothing runs that
+ * nobody has marked, and the next upload brings what is missing.
+ */
+function goOn(make: (durable: Uint8Array) => CutStorage): { states: number; wrong: string[] } {
+  const empty = new Uint8Array(SLOTS_AT + 2 * LARGE_SLOTS.slotBytes)
+  const random = new Random(1)
+  const wrong: string[] = []
+  let states = 0
+  for (let at = 0; ; at++) {
+    const storage = make(empty)
+    storage.cutAt = at
+    try {
+      sendLarge(storage)
+      return { states, wrong }
+    } catch (error) {
+      if (!(error instanceof PowerCut)) throw error
+    }
+    for (const durable of storage.outcomes(random, false)) {
+      states++
+      const runs = new SlotStore(make(durable), LARGE_SLOTS).start().image
+      if (runs !== null) wrong.push(`cut at call ${at}: it runs`)
+      if (!sendLarge(make(durable))) wrong.push(`cut at call ${at}: the next one fails`)
+    }
   }
 }
 
@@ -208,6 +252,11 @@ const MUTATIONS: readonly (readonly [what: string, of: Setting, steps: readonly 
     ['upload B', 'start', 'start'],
   ],
   [
+    'an upload is taken while what runs is on trial',
+    { spoil: (store) => Object.assign(store, { refuseBusy: () => undefined }) },
+    ['upload B', 'mark', 'start', 'upload C', 'start'],
+  ],
+  [
     'nobody looks at the format of the part',
     { check: (bytes) => ({ ...CHECK(bytes), formats: [0, 255] }) },
     ['upload B', 'mark', 'start', 'confirm', 'format 3', 'mark', 'start'],
@@ -217,6 +266,27 @@ const MUTATIONS: readonly (readonly [what: string, of: Setting, steps: readonly 
 describe('the explorer finds', () => {
   test.each(MUTATIONS)('%s', (_what, setting, steps) => {
     expect(explore(steps, setting, { second: false, wrongMax: 1 }).wrong).not.toEqual([])
+  })
+
+  test('a slot that is not synced, by the uploads that go on behind a cut', () => {
+    const synced = goOn((durable) => new CutStorage(durable))
+    expect(synced.wrong).toEqual([])
+    expect(synced.states).toBeGreaterThan(500)
+    const notSynced = goOn(
+      spoilt(({ write, sync }) => {
+        let at = -1
+        return {
+          write(this: CutStorage, to, bytes) {
+            at = to
+            write.call(this, to, bytes)
+          },
+          sync(this: CutStorage) {
+            if (at < SLOTS_AT) sync.call(this)
+          },
+        }
+      }).storageOf!,
+    )
+    expect(notSynced.wrong).not.toEqual([])
   })
 
   test('nobody looks whether an image is whole, by the bits that flip', () => {
@@ -412,7 +482,7 @@ describe('slots', () => {
 
   test('go on with an upload where the next start finds its durable bytes', () => {
     const large = imageOf(6, [2, 3], { bytes: 200_000 })
-    const slots = { check: CHECK, slotBytes: 1 << 18, slotsAt: SLOTS_AT }
+    const slots = LARGE_SLOTS
     const storage = new CutStorage(new Uint8Array(SLOTS_AT + (2 << 18)))
     const store = new SlotStore(storage, slots)
     const begin = { length: large.length, sha: sha256(large), upgrade: false }
@@ -429,6 +499,17 @@ describe('slots', () => {
     }
     expect(end).toEqual({ off: large.length, match: true })
     expect(told(behind)).toEqual(['1 6'])
+  })
+
+  test('run what the card came with, though an upload was whole that a cut ended', () => {
+    const storage = new CutStorage(new Uint8Array(SLOTS_AT + 2 * SLOT_BYTES))
+    const sync = storage.sync
+    storage.sync = () => {
+      sync.call(storage)
+      if (nameOf(storage.read(SLOTS_AT + SLOT_BYTES, B.length)) === 'B') throw new PowerCut()
+    }
+    expect(() => upload(open(storage), B)).toThrow(PowerCut)
+    expect(open(new CutStorage(storage.image())).start().image).toBe(null)
   })
 
   test('run what the card came with until an image is confirmed, and go back to that', () => {

@@ -142,14 +142,17 @@ export class SlotStore {
     if (fits && isEmpty && !this.isBusy) this.upload = upload
   }
 
-  /** Where no record says which slot runs, the first that holds a whole image does. */
+  /**
+   * Where no record says which slot runs, the first that holds a whole image does. It is noted
+   * at once, and also that none does: else an upload that a cut ends would be found, and run.
+   */
   private found(): SlotState {
     for (const primary of [0, 1] as const) {
       const found = this.look(primary)
       if (found === null) continue
       return this.save({ ...BLANK_STATE, primary, hashes: [found.checked.hash, NO_HASH] })
     }
-    return BLANK_STATE
+    return this.save(BLANK_STATE)
   }
 
   private save(state: SlotState): SlotState {

@@ -53,9 +53,14 @@ const ARCHITECTURES: Readonly<Record<string, string>> = {
   'linux-x86-64': 'x86-64',
 }
 
-const WITHOUT_RUNTIME =
-  'no runtime inside: it runs on the perdured that the card has, slower where that is of another' +
-  " firmware. 'node build.mjs --board linux' builds one, --runtime names one."
+/** What is said of an image that has none. */
+function withoutRuntime(arch: string): string {
+  const build = `node build.mjs --board linux --arch ${arch}`
+  return (
+    'no runtime inside: it runs on the perdured that the card has, slower where that is of' +
+    ` another firmware. '${build}' builds one, --runtime names one.`
+  )
+}
 
 const COUNTER_MAX = 2 ** 32 - 1
 
@@ -191,7 +196,7 @@ async function create(
     output.say(`signed by ${path}: a card trusts it when it is told ${publicPath(path)}`)
   }
   if (runtime !== null) output.say(`runtime ${runtime}`)
-  else if (board !== 'emulator') output.say(WITHOUT_RUNTIME)
+  else if (board in ARCHITECTURES) output.say(withoutRuntime(ARCHITECTURES[board]!))
   tellImage(output, out, { ...openImage(bytes), length: bytes.length })
 }
 

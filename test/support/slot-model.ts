@@ -149,10 +149,14 @@ export interface Setting {
   readonly check?: Check
   /** Changes what is stored: a mutation. */
   readonly storageOf?: (durable: Uint8Array) => CutStorage
+  /** Takes something out of the store: a mutation. */
+  readonly spoil?: (store: SlotStore) => void
 }
 
-export function open(storage: CutStorage, { check = CHECK }: Setting = {}): SlotStore {
-  return new SlotStore(storage, { check, slotBytes: SLOT_BYTES, slotsAt: SLOTS_AT })
+export function open(storage: CutStorage, { check = CHECK, spoil }: Setting = {}): SlotStore {
+  const store = new SlotStore(storage, { check, slotBytes: SLOT_BYTES, slotsAt: SLOTS_AT })
+  spoil?.(store)
+  return store
 }
 
 /** Uploads an image in pieces of 512 bytes. */
