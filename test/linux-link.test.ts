@@ -102,9 +102,90 @@ describe.skipIf(noCompiler !== null)(titled('udp'), () => {
   }
 
   async function echoing(where: string): Promise<{ harness: Harness; name: string }> {
-    const harness = new Harness(program, ['echo', where])
-    return { harness, name: await harness.line() }
+    const { harness, names } = await echoingOver(where)
+    return { harness, name: names[0]! }
   }
+
+  async function echoingOver(...where: string[]): Promise<{ harness: Harness; names: string[] }> {
+    const harness = new Harness(program, ['echo', ...where])
+    const names: string[] = []
+    while (names.length < where.length) names.push(await harness.line())
+    return { harness, names }
+  }
+
+  /** A card of four links, and a peer on each. */
+  async function fourLinks(): Promise<{ harness: Harness; peers: Peer[] }> {
+    const [v4, v6] = ['udp:127.0.0.1:0', 'udp:[::1]:0']
+    const { harness, names } = await echoingOver(v4, v6, v4, v6)
+    return { harness, peers: await Promise.all(names.map((name) => peerOf(name))) }
+  }
+
+  test('several links: an answer leaves by that on which its address was heard last', async () => {
+    const { harness, peers } = await fourLinks()
+    for (let round = 0; round < 40; round++) {
+      // Each address speaks from another link every time.
+      for (const [i, peer] of peers.entries()) {
+        const frame = frameOf(64, (i + round) % 4, round * 4 + i)
+        await peer.send(frame)
+        await peer.hears(round + 1)
+        expect(peer.heard[round]!.equals(echoOf(frame))).toBe(true)
+      }
+    }
+    expect(peers.map(({ heard }) => heard.length)).toEqual([40, 40, 40, 40])
+    expect(await countersOf(harness)).toMatchObject({ received: 160, sent: 160, sendDropped: 0 })
+    for (const { socket } of peers) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('several links: what is for a group leaves by all of them', async () => {
+    const { harness, peers } = await fourLinks()
+    for (const [i, peer] of peers.entries()) {
+      await peer.send(frameOf(64, i, i))
+      await peer.hears(1)
+    }
+    await harness.ask('send 64 3')
+    for (const peer of peers) await peer.hears(4)
+    // It says that it is a group: nobody can be that, and the echo goes to that group.
+    const frame = frameOf(64, 0, 9)
+    frame[6] = 3
+    await peers[0]!.send(frame)
+    for (const peer of peers) await peer.hears(5)
+    for (const { socket } of peers) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('several links: more addresses than are remembered are reached all the same', async () => {
+    const { harness, peers } = await fourLinks()
+    const [one, other] = peers as [Peer, Peer]
+    const count = 6000
+    for (let i = 0; i < count; i++) {
+      const peer = i % 2 === 0 ? one : other
+      const heard = peer.heard.length
+      const frame = frameOf(64, i, i)
+      await peer.send(frame)
+      await peer.hears(heard + 1)
+      expect(peer.heard.at(-1)!.equals(echoOf(frame))).toBe(true)
+    }
+    expect(one.heard.length + other.heard.length).toBe(count)
+    for (const { socket } of peers) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
+
+  test('several links take turns, a burst each, however much waits at one of them', async () => {
+    const { harness, peers } = await fourLinks()
+    await harness.ask('pause')
+    const [busy, quiet] = peers as [Peer, Peer]
+    for (let i = 0; i < 100; i++) await busy.send(frameOf(64, 1, i))
+    await quiet.send(frameOf(64, 2, 100))
+    const received: number[] = []
+    for (let step = 0; step < 5; step++) {
+      await harness.ask('step')
+      received.push((await countersOf(harness)).received)
+    }
+    expect(received).toEqual([32, 33, 65, 97, 101])
+    for (const { socket } of peers) socket.close()
+    expect(await harness.end()).toBe(0)
+  })
 
   test(
     'brings back every length that a frame can have, and counts every other',
@@ -541,4 +622,17 @@ test.skipIf(noCompiler !== null).each([
   const harness = new Harness(program, ['echo', where])
   expect(await harness.line()).toContain(words)
   expect(await harness.end()).toBe(1)
+})
+
+test.skipIf(noCompiler !== null)('a fifth link is refused, and one that is taken', async () => {
+  const free = 'udp:127.0.0.1:0'
+  const five = new Harness(program, ['echo', free, free, free, free, free])
+  expect(await five.line()).toBe(`'${free}' is one link too many: there may be 4`)
+  expect(await five.end()).toBe(1)
+  const harness = new Harness(program, ['echo', free])
+  const taken = await harness.line()
+  const second = new Harness(program, ['echo', free, taken])
+  expect(await second.line()).toMatch(/^cannot listen on UDP 127\.0\.0\.1:\d+: Address already/)
+  expect(await second.end()).toBe(1)
+  expect(await harness.end()).toBe(0)
 })

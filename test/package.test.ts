@@ -103,6 +103,8 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3])(
       expect(existsSync(join(at, program!))).toBe(true)
       const text = readFileSync(join(at, configuration!), 'utf8')
       expect(text).toMatch(`board = ${card.name}`)
+      // A way for RDMA, and one that the host-driver speaks.
+      expect(text.match(/^link = \w+/gm)).toEqual(['link = packet', 'link = udp'])
       // Nobody but the operator can say that memory without DC CVAP persists.
       expect(text).not.toMatch(/^clean/m)
       for (const path of ['usr/lib/perdure/firmware.js', 'usr/lib/perdure/firmware.js.sig']) {

@@ -29,7 +29,9 @@ static void tell_status(struct service *service, struct json *json) {
   json_text(json, "state", service->stopping ? "stopping" : "serving");
   json_text(json, "board", service->config->board);
   json_text(json, "bundle", service->bundle->sha256);
-  json_text(json, "link", service->link->name);
+  const char *names[LINKS_MAX];
+  for (int i = 0; i < service->links->count; i++) names[i] = service->links->each[i].name;
+  json_texts(json, "links", names, service->links->count);
   json_open(json, "memory");
   json_text(json, "path", service->config->memory);
   service_tell_memory(memory, json);
@@ -41,21 +43,30 @@ static void tell_status(struct service *service, struct json *json) {
   json_number(json, "uptimeUs", service_now_us() - service->started_us);
 }
 
-static void tell_counters(struct service *service, struct json *json) {
-  const struct machine_counters *machine = &service->machine->counters;
-  const struct link_counters *link = &service->link->counters;
-  json_number(json, "bursts", service->bursts);
-  json_number(json, "frames", service->frames);
-  json_number(json, "idleCalls", service->idle_calls);
-  json_number(json, "resumes", engine_resumes());
-  json_number(json, "rests", engine_rested());
-  json_open(json, "link");
+static void tell_link(struct json *json, const char *name, const struct link_counters *link) {
+  json_open(json, name);
   json_number(json, "received", link->received);
   json_number(json, "receivedBytes", link->received_bytes);
   json_number(json, "sent", link->sent);
   json_number(json, "sentBytes", link->sent_bytes);
   json_number(json, "receiveDropped", link->receive_dropped);
   json_number(json, "sendDropped", link->send_dropped);
+  json_close(json);
+}
+
+static void tell_counters(struct service *service, struct json *json) {
+  const struct machine_counters *machine = &service->machine->counters;
+  const struct link_counters sum = links_sum(service->links);
+  json_number(json, "bursts", service->bursts);
+  json_number(json, "frames", service->frames);
+  json_number(json, "idleCalls", service->idle_calls);
+  json_number(json, "resumes", engine_resumes());
+  json_number(json, "rests", engine_rested());
+  tell_link(json, "link", &sum);
+  json_open(json, "links");
+  for (int i = 0; i < service->links->count; i++) {
+    tell_link(json, service->links->each[i].name, &service->links->each[i].counters);
+  }
   json_close(json);
   json_open(json, "machine");
   json_number(json, "runs", machine->runs);

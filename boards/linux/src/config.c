@@ -10,7 +10,7 @@
 #define LINE_BYTES_MAX 2048
 #define KEYS_MAX 32
 
-enum kind { TEXT, NAME, FLAG, SIZE, COUNT, MTU, MAC, IPV4, IPV6, CHOICE };
+enum kind { TEXT, NAME, LINK, FLAG, SIZE, COUNT, MTU, MAC, IPV4, IPV6, CHOICE };
 
 struct key {
   const char *name;
@@ -37,8 +37,8 @@ static const struct key KEYS[] = {
   {"development", FLAG, FIELD(development), "no", "yes|no", 0, 0},
   {"shadow", FLAG, FIELD(shadow), "no", "yes|no", 0, 0},
   {"clean", CHOICE, FIELD(clean_to_coherency), "auto", "auto|coherency", 0, 0},
-  {"link", TEXT, FIELD(link), NULL,
-   "packet:INTERFACE, udp:ADDRESS:PORT, stream:unix:PATH or dgram:OWN:PORT,OTHER:PORT", 0, 0},
+  {"link", LINK, FIELD(links), NULL, "packet:INTERFACE, udp:ADDRESS:PORT, stream:unix:PATH or "
+   "dgram:OWN:PORT,OTHER:PORT; a line for each, 4 at the most", 0, 0},
   {"mac", MAC, FIELD(mac), "02:00:00:00:00:02", "an address of one station", 0, 0},
   {"ipv4", IPV4, FIELD(ipv4), "10.0.0.2", "an address", 0, 0},
   {"ipv6", IPV6, FIELD(ipv6), "fd00::2", "an address", 0, 0},
@@ -110,11 +110,19 @@ static bool take_mtu(const char *value, uint64_t *mtu) {
   return take_number(value, mtu, false) && *mtu >= 256 && *mtu <= 4096 && (*mtu & (*mtu - 1)) == 0;
 }
 
+static bool take_link(struct config *config, const char *value) {
+  return config->links_count < LINKS_MAX &&
+         take_text(value, config->links[config->links_count++], CONFIG_TEXT_BYTES);
+}
+
+_Static_assert(LINKS_MAX == 4, "as the key says");
+
 static bool take(struct config *config, const struct key *key, const char *value) {
   void *field = (char *)config + key->at;
   switch (key->kind) {
     case TEXT: return take_text(value, field, CONFIG_TEXT_BYTES);
     case NAME: return take_text(value, field, sizeof config->user);
+    case LINK: return take_link(config, value);
     case FLAG: return take_flag(value, field);
     case CHOICE: return take_choice(value, key->takes, field);
     case MTU: return take_mtu(value, field);
@@ -163,7 +171,7 @@ static bool take_line(struct config *config, const char *path, int line, char *t
   size_t i = 0;
   while (i < KEYS_COUNT && strcmp(KEYS[i].name, name) != 0) i++;
   if (i == KEYS_COUNT) return refuse_key(path, line, name, fault);
-  if ((*seen & (1u << i)) != 0) {
+  if ((*seen & (1u << i)) != 0 && KEYS[i].kind != LINK) {
     return fault_set(fault, "%.200s, line %d: %s stands there twice", path, line, name);
   }
   *seen |= 1u << i;

@@ -1,8 +1,9 @@
 /*
  * The configuration: lines of `key = value`, `#` for comments.
  *
- * What always holds: an unknown key, a key twice or a value that cannot be is refused, naming the
- * line and what is allowed. Whatever a key does not say has the default of its row in config.c.
+ * What always holds: an unknown key, a key twice (only `link` may be) or a value that cannot be is
+ * refused, naming the line and what is allowed. Whatever a key does not say has the default of its
+ * row in config.c.
  */
 #ifndef PERDURE_CONFIG_H
 #define PERDURE_CONFIG_H
@@ -12,6 +13,7 @@
 #include <stdio.h>
 
 #include "fault.h"
+#include "links.h"
 
 #define CONFIG_TEXT_BYTES 1024
 
@@ -22,7 +24,8 @@ struct config {
   uint64_t memory_bytes, memory_at;
   bool memory_create, development, shadow;
   bool clean_to_coherency;
-  char link[CONFIG_TEXT_BYTES];
+  char links[LINKS_MAX][CONFIG_TEXT_BYTES];
+  int links_count;
   uint8_t mac[6], ipv4[4], ipv6[16];
   bool mac_said; /* else that of the interface, where the link has one */
   uint64_t path_mtu;

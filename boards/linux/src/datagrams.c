@@ -127,7 +127,7 @@ int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
   if (came < 0 && errno == ECONNREFUSED) link->counters.send_dropped++;
   for (int i = 0; i < came; i++) {
     struct msghdr *message = &d->in[i].msg_hdr;
-    const uint8_t *frame = receive_place(packets, i);
+    uint8_t *frame = receive_place(packets, i);
     uint32_t length = d->in[i].msg_len;
     bool fits = frame_fits(length) && (message->msg_flags & MSG_TRUNC) == 0;
     memset(&d->from[i].asked, 0, sizeof d->from[i].asked);

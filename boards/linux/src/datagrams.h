@@ -38,7 +38,7 @@ struct datagrams {
 bool datagrams_open(struct datagrams *datagrams, struct endpoint *own, struct fault *fault);
 
 /* Told of every frame that has a header, and from whom it came, before it is handed on. */
-typedef void datagrams_heard(void *whom, const uint8_t *frame, const struct endpoint *from);
+typedef void datagrams_heard(void *whom, uint8_t *frame, const struct endpoint *from);
 
 int datagrams_receive(struct datagrams *datagrams, struct link *link, uint8_t *packets,
                       datagrams_heard *heard, void *whom);

@@ -49,11 +49,10 @@ static void start_clock(struct engine *engine) {
 static JSValue run(JSContext *context, JSValueConst self, int count, JSValueConst *arguments) {
   (void)self;
   struct engine *engine = JS_GetContextOpaque(context);
-  struct link *link = engine->machine->link;
   double commands = NAN;
   if (count > 0 && JS_ToFloat64(context, &commands, arguments[0]) != 0) return JS_EXCEPTION;
   uint32_t done = machine_run(engine->machine, commands);
-  if (engine->prompt) link->flush(link);
+  if (engine->prompt) links_flush(engine->machine->links);
   return JS_NewInt64(context, done);
 }
 

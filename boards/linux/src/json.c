@@ -74,6 +74,16 @@ void json_text(struct json *json, const char *key, const char *value) {
   quoted(json, value);
 }
 
+void json_texts(struct json *json, const char *key, const char *const *values, int count) {
+  name(json, key);
+  words(json, "[");
+  for (int i = 0; i < count; i++) {
+    if (i > 0) words(json, ",");
+    quoted(json, values[i]);
+  }
+  words(json, "]");
+}
+
 void json_number(struct json *json, const char *key, uint64_t value) {
   char digits[24];
   name(json, key);

@@ -22,6 +22,7 @@ void json_begin(struct json *json, char *text, size_t size);
 
 void json_text(struct json *json, const char *key, const char *value);
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_texts(struct json *json, const char *key, const char *const *values, int count);
 void json_flag(struct json *json, const char *key, bool value);
 
 /* An object inside, and the end of it. */

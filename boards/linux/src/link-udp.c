@@ -6,6 +6,8 @@
  * - A frame goes to the peer from which its destination address was last heard; a broadcast, a
  *   multicast or a stranger goes to every peer. Nobody else gets anything.
  * - A datagram of any content is harmless: the firmware judges it.
+ * - A tunnel leads to one card: what is for a station is for that card, whichever Ethernet address
+ *   the other end believes it to have. A card whose port has an address of its own is reached so.
  *
  * Whoever can send to the socket can speak as any Ethernet address: listen on the loopback
  * interface, or on a network of its own.
@@ -19,16 +21,20 @@
 struct udp {
   struct datagrams datagrams;
   struct peers peers;
+  uint8_t mac[6]; /* the card's; all zeros: frames stay as they come */
   char name[sizeof "udp:" + ENDPOINT_TEXT_BYTES];
 };
 
-static void heard(void *whom, const uint8_t *frame, const struct endpoint *from) {
-  peers_hear(whom, mac_number(frame + 6), from);
+static void heard(void *whom, uint8_t *frame, const struct endpoint *from) {
+  struct udp *udp = whom;
+  peers_hear(&udp->peers, mac_number(frame + 6), from);
+  bool is_group = (frame[0] & 1) != 0;
+  if (!is_group && mac_number(udp->mac) != 0) memcpy(frame, udp->mac, sizeof udp->mac);
 }
 
 static int udp_receive(struct link *link, uint8_t *packets) {
   struct udp *udp = link->internal;
-  return datagrams_receive(&udp->datagrams, link, packets, heard, &udp->peers);
+  return datagrams_receive(&udp->datagrams, link, packets, heard, udp);
 }
 
 /* A frame on its way to everybody. */
@@ -65,6 +71,13 @@ static void udp_flush(struct link *link) {
   datagrams_flush(&udp->datagrams, link);
 }
 
+static bool udp_listen_as(struct link *link, const uint8_t mac[6], struct fault *fault) {
+  (void)fault;
+  struct udp *udp = link->internal;
+  memcpy(udp->mac, mac, sizeof udp->mac);
+  return true;
+}
+
 static int udp_descriptor(struct link *link) {
   const struct udp *udp = link->internal;
   return udp->datagrams.fd;
@@ -96,6 +109,7 @@ bool link_open_udp(struct link *link, const char *where, struct fault *fault) {
       .flush = udp_flush,
       .descriptor = udp_descriptor,
       .close = udp_close,
+      .listen_as = udp_listen_as,
       .internal = udp,
   };
   return true;

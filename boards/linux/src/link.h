@@ -36,8 +36,9 @@ struct link {
   int (*descriptor)(struct link *link);
   void (*close)(struct link *link);
   /*
-   * NULL where the carrier has no addresses of its own. Else `mac` is the interface's, and
-   * `listen_as` lets frames for another one in, in its stead.
+   * `listen_as` says what the card's own address is: frames for it, and for no other station, come
+   * in from then on. NULL where the carrier leaves that to the firmware. `mac` is the interface's;
+   * NULL where there is none.
    */
   bool (*listen_as)(struct link *link, const uint8_t mac[6], struct fault *fault);
   const uint8_t *mac;

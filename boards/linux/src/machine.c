@@ -231,7 +231,7 @@ static int transmit(struct machine *machine, const struct command *command) {
     frame = machine->frame;
     if (!icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
   }
-  machine->link->transmit(machine->link, frame, length);
+  links_transmit(machine->links, frame, length);
   return HAL_DONE;
 }
 

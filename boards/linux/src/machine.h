@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "hal.h"
-#include "link.h"
+#include "links.h"
 #include "memory.h"
 #include "window.h"
 
@@ -34,7 +34,7 @@ struct machine {
   struct memory *memory;
   struct window host; /* HOST_SPACE */
   struct window dma;  /* DMA_SPACE */
-  struct link *link;
+  struct links *links;
   struct machine_counters counters;
   /* The machine's own: where the list stands, which survives the jump out of a fault. */
   uint32_t at, until;

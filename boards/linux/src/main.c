@@ -1,4 +1,5 @@
 /* perdured: the firmware of Perdure on Linux. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -47,12 +48,12 @@ struct open_parts {
   struct bundle bundle;
   struct reserve packets;
   struct memory memory;
-  struct link link;
+  struct links links;
   struct machine machine;
   struct console console;
   struct engine *engine;
   struct port port;
-  bool has_memory, has_link, has_window, has_port, has_console;
+  bool has_memory, has_window, has_port, has_console;
 };
 
 static int fail(int code, const char *what, const struct fault *fault) {
@@ -137,6 +138,19 @@ static int check(const struct config *config, struct open_parts *parts) {
   return EXIT_OK;
 }
 
+/* The card has one address on all of its links: the one that was said, or the first one's own. */
+static const uint8_t *own_mac(const struct config *config, const struct links *links) {
+  const uint8_t *mac = config->mac_said ? NULL : links_mac(links);
+  return mac != NULL ? mac : config->mac;
+}
+
+static bool open_links(const struct config *config, struct links *links, struct fault *fault) {
+  for (int i = 0; i < config->links_count; i++) {
+    if (!links_add(links, config->links[i], fault)) return false;
+  }
+  return links_listen_as(links, own_mac(config, links), fault);
+}
+
 static int open_machine(const struct config *config, struct open_parts *parts) {
   struct fault fault;
   struct machine *machine = &parts->machine;
@@ -163,15 +177,10 @@ static int open_machine(const struct config *config, struct open_parts *parts) {
     }
     parts->has_port = true;
   }
-  if (!link_open(&parts->link, config->link, &fault)) {
+  if (!open_links(config, &parts->links, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
   }
-  parts->has_link = true;
-  if (config->mac_said && parts->link.listen_as != NULL &&
-      !parts->link.listen_as(&parts->link, config->mac, &fault)) {
-    return fail(EXIT_UNAVAILABLE, "the link cannot be had", &fault);
-  }
-  machine->link = &parts->link;
+  machine->links = &parts->links;
   if (!console_open(&parts->console, config->console, &fault)) {
     return fail(EXIT_UNAVAILABLE, "the console cannot be had", &fault);
   }
@@ -202,8 +211,7 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
       .path_mtu = (uint32_t)config->path_mtu,
   };
   memcpy(facts.board, config->board, sizeof facts.board);
-  bool has_own = !config->mac_said && parts->link.mac != NULL;
-  memcpy(facts.mac, has_own ? parts->link.mac : config->mac, sizeof facts.mac);
+  memcpy(facts.mac, own_mac(config, &parts->links), sizeof facts.mac);
   memcpy(facts.ipv4, config->ipv4, sizeof facts.ipv4);
   memcpy(facts.ipv6, config->ipv6, sizeof facts.ipv6);
   if (getrandom(facts.entropy, sizeof facts.entropy, 0) != sizeof facts.entropy) {
@@ -228,25 +236,52 @@ static int start_engine(const struct config *config, struct open_parts *parts) {
   return EXIT_OK;
 }
 
-/* Where it serves, on stdout: what follows `udp:` is how the host driver names it. */
-static void announce(const struct open_parts *parts, bool as_json) {
-  const char *name = parts->link.name;
-  char address[CONFIG_TEXT_BYTES], text[CONSOLE_ANSWER_BYTES];
+/* How the driver names a link that it can reach; the card's own address if it is not the usual. */
+static void name_link(const struct config *config, const char *name, char text[CONFIG_TEXT_BYTES]) {
+  static const uint8_t USUAL[4] = {10, 0, 0, 2};
+  char ipv4[INET_ADDRSTRLEN + 1] = "/";
   bool is_udp = strncmp(name, "udp:", 4) == 0;
-  snprintf(address, sizeof address, is_udp ? "perdure://%s" : "%s", is_udp ? name + 4 : name);
+  bool is_usual = memcmp(config->ipv4, USUAL, sizeof USUAL) == 0;
+  inet_ntop(AF_INET, config->ipv4, ipv4 + 1, sizeof ipv4 - 1);
+  snprintf(text, CONFIG_TEXT_BYTES, "%s%s%s", is_udp ? "perdure://" : "", is_udp ? name + 4 : name,
+           is_udp && !is_usual ? ipv4 : "");
+}
+
+/* The names of the links, for the driver in `names`, and as they were given in `together`. */
+static void name_links(const struct config *config, const struct links *links,
+                       char names[LINKS_MAX][CONFIG_TEXT_BYTES], char *together, size_t size) {
+  size_t length = 0;
+  for (int i = 0; i < links->count; i++) {
+    const char *name = links->each[i].name;
+    name_link(config, name, names[i]);
+    if (length < size) {
+      length += (size_t)snprintf(together + length, size - length, "%s%s", i > 0 ? " " : "", name);
+    }
+  }
+}
+
+/* Where it serves, a line of stdout for each link. */
+static void announce(const struct config *config, const struct open_parts *parts, bool as_json) {
+  static char names[LINKS_MAX][CONFIG_TEXT_BYTES], together[CONFIG_TEXT_BYTES];
+  const char *all[LINKS_MAX] = {names[0], names[1], names[2], names[3]};
+  const struct links *links = &parts->links;
+  name_links(config, links, names, together, sizeof together);
   if (as_json) {
+    static char text[CONSOLE_ANSWER_BYTES];
     struct json json;
     json_begin(&json, text, sizeof text);
-    json_text(&json, "address", address);
+    json_text(&json, "address", all[0]);
+    json_texts(&json, "addresses", all, links->count);
     json_text(&json, "bundle", parts->bundle.sha256);
     json_flag(&json, "translated", engine_is_translated(parts->engine));
     json_flag(&json, "armed", parts->memory.armed);
     fputs(json_end(&json), stdout);
   } else {
-    printf("%s\n", address);
+    for (int i = 0; i < links->count; i++) printf("%s\n", all[i]);
   }
   fflush(stdout);
-  log_event(LOG_INFO, "serving", LOG_TEXT("link", name), LOG_TEXT("bundle", parts->bundle.sha256),
+  log_event(LOG_INFO, "serving", LOG_TEXT("link", together),
+            LOG_TEXT("bundle", parts->bundle.sha256),
             LOG_TEXT("engine", engine_is_translated(parts->engine) ? "translated" : "interpreted"),
             LOG_TEXT("icrc", icrc_engine()));
   notify("READY=1");
@@ -263,13 +298,13 @@ static int serve(const struct config *config, const struct arguments *arguments,
   }
   code = start_engine(config, parts);
   if (code != EXIT_OK) return code;
-  parts->link.flush(&parts->link);
+  links_flush(&parts->links);
   struct service service = {
       .config = config,
       .bundle = &parts->bundle,
       .memory = &parts->memory,
       .machine = &parts->machine,
-      .link = &parts->link,
+      .links = &parts->links,
       .engine = parts->engine,
       .console = &parts->console,
       .port = parts->has_port ? &parts->port : NULL,
@@ -277,9 +312,9 @@ static int serve(const struct config *config, const struct arguments *arguments,
       .started_us = service_now_us(),
   };
   if (parts->has_port) port_serve(&parts->port, service_now_us());
-  announce(parts, arguments->json);
+  announce(config, parts, arguments->json);
   bool ended = service_run(&service);
-  if (ended && parts->link.gone) {
+  if (ended && links_gone(&parts->links)) {
     fault_set(&fault, "the interface was deleted");
     return fail(EXIT_UNAVAILABLE, "the link is gone", &fault);
   }
@@ -296,7 +331,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
 static void close_all(struct open_parts *parts) {
   engine_free(parts->engine);
   if (parts->has_console) console_close(&parts->console);
-  if (parts->has_link) parts->link.close(&parts->link);
+  links_close(&parts->links);
   if (parts->has_port) port_close(&parts->port);
   if (parts->has_window) window_close(&parts->machine.host);
   if (parts->has_memory) memory_close(&parts->memory);

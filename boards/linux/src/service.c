@@ -70,8 +70,8 @@ static uint64_t sooner(uint64_t one, uint64_t other) {
  * for one: it goes on at once.
  */
 static bool took(struct service *service, double wanted, uint32_t frames, uint64_t now_us) {
-  service->link->flush(service->link);
-  uint64_t sent = service->link->counters.sent - service->sent;
+  links_flush(service->links);
+  uint64_t sent = links_sum(service->links).sent - service->sent;
   service->sent += sent;
   if (wanted < 0) return false;
   if (wanted > 1) {
@@ -106,27 +106,25 @@ static void take_signal(struct service *service) {
 }
 
 /*
- * Looks after signals and console; waits at most `wait_us` for these or for a frame. Returns
- * whether a frame may wait.
+ * Looks after signals and console; waits at most `wait_us` for these or for a frame.
  */
-static bool look(struct service *service, uint64_t wait_us) {
-  struct pollfd places[3 + CONSOLE_CONNECTIONS];
-  struct link *link = service->link;
+static void look(struct service *service, uint64_t wait_us) {
+  struct pollfd places[2 + LINKS_MAX + CONSOLE_CONNECTIONS];
+  struct links *links = service->links;
   places[0] = (struct pollfd){service->signals, POLLIN, 0};
-  places[1] = (struct pollfd){link->descriptor(link), POLLIN, 0};
-  if (link->gone) return false;
-  if (link->down) wait_us = sooner(wait_us, DOWN_US);
-  int count = 2 + console_watch(service->console, places + 2);
+  int console = 1 + links_watch(links, places + 1);
+  if (links_gone(links)) return;
+  if (links_down(links)) wait_us = sooner(wait_us, DOWN_US);
+  int count = console + console_watch(service->console, places + console);
   struct timespec wait = {(time_t)(wait_us / 1000000u), (long)(wait_us % 1000000u) * 1000};
   int found = ppoll(places, (nfds_t)count, wait_us == NEVER ? NULL : &wait, NULL);
-  if (found <= 0) return false;
+  if (found <= 0) return;
   if (places[0].revents != 0) take_signal(service);
-  for (int i = 2; i < count; i++) {
+  for (int i = console; i < count; i++) {
     if (places[i].revents == 0) continue;
     console_serve(service->console, service_answer, service);
     break;
   }
-  return places[1].revents != 0;
 }
 
 /* The lazy work that is left, for a moment. */
@@ -145,15 +143,15 @@ static bool is_idle_due(const struct service *service, bool frames, uint64_t now
 }
 
 bool service_run(struct service *service) {
-  struct link *link = service->link;
+  struct links *links = service->links;
   uint64_t watchdog_us = notify_watchdog_us();
   uint64_t sign_us = watchdog_us == 0 ? NEVER : service->started_us;
   unsigned turns = 0;
   bool spins = service->config->spin;
   service->idle_us = NEVER;
   service->lazy_us = service->lazy_latest_us = service_now_us();
-  while (!service->stopping && !link->gone) {
-    int count = link->receive(link, service->machine->packets);
+  while (!service->stopping && !links_gone(links)) {
+    int count = links_receive(links, service->machine->packets);
     uint64_t now_us = service_now_us();
     if (count > 0 && !serve_burst(service, (uint32_t)count, now_us)) return false;
     if (is_idle_due(service, count > 0, now_us) && !idle(service, now_us)) return false;
@@ -165,7 +163,7 @@ bool service_run(struct service *service) {
     }
     if (++turns % TURNS == 0) look(service, 0);
     /* Fewer frames than there are places: that were all. A frame that comes now ends the wait. */
-    if (count == HAL_BURST_FRAMES || spins || service->stopping || link->gone) continue;
+    if (count == HAL_BURST_FRAMES || spins || service->stopping || links_gone(links)) continue;
     uint64_t until_us = sooner(sooner(service->idle_us, service->lazy_us), sign_us);
     until_us = sooner(until_us, console_retry(service->console, now_us));
     if (service->port != NULL) until_us = sooner(until_us, port_look_at_us(service->port, now_us));

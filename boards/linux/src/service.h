@@ -16,7 +16,7 @@
 #include "console.h"
 #include "engine.h"
 #include "json.h"
-#include "link.h"
+#include "links.h"
 #include "machine.h"
 #include "memory.h"
 #include "port.h"
@@ -27,13 +27,13 @@ struct service {
   const struct bundle *bundle;
   struct memory *memory;
   struct machine *machine;
-  struct link *link;
+  struct links *links;
   struct engine *engine;
   struct console *console;
   struct port *port; /* NULL: there is no host behind one */
   int signals; /* a descriptor of signalfd */
   uint64_t bursts, frames, idle_calls;
-  uint64_t sent; /* frames that the link had sent when the firmware was last called */
+  uint64_t sent; /* frames that the links had sent when the firmware was last called */
   uint64_t started_us;
   bool stopping;
   /*
@@ -50,7 +50,7 @@ uint64_t service_now_us(void);
 int service_signals(void);
 
 /*
- * Serves until it is told to stop, or its link is gone: true. False if the firmware stopped: see
+ * Serves until it is told to stop, or a link is gone: true. False if the firmware stopped: see
  * engine_stopped.
  */
 bool service_run(struct service *service);

@@ -20,8 +20,8 @@ const SANITIZE = '-fsanitize=address,undefined -fno-sanitize-recover=all'.split(
 
 /** What the links are made of, for `compile`. */
 export const LINK_PARTS: readonly string[] = [
-  ...['link', 'link-dgram', 'link-packet', 'link-stream', 'link-udp', 'datagrams', 'peers'],
-  ...['endpoint', 'unix-socket', 'fault', 'icrc'],
+  ...['link', 'links', 'link-dgram', 'link-packet', 'link-stream', 'link-udp', 'datagrams'],
+  ...['peers', 'endpoint', 'unix-socket', 'fault', 'icrc'],
 ]
 
 /** Why no such program can be made here; null where it can. */

@@ -2,11 +2,13 @@
  * A board that does nothing but packets, for test/linux-link.test.ts.
  *
  *   link-harness icrc          judges and fills frames: on stdin and stdout, see judge_frames
- *   link-harness echo WHERE    sends every frame back with its Ethernet addresses exchanged
+ *   link-harness echo WHERE... sends every frame back with its Ethernet addresses exchanged, over
+ *                              so many links
  *   link-harness relay A B     hands every frame of one link to the other; prints the names of both
  *
- * The echo takes lines on stdin: "pause" and "resume", "send LENGTH COUNT" (broadcasts that it
- * makes itself), "listen MAC", "counters". It answers each with a line, and ends with stdin.
+ * The echo takes lines on stdin: "pause" and "resume", "step" (one burst), "send LENGTH COUNT"
+ * (broadcasts that it makes itself), "listen MAC", "counters". It answers each with a line, and
+ * ends with stdin.
  */
 
 #include <poll.h>
@@ -17,7 +19,7 @@
 
 #include "hal.h"
 #include "icrc.h"
-#include "link.h"
+#include "links.h"
 
 static void must(bool holds, const char *what) {
   if (holds) return;
@@ -75,8 +77,8 @@ static void check_untouched(void) {
   }
 }
 
-static void echo_burst(struct link *link) {
-  int count = link->receive(link, packets);
+static void echo_burst(struct links *links) {
+  int count = links_receive(links, packets);
   must(count >= 0 && count <= HAL_BURST_FRAMES, "no burst has so many");
   for (int i = 0; i < count; i++) {
     uint32_t told[2];
@@ -87,25 +89,25 @@ static void echo_burst(struct link *link) {
     memcpy(frame, place(i), told[0]);
     memcpy(frame, place(i) + 6, 6);
     memcpy(frame + 6, place(i), 6);
-    link->transmit(link, frame, told[0]);
+    links_transmit(links, frame, told[0]);
     memset(frame, 0, told[0]); /* the place is ours again */
   }
-  link->flush(link);
+  links_flush(links);
   check_untouched();
 }
 
-static void send_broadcasts(struct link *link, uint32_t length, unsigned count) {
+static void send_broadcasts(struct links *links, uint32_t length, unsigned count) {
   static uint8_t frame[2 * HAL_FRAME_STRIDE_BYTES];
   memset(frame, 0xff, sizeof frame);
   for (unsigned i = 0; i < count; i++) {
     memcpy(frame + 14, &i, sizeof i);
-    link->transmit(link, frame, length);
+    links_transmit(links, frame, length);
   }
-  link->flush(link);
+  links_flush(links);
 }
 
-static void tell_counters(const struct link *link) {
-  const struct link_counters *c = &link->counters;
+static void tell_counters(const struct links *links) {
+  const struct link_counters sum = links_sum(links), *c = &sum;
   printf("{\"received\":%llu,\"receivedBytes\":%llu,\"sent\":%llu,\"sentBytes\":%llu,"
          "\"receiveDropped\":%llu,\"sendDropped\":%llu}\n",
          (unsigned long long)c->received, (unsigned long long)c->received_bytes,
@@ -114,47 +116,53 @@ static void tell_counters(const struct link *link) {
 }
 
 /* Carries out one line; returns whether it goes on to take frames. */
-static bool obey(struct link *link, const char *line, bool takes) {
+static bool obey(struct links *links, const char *line, bool takes) {
   unsigned length, count;
   uint8_t mac[6];
   struct fault fault;
   if (strcmp(line, "counters\n") == 0) {
-    tell_counters(link);
+    tell_counters(links);
     return takes;
   }
-  if (sscanf(line, "send %u %u", &length, &count) == 2) send_broadcasts(link, length, count);
+  if (sscanf(line, "send %u %u", &length, &count) == 2) send_broadcasts(links, length, count);
   if (sscanf(line, "listen %hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3],
              &mac[4], &mac[5]) == 6) {
-    must(link->listen_as(link, mac, &fault), fault.text);
+    must(links_listen_as(links, mac, &fault), fault.text);
   }
+  if (strcmp(line, "step\n") == 0) echo_burst(links);
   printf("{}\n");
   if (strcmp(line, "pause\n") == 0) return false;
   return takes || strcmp(line, "resume\n") == 0;
 }
 
-static int echo(const char *where) {
-  struct link link;
+static int echo(int count, char **where) {
+  static struct links links;
   struct fault fault;
-  if (!link_open(&link, where, &fault)) {
-    printf("%s\n", fault.text);
-    return 1;
+  for (int i = 0; i < count; i++) {
+    if (!links_add(&links, where[i], &fault)) {
+      printf("%s\n", fault.text);
+      links_close(&links);
+      return 1;
+    }
   }
-  printf("%s\n", link.name);
+  for (int i = 0; i < count; i++) printf("%s\n", links.each[i].name);
   memset(packets, UNTOUCHED, sizeof packets);
   char line[128];
   bool takes = true;
   setvbuf(stdin, NULL, _IONBF, 0); /* poll has to see what is not read yet */
   for (;;) {
     fflush(stdout);
-    struct pollfd waits[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                              {.fd = takes ? link.descriptor(&link) : -1, .events = POLLIN}};
-    poll(waits, 2, -1);
-    if (waits[1].revents != 0) echo_burst(&link);
+    struct pollfd waits[1 + LINKS_MAX] = {{.fd = STDIN_FILENO, .events = POLLIN}};
+    int places = takes ? 1 + links_watch(&links, waits + 1) : 1;
+    poll(waits, (nfds_t)places, -1);
+    for (int i = 1; i < places; i++) {
+      if (waits[i].revents != 0) echo_burst(&links);
+    }
     if (waits[0].revents == 0) continue;
     if (fgets(line, sizeof line, stdin) == NULL) break;
-    takes = obey(&link, line, takes);
+    takes = obey(&links, line, takes);
   }
-  link.close(&link);
+  links_close(&links);
   return 0;
 }
 
@@ -192,7 +200,7 @@ static int relay(const char *one, const char *other) {
 
 int main(int count, char **arguments) {
   if (count == 2 && strcmp(arguments[1], "icrc") == 0) return judge_frames();
-  if (count == 3 && strcmp(arguments[1], "echo") == 0) return echo(arguments[2]);
+  if (count > 2 && strcmp(arguments[1], "echo") == 0) return echo(count - 2, arguments + 2);
   if (count == 4 && strcmp(arguments[1], "relay") == 0) return relay(arguments[2], arguments[3]);
   return 2;
 }

@@ -64,7 +64,7 @@ static void transmit(struct link *link, const uint8_t *frame, uint32_t length) {
   memcpy(frames[frame_count++], frame, length);
 }
 
-static struct link sink = {.name = "sink", .transmit = transmit};
+static struct links sink = {.each = {{.name = "sink", .transmit = transmit}}, .count = 1};
 
 static bool is_option(const char *text, const char *name, const char **value) {
   size_t length = strlen(name);
@@ -111,7 +111,7 @@ static void start(char **options) {
   must(place != NULL, "no memory");
   machine.packets = place + margin;
   machine.memory = &memory;
-  machine.link = &sink;
+  machine.links = &sink;
 }
 
 static void stop(void) {
@@ -277,7 +277,7 @@ static int fuzz(uint64_t seed, uint64_t lists) {
   const struct machine_counters *c = &machine.counters;
   printf("{\"runs\":%" PRIu64 ",\"commands\":%" PRIu64 ",\"refused\":%" PRIu64
          ",\"fences\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"sent\":%" PRIu64 "}\n",
-         c->runs, c->commands, c->bad_commands, c->fences, c->bytes_stored, sink.counters.sent);
+         c->runs, c->commands, c->bad_commands, c->fences, c->bytes_stored, links_sum(&sink).sent);
   stop();
   return 0;
 }

@@ -1,11 +1,12 @@
 /** The machine of the native runtime as a program of its own (machine-harness.c). */
 
 import { existsSync } from 'node:fs'
-import { compile, noCompiler } from './harness.ts'
+import { compile, LINK_PARTS, noCompiler } from './harness.ts'
 
 const PARTS = [
-  ...['condition', 'fault', 'guard', 'icrc', 'image-lock', 'json', 'log', 'machine', 'memory'],
-  ...['persist', 'reserve', 'shadow', 'sysfs', 'window'],
+  ...LINK_PARTS,
+  ...['condition', 'guard', 'image-lock', 'json', 'log', 'machine', 'memory', 'persist', 'reserve'],
+  ...['shadow', 'sysfs', 'window'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'

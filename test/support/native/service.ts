@@ -24,7 +24,8 @@ export const noService: string | null = existsSync(PERDURED)
   ? null
   : 'perdured is not built: node build.mjs --board linux --install'
 
-export type Keys = Readonly<Record<string, string>>
+/** A key with several values stands on as many lines. */
+export type Keys = Readonly<Record<string, string | readonly string[]>>
 
 export type Answer = Readonly<Record<string, unknown>>
 
@@ -67,8 +68,10 @@ export class ServiceFolder {
       ...{ development: 'yes', link: 'udp:127.0.0.1:0', console: `unix:${this.at('console')}` },
       ...keys,
     }
-    const lines = Object.entries(all).filter(([, value]) => value !== '')
-    this.write('conf', lines.map(([key, value]) => `${key} = ${value}\n`).join(''))
+    const said = Object.entries(all).flatMap(([key, value]) => {
+      return [value].flat().flatMap((one) => (one === '' ? [] : [`${key} = ${one}\n`]))
+    })
+    this.write('conf', said.join(''))
     return this.at('conf')
   }
 
@@ -83,6 +86,14 @@ export class ServiceFolder {
   async serve(keys: Keys = {}): Promise<{ readonly runtime: Runtime; readonly address: string }> {
     const runtime = this.run('--config', this.configure(keys))
     return { runtime, address: await runtime.line() }
+  }
+
+  /** Likewise, over so many links. */
+  async serveOver(...link: string[]): Promise<{ runtime: Runtime; addresses: string[] }> {
+    const { runtime, address } = await this.serve({ link })
+    const addresses = [address]
+    while (addresses.length < link.length) addresses.push(await runtime.line())
+    return { runtime, addresses }
   }
 
   /** How it ends by itself: exit code, and what it said. */
