@@ -90,13 +90,19 @@ class Machine {
   memory!: Memory
   private over = false
 
-  constructor(options: readonly string[]) {
-    this.harness = new Harness(program, ['talk', ...options])
+  constructor(options: readonly string[], pageBytes: number) {
+    const words = [`PERDURE_PAGE_BYTES=${pageBytes}`, program, 'talk', ...options]
+    this.harness = new Harness('env', words)
     running.push(this)
   }
 
-  static async on(...options: readonly string[]): Promise<Machine> {
-    const machine = new Machine(options)
+  static on(...options: readonly string[]): Promise<Machine> {
+    return Machine.onPagesOf(PAGE, ...options)
+  }
+
+  /** On a kernel of other pages. */
+  static async onPagesOf(pageBytes: number, ...options: readonly string[]): Promise<Machine> {
+    const machine = new Machine(options, pageBytes)
     machine.memory = JSON.parse(await machine.harness.line()) as Memory
     return machine
   }
@@ -289,6 +295,47 @@ describe.skipIf(noMachine !== null)(`what is claimed${because}`, () => {
     expect(bytes.subarray(2 * PAGE).every((byte) => byte === 0)).toBe(true)
   })
 })
+
+describe.skipIf(noMachine !== null).each([4, 16, 64])(
+  `a kernel with pages of %i KiB${because}`,
+  (kib) => {
+    test('maps a part that begins and ends anywhere among them', async () => {
+      for (const [first, pages] of [[0, 1] as const, [1, 1] as const, [5, 3] as const]) {
+        const [at, bytes] = [first * PAGE, pages * PAGE]
+        const where = [file(48 * PAGE), `at=${at}`, `bytes=${bytes}`, 'development']
+        for (const more of [[], ['shadow']]) {
+          const machine = await Machine.onPagesOf(kib << 10, ...where, ...more)
+          expect(machine.memory.bytes).toBe(bytes)
+          expect(await machine.store(0, 'first')).toEqual([1, DONE])
+          expect(await machine.store(bytes - 64, 'last.')).toEqual([1, DONE])
+          expect(await machine.store(bytes, 'over.')).toEqual([0, BAD_COMMAND])
+          expect(await machine.run([FENCE])).toEqual([1, DONE])
+          expect([textAt(at), textAt(at + bytes - 64)]).toEqual(['first', 'last.'])
+          await machine.end()
+        }
+        const around = readFileSync(part).fill(0, at, at + bytes)
+        expect(around.every((byte) => byte === 0)).toBe(true)
+      }
+    })
+
+    test('tells the medium from its neighbours where a file was cut short', async () => {
+      const where = [file(64 * PAGE), `at=${PAGE}`, 'development']
+      const machine = await Machine.onPagesOf(kib << 10, ...where)
+      truncateSync(part, 32 * PAGE)
+      expect(await machine.run([COPY, NVDIMM + 31 * PAGE, HERE, 64])).toEqual([0, MEDIA_ERROR])
+      expect(await machine.run([COPY, NVDIMM + 30 * PAGE, HERE, 64])).toEqual([1, DONE])
+    })
+
+    test("maps a host's memory that lies behind a page of 4 KiB in its file", async () => {
+      const memory = join(folder, 'port')
+      writeFileSync(memory, Buffer.concat([Buffer.alloc(PAGE), Buffer.from('host!'.repeat(1000))]))
+      const where = [file(PAGE), `dma=${memory}`, `dma-at=${PAGE}`]
+      const machine = await Machine.onPagesOf(kib << 10, ...where)
+      expect(await machine.run([COPY, DMA_SPACE, HERE, 5])).toEqual([1, DONE])
+      expect(await machine.get(5)).toBe('host!')
+    })
+  },
+)
 
 describe.skipIf(noMachine !== null)(`the shadow${because}`, () => {
   test('only what was cleaned, and then fenced, survives a kill', async () => {

@@ -33,7 +33,7 @@
 
 enum {
   SLOT_BYTES = 4352, /* a frame, and at most 94 bytes that the kernel puts before it */
-  BLOCK_BYTES = 32 * 4096,
+  BLOCK_BYTES = 128 << 10, /* a multiple of every kernel's page, which is 64 KiB at the most */
   SLOTS_EACH = BLOCK_BYTES / SLOT_BYTES,
   BLOCKS = 34,
   RING_SLOTS = BLOCKS * SLOTS_EACH,

@@ -25,12 +25,13 @@
 #define MAP_SYNC 0x80000
 #endif
 
-enum { PAGE_BYTES = 4096 };
+/* A part of a file begins and ends at a multiple of it, whatever the page of the kernel is. */
+enum { UNIT_BYTES = 4096 };
 
 struct internal {
   int descriptor;
   char *path; /* as it was opened, for people */
-  struct reserve mapping; /* a multiple of the device's alignment; what is ours begins it */
+  struct reserve mapping; /* a multiple of the device's alignment, and the kernel's page before */
   bool shadowed;
   struct shadow shadow;
   struct image_lock lock;
@@ -111,7 +112,7 @@ static bool measure(const char *path, int descriptor, struct extent *extent, str
            major(number), minor(number));
   if (S_ISREG(status.st_mode)) {
     extent->bytes = (uint64_t)status.st_size;
-    extent->align = PAGE_BYTES;
+    extent->align = UNIT_BYTES;
     return true;
   }
   if (extent->is_device && sysfs_dax("/sys", extent->device, &dax)) {
@@ -129,12 +130,12 @@ static bool measure(const char *path, int descriptor, struct extent *extent, str
 static bool choose(const struct memory_options *options, const struct extent *extent,
                    uint64_t *bytes, struct fault *fault) {
   uint64_t at = options->at;
-  if (at % extent->align != 0 || options->bytes % PAGE_BYTES != 0) {
+  if (at % extent->align != 0 || options->bytes % UNIT_BYTES != 0) {
     return fault_set(fault, "memory-at must be a multiple of %llu, memory-bytes of %d",
-                     (unsigned long long)extent->align, PAGE_BYTES);
+                     (unsigned long long)extent->align, UNIT_BYTES);
   }
   uint64_t left = at < extent->bytes ? extent->bytes - at : 0;
-  *bytes = options->bytes != 0 ? options->bytes : left - left % PAGE_BYTES;
+  *bytes = options->bytes != 0 ? options->bytes : left - left % UNIT_BYTES;
   if (*bytes != 0 && *bytes <= left) return true;
   return fault_set(fault, "%s has %llu bytes: it has not %llu from %llu on", options->path,
                    (unsigned long long)extent->bytes, (unsigned long long)*bytes,
@@ -151,33 +152,28 @@ static bool have_room(const struct memory_options *options, int descriptor, uint
                    (unsigned long long)bytes, strerror(errno));
 }
 
-/* Maps over what was reserved. Where that fails the next attempt finds the place still ours. */
-static uint8_t *map_over(const struct reserve *place, int flags, int descriptor, off_t at) {
-  return mmap(place->at, place->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, at);
-}
-
 static bool map(struct memory *memory, const struct memory_options *options,
                 const struct extent *extent, struct fault *fault) {
   struct internal *internal = internal_of(memory);
   struct reserve *place = &internal->mapping;
   size_t bytes = (size_t)((memory->bytes + extent->align - 1) / extent->align * extent->align);
-  off_t at = (off_t)options->at;
+  int descriptor = internal->descriptor;
   uint8_t *mapping = MAP_FAILED;
-  if (!reserve_space(place, bytes, (size_t)extent->align)) {
+  if (!reserve_space(place, reserve_lead(options->at) + bytes, (size_t)extent->align)) {
     return fault_set(fault, "no address space for %llu bytes", (unsigned long long)bytes);
   }
   memory->class = MEMORY_DEVDAX;
   if (!extent->is_device) {
     memory->class = MEMORY_FSDAX;
-    mapping = map_over(place, MAP_SHARED_VALIDATE | MAP_SYNC, internal->descriptor, at);
+    mapping = reserve_map(place, MAP_SHARED_VALIDATE | MAP_SYNC, descriptor, options->at);
     if (mapping == MAP_FAILED) memory->class = MEMORY_CACHED;
   }
-  if (mapping == MAP_FAILED) mapping = map_over(place, MAP_SHARED, internal->descriptor, at);
+  if (mapping == MAP_FAILED) mapping = reserve_map(place, MAP_SHARED, descriptor, options->at);
   if (mapping == MAP_FAILED) {
     return fault_set(fault, "cannot map %s: %s", options->path, strerror(errno));
   }
   memory->live = mapping;
-  return guard_cover(mapping, bytes, fault);
+  return guard_cover(place->at, place->bytes, fault);
 }
 
 const char *memory_forgets_because(enum memory_class class, enum sysfs_kind kind,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { PAGE_BYTES_MAX = 65536 }; /* of any kernel that we run on */
 
@@ -19,6 +20,15 @@ bool reserve_space(struct reserve *reserve, size_t bytes, size_t align) {
   reserve->at = all + (rounded((uintptr_t)all, margin) - (uintptr_t)all) + margin;
   reserve->bytes = bytes;
   return true;
+}
+
+size_t reserve_lead(uint64_t at) { return (size_t)(at % (uint64_t)sysconf(_SC_PAGESIZE)); }
+
+uint8_t *reserve_map(const struct reserve *reserve, int flags, int descriptor, uint64_t at) {
+  size_t lead = reserve_lead(at);
+  uint8_t *mapping = mmap(reserve->at, reserve->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED,
+                          descriptor, (off_t)(at - lead));
+  return mapping == MAP_FAILED ? MAP_FAILED : mapping + lead;
 }
 
 uint8_t *reserve_memory(struct reserve *reserve, size_t bytes) {

@@ -7,7 +7,8 @@
 #include "guard.h"
 #include "hal.h"
 
-enum { PAGE_BYTES = 4096 };
+/* So much at a time; of what does not answer, line by line. */
+enum { PIECE_BYTES = 4096 };
 
 static void *zeroed(uint64_t bytes) {
   void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -34,9 +35,9 @@ bool shadow_open(struct shadow *shadow, uint8_t *mapping, uint64_t bytes,
     shadow_close(shadow);
     return fault_set(fault, "no memory for a shadow of %llu bytes", (unsigned long long)bytes);
   }
-  for (uint64_t page = 0; page < bytes; page += PAGE_BYTES) {
-    if (guard_copy(shadow->live + page, mapping + page, PAGE_BYTES)) continue;
-    for (uint64_t at = page; at < page + PAGE_BYTES; at += HAL_LINE_BYTES) {
+  for (uint64_t piece = 0; piece < bytes; piece += PIECE_BYTES) {
+    if (guard_copy(shadow->live + piece, mapping + piece, PIECE_BYTES)) continue;
+    for (uint64_t at = piece; at < piece + PIECE_BYTES; at += HAL_LINE_BYTES) {
       if (guard_copy(shadow->live + at, mapping + at, HAL_LINE_BYTES)) continue;
       memset(shadow->live + at, 0, HAL_LINE_BYTES);
       bad(context, at / HAL_LINE_BYTES);

@@ -88,11 +88,10 @@ static bool map_all(struct window *window, int descriptor, const char *path, str
 
 bool window_map(struct window *window, int descriptor, uint64_t at, size_t bytes,
                 const char *path, struct fault *fault) {
-  if (!reserve_space(&window->place, bytes, 1)) {
+  if (!reserve_space(&window->place, reserve_lead(at) + bytes, 1)) {
     return fault_set(fault, "no address space for %zu bytes", bytes);
   }
-  uint8_t *live = mmap(window->place.at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                       descriptor, (off_t)at);
+  uint8_t *live = reserve_map(&window->place, MAP_SHARED, descriptor, at);
   if (live == MAP_FAILED) {
     return fault_set(fault, "cannot map the window %s: %s", path, strerror(errno));
   }

@@ -7,10 +7,10 @@
  *   machine-harness sysfs ROOT DEVICE    what sysfs.c finds
  *   machine-harness stray PATH           touches memory of that file that nobody covers
  *
- * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE,
- * persist=NAME, which takes another of the CPU's instructions than the best, and
- * late, which puts packet memory to the end of its pages instead of their beginning, and device,
- * which treats the windows as a device's memory.
+ * Options: part=PATH create development shadow coherency at=N bytes=N host=WHERE dma=WHERE
+ * dma-at=N, persist=NAME, which takes another of the CPU's instructions than the best, and late,
+ * which puts packet memory to the end of its pages instead of their beginning, and device, which
+ * treats the windows as a device's memory.
  */
 
 #include <errno.h>
@@ -80,10 +80,19 @@ static void become_device(struct window *window) {
   must(window->stage != NULL, "no memory");
 }
 
+/* All of the file, or what is behind so many bytes of it, as of the file of a port. */
+static bool open_dma(const char *path, const char *at, struct fault *fault) {
+  if (at == NULL) return window_open(&machine.dma, path, fault);
+  int descriptor = open(path, O_RDWR | O_CLOEXEC);
+  off_t from = (off_t)strtoull(at, NULL, 10), end = lseek(descriptor, 0, SEEK_END);
+  must(descriptor >= 0 && end > from, "no such bytes");
+  return window_map(&machine.dma, descriptor, (uint64_t)from, (size_t)(end - from), path, fault);
+}
+
 static void start(char **options) {
   struct memory_options part = {.path = ""};
   struct fault fault;
-  const char *value, *host = NULL, *dma = NULL, *persist = NULL;
+  const char *value, *host = NULL, *dma = NULL, *dma_at = NULL, *persist = NULL;
   for (; *options != NULL; options++) {
     if (is_option(*options, "part=", &value)) part.path = value;
     else if (is_option(*options, "create", &value)) part.create = true;
@@ -94,6 +103,7 @@ static void start(char **options) {
     else if (is_option(*options, "bytes=", &value)) part.bytes = strtoull(value, NULL, 10);
     else if (is_option(*options, "host=", &value)) host = value;
     else if (is_option(*options, "dma=", &value)) dma = value;
+    else if (is_option(*options, "dma-at=", &value)) dma_at = value;
     else if (is_option(*options, "persist=", &value)) persist = value;
     else if (is_option(*options, "late", &value)) is_late = true;
     else if (is_option(*options, "device", &value)) are_devices = true;
@@ -103,7 +113,7 @@ static void start(char **options) {
   if (persist != NULL) memory.persist = persist_named(persist);
   must(memory.persist != NULL, "this CPU has no such instruction");
   must(host == NULL || window_open(&machine.host, host, &fault), fault.text);
-  must(dma == NULL || window_open(&machine.dma, dma, &fault), fault.text);
+  must(dma == NULL || open_dma(dma, dma_at, &fault), fault.text);
   if (are_devices) become_device(&machine.host);
   if (are_devices) become_device(&machine.dma);
   size_t margin = is_late ? LATE_BYTES : 0;
@@ -145,6 +155,29 @@ int __wrap_sync_file_range(int descriptor, off_t at, off_t length, unsigned flag
 int __real_fdatasync(int descriptor);
 int __wrap_fdatasync(int descriptor);
 int __wrap_fdatasync(int descriptor) { return told(__real_fdatasync(descriptor)); }
+
+/* A kernel of other pages: `PERDURE_PAGE_BYTES` says of which. It refuses what that one would. */
+static size_t page_bytes(void) {
+  const char *bytes = getenv("PERDURE_PAGE_BYTES");
+  return bytes == NULL ? PAGE_BYTES : (size_t)strtoull(bytes, NULL, 10);
+}
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+long __wrap_sysconf(int name) {
+  return name == _SC_PAGESIZE ? (long)page_bytes() : __real_sysconf(name);
+}
+
+void *__real_mmap(void *at, size_t length, int protection, int flags, int file, off_t from);
+void *__wrap_mmap(void *at, size_t length, int protection, int flags, int file, off_t from);
+void *__wrap_mmap(void *at, size_t length, int protection, int flags, int file, off_t from) {
+  bool is_fixed = (flags & MAP_FIXED) != 0;
+  if ((uint64_t)from % page_bytes() == 0 && (!is_fixed || (uintptr_t)at % page_bytes() == 0)) {
+    return __real_mmap(at, length, protection, flags, file, from);
+  }
+  errno = EINVAL;
+  return MAP_FAILED;
+}
 
 static uint8_t *ring(void) { return machine.packets + HAL_COMMANDS_AT; }
 

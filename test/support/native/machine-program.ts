@@ -22,6 +22,7 @@ export function compileMachine(...defines: readonly string[]): string {
   // Not among the checks of "undefined", and the one that numbers of JavaScript are most likely to
   // fail: a double that does not fit the integer that it is made.
   const check = ['-fsanitize=float-cast-overflow', '-fno-sanitize-recover=all']
-  const wrapped = ['sync_file_range', 'fdatasync'].map((call) => `-Wl,--wrap=${call}`)
+  const calls = ['sync_file_range', 'fdatasync', 'mmap', 'sysconf']
+  const wrapped = calls.map((call) => `-Wl,--wrap=${call}`)
   return compile('machine-harness', PARTS, [...check, ...wrapped, ...defines, '-lsodium'])
 }
