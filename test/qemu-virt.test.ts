@@ -24,7 +24,13 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { run, Trouble } from '../boards/debian/programs.ts'
 import { configurationText, INSIDE } from '../boards/qemu-virt/configuration.ts'
 import { writeDeviceTree } from '../boards/qemu-virt/device-tree.ts'
-import { type Image, prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
+import {
+  type Image,
+  type ImageOptions,
+  prepareImage,
+  RUNTIME,
+  whyNot,
+} from '../boards/qemu-virt/image.ts'
 import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
 import { check } from '../host-driver/board-qemu/check.ts'
@@ -111,10 +117,10 @@ describe.skipIf(missing !== null)(machine, () => {
 
   async function start(
     memory: string,
-    more: Partial<MachineOptions> = {},
+    { pageKib = 4, ...more }: Partial<MachineOptions> & ImageOptions = {},
   ): Promise<VirtualMachine> {
     const runtime = { ...RUNTIME, ...signedBundle(folder) }
-    const image: Image = prepareImage(() => {}, { runtime })
+    const image: Image = prepareImage(() => {}, { runtime, pageKib })
     const one = await VirtualMachine.open({
       ...PATIENT_MACHINE,
       ...{ image, memory, bytes: FILE_BYTES, ...more },
@@ -160,6 +166,29 @@ describe.skipIf(missing !== null)(machine, () => {
     expect(await check(one, () => {})).toMatchObject({ read: true, readAfterKill: true })
     expect(await one.stop()).toEqual({ code: 0, signal: null })
   })
+
+  test(
+    'a kernel with pages of 16 KiB keeps records alike, in a file of its own',
+    THOROUGH,
+    async () => {
+      const memory = fresh()
+      const one = await start(memory, { pageKib: 16, bytes: 2 ** 26 })
+      expect(one.partAt).toBe(2 ** 25)
+      expect(((await one.command('status')) as Status).memory).toMatchObject({
+        ...{ class: 'device-dax', armed: true, bytes: 2 ** 25, instruction: 'dc cvap' },
+      })
+      const load = new Load(one.target)
+      await load.begin()
+      await load.reach(40)
+      await one.kill()
+      await load.end()
+      await expectRecords(memory, load, one.partAt)
+      await one.start()
+      const dpu = await connect(one.target, PATIENT)
+      await expectFrom(await dpu.openRegion(REGION.name), load)
+      await dpu.close()
+    },
+  )
 
   test('a start that fails says why, in the words of the machine', THOROUGH, async () => {
     const one = await start(fresh(), { settings: { nonsense: '1' } }).catch((error) => error)
@@ -304,11 +333,8 @@ async function expectFrom(region: Region, load: Load): Promise<void> {
 }
 
 /** The same of the file: its part is given to the emulator, whose card recovers it. */
-async function expectRecords(memory: string, load: Load): Promise<void> {
-  const part = Buffer.alloc(FILE_BYTES - PART_FRONT)
-  const file = openSync(memory, 'r')
-  readSync(file, part, 0, part.length, PART_FRONT)
-  closeSync(file)
+async function expectRecords(memory: string, load: Load, front = PART_FRONT): Promise<void> {
+  const part = readFileSync(memory).subarray(front)
   const path = fresh()
   writeFileSync(path, part)
   const local = await openLocal({ path, engine: 'node', seed: 1 })

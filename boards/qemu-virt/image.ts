@@ -15,7 +15,7 @@ import { missing, type Needs, need } from '../debian/apt.ts'
 import { archive, type Entry } from '../debian/cpio.ts'
 import { isThere, run } from '../debian/programs.ts'
 import { INSIDE } from './configuration.ts'
-import { fetchKernel, hasKernel, type Kernel } from './kernel.ts'
+import { fetchKernel, hasKernel, type Kernel, type PageKib } from './kernel.ts'
 import { CACHE, HERE, ROOT } from './places.ts'
 
 /** What the card runs, as paths of this machine. */
@@ -35,6 +35,14 @@ export interface Image {
   readonly runtime: Runtime
   /** Another archive behind the first root, which may have files in place of ours. */
   readonly more?: string
+}
+
+export interface ImageOptions {
+  /** Installs what is missing. */
+  readonly install?: boolean
+  readonly runtime?: Runtime
+  /** Pages of the kernel, KiB; 4 unless given. */
+  readonly pageKib?: PageKib
 }
 
 /** Where the build leaves them (`node build.mjs --board linux --arch arm64`). */
@@ -62,20 +70,20 @@ const ELSEWHERE =
   'QEMU 7.2 or later with qemu-system-aarch64, fdtput, and a compiler for arm64; the kernel is a ' +
   'package of Debian, so a first run needs apt (a Debian container will do).'
 
-function needs(): Needs {
+function needs(pageKib: PageKib): Needs {
   const compiles = !existsSync(initPath())
   return {
-    programs: { ...RUN, ...(compiles ? COMPILE : {}), ...(hasKernel(CACHE) ? {} : FETCH) },
+    programs: { ...RUN, ...(compiles ? COMPILE : {}), ...(hasKernel(CACHE, pageKib) ? {} : FETCH) },
     files: compiles ? COMPILE_FILES : {},
     elsewhere: ELSEWHERE,
   }
 }
 
 /** Why there can be no machine here, in words that say what helps; null where there can. */
-export function whyNot(runtime: Runtime = RUNTIME): string | null {
-  const lack = missing(needs())
+export function whyNot(runtime: Runtime = RUNTIME, pageKib: PageKib = 4): string | null {
+  const lack = missing(needs(pageKib))
   if (lack !== null) return `${lack.what}: missing. This installs it: ${lack.command}`
-  if (!hasKernel(CACHE) && !isThere('apt-get')) return 'its kernel takes apt-get'
+  if (!hasKernel(CACHE, pageKib) && !isThere('apt-get')) return 'its kernel takes apt-get'
   const absent = Object.values(runtime).find((path) => !existsSync(path))
   if (absent === undefined) return null
   return `${absent} is missing: node build.mjs --board linux --arch arm64`
@@ -84,10 +92,10 @@ export function whyNot(runtime: Runtime = RUNTIME): string | null {
 /** Everything that a machine is started from. Throws a Trouble for what cannot be had. */
 export function prepareImage(
   say: (line: string) => void,
-  { install = false, runtime = RUNTIME }: { install?: boolean; runtime?: Runtime } = {},
+  { install = false, runtime = RUNTIME, pageKib = 4 }: ImageOptions = {},
 ): Image {
-  need(needs(), { install, say })
-  return { kernel: fetchKernel(CACHE, say), init: compileInit(), runtime }
+  need(needs(pageKib), { install, say })
+  return { kernel: fetchKernel(CACHE, say, pageKib), init: compileInit(), runtime }
 }
 
 function initPath(): string {

@@ -35,7 +35,6 @@
 #define CONFIGURATION "/perdure/perdured.conf"
 #define SYSTEM "/usr/sbin/init"
 #define READY_PATH "/run/ready"
-#define DAX_ALIGN "2097152"
 
 /* Steps that wait for the kernel wait this long: TCG on a busy machine is slow. */
 #define WAIT_MS 30000
@@ -139,13 +138,17 @@ static int await_path(const char *path, const char *other)
  */
 static void make_dax(void)
 {
+  /* What one entry of the upper table maps: 2 MiB with pages of 4 KiB, 32 MiB with 16 KiB. */
+  const long page = sysconf(_SC_PAGESIZE);
+  char align[24];
+  snprintf(align, sizeof align, "%ld", page * (page / 8));
   if (await_path("/dev/dax0.0", "/dev/pmem0")) return;
   char uuid[64] = {0};
   const int source = open("/proc/sys/kernel/random/uuid", O_RDONLY | O_CLOEXEC);
   if (source < 0 || read(source, uuid, sizeof uuid - 1) <= 0) fail("uuid");
   close(source);
   put("/sys/bus/nd/drivers/nd_pmem/unbind", "namespace0.0");
-  put("/sys/bus/nd/devices/dax0.0/align", DAX_ALIGN);
+  put("/sys/bus/nd/devices/dax0.0/align", align);
   put("/sys/bus/nd/devices/dax0.0/mode", "ram");
   put("/sys/bus/nd/devices/dax0.0/uuid", uuid);
   put("/sys/bus/nd/devices/dax0.0/namespace", "namespace0.0");

@@ -26,7 +26,7 @@ import { SerialConsole } from './console.ts'
 import { MEMORY_MIB, machineArguments, writeDeviceTree } from './device-tree.ts'
 import { firstRoot, type Image } from './image.ts'
 import { BoardNetwork, type UdpAddress } from './network.ts'
-import { PART_FRONT, preparePart } from './part-file.ts'
+import { partFront, preparePart } from './part-file.ts'
 import { qmp } from './qmp.ts'
 
 export interface MachineOptions {
@@ -96,7 +96,7 @@ export class VirtualMachine {
   readonly target: string
   /** Bytes of the part that the firmware has, and where they begin in the file. */
   readonly partBytes: number
-  readonly partAt: number = PART_FRONT
+  readonly partAt: number
   /** Whether the part's file was made, and is blank. */
   readonly made: boolean
   /** The stages of the last start. */
@@ -129,7 +129,8 @@ export class VirtualMachine {
     this.network = network
     this.cpu = options.cpu ?? 'neoverse-n1'
     this.fileBytes = part.bytes
-    this.partBytes = part.bytes - PART_FRONT
+    this.partAt = partFront(options.image.kernel.pageKib)
+    this.partBytes = part.bytes - this.partAt
     this.made = part.made
     const inside = options.settings?.ipv4
     const path = inside === undefined ? '' : `/${inside}`
@@ -139,7 +140,8 @@ export class VirtualMachine {
 
   /** Makes everything that a machine needs, and does not start it. Throws a Trouble. */
   static async open(options: MachineOptions): Promise<VirtualMachine> {
-    const part = preparePart(options.memory, options.bytes)
+    const front = partFront(options.image.kernel.pageKib)
+    const part = preparePart(options.memory, options.bytes, front)
     const folder = mkdtempSync(join(tmpdir(), 'perdure-vm-'))
     try {
       const { cpu = 'neoverse-n1', window, settings, image } = options
