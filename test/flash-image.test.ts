@@ -10,12 +10,12 @@ import { brotliCompressSync } from 'node:zlib'
 import { encode } from 'cbor2'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/random.ts'
+import { joined } from '../boards/flash/bytes.ts'
 import { ImageError } from '../boards/flash/image-error.ts'
 import {
   checkSignature,
   HEADER_BYTES,
   type Image,
-  joined,
   keyHash,
   readImage,
   sha256,

@@ -1,6 +1,7 @@
 /** All that is looked at of an image: of the file itself, and of whom it is for. */
 
 import { type KeyObject, verify } from 'node:crypto'
+import { isSame } from './bytes.ts'
 import { ImageError } from './image-error.ts'
 import { checkSignature, type Image, readImage, TLV_SECURITY_COUNTER } from './mcuboot.ts'
 import { type Payload, readPart, readPayload } from './payload.ts'
@@ -18,12 +19,16 @@ export function openImage(bytes: Uint8Array): Opened {
   return { image, payload: readPayload(image.payload) }
 }
 
+function wordOf(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
+}
+
 /** Checks who has signed it, and every part to its last byte. Throws ImageError. */
 export function verifyImage({ image, payload }: Opened, trusted: readonly KeyObject[]): void {
   const key = checkSignature(image, trusted)
   const { counter, parts } = payload.manifest
   for (const { type, value } of image.protectedTlvs) {
-    const said = value.length === 4 ? Buffer.from(value).readUInt32LE(0) : null
+    const said = value.length === 4 ? wordOf(value) : null
     if (type !== TLV_SECURITY_COUNTER || said === counter) continue
     throw new ImageError('IMAGE_PAYLOAD', 'it says two security counters')
   }
@@ -53,7 +58,7 @@ export function checkFor({ trusted, target, hal }: Card): Check {
       throw new SlotError('SLOT_TARGET', `made for ${targets.join(', ')}; this is ${target}`)
     }
     const hasRuntime = parts.some(({ kind }) => kind === 'runtime')
-    if (!hasRuntime && Buffer.compare(wanted, hal) !== 0) {
+    if (!hasRuntime && !isSame(wanted, hal)) {
       throw new SlotError(
         'SLOT_HAL',
         'it needs another runtime than this card has, and brings none',

@@ -14,6 +14,7 @@
  */
 
 import { createHash, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { hexOf, isSame, joined } from './bytes.ts'
 import { ImageError } from './image-error.ts'
 
 export const HEADER_BYTES = 32
@@ -133,10 +134,6 @@ function words(first: number, second: number): Uint8Array {
   return bytes
 }
 
-export function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  return new Uint8Array(Buffer.concat(pieces))
-}
-
 /** The version that the header of an image says; null if none begins there. */
 export function versionIn(header: Uint8Array): Version | null {
   const view = new DataView(header.buffer, header.byteOffset, header.byteLength)
@@ -200,7 +197,7 @@ export function readImage(bytes: Uint8Array): Image {
   const image = { version: readVersion(view), payload, protectedTlvs, tlvs, hash }
   const said = tlvValue(image, TLV_SHA256)
   if (said === null) throw new ImageError('IMAGE_TLVS', 'it does not say its SHA-256')
-  if (Buffer.compare(said, hash) !== 0) {
+  if (!isSame(said, hash)) {
     throw new ImageError('IMAGE_HASH', 'its SHA-256 is another one than it says: it is damaged')
   }
   return image
@@ -255,9 +252,9 @@ export function checkSignature(image: Image, trusted: readonly KeyObject[]): Key
   if (name === null || signature === null) {
     throw new ImageError('IMAGE_UNSIGNED', 'nobody has signed it')
   }
-  const key = trusted.find((one) => Buffer.compare(keyHash(one), name) === 0)
+  const key = trusted.find((one) => isSame(keyHash(one), name))
   if (key === undefined) {
-    const by = Buffer.from(name).toString('hex').slice(0, 12)
+    const by = hexOf(name).slice(0, 12)
     throw new ImageError('IMAGE_KEY', `signed by the key ${by}, which is not trusted`)
   }
   if (!verify(null, image.hash, key, signature)) {

@@ -17,8 +17,9 @@
 
 import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib'
 import { decode, encode } from 'cbor2'
+import { isSame, joined } from './bytes.ts'
 import { ImageError } from './image-error.ts'
-import { joined, sha256 } from './mcuboot.ts'
+import { sha256 } from './mcuboot.ts'
 
 const MAGIC = new TextEncoder().encode('PERDIMG1')
 const MANIFEST_AT = 12
@@ -128,7 +129,7 @@ export function readPayload(payload: Uint8Array): Payload {
   }
   const bytes = payload.subarray(MANIFEST_AT, MANIFEST_AT + length)
   const manifest = manifestOf(bytes)
-  if (Buffer.compare(encoded(manifest), bytes) !== 0) {
+  if (!isSame(encoded(manifest), bytes)) {
     throw wrong('its manifest is not in the one form, or says what is not known here')
   }
   const content = payload.subarray(MANIFEST_AT + length)
@@ -221,7 +222,7 @@ export function readPart({ manifest, content }: Payload, kind: PartKind): Uint8A
   if (part === undefined) return null
   const piece = content.subarray(part.at, part.at + part.packed)
   const bytes = part.pack === 'none' ? piece : unpacked(piece, part)
-  if (bytes.length !== part.size || Buffer.compare(sha256(bytes), part.sha) !== 0) {
+  if (bytes.length !== part.size || !isSame(sha256(bytes), part.sha)) {
     throw new ImageError('IMAGE_PART', `its ${kind} is not what its manifest says`)
   }
   return bytes

@@ -3,14 +3,15 @@
  * nothing, nor is what was never written.
  */
 
-import { joined, SHA256_BYTES, sha256 } from './mcuboot.ts'
+import { isSame, joined } from './bytes.ts'
+import { SHA256_BYTES, sha256 } from './mcuboot.ts'
 import type { Storage } from './storage.ts'
 
 /** So many bytes from there, if the SHA-256 behind them is theirs; null else. */
 export function readSealed(storage: Storage, at: number, length: number): Uint8Array | null {
   const bytes = storage.read(at, length + SHA256_BYTES)
   const content = bytes.subarray(0, length)
-  return Buffer.compare(sha256(content), bytes.subarray(length)) === 0 ? content : null
+  return isSame(sha256(content), bytes.subarray(length)) ? content : null
 }
 
 /** Writes the bytes and their SHA-256; they are durable when it returns. */

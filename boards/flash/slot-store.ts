@@ -18,6 +18,7 @@
  * - S6  A flipped bit in one record changes nothing; in an image it is found before that runs.
  */
 
+import { isSame } from './bytes.ts'
 import { ImageError } from './image-error.ts'
 import {
   HEADER_BYTES,
@@ -101,10 +102,6 @@ export interface UploadBegin {
 interface Found {
   readonly bytes: Uint8Array
   readonly checked: Checked
-}
-
-function isSame(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0
 }
 
 function isNewer(one: Version, other: Version): boolean {

@@ -10,6 +10,8 @@
  * grows beyond its limit.
  */
 
+import { base64Bytes, base64Of, joined } from './bytes.ts'
+
 /** Bytes of a packet, at the most: clients are told so. */
 export const PACKET_BYTES_MAX = 4096
 /** Bytes of a line that is read, at the most: some clients send a packet as one. */
@@ -34,16 +36,17 @@ export function crc16(bytes: Uint8Array): number {
 
 /** The lines of a packet. */
 export function writeFrame(packet: Uint8Array): Uint8Array {
-  const whole = Buffer.alloc(2 + packet.length + CODE_BYTES)
-  whole.writeUInt16BE(packet.length + CODE_BYTES, 0)
+  const whole = new Uint8Array(2 + packet.length + CODE_BYTES)
+  const view = new DataView(whole.buffer)
+  view.setUint16(0, packet.length + CODE_BYTES)
   whole.set(packet, 2)
-  whole.writeUInt16BE(crc16(packet), 2 + packet.length)
-  const lines: Buffer[] = []
+  view.setUint16(2 + packet.length, crc16(packet))
+  const lines: string[] = []
   for (let at = 0; at < whole.length; at += CARRIED_BYTES) {
-    const text = whole.subarray(at, at + CARRIED_BYTES).toString('base64')
-    lines.push(Buffer.from(`${at === 0 ? '\x06\x09' : '\x04\x14'}${text}\n`, 'latin1'))
+    const text = base64Of(whole.subarray(at, at + CARRIED_BYTES))
+    lines.push(`${at === 0 ? '\x06\x09' : '\x04\x14'}${text}\n`)
   }
-  return new Uint8Array(Buffer.concat(lines))
+  return new TextEncoder().encode(lines.join(''))
 }
 
 /** What came on the line: a packet, or a line of text without its end. */
@@ -52,13 +55,15 @@ export type Came = { readonly packet: Uint8Array } | { readonly text: string }
 export class FrameReader {
   private line: number[] = []
   private isTooLong = false
-  /** Base64 of the frame under way; null where there is none. */
-  private base64: string | null = null
+  /** Letters of base64 of the frame under way; null where there is none. */
+  private letters: Uint8Array | null = null
+  /** How many it has at the least, once that is known: before that none are decoded. */
+  private wanted = 0
   private lastMs = 0
 
   /** What those bytes complete; `nowMs` may be any clock that goes on. */
   push(bytes: Uint8Array, nowMs: number): Came[] {
-    if (nowMs - this.lastMs > PATIENCE_MS) this.base64 = null
+    if (nowMs - this.lastMs > PATIENCE_MS) this.letters = null
     this.lastMs = nowMs
     const came: Came[] = []
     for (const byte of bytes) {
@@ -83,20 +88,26 @@ export class FrameReader {
     if (!starts && !(first === 0x04 && second === 0x14)) {
       return line.length === 0 ? null : { text: new TextDecoder().decode(line) }
     }
-    if (starts) this.base64 = ''
-    if (this.base64 === null) return null
-    this.base64 += Buffer.from(line.subarray(2)).toString('latin1')
-    const bytes = Buffer.from(this.base64, 'base64')
+    if (starts) [this.letters, this.wanted] = [new Uint8Array(), 0]
+    if (this.letters === null) return null
+    this.letters = joined([this.letters, line.subarray(2)])
+    return this.letters.length < this.wanted ? null : this.takeFrame(base64Bytes(this.letters))
+  }
+
+  /** What has come of a frame: the packet, if that is all of it. */
+  private takeFrame(bytes: Uint8Array): Came | null {
     if (bytes.length < 2) return null
-    const end = 2 + bytes.readUInt16BE(0)
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const end = 2 + view.getUint16(0)
     const packetEnd = end - CODE_BYTES
     if (packetEnd < 2 || packetEnd - 2 > PACKET_BYTES_MAX) {
-      this.base64 = null
+      this.letters = null
       return null
     }
+    this.wanted = Math.ceil((end * 4) / 3)
     if (bytes.length < end) return null
-    this.base64 = null
-    const packet = new Uint8Array(bytes.subarray(2, packetEnd))
-    return crc16(packet) === bytes.readUInt16BE(packetEnd) ? { packet } : null
+    this.letters = null
+    const packet = bytes.slice(2, packetEnd)
+    return crc16(packet) === view.getUint16(packetEnd) ? { packet } : null
   }
 }

@@ -2,24 +2,19 @@
  * The ways on which SMP is asked: a Unix socket, which carries lines as a serial line does, and
  * UDP, where a datagram is a packet.
  *
- * What always holds: whatever comes is answered or dropped, and the others are served on; nobody
- * has the card wait who does not read. A request may come in several datagrams of one peer, within
- * a second.
+ * What always holds: whatever one client does, the others are served on; nobody has the card wait
+ * who does not read.
  */
 
 import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { listenOn } from '../listen.ts'
-import { answerSmp, type SmpCard } from './smp.ts'
-import { FrameReader, PACKET_BYTES_MAX, writeFrame } from './smp-frame.ts'
-import { SMP_HEADER_BYTES } from './smp-packet.ts'
+import type { SmpCard } from './smp.ts'
+import { DatagramClients, LineClient } from './smp-served.ts'
 
 /** What may wait for one client that does not read, bytes. */
 const WAITING_BYTES_MAX = 1 << 20
-/** How long the rest of a request may take, ms, and of how many peers one is waited for. */
-const PIECES_MS = 1000
-const PEERS_MAX = 64
 
 export interface SmpWay {
   /** Port of UDP; 0 of a socket. */
@@ -47,26 +42,12 @@ export async function serveSmpSocket(path: string, card: SmpCard): Promise<SmpWa
 }
 
 function serveLine(client: Socket, card: SmpCard): void {
-  const reader = new FrameReader()
-  const send = (bytes: Uint8Array): void => {
-    if (client.writableLength < WAITING_BYTES_MAX) client.write(bytes)
-  }
+  const line = new LineClient(card)
   client.on('data', (bytes) => {
-    for (const came of reader.push(bytes, performance.now())) {
-      if ('text' in came) {
-        send(Buffer.from(`${card.shell(came.text)}\n`))
-        continue
-      }
-      const answer = answerSmp(card, came.packet)
-      if (answer !== null) send(writeFrame(answer))
+    for (const answer of line.take(bytes, performance.now())) {
+      if (client.writableLength < WAITING_BYTES_MAX) client.write(answer)
     }
   })
-}
-
-/** What has come of a request. */
-interface Pieces {
-  bytes: Buffer
-  atMs: number
 }
 
 /** Serves SMP over UDP; port 0 lets the system choose. */
@@ -74,11 +55,10 @@ export async function serveSmpUdp(host: string, port: number, card: SmpCard): Pr
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4')
   socket.bind(port, host)
   await once(socket, 'listening')
-  const waiting = new Map<string, Pieces>()
-  socket.on('message', (bytes, peer) => {
-    const whole = together(waiting, `${peer.address} ${peer.port}`, bytes)
-    const answer = whole === null ? null : answerSmp(card, whole)
-    if (answer !== null) socket.send(answer, peer.port, peer.address, () => {})
+  const clients = new DatagramClients(card)
+  socket.on('message', (bytes, { address, port }) => {
+    const answer = clients.take(`${address} ${port}`, bytes, performance.now())
+    if (answer !== null) socket.send(answer, port, address, () => {})
   })
   // What cannot be sent to one is no matter of the others.
   socket.on('error', () => {})
@@ -89,18 +69,4 @@ async function closed(socket: UdpSocket): Promise<void> {
   const gone = once(socket, 'close')
   socket.close()
   await gone
-}
-
-/** The request of that peer, if all of it is there. */
-function together(waiting: Map<string, Pieces>, peer: string, bytes: Buffer): Buffer | null {
-  const now = performance.now()
-  const before = waiting.get(peer)
-  waiting.delete(peer)
-  const isFresh = before !== undefined && now - before.atMs < PIECES_MS
-  const whole = isFresh ? Buffer.concat([before.bytes, bytes]) : bytes
-  if (whole.length < SMP_HEADER_BYTES || whole.length > PACKET_BYTES_MAX) return whole
-  if (whole.length >= SMP_HEADER_BYTES + whole.readUInt16BE(2)) return whole
-  if (waiting.size === PEERS_MAX) waiting.delete(waiting.keys().next().value!)
-  waiting.set(peer, { bytes: whole, atMs: now })
-  return null
 }

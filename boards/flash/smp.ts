@@ -9,6 +9,7 @@
  */
 
 import { decode } from 'cbor2'
+import { isSame } from './bytes.ts'
 import { ImageError, type ImageFault } from './image-error.ts'
 import { SHA256_BYTES, type Version } from './mcuboot.ts'
 import { SlotError, type SlotFault } from './slot-error.ts'
@@ -175,7 +176,7 @@ function writeState(card: SmpCard, { hash, confirm }: Fields): object {
   }
   const { slots } = card
   const runs = slots.list().find(({ active }) => active)
-  const isRunning = name === null || (runs !== undefined && Buffer.compare(runs.hash, name) === 0)
+  const isRunning = name === null || (runs !== undefined && isSame(runs.hash, name))
   if (isRunning && confirm === true) slots.confirm()
   else slots.mark(name!, confirm === true)
   return statesOf(card)

@@ -10,11 +10,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { findBundle } from '../../boards/emulator/bundle.ts'
+import { joined } from '../../boards/flash/bytes.ts'
 import { type Opened, openImage, verifyImage } from '../../boards/flash/check-image.ts'
 import { ImageError, type ImageFault } from '../../boards/flash/image-error.ts'
 import {
   IMAGE_BYTES_MAX,
-  joined,
   keyHash,
   sha256,
   TLV_KEY_HASH,
