@@ -18,9 +18,11 @@ import {
   type PackageParts,
   packageContents,
   packageName,
-} from '../boards/bluefield/package.ts'
+} from '../boards/debian/card-package.ts'
 import { writePackage } from '../boards/debian/package.ts'
 import { isThere, Missing, run } from '../boards/debian/programs.ts'
+import { readSettings } from '../boards/linux/boot/script/settings.ts'
+import { linuxCard } from '../boards/linux/package.ts'
 import type { CpuName } from '../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
@@ -51,7 +53,8 @@ function standIns(card: Card): PackageParts {
     return join(at, name)
   }
   return {
-    ...{ perdured: part('perdured'), firmware: part('firmware'), signature: part('signature') },
+    ...{ supervisor: part('perdure-boot'), perdured: part('perdured') },
+    ...{ firmware: part('firmware'), signature: part('signature') },
     ...{ trust: part('trust'), version: VERSION, licence: join(ROOT, 'LICENSE') },
     unit: join(ROOT, 'boards/linux/perdured.service'),
     board: join(ROOT, 'boards', card.name),
@@ -80,16 +83,18 @@ const DPKG = ['--force-script-chrootless', '--force-architecture', '--force-conf
 const dpkg = isThere('dpkg-deb')
 const root = dpkg && isThere('dpkg') && process.getuid?.() === 0
 
-describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3])(
-  'the package of $name (needs dpkg-deb)',
+const LINUX = [linuxCard('x86-64'), linuxCard('arm64')]
+
+describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
+  'the package of $board (needs dpkg-deb)',
   (card) => {
-    test('is for arm64, belongs to root, and is the same every time', () => {
+    test('is for its processor, belongs to root, and is the same every time', () => {
       const one = packed(card)
       expect(readFileSync(one).equals(readFileSync(packed(card)))).toBe(true)
       const field = (name: string): string => run('dpkg-deb', ['-f', one, name]).toString().trim()
       expect(field('Package')).toBe(`perdured-${card.name}`)
       expect(field('Version')).toBe(VERSION)
-      expect(field('Architecture')).toBe('arm64')
+      expect(field('Architecture')).toBe(card.architecture)
       const lines = run('dpkg-deb', ['-c', one]).toString().trim().split('\n')
       expect(lines.filter((line) => !line.includes(' root/root '))).toEqual([])
       expect(lines.find((line) => line.endsWith('./usr/sbin/perdured'))).toMatch(/^-rwxr-xr-x/)
@@ -100,17 +105,25 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3])(
       run('dpkg-deb', ['-x', packed(card), at])
       const unit = readFileSync(join(at, 'usr/lib/systemd/system/perdured.service'), 'utf8')
       const [, program, configuration] = /^ExecStart=(\S+) --config (\S+)$/m.exec(unit)!
-      expect(existsSync(join(at, program!))).toBe(true)
-      const text = readFileSync(join(at, configuration!), 'utf8')
-      expect(text).toMatch(`board = ${card.name}`)
+      const settings = readSettings(readFileSync(join(at, configuration!), 'utf8'))
+      expect(settings.board).toBe(card.board)
+      for (const path of [program!, settings.runtime, settings.configuration, ...settings.trust]) {
+        expect(existsSync(join(at, path)), path).toBe(true)
+      }
+      // A start makes the folders of these: `StateDirectory` and `RuntimeDirectory`.
+      expect(settings.slots).toMatch(/^\/var\/lib\/perdure\//)
+      expect(settings.smp).toEqual([{ kind: 'unix', path: '/run/perdure/smp' }])
+      const text = readFileSync(join(at, settings.configuration), 'utf8')
+      expect(text).toContain(`console = unix:${settings.console}\n`)
+      if (card.name !== 'linux') expect(text).toMatch(`board = ${card.name}`)
       // A way for RDMA, and one that the host-driver speaks.
-      expect(text.match(/^link = \w+/gm)).toEqual(['link = packet', 'link = udp'])
+      const kinds = card.name === 'linux' ? ['udp'] : ['packet', 'udp']
+      expect(text.match(/(?<=^link = )\w+/gm)).toEqual(kinds)
       // Nobody but the operator can say that memory without DC CVAP persists.
       expect(text).not.toMatch(/^clean/m)
       for (const path of ['usr/lib/perdure/firmware.js', 'usr/lib/perdure/firmware.js.sig']) {
         expect(existsSync(join(at, path)), path).toBe(true)
       }
-      expect(existsSync(join(at, 'etc/perdure/trust.pem'))).toBe(true)
     })
 
     test.skipIf(!root)('dpkg installs it, keeps the configuration, removes it (needs root)', () => {
@@ -130,6 +143,19 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3])(
       expect(existsSync(join(at, 'usr/sbin/perdured'))).toBe(false)
       expect(existsSync(configuration)).toBe(true)
     })
+  },
+)
+
+test.skipIf(!isThere('systemd-analyze'))(
+  'systemd finds at most 3.0 that the unit is exposed to (needs systemd-analyze)',
+  () => {
+    const unit = readFileSync(join(ROOT, 'boards/linux/perdured.service'), 'utf8')
+    // The program need not be on this machine.
+    const path = join(fresh(), 'perdured.service')
+    writeFileSync(path, unit.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'))
+    const words = ['security', '--offline=true', '--no-pager', '--threshold=30', path]
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', words, { encoding: 'utf8' })
+    expect(status, stdout.slice(-200) + stderr).toBe(0)
   },
 )
 

@@ -7,12 +7,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { need } from '../debian/apt.ts'
+import { type Card, packageContents, packageName } from '../debian/card-package.ts'
 import { writePackage } from '../debian/package.ts'
 import { Trouble } from '../debian/programs.ts'
 import { compileRuntime, DIST } from '../linux/compile.ts'
 import { signBundle } from '../linux/sign.ts'
 import { bfCfg } from './bf-cfg.ts'
-import { type Card, packageContents, packageName } from './package.ts'
 
 const USAGE = `node build.mjs --board bluefield2|bluefield3 [--install] [--config FILE]
                              [--signing-key FILE]

@@ -1,41 +1,53 @@
 /**
- * The package of a BlueField card: perdured for arm64, the signed bundle, the key that it is held
- * against, a configuration to be filled in, the unit.
+ * The package of a card: the supervisor, perdured, the signed bundle, the key that both are held
+ * against, configurations to be filled in, the unit.
  *
  * What always holds: installing it starts nothing. Which memory, which port: that is the operator's
- * to say, and until then the service is off.
+ * to say, and until then the service is off. An upgrade starts a service anew that runs, says so,
+ * and leaves alone what was flashed.
  */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { PackageContents } from '../debian/package.ts'
+import type { PackageContents } from './package.ts'
 
 /** A card that there is a package for. */
 export interface Card {
   /** As in `--board` and in the name of the package. */
-  readonly name: 'bluefield2' | 'bluefield3'
+  readonly name: 'bluefield2' | 'bluefield3' | 'linux'
   /** In words. */
   readonly title: string
+  /** As Debian calls it. */
+  readonly architecture: 'arm64' | 'amd64'
+  /** As images name it. */
+  readonly board: string
 }
 
 /** What goes into a package, as paths. */
 export interface PackageParts {
+  readonly supervisor: string
   readonly perdured: string
   readonly firmware: string
   readonly signature: string
   readonly trust: string
   /** The unit, of boards/linux. */
   readonly unit: string
-  /** The folder of the card's board: its configuration and its page. */
+  /** The folder of the card's board: its configurations and its page. */
   readonly board: string
   readonly licence: string
   readonly version: string
 }
 
+/** With the version before as its second word where there was one. */
 const AFTER_INSTALLING = `#!/bin/sh
 set -e
 if [ "$1" = configure ] && [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
   systemctl daemon-reload
+  if [ -n "$2" ] && systemctl is-active -q perdured.service; then
+    systemctl restart perdured.service
+    echo "perdured.service was started anew. What was flashed onto this card still runs:"
+    echo "'perdure flash' brings the firmware of this version to it."
+  fi
 fi
 `
 
@@ -47,21 +59,23 @@ fi
 `
 
 /** Name of the package's file. */
-export function packageName({ name }: Card, version: string): string {
-  return `perdured-${name}_${version}_arm64.deb`
+export function packageName({ name, architecture }: Card, version: string): string {
+  return `perdured-${name}_${version}_${architecture}.deb`
 }
 
 export function packageContents(card: Card, parts: PackageParts): PackageContents {
-  const { name, title } = card
+  const { name, title, architecture, board } = card
   const doc = `usr/share/doc/perdured-${name}`
   const file = (path: string, from: string): { path: string; content: Uint8Array } => {
     return { path, content: readFileSync(from) }
   }
+  const bootText = readFileSync(join(parts.board, 'boot.conf'), 'utf8')
+  const bootConfiguration = bootText.replace(/^board = .*$/m, `board = ${board}`)
   return {
     control: {
       Package: `perdured-${name}`,
       Version: parts.version,
-      Architecture: 'arm64',
+      Architecture: architecture,
       Maintainer: 'Perdure',
       Section: 'net',
       Priority: 'optional',
@@ -70,6 +84,7 @@ export function packageContents(card: Card, parts: PackageParts): PackageContent
       Description: `Crash-atomic remote persistent memory, on ${title}`,
     },
     files: [
+      { ...file('usr/sbin/perdure-boot', parts.supervisor), executable: true },
       { ...file('usr/sbin/perdured', parts.perdured), executable: true },
       file('usr/lib/perdure/firmware.js', parts.firmware),
       file('usr/lib/perdure/firmware.js.sig', parts.signature),
@@ -78,6 +93,7 @@ export function packageContents(card: Card, parts: PackageParts): PackageContent
         ...file('etc/perdure/perdured.conf', join(parts.board, 'perdured.conf')),
         isConfiguration: true,
       },
+      { path: 'etc/perdure/boot.conf', content: bootConfiguration, isConfiguration: true },
       file('usr/lib/systemd/system/perdured.service', parts.unit),
       file(`${doc}/README.md`, join(parts.board, 'README.md')),
       file(`${doc}/copyright`, parts.licence),
