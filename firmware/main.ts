@@ -23,6 +23,7 @@ import {
 } from './limits.ts'
 import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
+import { describePart } from './manage/part-state.ts'
 import { createRegionTable } from './memory/region.ts'
 import { createSuperblock } from './memory/superblock.ts'
 import { createTranslation } from './memory/translation.ts'
@@ -58,6 +59,11 @@ export interface Firmware {
   serve(count: number, now: number): number
   /** Lazy work and timers, when no frame waits. Returns as `serve` does. */
   idle(now: number): number
+  /**
+   * What the start found, one line of at most 200 characters of ASCII: words NAME=VALUE, as in
+   * 'state=serving format=3 lost=0' (`describePart`). For who looks after the board's program.
+   */
+  report(): string
 }
 
 /** All state of one DPU, in memory that is made here and never grows. */
@@ -238,6 +244,9 @@ export function startWith(state: State): Firmware {
     },
     idle(now: number): number {
       return idle(state, now)
+    },
+    report(): string {
+      return describePart(state)
     },
   }
 }

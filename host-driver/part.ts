@@ -122,15 +122,13 @@ export interface ReportEntry {
   readonly linesRead: number
 }
 
-const STATES: readonly PartStatus['state'][] = ['blank', 'serving', 'refused', 'failedClosed']
-
 /** Reads the body of STATUS and FORMAT. */
 export function readPartStatus(body: Uint8Array): PartStatus {
   const health = body[mad.PART_HEALTH]!
   const fault = body[mad.PART_FAULT]!
   const id = body.subarray(mad.PART_DEVICE_ID, mad.PART_DEVICE_ID + mad.DEVICE_ID_BYTES)
   return {
-    state: STATES[body[mad.PART_STATE]!] ?? 'unknown',
+    state: mad.STATE_NAMES[body[mad.PART_STATE]!] ?? 'unknown',
     fault: fault === 0 ? null : faultOfNumber(fault),
     armed: (health & ARMED) !== 0,
     durable: durableOf(health),

@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -16,10 +16,13 @@ import {
   AUX,
   COMMAND_WORDS,
   COMMANDS_AT,
+  COPY,
   FROM,
   ICRC_NONE,
   LENGTH,
+  NVDIMM_SPACE,
   OP,
+  TO,
   TRANSMIT,
   TRANSMIT_AT,
 } from '../firmware/hal.ts'
@@ -84,6 +87,14 @@ describe.skipIf(noService !== null)(name, () => {
       expect(none.story).toContain('--config FILE')
       expect(await folder().run('--config', 'x', 'y').over()).toBe(64)
       expect(await folder().run('--cofnig', 'x').over()).toBe(64)
+    })
+
+    test.each(['--firmware', '--signature'])('%s alone is refused', async (option) => {
+      const one = folder()
+      const { code, said } = await one.ends({}, option, one.at('firmware.js'))
+      expect(said).toContain('--firmware FILE and --signature FILE go together: both, or none')
+      expect(code).toBe(64)
+      expect(existsSync(one.at('part'))).toBe(false)
     })
 
     test.each<[string, Keys, string]>([
@@ -155,6 +166,41 @@ describe.skipIf(noService !== null)(name, () => {
       const cut = await one.ends()
       expect(cut.said).toContain('has 63 bytes; an Ed25519 signature has 64')
       expect(cut.code).toBe(65)
+    })
+
+    /** Starts it with a bundle that it finds open under two descriptors. */
+    function runHolding(one: ServiceFolder, conf: string): Runtime {
+      const fd = '/proc/self/fd'
+      const how = `--config ${conf} --firmware ${fd}/8 --signature ${fd}/9`
+      const script = `exec ${PERDURED} ${how} 8<firmware.js 9<firmware.js.sig`
+      const runtime = new Runtime('perdured', 'sh', ['-c', script], one.path)
+      one.runtimes.push(runtime)
+      return runtime
+    }
+
+    test('the command line names a bundle in place of the configuration, held open', async () => {
+      const one = folder()
+      const conf = one.configure({ firmware: '/nonexistent', signature: '/nonexistent' })
+      const runtime = runHolding(one, conf)
+      expect(await runtime.line()).toMatch(/^perdure:/)
+      expect(await runtime.end('SIGTERM')).toBe(0)
+      expect(runtime.story).toContain('serving')
+    })
+
+    test('a bundle that the command line names is verified like any other', async () => {
+      const one = folder()
+      const other = folder()
+      const foreign = runHolding(one, one.configure({ trust: other.at('trust.pem') }))
+      expect(await foreign.over()).toBe(65)
+      const files = (name: string): string[] => {
+        return ['--firmware', one.at(name), '--signature', one.at(`${name}.sig`)]
+      }
+      const { code, said } = await one.ends({}, ...files('gone.js'))
+      expect(said).toContain('gone.js')
+      expect(code).toBe(66)
+      const checked = one.run('--config', one.configure(), ...files('firmware.js'), '--check')
+      expect(await checked.over()).toBe(69)
+      expect(checked.story).toContain('memory cannot be had')
     })
 
     test('a file that is not there is said', async () => {
@@ -553,25 +599,156 @@ describe.skipIf(noService !== null)(name, () => {
   )
 
   describe('under a service manager', () => {
+    const EXTEND = 'EXTEND_TIMEOUT_USEC=60000000'
+    let program: string | null = null
+    const ears: Harness[] = []
+    afterEach(async () => {
+      for (const ear of ears.splice(0)) await ear.kill()
+    })
+
+    /** A service manager's ear in that folder. */
+    async function earIn(one: ServiceFolder): Promise<Harness> {
+      program ??= compile('notify-harness', [])
+      const ear = new Harness(program, [one.at('notify')])
+      ears.push(ear)
+      expect(await ear.line()).toBe('listening')
+      return ear
+    }
+
+    /** Starts it where that ear hears it. */
+    function runHeard(one: ServiceFolder, keys: Keys = {}, watchdog = ''): Runtime {
+      const notify = { NOTIFY_SOCKET: one.at('notify') }
+      const environment = watchdog === '' ? notify : { ...notify, WATCHDOG_USEC: watchdog }
+      const args = ['--config', one.configure(keys)]
+      const runtime = new Runtime('perdured', PERDURED, args, one.path, undefined, environment)
+      one.runtimes.push(runtime)
+      return runtime
+    }
+
+    /** The lines of the datagram that says that it is ready; a slow start may tell of itself. */
+    async function readyIn(ear: Harness): Promise<string[]> {
+      let said = await ear.line()
+      while (said === EXTEND) said = await ear.line()
+      return said.split(';')
+    }
+    /** What stands in it of a bundle, for one that reports nothing. */
+    const OF_ANY = ['READY=1', expect.stringMatching(/^PERDURE_BUNDLE=[0-9a-f]{64}$/)]
+
     test.skipIf(noCompiler !== null)(
       'tells that it is ready, that it lives, and its end',
       async () => {
         const one = folder()
-        const ear = new Harness(compile('notify-harness', []), [one.at('notify')])
-        expect(await ear.line()).toBe('listening')
-        process.env.NOTIFY_SOCKET = one.at('notify')
-        process.env.WATCHDOG_USEC = '200000'
-        const { runtime } = await one.serve()
-        delete process.env.NOTIFY_SOCKET
-        delete process.env.WATCHDOG_USEC
-        expect(await ear.line()).toBe('READY=1')
+        const ear = await earIn(one)
+        const runtime = runHeard(one, {}, '200000')
+        expect((await readyIn(ear))[0]).toBe('READY=1')
         expect(await ear.line()).toBe('WATCHDOG=1')
         expect(await ear.line()).toBe('WATCHDOG=1')
         await runtime.end('SIGTERM')
         let last = await ear.line()
         while (last === 'WATCHDOG=1') last = await ear.line()
         expect(last).toBe('STOPPING=1')
-        await ear.kill()
+      },
+    )
+
+    test.skipIf(noCompiler !== null)('tells with it what the start has found', async () => {
+      const one = folder()
+      const ear = await earIn(one)
+      const blank = runHeard(one)
+      const { bundle } = await blank.line().then(() => one.ask('hash'))
+      const own = ['READY=1', `PERDURE_BUNDLE=${bundle}`, 'PERDURE_ARMED=1']
+      const reported = ['PERDURE_STATE=blank', 'PERDURE_FORMAT=0', 'PERDURE_LOST=0']
+      expect(await readyIn(ear)).toEqual([...own, ...reported, 'PERDURE_FAULT=BLANK'])
+      await blank.end('SIGTERM')
+      expect(await ear.line()).toBe('STOPPING=1')
+      const { runtime, address } = await one.serve()
+      const dpu = await connect(address, PATIENT)
+      await dpu.format()
+      await dpu.close()
+      await runtime.end('SIGTERM')
+      const serving = runHeard(one)
+      const found = ['PERDURE_STATE=serving', 'PERDURE_FORMAT=3', 'PERDURE_LOST=0']
+      expect(await readyIn(ear)).toEqual([...own, ...found])
+      await serving.end('SIGTERM')
+      expect(await ear.line()).toBe('STOPPING=1')
+      runHeard(one, { development: '' })
+      expect(await readyIn(ear)).toContain('PERDURE_ARMED=0')
+    })
+
+    test.skipIf(noCompiler !== null).each<[string, string, readonly string[]]>([
+      ['none', '', []],
+      [
+        'of words',
+        ", report: () => 'one=1  none = two2=b=c '",
+        ['PERDURE_ONE=1', 'PERDURE_TWO2=b=c'],
+      ],
+      [
+        'of 200 characters',
+        ", report: () => 'a='.padEnd(200, 'b')",
+        [`PERDURE_A=${'b'.repeat(198)}`],
+      ],
+      [
+        'of the shortest words',
+        ", report: () => 'a= '.repeat(66)",
+        new Array(66).fill('PERDURE_A='),
+      ],
+      ['that is too long', ", report: () => 'a='.padEnd(201, 'b')", []],
+      ['of two lines', ", report: () => 'a=1\\nREADY=0'", []],
+      ['with a zero', ", report: () => 'a=1\\0'", []],
+      ['beyond ASCII', ", report: () => 'a=é'", []],
+      ['that is no text', ', report: () => ({})', []],
+      ['that is no function', ", report: 'a=1'", []],
+    ])('a report %s', async (_what, report, lines) => {
+      const calls = `serve: () => 0, idle: () => 0${report}`
+      const one = folder(`var perdure = { start: () => ({ ${calls} }) }`)
+      const ear = await earIn(one)
+      runHeard(one)
+      expect(await readyIn(ear)).toEqual([...OF_ANY, 'PERDURE_ARMED=1', ...lines])
+    })
+
+    test.each([
+      ['threw', "report() { throw new Error('no report') }"],
+      ['hung', 'report() { for (;;); }'],
+      ['threw', "get report() { throw new Error('no report') }"],
+    ])('a report that ends as %s is a start that ends so: %s', async (reason, report) => {
+      const calls = `serve: () => 0, idle: () => 0, ${report}`
+      const { code, said } = await endOf(`var perdure = { start: () => ({ ${calls} }) }`, {
+        'start-ms': '500',
+      })
+      expect(said).toContain(`the firmware did not start (${reason})`)
+      expect(code).toBe(70)
+    })
+
+    test.skipIf(noCompiler !== null)(
+      'tells that it lives while it starts, and not once it serves',
+      async () => {
+        // Starts until the part's first byte is no zero; then every call hangs.
+        const one = folder(`
+          var perdure = { start({ memory, run }) {
+            const words = new Float64Array(memory, ${COMMANDS_AT}, ${COMMAND_WORDS})
+            const seen = new Uint8Array(memory, ${TRANSMIT_AT}, 1)
+            while (seen[0] === 0) {
+              words[${OP}] = ${COPY}
+              words[${FROM}] = ${NVDIMM_SPACE}
+              words[${TO}] = ${TRANSMIT_AT}
+              words[${LENGTH}] = 1
+              if (run(1) !== 1) throw new Error('not read')
+            }
+            return { serve() { for (;;); }, idle: () => 0 }
+          } }`)
+        const ear = await earIn(one)
+        const runtime = runHeard(one, { 'call-ms': '2500' })
+        expect(await ear.line()).toBe(EXTEND)
+        expect(await ear.line()).toBe(EXTEND)
+        writeFileSync(one.at('part'), 'x', { flag: 'r+' })
+        const address = await runtime.line()
+        expect((await readyIn(ear))[0]).toBe('READY=1')
+        const socket = createSocket('udp4')
+        socket.send(Buffer.alloc(64), Number(address.split(':').at(-1)), '127.0.0.1')
+        expect(await runtime.over()).toBe(70)
+        socket.close()
+        // The next that the ear hears is of the next one.
+        runHeard(one)
+        expect((await ear.line()).split(';')[0]).toBe('READY=1')
       },
     )
 

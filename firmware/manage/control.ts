@@ -41,13 +41,7 @@ import {
   type Region,
   strideOf,
 } from '../memory/region.ts'
-import {
-  DEVICE_ID_AT,
-  FORMAT_VERSION,
-  formatPart,
-  lostCount,
-  type RegionEntry,
-} from '../memory/superblock.ts'
+import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
 import { runBurst } from '../serve/burst.ts'
 import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
@@ -89,6 +83,7 @@ import { boot, nameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
+import { lostRecords, partFault, partState } from './part-state.ts'
 import { lookAgain, provision } from './provision.ts'
 import { FOR_ANYBODY, FOR_THE_HOST, QUEUE_HANDLERS, REPEATABLE } from './queues.ts'
 import { noteWork } from './region-work.ts'
@@ -251,19 +246,12 @@ function managementPair(peerNumber: number): QueuePair {
   })
 }
 
-function partState(state: State): number {
-  if (state.refused === BLANK) return mad.STATE_BLANK
-  if (state.refused !== PASS) return mad.STATE_REFUSED
-  return state.commit.closed === PASS ? mad.STATE_SERVING : mad.STATE_FAILED_CLOSED
-}
-
 function status(call: Call): Fault {
   const { state, bytes, to } = call
   const { report } = state.recovery
-  const reason = state.refused !== PASS ? state.refused : state.commit.closed
   bytes[to + mad.PART_STATE] = partState(state)
   bytes[to + mad.PART_HEALTH] = state.words[HEALTH_AT >> 2]!
-  bytes[to + mad.PART_FAULT] = reason
+  bytes[to + mad.PART_FAULT] = partFault(state)
   bytes[to + mad.PART_REGIONS] = state.regions.count
   putU32(bytes, to + mad.PART_INCARNATION, state.incarnation)
   for (let i = 0; i < mad.DEVICE_ID_BYTES; i++) {
@@ -273,7 +261,7 @@ function status(call: Call): Fault {
   putU32(bytes, to + mad.PART_PATH_MTU, state.facts.pathMtu)
   putU32(bytes, to + mad.PART_FORMAT_VERSION, FORMAT_VERSION)
   putU32(bytes, to + mad.PART_REPORT_ENTRIES, report.entries.length)
-  putU32(bytes, to + mad.PART_UNSETTLED, state.refused === PASS ? lostCount(state.superblock) : 0)
+  putU32(bytes, to + mad.PART_UNSETTLED, lostRecords(state))
   putU32(bytes, to + mad.PART_LINES_READ, report.linesRead)
   putU32(bytes, to + mad.PART_LANES_ACTIVE, report.lanesActive)
   putU32(bytes, to + mad.PART_SCANNED, report.scanned)

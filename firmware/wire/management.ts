@@ -156,6 +156,8 @@ export const STATE_BLANK = 0
 export const STATE_SERVING = 1
 export const STATE_REFUSED = 2
 export const STATE_FAILED_CLOSED = 3
+/** Their names, for people and programs. */
+export const STATE_NAMES = ['blank', 'serving', 'refused', 'failedClosed'] as const
 
 /** FORMAT (SET): the device id that it shall have; zeros let the part choose. */
 export const FORMAT_DEVICE_ID = 0

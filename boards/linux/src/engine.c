@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "hal.h"
+#include "notify.h"
 #include "quickjs.h"
 
 #include "bind.h"
@@ -17,16 +18,25 @@
  */
 #define PROMPT_FRAMES 4
 
+/* What a firmware may say of its start, characters. */
+#define REPORT_MAX 200
+
+/* While it starts: from one sign of life to the next, and what each asks for. */
+#define SIGN_NS UINT64_C(1000000000)
+#define SIGN "EXTEND_TIMEOUT_USEC=60000000"
+
 struct engine {
   JSRuntime *runtime;
   JSContext *context;
   JSValue firmware, serve, idle;
   struct machine *machine;
   uint64_t call_ns, deadline_ns;
+  uint64_t sign_ns; /* when the next sign of life is due; never once it has started */
   bool translated;
   bool prompt; /* frames leave behind the list that sends them, not only behind the call */
   const char *stopped;
   char text[2048];
+  char report[REPORT_MAX + 1];
 };
 
 static uint64_t now_ns(void) {
@@ -38,8 +48,14 @@ static uint64_t now_ns(void) {
 /* The engine asks once in ten thousand loops and calls whether to go on. */
 static int is_late(JSRuntime *runtime, void *opaque) {
   (void)runtime;
-  const struct engine *engine = opaque;
-  return now_ns() > engine->deadline_ns;
+  struct engine *engine = opaque;
+  uint64_t now = now_ns();
+  if (now > engine->deadline_ns) return 1;
+  if (now >= engine->sign_ns) {
+    notify(SIGN);
+    engine->sign_ns = now + SIGN_NS;
+  }
+  return 0;
 }
 
 static void start_clock(struct engine *engine) {
@@ -184,6 +200,35 @@ static JSValue facts_object(JSContext *context, const struct facts *facts) {
   return object;
 }
 
+static bool is_plain(const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++) {
+    if (text[i] < ' ' || text[i] > '~') return false;
+  }
+  return true;
+}
+
+/* Takes down what the firmware says of its start, if it says anything; false if it threw. */
+static bool take_report(struct engine *engine) {
+  JSContext *context = engine->context;
+  JSValue function = JS_GetPropertyStr(context, engine->firmware, "report");
+  JSValue line = JS_IsException(function) ? JS_EXCEPTION : JS_UNDEFINED;
+  start_clock(engine);
+  if (JS_IsFunction(context, function)) {
+    line = JS_Call(context, function, JS_UNDEFINED, 0, NULL);
+  }
+  JS_FreeValue(context, function);
+  size_t length = 0;
+  const char *text = JS_IsString(line) ? JS_ToCStringLen(context, &length, line) : NULL;
+  bool threw = JS_IsException(line) || (text == NULL && JS_IsString(line));
+  if (text != NULL && length <= REPORT_MAX && is_plain(text, length)) {
+    memcpy(engine->report, text, length);
+  }
+  if (threw) stop(engine);
+  JS_FreeCString(context, text);
+  JS_FreeValue(context, line);
+  return !threw;
+}
+
 /* Calls `perdure.start` with the machine: recovery runs in it. */
 static bool start(struct engine *engine, const struct facts *facts) {
   JSContext *context = engine->context;
@@ -213,7 +258,9 @@ static bool start(struct engine *engine, const struct facts *facts) {
     engine->serve = JS_GetPropertyStr(context, engine->firmware, "serve");
     engine->idle = JS_GetPropertyStr(context, engine->firmware, "idle");
   }
-  if (JS_IsFunction(context, engine->serve) && JS_IsFunction(context, engine->idle)) return true;
+  if (JS_IsFunction(context, engine->serve) && JS_IsFunction(context, engine->idle)) {
+    return take_report(engine);
+  }
   refuse(engine, "what start returned cannot serve");
   return false;
 }
@@ -223,6 +270,7 @@ static struct engine *make(struct machine *machine, const struct engine_limits *
   if (engine == NULL) return NULL;
   engine->machine = machine;
   engine->call_ns = (uint64_t)limits->start_ms * 1000000u;
+  engine->sign_ns = now_ns() + SIGN_NS;
   engine->firmware = engine->serve = engine->idle = JS_UNDEFINED;
   engine->runtime = JS_NewRuntime();
   if (engine->runtime == NULL) {
@@ -258,6 +306,7 @@ struct engine *engine_start(const struct bundle *bundle, const struct facts *fac
       evaluate(engine, bundle->source, bundle->length, "firmware.js", sha256) &&
       start(engine, facts)) {
     engine->call_ns = (uint64_t)limits->call_ms * 1000000u;
+    engine->sign_ns = UINT64_MAX;
     return engine;
   }
   fault_set(fault, "the firmware did not start (%s): %.400s", engine->stopped, engine->text);
@@ -303,6 +352,8 @@ uint64_t engine_resumes(void) { return aot_resumes(); }
 uint64_t engine_rested(void) { return aot_rested(); }
 
 bool engine_is_translated(const struct engine *engine) { return engine->translated; }
+
+const char *engine_report(const struct engine *engine) { return engine->report; }
 
 size_t engine_heap_bytes(struct engine *engine) {
   JSMemoryUsage usage;

@@ -42,7 +42,10 @@ struct engine_limits {
 
 struct engine;
 
-/* Evaluates the bundle and starts the firmware: recovery has run when this returns. */
+/*
+ * Evaluates the bundle and starts the firmware: recovery has run when this returns. Meanwhile the
+ * service manager hears about once a second that it takes longer.
+ */
 struct engine *engine_start(const struct bundle *bundle, const struct facts *facts,
                             struct machine *machine, const struct engine_limits *limits,
                             struct fault *fault);
@@ -55,6 +58,9 @@ uint64_t engine_resumes(void);
 
 /* How many calls met a function that had done so too often, and rests from its translation. */
 uint64_t engine_rested(void);
+
+/* What the firmware said of its start, one line of words NAME=VALUE; empty: it says nothing. */
+const char *engine_report(const struct engine *engine);
 
 /* `Firmware.serve` and `idle`. Negative when the firmware has stopped; then see engine_stopped. */
 double engine_serve(struct engine *engine, uint32_t count, double now_us);

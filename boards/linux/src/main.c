@@ -26,14 +26,17 @@
 
 struct arguments {
   const char *config;
+  const char *firmware, *signature; /* both, or neither */
   bool check, json;
 };
 
 static const char USAGE[] =
-    "perdured --config FILE [--check] [--json]\n"
-    "  --config FILE  lines of key = value; # begins a comment\n"
-    "  --check        verify configuration, bundle and memory, say what they are, and end\n"
-    "  --json         say where it serves as a JSON object\n"
+    "perdured --config FILE [--firmware FILE --signature FILE] [--check] [--json]\n"
+    "  --config FILE     lines of key = value; # begins a comment\n"
+    "  --firmware FILE   in place of the key firmware, with\n"
+    "  --signature FILE  in place of the key signature; a file may be /proc/self/fd/N\n"
+    "  --check           verify configuration, bundle and memory, say what they are, and end\n"
+    "  --json            say where it serves as a JSON object\n"
     "\n"
     "keys, what they take, and what they are unless said:\n";
 
@@ -64,13 +67,16 @@ static int fail(int code, const char *what, const struct fault *fault) {
 /* -1: go on; else the exit code. */
 static int take_arguments(int count, char **words, struct arguments *arguments) {
   static const struct option OPTIONS[] = {
-      {"config", required_argument, NULL, 'c'}, {"check", no_argument, NULL, 'k'},
-      {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
+      {"config", required_argument, NULL, 'c'},    {"firmware", required_argument, NULL, 'f'},
+      {"signature", required_argument, NULL, 's'}, {"check", no_argument, NULL, 'k'},
+      {"json", no_argument, NULL, 'j'},            {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0},
   };
   int option;
   while ((option = getopt_long(count, words, "", OPTIONS, NULL)) != -1) {
     if (option == 'c') arguments->config = optarg;
+    if (option == 'f') arguments->firmware = optarg;
+    if (option == 's') arguments->signature = optarg;
     if (option == 'k') arguments->check = true;
     if (option == 'j') arguments->json = true;
     if (option == 'h' || option == '?') {
@@ -81,14 +87,23 @@ static int take_arguments(int count, char **words, struct arguments *arguments) 
       return option == 'h' ? EXIT_OK : EXIT_USAGE;
     }
   }
-  if (arguments->config != NULL && optind == count) return -1;
-  fputs("perdured: --config FILE is all it takes; --help says more\n", stderr);
+  if (arguments->config == NULL || optind != count) {
+    fputs("perdured: --config FILE is all it needs; --help says more\n", stderr);
+    return EXIT_USAGE;
+  }
+  if ((arguments->firmware == NULL) == (arguments->signature == NULL)) return -1;
+  fputs("perdured: --firmware FILE and --signature FILE go together: both, or none\n", stderr);
   return EXIT_USAGE;
 }
 
-static int take_bundle(const struct config *config, struct bundle *bundle) {
+/* The bundle that the command line names, or else the configuration. */
+static int take_bundle(const struct config *config, const struct arguments *arguments,
+                       struct bundle *bundle) {
   struct fault fault;
-  switch (verify_bundle(bundle, config->firmware, config->signature, config->trust, &fault)) {
+  bool is_named = arguments->firmware != NULL;
+  const char *firmware = is_named ? arguments->firmware : config->firmware;
+  const char *signature = is_named ? arguments->signature : config->signature;
+  switch (verify_bundle(bundle, firmware, signature, config->trust, &fault)) {
     case VERIFIED: return EXIT_OK;
     case VERIFY_NO_FILE: return fail(EXIT_NO_FILE, "no bundle", &fault);
     case VERIFY_UNTRUSTED: break;
@@ -284,7 +299,7 @@ static void announce(const struct config *config, const struct open_parts *parts
             LOG_TEXT("bundle", parts->bundle.sha256),
             LOG_TEXT("engine", engine_is_translated(parts->engine) ? "translated" : "interpreted"),
             LOG_TEXT("icrc", icrc_engine()));
-  notify("READY=1");
+  notify_ready(parts->bundle.sha256, parts->memory.armed, engine_report(parts->engine));
 }
 
 static int serve(const struct config *config, const struct arguments *arguments,
@@ -350,7 +365,7 @@ int main(int count, char **words) {
     return fail(EXIT_CONFIG, "the configuration is wrong", &fault);
   }
   log_as_json(config.log_json);
-  code = take_bundle(&config, &parts.bundle);
+  code = take_bundle(&config, &arguments, &parts.bundle);
   if (code == EXIT_OK) {
     code = arguments.check ? check(&config, &parts) : serve(&config, &arguments, &parts);
   }

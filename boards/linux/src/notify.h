@@ -5,10 +5,18 @@
 #ifndef PERDURE_NOTIFY_H
 #define PERDURE_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* As "READY=1\nSTATUS=serving". */
 void notify(const char *state);
+
+/*
+ * READY=1, and in the same datagram what is ready: the bundle's SHA-256, whether the memory keeps
+ * what it takes, and what the firmware reports of its start, each word `name=value` of at most 200
+ * characters as a line PERDURE_NAME=value.
+ */
+void notify_ready(const char *bundle, bool armed, const char *report);
 
 /* Microseconds after which a sign of life is due (WATCHDOG_USEC, halved); 0 if nobody waits. */
 uint64_t notify_watchdog_us(void);

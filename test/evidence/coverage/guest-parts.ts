@@ -39,6 +39,7 @@ export const PARTS: readonly string[] = [
   'connect-doubt',
   'connect-link',
   'operations-table',
+  'part-report',
   'queue-control',
   'queues-completion',
   'queues-element',

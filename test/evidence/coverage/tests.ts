@@ -28,7 +28,8 @@ const OF_FIRMWARE = `
   batch-local batch-queues batch-requester congestion connect connect-active connect-doubt
   connect-link control control-edges engines evidence-failures flush long-read lost-requests
   media-errors neighbours on-demand on-demand-calls on-demand-host operations operations-forgotten
-  operations-late operations-table ordered ordered-edges pcie-connect persist persist-edges
+  operations-late operations-table ordered ordered-edges part-report pcie-connect persist
+  persist-edges
   placement-agent placement-away placement-chains placement-edges placement-lanes placement-lives
   placement-mixed placement-probe placement-refused placement-restarts queue-control queue-dma
   queue-edges queue-gsi queue-local-ends queue-local-refusals queue-neighbours queue-receive

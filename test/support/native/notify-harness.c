@@ -13,7 +13,7 @@ int main(int count, char **words) {
   puts("listening");
   for (;;) {
     fflush(stdout);
-    char text[512];
+    char text[2048];
     ssize_t length = recv(ear, text, sizeof text - 1, 0);
     if (length < 0) return 1;
     text[length] = '\0';
