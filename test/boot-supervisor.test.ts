@@ -139,7 +139,12 @@ describe('the supervisor', () => {
       },
       /^no sign of life for 120 s$/,
     ],
-    ['finds the part damaged', (rig) => rig.ready({ state: 'damaged' }), /does not serve: damaged/],
+    [
+      'cannot read the part',
+      (rig) => rig.ready({ state: 'refused', fault: 'NEWER' }),
+      /^the part does not serve: NEWER$/,
+    ],
+    ['fails closed', (rig) => rig.ready({ state: 'failedClosed' }), /not serve: failedClosed$/],
     ['finds the part blank', (rig) => rig.ready({ state: 'blank' }), /^the part is blank to it$/],
     ['loses records', (rig) => rig.ready({ lost: 3 }), /^3 records more are lost than before$/],
     ['is not armed', (rig) => rig.ready({ armed: 0 }), /^the part is not armed/],

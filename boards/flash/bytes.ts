@@ -36,7 +36,7 @@ export function base64Of(bytes: Uint8Array): string {
   return text
 }
 
-/** The bytes of base64, given as letters; it ends at the first '=', and what is no digit is none. */
+/** The bytes of base64, given as letters: up to the first '=', without what is no digit. */
 export function base64Bytes(letters: Uint8Array): Uint8Array {
   const bytes = new Uint8Array((letters.length * 3) >> 2)
   let [at, bits, count] = [0, 0, 0]

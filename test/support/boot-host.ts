@@ -174,6 +174,7 @@ smp = udp:127.0.0.1:0
 /** What a child says of its part when it is ready. */
 interface Facts {
   readonly state?: string
+  readonly fault?: string
   readonly format?: number
   readonly lost?: number
   readonly armed?: number
@@ -214,9 +215,10 @@ export class BootRig {
   }
 
   /** It says that it is ready. */
-  ready({ state = 'serving', format = 3, lost = 0, armed = 1 }: Facts = {}): void {
-    const facts = `PERDURE_STATE=${state}\nPERDURE_FORMAT=${format}\nPERDURE_LOST=${lost}`
-    this.host.says(`READY=1\n${facts}\nPERDURE_ARMED=${armed}`)
+  ready({ state = 'serving', fault = '', format = 3, lost = 0, armed = 1 }: Facts = {}): void {
+    const part = `PERDURE_STATE=${state}\nPERDURE_FORMAT=${format}\nPERDURE_LOST=${lost}`
+    const more = fault === '' ? '' : `\nPERDURE_FAULT=${fault}`
+    this.host.says(`READY=1\nPERDURE_ARMED=${armed}\n${part}${more}`)
     this.turn()
   }
 

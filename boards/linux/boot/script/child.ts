@@ -22,6 +22,8 @@ const PATH = 'PATH=/usr/sbin:/usr/bin:/sbin:/bin'
 export interface Report {
   /** Of the part, as STATUS has it; '' of a firmware that does not say. */
   readonly state: string
+  /** Why the part is not served; ''. */
+  readonly fault: string
   /** Format of the part; 0: it has none. */
   readonly format: number
   /** Records that are lost; -1 of a firmware that does not say. */
@@ -110,7 +112,8 @@ export class Child {
       return Number.isSafeInteger(value) ? value : otherwise
     }
     this.report = {
-      ...{ state: said.get('PERDURE_STATE') ?? '', armed: said.get('PERDURE_ARMED') === '1' },
+      ...{ state: said.get('PERDURE_STATE') ?? '', fault: said.get('PERDURE_FAULT') ?? '' },
+      armed: said.get('PERDURE_ARMED') === '1',
       ...{ format: number('PERDURE_FORMAT', 0), lost: number('PERDURE_LOST', -1) },
     }
     return true

@@ -2,8 +2,8 @@
  * What the program gives to its script: the calls of the system that the supervisor needs, and no
  * more. They are C functions (`script.c`).
  *
- * What always holds: nothing waits, but `ask` for as long as it is told; a call that fails throws an
- * Error whose message says what was tried, on what, and what the system said.
+ * What always holds: nothing waits, but `ask` for as long as it is told; a call that fails throws
+ * an Error whose message says what was tried, on what, and what the system said.
  */
 
 /** What the program's loop waits for. */

@@ -207,9 +207,9 @@ export class Supervisor implements SmpCard, Script {
   }
 
   /** Why what runs is no good, or null. */
-  private selfTest({ state, lost, armed }: Report): string | null {
+  private selfTest({ state, fault, lost, armed }: Report): string | null {
     if (state !== '' && state !== 'serving' && state !== 'blank') {
-      return `the part does not serve: ${state}`
+      return `the part does not serve: ${fault === '' ? state : fault}`
     }
     const { before } = this
     if (before === null) return null
