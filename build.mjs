@@ -19,6 +19,8 @@
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
+ *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for boards
+ *                 that are compiled
  *   types/        declarations, made by `build` only
  */
 
@@ -39,6 +41,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { constsForVars } from './boards/bundle/constants.mjs'
 import { literalsForConstants, varsForLocals } from './boards/bundle/tighten.mjs'
+import { bundleBoot } from './boards/linux/boot/bundle.mjs'
 
 const ROOT = dirname(fileURLToPath(import.meta.url))
 const DIST = join(ROOT, 'dist')
@@ -158,6 +161,16 @@ function place(files) {
     writeFileSync(aside, runs ? `#!/usr/bin/env node\n${file.text}` : file.contents)
     if (runs) chmodSync(aside, 0o755)
     renameSync(aside, file.path)
+  }
+}
+
+/** The script that perdure-boot is linked with. */
+async function placeBoot() {
+  try {
+    const text = await bundleBoot()
+    place([{ path: join(DIST, 'boot.js'), text, contents: Buffer.from(text) }])
+  } catch {
+    throw new Stop('The script of perdure-boot cannot be built; see above.')
   }
 }
 
@@ -352,6 +365,7 @@ const COMMANDS = {
     place(await bundleForNode(entries))
     const arm64 = ['--arch', 'arm64', '--install']
     const isHelp = args.includes('--help') || args.includes('-h')
+    if (!isHelp) await placeBoot()
     const code = isHelp ? 0 : await run(join(DIST, 'board-linux.js'), arm64, ['inherit', 2, 2])
     return code === 0 ? run(join(DIST, 'board-qemu.js'), args) : code
   },
@@ -363,6 +377,7 @@ const COMMANDS = {
       throw new Stop(`--board takes one of: ${boards.join(', ')}.`)
     }
     await build()
+    await placeBoot()
     place(await bundleForNode({ [`board-${board}`]: `boards/${board}/build.ts` }))
     return run(join(DIST, `board-${board}.js`), args)
   },

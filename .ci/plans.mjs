@@ -10,8 +10,8 @@
 
 /** Debian packages: of the captures, the native runtime, the raw link, the Linux clients. */
 const PACKAGES = [
-  ...['tshark', 'gcc', 'libc6-dev', 'libsodium-dev', 'cppcheck', 'xz-utils', 'zstd', 'iproute2'],
-  'qemu-system-x86',
+  ...['tshark', 'gcc', 'libc6-dev', 'libsodium-dev', 'libbrotli-dev', 'cppcheck', 'xz-utils'],
+  ...['zstd', 'iproute2', 'qemu-system-x86'],
 ]
 /** Beside these, of the arm64 virtual machine. */
 const PACKAGES_OF_ARM64 = [

@@ -1,16 +1,18 @@
 /**
- * `node build.mjs --board linux`: the native runtime, one static program.
+ * `node build.mjs --board linux`: the native runtime, one static program, and perdure-boot, another,
+ * which starts it.
  *
  * What always holds:
  * - QuickJS is Debian's source package, unpacked below `dist/linux/`, compiled once per source and
- *   flags; libsodium is Debian's library. Nothing else is linked but the C library.
+ *   flags; libsodium and brotli are Debian's libraries. Nothing else is linked but the C library.
  * - A package that is missing is named, with the one command that installs it; `--install` runs it.
- * - The program is there whole or not at all: it is linked aside and renamed.
+ * - A program is there whole or not at all: it is linked aside and renamed.
  * - Exit code 3 says that something to build it with is missing; any other but 0, that it failed.
  */
 
 import { parseArgs } from 'node:util'
 import { Missing, NOT_HERE, Trouble } from '../debian/programs.ts'
+import { compileBoot, shippedBoot } from './boot/compile.ts'
 import { compileRuntime } from './compile.ts'
 import { signBundle } from './sign.ts'
 import { ARCHITECTURES, hostArchitecture, isArchitecture } from './toolchain.ts'
@@ -47,7 +49,9 @@ function main(args: readonly string[]): void {
   if (!isArchitecture(architecture)) throw new Trouble(`--arch ${architecture}: ${known()}`)
   const { install, sanitize } = values
   const dropFlush = values['drop-flush']
-  const program = compileRuntime({ architecture, sanitize, dropFlush, install, say })
+  const options = { architecture, sanitize, dropFlush, install, say }
+  const program = compileRuntime(options)
+  if (!dropFlush) say(`what starts it: ${compileBoot(shippedBoot(options))}`)
   const signed = signBundle(values['signing-key'])
   process.stdout.write(`${program}\n`)
   say(`firmware: SHA-256 ${signed.sha256}, signed, to be trusted under ${signed.trust}`)

@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { run } from '../debian/programs.ts'
-import { AOT, engineObjects, firmwareProgram, ROOT } from './engine.ts'
+import { AOT, engineObjects, firmwareProgram, plainEngineObjects, ROOT } from './engine.ts'
 import { halHeader } from './hal-header.ts'
 import { Objects } from './objects.ts'
 import {
@@ -23,12 +23,13 @@ import {
   hostArchitecture,
   type QuickJs,
   quickJs,
+  type Toolchain,
   toolchain,
 } from './toolchain.ts'
 
 /** Where builds are left. */
 export const DIST: string = join(ROOT, 'dist')
-const SOURCES = join(ROOT, 'boards/linux/src')
+export const SOURCES: string = join(ROOT, 'boards/linux/src')
 const FOLDER = join(DIST, 'linux')
 
 const COMMON = ['-O2', '-g', '-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE']
@@ -49,36 +50,64 @@ export interface RuntimeOptions {
   readonly say: (line: string) => void
 }
 
-/** What programs are linked of. */
-export interface RuntimeParts {
-  /** Objects of QuickJS. */
-  readonly engine: readonly string[]
-  /** Our own objects, by the names of their files without the ending. */
-  readonly own: ReadonlyMap<string, string>
-  /** Compiles another file as one of ours. */
+/** Makes objects of ours, and programs of objects, for one processor. */
+export interface Workshop {
+  readonly tools: Toolchain
+  /** The source of QuickJS. */
+  readonly quickJs: QuickJs
+  /** Compiles a file as one of ours. */
   compile(file: string): string
+  /** A compiler for files that include the headers of another folder, too. */
+  compilerWith(folder: string): (file: string, flags?: readonly string[], made?: string) => string
+  /** Objects of QuickJS as it comes. */
+  plainEngine(): readonly string[]
   /** Links a program; it is there whole or not at all. */
   link(program: string, objects: readonly string[], flags?: readonly string[]): void
 }
 
+/** What programs are linked of. */
+export interface RuntimeParts extends Workshop {
+  /** Objects of QuickJS with the firmware translated. */
+  readonly engine: readonly string[]
+  /** Our own objects, by the names of their files without the ending. */
+  readonly own: ReadonlyMap<string, string>
+}
+
 /** Compiles what is not compiled yet. Throws a Trouble. */
 export function runtimeParts(options: RuntimeOptions): RuntimeParts {
-  const { sanitize, learns = false, say } = options
-  mkdirSync(FOLDER, { recursive: true })
-  const tools = toolchain({ ...options, folder: FOLDER })
+  const { learns = false, say } = options
+  const shop = workshop(options)
+  const { tools, quickJs: engine } = shop
   const host = tools.native
     ? tools
     : toolchain({ ...options, folder: FOLDER, architecture: hostArchitecture() })
-  const engine = quickJs(FOLDER, say)
-  const own = new Objects(join(FOLDER, 'objects'), tools, say)
-  const compile = ownCompiler(own, engine, generatedHeaders(), options)
-  const files = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
+  const names = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
+  const object = (name: string): string => shop.compile(join(SOURCES, name))
   return {
+    ...shop,
     engine: engineObjects(firmwareProgram(DIST), {
       ...{ engine, target: tools, host, folder: FOLDER, learns, say },
     }),
-    own: new Map(files.sort().map((name) => [basename(name, '.c'), compile(join(SOURCES, name))])),
-    compile,
+    own: new Map(names.sort().map((name) => [basename(name, '.c'), object(name)])),
+  }
+}
+
+/** Finds the compiler, libraries and QuickJS; compiles nothing yet. Throws a Trouble. */
+export function workshop(options: RuntimeOptions): Workshop {
+  const { sanitize, say } = options
+  mkdirSync(FOLDER, { recursive: true })
+  const tools = toolchain({ ...options, folder: FOLDER })
+  const engine = quickJs(FOLDER, say)
+  const objects = new Objects(join(FOLDER, 'objects'), tools, say)
+  const generated = generatedHeaders()
+  const compilerFor = (folders: readonly string[]) =>
+    ownCompiler(objects, engine, generated, folders, options)
+  return {
+    tools,
+    quickJs: engine,
+    compile: compilerFor([SOURCES]),
+    compilerWith: (folder) => compilerFor([SOURCES, folder]),
+    plainEngine: () => plainEngineObjects(engine, objects),
     link: (program, objects, flags = []) => {
       mkdirSync(dirname(program), { recursive: true })
       const aside = `${program}.${process.pid}`
@@ -120,26 +149,33 @@ function generatedHeaders(): string {
   return folder
 }
 
-/** How our files are compiled: anew where any header has changed. */
+/**
+ * How our files are compiled: anew where any header of those folders has changed, or `made`, which
+ * stands for whatever else the file takes in.
+ */
 function ownCompiler(
   objects: Objects,
   engine: QuickJs,
   generated: string,
+  folders: readonly string[],
   options: RuntimeOptions,
-): (file: string) => string {
+): (file: string, flags?: readonly string[], made?: string) => string {
   const hash = createHash('sha256').update(engine.hash)
-  const headers = readdirSync(SOURCES).filter((name) => name.endsWith('.h'))
-  for (const name of headers.sort()) {
-    hash.update(`${name}\0`).update(readFileSync(join(SOURCES, name)))
+  for (const folder of folders) {
+    const headers = readdirSync(folder).filter((name) => name.endsWith('.h'))
+    for (const name of headers.sort()) {
+      hash.update(`${name}\0`).update(readFileSync(join(folder, name)))
+    }
   }
   for (const path of [join(AOT, 'bind.h'), join(generated, 'hal.h')])
     hash.update(readFileSync(path))
-  const made = hash.digest('hex')
-  const flags = [
+  const headers = hash.digest('hex')
+  const own = [
     ...[...COMMON, ...OURS],
-    ...[`-isystem${engine.folder}`, `-I${generated}`, `-I${SOURCES}`, `-I${AOT}`],
+    ...[`-isystem${engine.folder}`, `-I${generated}`],
+    ...[...folders, AOT].map((folder) => `-I${folder}`),
     ...(options.sanitize ? SANITIZERS : []),
     ...(options.dropFlush ? ['-DDROP_FLUSH=1'] : []),
   ]
-  return (file) => objects.of(file, flags, made)
+  return (file, flags = [], made = '') => objects.of(file, [...own, ...flags], headers + made)
 }

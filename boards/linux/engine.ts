@@ -125,6 +125,12 @@ function tellLost(program: Program, made: string, say: (line: string) => void): 
   say(`${name}: ${what}, which only costs speed; npm run bench:native -- --learn makes it anew`)
 }
 
+/** The objects of the engine as it comes, which translates nothing. */
+export function plainEngineObjects(engine: QuickJs, objects: Objects): string[] {
+  const flags = ['-O2', ...FLAGS, version(engine)]
+  return engine.files.map((file) => objects.of(file, flags, engine.hash))
+}
+
 function version(engine: QuickJs): string {
   return `-DCONFIG_VERSION="${engine.version}"`
 }

@@ -2,7 +2,7 @@
  * The compilers and libraries of each processor: which programs, from which packages.
  *
  * What always holds: for the machine's own processor everything is installed by Debian's packages;
- * for another one the compiler is, and libsodium is unpacked beside the objects.
+ * for another one the compiler is, and the libraries are unpacked beside the objects.
  */
 
 import { createHash } from 'node:crypto'
@@ -60,16 +60,22 @@ const PROCESSORS: Readonly<Record<Architecture, Processor>> = {
   },
 }
 
+/** Of perdure-boot; the first needs the second. */
+const BROTLI = ['libbrotlidec.a', 'libbrotlicommon.a'] as const
+const LIBRARIES = ['libsodium.a', ...BROTLI] as const
+/** That bring the libraries. */
+const PACKAGES = ['libsodium-dev', 'libbrotli-dev'] as const
+
 /** What everything is unpacked with. */
 const UNPACKING = { tar: 'tar', xz: 'xz-utils', 'dpkg-deb': 'dpkg' }
 
 const ELSEWHERE =
-  'a C compiler, the static libraries of libc and libsodium, and apt for the source of QuickJS ' +
-  '(a Debian container will do).'
+  'a C compiler, the static libraries of libc, libsodium and brotli, and apt for the source of ' +
+  'QuickJS (a Debian container will do).'
 
 export interface Toolchain {
   readonly compiler: string
-  /** Flags of compiling and of linking that find libsodium, and choose the processor. */
+  /** Flags of compiling and of linking that find the libraries, and choose the processor. */
   readonly compileFlags: readonly string[]
   readonly linkFlags: readonly string[]
   /** Whether the programs run on this machine. */
@@ -92,13 +98,14 @@ export function toolchain(preparation: Preparation): Toolchain {
   const native = processor.node === process.arch
   need(native ? nativeNeeds(triplet) : crossNeeds(processor), preparation)
   if (native) {
-    return { compiler: 'gcc', compileFlags: flags, linkFlags: ['-lsodium'], native }
+    const linkFlags = ['-lsodium', ...BROTLI.map((name) => `-l:${name}`)]
+    return { compiler: 'gcc', compileFlags: flags, linkFlags, native }
   }
-  const root = foreignSodium(folder, processor, say)
+  const root = foreignLibraries(folder, processor, say)
   return {
     compiler: `${triplet}-gcc`,
     compileFlags: [...flags, `-isystem${join(root, 'usr/include')}`],
-    linkFlags: [join(root, 'usr/lib', triplet, 'libsodium.a')],
+    linkFlags: LIBRARIES.map((name) => join(root, 'usr/lib', triplet, name)),
     native,
   }
 }
@@ -109,6 +116,7 @@ function nativeNeeds(triplet: string): Needs {
     files: {
       '/usr/include/stdio.h': 'libc6-dev',
       [`/usr/lib/${triplet}/libsodium.a`]: 'libsodium-dev',
+      '/usr/include/brotli/decode.h': 'libbrotli-dev',
     },
     elsewhere: ELSEWHERE,
   }
@@ -118,26 +126,33 @@ function crossNeeds({ cross, crossHeaders }: Processor): Needs {
   return { programs: { ...cross, ...UNPACKING }, files: crossHeaders, elsewhere: ELSEWHERE }
 }
 
-/** The release of this machine: the cross C library is of it, and libsodium has to fit that. */
+/** The release of this machine: the cross C library is of it, and libraries have to fit that. */
 function ownRelease(): string {
   const about = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : ''
   return /^VERSION_CODENAME=(\w+)$/m.exec(about)?.[1] ?? 'bookworm'
 }
 
-/** libsodium of another processor, unpacked once; returns the root that it lies in. */
-function foreignSodium(folder: string, processor: Processor, say: (line: string) => void): string {
+/** The libraries of another processor, unpacked once; returns the root that they lie in. */
+function foreignLibraries(
+  folder: string,
+  processor: Processor,
+  say: (line: string) => void,
+): string {
   const { debian, triplet } = processor
-  const root = join(folder, `sodium-${debian}`)
-  if (existsSync(join(root, 'usr/lib', triplet, 'libsodium.a'))) return root
+  const root = join(folder, `libraries-${debian}`)
+  const files = LIBRARIES.map((name) => join(root, 'usr/lib', triplet, name))
+  if (files.every((path) => existsSync(path))) return root
   const apart = join(folder, `apt-${debian}-${process.pid}`)
   const apt = privateApt(apart, { release: ownRelease(), architecture: debian })
-  say(`fetching libsodium-dev for ${debian}`)
+  say(`fetching ${PACKAGES.join(' and ')} for ${debian}`)
   apt('apt-get', ['update', '-qq'])
-  apt('apt-get', ['download', '-qq', 'libsodium-dev'])
-  const [deb] = readdirSync(apart).filter((name) => name.endsWith('.deb'))
-  if (deb === undefined) throw new Missing(`no libsodium-dev for ${debian} came from the mirror`)
+  apt('apt-get', ['download', '-qq', ...PACKAGES])
   const aside = join(apart, 'root')
-  run('dpkg-deb', ['-x', join(apart, deb), aside])
+  for (const name of PACKAGES) {
+    const deb = readdirSync(apart).find((file) => new RegExp(`^${name}_.*\\.deb$`).test(file))
+    if (deb === undefined) throw new Missing(`no ${name} for ${debian} came from the mirror`)
+    run('dpkg-deb', ['-x', join(apart, deb), aside])
+  }
   placeFolderOnce(aside, root)
   rmSync(apart, { recursive: true, force: true })
   return root

@@ -1,0 +1,2 @@
+/** The script of perdure-boot: one that leaves the global `perdureBoot`. */
+export function bundleBoot(): Promise<string>

@@ -1,0 +1,32 @@
+/**
+ * Bundles the script of `perdure-boot`.
+ *
+ * What always holds: nothing of Node is in it. What it has of `node:crypto`, of `node:zlib` and of
+ * the globals of Node and browsers are files of its own; packages are bundled in.
+ */
+
+import { fileURLToPath } from 'node:url'
+
+const SCRIPT = new URL('./script/', import.meta.url)
+const at = (name) => fileURLToPath(new URL(name, SCRIPT))
+
+/** The script: one that leaves the global `perdureBoot`. esbuild says on stderr what fails. */
+export async function bundleBoot() {
+  const { build } = await import('esbuild')
+  const { outputFiles } = await build({
+    entryPoints: [at('main.ts')],
+    bundle: true,
+    write: false,
+    charset: 'utf8',
+    legalComments: 'none',
+    logLevel: 'warning',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    target: 'es2023',
+    format: 'iife',
+    globalName: 'perdureBoot',
+    alias: { 'node:crypto': at('node-crypto.ts'), 'node:zlib': at('node-zlib.ts') },
+    inject: [at('globals.ts')],
+  })
+  return outputFiles[0].text
+}

@@ -1,0 +1,45 @@
+/**
+ * Compiles and links `perdure-boot`: a small host around one script, which is a part of it.
+ *
+ * What always holds: it is made of the runtime's own objects where both do the same, and of QuickJS
+ * as it comes.
+ */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DIST, flavourFolder, type RuntimeOptions, SOURCES, workshop } from '../compile.ts'
+import { ROOT } from '../engine.ts'
+
+const BOOT = join(ROOT, 'boards/linux/boot')
+/** What of the runtime's files is in it, too. */
+const SHARED = ['endpoint', 'fault', 'json', 'log', 'notify', 'unix-socket'] as const
+
+export interface BootOptions extends RuntimeOptions {
+  /** The file with the script: one that leaves the global `perdureBoot`. */
+  readonly script: string
+  /** The program's path. */
+  readonly program: string
+}
+
+/** What is shipped: the supervisor, in the folder of its kind. */
+export function shippedBoot(options: RuntimeOptions): BootOptions {
+  const program = join(flavourFolder(options), 'perdure-boot')
+  return { ...options, script: join(DIST, 'boot.js'), program }
+}
+
+/** Builds the program and returns where it lies. Throws a Trouble. */
+export function compileBoot(options: BootOptions): string {
+  const { script, program } = options
+  const shop = workshop(options)
+  const compile = shop.compilerWith(BOOT)
+  const names = readdirSync(BOOT).filter((name) => name.endsWith('.c') && name !== 'embedded.c')
+  const sha256 = createHash('sha256').update(readFileSync(script)).digest('hex')
+  shop.link(program, [
+    ...names.sort().map((name) => compile(join(BOOT, name))),
+    compile(join(BOOT, 'embedded.c'), [`-DBOOT_SCRIPT="${script}"`], sha256),
+    ...SHARED.map((name) => shop.compile(join(SOURCES, `${name}.c`))),
+    ...shop.plainEngine(),
+  ])
+  return program
+}

@@ -1,0 +1,13 @@
+/*
+ * Files and block devices for the script.
+ *
+ * What always holds: what cannot be read or written whole is an exception; nothing is cut short.
+ */
+#ifndef PERDURE_BOOT_FILES_H
+#define PERDURE_BOOT_FILES_H
+
+#include "values.h"
+
+JSCFunction host_read_file, host_open_storage, host_read_at, host_write_at, host_sync, host_remove;
+
+#endif

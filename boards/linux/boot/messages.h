@@ -1,0 +1,14 @@
+/*
+ * Datagrams for the script: over UDP, and what children say of themselves.
+ *
+ * What always holds: an answer leaves from the address that was asked. Of what comes to a socket for
+ * children, only what children of this program say is heard; `peer` is the number of the process.
+ */
+#ifndef PERDURE_BOOT_MESSAGES_H
+#define PERDURE_BOOT_MESSAGES_H
+
+#include "values.h"
+
+JSCFunction host_receive_from, host_send_to;
+
+#endif

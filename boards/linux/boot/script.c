@@ -1,0 +1,152 @@
+#include "script.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "children.h"
+#include "clock.h"
+#include "crypto.h"
+#include "descriptors.h"
+#include "files.h"
+#include "listeners.h"
+#include "log.h"
+#include "memory-file.h"
+#include "messages.h"
+#include "notify.h"
+#include "streams.h"
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "x86-64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "arm64"
+#endif
+
+enum { EXIT_CODE_MAX = 255 };
+
+static struct {
+  bool asked;
+  int code;
+} end;
+
+static HOST_FUNCTION(host_now_ms) {
+  return JS_NewFloat64(context, floor(clock_ms()));
+}
+
+static HOST_FUNCTION(host_log) {
+  static const struct {
+    const char *name;
+    enum log_level level;
+  } LEVELS[] = {{"info", LOG_INFO}, {"warning", LOG_WARNING}, {"error", LOG_ERROR}};
+  const char *level = take_string(context, arguments[0], "level");
+  if (level == NULL) return JS_EXCEPTION;
+  size_t i = 0, count_of_levels = sizeof LEVELS / sizeof LEVELS[0];
+  while (i < count_of_levels && strcmp(level, LEVELS[i].name) != 0) i++;
+  JS_FreeCString(context, level);
+  if (i == count_of_levels) {
+    return JS_ThrowRangeError(context, "level is to be info, warning or error");
+  }
+  const char *text = take_string(context, arguments[1], "text");
+  if (text == NULL) return JS_EXCEPTION;
+  log_write(LEVELS[i].level, text, (const struct log_field[]){{0}});
+  JS_FreeCString(context, text);
+  return JS_UNDEFINED;
+}
+
+/* What nobody takes is lost, and holds nothing up. */
+static void print_all(const char *text, size_t length) {
+  while (length > 0) {
+    ssize_t went = write(STDOUT_FILENO, text, length);
+    if (went < 0 && errno != EINTR) return;
+    if (went < 0) continue;
+    text += went;
+    length -= (size_t)went;
+  }
+}
+
+static HOST_FUNCTION(host_print) {
+  const char *text = take_string(context, arguments[0], "text");
+  if (text == NULL) return JS_EXCEPTION;
+  print_all(text, strlen(text));
+  print_all("\n", 1);
+  JS_FreeCString(context, text);
+  return JS_UNDEFINED;
+}
+
+static HOST_FUNCTION(host_env) {
+  const char *name = take_string(context, arguments[0], "name");
+  if (name == NULL) return JS_EXCEPTION;
+  const char *value = getenv(name);
+  JS_FreeCString(context, name);
+  return value == NULL ? JS_NULL : JS_NewString(context, value);
+}
+
+static HOST_FUNCTION(host_notify) {
+  const char *state = take_string(context, arguments[0], "state");
+  if (state == NULL) return JS_EXCEPTION;
+  notify(state);
+  JS_FreeCString(context, state);
+  return JS_UNDEFINED;
+}
+
+static HOST_FUNCTION(host_exit) {
+  int64_t code;
+  if (!take_whole(context, arguments[0], "code", 0, EXIT_CODE_MAX, &code)) return JS_EXCEPTION;
+  end.asked = true;
+  end.code = (int)code;
+  return JS_UNDEFINED;
+}
+
+bool script_exits(int *code) {
+  if (end.asked) *code = end.code;
+  return end.asked;
+}
+
+static const JSCFunctionListEntry FUNCTIONS[] = {
+    JS_CFUNC_DEF("nowMs", 0, host_now_ms),
+    JS_CFUNC_DEF("log", 2, host_log),
+    JS_CFUNC_DEF("print", 1, host_print),
+    JS_CFUNC_DEF("env", 1, host_env),
+    JS_CFUNC_DEF("readFile", 2, host_read_file),
+    JS_CFUNC_DEF("openStorage", 2, host_open_storage),
+    JS_CFUNC_DEF("readAt", 3, host_read_at),
+    JS_CFUNC_DEF("writeAt", 3, host_write_at),
+    JS_CFUNC_DEF("sync", 1, host_sync),
+    JS_CFUNC_DEF("sha256", 1, host_sha256),
+    JS_CFUNC_DEF("verify", 3, host_verify),
+    JS_CFUNC_DEF("brotli", 2, host_brotli),
+    JS_CFUNC_DEF("memoryFile", 3, host_memory_file),
+    JS_CFUNC_DEF("listenUnix", 1, host_listen_unix),
+    JS_CFUNC_DEF("listenUdp", 2, host_listen_udp),
+    JS_CFUNC_DEF("portOf", 1, host_port_of),
+    JS_CFUNC_DEF("openTty", 1, host_open_tty),
+    JS_CFUNC_DEF("listenNotify", 1, host_listen_notify),
+    JS_CFUNC_DEF("accept", 1, host_accept),
+    JS_CFUNC_DEF("read", 2, host_read),
+    JS_CFUNC_DEF("write", 2, host_write),
+    JS_CFUNC_DEF("receiveFrom", 1, host_receive_from),
+    JS_CFUNC_DEF("sendTo", 3, host_send_to),
+    JS_CFUNC_DEF("close", 1, host_close),
+    JS_CFUNC_DEF("remove", 1, host_remove),
+    JS_CFUNC_DEF("spawn", 1, host_spawn),
+    JS_CFUNC_DEF("kill", 2, host_kill),
+    JS_CFUNC_DEF("ask", 3, host_ask),
+    JS_CFUNC_DEF("notify", 1, host_notify),
+    JS_CFUNC_DEF("exit", 1, host_exit),
+};
+
+JSValue script_host(JSContext *context, char *const *words) {
+  JSValue host = JS_NewObject(context), args = JS_NewArray(context);
+  for (uint32_t i = 0; words[i] != NULL; i++) {
+    JSValue word = JS_NewString(context, words[i]);
+    JS_DefinePropertyValueUint32(context, args, i, word, JS_PROP_C_W_E);
+  }
+  give(context, host, "args", args);
+  give(context, host, "architecture", JS_NewString(context, ARCHITECTURE));
+  double watchdog_ms = floor((double)notify_watchdog_us() / 1e3);
+  give(context, host, "watchdogMs", JS_NewFloat64(context, watchdog_ms));
+  JS_SetPropertyFunctionList(context, host, FUNCTIONS, sizeof FUNCTIONS / sizeof FUNCTIONS[0]);
+  return host;
+}
