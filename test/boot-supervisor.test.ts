@@ -103,8 +103,10 @@ describe('the supervisor', () => {
     expect(about(rig)).toMatchObject({ trial: true, tested: false, left: 600, state: 'starting' })
     rig.ready()
     expect(about(rig)).toMatchObject({ trial: true, tested: true, state: 'serving' })
+    expect(about(rig)).toMatchObject({ format: 0 })
     rig.boot.slots.confirm()
     rig.pass(100_000)
+    expect(about(rig)).toMatchObject({ format: 3 })
     expect(about(rig)).toMatchObject({ trial: false, left: 0, reason: '', state: 'serving' })
   })
 

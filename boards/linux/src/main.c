@@ -27,14 +27,16 @@
 struct arguments {
   const char *config;
   const char *firmware, *signature; /* both, or neither */
+  const char *trust;
   bool check, json;
 };
 
 static const char USAGE[] =
-    "perdured --config FILE [--firmware FILE --signature FILE] [--check] [--json]\n"
+    "perdured --config FILE [--firmware FILE --signature FILE] [--trust KEY] [--check] [--json]\n"
     "  --config FILE     lines of key = value; # begins a comment\n"
     "  --firmware FILE   in place of the key firmware, with\n"
     "  --signature FILE  in place of the key signature; a file may be /proc/self/fd/N\n"
+    "  --trust KEY       in place of the key trust\n"
     "  --check           verify configuration, bundle and memory, say what they are, and end\n"
     "  --json            say where it serves as a JSON object\n"
     "\n"
@@ -68,7 +70,8 @@ static int fail(int code, const char *what, const struct fault *fault) {
 static int take_arguments(int count, char **words, struct arguments *arguments) {
   static const struct option OPTIONS[] = {
       {"config", required_argument, NULL, 'c'},    {"firmware", required_argument, NULL, 'f'},
-      {"signature", required_argument, NULL, 's'}, {"check", no_argument, NULL, 'k'},
+      {"signature", required_argument, NULL, 's'}, {"trust", required_argument, NULL, 't'},
+      {"check", no_argument, NULL, 'k'},
       {"json", no_argument, NULL, 'j'},            {"help", no_argument, NULL, 'h'},
       {NULL, 0, NULL, 0},
   };
@@ -77,6 +80,7 @@ static int take_arguments(int count, char **words, struct arguments *arguments) 
     if (option == 'c') arguments->config = optarg;
     if (option == 'f') arguments->firmware = optarg;
     if (option == 's') arguments->signature = optarg;
+    if (option == 't') arguments->trust = optarg;
     if (option == 'k') arguments->check = true;
     if (option == 'j') arguments->json = true;
     if (option == 'h' || option == '?') {
@@ -103,7 +107,8 @@ static int take_bundle(const struct config *config, const struct arguments *argu
   bool is_named = arguments->firmware != NULL;
   const char *firmware = is_named ? arguments->firmware : config->firmware;
   const char *signature = is_named ? arguments->signature : config->signature;
-  switch (verify_bundle(bundle, firmware, signature, config->trust, &fault)) {
+  const char *trust = arguments->trust != NULL ? arguments->trust : config->trust;
+  switch (verify_bundle(bundle, firmware, signature, trust, &fault)) {
     case VERIFIED: return EXIT_OK;
     case VERIFY_NO_FILE: return fail(EXIT_NO_FILE, "no bundle", &fault);
     case VERIFY_UNTRUSTED: break;

@@ -129,8 +129,7 @@ export class Supervisor implements SmpCard, Script {
       this.host.notify('WATCHDOG=1')
       this.signMs = now + this.host.watchdogMs
     } else if (this.host.watchdogMs === 0) this.signMs = Number.POSITIVE_INFINITY
-    // A client has confirmed it, or its self-test has: that is the end of the trial.
-    if (!this.slots.onTrial) this.trialEndsMs = Number.POSITIVE_INFINITY
+    if (!this.slots.onTrial && this.trialEndsMs < Number.POSITIVE_INFINITY) this.confirmed()
     if (now >= this.trialEndsMs) this.giveUp(`nobody confirmed it within ${this.settings.trial} s`)
     if (this.state === 'serving' && now >= this.silentMs()) {
       this.giveUp(`no sign of life for ${this.settings.silence} s`, 'ABRT')
@@ -196,8 +195,15 @@ export class Supervisor implements SmpCard, Script {
     if (wrong !== null) this.host.log('warning', `the self-test of ${this.version()}: ${wrong}`)
     this.state = 'serving'
     if (this.slots.onTrial) this.slots.selfTestPassed()
-    if (!this.slots.onTrial) this.settled(report)
+    if (!this.slots.onTrial && this.trialEndsMs === Number.POSITIVE_INFINITY) this.settled(report)
     this.tellReady()
+  }
+
+  /** A client has confirmed what was on trial, or its self-test has. */
+  private confirmed(): void {
+    this.trialEndsMs = Number.POSITIVE_INFINITY
+    this.host.log('info', `confirmed ${this.version()}`)
+    if (this.state === 'serving') this.settled(this.child!.report!)
   }
 
   /** What runs is confirmed: what it said is what another one is held against. */
