@@ -103,11 +103,21 @@ describe('the supervisor', () => {
     expect(about(rig)).toMatchObject({ trial: true, tested: false, left: 600, state: 'starting' })
     rig.ready()
     expect(about(rig)).toMatchObject({ trial: true, tested: true, state: 'serving' })
-    expect(about(rig)).toMatchObject({ format: 0 })
     rig.boot.slots.confirm()
     rig.pass(100_000)
-    expect(about(rig)).toMatchObject({ format: 3 })
     expect(about(rig)).toMatchObject({ trial: false, left: 0, reason: '', state: 'serving' })
+  })
+
+  test('notes the format of the part that what is confirmed has told, and of no trial', () => {
+    const rig = new BootRig(new Slots())
+    rig.ready({ state: 'blank', format: 0 })
+    expect(about(rig)).toMatchObject({ format: 0 })
+    flash(rig, A)
+    rig.ready()
+    expect(about(rig)).toMatchObject({ format: 0, tested: true })
+    rig.boot.slots.confirm()
+    rig.turn()
+    expect(about(rig)).toMatchObject({ format: 3 })
   })
 
   test('knows two keys, and hands over the one that has signed', () => {
