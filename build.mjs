@@ -166,8 +166,9 @@ function place(files) {
 
 /** The script that perdure-boot is linked with. */
 async function placeBoot() {
+  const { build } = await import('esbuild')
   try {
-    const text = await bundleBoot()
+    const text = await bundleBoot(build)
     place([{ path: join(DIST, 'boot.js'), text, contents: Buffer.from(text) }])
   } catch {
     throw new Stop('The script of perdure-boot cannot be built; see above.')

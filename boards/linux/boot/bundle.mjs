@@ -10,9 +10,11 @@ import { fileURLToPath } from 'node:url'
 const SCRIPT = new URL('./script/', import.meta.url)
 const at = (name) => fileURLToPath(new URL(name, SCRIPT))
 
-/** The script: one that leaves the global `perdureBoot`. esbuild says on stderr what fails. */
-export async function bundleBoot() {
-  const { build } = await import('esbuild')
+/**
+ * The script: one that leaves the global `perdureBoot`. `build` is that of esbuild, which says on
+ * stderr what fails.
+ */
+export async function bundleBoot(build) {
   const { outputFiles } = await build({
     entryPoints: [at('main.ts')],
     bundle: true,
