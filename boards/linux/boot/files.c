@@ -5,6 +5,7 @@
 #include <libgen.h>
 #include <linux/fs.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -107,6 +108,17 @@ HOST_FUNCTION(host_open_storage) {
     return fail(context, file, path, "made long enough, durably");
   }
   return give_descriptor(context, file);
+}
+
+HOST_FUNCTION(host_lock) {
+  char path[PATH_MAX];
+  if (!take_path(context, arguments[0], "path", path)) return JS_EXCEPTION;
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return fail(context, file, path, "opened");
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return give_descriptor(context, file);
+  if (errno != EWOULDBLOCK) return fail(context, file, path, "locked");
+  close(file);
+  return JS_NewInt32(context, -1);
 }
 
 HOST_FUNCTION(host_read_at) {
