@@ -86,6 +86,8 @@ describe('the supervisor', () => {
     const { program, args, inherits } = rig.last
     expect([program, ...args, ...inherits]).toEqual([
       ...['/usr/sbin/perdured', 'perdured', '--config', '/etc/perdure/perdured.conf'],
+      // The lock of the slots.
+      9,
     ])
     expect(rig.last.env).toContain('NOTIFY_SOCKET=/notify')
     expect(rig.host.told).not.toContain('READY=1')

@@ -74,6 +74,9 @@ export class BootHost implements Host {
   openStorage(): number {
     throw new Error('the storage is given')
   }
+  lock(): number {
+    return 9
+  }
   readAt(): ArrayBuffer {
     throw new Error('the storage is given')
   }
@@ -136,7 +139,7 @@ export class BootHost implements Host {
     }
     const own = /^\/proc\/self\/fd\/(\d+)$/.exec(what.program)
     const descriptors = [...what.inherits, ...(own === null ? [] : [Number(own[1])])]
-    const files = descriptors.map((descriptor) => this.files.get(descriptor)!)
+    const files = descriptors.flatMap((descriptor) => this.files.get(descriptor) ?? [])
     const pid = 100 + this.started.length
     this.started.push({ ...what, pid, files, signals: [] })
     return pid

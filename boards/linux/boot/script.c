@@ -122,6 +122,7 @@ static const struct {
     {"env", 1, host_env},
     {"readFile", 2, host_read_file},
     {"openStorage", 2, host_open_storage},
+    {"lock", 1, host_lock},
     {"readAt", 3, host_read_at},
     {"writeAt", 3, host_write_at},
     {"sync", 1, host_sync},

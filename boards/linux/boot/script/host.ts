@@ -62,6 +62,11 @@ export interface Host {
 
   /** Opens a file or a block device of so many bytes; a file is made, or made longer, durably. */
   openStorage(path: string, bytes: number): number
+  /**
+   * Locks a file, or a block device, for this program and all that inherit the descriptor; -1:
+   * somebody has it. It can only be read by that descriptor.
+   */
+  lock(path: string): number
   /** Bytes behind the end of a file are zero. */
   readAt(descriptor: number, at: number, length: number): ArrayBuffer
   writeAt(descriptor: number, at: number, bytes: Uint8Array): void

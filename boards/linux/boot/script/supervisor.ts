@@ -3,7 +3,8 @@
  *
  * What always holds:
  * - SMP is answered whether anything runs or not: a bad firmware can be flashed over.
- * - One child at most runs, and none is started before the one before has ended.
+ * - One child at most runs, and none is started before the one before has ended: also not by the
+ *   next supervisor, for both have the lock of the slots.
  * - What is on trial goes back where it ends, gives no sign of life, fails its self-test, or is not
  *   confirmed in time; also where the supervisor itself is started anew. Why, is noted before the
  *   start that goes back.
@@ -66,6 +67,7 @@ export class Supervisor implements SmpCard, Script {
   private readonly settings: Settings
   private readonly notifyPath: string
   private readonly notices: number
+  private readonly lock: number
   private readonly trusted: readonly KeyObject[]
   private readonly boot = { starts: 0, reverts: 0, crashes: 0 }
   private state: State = 'waiting'
@@ -87,9 +89,12 @@ export class Supervisor implements SmpCard, Script {
     this.notifyPath = notifyPath
     this.trusted = settings.trust.map((path) => keyIn(host, path))
     const check = checkFor({ trusted: this.trusted, target: settings.board, hal })
-    this.slots = new SlotStore(storage ?? new HostStorage(host, settings.slots, STORAGE_BYTES), {
-      check,
-    })
+    const slots = storage ?? new HostStorage(host, settings.slots, STORAGE_BYTES)
+    this.lock = host.lock(settings.slots)
+    if (this.lock < 0) {
+      throw new Error(`${settings.slots}: another perdure-boot, or what it ran, still runs`)
+    }
+    this.slots = new SlotStore(slots, { check })
     this.notices = host.listenNotify(notifyPath)
     this.ways = new Ways(host, this, settings.smp)
     for (const name of this.ways.names) host.print(name)
@@ -160,9 +165,9 @@ export class Supervisor implements SmpCard, Script {
     const now = this.host.nowMs()
     this.trialEndsMs = onTrial ? now + this.settings.trial * 1000 : Number.POSITIVE_INFINITY
     if (wasOnTrial) this.host.log('warning', `reverted: ${this.slots.reason}`)
-    const { settings, trusted, notifyPath } = this
+    const { settings, trusted, lock, notifyPath } = this
     try {
-      this.child = new Child(this.host, { settings, image, trusted, notifyPath })
+      this.child = new Child(this.host, { settings, image, trusted, lock, notifyPath })
     } catch (error) {
       this.failed((error as Error).message)
       return
