@@ -320,8 +320,14 @@ export class Supervisor implements SmpCard, Script {
   /** `boot` is ours; every other line is for what runs. */
   shell(line: string): string {
     if (line.trim() === 'boot') return JSON.stringify(this.about())
-    const answer = this.host.ask(this.settings.console, line, ASK_MS)
-    return answer ?? JSON.stringify({ error: 'what runs does not answer', ...this.about() })
+    const { console } = this.settings
+    try {
+      const answer = this.host.ask(console, line, ASK_MS)
+      if (answer !== null) return answer
+    } catch (error) {
+      return JSON.stringify({ error: (error as Error).message })
+    }
+    return JSON.stringify({ error: 'what runs does not answer', ...this.about() })
   }
 
   statistics(group: string): Readonly<Record<string, number>> | null {
