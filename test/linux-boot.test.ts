@@ -9,14 +9,23 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
+import { isThere } from '../boards/debian/programs.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { readImage } from '../boards/flash/mcuboot.ts'
+import { readImage, versionText } from '../boards/flash/mcuboot.ts'
 import { openLine } from '../host-driver/commands/line.ts'
 import { type About, FlashTarget } from '../host-driver/flash/card.ts'
-import { SmpClient } from '../host-driver/flash/smp-client.ts'
+import { SmpClient, SmpRefusal } from '../host-driver/flash/smp-client.ts'
 import { linePort, udpPort } from '../host-driver/flash/smp-port.ts'
 import { connect } from '../host-driver/index.ts'
-import { LOAD, playFlashes } from './support/flashes.ts'
+import {
+  flash,
+  isGone,
+  LOAD,
+  playFlashes,
+  rests,
+  versionIn,
+  withCard as withSmp,
+} from './support/flashes.ts'
 import { BootFolder, BUNDLE, noBoot } from './support/native/boot-folder.ts'
 import { titled } from './support/native/harness.ts'
 import { PERDURED } from './support/native/service.ts'
@@ -168,6 +177,74 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
       while (one.runs === undefined || one.runs === before) await setTimeout(10)
       expect(isAlive(before!)).toBe(false)
     }
+  })
+
+  /**
+   * Flashes, and ends it at that one of its system calls, as strace tells it to. What runs when it
+   * is back; null: it makes no so many calls.
+   */
+  async function flashKilledAt(
+    one: BootFolder,
+    [call, when]: readonly [string, number],
+    file: Uint8Array,
+  ): Promise<string | null> {
+    const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`]
+    await one.restart(['strace', '-qq', '-o', '/dev/null', ...inject])
+    const { ends } = one
+    const card = { socket: one.socket, cut: () => {} }
+    await withSmp(card, -1, (target) => flash(target, file)).catch((error: unknown) => {
+      if (!(error instanceof SmpRefusal) && one.ends === ends && !isGone(error)) throw error
+    })
+    await one.back()
+    if (one.ends === ends && one.hasBeen(`confirmed ${versionText(readImage(file).version)}`)) {
+      return null
+    }
+    return await withSmp(card, -1, async (target) => {
+      await rests(target)
+      return versionIn(await target.list()) ?? 'package'
+    })
+  }
+
+  /** Flashes killed at those calls: the first is 1; null: at each that a flash makes. */
+  async function playKills(calls: readonly string[], whens: readonly number[] | null) {
+    const one = folder({ perdured: LINK })
+    const address = await one.start()
+    one.keepPort(address)
+    const dpu = await connect(address, PATIENT)
+    await dpu.format()
+    const region = await dpu.provision(LOAD)
+    const known = new Set(['package'])
+    let kills = 0
+    for (const call of calls) {
+      for (let n = 0; whens === null || n < whens.length; n++) {
+        const when = whens?.[n] ?? n + 1
+        const data = new Uint8Array(LOAD.capacity).fill(++kills & 0xff)
+        await region.persist(kills % LOAD.slots, data).persisted
+        const own = { ...version(1), revision: kills }
+        const file = one.imageOf(`${BUNDLE}// ${kills % 2}\n`, own)
+        known.add(versionText(own))
+        const runs = await flashKilledAt(one, [call, when], file)
+        const seen = `${call} ${when}: ${one.story.slice(-3000)}`
+        expect((await region.read(kills % LOAD.slots)).data, seen).toEqual(data)
+        if (runs === null) break
+        expect(known, seen).toContain(runs)
+      }
+    }
+    await dpu.close()
+    return kills
+  }
+
+  test.skipIf(!isThere('strace'))(
+    'killed at some of its calls, it boots (needs strace)',
+    async () => {
+      await playKills(['pwrite64', 'fdatasync'], [7, 23])
+      await playKills(['memfd_create', 'sendto'], [1])
+    },
+  )
+
+  test.skipIf(!isThere('strace'))('killed at each of its calls, it boots', THOROUGH, async () => {
+    const calls = ['pwrite64', 'fdatasync', 'memfd_create', 'sendto', 'kill', 'execveat', 'write']
+    expect(await playKills(calls, null)).toBeGreaterThan(60)
   })
 
   async function play(count: number): Promise<void> {

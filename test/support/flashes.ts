@@ -99,11 +99,11 @@ class Load {
 }
 
 /** The card as the command sees it; it is ended at request `cutAt`. */
-async function withCard(
-  { socket, cut }: FlashedCard,
+export async function withCard<T>(
+  { socket, cut }: Pick<FlashedCard, 'socket' | 'cut'>,
   cutAt: number,
-  use: (card: FlashTarget) => Promise<void>,
-): Promise<void> {
+  use: (card: FlashTarget) => Promise<T>,
+): Promise<T> {
   const port = linePort(await openLine(`unix:${socket}`, 0, ''))
   let requests = 0
   const send = port.send
@@ -113,13 +113,13 @@ async function withCard(
   }
   const client = new SmpClient(port, 'the card', 5000)
   try {
-    await use(new FlashTarget(client, PACKET_BYTES))
+    return await use(new FlashTarget(client, PACKET_BYTES))
   } finally {
     client.close()
   }
 }
 
-const versionIn = (slots: readonly Slot[]): string | undefined =>
+export const versionIn = (slots: readonly Slot[]): string | undefined =>
   slots.find(({ active }) => active)?.version
 
 /** Waits until what is marked is started, and what is started is tested. */
@@ -133,7 +133,7 @@ async function settled(target: FlashTarget): Promise<readonly Slot[]> {
 }
 
 /** Uploads, marks, resets and confirms. */
-async function flash(target: FlashTarget, file: Uint8Array): Promise<void> {
+export async function flash(target: FlashTarget, file: Uint8Array): Promise<void> {
   await target.upload(file, () => {})
   await target.test(readImage(file).hash)
   await target.reset()
@@ -142,13 +142,13 @@ async function flash(target: FlashTarget, file: Uint8Array): Promise<void> {
 }
 
 /** Whatever a cut has left, until nothing is on trial or marked. */
-async function rests(target: FlashTarget): Promise<void> {
+export async function rests(target: FlashTarget): Promise<void> {
   if ((await target.list()).some(({ pending }) => pending)) await target.reset()
   const slots = await settled(target)
   if (slots.some(({ active, confirmed }) => active && !confirmed)) await target.confirm()
 }
 
-const isGone = (error: unknown): boolean => {
+export const isGone = (error: unknown): boolean => {
   return error instanceof PerdureError && error.code === 'PERDURE_UNREACHABLE'
 }
 

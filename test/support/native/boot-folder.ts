@@ -38,6 +38,25 @@ export interface BootOptions {
   readonly perdured?: string
 }
 
+/** The first child of a process; undefined: it has none. */
+function childOf(pid: number): number | undefined {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
+    return children === '' ? undefined : Number(children.split(' ')[0])
+  } catch {
+    return undefined
+  }
+}
+
+/** One that is gone is sent nothing. */
+function signalTo(pid: number | undefined, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
 export class BootFolder {
   readonly path: string = mkdtempSync(join(tmpdir(), 'pb-'))
   readonly key: KeyObject
@@ -45,6 +64,11 @@ export class BootFolder {
   readonly socket: string = this.at('smp')
   /** Where SMP is asked by UDP, as it says. */
   readonly ways: string[] = []
+  /** Words in front of the program, at its next start alone. */
+  under: readonly string[] = []
+  private isUnder = false
+  /** How often it has ended. */
+  ends = 0
   private child: ChildProcess | null = null
   private isOver = false
   private said = ''
@@ -122,7 +146,10 @@ ${perdured}`,
 
   private run(): void {
     const args = ['--config', this.at('boot.conf'), '--notify', this.at('notify')]
-    const child = spawn(PERDURE_BOOT, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const [program, ...words] = [...this.under, PERDURE_BOOT, ...args]
+    this.isUnder = this.under.length > 0
+    this.under = []
+    const child = spawn(program!, words, { stdio: ['ignore', 'pipe', 'pipe'] })
     this.child = child
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.said = (this.said + text).slice(-20_000)
@@ -134,6 +161,7 @@ ${perdured}`,
     })
     child.once('exit', async () => {
       if (this.child === child) this.child = null
+      this.ends++
       await setTimeout(AGAIN_MS)
       if (!this.isOver) this.run()
     })
@@ -146,48 +174,58 @@ ${perdured}`,
     writeFileSync(path, readFileSync(path, 'utf8').replace(/^link = .*$/m, `link = ${place}`))
   }
 
+  /** Whether it has said that. */
+  hasBeen(text: string): boolean {
+    return this.said.includes(text)
+  }
+
   /** What it said, and what it runs. */
   get story(): string {
     return this.said
   }
 
-  get pid(): number | undefined {
-    return this.child?.pid
+  /** Its process; undefined while there is none. */
+  private get pid(): number | undefined {
+    const pid = this.child?.pid
+    return this.isUnder && pid !== undefined ? childOf(pid) : pid
   }
 
   /** Ends it by a signal; it comes back. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): void {
-    this.child?.kill(signal)
+    signalTo(this.pid, signal)
+  }
+
+  /** Ends it in order; resolves when it is back, under those words. */
+  async restart(under: readonly string[]): Promise<void> {
+    const { ends } = this
+    this.under = under
+    this.kill('SIGTERM')
+    while (this.ends === ends) await setTimeout(5)
+    await this.back()
   }
 
   /** What it runs: the number of its process; undefined while nothing does. */
   get runs(): number | undefined {
-    const { pid } = this
-    if (pid === undefined) return undefined
-    try {
-      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim()
-      return children === '' ? undefined : Number(children.split(' ')[0])
-    } catch {
-      return undefined
-    }
+    return this.pid === undefined ? undefined : childOf(this.pid)
   }
 
   /** Ends what it runs, at once. */
   killWhatRuns(): void {
-    const { runs } = this
-    if (runs !== undefined) process.kill(runs, 'SIGKILL')
+    signalTo(this.runs, 'SIGKILL')
   }
 
-  /** Resolves when its SMP takes a connection. */
+  /** Resolves when it answers. */
   async back(): Promise<void> {
     for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await setTimeout(20)) {
       const socket = connect(this.socket)
-      const isThere = await once(socket, 'connect').then(
-        () => true,
-        () => false,
-      )
+      socket.write('boot\n')
+      socket.on('error', () => {})
+      const answers = await new Promise<boolean>((resolve) => {
+        socket.once('data', () => resolve(true))
+        socket.once('close', () => resolve(false))
+      })
       socket.destroy()
-      if (isThere) return
+      if (answers) return
     }
     throw new Error(`perdure-boot does not come back: ${this.said}`)
   }
@@ -197,7 +235,7 @@ ${perdured}`,
     const { child } = this
     if (child !== null) {
       const gone = once(child, 'exit')
-      child.kill('SIGTERM')
+      this.kill('SIGTERM')
       await gone
     }
     rmSync(this.path, { recursive: true, force: true })
