@@ -8,12 +8,15 @@
 import { fileURLToPath } from 'node:url'
 
 const SCRIPT = new URL('./script/', import.meta.url)
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const at = (name) => fileURLToPath(new URL(name, SCRIPT))
 
 /** The script: one that leaves the global `perdureBoot`. esbuild says on stderr what fails. */
 export async function bundleBoot() {
   const { build } = await import('esbuild')
   const { outputFiles } = await build({
+    // Its comments name the files from there.
+    absWorkingDir: ROOT,
     entryPoints: [at('main.ts')],
     bundle: true,
     write: false,
