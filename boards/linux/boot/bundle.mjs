@@ -15,8 +15,9 @@ const at = (name) => fileURLToPath(new URL(name, SCRIPT))
 export async function bundleBoot() {
   const { build } = await import('esbuild')
   const { outputFiles } = await build({
-    // Its comments name the files from there.
+    // Its comments name the files from there, wherever node_modules is a link to.
     absWorkingDir: ROOT,
+    preserveSymlinks: true,
     entryPoints: [at('main.ts')],
     bundle: true,
     write: false,
