@@ -9,7 +9,6 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { bfCfg } from '../boards/bluefield/bf-cfg.ts'
 import { BLUEFIELD2, BLUEFIELD3 } from '../boards/bluefield/cards.ts'
@@ -26,10 +25,12 @@ import { linuxCard } from '../boards/linux/package.ts'
 import type { CpuName } from '../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
-import { connect } from '../host-driver/index.ts'
 import { signedBundle } from './support/board/bundle.ts'
-import { debianRoot } from './support/board/debian-root.ts'
-import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
+import { DebianMachine } from './support/board/debian-machine.ts'
+import { type DebianOptions, debianRoot } from './support/board/debian-root.ts'
+import { contentsBefore } from './support/board/package-before.ts'
+import { runIn } from './support/command.ts'
+import { PATIENT_MACHINE } from './support/patience.ts'
 import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -228,7 +229,9 @@ describe.skipIf(!isThere('bash') || !isThere('base64'))('bf.cfg (needs bash and 
   })
 })
 
-const missing = whyNot()
+/** What the build leaves (`node build.mjs --board linux --arch arm64`). */
+const BUILT = { ...RUNTIME, supervisor: join(ROOT, 'dist/linux/arm64/perdure-boot') }
+const missing = whyNot(BUILT)
 const where = missing === null ? 'in the machine' : `in the machine (skipped: ${missing})`
 const PROCESSORS = [
   [BLUEFIELD2, 'cortex-a72'],
@@ -241,59 +244,152 @@ function configurationFor(card: Card): string {
   return text.replace('packet:p0', 'packet:eth0').replace('# clean =', 'clean =')
 }
 
-/** A machine with a small Debian, in which dpkg has installed the card's package. */
-async function debianWith(card: Card, cpu: CpuName): Promise<VirtualMachine> {
+/** A machine with a small Debian, in which dpkg installs this package. */
+async function debianWith(
+  card: Card,
+  cpu: CpuName,
+  options: Omit<DebianOptions, 'configuration'>,
+): Promise<DebianMachine> {
   const at = fresh()
-  const parts = { ...standIns(card), ...RUNTIME, ...signedBundle(fresh()) }
-  const more = debianRoot(at, packed(card, parts), configurationFor(card))
+  const more = debianRoot(at, { ...options, configuration: configurationFor(card) })
   const image = { ...prepareImage(() => {}), more }
   const memory = join(at, 'part')
-  return await VirtualMachine.open({ ...PATIENT_MACHINE, image, memory, cpu, bytes: 2 ** 24 })
+  const machine = { ...PATIENT_MACHINE, image, memory, cpu, bytes: 2 ** 24 }
+  return new DebianMachine(await VirtualMachine.open(machine))
 }
 
-describe.skipIf(missing !== null || !dpkg || !isThere('apt-get'))(where, () => {
+/** Plays it in a machine, and says what the machine said where that fails. */
+async function inDebian(
+  skip: (note: string) => never,
+  made: () => Promise<DebianMachine>,
+  play: (debian: DebianMachine) => Promise<void>,
+): Promise<void> {
+  const debian = await made().catch((error: unknown) => {
+    // What no mirror gives cannot be tried.
+    if (error instanceof Missing) return skip(error.message)
+    throw error
+  })
+  const { machine } = debian
+  try {
+    await machine.start()
+    await play(debian)
+  } catch (error) {
+    if (machine.isRunning) await debian.shell('journalctl -u perdured -n 60').catch(() => {})
+    throw new Error(machine.story, { cause: error })
+  } finally {
+    await machine.close()
+  }
+}
+
+/** The serial line becomes a way of SMP until an image is confirmed, and is the shell's again. */
+const LEND = `exec 3<&-
+line=/dev/ttyAMA0
+stty -g < $line > /run/stty
+sed -i 's,^smp = .*,smp = tty:/dev/ttyAMA0,' /etc/perdure/boot.conf
+systemctl restart perdured
+say lent
+until journalctl -u perdured | grep -q confirmed; do sleep 1; done
+cp /board/boot.conf /etc/perdure/boot.conf
+systemctl restart perdured
+stty $(cat /run/stty) < $line
+exec 3< $line
+say returned
+`
+
+/** Flashes an image that this key has signed, over the serial line. */
+async function flash(debian: DebianMachine, card: Card, key: string): Promise<void> {
+  const at = fresh()
+  const words = `image create --board ${card.board} --signing-key ${key} --image-version 2.0.0`
+  const made = await runIn(at, [...words.split(' '), '--bundle-only', '--out', 'next.bin'])
+  expect(made.code, made.stderr).toBe(0)
+  await debian.holds('cp /etc/perdure/boot.conf /board/boot.conf && cp /board/lend /run/then')
+  await debian.untilStage('lent')
+  debian.machine.dropSerial()
+  const port = `unix:${debian.machine.console}`
+  const done = await runIn(at, ['flash', 'next.bin', '--port', port, '--timeout', '20000'])
+  expect(done.code, done.stderr).toBe(0)
+  await debian.untilStage('returned')
+}
+
+const hasMachine = missing === null && dpkg && isThere('apt-get')
+
+describe.skipIf(!hasMachine)(where, () => {
   test.for(PROCESSORS)(
     'dpkg installs the package of $name, systemd runs it',
     THOROUGH,
     async ([card, cpu], { skip }) => {
-      const machine = await debianWith(card, cpu).catch((error: unknown) => {
-        // What no mirror gives cannot be tried.
-        if (error instanceof Missing) return skip(error.message)
-        throw error
-      })
-      const shell = async (line: string): Promise<number> => {
-        return ((await machine.command(line)) as { exit: number }).exit
-      }
-      const first = Buffer.from('from the package')
-      try {
-        await machine.start()
-        let dpu = await connect(machine.target, PATIENT)
-        await dpu.format()
-        const region = await dpu.provision({ name: 'r', slots: 1, capacity: 64 })
-        await region.persist(0, first).persisted
-        await dpu.close()
-        expect(machine.story).toMatch(`Setting up perdured-${card.name} (${VERSION})`)
-        const about = '/proc/$(systemctl show -P MainPID perdured)/status'
-        expect(await shell(`grep -q '^Uid:.65534.65534.65534' ${about}`)).toBe(0)
-        expect(await shell(`grep -q '^CapEff:.0000000000000000' ${about}`)).toBe(0)
+      const signed = signedBundle(fresh())
+      const packet = packed(card, { ...standIns(card), ...BUILT, ...signed })
+      const options = { packed: packet, files: { lend: Buffer.from(LEND) } }
+      await inDebian(
+        skip,
+        () => debianWith(card, cpu, options),
+        async (debian) => {
+          await debian.keepRecord()
+          expect(debian.machine.story).toMatch(`Setting up perdured-${card.name} (${VERSION})`)
+          await debian.hasSupervisor()
 
-        // It is killed as a kernel short of memory kills, and comes back with what it had.
-        expect(await shell('systemctl kill -s KILL perdured')).toBe(0)
-        const again = 'test "$(systemctl show -P NRestarts perdured)" = 1'
-        while ((await shell(`${again} && systemctl is-active -q perdured`)) !== 0) await delay(200)
-        dpu = await connect(machine.target, PATIENT)
-        expect(Buffer.from((await (await dpu.openRegion('r')).read(0)).data)).toEqual(first)
-        expect((await dpu.status()).incarnation).toBe(2)
-        await dpu.close()
+          // All of it is killed as a kernel short of memory kills; then each alone.
+          await debian.holds('systemctl kill -s KILL perdured')
+          await debian.untilStarts(1)
+          await debian.hasRecord(2)
+          await debian.killChild()
+          await debian.hasRecord(3)
+          await debian.holds('systemctl kill --kill-whom=main -s KILL perdured')
+          await debian.untilStarts(2)
+          await debian.hasRecord(4)
+          await debian.hasSupervisor()
 
-        expect(await shell(`dpkg -r perdured-${card.name}`)).toBe(0)
-        expect(await shell('systemctl is-active -q perdured')).not.toBe(0)
-        expect(await shell('test -e /usr/sbin/perdured')).toBe(1)
-      } catch (error) {
-        throw new Error(machine.story, { cause: error })
-      } finally {
-        await machine.close()
-      }
+          // The flash starts it twice: on trial, and where the line is given back. So does the loan.
+          await flash(debian, card, signed.key)
+          await debian.hasRecord(7)
+          await debian.holds(`journalctl -u perdured | grep -q 'started 2.0.0, on trial'`)
+          await debian.hasSupervisor()
+
+          await debian.holds(`dpkg -r perdured-${card.name}`)
+          expect(await debian.shell('systemctl is-active -q perdured')).not.toBe(0)
+          for (const name of ['perdured', 'perdure-boot']) {
+            expect(await debian.shell(`test -e /usr/sbin/${name}`)).toBe(1)
+          }
+        },
+      )
     },
   )
+
+  test('an upgrade keeps records and configuration, from before the supervisor, too', {
+    ...THOROUGH,
+  }, async ({ skip }) => {
+    const card = BLUEFIELD3
+    const parts = { ...standIns(card), ...BUILT, ...signedBundle(fresh()) }
+    const before = join(fresh(), 'before.deb')
+    writePackage(before, contentsBefore(packageContents(card, { ...parts, version: '1.2.2' })))
+    const next = packed(card, parts)
+    const last = packed(card, { ...parts, version: '1.2.4' })
+    const files = { 'next.deb': readFileSync(next), 'last.deb': readFileSync(last) }
+    await inDebian(
+      skip,
+      () => debianWith(card, 'neoverse-n1', { packed: before, files }),
+      async (debian) => {
+        const isKept = 'cmp /board/perdured.conf /etc/perdure/perdured.conf'
+        await debian.keepRecord()
+        await debian.holds(
+          'test "$(cat /proc/$(systemctl show -P MainPID perdured)/comm)" = perdured',
+        )
+
+        await debian.holds('dpkg -i /board/next.deb')
+        expect(debian.machine.story).toMatch('perdured.service was started anew')
+        await debian.hasRecord(2)
+        await debian.hasSupervisor()
+        await debian.holds(isKept)
+
+        await debian.holds('echo "# mine" >> /etc/perdure/boot.conf')
+        await debian.holds('dpkg -i /board/last.deb')
+        expect(debian.machine.story).toMatch(`Setting up perdured-${card.name} (1.2.4)`)
+        await debian.hasRecord(3)
+        await debian.hasSupervisor()
+        await debian.holds(`${isKept} && grep -q mine /etc/perdure/boot.conf`)
+        await debian.holds('systemctl is-enabled -q perdured')
+      },
+    )
+  })
 })

@@ -4,13 +4,13 @@
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { need } from '../debian/apt.ts'
-import { type Card, packageContents, packageName } from '../debian/card-package.ts'
-import { writePackage } from '../debian/package.ts'
+import type { Card } from '../debian/card-package.ts'
 import { Trouble } from '../debian/programs.ts'
+import { compileBoot, shippedBoot } from '../linux/boot/compile.ts'
 import { compileRuntime, DIST } from '../linux/compile.ts'
+import { packCard } from '../linux/package.ts'
 import { signBundle } from '../linux/sign.ts'
 import { bfCfg } from './bf-cfg.ts'
 
@@ -20,8 +20,6 @@ const USAGE = `node build.mjs --board bluefield2|bluefield3 [--install] [--confi
   --signing-key   PEM file of the Ed25519 key that signs the bundle; unless said, a key for
                   development that is made once
   --config        perdured.conf for the card: bf.cfg then enables the service`
-
-const NEEDS = { programs: { 'dpkg-deb': 'dpkg' }, elsewhere: 'dpkg-deb, of dpkg.' }
 
 function say(line: string): void {
   process.stderr.write(`perdure: ${line}\n`)
@@ -37,29 +35,20 @@ function build(card: Card, args: readonly string[]): void {
     },
   })
   const { install, config } = values
-  need(NEEDS, { install, say })
-  const options = { architecture: 'arm64', sanitize: false, dropFlush: false } as const
-  const perdured = compileRuntime({ ...options, install, say })
-  const { sha256, trust } = signBundle(values['signing-key'])
-  const root = join(DIST, '..')
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    version: string
+  const options = {
+    ...({ architecture: 'arm64', sanitize: false, dropFlush: false } as const),
+    ...{ install, say },
   }
-  const name = packageName(card, version)
-  const out = join(DIST, card.name, name)
-  const contents = packageContents(card, {
-    ...{ perdured, trust, version },
-    firmware: join(DIST, 'firmware.js'),
-    signature: join(DIST, 'firmware.js.sig'),
-    unit: join(root, 'boards/linux/perdured.service'),
-    board: join(root, 'boards', card.name),
-    licence: join(root, 'LICENSE'),
-  })
-  writePackage(out, contents)
+  const perdured = compileRuntime(options)
+  const supervisor = compileBoot(shippedBoot(options))
+  const { sha256, trust } = signBundle(values['signing-key'])
+  const folder = join(DIST, card.name)
+  const packed = packCard(card, { supervisor, perdured, trust }, folder)
   const configuration = config === undefined ? null : readFileSync(config)
-  writeFileSync(join(DIST, card.name, 'bf.cfg'), bfCfg(name, readFileSync(out), configuration))
+  const forInstaller = join(folder, 'bf.cfg')
+  writeFileSync(forInstaller, bfCfg(basename(packed), readFileSync(packed), configuration))
   say(`firmware: SHA-256 ${sha256}`)
-  for (const file of [name, 'bf.cfg']) process.stdout.write(`${join(DIST, card.name, file)}\n`)
+  for (const path of [packed, forInstaller]) process.stdout.write(`${path}\n`)
 }
 
 /** Builds, and sets the exit code of the process. */

@@ -44,9 +44,12 @@ set -e
 if [ "$1" = configure ] && [ -z "$DPKG_ROOT" ] && [ -d /run/systemd/system ]; then
   systemctl daemon-reload
   if [ -n "$2" ] && systemctl is-active -q perdured.service; then
-    systemctl restart perdured.service
-    echo "perdured.service was started anew. What was flashed onto this card still runs:"
-    echo "'perdure flash' brings the firmware of this version to it."
+    if systemctl restart perdured.service; then
+      echo "perdured.service was started anew. What was flashed onto this card still runs:"
+      echo "'perdure flash' brings the firmware of this version to it."
+    else
+      echo "perdured.service did not start: 'journalctl -u perdured' says why." >&2
+    fi
   fi
 fi
 `

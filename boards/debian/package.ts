@@ -2,7 +2,7 @@
  * Writes a Debian package: a control file, files, scripts of the maintainer (deb(5)).
  *
  * What always holds: everything belongs to root, and the same contents give the same bytes: times
- * are of no moment in particular.
+ * are of no moment in particular, and neither umask nor processors of this machine matter.
  */
 
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ export interface PackageContents {
 const EPOCH = '1767225600'
 
 function put(path: string, content: Uint8Array | string, executable = false): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, content)
   chmodSync(path, executable ? 0o755 : 0o644)
 }
@@ -49,7 +49,6 @@ function controlText({ control, files }: PackageContents): string {
 export function writePackage(out: string, contents: PackageContents): void {
   const folder = mkdtempSync(join(tmpdir(), 'perdure-package-'))
   try {
-    chmodSync(folder, 0o755)
     for (const { path, content, executable } of contents.files) {
       put(join(folder, path), content, executable)
     }
@@ -62,7 +61,10 @@ export function writePackage(out: string, contents: PackageContents): void {
     }
     mkdirSync(dirname(out), { recursive: true })
     const options = ['--build', '--root-owner-group', '-Zxz', folder, out]
-    run('dpkg-deb', options, { env: { SOURCE_DATE_EPOCH: EPOCH } })
+    run('chmod', ['-R', 'u=rwX,go=rX', folder])
+    // xz divides among threads what it packs, so one thread makes it other bytes than many.
+    const env = { SOURCE_DATE_EPOCH: EPOCH, DPKG_DEB_THREADS_MAX: '1' }
+    run('dpkg-deb', options, { env })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -1,6 +1,6 @@
 /**
  * `node build.mjs --board linux`: the native runtime, one static program, and perdure-boot, another,
- * which starts it.
+ * which starts it; with `--package`, both and the signed bundle as a package of Debian.
  *
  * What always holds:
  * - QuickJS is Debian's source package, unpacked below `dist/linux/`, compiled once per source and
@@ -13,13 +13,15 @@
 import { parseArgs } from 'node:util'
 import { Missing, NOT_HERE, Trouble } from '../debian/programs.ts'
 import { compileBoot, shippedBoot } from './boot/compile.ts'
-import { compileRuntime } from './compile.ts'
+import { compileRuntime, flavourFolder } from './compile.ts'
+import { linuxCard, packCard } from './package.ts'
 import { signBundle } from './sign.ts'
 import { ARCHITECTURES, hostArchitecture, isArchitecture } from './toolchain.ts'
 
-const USAGE = `node build.mjs --board linux [--arch x86-64|arm64] [--install] [--sanitize]
-                             [--drop-flush] [--signing-key FILE]
+const USAGE = `node build.mjs --board linux [--arch x86-64|arm64] [--package] [--install]
+                             [--sanitize] [--drop-flush] [--signing-key FILE]
   --arch          for which processor; unless said, that of this machine
+  --package       pack them, for that processor: perdured-linux_VERSION_ARCH.deb
   --install       install the Debian packages that are missing
   --sanitize      with AddressSanitizer and UndefinedBehaviourSanitizer, for tests
   --drop-flush    one write-back is left out: what tests of durability must find
@@ -39,6 +41,7 @@ function main(args: readonly string[]): void {
     args: [...args],
     options: {
       arch: { type: 'string' },
+      package: { type: 'boolean', default: false },
       install: { type: 'boolean', default: false },
       sanitize: { type: 'boolean', default: false },
       'drop-flush': { type: 'boolean', default: false },
@@ -49,12 +52,20 @@ function main(args: readonly string[]): void {
   if (!isArchitecture(architecture)) throw new Trouble(`--arch ${architecture}: ${known()}`)
   const { install, sanitize } = values
   const dropFlush = values['drop-flush']
+  if (values.package && (sanitize || dropFlush)) {
+    throw new Trouble('--package: what --sanitize and --drop-flush make is for tests')
+  }
   const options = { architecture, sanitize, dropFlush, install, say }
-  const program = compileRuntime(options)
-  if (!dropFlush) say(`what starts it: ${compileBoot(shippedBoot(options))}`)
-  const signed = signBundle(values['signing-key'])
-  process.stdout.write(`${program}\n`)
-  say(`firmware: SHA-256 ${signed.sha256}, signed, to be trusted under ${signed.trust}`)
+  const perdured = compileRuntime(options)
+  const boot = shippedBoot(options)
+  if (!dropFlush) say(`what starts it: ${compileBoot(boot)}`)
+  const { sha256, trust } = signBundle(values['signing-key'])
+  process.stdout.write(`${perdured}\n`)
+  say(`firmware: SHA-256 ${sha256}, signed, to be trusted under ${trust}`)
+  if (!values.package) return
+  const built = { supervisor: boot.program, perdured, trust }
+  const path = packCard(linuxCard(architecture), built, flavourFolder(options))
+  process.stdout.write(`${path}\n`)
 }
 
 try {

@@ -15,7 +15,14 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { run } from '../debian/programs.ts'
-import { AOT, engineObjects, firmwareProgram, plainEngineObjects, ROOT } from './engine.ts'
+import {
+  AOT,
+  engineObjects,
+  firmwareProgram,
+  plainEngineObjects,
+  ROOT,
+  SAME_ANYWHERE,
+} from './engine.ts'
 import { halHeader } from './hal-header.ts'
 import { Objects } from './objects.ts'
 import {
@@ -32,7 +39,10 @@ export const DIST: string = join(ROOT, 'dist')
 export const SOURCES: string = join(ROOT, 'boards/linux/src')
 const FOLDER = join(DIST, 'linux')
 
-const COMMON = ['-O2', '-g', '-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE']
+const COMMON = [
+  ...['-O2', '-g', '-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE'],
+  SAME_ANYWHERE,
+]
 export const OURS: readonly string[] = [
   ...['-std=c11', '-Wall', '-Wextra', '-Wconversion', '-Wshadow', '-Wstrict-prototypes'],
   ...['-Wmissing-prototypes', '-Wvla', '-Werror'],

@@ -27,6 +27,8 @@ export const AOT: string = join(ROOT, 'boards/linux/aot')
 /** What was seen of the firmware: `npm run bench:native -- --learn` writes it anew. */
 export const PROFILE: string = join(ROOT, 'boards/linux/firmware.profile')
 const HOT = '// hot path'
+/** Names of files in programs begin at the repository: the same ones, wherever it lies. */
+export const SAME_ANYWHERE: string = `-ffile-prefix-map=${ROOT}=.`
 
 /**
  * As its own Makefile has them, without hardening: the interpreter is a hot path, too. Its jumps
@@ -35,7 +37,7 @@ const HOT = '// hot path'
  */
 const FLAGS = [
   ...['-fno-plt', '-ffunction-sections', '-fdata-sections', '-D_GNU_SOURCE'],
-  ...['-fno-gcse', '-fno-crossjumping', '-fwrapv', '-funsigned-char', '-w'],
+  ...['-fno-gcse', '-fno-crossjumping', '-fwrapv', '-funsigned-char', '-w', SAME_ANYWHERE],
 ]
 /** More takes twice as long over what was translated, and gains next to nothing there. */
 const LEVEL_OF_TRANSLATED = '-O1'
@@ -90,7 +92,7 @@ export function engineObjects(program: Program, options: EngineOptions): string[
   const made = translation(program, options)
   if (!learns) tellLost(program, made, say)
   const objects = new Objects(join(folder, 'objects'), target, say)
-  const flags = [...FLAGS, ...(options.flags ?? []), version(engine)]
+  const flags = [...FLAGS, ...(options.flags ?? []), ...about(engine)]
   const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
   const includes = [`-I${made}`, `-I${AOT}`, `-I${engine.folder}`]
   const level = learns ? LEVEL_OF_LEARNING : LEVEL_OF_TRANSLATED
@@ -127,12 +129,13 @@ function tellLost(program: Program, made: string, say: (line: string) => void): 
 
 /** The objects of the engine as it comes, which translates nothing. */
 export function plainEngineObjects(engine: QuickJs, objects: Objects): string[] {
-  const flags = ['-O2', ...FLAGS, version(engine)]
+  const flags = ['-O2', ...FLAGS, ...about(engine)]
   return engine.files.map((file) => objects.of(file, flags, engine.hash))
 }
 
-function version(engine: QuickJs): string {
-  return `-DCONFIG_VERSION="${engine.version}"`
+/** What its sources are told of themselves: their release, and a name wherever they lie. */
+function about({ version, folder }: QuickJs): string[] {
+  return [`-DCONFIG_VERSION="${version}"`, `-ffile-prefix-map=${folder}=quickjs`]
 }
 
 /** Named by everything that makes it. */
@@ -158,12 +161,12 @@ function translate(program: Program, aside: string, options: EngineOptions): voi
   const { engine, host, folder, say } = options
   const objects = new Objects(join(folder, 'objects'), host, say)
   mkdirSync(aside, { recursive: true })
-  const flags = ['-O1', ...FLAGS, version(engine), `-I${engine.folder}`]
+  const flags = ['-O1', ...FLAGS, ...about(engine), `-I${engine.folder}`]
   const translator = join(aside, 'translate')
   const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
   run(host.compiler, [
     ...['-o', translator, objects.of(join(AOT, 'translate.c'), flags, sourcesHash(engine))],
-    ...others.map((file) => objects.of(file, ['-O2', ...FLAGS, version(engine)], engine.hash)),
+    ...others.map((file) => objects.of(file, ['-O2', ...FLAGS, ...about(engine)], engine.hash)),
     ...['-lm', '-lpthread'],
   ])
   writeFileSync(join(aside, 'program.js'), program.source)

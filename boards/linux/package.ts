@@ -1,7 +1,19 @@
-/** The package for any machine with Linux: the board is named by its processor. */
+/** The packages: for a card, and for any machine with Linux, whose board its processor names. */
 
-import type { Card } from '../debian/card-package.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Card, packageContents, packageName } from '../debian/card-package.ts'
+import { writePackage } from '../debian/package.ts'
+import { DIST } from './compile.ts'
+import { ROOT } from './engine.ts'
 import type { Architecture } from './toolchain.ts'
+
+/** What is built for a package, as paths. */
+export interface Built {
+  readonly supervisor: string
+  readonly perdured: string
+  readonly trust: string
+}
 
 export function linuxCard(architecture: Architecture): Card {
   return {
@@ -10,4 +22,23 @@ export function linuxCard(architecture: Architecture): Card {
     architecture: architecture === 'arm64' ? 'arm64' : 'amd64',
     board: `linux-${architecture}`,
   }
+}
+
+/** Packs what was built, with the bundle that was signed, into a folder; the package's path. */
+export function packCard(card: Card, built: Built, folder: string): string {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  const contents = packageContents(card, {
+    ...built,
+    version,
+    firmware: join(DIST, 'firmware.js'),
+    signature: join(DIST, 'firmware.js.sig'),
+    unit: join(ROOT, 'boards/linux/perdured.service'),
+    board: join(ROOT, 'boards', card.name),
+    licence: join(ROOT, 'LICENSE'),
+  })
+  const path = join(folder, packageName(card, version))
+  writePackage(path, contents)
+  return path
 }

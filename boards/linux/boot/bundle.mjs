@@ -8,6 +8,7 @@
 import { fileURLToPath } from 'node:url'
 
 const SCRIPT = new URL('./script/', import.meta.url)
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const at = (name) => fileURLToPath(new URL(name, SCRIPT))
 
 /**
@@ -16,6 +17,9 @@ const at = (name) => fileURLToPath(new URL(name, SCRIPT))
  */
 export async function bundleBoot(build) {
   const { outputFiles } = await build({
+    // Its comments name the files from there, wherever node_modules is a link to.
+    absWorkingDir: ROOT,
+    preserveSymlinks: true,
     entryPoints: [at('main.ts')],
     bundle: true,
     write: false,

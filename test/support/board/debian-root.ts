@@ -120,20 +120,34 @@ while read -r line <&3; do
   code=$?
   cat /run/said
   echo "{\\"exit\\":$code}" > /dev/ttyAMA0
+  [ ! -e /run/then ] || { mv /run/then /run/now; sh /run/now; }
 done
 `
+
+export interface DebianOptions {
+  /** The package that is installed, as a path. */
+  readonly packed: string
+  /** Text of perdured.conf. */
+  readonly configuration: string
+  /** More files: by their names in the folder /board, what is in them. */
+  readonly files?: Readonly<Record<string, Uint8Array>>
+}
 
 /**
  * The archive for a machine that installs this package and gives it this configuration, written to
  * `folder`. The machine's console then takes commands of a shell, and answers with their exit code.
+ * What a command leaves in `/run/then` is done behind its answer, before the next one is read.
  */
-export function debianRoot(folder: string, packed: string, configuration: string): string {
+export function debianRoot(folder: string, options: DebianOptions): string {
+  const { packed, configuration, files = {} } = options
   const units = 'etc/systemd/system'
+  const board = {
+    ...{ 'package.deb': readFileSync(packed), 'perdured.conf': Buffer.from(configuration) },
+    ...{ run: Buffer.from(RUN), ...files },
+  }
   const more = archive([
     { path: 'var/log' },
-    { path: 'board/package.deb', content: readFileSync(packed) },
-    { path: 'board/perdured.conf', content: Buffer.from(configuration) },
-    { path: 'board/run', content: Buffer.from(RUN) },
+    ...Object.entries(board).map(([name, content]) => ({ path: `board/${name}`, content })),
     { path: `${units}/board.service`, content: Buffer.from(SERVICE) },
     { path: `${units}/default.target`, link: '/usr/lib/systemd/system/multi-user.target' },
     { path: `${units}/multi-user.target.wants/board.service`, link: '../board.service' },
