@@ -12,11 +12,12 @@ export function bundleHash(): string {
   return createHash('sha256').update(readFileSync(BUNDLE)).digest('hex')
 }
 
-/** A bundle, its signature, and the key that it is held against, as files. */
+/** A bundle, its signature, the key that it is held against, and the one that signs, as files. */
 export interface SignedBundle {
   readonly firmware: string
   readonly signature: string
   readonly trust: string
+  readonly signing: string
 }
 
 /** A copy of the bundle in that folder, signed there: no build meanwhile changes it. */
@@ -28,9 +29,11 @@ export function signedBundle(folder: string): SignedBundle {
     firmware: at('firmware.js'),
     signature: at('firmware.sig'),
     trust: at('trust.pem'),
+    signing: at('signing.pem'),
   }
   writeFileSync(files.firmware, bundle)
   writeFileSync(files.signature, sign(null, bundle, privateKey))
   writeFileSync(files.trust, publicKey.export({ type: 'spki', format: 'pem' }))
+  writeFileSync(files.signing, privateKey.export({ type: 'pkcs8', format: 'pem' }))
   return files
 }
