@@ -21,10 +21,11 @@ function recordOf(slot: number, version: number): Buffer {
 export class Load {
   readonly begun: number[] = new Array<number>(REGION.slots).fill(0)
   readonly durable: number[] = new Array<number>(REGION.slots).fill(0)
+  /** Why the first writer that gave up did so; null while none has. */
+  failure: unknown = null
   private readonly targets: () => readonly string[]
   private readonly options: ConnectOptions
   private acknowledged = 0
-  private failure: unknown = null
   private writers: Promise<void>[] = []
   private abort = new AbortController()
 
