@@ -265,7 +265,9 @@ describe('the supervisor', () => {
     expect(rig.host.started.length).toBe(1)
     expect(about(rig)).toMatchObject({ state: 'off', reason: `exit ${code} after 0.0 s` })
     // SMP serves all the same, and brings what does run.
-    expect(rig.host.told).toContain('READY=1')
+    expect(rig.host.told).toContain(
+      `READY=1\nSTATUS=SMP serves, and nothing runs: exit ${code} after 0.0 s`,
+    )
     mark(rig, A)
     rig.boot.reset()
     rig.turn()

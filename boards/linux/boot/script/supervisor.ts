@@ -230,11 +230,13 @@ export class Supervisor implements SmpCard, Script {
     return `${lost - before.lost} records more are lost than before`
   }
 
-  /** The service is there when something serves, or when SMP does without. */
-  private tellReady(): void {
+  /** The service is there when something serves, or when SMP does without, and why. */
+  private tellReady(without = ''): void {
     if (this.isReady) return
     this.isReady = true
-    this.host.notify('READY=1')
+    this.host.notify(
+      without === '' ? 'READY=1' : `READY=1\nSTATUS=SMP serves, and nothing runs: ${without}`,
+    )
   }
 
   /** The child has ended: with that code, or by minus that signal. */
@@ -266,7 +268,7 @@ export class Supervisor implements SmpCard, Script {
     else if (FOR_GOOD.has(status)) {
       this.state = 'off'
       this.slots.noteReason(reason)
-      this.tellReady()
+      this.tellReady(reason)
     } else {
       this.state = 'waiting'
       this.untilMs = this.host.nowMs() + AGAIN_MS
