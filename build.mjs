@@ -19,8 +19,8 @@
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
- *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for boards
- *                 that are compiled
+ *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for
+ *                 boards that are compiled
  *   types/        declarations, made by `build` only
  */
 

@@ -167,7 +167,7 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
     expect(maps).toMatch(/memfd:perdure-runtime/)
   })
 
-  test('one at a time has the slots; what a killed one ran ends before the next one starts', async () => {
+  test('one at a time has the slots; what a killed one ran has ended before', async () => {
     const one = folder({ perdured: LINK })
     await one.start()
     for (let i = 0; i < 3; i++) {

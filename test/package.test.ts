@@ -340,7 +340,7 @@ describe.skipIf(!hasMachine)(where, () => {
           await debian.hasRecord(4)
           await debian.hasSupervisor()
 
-          // The flash starts it twice: on trial, and where the line is given back. So does the loan.
+          // The flash starts it twice: on trial, and where the line is given back; so the loan.
           await flash(debian, card, signed.key)
           await debian.hasRecord(7)
           await debian.holds(`journalctl -u perdured | grep -q 'started 2.0.0, on trial'`)

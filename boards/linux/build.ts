@@ -1,5 +1,5 @@
 /**
- * `node build.mjs --board linux`: the native runtime, one static program, and perdure-boot, another,
+ * `node build.mjs --board linux`: the native runtime, a static program, and perdure-boot, another,
  * which starts it; with `--package`, both and the signed bundle as a package of Debian.
  *
  * What always holds:

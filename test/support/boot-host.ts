@@ -63,9 +63,6 @@ export class BootHost implements Host {
   print(text: string): void {
     this.printed.push(text)
   }
-  env(): null {
-    return null
-  }
   readFile(path: string): ArrayBuffer {
     const text = KEYS[path]
     if (text === undefined) throw new Error(`${path} cannot be read: No such file or directory`)
@@ -130,7 +127,6 @@ export class BootHost implements Host {
   close(descriptor: number): void {
     this.files.delete(descriptor)
   }
-  remove(): void {}
   spawn(what: Spawn): number {
     if (this.refuses !== null) {
       const message = this.refuses

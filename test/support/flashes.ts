@@ -35,7 +35,7 @@ export interface FlashedCard {
   readonly socket: string
   /** How a client connects. */
   readonly connect?: ConnectOptions
-  /** Three images and their versions, so that each is uploaded: the other slot has the one before. */
+  /** Three images and their versions: each is uploaded, for the other slot has the one before. */
   readonly files: readonly Uint8Array[]
   readonly versions: readonly string[]
   /** Ends the card, or what runs on it, as a cut of its power does; it comes back by itself. */

@@ -166,10 +166,3 @@ HOST_FUNCTION(host_sync) {
   if (fdatasync(file) == 0) return JS_UNDEFINED;
   return throw_system(context, errno, "descriptor %d cannot be made durable", file);
 }
-
-HOST_FUNCTION(host_remove) {
-  char path[PATH_MAX];
-  if (!take_path(context, arguments[0], "path", path)) return JS_EXCEPTION;
-  if (unlink(path) == 0 || errno == ENOENT) return JS_UNDEFINED;
-  return throw_system(context, errno, "%s cannot be removed", path);
-}

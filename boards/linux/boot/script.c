@@ -82,14 +82,6 @@ static HOST_FUNCTION(host_print) {
   return line == NULL ? JS_EXCEPTION : JS_UNDEFINED;
 }
 
-static HOST_FUNCTION(host_env) {
-  const char *name = take_string(context, arguments[0], "name");
-  if (name == NULL) return JS_EXCEPTION;
-  const char *value = getenv(name);
-  JS_FreeCString(context, name);
-  return value == NULL ? JS_NULL : JS_NewString(context, value);
-}
-
 static HOST_FUNCTION(host_notify) {
   const char *state = take_string(context, arguments[0], "state");
   if (state == NULL) return JS_EXCEPTION;
@@ -119,7 +111,6 @@ static const struct {
     {"nowMs", 0, host_now_ms},
     {"log", 2, host_log},
     {"print", 1, host_print},
-    {"env", 1, host_env},
     {"readFile", 2, host_read_file},
     {"openStorage", 2, host_open_storage},
     {"lock", 1, host_lock},
@@ -141,7 +132,6 @@ static const struct {
     {"receiveFrom", 1, host_receive_from},
     {"sendTo", 3, host_send_to},
     {"close", 1, host_close},
-    {"remove", 1, host_remove},
     {"spawn", 1, host_spawn},
     {"kill", 2, host_kill},
     {"ask", 3, host_ask},

@@ -55,8 +55,6 @@ export interface Host {
   log(level: 'info' | 'warning' | 'error', text: string): void
   /** One line on stdout. */
   print(text: string): void
-  /** A variable of the environment; null: not there. */
-  env(name: string): string | null
   /** All bytes of a file; one with more than `most` is refused. */
   readFile(path: string, most: number): ArrayBuffer
 
@@ -102,8 +100,6 @@ export interface Host {
   /** What cannot be sent is dropped. */
   sendTo(descriptor: number, peer: string, bytes: Uint8Array): void
   close(descriptor: number): void
-  /** Removes what lies at that path, if anything does. */
-  remove(path: string): void
 
   /** Starts a program; its number. stdin is /dev/null, stdout and stderr are ours. */
   spawn(what: Spawn): number

@@ -42,7 +42,7 @@ const ASK_MS = 1000
 const NOTICE_BYTES = 4096
 const KEY_BYTES_MAX = 4096
 
-/** What another start would not mend: the command line, the bundle, files, rights, configuration. */
+/** What another start would not mend: command line, bundle, files, rights, configuration. */
 const FOR_GOOD: ReadonlySet<number> = new Set([64, 65, 66, 77, 78])
 
 type State = 'starting' | 'serving' | 'ending' | 'waiting' | 'off'
