@@ -181,10 +181,10 @@ interface Known {
 
 async function killsInFlashes(count: number): Promise<void> {
   const random = new Random(SEED)
-  const files: Uint8Array[] = []
+  const files = new Map<string, Uint8Array>()
   for (const version of ['1.0.0', '2.0.0', '3.0.0']) {
     const file = await imageOf(version, '--bundle-only')
-    files.push(new Uint8Array(readFileSync(join(folder, file))))
+    files.set(version, new Uint8Array(readFileSync(join(folder, file))))
   }
   const machine = await start()
   const load = new Load(() => [machine.target, machine.tunnel], LASTING)
@@ -195,7 +195,9 @@ async function killsInFlashes(count: number): Promise<void> {
     try {
       await load.begin()
       await load.reach(REGION.slots)
-      await flashUntil(machine, files[turn % files.length]!, moment, known)
+      const others = [...files.keys()].filter((version) => version !== known.confirmed)
+      const next = others[turn % others.length]!
+      await flashUntil(machine, [next, files.get(next)!], moment, known)
       expect(load.failure, where).toBeNull()
       await load.end()
       await machine.start()
@@ -213,7 +215,7 @@ async function killsInFlashes(count: number): Promise<void> {
 /** Flashes until the moment has come, and kills QEMU then, or at the end. */
 async function flashUntil(
   machine: VirtualMachine,
-  file: Uint8Array,
+  file: readonly [version: string, bytes: Uint8Array],
   { stage, share }: Moment,
   known: Known,
 ): Promise<void> {
@@ -249,23 +251,22 @@ async function withCard(
 
 async function flashSteps(
   card: FlashTarget,
-  file: Uint8Array,
+  [version, file]: readonly [version: string, bytes: Uint8Array],
   known: Known,
   reached: (stage: Stage, done?: number) => void,
 ): Promise<void> {
-  const { hash, version } = readImage(file)
-  const name = `${version.major}.0.0`
+  const { hash } = readImage(file)
   await card.upload(file, (done) => reached('upload', done / file.length))
-  known.marked = name
+  known.marked = version
   reached('test')
   await card.test(hash)
   reached('reset')
   await card.reset()
   await settled(card)
-  known.confirming = name
+  known.confirming = version
   reached('confirm')
   await card.confirm()
-  Object.assign(known, { confirmed: name, marked: null, confirming: null })
+  Object.assign(known, { confirmed: version, marked: null, confirming: null })
 }
 
 /** Waits until what is marked is started, and what is started is tested: what runs then. */
