@@ -32,6 +32,9 @@ export const BUNDLE: string = readFileSync(join(ROOT, 'dist/firmware.js'), 'utf8
 const AGAIN_MS = 100
 
 export interface BootOptions {
+  /** The program, and what it runs; those that the build made unless given. */
+  readonly program?: string
+  readonly runtime?: string
   /** More lines of boot.conf. */
   readonly boot?: string
   /** More lines of perdured.conf. */
@@ -60,6 +63,7 @@ function signalTo(pid: number | undefined, signal: NodeJS.Signals): void {
 export class BootFolder {
   readonly path: string = mkdtempSync(join(tmpdir(), 'pb-'))
   readonly key: KeyObject
+  program: string
   /** Where SMP is asked. */
   readonly socket: string = this.at('smp')
   /** Where SMP is asked by UDP, as it says. */
@@ -75,7 +79,9 @@ export class BootFolder {
   private addresses: string[] = []
   private wake: () => void = () => {}
 
-  constructor({ boot = '', perdured = '' }: BootOptions = {}) {
+  constructor(options: BootOptions = {}) {
+    const { program = PERDURE_BOOT, runtime = PERDURED, boot = '', perdured = '' } = options
+    this.program = program
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     this.key = privateKey
     const write = (name: string, content: string | Uint8Array): void => {
@@ -90,7 +96,7 @@ export class BootFolder {
 trust = ${this.at('trust.pem')}
 slots = ${this.at('slots')}
 smp = unix:${this.socket}
-runtime = ${PERDURED}
+runtime = ${runtime}
 configuration = ${this.at('perdured.conf')}
 console = unix:${this.at('console')}
 ${boot}`,
@@ -144,9 +150,15 @@ ${perdured}`,
     return this.addresses[0]!
   }
 
+  /** Starts it, and waits for nothing that it runs. */
+  async startAlone(): Promise<void> {
+    this.run()
+    await this.back()
+  }
+
   private run(): void {
     const args = ['--config', this.at('boot.conf'), '--notify', this.at('notify')]
-    const [program, ...words] = [...this.under, PERDURE_BOOT, ...args]
+    const [program, ...words] = [...this.under, this.program, ...args]
     this.isUnder = this.under.length > 0
     this.under = []
     const child = spawn(program!, words, { stdio: ['ignore', 'pipe', 'pipe'] })
