@@ -7,6 +7,8 @@
  */
 
 import { createHash } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
 import {
   closeSync,
   mkdtempSync,
@@ -224,6 +226,24 @@ describe.skipIf(missing !== null)(machine, () => {
     expect(one).toBeInstanceOf(Trouble)
     expect(String(one)).toMatch(/no key is called nonsense/)
     expect(String(one)).toMatch(/the machine: off: SMP serves, and nothing runs: exit 78 after/)
+  })
+
+  test('a port that somebody else has taken meanwhile is another one', THOROUGH, async () => {
+    const image = prepareImage(() => {}, { runtime: { ...RUNTIME, ...signedBundle(folder) } })
+    const options = { ...PATIENT_MACHINE, image, memory: fresh(), bytes: FILE_BYTES }
+    const one = await VirtualMachine.open(options)
+    open.push(one)
+    const before = one.smp
+    const other = createSocket('udp4').bind(Number(before.split(':').at(-1)), '127.0.0.1')
+    await once(other, 'listening')
+    await one.start()
+    other.close()
+    expect(one.smp).not.toBe(before)
+    for (const target of [one.target, one.tunnel]) {
+      await using dpu = await connect(target, PATIENT)
+      expect((await dpu.status()).state).toBe('blank')
+    }
+    expect(await one.command('boot')).toMatchObject({ runs: 'what came with the package' })
   })
 
   test(
