@@ -241,7 +241,8 @@ const PROCESSORS = [
 /** The card's own configuration, with what the machine has in the place of the card's. */
 function configurationFor(card: Card): string {
   const text = readFileSync(join(ROOT, 'boards', card.name, 'perdured.conf'), 'utf8')
-  return text.replace('packet:p0', 'packet:eth0').replace('# clean =', 'clean =')
+  const links = text.replace('packet:p0', 'packet:eth0').replace('192.168.100.2:', '127.0.0.1:')
+  return links.replace('# clean =', 'clean =')
 }
 
 /** A machine with a small Debian, in which dpkg installs this package. */
@@ -340,7 +341,7 @@ describe.skipIf(!hasMachine)(where, () => {
           await debian.hasRecord(4)
           await debian.hasSupervisor()
 
-          // The flash starts it twice: on trial, and where the line is given back. So does the loan.
+          // It starts where the line is lent, on trial, and where the line is given back.
           await flash(debian, card, signed.key)
           await debian.hasRecord(7)
           await debian.holds(`journalctl -u perdured | grep -q 'started 2.0.0, on trial'`)
