@@ -19,8 +19,8 @@
  *   emulator.js   the emulated DPU
  *   perdure.js    the command
  *   chunk-*.js    what these three share, once, so that an error class is the same class in each
- *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for boards
- *                 that are compiled
+ *   boot.js       the script of perdure-boot, which leaves the global `perdureBoot`; made for
+ *                 boards that are compiled
  *   types/        declarations, made by `build` only
  */
 
@@ -166,8 +166,9 @@ function place(files) {
 
 /** The script that perdure-boot is linked with. */
 async function placeBoot() {
+  const { build } = await import('esbuild')
   try {
-    const text = await bundleBoot()
+    const text = await bundleBoot(build)
     place([{ path: join(DIST, 'boot.js'), text, contents: Buffer.from(text) }])
   } catch {
     throw new Stop('The script of perdure-boot cannot be built; see above.')

@@ -86,6 +86,8 @@ describe('the supervisor', () => {
     const { program, args, inherits } = rig.last
     expect([program, ...args, ...inherits]).toEqual([
       ...['/usr/sbin/perdured', 'perdured', '--config', '/etc/perdure/perdured.conf'],
+      // The lock of the slots.
+      9,
     ])
     expect(rig.last.env).toContain('NOTIFY_SOCKET=/notify')
     expect(rig.host.told).not.toContain('READY=1')
@@ -272,7 +274,9 @@ describe('the supervisor', () => {
     expect(rig.host.started.length).toBe(1)
     expect(about(rig)).toMatchObject({ state: 'off', reason: `exit ${code} after 0.0 s` })
     // SMP serves all the same, and brings what does run.
-    expect(rig.host.told).toContain('READY=1')
+    expect(rig.host.told).toContain(
+      `READY=1\nSTATUS=SMP serves, and nothing runs: exit ${code} after 0.0 s`,
+    )
     mark(rig, A)
     rig.boot.reset()
     rig.turn()

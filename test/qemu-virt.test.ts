@@ -22,7 +22,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { run, Trouble } from '../boards/debian/programs.ts'
-import { configurationText, INSIDE } from '../boards/qemu-virt/configuration.ts'
+import { STORAGE_BYTES } from '../boards/flash/slot-store.ts'
+import { readSettings } from '../boards/linux/boot/script/settings.ts'
+import { bootText, configurationText, INSIDE } from '../boards/qemu-virt/configuration.ts'
 import { writeDeviceTree } from '../boards/qemu-virt/device-tree.ts'
 import {
   type Image,
@@ -33,16 +35,12 @@ import {
 } from '../boards/qemu-virt/image.ts'
 import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
+import { prepareSlots } from '../boards/qemu-virt/slots-file.ts'
 import { check } from '../host-driver/board-qemu/check.ts'
-import {
-  connect,
-  type Dpu,
-  probePlacement,
-  RefusedError,
-  type Region,
-} from '../host-driver/index.ts'
+import { connect, probePlacement, RefusedError } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'
+import { expectRecords, Load, REGION } from './support/machine-load.ts'
 import { PATIENT, PATIENT_MACHINE } from './support/patience.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -88,6 +86,36 @@ describe('the file behind the NVDIMM', () => {
   })
 })
 
+describe('the file behind the disk', () => {
+  test('it is made, without a byte written, and taken again', () => {
+    const path = fresh()
+    prepareSlots(path)
+    expect(statSync(path).size).toBe(STORAGE_BYTES)
+    expect(statSync(path).blocks).toBe(0)
+    writeFileSync(path, 'slots', { flag: 'r+' })
+    prepareSlots(path)
+    expect(readFileSync(path).toString('latin1', 0, 5)).toBe('slots')
+  })
+
+  test('one of another size is refused and stays as it is', () => {
+    const path = fresh()
+    writeFileSync(path, 'something else')
+    expect(() => prepareSlots(path)).toThrow(`slots have ${STORAGE_BYTES}`)
+    expect(readFileSync(path, 'utf8')).toBe('something else')
+  })
+})
+
+test.each([false, true])('perdure-boot takes its configuration, another key: %s', (others) => {
+  const { smp, trust, ...one } = readSettings(bootText(others))
+  expect(one).toMatchObject({ board: 'qemu-virt', slots: INSIDE.slots, console: INSIDE.console })
+  expect(one).toMatchObject({ runtime: INSIDE.perdured, configuration: INSIDE.configuration })
+  expect(trust).toEqual(others ? [INSIDE.trust, INSIDE.otherTrust] : [INSIDE.trust])
+  expect(smp).toEqual([
+    { kind: 'tty', path: '/dev/ttyAMA0' },
+    { kind: 'udp', address: '10.0.2.15', port: 1337 },
+  ])
+})
+
 test('the configuration is the board’s own, and what is asked for stands over it', () => {
   const text = configurationText('cortex-a72', true, { 'path-mtu': '1024', link: 'packet:eth1' })
   const lines = new Map(text.split('\n').map((line) => line.split(' = ') as [string, string]))
@@ -96,7 +124,9 @@ test('the configuration is the board’s own, and what is asked for stands over 
   expect(lines.get('host-window')).toMatch(/^pci:0000:00:[0-9a-f]{2}\.\d\/resource2/)
   expect(lines.get('path-mtu')).toBe('1024')
   expect(lines.get('link')).toBe('packet:eth1')
-  expect(configurationText('neoverse-n1', false)).not.toMatch('host-window')
+  const plain = configurationText('neoverse-n1', false)
+  expect(plain).not.toMatch('host-window')
+  expect(plain.match(/(?<=^link = ).*/gm)).toEqual(['packet:eth0', 'udp:10.0.2.15:4791'])
 })
 
 const missing = whyNot()
@@ -107,7 +137,6 @@ const FILE_BYTES = 2 ** 24
 
 /** CPU seconds from the start of QEMU to the first acknowledged record: some 4 are usual. */
 const FIRST_RECORD_SECONDS = 60
-const REGION = { name: 'records', slots: 32, capacity: 4096, copies: 2 }
 
 describe.skipIf(missing !== null)(machine, () => {
   const open: VirtualMachine[] = []
@@ -148,7 +177,7 @@ describe.skipIf(missing !== null)(machine, () => {
     expect(status.memory).toMatchObject({ bytes: one.partBytes, instruction: 'dc cvap' })
     expect(status.bundle).toBe(sha256(join(folder, 'firmware.js')))
 
-    const load = new Load(one.target)
+    const load = new Load(() => [one.target])
     for (const end of ['kill', 'reset', 'quit'] as const) {
       await load.begin()
       await load.reach(1)
@@ -156,12 +185,12 @@ describe.skipIf(missing !== null)(machine, () => {
       await load.reach(40)
       await one[end]()
       await load.end()
-      await expectRecords(memory, load)
+      await expectInFile(memory, load)
       if (!one.isRunning) await one.start()
     }
     // And the machine itself says so, too, and serves on.
     const dpu = await connect(one.target, PATIENT)
-    await expectFrom(await dpu.openRegion(REGION.name), load)
+    await expectRecords(await dpu.openRegion(REGION.name), load)
     await dpu.close()
     expect(await check(one, () => {})).toMatchObject({ read: true, readAfterKill: true })
     expect(await one.stop()).toEqual({ code: 0, signal: null })
@@ -177,15 +206,15 @@ describe.skipIf(missing !== null)(machine, () => {
       expect(((await one.command('status')) as Status).memory).toMatchObject({
         ...{ class: 'device-dax', armed: true, bytes: 2 ** 25, instruction: 'dc cvap' },
       })
-      const load = new Load(one.target)
+      const load = new Load(() => [one.target])
       await load.begin()
       await load.reach(40)
       await one.kill()
       await load.end()
-      await expectRecords(memory, load, one.partAt)
+      await expectInFile(memory, load, one.partAt)
       await one.start()
       const dpu = await connect(one.target, PATIENT)
-      await expectFrom(await dpu.openRegion(REGION.name), load)
+      await expectRecords(await dpu.openRegion(REGION.name), load)
       await dpu.close()
     },
   )
@@ -194,7 +223,7 @@ describe.skipIf(missing !== null)(machine, () => {
     const one = await start(fresh(), { settings: { nonsense: '1' } }).catch((error) => error)
     expect(one).toBeInstanceOf(Trouble)
     expect(String(one)).toMatch(/no key is called nonsense/)
-    expect(String(one)).toMatch(/perdured ended, exit [1-9]/)
+    expect(String(one)).toMatch(/the machine: off: SMP serves, and nothing runs: exit 78 after/)
   })
 
   test(
@@ -262,84 +291,14 @@ function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** A record that says which version of which slot it is, in every byte. */
-function recordOf(slot: number, version: number): Buffer {
-  return Buffer.alloc(1000 + slot, `slot ${slot} version ${version} `)
-}
-
-/** Writes to every slot, over and over; knows of each what was begun, and what acknowledged. */
-class Load {
-  readonly begun: number[] = new Array<number>(REGION.slots).fill(0)
-  readonly durable: number[] = new Array<number>(REGION.slots).fill(0)
-  private readonly target: string
-  private acknowledged = 0
-  private failure: unknown = null
-  private writers: Promise<void>[] = []
-  private abort = new AbortController()
-
-  constructor(target: string) {
-    this.target = target
-  }
-
-  async begin(): Promise<void> {
-    this.acknowledged = 0
-    this.failure = null
-    this.abort = new AbortController()
-    const options = { ...PATIENT, signal: this.abort.signal, reconnect: false }
-    const dpu: Dpu = await connect(this.target, options)
-    if ((await dpu.status()).state === 'blank') await dpu.format()
-    const region = await dpu.provision(REGION)
-    this.writers = this.begun.map((_, slot) => this.write(region, slot))
-  }
-
-  /** Resolves when so many more records were acknowledged. Rejects where a writer has given up. */
-  async reach(count: number): Promise<void> {
-    while (this.acknowledged < count) {
-      if (this.failure !== null) throw this.failure
-      await new Promise((resolve) => setTimeout(resolve, 2))
-    }
-  }
-
-  async end(): Promise<void> {
-    this.abort.abort()
-    await Promise.all(this.writers)
-  }
-
-  private async write(region: Region, slot: number): Promise<void> {
-    while (!this.abort.signal.aborted) {
-      const version = ++this.begun[slot]!
-      try {
-        await region.persist(slot, recordOf(slot, version)).persisted
-      } catch (error) {
-        this.failure ??= error
-        return
-      }
-      this.durable[slot] = version
-      this.acknowledged++
-    }
-  }
-}
-
-/** Every slot holds the version that was acknowledged last, or one that was begun behind it. */
-async function expectFrom(region: Region, load: Load): Promise<void> {
-  for (let slot = 0; slot < REGION.slots; slot++) {
-    const { data } = await region.read(slot)
-    const version = Number(/version (\d+)/.exec(Buffer.from(data).toString())?.[1] ?? 0)
-    const whole = version === 0 ? data.length === 0 : recordOf(slot, version).equals(data)
-    expect({ slot, whole }).toEqual({ slot, whole: true })
-    expect(version).toBeGreaterThanOrEqual(load.durable[slot]!)
-    expect(version).toBeLessThanOrEqual(load.begun[slot]!)
-  }
-}
-
 /** The same of the file: its part is given to the emulator, whose card recovers it. */
-async function expectRecords(memory: string, load: Load, front = PART_FRONT): Promise<void> {
+async function expectInFile(memory: string, load: Load, front = PART_FRONT): Promise<void> {
   const part = readFileSync(memory).subarray(front)
   const path = fresh()
   writeFileSync(path, part)
   const local = await openLocal({ path, engine: 'node', seed: 1 })
   const dpu = await connect(local.wire, { seed: 2 })
-  await expectFrom(await dpu.openRegion(REGION.name), load)
+  await expectRecords(await dpu.openRegion(REGION.name), load)
   await dpu.close()
   local.close()
 }

@@ -1,6 +1,6 @@
 /**
- * `node build.mjs --board linux`: the native runtime, one static program, and perdure-boot, which
- * starts it, another. With `--package`, both and the signed bundle are packed as well.
+ * `node build.mjs --board linux`: the native runtime, a static program, and perdure-boot, another,
+ * which starts it; with `--package`, both and the signed bundle as a package of Debian.
  *
  * What always holds:
  * - QuickJS is Debian's source package, unpacked below `dist/linux/`, compiled once per source and

@@ -34,7 +34,9 @@ const LIMITS: Readonly<Record<string, number>> = {
 
 /** The text of `hal.h`: each number of firmware/hal.ts, and the limits it needs, as HAL_NAME. */
 export function halHeader(): string {
-  const numbers = Object.entries({ ...hal, ...LIMITS }).filter(
+  // In one order, whatever has loaded the module: images name the interface by this text's hash.
+  const sorted = Object.entries(hal).sort(([one], [other]) => (one < other ? -1 : 1))
+  const numbers = [...sorted, ...Object.entries(LIMITS)].filter(
     (entry): entry is [string, number] => typeof entry[1] === 'number',
   )
   const lines = numbers.map(([name, value]) => `#define HAL_${name} ${literal(value)}`)

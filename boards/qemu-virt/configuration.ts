@@ -1,12 +1,28 @@
-/** What the machine's perdured is told: the text of `perdured.conf` (boards/linux/README.md). */
+/** What the machine is told: the texts of `perdured.conf` and `boot.conf` (boards/linux). */
 
-/** Where the card has what its configuration names. */
+import { SMP_PORT } from '../flash/smp-packet.ts'
+
+/** Where the card has what its configurations name. */
 export const INSIDE = {
   memory: '/dev/dax0.0',
+  slots: '/dev/vda',
+  perdured: '/perdure/perdured',
+  configuration: '/perdure/perdured.conf',
   firmware: '/perdure/firmware.js',
   signature: '/perdure/firmware.js.sig',
   trust: '/perdure/trust.pem',
+  /** Of whoever else may sign images. */
+  otherTrust: '/perdure/trust-2.pem',
+  serial: '/dev/ttyAMA0',
+  console: '/run/console',
 } as const
+
+/** What the kernel itself has on the second network card (init.c), and what is asked there. */
+export const KERNEL_ADDRESS = '10.0.2.15'
+export const KERNEL_PORTS: Readonly<Record<'smp' | 'tunnel', number>> = {
+  smp: SMP_PORT,
+  tunnel: 4791,
+}
 
 /** The card's Ethernet address: that of the emulator's card, where the host driver looks. */
 export const CARD_MAC = '02:00:00:00:00:02'
@@ -27,21 +43,40 @@ export type Settings = Readonly<Record<string, string>>
 
 /** The text, `settings` over what the board says by itself. */
 export function configurationText(cpu: CpuName, window: boolean, settings: Settings = {}): string {
-  const all: Settings = {
+  const all: Readonly<Record<string, string | readonly string[]>> = {
     board: 'qemu-virt',
     firmware: INSIDE.firmware,
     signature: INSIDE.signature,
     trust: INSIDE.trust,
     memory: INSIDE.memory,
     clean: CPUS[cpu],
-    link: 'packet:eth0',
+    link: ['packet:eth0', `udp:${KERNEL_ADDRESS}:${KERNEL_PORTS.tunnel}`],
     mac: CARD_MAC,
-    console: 'tty:/dev/ttyAMA0',
+    console: `unix:${INSIDE.console}`,
     log: 'json',
     ...(window ? { 'host-window': WINDOW } : {}),
     ...settings,
   }
-  return Object.entries(all)
-    .map(([key, value]) => `${key} = ${value}\n`)
-    .join('')
+  return linesOf(
+    Object.entries(all).flatMap(([key, value]) => [value].flat().map((one) => [key, one])),
+  )
+}
+
+/** The text of perdure-boot; `others`: another key may sign images. */
+export function bootText(others: boolean): string {
+  return linesOf([
+    ['board', 'qemu-virt'],
+    ['trust', INSIDE.trust],
+    ...(others ? [['trust', INSIDE.otherTrust] as const] : []),
+    ['slots', INSIDE.slots],
+    ['smp', `tty:${INSIDE.serial}`],
+    ['smp', `udp:${KERNEL_ADDRESS}:${KERNEL_PORTS.smp}`],
+    ['runtime', INSIDE.perdured],
+    ['configuration', INSIDE.configuration],
+    ['console', `unix:${INSIDE.console}`],
+  ])
+}
+
+function linesOf(lines: readonly (readonly [string, string])[]): string {
+  return lines.map(([key, value]) => `${key} = ${value}\n`).join('')
 }

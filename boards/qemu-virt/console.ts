@@ -2,15 +2,21 @@
  * A line to the card's serial console: commands out, one JSON object a line back.
  *
  * What always holds: one question is under way at a time, and its answer is the next object that
- * the console says.
+ * the console says. While what the card runs does not answer, as between a reset and its start, it
+ * is asked again.
  */
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 
 /** Longest wait for an answer, ms, unless it is said. */
 const ANSWER_MS = 20_000
+
+/** What perdure-boot says where what it runs does not, and how long that is left alone, ms. */
+const SILENCE = 'what runs does not answer'
+const AGAIN_MS = 500
 
 export class SerialConsole {
   private readonly socket: Socket
@@ -42,14 +48,22 @@ export class SerialConsole {
   private async exchange(command: string): Promise<unknown> {
     const late = setTimeout(() => this.socket.destroy(), this.answerMs)
     try {
-      this.socket.write(`${command}\n`)
       for (;;) {
-        const { value, done } = await this.lines.next()
-        if (done === true) throw new Error(`the console did not answer '${command}'`)
-        if (value.startsWith('{')) return JSON.parse(value) as unknown
+        const answer = await this.once(command)
+        if (answer.error !== SILENCE) return answer
+        await delay(AGAIN_MS)
       }
     } finally {
       clearTimeout(late)
+    }
+  }
+
+  private async once(command: string): Promise<{ readonly error?: unknown }> {
+    this.socket.write(`${command}\n`)
+    for (;;) {
+      const { value, done } = await this.lines.next()
+      if (done === true) throw new Error(`the console did not answer '${command}'`)
+      if (value.startsWith('{')) return JSON.parse(value) as { readonly error?: unknown }
     }
   }
 

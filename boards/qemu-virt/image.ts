@@ -2,8 +2,8 @@
  * What the virtual machine boots: a kernel, and a first root with everything that it runs.
  *
  * What always holds:
- * - The root is the kernel's modules, our init, perdured, the signed bundle and the configuration
- *   of this start, and nothing else; the same of these give the same bytes.
+ * - The root is the kernel's modules, our init, the supervisor, perdured, the signed bundle, keys
+ *   and configurations of this start, and nothing else; the same of these give the same bytes.
  * - What is fetched or compiled is kept by the hash of what it is made of: a second start makes
  *   nothing anew.
  */
@@ -20,7 +20,8 @@ import { CACHE, HERE, ROOT } from './places.ts'
 
 /** What the card runs, as paths of this machine. */
 export interface Runtime {
-  /** perdured for arm64, static. */
+  /** perdure-boot and perdured for arm64, static. */
+  readonly supervisor: string
   readonly perdured: string
   /** The bundle, its signature, and the public key that it is held against. */
   readonly firmware: string
@@ -47,6 +48,7 @@ export interface ImageOptions {
 
 /** Where the build leaves them (`node build.mjs --board linux --arch arm64`). */
 export const RUNTIME: Runtime = {
+  supervisor: join(ROOT, 'dist/linux/arm64/perdure-boot'),
   perdured: join(ROOT, 'dist/linux/arm64/perdured'),
   firmware: join(ROOT, 'dist/firmware.js'),
   signature: join(ROOT, 'dist/firmware.js.sig'),
@@ -118,22 +120,35 @@ function compileInit(): string {
   return path
 }
 
-/** The first root, with this text as perdured.conf. */
-export function firstRoot(image: Image, configuration: string): Buffer {
+/** What the machine is told. */
+export interface Told {
+  /** Texts of perdured.conf and of boot.conf. */
+  readonly configuration: string
+  readonly boot: string
+  /** PEM file of another key that may sign images. */
+  readonly trust?: string
+}
+
+/** The first root of a machine that is told that. */
+export function firstRoot(image: Image, { configuration, boot, trust }: Told): Buffer {
   const { kernel, init, runtime, more } = image
-  const program = (path: string, from: string): Entry => {
-    return { path, content: readFileSync(from), executable: true }
-  }
   const file = (path: string, from: string): Entry => {
     return { path: path.slice(1), content: readFileSync(from) }
   }
+  const program = (path: string, from: string): Entry => ({ ...file(path, from), executable: true })
+  const text = (path: string, content: string): Entry => {
+    return { path: path.slice(1), content: Buffer.from(content) }
+  }
   const own = archive([
-    program('init', init),
-    program('perdure/perdured', runtime.perdured),
+    program('/init', init),
+    program('/perdure/perdure-boot', runtime.supervisor),
+    program(INSIDE.perdured, runtime.perdured),
     file(INSIDE.firmware, runtime.firmware),
     file(INSIDE.signature, runtime.signature),
     file(INSIDE.trust, runtime.trust),
-    { path: 'perdure/perdured.conf', content: Buffer.from(configuration) },
+    ...(trust === undefined ? [] : [file(INSIDE.otherTrust, trust)]),
+    text(INSIDE.configuration, configuration),
+    text('/perdure/boot.conf', boot),
     ...['dev', 'proc', 'run', 'sys', 'tmp'].map((path) => ({ path })),
   ])
   // The kernel takes one archive behind another.

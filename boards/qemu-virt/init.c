@@ -1,7 +1,7 @@
 /*
- * The first process of the virtual machine: makes the board ready, runs perdured, and is done.
+ * The first process of the virtual machine: makes the board ready, runs perdure-boot, and is done.
  *
- *     kernel modules -> network card up -> device-dax -> serial line -> perdured -> power off
+ *     modules -> network -> device-dax -> serial line -> disk -> perdure-boot -> power off
  *
  * What always holds:
  * - Each step says its name on the console when it is finished, "board: SECONDS NAME", so that
@@ -11,6 +11,7 @@
  * - A namespace is made into device-dax only where it has nothing of the kind yet. The host has
  *   checked that the file behind it is blank.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -31,8 +32,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PERDURED "/perdure/perdured"
-#define CONFIGURATION "/perdure/perdured.conf"
+#define SUPERVISOR "/perdure/perdure-boot"
+#define CONFIGURATION "/perdure/boot.conf"
+#define NOTIFY_PATH "/run/notify"
 #define SYSTEM "/usr/sbin/init"
 #define READY_PATH "/run/ready"
 
@@ -98,7 +100,7 @@ static void load_modules(void)
   fclose(order);
 }
 
-/* Brings the card up. It gets no address: the firmware is its network stack. */
+/* Brings the card up. The first gets no address: the firmware is its network stack. */
 static void network_up(const char *name)
 {
   const int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -109,6 +111,22 @@ static void network_up(const char *name)
   if (ioctl(control, SIOCSIFFLAGS, &request) != 0) fail("network %s up", name);
   if (ioctl(control, SIOCGIFMTU, &request) != 0) fail("network %s mtu", name);
   printf("board: %s is up, MTU %d\n", name, request.ifr_mtu);
+  close(control);
+}
+
+/* Gives the kernel an address on a card: whoever flashes and other hosts reach it there. */
+static void give_address(const char *name)
+{
+  const int control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  struct ifreq request = {0};
+  struct sockaddr_in address = {.sin_family = AF_INET};
+  snprintf(request.ifr_name, IFNAMSIZ, "%s", name);
+  inet_pton(AF_INET, "10.0.2.15", &address.sin_addr);
+  memcpy(&request.ifr_addr, &address, sizeof address);
+  if (control < 0 || ioctl(control, SIOCSIFADDR, &request) != 0) fail("network %s address", name);
+  inet_pton(AF_INET, "255.255.255.0", &address.sin_addr);
+  memcpy(&request.ifr_netmask, &address, sizeof address);
+  if (ioctl(control, SIOCSIFNETMASK, &request) != 0) fail("network %s netmask", name);
   close(control);
 }
 
@@ -156,7 +174,7 @@ static void make_dax(void)
   await_path("/dev/dax0.0", NULL);
 }
 
-/* The console's line carries bytes as they are: no echo, no line editing, no signals. */
+/* The serial line carries bytes as they are: no echo, no line editing, no signals. */
 static void make_raw(const char *path)
 {
   const int tty = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -176,7 +194,16 @@ static int open_ready(void)
   return ready;
 }
 
-/* Says "serving" when the child says so (sd_notify's protocol), and waits for its end. */
+/* What a first notice says: it serves, or SMP does and nothing else, and why. */
+static void tell(const char *text)
+{
+  const char *why = strstr(text, "STATUS=");
+  if (strstr(text, "READY=1") == NULL) return;
+  if (why == NULL) stage("serving");
+  else printf("board: off: %s\n", why + strlen("STATUS="));
+}
+
+/* Says what the child says (sd_notify's protocol), and waits for its end. */
 static int attend(pid_t child, int ready)
 {
   for (;;) {
@@ -189,7 +216,7 @@ static int attend(pid_t child, int ready)
     const ssize_t length = recv(ready, text, sizeof text - 1, 0);
     if (length <= 0) continue;
     text[length] = 0;
-    if (strstr(text, "READY=1") != NULL) stage("serving");
+    tell(text);
   }
 }
 
@@ -208,15 +235,20 @@ int main(void)
     execl(SYSTEM, SYSTEM, (char *)NULL);
     fail(SYSTEM);
   }
+  network_up("eth1");
+  give_address("eth1");
+  await_path("/dev/vda", NULL);
+  stage("network and disk");
   const int ready = open_ready();
   const pid_t child = fork();
   if (child < 0) fail("fork");
   if (child == 0) {
-    execl(PERDURED, "perdured", "--config", CONFIGURATION, (char *)NULL);
-    fail(PERDURED);
+    execl(SUPERVISOR, "perdure-boot", "--config", CONFIGURATION, "--notify", NOTIFY_PATH,
+          (char *)NULL);
+    fail(SUPERVISOR);
   }
   const int status = attend(child, ready);
-  if (WIFEXITED(status)) printf("board: perdured ended, exit %d\n", WEXITSTATUS(status));
-  else printf("board: perdured ended, signal %d\n", WTERMSIG(status));
+  if (WIFEXITED(status)) printf("board: perdure-boot ended, exit %d\n", WEXITSTATUS(status));
+  else printf("board: perdure-boot ended, signal %d\n", WTERMSIG(status));
   off();
 }

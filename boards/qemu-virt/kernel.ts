@@ -36,8 +36,8 @@ const PACKAGES = { 4: 'linux-image-cloud-arm64', 16: 'linux-image-arm64-16k' } a
 /** Pages that a kernel may have, KiB. */
 export type PageKib = keyof typeof PACKAGES
 
-/** Besides what they need themselves: network, persistent memory of the device tree, device-dax. */
-const MODULES = ['virtio_net', 'of_pmem', 'nd_pmem', 'device_dax', 'dax_pmem']
+/** Besides what they need: network, disk, persistent memory of the device tree, device-dax. */
+const MODULES = ['virtio_net', 'virtio_blk', 'of_pmem', 'nd_pmem', 'device_dax', 'dax_pmem']
 
 const PREFIX = 'kernel-'
 

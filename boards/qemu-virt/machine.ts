@@ -2,11 +2,12 @@
  * One arm64 virtual machine with an NVDIMM, from its start to its end, however often that is.
  *
  * What always holds:
- * - The part, the network and the console's place outlive the machine: after a kill or a reset it
- *   is reached at the same target, and has what its file has.
+ * - The part, the slots, the network and the console's place outlive the machine: after a kill or
+ *   a reset it is reached at the same target, and has what its files have. A port of `smp` and
+ *   `tunnel` that somebody else took meanwhile is another one then.
  * - A start that does not come to serve is over after its time, and says what the machine said.
  * - On Linux, whatever ends this process ends the machine with it; `close` leaves nothing behind
- *   but the part's file.
+ *   but the files of the part and of the slots.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -16,6 +17,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { isThere, Trouble } from '../debian/programs.ts'
 import {
+  bootText,
   CARD_MAC,
   type CpuName,
   configurationText,
@@ -28,10 +30,12 @@ import { firstRoot, type Image } from './image.ts'
 import { BoardNetwork, type UdpAddress } from './network.ts'
 import { partFront, preparePart } from './part-file.ts'
 import { qmp } from './qmp.ts'
+import { prepareSlots, slotsPath } from './slots-file.ts'
+import { freePorts, LOOPBACK, PORT_TAKEN, type UserPorts, userNetwork } from './user-network.ts'
 
 export interface MachineOptions {
   readonly image: Image
-  /** File behind the NVDIMM; made where there is none. */
+  /** File behind the NVDIMM; made where there is none, as is MEMORY.slots. */
   readonly memory: string
   /** Bytes of that file, its front included (part-file.ts): 64 MiB, or what it has. */
   readonly bytes?: number
@@ -45,6 +49,8 @@ export interface MachineOptions {
   readonly window?: { readonly path: string; readonly bytes: number }
   /** More of perdured.conf, over what the board says. */
   readonly settings?: Settings
+  /** PEM file of a key that may sign images beside that of the bundle. */
+  readonly trust?: string
   /** How long a start may take, ms. */
   readonly startMs?: number
   /** How long its console may take for an answer, ms. */
@@ -68,6 +74,9 @@ export interface Ended {
 const START_MS = 120_000
 const STOP_MS = 10_000
 
+/** How often ports are chosen anew for a start. */
+const PORT_TRIES = 5
+
 /** Lines of the machine's log that are kept. */
 const LOG_LINES = 300
 
@@ -84,7 +93,7 @@ const KERNEL_LINE = [
 
 /** The machine's words: "board: SECONDS NAME", or why it failed. */
 const STAGE_LINE = /^board: \d+\.\d+ (.+)$/
-const FAILED_LINE = /^board: (failed: .*|perdured ended.*)$/
+const FAILED_LINE = /^board: (failed: .*|off: .*|perdure-boot ended.*)$/
 
 interface Start {
   readonly resolve: () => void
@@ -109,6 +118,10 @@ export class VirtualMachine {
   private readonly network: BoardNetwork
   private readonly cpu: CpuName
   private readonly fileBytes: number
+  /** Behind an address of a target: the card's own in its frames. */
+  private readonly inside: string
+  private ports: UserPorts
+  private isPortTaken = false
   private child: ChildProcess | null = null
   private closed: Promise<Ended> = Promise.resolve({ code: null, signal: null })
   private serialPath: string
@@ -121,20 +134,23 @@ export class VirtualMachine {
     options: MachineOptions,
     folder: string,
     network: BoardNetwork,
+    ports: UserPorts,
     part: { readonly bytes: number; readonly made: boolean },
   ) {
     const host = options.udp?.host ?? '127.0.0.1'
     this.options = options
     this.folder = folder
     this.network = network
+    this.ports = ports
     this.cpu = options.cpu ?? 'neoverse-n1'
     this.fileBytes = part.bytes
     this.partAt = partFront(options.image.kernel.pageKib)
     this.partBytes = part.bytes - this.partAt
     this.made = part.made
     const inside = options.settings?.ipv4
-    const path = inside === undefined ? '' : `/${inside}`
-    this.target = `perdure://${host.includes(':') ? `[${host}]` : host}:${network.port}${path}`
+    this.inside = inside === undefined ? '' : `/${inside}`
+    const shown = host.includes(':') ? `[${host}]` : host
+    this.target = `perdure://${shown}:${network.port}${this.inside}`
     this.serialPath = options.console ?? join(folder, 'console')
   }
 
@@ -142,20 +158,30 @@ export class VirtualMachine {
   static async open(options: MachineOptions): Promise<VirtualMachine> {
     const front = partFront(options.image.kernel.pageKib)
     const part = preparePart(options.memory, options.bytes, front)
+    prepareSlots(slotsPath(options.memory))
     const folder = mkdtempSync(join(tmpdir(), 'perdure-vm-'))
     try {
-      const { cpu = 'neoverse-n1', window, settings, image } = options
+      const { cpu = 'neoverse-n1', window } = options
       writeDeviceTree(join(folder, 'tree.dtb'), cpu, part.bytes)
-      const text = configurationText(cpu, window !== undefined, settings)
-      writeFileSync(join(folder, 'root.cpio'), firstRoot(image, text))
+      writeFileSync(join(folder, 'root.cpio'), rootOf(options, cpu))
       if (window !== undefined) makeWindow(window.path, window.bytes)
       const udp = options.udp ?? { host: '127.0.0.1', port: 0 }
       const network = await BoardNetwork.open({ udp, path: join(folder, 'net') })
-      return new VirtualMachine(options, folder, network, part)
+      return new VirtualMachine(options, folder, network, await freePorts(), part)
     } catch (error) {
       rmSync(folder, { recursive: true, force: true })
       throw error
     }
+  }
+
+  /** Where SMP is asked over the network, as a port of `perdure flash`. */
+  get smp(): string {
+    return `udp:${LOOPBACK}:${this.ports.smp}`
+  }
+
+  /** Where the host driver reaches it by way of the machine's kernel. */
+  get tunnel(): string {
+    return `perdure://${LOOPBACK}:${this.ports.tunnel}${this.inside}`
   }
 
   get isRunning(): boolean {
@@ -180,6 +206,20 @@ export class VirtualMachine {
   /** Switches it on; resolves when perdured serves. */
   async start(): Promise<void> {
     if (this.child !== null) throw new Error('the machine is on')
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.switchOn()
+        break
+      } catch (error) {
+        if (!this.isPortTaken || tries === PORT_TRIES) throw error
+        this.ports = await freePorts()
+      }
+    }
+    if (this.options.console === 'pty') this.serialPath = await this.pseudoTerminal()
+  }
+
+  private async switchOn(): Promise<void> {
+    this.isPortTaken = false
     const served = this.awaitServing()
     const [program, ...args] = this.commandLine()
     // A session of its own: an interrupt at our terminal is ours to answer.
@@ -196,7 +236,6 @@ export class VirtualMachine {
       })
     })
     await served
-    if (this.options.console === 'pty') this.serialPath = await this.pseudoTerminal()
   }
 
   /** Power away and back, without a word (QMP system_reset); resolves when it serves again. */
@@ -235,7 +274,7 @@ export class VirtualMachine {
     return ended
   }
 
-  /** One command to perdured's console; what it answers. */
+  /** One command to perdured's console, by way of perdure-boot; what it answers. */
   async command(line: string): Promise<unknown> {
     if (this.options.console === 'pty') throw new Error('the console is a pseudo terminal')
     this.serial ??= await SerialConsole.open(this.serialPath, this.options.answerMs)
@@ -265,7 +304,7 @@ export class VirtualMachine {
     return await qmp(join(this.folder, 'qmp'), command)
   }
 
-  /** Ends the machine, the network, and everything but the part's file. */
+  /** Ends the machine, the network, and everything but the files of the part and the slots. */
   async close(): Promise<void> {
     if (this.child !== null) await this.kill()
     await this.network.close()
@@ -292,6 +331,8 @@ export class VirtualMachine {
       '-device',
       `virtio-net-pci,netdev=net,mac=${CARD_MAC},host_mtu=9000,romfile=,addr=03.0`,
       ...(window === undefined ? [] : windowArguments(window)),
+      ...['-drive', `if=none,id=slots,format=raw,file=${slotsPath(memory)}`],
+      ...['-device', 'virtio-blk-pci,drive=slots,addr=06.0', ...userNetwork(this.ports, '07.0')],
     ]
   }
 
@@ -323,6 +364,7 @@ export class VirtualMachine {
     const line = text.trimEnd()
     this.log.push(line)
     if (this.log.length > LOG_LINES) this.log.shift()
+    if (PORT_TAKEN.test(line)) this.isPortTaken = true
     const name = STAGE_LINE.exec(line)?.[1]
     if (name !== undefined) {
       const stage = { name, seconds: this.seconds }
@@ -344,6 +386,14 @@ export class VirtualMachine {
 }
 
 const SERVER = ',server=on,wait=off'
+
+function rootOf({ image, window, settings, trust }: MachineOptions, cpu: CpuName): Buffer {
+  return firstRoot(image, {
+    configuration: configurationText(cpu, window !== undefined, settings),
+    boot: bootText(trust !== undefined),
+    ...(trust !== undefined && { trust }),
+  })
+}
 
 function windowArguments({ path, bytes }: { path: string; bytes: number }): string[] {
   const object = `memory-backend-file,id=window,share=on,mem-path=${path},size=${bytes}`

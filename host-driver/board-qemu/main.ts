@@ -1,6 +1,6 @@
 /**
- * `npm run board:qemu`: an arm64 virtual machine with an NVDIMM that serves until it is told to
- * stop.
+ * `npm run board:qemu`: an arm64 virtual machine with an NVDIMM that serves, and takes firmware,
+ * until it is told to stop.
  *
  * What always holds:
  * - Where it is reached is all that goes to stdout; with --json one object, and one per reset.
@@ -21,6 +21,7 @@ import { regionRequest, size } from '../commands/arguments.ts'
 import { type Address, udpAddress } from '../commands/emulate-options.ts'
 import { exitCodeOf, LOST, OK, UNAVAILABLE, USAGE } from '../commands/exit-codes.ts'
 import { Output } from '../commands/output.ts'
+import { developmentKey, publicPath } from '../commands/signing-key.ts'
 import { bytesText } from '../commands/table.ts'
 import type { RegionRequest } from '../management.ts'
 import { check, withDpu } from './check.ts'
@@ -40,6 +41,10 @@ interface Options {
 }
 
 const HELP = `
+New firmware comes by SMP, where it says when it serves, or over the serial line:
+  npx perdure image create --board qemu-virt --out next.bin
+  npx perdure flash next.bin --port udp:127.0.0.1:PORT
+It trusts your own key, which signs images where no other one is named, and that of the bundle.
 Signals: SIGINT and SIGTERM stop it; SIGUSR2 resets the machine, as a power cut does.
 Exit codes: 0 fine, 1 a record was lost, 64 usage, 69 it cannot be had or does not come up.`
 
@@ -90,8 +95,8 @@ async function prepare(machine: VirtualMachine, regions: readonly RegionRequest[
 async function describe(machine: VirtualMachine): Promise<Record<string, unknown>> {
   const bundle = createHash('sha256').update(readFileSync(RUNTIME.firmware)).digest('hex')
   const part = await withDpu(machine.target, (dpu) => dpu.status())
-  const { target: address, console, stages } = machine
-  return { address, console, bundle, stages, part }
+  const { target: address, tunnel, smp, console, stages } = machine
+  return { address, tunnel, smp, console, bundle, stages, part }
 }
 
 async function announce(machine: VirtualMachine, output: Output): Promise<void> {
@@ -104,6 +109,8 @@ async function announce(machine: VirtualMachine, output: Output): Promise<void> 
   output.say(`virtual machine, ${bytesText(machine.partBytes)}, ${state}, life ${incarnation}`)
   output.say(`firmware: SHA-256 ${about.bundle}`)
   output.say(`serial console: ${machine.console}`)
+  output.say(`SMP: ${machine.smp}, and the serial console`)
+  output.say(`through the machine's kernel: ${machine.tunnel}`)
   output.print(machine.target)
 }
 
@@ -174,7 +181,7 @@ async function runMachine(
   const { cpu, udp, console, window, windowSize } = options
   const stop = stopSignal()
   const machine = await VirtualMachine.open({
-    ...{ image, cpu, udp, memory },
+    ...{ image, cpu, udp, memory, trust: publicPath(developmentKey()) },
     ...(options.size !== undefined && { bytes: options.size }),
     ...(console !== undefined && { console }),
     ...(window !== undefined && { window: { path: window, bytes: windowSize } }),

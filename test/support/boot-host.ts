@@ -63,9 +63,6 @@ export class BootHost implements Host {
   print(text: string): void {
     this.printed.push(text)
   }
-  env(): null {
-    return null
-  }
   readFile(path: string): ArrayBuffer {
     const text = KEYS[path]
     if (text === undefined) throw new Error(`${path} cannot be read: No such file or directory`)
@@ -73,6 +70,9 @@ export class BootHost implements Host {
   }
   openStorage(): number {
     throw new Error('the storage is given')
+  }
+  lock(): number {
+    return 9
   }
   readAt(): ArrayBuffer {
     throw new Error('the storage is given')
@@ -127,7 +127,6 @@ export class BootHost implements Host {
   close(descriptor: number): void {
     this.files.delete(descriptor)
   }
-  remove(): void {}
   spawn(what: Spawn): number {
     if (this.refuses !== null) {
       const message = this.refuses
@@ -136,7 +135,7 @@ export class BootHost implements Host {
     }
     const own = /^\/proc\/self\/fd\/(\d+)$/.exec(what.program)
     const descriptors = [...what.inherits, ...(own === null ? [] : [Number(own[1])])]
-    const files = descriptors.map((descriptor) => this.files.get(descriptor)!)
+    const files = descriptors.flatMap((descriptor) => this.files.get(descriptor) ?? [])
     const pid = 100 + this.started.length
     this.started.push({ ...what, pid, files, signals: [] })
     return pid

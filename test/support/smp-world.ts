@@ -1,7 +1,7 @@
 /** A card as the transcripts of SMP clients have met it: their images, what it says of itself. */
 
 import { createPublicKey } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decode } from 'cbor2'
 import { ImageError } from '../../boards/flash/image-error.ts'
@@ -86,5 +86,21 @@ export class SmpWorld implements SmpCard {
 
   about(): Readonly<Record<string, unknown>> {
     return { trial: this.slots.onTrial, reason: this.slots.reason }
+  }
+}
+
+/** What clients have sent in the transcripts: packets, and what was on the line, or a datagram. */
+export function smpExchanges(): { packets: Uint8Array[]; wires: Uint8Array[] } {
+  const folder = join(SMP_VECTORS, 'captures')
+  const names = readdirSync(folder).filter((name) => name.endsWith('.jsonl'))
+  const lines = names.flatMap((name) => {
+    const text = readFileSync(join(folder, name), 'utf8').trimEnd()
+    return text.split('\n').map((line) => JSON.parse(line) as Record<string, string>)
+  })
+  const bytes = (hex = ''): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
+  const sent = lines.filter(({ dir }) => dir === 'host>card')
+  return {
+    packets: sent.flatMap(({ smp }) => (smp === undefined ? [] : [bytes(smp)])),
+    wires: sent.map(({ wire }) => bytes(wire)),
   }
 }

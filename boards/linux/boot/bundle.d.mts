@@ -1,2 +1,2 @@
-/** The script of perdure-boot: one that leaves the global `perdureBoot`. */
-export function bundleBoot(): Promise<string>
+/** What bundle.mjs gives; see there. */
+export function bundleBoot(build: (options: never) => Promise<unknown>): Promise<string>

@@ -11,9 +11,11 @@ const SCRIPT = new URL('./script/', import.meta.url)
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const at = (name) => fileURLToPath(new URL(name, SCRIPT))
 
-/** The script: one that leaves the global `perdureBoot`. esbuild says on stderr what fails. */
-export async function bundleBoot() {
-  const { build } = await import('esbuild')
+/**
+ * The script: one that leaves the global `perdureBoot`. `build` is that of esbuild, which says on
+ * stderr what fails.
+ */
+export async function bundleBoot(build) {
   const { outputFiles } = await build({
     // Its comments name the files from there, wherever node_modules is a link to.
     absWorkingDir: ROOT,

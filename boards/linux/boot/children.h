@@ -16,7 +16,7 @@
 /* host.spawn and host.kill */
 JSCFunction host_spawn, host_kill;
 
-/* An array of { pid, status } of those that have ended since; they are known until the next call. */
+/* An array of { pid, status } of those that have ended; they are known until the next call. */
 JSValue children_gather(JSContext *context);
 
 /* Whether that is one of them. */

@@ -19,7 +19,7 @@ int clock_poll(struct pollfd *places, nfds_t count, double until_ms) {
   if (ms < 0) ms = 0;
   /* Upwards, so that it is that late when it comes back. */
   double ns = ceil(fmod(ms, 1e3) * 1e6);
-  struct timespec wait = {.tv_sec = (time_t)(ms / 1e3), .tv_nsec = ns > 999999999 ? 999999999
-                                                                                : (long)ns};
+  if (ns > 999999999) ns = 999999999;
+  struct timespec wait = {.tv_sec = (time_t)(ms / 1e3), .tv_nsec = (long)ns};
   return ppoll(places, count, &wait, NULL);
 }

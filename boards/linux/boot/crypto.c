@@ -44,15 +44,22 @@ static bool grow(JSContext *context, struct unpacking *u) {
   return true;
 }
 
+/* Unpacks one part, up to the end of the buffer. */
+static BrotliDecoderResult step(struct unpacking *u, struct bytes *packed) {
+  size_t room = u->size - u->length;
+  uint8_t *to = u->bytes + u->length;
+  BrotliDecoderResult result = BrotliDecoderDecompressStream(u->decoder, &packed->length,
+                                                             &packed->at, &room, &to, NULL);
+  u->length = u->size - room;
+  return result;
+}
+
 /* False: thrown. */
 static bool unpack(JSContext *context, struct unpacking *u, struct bytes packed) {
   BrotliDecoderResult result = BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT;
   while (result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT && u->length <= u->most) {
     if (u->length == u->size && !grow(context, u)) return false;
-    size_t room = u->size - u->length;
-    uint8_t *to = u->bytes + u->length;
-    result = BrotliDecoderDecompressStream(u->decoder, &packed.length, &packed.at, &room, &to, NULL);
-    u->length = u->size - room;
+    result = step(u, &packed);
   }
   if (u->length > u->most) {
     throw_error(context, "EFBIG", "unpacked, the bytes are more than %zu", u->most);
@@ -75,8 +82,8 @@ HOST_FUNCTION(host_brotli) {
   int64_t most;
   if (!take_bytes(context, arguments[0], "bytes", &packed)) return JS_EXCEPTION;
   if (!take_whole(context, arguments[1], "most", 0, LENGTH_MAX, &most)) return JS_EXCEPTION;
-  struct unpacking u = {.most = (size_t)most, .size = most < FIRST_BYTES ? (size_t)most + 1
-                                                                        : FIRST_BYTES};
+  struct unpacking u = {.most = (size_t)most};
+  u.size = u.most < FIRST_BYTES ? u.most + 1 : FIRST_BYTES;
   u.bytes = js_malloc(context, u.size);
   if (u.bytes == NULL) return JS_EXCEPTION;
   u.decoder = BrotliDecoderCreateInstance(NULL, NULL, NULL);

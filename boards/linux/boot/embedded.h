@@ -2,7 +2,10 @@
 #ifndef PERDURE_BOOT_EMBEDDED_H
 #define PERDURE_BOOT_EMBEDDED_H
 
-/* From the first byte to the NUL behind the last one. */
-extern const char embedded_script[], embedded_script_end[];
+#include <stdint.h>
+
+/* Its bytes, and a NUL behind them that is not counted. */
+extern const char embedded_script[];
+extern const uint64_t embedded_script_bytes;
 
 #endif

@@ -5,6 +5,7 @@
 #include <libgen.h>
 #include <linux/fs.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -109,6 +110,17 @@ HOST_FUNCTION(host_open_storage) {
   return give_descriptor(context, file);
 }
 
+HOST_FUNCTION(host_lock) {
+  char path[PATH_MAX];
+  if (!take_path(context, arguments[0], "path", path)) return JS_EXCEPTION;
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return fail(context, file, path, "opened");
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) return give_descriptor(context, file);
+  if (errno != EWOULDBLOCK) return fail(context, file, path, "locked");
+  close(file);
+  return JS_NewInt32(context, -1);
+}
+
 HOST_FUNCTION(host_read_at) {
   int file;
   int64_t at, length, done = 0;
@@ -153,11 +165,4 @@ HOST_FUNCTION(host_sync) {
   if (!take_descriptor(context, arguments[0], "descriptor", &file)) return JS_EXCEPTION;
   if (fdatasync(file) == 0) return JS_UNDEFINED;
   return throw_system(context, errno, "descriptor %d cannot be made durable", file);
-}
-
-HOST_FUNCTION(host_remove) {
-  char path[PATH_MAX];
-  if (!take_path(context, arguments[0], "path", path)) return JS_EXCEPTION;
-  if (unlink(path) == 0 || errno == ENOENT) return JS_UNDEFINED;
-  return throw_system(context, errno, "%s cannot be removed", path);
 }

@@ -8,6 +8,6 @@
 
 #include "values.h"
 
-JSCFunction host_read_file, host_open_storage, host_read_at, host_write_at, host_sync, host_remove;
+JSCFunction host_read_file, host_open_storage, host_lock, host_read_at, host_write_at, host_sync;
 
 #endif

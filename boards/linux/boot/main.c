@@ -88,9 +88,8 @@ static JSValue call(struct program *program, JSValueConst object, const char *na
 /* False: thrown. */
 static bool start(struct program *program, char *const *words) {
   JSContext *context = program->context;
-  size_t length = (size_t)(embedded_script_end - embedded_script);
   int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_STRICT;
-  JSValue value = JS_Eval(context, embedded_script, length, "boot.js", flags);
+  JSValue value = JS_Eval(context, embedded_script, embedded_script_bytes, "boot.js", flags);
   if (JS_IsException(value)) return false;
   JS_FreeValue(context, value);
   JSValue global = JS_GetGlobalObject(context);

@@ -66,21 +66,20 @@ static void print_all(const char *text, size_t length) {
   }
 }
 
+/* One write a line, so that it does not mix with those of programs that have our stdout. */
 static HOST_FUNCTION(host_print) {
   const char *text = take_string(context, arguments[0], "text");
   if (text == NULL) return JS_EXCEPTION;
-  print_all(text, strlen(text));
-  print_all("\n", 1);
+  size_t length = strlen(text);
+  char *line = js_malloc(context, length + 1);
+  if (line != NULL) {
+    memcpy(line, text, length);
+    line[length] = '\n';
+    print_all(line, length + 1);
+    js_free(context, line);
+  }
   JS_FreeCString(context, text);
-  return JS_UNDEFINED;
-}
-
-static HOST_FUNCTION(host_env) {
-  const char *name = take_string(context, arguments[0], "name");
-  if (name == NULL) return JS_EXCEPTION;
-  const char *value = getenv(name);
-  JS_FreeCString(context, name);
-  return value == NULL ? JS_NULL : JS_NewString(context, value);
+  return line == NULL ? JS_EXCEPTION : JS_UNDEFINED;
 }
 
 static HOST_FUNCTION(host_notify) {
@@ -104,37 +103,40 @@ bool script_exits(int *code) {
   return end.asked;
 }
 
-static const JSCFunctionListEntry FUNCTIONS[] = {
-    JS_CFUNC_DEF("nowMs", 0, host_now_ms),
-    JS_CFUNC_DEF("log", 2, host_log),
-    JS_CFUNC_DEF("print", 1, host_print),
-    JS_CFUNC_DEF("env", 1, host_env),
-    JS_CFUNC_DEF("readFile", 2, host_read_file),
-    JS_CFUNC_DEF("openStorage", 2, host_open_storage),
-    JS_CFUNC_DEF("readAt", 3, host_read_at),
-    JS_CFUNC_DEF("writeAt", 3, host_write_at),
-    JS_CFUNC_DEF("sync", 1, host_sync),
-    JS_CFUNC_DEF("sha256", 1, host_sha256),
-    JS_CFUNC_DEF("verify", 3, host_verify),
-    JS_CFUNC_DEF("brotli", 2, host_brotli),
-    JS_CFUNC_DEF("memoryFile", 3, host_memory_file),
-    JS_CFUNC_DEF("listenUnix", 1, host_listen_unix),
-    JS_CFUNC_DEF("listenUdp", 2, host_listen_udp),
-    JS_CFUNC_DEF("portOf", 1, host_port_of),
-    JS_CFUNC_DEF("openTty", 1, host_open_tty),
-    JS_CFUNC_DEF("listenNotify", 1, host_listen_notify),
-    JS_CFUNC_DEF("accept", 1, host_accept),
-    JS_CFUNC_DEF("read", 2, host_read),
-    JS_CFUNC_DEF("write", 2, host_write),
-    JS_CFUNC_DEF("receiveFrom", 1, host_receive_from),
-    JS_CFUNC_DEF("sendTo", 3, host_send_to),
-    JS_CFUNC_DEF("close", 1, host_close),
-    JS_CFUNC_DEF("remove", 1, host_remove),
-    JS_CFUNC_DEF("spawn", 1, host_spawn),
-    JS_CFUNC_DEF("kill", 2, host_kill),
-    JS_CFUNC_DEF("ask", 3, host_ask),
-    JS_CFUNC_DEF("notify", 1, host_notify),
-    JS_CFUNC_DEF("exit", 1, host_exit),
+static const struct {
+  const char *name;
+  int arguments;
+  JSCFunction *function;
+} FUNCTIONS[] = {
+    {"nowMs", 0, host_now_ms},
+    {"log", 2, host_log},
+    {"print", 1, host_print},
+    {"readFile", 2, host_read_file},
+    {"openStorage", 2, host_open_storage},
+    {"lock", 1, host_lock},
+    {"readAt", 3, host_read_at},
+    {"writeAt", 3, host_write_at},
+    {"sync", 1, host_sync},
+    {"sha256", 1, host_sha256},
+    {"verify", 3, host_verify},
+    {"brotli", 2, host_brotli},
+    {"memoryFile", 3, host_memory_file},
+    {"listenUnix", 1, host_listen_unix},
+    {"listenUdp", 2, host_listen_udp},
+    {"portOf", 1, host_port_of},
+    {"openTty", 1, host_open_tty},
+    {"listenNotify", 1, host_listen_notify},
+    {"accept", 1, host_accept},
+    {"read", 2, host_read},
+    {"write", 2, host_write},
+    {"receiveFrom", 1, host_receive_from},
+    {"sendTo", 3, host_send_to},
+    {"close", 1, host_close},
+    {"spawn", 1, host_spawn},
+    {"kill", 2, host_kill},
+    {"ask", 3, host_ask},
+    {"notify", 1, host_notify},
+    {"exit", 1, host_exit},
 };
 
 JSValue script_host(JSContext *context, char *const *words) {
@@ -147,6 +149,10 @@ JSValue script_host(JSContext *context, char *const *words) {
   give(context, host, "architecture", JS_NewString(context, ARCHITECTURE));
   double watchdog_ms = floor((double)notify_watchdog_us() / 1e3);
   give(context, host, "watchdogMs", JS_NewFloat64(context, watchdog_ms));
-  JS_SetPropertyFunctionList(context, host, FUNCTIONS, sizeof FUNCTIONS / sizeof FUNCTIONS[0]);
+  for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; i++) {
+    const char *name = FUNCTIONS[i].name;
+    JSCFunction *function = FUNCTIONS[i].function;
+    give(context, host, name, JS_NewCFunction(context, function, name, FUNCTIONS[i].arguments));
+  }
   return host;
 }

@@ -135,17 +135,26 @@ static char *take_copy(JSContext *context, JSValueConst array, uint32_t i, const
   return copy;
 }
 
-char **take_strings(JSContext *context, JSValueConst object, const char *name) {
-  JSValue array = JS_GetPropertyStr(context, object, name);
-  int count = JS_IsException(array) ? -1 : take_count(context, array, name, STRINGS_MAX);
-  char **strings = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *strings);
-  if (count >= 0 && strings == NULL) JS_ThrowOutOfMemory(context);
-  for (int i = 0; strings != NULL && i < count; i++) {
+static char **take_copies(JSContext *context, JSValueConst array, const char *name) {
+  int count = take_count(context, array, name, STRINGS_MAX);
+  if (count < 0) return NULL;
+  char **strings = calloc((size_t)count + 1, sizeof *strings);
+  if (strings == NULL) {
+    JS_ThrowOutOfMemory(context);
+    return NULL;
+  }
+  for (int i = 0; i < count; i++) {
     strings[i] = take_copy(context, array, (uint32_t)i, name);
     if (strings[i] != NULL) continue;
     free_strings(strings);
-    strings = NULL;
+    return NULL;
   }
+  return strings;
+}
+
+char **take_strings(JSContext *context, JSValueConst object, const char *name) {
+  JSValue array = JS_GetPropertyStr(context, object, name);
+  char **strings = JS_IsException(array) ? NULL : take_copies(context, array, name);
   JS_FreeValue(context, array);
   return strings;
 }

@@ -45,6 +45,8 @@ static bool drop_capabilities(void) {
 
 bool privilege_drop(const char *user, struct fault *fault) {
   struct identity identity;
+  int at_end = 0;
+  prctl(PR_GET_PDEATHSIG, &at_end);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return fault_set(fault, "new privileges cannot be forbidden: %s", strerror(errno));
   }
@@ -65,5 +67,7 @@ bool privilege_drop(const char *user, struct fault *fault) {
   if (!drop_capabilities()) {
     return fault_set(fault, "capabilities cannot be dropped: %s", strerror(errno));
   }
+  /* Another user is told no more that its parent has ended, unless it asks anew. */
+  prctl(PR_SET_PDEATHSIG, at_end);
   return true;
 }

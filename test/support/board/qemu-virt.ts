@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Trouble } from '../../../boards/debian/programs.ts'
 import type { Settings } from '../../../boards/qemu-virt/configuration.ts'
-import { type Image, prepareImage, whyNot } from '../../../boards/qemu-virt/image.ts'
+import { type Image, prepareImage, RUNTIME, whyNot } from '../../../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
 import { PATIENT_MACHINE } from '../patience.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
@@ -75,7 +75,8 @@ class MachineBoard implements BoardUnderTest {
     const { image, trouble } = prepared()
     if (image === null) throw new Error(trouble!)
     const perdured = perduredPath('arm64', dropFlush ? 'drop-flush' : '')
-    this.image = { ...image, runtime: { perdured, ...signedBundle(this.folder) } }
+    const runtime = { ...RUNTIME, perdured, ...signedBundle(this.folder) }
+    this.image = { ...image, runtime }
     this.settings = { shadow: shadow ? 'yes' : 'no' }
     // All zeros, as the machine would make it: the part can be read and written before that.
     const file = openSync(this.part, 'wx')

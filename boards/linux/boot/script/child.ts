@@ -37,8 +37,16 @@ export interface ChildOptions {
   /** What it runs; null: what came with the package. */
   readonly image: Uint8Array | null
   readonly trusted: readonly KeyObject[]
+  /** Who has that lives: the next supervisor waits for it. */
+  readonly lock: number
   /** Where it says how it is. */
   readonly notifyPath: string
+}
+
+interface Words {
+  readonly args: readonly string[]
+  readonly env: readonly string[]
+  readonly lock: number
 }
 
 export class Child {
@@ -53,7 +61,7 @@ export class Child {
   private readonly host: Host
 
   /** Starts it. Throws what the system says. */
-  constructor(host: Host, { settings, image, trusted, notifyPath }: ChildOptions) {
+  constructor(host: Host, { settings, image, trusted, lock, notifyPath }: ChildOptions) {
     this.host = host
     this.image = image === null ? null : openImage(image)
     this.startedMs = host.nowMs()
@@ -65,18 +73,15 @@ export class Child {
     const args = ['perdured', '--config', settings.configuration]
     this.pid =
       this.image === null
-        ? host.spawn({ program: settings.runtime, args, env, inherits: [] })
+        ? host.spawn({ program: settings.runtime, args, env, inherits: [lock] })
         : this.spawnImage(this.image, settings.runtime, {
             args: [...args, '--trust', hexOf(signer(this.image, trusted))],
             env,
+            lock,
           })
   }
 
-  private spawnImage(
-    opened: Opened,
-    installed: string,
-    { args, env }: { readonly args: readonly string[]; readonly env: readonly string[] },
-  ): number {
+  private spawnImage(opened: Opened, installed: string, { args, env, lock }: Words): number {
     const { host } = this
     const made: number[] = []
     const memory = (kind: PartKind, executable = false): number | null => {
@@ -96,7 +101,7 @@ export class Child {
       const program = runtime === null ? installed : `/proc/self/fd/${runtime}`
       const [bundle, signature] = inherits.map((_, i) => `/proc/self/fd/${FIRST + i}`)
       const words = [...args, '--firmware', bundle!, '--signature', signature!]
-      return host.spawn({ program, args: words, env, inherits })
+      return host.spawn({ program, args: words, env, inherits: [...inherits, lock] })
     } finally {
       for (const descriptor of made) host.close(descriptor)
     }

@@ -55,13 +55,16 @@ export interface Host {
   log(level: 'info' | 'warning' | 'error', text: string): void
   /** One line on stdout. */
   print(text: string): void
-  /** A variable of the environment; null: not there. */
-  env(name: string): string | null
   /** All bytes of a file; one with more than `most` is refused. */
   readFile(path: string, most: number): ArrayBuffer
 
   /** Opens a file or a block device of so many bytes; a file is made, or made longer, durably. */
   openStorage(path: string, bytes: number): number
+  /**
+   * Locks a file, or a block device, for this program and all that inherit the descriptor; -1:
+   * somebody has it. It can only be read by that descriptor.
+   */
+  lock(path: string): number
   /** Bytes behind the end of a file are zero. */
   readAt(descriptor: number, at: number, length: number): ArrayBuffer
   writeAt(descriptor: number, at: number, bytes: Uint8Array): void
@@ -97,8 +100,6 @@ export interface Host {
   /** What cannot be sent is dropped. */
   sendTo(descriptor: number, peer: string, bytes: Uint8Array): void
   close(descriptor: number): void
-  /** Removes what lies at that path, if anything does. */
-  remove(path: string): void
 
   /** Starts a program; its number. stdin is /dev/null, stdout and stderr are ours. */
   spawn(what: Spawn): number

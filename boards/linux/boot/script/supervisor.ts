@@ -3,7 +3,8 @@
  *
  * What always holds:
  * - SMP is answered whether anything runs or not: a bad firmware can be flashed over.
- * - One child at most runs, and none is started before the one before has ended.
+ * - One child at most runs, and none is started before the one before has ended: also not by the
+ *   next supervisor, for both have the lock of the slots.
  * - What is on trial goes back where it ends, gives no sign of life, fails its self-test, or is not
  *   confirmed in time; also where the supervisor itself is started anew. Why, is noted before the
  *   start that goes back.
@@ -41,7 +42,7 @@ const ASK_MS = 1000
 const NOTICE_BYTES = 4096
 const KEY_BYTES_MAX = 4096
 
-/** What another start would not mend: the command line, the bundle, files, rights, configuration. */
+/** What another start would not mend: command line, bundle, files, rights, configuration. */
 const FOR_GOOD: ReadonlySet<number> = new Set([64, 65, 66, 77, 78])
 
 type State = 'starting' | 'serving' | 'ending' | 'waiting' | 'off'
@@ -66,6 +67,7 @@ export class Supervisor implements SmpCard, Script {
   private readonly settings: Settings
   private readonly notifyPath: string
   private readonly notices: number
+  private readonly lock: number
   private readonly trusted: readonly KeyObject[]
   private readonly boot = { starts: 0, reverts: 0, crashes: 0 }
   private state: State = 'waiting'
@@ -87,9 +89,12 @@ export class Supervisor implements SmpCard, Script {
     this.notifyPath = notifyPath
     this.trusted = settings.trust.map((path) => keyIn(host, path))
     const check = checkFor({ trusted: this.trusted, target: settings.board, hal })
-    this.slots = new SlotStore(storage ?? new HostStorage(host, settings.slots, STORAGE_BYTES), {
-      check,
-    })
+    const slots = storage ?? new HostStorage(host, settings.slots, STORAGE_BYTES)
+    this.lock = host.lock(settings.slots)
+    if (this.lock < 0) {
+      throw new Error(`${settings.slots}: another perdure-boot, or what it ran, still runs`)
+    }
+    this.slots = new SlotStore(slots, { check })
     this.notices = host.listenNotify(notifyPath)
     this.ways = new Ways(host, this, settings.smp)
     for (const name of this.ways.names) host.print(name)
@@ -160,9 +165,9 @@ export class Supervisor implements SmpCard, Script {
     const now = this.host.nowMs()
     this.trialEndsMs = onTrial ? now + this.settings.trial * 1000 : Number.POSITIVE_INFINITY
     if (wasOnTrial) this.host.log('warning', `reverted: ${this.slots.reason}`)
-    const { settings, trusted, notifyPath } = this
+    const { settings, trusted, lock, notifyPath } = this
     try {
-      this.child = new Child(this.host, { settings, image, trusted, notifyPath })
+      this.child = new Child(this.host, { settings, image, trusted, lock, notifyPath })
     } catch (error) {
       this.failed((error as Error).message)
       return
@@ -225,11 +230,13 @@ export class Supervisor implements SmpCard, Script {
     return `${lost - before.lost} records more are lost than before`
   }
 
-  /** The service is there when something serves, or when SMP does without. */
-  private tellReady(): void {
+  /** The service is there when something serves, or when SMP does without, and why. */
+  private tellReady(without = ''): void {
     if (this.isReady) return
     this.isReady = true
-    this.host.notify('READY=1')
+    this.host.notify(
+      without === '' ? 'READY=1' : `READY=1\nSTATUS=SMP serves, and nothing runs: ${without}`,
+    )
   }
 
   /** The child has ended: with that code, or by minus that signal. */
@@ -261,7 +268,7 @@ export class Supervisor implements SmpCard, Script {
     else if (FOR_GOOD.has(status)) {
       this.state = 'off'
       this.slots.noteReason(reason)
-      this.tellReady()
+      this.tellReady(reason)
     } else {
       this.state = 'waiting'
       this.untilMs = this.host.nowMs() + AGAIN_MS
@@ -317,8 +324,14 @@ export class Supervisor implements SmpCard, Script {
   /** `boot` is ours; every other line is for what runs. */
   shell(line: string): string {
     if (line.trim() === 'boot') return JSON.stringify(this.about())
-    const answer = this.host.ask(this.settings.console, line, ASK_MS)
-    return answer ?? JSON.stringify({ error: 'what runs does not answer', ...this.about() })
+    const { console } = this.settings
+    try {
+      const answer = this.host.ask(console, line, ASK_MS)
+      if (answer !== null) return answer
+    } catch (error) {
+      return JSON.stringify({ error: (error as Error).message })
+    }
+    return JSON.stringify({ error: 'what runs does not answer', ...this.about() })
   }
 
   statistics(group: string): Readonly<Record<string, number>> | null {
