@@ -258,6 +258,15 @@ describe('the supervisor', () => {
     }
   })
 
+  test('is there to the service manager by SMP alone, where a link is missing', () => {
+    const rig = new BootRig(new Slots())
+    expect(rig.host.told).not.toContain('READY=1')
+    rig.ends(69)
+    expect(rig.host.told).toContain('READY=1')
+    rig.pass(1000)
+    expect(rig.host.started.length).toBe(2)
+  })
+
   test.each([64, 65, 66, 77, 78])('leaves off what ends with %i until a reset', (code) => {
     const rig = new BootRig(new Slots())
     rig.ends(code)

@@ -33,14 +33,15 @@ const unpacked = (existsSync(LINUX) ? readdirSync(LINUX) : []).find((name) => {
 
 /** What is run in a copy: the script, and the program around it; its path alone on stdout. */
 const BUILD = `
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { build } from 'esbuild'
 import { compileBoot, shippedBoot } from './boards/linux/boot/compile.ts'
 import { hostArchitecture } from './boards/linux/toolchain.ts'
 const options = { sanitize: false, dropFlush: false, install: false, say: () => {} }
 const boot = shippedBoot({ ...options, architecture: hostArchitecture() })
 const { bundleBoot } = await import(join(process.cwd(), 'boards/linux/boot/bundle.mjs'))
-writeFileSync(boot.script, await bundleBoot())
+writeFileSync(boot.script, await bundleBoot(build))
 process.stdout.write(compileBoot(boot))
 `
 

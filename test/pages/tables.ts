@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as hostMemory from '../../boards/emulator/host-memory.ts'
 import { OP_NAMES } from '../../boards/emulator/machine.ts'
+import { KEYS } from '../../boards/linux/boot/script/settings.ts'
 import { CASES } from '../../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B, PHASE_NONE } from '../../firmware/commit/lane.ts'
 import { FAULTS } from '../../firmware/fault.ts'
@@ -348,6 +349,18 @@ const LINUX: readonly PageTable[] = [
       [...read('boards/linux/src/config.c').matchAll(KEY)].map(([, name, fallback, takes]) => {
         const unless = fallback === undefined ? 'must be said' : fallback && code(fallback)
         return [code(name!), takes!, unless]
+      }),
+    ),
+  },
+  {
+    title: 'the page of the native runtime has every key of the supervisor',
+    page: LINUX_PAGE,
+    head: '| key of `boot.conf` | takes | unless said |',
+    rows: keyed(
+      Object.entries(KEYS).map(([name, { takes, fallback, most }]) => {
+        const often = most === 1 ? '' : `; up to ${most} lines`
+        const unless = fallback === null ? 'must be said' : fallback && code(fallback)
+        return [code(name), takes + often, unless]
       }),
     ),
   },

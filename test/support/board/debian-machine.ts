@@ -77,7 +77,7 @@ export class DebianMachine {
     await this.holds(`grep -q '^CapEff:.${OF_SUPERVISOR}' /proc/${MAIN}/status`)
     await this.holds(`test "$(cat /proc/${CHILD}/comm)" = perdured`)
     await this.holds(`grep -q '^Uid:.65534.65534.65534.65534' /proc/${CHILD}/status`)
-    for (const set of ['CapEff', 'CapPrm', 'CapBnd']) {
+    for (const set of ['CapEff', 'CapPrm', 'CapInh']) {
       await this.holds(`grep -q '^${set}:.${NONE}' /proc/${CHILD}/status`)
     }
     await this.holds(`grep -q '^NoNewPrivs:.1' /proc/${CHILD}/status`)

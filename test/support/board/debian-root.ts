@@ -120,7 +120,7 @@ while read -r line <&3; do
   code=$?
   cat /run/said
   echo "{\\"exit\\":$code}" > /dev/ttyAMA0
-  [ ! -e /run/then ] || { mv /run/then /run/now; sh /run/now; }
+  [ ! -e /run/then ] || { mv /run/then /run/now; . /run/now; }
 done
 `
 

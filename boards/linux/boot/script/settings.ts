@@ -32,7 +32,7 @@ export type SmpPlace =
 /** A configuration that is refused; its message says where and why. */
 export class SettingsError extends Error {}
 
-interface Key {
+export interface Key {
   /** What it takes, in words. */
   readonly takes: string
   /** As it would stand in the file; null: it has to be said. */
@@ -52,7 +52,8 @@ const seconds = (fallback: string): Key => {
   return { takes: 'seconds, 1 to 86400', fallback, most: 1, isGood }
 }
 
-const KEYS: Readonly<Record<string, Key>> = {
+/** Every key there may be. */
+export const KEYS: Readonly<Record<string, Key>> = {
   board: {
     ...{ takes: 'a name, as image create --board has it', fallback: null, most: 1 },
     isGood: (value) => /^[a-z0-9-]{1,32}$/.test(value),

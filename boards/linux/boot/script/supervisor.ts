@@ -272,6 +272,8 @@ export class Supervisor implements SmpCard, Script {
     } else {
       this.state = 'waiting'
       this.untilMs = this.host.nowMs() + AGAIN_MS
+      // Who waits for the service is not to wait for a link that is not there.
+      this.tellReady()
     }
   }
 
