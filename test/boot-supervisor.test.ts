@@ -232,6 +232,17 @@ describe('the supervisor', () => {
     expect(runs(rig)).toBe('bb')
   })
 
+  test('hears nothing that one says which has ended', () => {
+    const rig = card()
+    const { pid } = rig.last
+    flash(rig, B)
+    rig.host.says('READY=1\nPERDURE_STATE=serving', pid)
+    rig.turn()
+    expect(about(rig)).toMatchObject({ state: 'starting', tested: false })
+    rig.ready()
+    expect(about(rig)).toMatchObject({ state: 'serving', tested: true })
+  })
+
   test('waits for a start that says that it lives, however long', () => {
     const rig = card()
     flash(rig, B)

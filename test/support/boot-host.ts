@@ -50,7 +50,7 @@ export class BootHost implements Host {
   refuses: string | null = null
   /** What its console answers. */
   console: string | null = null
-  private readonly notices: string[] = []
+  private readonly notices: [peer: string, text: string][] = []
   private readonly files = new Map<number, Uint8Array>()
   private next = 10
 
@@ -119,9 +119,10 @@ export class BootHost implements Host {
     return bytes.length
   }
   receiveFrom(): { bytes: ArrayBuffer; peer: string } | null {
-    const text = this.notices.shift()
-    if (text === undefined) return null
-    return { bytes: Uint8Array.from(Buffer.from(text)).buffer, peer: '' }
+    const notice = this.notices.shift()
+    if (notice === undefined) return null
+    const [peer, text] = notice
+    return { bytes: Uint8Array.from(Buffer.from(text)).buffer, peer }
   }
   sendTo(): void {}
   close(descriptor: number): void {
@@ -153,9 +154,9 @@ export class BootHost implements Host {
     this.exited ??= code
   }
 
-  /** What a child says. */
-  says(text: string): void {
-    this.notices.push(text)
+  /** What a child says: the last one, unless it is another. */
+  says(text: string, pid: number = this.started.at(-1)!.pid): void {
+    this.notices.push([String(pid), text])
   }
 
   /** Whether files of memory are open: none stays so. */

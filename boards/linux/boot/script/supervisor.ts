@@ -183,11 +183,13 @@ export class Supervisor implements SmpCard, Script {
   }
 
   private hear(): void {
-    for (let came = this.host.receiveFrom(this.notices); came !== null; ) {
+    const { host, notices } = this
+    for (let came = host.receiveFrom(notices); came !== null; came = host.receiveFrom(notices)) {
+      // What one said that has ended since is no word of the next one.
+      if (this.child === null || came.peer !== String(this.child.pid)) continue
       const text = new TextDecoder().decode(new Uint8Array(came.bytes).subarray(0, NOTICE_BYTES))
-      if (this.child?.hear(text) === true && this.state === 'starting')
-        this.ready(this.child.report!)
-      came = this.host.receiveFrom(this.notices)
+      const isReady = this.child.hear(text) && this.state === 'starting'
+      if (isReady) this.ready(this.child.report!)
     }
   }
 
