@@ -146,4 +146,12 @@ describe('what is missing', () => {
     expect(done.status).toBe(1)
     expect(done.stderr).toContain('linux')
   })
+
+  test('what is for tests is in no package', () => {
+    const words = ['--board', 'linux', '--package', '--sanitize']
+    const args = [join(ROOT, 'build.mjs'), ...words]
+    const done = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    expect(done.status).toBe(1)
+    expect(done.stderr).toContain('--package: what --sanitize and --drop-flush make is for tests')
+  })
 })

@@ -21,7 +21,7 @@ import {
 import { writePackage } from '../boards/debian/package.ts'
 import { isThere, Missing, run } from '../boards/debian/programs.ts'
 import { readSettings } from '../boards/linux/boot/script/settings.ts'
-import { linuxCard } from '../boards/linux/package.ts'
+import { linuxCard, packCard } from '../boards/linux/package.ts'
 import type { CpuName } from '../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
@@ -144,6 +144,24 @@ describe.skipIf(!dpkg).each([BLUEFIELD2, BLUEFIELD3, ...LINUX])(
       expect(existsSync(join(at, 'usr/sbin/perdured'))).toBe(false)
       expect(existsSync(configuration)).toBe(true)
     })
+  },
+)
+
+test.skipIf(!dpkg || !existsSync(RUNTIME.signature))(
+  'a package of what is built has the version of this repository (needs a build for Linux)',
+  () => {
+    const card = linuxCard('arm64')
+    const { supervisor, perdured, trust } = standIns(card)
+    const at = fresh()
+    const path = packCard(card, { supervisor, perdured, trust }, at)
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      version: string
+    }
+    expect(path).toBe(join(at, `perdured-linux_${version}_arm64.deb`))
+    run('dpkg-deb', ['-x', path, at])
+    const signature = readFileSync(join(at, 'usr/lib/perdure/firmware.js.sig'))
+    expect(signature.length).toBe(64)
+    expect(readFileSync(join(at, 'usr/sbin/perdure-boot'), 'utf8')).toContain('of linux')
   },
 )
 
