@@ -74,8 +74,9 @@ class LinuxBoard implements BoardUnderTest {
     this.kind = kind
     this.program = perduredPath(OWN_ARCHITECTURE, flavour)
     writeFileSync(this.image, new Uint8Array(bytes))
+    const { firmware, signature, trust } = signedBundle(this.folder)
     const keys = {
-      ...signedBundle(this.folder),
+      ...{ firmware, signature, trust },
       ...{ memory: this.image, development: durable ? 'yes' : 'no', shadow: shadow ? 'yes' : 'no' },
       ...{ link: 'udp:127.0.0.1:0', console: `unix:${this.socket}` },
     }
