@@ -175,6 +175,7 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
     expect(sha256(program)).toBe(sha256(readFileSync(PERDURED)))
     const maps = readFileSync(`/proc/${one.runs}/maps`, 'utf8')
     expect(maps).toMatch(/memfd:perdure-runtime/)
+    expect(readFileSync(`/proc/${one.runs}/comm`, 'latin1')).toBe('perdured\n')
   })
 
   test('one at a time has the slots; what a killed one ran has ended before', async () => {

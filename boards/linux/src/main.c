@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 
@@ -364,6 +365,8 @@ int main(int count, char **words) {
   static struct open_parts parts;
   struct arguments arguments = {0};
   struct fault fault;
+  /* One that is run from memory would have that file's name in `ps`, and be found by no `pgrep`. */
+  prctl(PR_SET_NAME, "perdured");
   int code = take_arguments(count, words, &arguments);
   if (code >= 0) return code;
   if (!config_read(&config, arguments.config, &fault)) {
