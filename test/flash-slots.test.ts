@@ -187,6 +187,21 @@ function goOn(make: (durable: Uint8Array) => CutStorage): { states: number; wron
   }
 }
 
+/** A storage that does not sync behind a write to one of those places. */
+const unsynced = (isSo: (at: number) => boolean): Setting =>
+  spoilt(({ write, sync }) => {
+    let at = -1
+    return {
+      write(this: CutStorage, to, bytes) {
+        at = to
+        write.call(this, to, bytes)
+      },
+      sync(this: CutStorage) {
+        if (!isSo(at)) sync.call(this)
+      },
+    }
+  })
+
 const isRecord = (at: number): boolean => at === 0 || at === 4096
 
 /** A record with another value at that place, and the check code that it has then. */
@@ -208,18 +223,7 @@ const MUTATIONS: readonly (readonly [what: string, of: Setting, steps: readonly 
   ],
   [
     'no sync between the records',
-    spoilt(({ write, sync }) => {
-      let at = -1
-      return {
-        write(this: CutStorage, to, bytes) {
-          at = to
-          write.call(this, to, bytes)
-        },
-        sync(this: CutStorage) {
-          if (at !== 0) sync.call(this)
-        },
-      }
-    }),
+    unsynced((at) => at === 0),
     ['upload B', 'mark', 'start', 'confirm', 'upload C', 'mark', 'start', 'start'],
   ],
   [
@@ -273,20 +277,7 @@ describe('the explorer finds', () => {
     const synced = goOn((durable) => new CutStorage(durable))
     expect(synced.wrong).toEqual([])
     expect(synced.states).toBeGreaterThan(500)
-    const notSynced = goOn(
-      spoilt(({ write, sync }) => {
-        let at = -1
-        return {
-          write(this: CutStorage, to, bytes) {
-            at = to
-            write.call(this, to, bytes)
-          },
-          sync(this: CutStorage) {
-            if (at < SLOTS_AT) sync.call(this)
-          },
-        }
-      }).storageOf!,
-    )
+    const notSynced = goOn(unsynced((at) => at >= SLOTS_AT).storageOf!)
     expect(notSynced.wrong).not.toEqual([])
   })
 

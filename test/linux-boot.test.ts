@@ -121,24 +121,27 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
     }
   })
 
-  const ENDS: readonly (readonly [string, string, RegExp])[] = [
-    ['throws as it starts', broken("throw new Error('on purpose')"), /^exit 70 after/],
+  /** What it does, its bundle, what is said of it, and more of perdured.conf. */
+  const ENDS: [string, string, RegExp, string][] = [
+    ['throws as it starts', broken("throw new Error('on purpose')"), /^exit 70 after/, ''],
     [
       'cannot read the part',
       broken('return start({ ...board, facts: { ...board.facts, nvdimmBytes: 8192 } })'),
       /^the part does not serve: /,
+      '',
     ],
-    ['never comes to an end', broken('for (;;);'), /^exit 70 after/],
-    ['is no program', 'this is none', /^exit 70 after/],
+    ['never comes to an end', broken('for (;;);'), /^exit 70 after/, 'start-ms = 10000\n'],
+    ['is no program', 'this is none', /^exit 70 after/, ''],
     [
       'throws as it serves',
       broken("return { ...start(board), idle() { throw new Error('on purpose') } }"),
       /^exit 70 after/,
+      '',
     ],
   ]
 
-  async function goesBack(bundle: string, reason: RegExp): Promise<void> {
-    const one = folder({ perdured: `${LINK}start-ms = 1500\n` })
+  async function goesBack(bundle: string, reason: RegExp, more: string): Promise<void> {
+    const one = folder({ perdured: `${LINK}${more}` })
     const address = await one.start()
     one.keepPort(address)
     const dpu = await connect(address, PATIENT)
@@ -156,13 +159,20 @@ describe.skipIf(noBoot !== null)(titled('perdure-boot', noBoot), () => {
     await again.close()
   }
 
-  test.each(ENDS.slice(0, 2))('goes back where what is on trial %s', async (_what, ...end) => {
-    await goesBack(...end)
-  })
+  test.each(ENDS.slice(0, 2))(
+    'goes back where what is on trial %s',
+    async (_what, bundle, reason, more) => {
+      await goesBack(bundle, reason, more)
+    },
+  )
 
-  test.each(ENDS.slice(2))('goes back where what runs on trial %s', THOROUGH, (_what, ...end) => {
-    return goesBack(...end)
-  })
+  test.each(ENDS.slice(2))(
+    'goes back where what runs on trial %s',
+    THOROUGH,
+    async (_what, bundle, reason, more) => {
+      await goesBack(bundle, reason, more)
+    },
+  )
 
   test('runs the runtime of the image, from memory that nobody can change', THOROUGH, async () => {
     const one = folder({ perdured: LINK })

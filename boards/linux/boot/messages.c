@@ -23,21 +23,11 @@ struct message {
 
 /* At which of our addresses it came, or which process sent it. */
 static void take_control(struct message *message, struct cmsghdr *part) {
-  struct endpoint *from = &message->from;
-  if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_PKTINFO) {
-    struct in6_pktinfo info;
-    memcpy(&info, CMSG_DATA(part), sizeof info);
-    if (!IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) from->asked = info.ipi6_addr;
-  } else if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_PKTINFO) {
-    struct in_pktinfo info;
-    memcpy(&info, CMSG_DATA(part), sizeof info);
-    from->asked.s6_addr[10] = from->asked.s6_addr[11] = 0xff;
-    memcpy(from->asked.s6_addr + 12, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
-  } else if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
-    struct ucred who;
-    memcpy(&who, CMSG_DATA(part), sizeof who);
-    message->sender = who.pid;
-  }
+  struct ucred who;
+  endpoint_hear(&message->from, part);
+  if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS) return;
+  memcpy(&who, CMSG_DATA(part), sizeof who);
+  message->sender = who.pid;
 }
 
 /* False: none waits, or errno says why. */
@@ -112,22 +102,6 @@ static bool read_peer(struct endpoint *to, const char *text) {
          (slash == NULL || inet_pton(AF_INET6, slash + 1, &to->asked) == 1);
 }
 
-/* Has it leave from the address that was asked, if that is known. */
-static void put_control(struct msghdr *head, const struct endpoint *to) {
-  if (IN6_IS_ADDR_UNSPECIFIED(&to->asked)) return;
-  bool is_v4 = to->address.any.sa_family == AF_INET;
-  struct in6_pktinfo v6 = {.ipi6_addr = to->asked};
-  struct in_pktinfo v4 = {0};
-  memcpy(&v4.ipi_spec_dst, to->asked.s6_addr + 12, sizeof v4.ipi_spec_dst);
-  size_t bytes = is_v4 ? sizeof v4 : sizeof v6;
-  head->msg_controllen = CMSG_SPACE(bytes);
-  struct cmsghdr *part = CMSG_FIRSTHDR(head);
-  part->cmsg_level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
-  part->cmsg_type = is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
-  part->cmsg_len = CMSG_LEN(bytes);
-  memcpy(CMSG_DATA(part), is_v4 ? (void *)&v4 : (void *)&v6, bytes);
-}
-
 static void send_message(int fd, struct endpoint *to, struct bytes bytes) {
   _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = {0};
   struct iovec place = {(void *)(uintptr_t)bytes.at, bytes.length};
@@ -138,7 +112,7 @@ static void send_message(int fd, struct endpoint *to, struct bytes bytes) {
       .msg_iovlen = 1,
       .msg_control = control,
   };
-  put_control(&head, to);
+  endpoint_answer(to, &head);
   ssize_t sent = sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL);
   (void)sent;
 }

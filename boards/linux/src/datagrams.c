@@ -72,20 +72,6 @@ static void count_kernel_drops(struct datagrams *d, struct link *link, struct cm
   d->kernel_dropped = dropped;
 }
 
-/* Keeps at which of our addresses it came. Nobody answers from an address of a group. */
-static void note_asked(struct endpoint *from, struct cmsghdr *part) {
-  if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_PKTINFO) {
-    struct in6_pktinfo info;
-    memcpy(&info, CMSG_DATA(part), sizeof info);
-    if (!IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) from->asked = info.ipi6_addr;
-  } else if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_PKTINFO) {
-    struct in_pktinfo info;
-    memcpy(&info, CMSG_DATA(part), sizeof info);
-    from->asked.s6_addr[10] = from->asked.s6_addr[11] = 0xff;
-    memcpy(from->asked.s6_addr + 12, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
-  }
-}
-
 /* What the kernel says beside a datagram. */
 static void take_control(struct datagrams *d, struct link *link, int i) {
   struct msghdr *message = &d->in[i].msg_hdr;
@@ -94,28 +80,9 @@ static void take_control(struct datagrams *d, struct link *link, int i) {
     if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SO_RXQ_OVFL) {
       count_kernel_drops(d, link, part);
     } else {
-      note_asked(&d->from[i], part);
+      endpoint_hear(&d->from[i], part);
     }
   }
-}
-
-/* Asks the kernel to send message `i` from the address that was asked, if that is known. */
-static void put_control(struct datagrams *d, unsigned i) {
-  const struct endpoint *to = &d->to[i];
-  struct msghdr *message = &d->out[i].msg_hdr;
-  message->msg_controllen = 0;
-  if (IN6_IS_ADDR_UNSPECIFIED(&to->asked)) return;
-  bool is_v4 = to->address.any.sa_family == AF_INET;
-  struct in6_pktinfo v6 = {.ipi6_addr = to->asked};
-  struct in_pktinfo v4 = {0};
-  memcpy(&v4.ipi_spec_dst, to->asked.s6_addr + 12, sizeof v4.ipi_spec_dst);
-  size_t bytes = is_v4 ? sizeof v4 : sizeof v6;
-  message->msg_controllen = CMSG_SPACE(bytes);
-  struct cmsghdr *part = CMSG_FIRSTHDR(message);
-  part->cmsg_level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
-  part->cmsg_type = is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
-  part->cmsg_len = CMSG_LEN(bytes);
-  memcpy(CMSG_DATA(part), is_v4 ? (void *)&v4 : (void *)&v6, bytes);
 }
 
 int datagrams_receive(struct datagrams *d, struct link *link, uint8_t *packets,
@@ -189,7 +156,8 @@ void datagrams_send(struct datagrams *d, struct link *link, const uint8_t *kept,
   d->out_places[i].iov_base = (void *)(uintptr_t)kept;
   d->out_places[i].iov_len = length;
   d->out[i].msg_hdr.msg_namelen = to->length;
-  put_control(d, i);
+  d->out[i].msg_hdr.msg_controllen = 0;
+  endpoint_answer(&d->to[i], &d->out[i].msg_hdr);
 }
 
 void datagrams_close(struct datagrams *d) { close(d->fd); }

@@ -90,3 +90,31 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b) {
   const struct sockaddr_in *x = &a->address.v4, *y = &b->address.v4;
   return x->sin_port == y->sin_port && x->sin_addr.s_addr == y->sin_addr.s_addr;
 }
+
+void endpoint_hear(struct endpoint *endpoint, struct cmsghdr *part) {
+  if (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_PKTINFO) {
+    struct in6_pktinfo info;
+    memcpy(&info, CMSG_DATA(part), sizeof info);
+    if (!IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) endpoint->asked = info.ipi6_addr;
+  } else if (part->cmsg_level == IPPROTO_IP && part->cmsg_type == IP_PKTINFO) {
+    struct in_pktinfo info;
+    memcpy(&info, CMSG_DATA(part), sizeof info);
+    endpoint->asked.s6_addr[10] = endpoint->asked.s6_addr[11] = 0xff;
+    memcpy(endpoint->asked.s6_addr + 12, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
+  }
+}
+
+void endpoint_answer(const struct endpoint *endpoint, struct msghdr *message) {
+  if (IN6_IS_ADDR_UNSPECIFIED(&endpoint->asked)) return;
+  bool is_v4 = endpoint->address.any.sa_family == AF_INET;
+  struct in6_pktinfo v6 = {.ipi6_addr = endpoint->asked};
+  struct in_pktinfo v4 = {0};
+  memcpy(&v4.ipi_spec_dst, endpoint->asked.s6_addr + 12, sizeof v4.ipi_spec_dst);
+  size_t bytes = is_v4 ? sizeof v4 : sizeof v6;
+  message->msg_controllen = CMSG_SPACE(bytes);
+  struct cmsghdr *part = CMSG_FIRSTHDR(message);
+  part->cmsg_level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
+  part->cmsg_type = is_v4 ? IP_PKTINFO : IPV6_PKTINFO;
+  part->cmsg_len = CMSG_LEN(bytes);
+  memcpy(CMSG_DATA(part), is_v4 ? (void *)&v4 : (void *)&v6, bytes);
+}

@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "fault.h"
 
@@ -38,5 +39,13 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
 
 /* Whether that stands for all addresses of the machine. */
 bool endpoint_is_any(const struct endpoint *endpoint);
+
+/* Keeps at which of our addresses a datagram came, from what the kernel says beside it
+ * (IP_PKTINFO, IPV6_PKTINFO); nothing else. Nobody answers from an address of a group. */
+void endpoint_hear(struct endpoint *endpoint, struct cmsghdr *part);
+
+/* Has a message leave from the address that was asked, if that is known: it has room for an
+ * in6_pktinfo in msg_control, and msg_controllen is 0. */
+void endpoint_answer(const struct endpoint *endpoint, struct msghdr *message);
 
 #endif
