@@ -5,7 +5,7 @@
  * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
- * What always holds:
+ * Invariants:
  * - A fresh clone needs Node 20.19 and npm, nothing else. Until `installed()` says that exactly the
  *   locked packages are there, only `node:` modules are loaded.
  * - A build leaves every product whole: each file is written aside and renamed into place, so a

@@ -4,7 +4,7 @@
  * A plan is a list of groups, which are played one after the other. A group has lanes, which are
  * played beside each other; a lane has steps. The cheapest stands first.
  *
- * What always holds of the gate: it plays the same tests with the same seeds every time; nothing in
+ * Invariants of the gate: it plays the same tests with the same seeds every time; nothing in
  * it depends on how fast the machine is; what cannot be downloaded is not run, and not red.
  */
 

@@ -3,7 +3,7 @@
  *
  *     node .ci/play.mjs gate | thorough [--step NAME]
  *
- * What always holds:
+ * Invariants:
  * - A step has no standard input, a temporary folder of its own and a process group of its own.
  *   When it ends, or this program does, whatever the step left of both is gone.
  * - What follows a step of `stops` that failed is not played: it would only say the same again.

@@ -2,7 +2,7 @@
  * What a driver on the host sees of a card behind PCIe: memory that both reach, and the card's
  * registers. A board for real hardware offers the same.
  *
- * What always holds:
+ * Invariants:
  * - What the host stores is in the memory when the call returns, in the order of the calls; the
  *   card reads it by DMA at any moment in between. What the card writes appears by itself, in its
  *   order.
@@ -48,7 +48,7 @@ export interface HostPort {
  * Memory of the host whose pages come and go: what is not in use lies in a swap file. On real
  * hardware the kernel's, by a notifier of the address space (HMM); in the emulator pager.ts.
  *
- * What always holds:
+ * Invariants:
  * - A page that has `arrived` keeps its address until its user has said that it has let go of it:
  *   no other page is in that frame meanwhile, and what the card writes there is the page's content.
  * - What a user hears of a page it hears in the order in which it happened: after `letGo` of a page

@@ -2,7 +2,7 @@
 /**
  * The list of commands that the firmware composes and hands to the board in one call.
  *
- * What always holds: the list is empty after every run; nothing reaches memory or the wire but
+ * Invariant: the list is empty after every run; nothing reaches memory or the wire but
  * through it; a command is six numbers, so composing one allocates nothing. A fence covers what was
  * stored into the host's memory, too: behind it stands a read that pushes every write before it
  * (source 2, S905; P2-13, P2-14), never left out, and never one that stood there already. The two

@@ -7,7 +7,7 @@
  * command lists (hal.ts), in their order. The same core runs on the DPU, in the emulator, and in a
  * plain Node test in virtual time.
  *
- * What always holds: no frame of any content reaches an assert; a frame that is refused is counted
+ * Invariant: no frame of any content reaches an assert; a frame that is refused is counted
  * under the name of its fault, and has changed nothing but its queue pair's state.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Everything the firmware asks of a machine, and the facts that a board states.
  *
- * What always holds:
+ * Invariants:
  * - The core does no I/O. A frame comes in through packet memory; everything that goes out, a store
  *   into the NVDIMM or a frame onto the wire, leaves through one list of commands, in the order of
  *   the list. An acknowledgement therefore stands *behind* the fence that earns it.

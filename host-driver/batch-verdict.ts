@@ -5,7 +5,7 @@
  * others that were refused fall into two kinds: those whose own reason is not known yet, and those
  * that cannot stand because of the first.
  *
- * What always holds:
+ * Invariants:
  * - A record is sent again only if it may succeed, and never where it may be durable already and
  *   nobody will say so.
  * - In order, nothing behind a record that is refused for good, or forgotten, is sent again.

@@ -6,7 +6,7 @@
  *     const outcome = await batch.commit()
  *     if (!outcome.all) for (const record of outcome.records) …
  *
- * What always holds:
+ * Invariants:
  * - Nothing is sent before `commit`; arguments are checked, and bytes copied, at the call before.
  * - Each record is crash-atomic. Of a batch in order the records that are durable are the first
  *   ones, without a gap, also after a cut of power.

@@ -1,7 +1,7 @@
 /**
  * A region of plain bytes on a DPU, or of memory of its host: `dpu.openBytes(name)`.
  *
- * What always holds:
+ * Invariants:
  * - A FLUSH never vouches for bytes that the part may have forgotten: a part that was started again
  *   holds what was durable before, so a range with unflushed writes of an earlier incarnation is
  *   refused once, with PERDURE_RESTARTED, and has to be written again; whichever handle of the

@@ -1,7 +1,7 @@
 /**
  * Requests as promises, and chains of them.
  *
- * What always holds:
+ * Invariants:
  * - A chain goes out whole, on one queue pair, its requests one behind the other: the peer executes
  *   them in that order, and none of it after one that failed.
  * - Each promise settles once. An error says whether the request may have had an effect:

@@ -1,7 +1,7 @@
 /**
  * Connecting over RDMA-CM: to a port of a DPU, or of any RoCEv2 target that listens.
  *
- * What always holds: a connection is answered, or refused with a reason, or given up in time; the
+ * Invariant: a connection is answered, or refused with a reason, or given up in time; the
  * peer's DREQ is answered as long as the session lives; nothing keeps a process alive by itself.
  *
  * The REQ carries our capability block. A target that knows it answers with its own, and then

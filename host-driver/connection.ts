@@ -1,7 +1,7 @@
 /**
  * The connection of a client: what waits, what is on its way, and what becomes of both.
  *
- * What always holds:
+ * Invariants:
  * - Requests leave in the order of the calls; at most `inFlight` records are unresolved at once,
  *   where a burst of a batch counts as one: it has one answer.
  * - What a batch has not got through goes before everything that waits; a record that was called

@@ -1,7 +1,7 @@
 /**
  * A DPU that is connected: its regions, its state, and the connection itself.
  *
- * What always holds: closing waits a moment for what is on its way, and what is then still
+ * Invariant: closing waits a moment for what is on its way, and what is then still
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 

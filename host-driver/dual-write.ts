@@ -2,7 +2,7 @@
  * The dual write that the client drives itself (source 1, FIG. 11; D-8): against any RDMA target
  * that has FLUSH, one chain WRITE A, FLUSH A, WRITE B, FLUSH B; and the read of both copies.
  *
- * What always holds:
+ * Invariants:
  * - The target executes a chain in order, and nothing behind a request that failed. So B keeps the
  *   old content, whole, until A is durable (P1-9, P1-10, P1-11), and the next write of the pair
  *   does not touch A before B is durable (P1-12).

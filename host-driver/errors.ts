@@ -1,7 +1,7 @@
 /**
  * The errors of the driver: one class, stable codes, subclasses where a user must decide.
  *
- * What always holds:
+ * Invariants:
  * - `code` never changes between releases; `message` is for people and may.
  * - Every refusal of the DPU carries the name of the fault and one line that says what to do (X-7).
  * - OutcomeUnknown is apart from all others: the record may or may not be durable. Whoever catches

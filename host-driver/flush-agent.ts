@@ -5,7 +5,7 @@
  *
  *   RECEIVE ──▶ its completion: write back these bytes ──▶ clean ──▶ fence ──▶ SEND
  *
- * What always holds: the SEND for a request is posted behind the fence that follows its clean,
+ * Invariant: the SEND for a request is posted behind the fence that follows its clean,
  * never before; requests are taken in order, and none is passed over; what was asked of an earlier
  * agent is no request.
  */

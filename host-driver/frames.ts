@@ -1,7 +1,7 @@
 /**
  * Frames of the driver: Ethernet, IPv4, UDP, BTH, headers, payload, pad and ICRC.
  *
- * What always holds: one source port per queue pair, so that a path keeps its order; DF set,
+ * Invariant: one source port per queue pair, so that a path keeps its order; DF set,
  * identification 0, TTL 64, UDP checksum 0 (wire-format 1.1). Every frame is fresh memory, because
  * it belongs to the wire once it is sent.
  */

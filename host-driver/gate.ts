@@ -1,7 +1,7 @@
 /**
  * The order of accesses to one region of which some wait for memory to be ready.
  *
- * What always holds: an access that changes memory leaves behind every one that was asked for
+ * Invariant: an access that changes memory leaves behind every one that was asked for
  * before it, and nothing overtakes it; accesses that only look may overtake one another. What need
  * not wait leaves at once, within the call.
  */

@@ -1,7 +1,7 @@
 /**
  * What the peer sends to us: a receive queue, and the messages in it.
  *
- * What always holds: a message takes an entry when its first packet comes, and gives it back when
+ * Invariant: a message takes an entry when its first packet comes, and gives it back when
  * it was handed to its reader, or when its connection breaks half-way; without a free entry the
  * peer is told to wait (RNR NAK), and nothing is lost. Messages are read in the order in which they
  * came, each once. The inbox outlives the connections that fill it.

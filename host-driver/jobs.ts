@@ -1,7 +1,7 @@
 /**
  * The requests that the driver makes, as jobs of a queue pair.
  *
- * What always holds: a job says everything that its packets need and nothing about when they go;
+ * Invariant: a job says everything that its packets need and nothing about when they go;
  * what it carries belongs to it, and does not change until it is done.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What kind of value an argument is to be: checked at the call, before anything is queued.
  *
- * What always holds: whatever a caller gives, a check passes or throws PERDURE_ARGUMENT, in words
+ * Invariant: whatever a caller gives, a check passes or throws PERDURE_ARGUMENT, in words
  * that say what to give instead; it never throws anything else. A table of kinds has every field of
  * its type, or does not compile.
  */

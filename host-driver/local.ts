@@ -1,7 +1,7 @@
 /**
  * A DPU inside this process: an NVDIMM image, the emulated card, a link, and virtual time.
  *
- * What always holds: waiting costs nothing, because the clock jumps to the next event; everything
+ * Invariant: waiting costs nothing, because the clock jumps to the next event; everything
  * that looks like chance comes from the seed; a copy-on-write image is never written.
  */
 

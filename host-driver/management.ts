@@ -1,7 +1,7 @@
 /**
  * The management calls: one datagram there, one back, repeated until it is answered.
  *
- * What always holds: a repetition carries the same transaction id, and the DPU takes every request
+ * Invariant: a repetition carries the same transaction id, and the DPU takes every request
  * twice without harm; an answer is believed by its transaction id and attribute; a refusal is a
  * typed error with the name of the fault (X-7).
  */

@@ -6,7 +6,7 @@
  * A path may have less room than both ends, or drop the fragments of what it has no room for. Then
  * whatever is small is answered, and what is large is never heard of again.
  *
- * What always holds: a size is left only when two connections in a row broke under a large packet,
+ * Invariant: a size is left only when two connections in a row broke under a large packet,
  * though the DPU was there, and no large one had come through over them that way, there or back. A
  * size that was said is never left: its owner is told.
  */

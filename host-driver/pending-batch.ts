@@ -1,7 +1,7 @@
 /**
  * A batch on its way: its records, and which of them go out in the next burst.
  *
- * What always holds:
+ * Invariants:
  * - Every record ends once: durable, refused, not accepted, or unknown. The batch is over when all
  *   of them have ended, and sends nothing more.
  * - A burst has the records that have not ended, in their order, under the ids, indexes and

@@ -1,7 +1,7 @@
 /**
  * One queue pair of the driver: the firmware's requester with frames around it, and a receiver.
  *
- * What always holds:
+ * Invariants:
  * - Every job ends exactly once, by `done`; `onIdle` is called after whatever may have made room,
  *   and `onBroken` once, after the last job of a broken queue has ended.
  * - Whatever throws while a packet is made ends that job, and those behind it of its chain; the

@@ -2,7 +2,7 @@
  * The driver's responder: takes the SENDs of the peer, and what it says of its memory (source 5),
  * and refuses everything else.
  *
- * What always holds: PSNs are taken in order, each once; a repetition is acknowledged and never
+ * Invariant: PSNs are taken in order, each once; a repetition is acknowledged and never
  * delivered again (X-3), and one that asked for a block size gets the same answer again; a gap is
  * reported once until there is progress; an acknowledgement never has a PSN that was not taken;
  * after a fatal NAK there is silence (wire-format 3.3 to 3.6). A host that offers no memory has no

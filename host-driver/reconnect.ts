@@ -1,7 +1,7 @@
 /**
  * Making a broken connection anew, and finding out what became of the records on their way.
  *
- * What always holds:
+ * Invariants:
  * - The old queue pair is closed at the DPU before anything is asked, unless the part has restarted
  *   and knows it no more: a delayed packet of it can then never overtake what follows.
  * - For every unresolved record the part is asked first, by its operation (PERSIST_QUERY; D-6,

@@ -1,7 +1,7 @@
 /**
  * A region of records: the calls that people want.
  *
- * What always holds: arguments are checked before anything is sent; the bytes given to `persist`
+ * Invariant: arguments are checked before anything is sent; the bytes given to `persist`
  * are copied at the call; what `read` returns was proved by the record's own check code.
  */
 

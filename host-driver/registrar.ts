@@ -5,7 +5,7 @@
  *   card   writes a new number into lines of memory, as usual and asking for no-snoop
  *   CPU    loads each of them and takes the time: it was in the cache, or it was not
  *
- * What always holds:
+ * Invariants:
  * - Nothing is believed that was not measured in this power-on. Each line is measured several
  *   times, its median counts, and all lines of a kind must agree: what does not is `unknown`, and
  *   the card refuses to write there.

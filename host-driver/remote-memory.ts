@@ -1,7 +1,7 @@
 /**
  * Memory of a target, by offset: reads, writes, atomics and flushes, in the field's own nouns.
  *
- * What always holds: arguments are checked before anything is sent; bytes are copied at the call;
+ * Invariant: arguments are checked before anything is sent; bytes are copied at the call;
  * requests of one connection take effect in the order of the calls; where the memory is watched, an
  * access that waits for it lets those of other regions pass, and a READ that waits other READs. A
  * WRITE that is done is with the target, and is durable only when a FLUSH behind it is, or where

@@ -1,7 +1,7 @@
 /**
  * The packets of a request, as frames: opcode, extended headers, and its part of the payload.
  *
- * What always holds: a packet of the same place and PSN is the same to the byte, however often it
+ * Invariant: a packet of the same place and PSN is the same to the byte, however often it
  * is sent, but for a READ that is taken up again, which asks for the rest only (wire-format 3.8).
  */
 

@@ -1,7 +1,7 @@
 /**
  * What the driver knows of the memory behind a region (source 5): a view that moves with it.
  *
- * What always holds: it is what the DPU has told and nothing else; it grants nothing. An access to
+ * Invariant: it is what the DPU has told and nothing else; it grants nothing. An access to
  * a block that is not ready works as well, only slower (X-6).
  */
 

@@ -1,7 +1,7 @@
 /**
  * The way over a wire: frames in and out, judged, counted and captured.
  *
- * What always holds: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
+ * Invariant: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
  * and reaches nobody; frames are handed on one at a time, also when handling one brings the next.
  */
 

@@ -1,7 +1,7 @@
 /**
  * AbortSignals of the caller.
  *
- * What always holds: a signal has one listener of ours, however many calls and connections wait for
+ * Invariant: a signal has one listener of ours, however many calls and connections wait for
  * it, and none when nobody does. Node warns of a leak where there are more than ten.
  */
 

@@ -2,7 +2,7 @@
  * One copy of a record as the DPU hands it out: a header line and the data (firmware/commit/slot.ts
  * has the layout), and whether it is what it says.
  *
- * What always holds: nothing in an image is believed before its check code agrees. The code is
+ * Invariant: nothing in an image is believed before its check code agrees. The code is
  * keyed per region and covers region, record, length, sequence and data, so a torn image, and an
  * image of another place, are both invalid (D-3). That two copies are equal proves nothing (D-15).
  */

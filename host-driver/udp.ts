@@ -5,7 +5,7 @@
  * One datagram carries one whole Ethernet frame, its RoCEv2 headers and ICRC included, so that the
  * same frames go over the tunnel as over a cable, and no privilege is needed.
  *
- * What always holds:
+ * Invariants:
  * - A name may have several addresses, of either family, and some of them may be dead. They are
  *   tried in the system's order, the next one as soon as one fails, or after NEXT_MS without a word
  *   (RFC 8305). Until somebody answers, what is sent goes to all that were begun; whoever answers

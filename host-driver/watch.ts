@@ -1,7 +1,7 @@
 /**
  * Hearing of the memory behind a region while it is open (source 5): `region.watch()`.
  *
- * What always holds:
+ * Invariants:
  * - An association lives as long as its queue pair. With the next one it is made anew before
  *   anything else leaves, and what was told before is forgotten.
  * - Blocks that are ready, and blocks that were hinted at, get no hint (P5-6); nothing gets one

@@ -1,7 +1,7 @@
 /**
  * The watches of one connection, by region: what the DPU tells goes to the one that it is about.
  *
- * What always holds: a region has one watch at the most, since a queue pair has one association of
+ * Invariant: a region has one watch at the most, since a queue pair has one association of
  * it; what is told of a region that nobody watches any more is taken and forgotten.
  */
 

@@ -3,7 +3,7 @@
  * (pcie/device.ts). Everything above stands on these two interfaces and knows neither frame nor
  * doorbell.
  *
- * What always holds:
+ * Invariants:
  * - A datagram may get lost or come twice; whoever sends one repeats it until it is answered.
  * - Every job ends exactly once, by `done`; `onIdle` is called after whatever may have made room,
  *   and `onBroken` once, after the last job of a broken queue has ended. Any of them may be called

@@ -1,7 +1,7 @@
 /**
  * What the driver asks of a network: Ethernet frames out and in, and a clock.
  *
- * What always holds:
+ * Invariants:
  * - A frame given to `send` belongs to the wire from then on; a frame given to the callback belongs
  *   to the driver until the callback returns.
  * - `send` returns before the answer comes: frames are never delivered from inside it.

@@ -1,7 +1,7 @@
 /**
  * One record on its way to durability: what the caller of `persist` holds, and its two promises.
  *
- * What always holds: each promise settles once; `received` settles no later than `persisted`; a
+ * Invariant: each promise settles once; `received` settles no later than `persisted`; a
  * write whose promises nobody looks at never ends the process as an unhandled rejection.
  */
 

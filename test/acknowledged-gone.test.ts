@@ -5,7 +5,7 @@
  *
  * And what was shown to readers in one copy alone, as the medium took no other: the same.
  *
- * What always holds: the card commits by itself, and the bytes that a cut leaves are those that are
+ * Invariant: the card commits by itself, and the bytes that a cut leaves are those that are
  * durable when the acknowledgement leaves.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Batches in order on a medium that refuses a line, and cuts of what is done about it (X-5, P1-11).
  *
- * What always holds: at every command the power goes at least once; behind the next start, and
+ * Invariant: at every command the power goes at least once; behind the next start, and
  * behind one with a medium that takes stores again, the records that are there are the first ones
  * of the batch, and all that a status called durable is there.
  */

@@ -2,7 +2,7 @@
  * Batches in order at every crash: what is there afterwards are the first records of the batch,
  * each of them whole, and all that was acknowledged (X-5, P4-13; D-10).
  *
- * What always holds: every point between two fences is visited, at which some lanes may say A and
+ * Invariant: every point between two fences is visited, at which some lanes may say A and
  * some B. Of two records subsets of the pending chunks are left; of three the lanes are whole, of
  * four every line is, and of images that a recovery sees alike the first few are booted. The
  * batch before has left its lanes, linked as well. Without the links the same exploration finds a

@@ -3,7 +3,7 @@
  * place of one failure and, up to four records or with `FULL=1`, of two; every condition, every
  * kind of failure.
  *
- * What always holds: what the part must say and hold is worked out by the few lines of `accepted`,
+ * Invariant: what the part must say and hold is worked out by the few lines of `accepted`,
  * from the batch alone. A batch has one status for each burst, whatever fails in it; what is
  * accepted holds its new data in every copy, and what is not, and could not be, its old.
  */

@@ -2,7 +2,7 @@
  * A card that takes time: the firmware's own core on the emulated machine, with a price for each
  * command, at the end of a link that takes time as well. All of it in virtual time.
  *
- * What always holds: a frame leaves when the commands before it in the list have been paid for; the
+ * Invariant: a frame leaves when the commands before it in the list have been paid for; the
  * next burst begins when the last one is paid for; a port sends one frame after the other.
  */
 

@@ -3,7 +3,7 @@
  * wait for the host, which are in the group, which operations are durable, which pages of the pool
  * are whose, what a host has proven, which blocks are hinted at.
  *
- * What always holds: the model beside each book is a few lines that are plainly right; what is done
+ * Invariant: the model beside each book is a few lines that are plainly right; what is done
  * to both is drawn, and after each step all that can be asked is compared.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What the command refuses, in a process of its own: every command with each kind of refusal.
  *
- * What always holds: the exit code is the documented one; one line on stderr names the file or the
+ * Invariant: the exit code is the documented one; one line on stderr names the file or the
  * address, and says what to do next; stdout is empty; nothing is left behind, and nothing that was
  * there is changed.
  */

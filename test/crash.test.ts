@@ -2,7 +2,7 @@
  * Crashes beyond one record at one level: groups, one record twice, lengths that differ, four
  * copies, other adversaries, and long lives of many cuts (crash-model 2.1, 2.5, 3.1).
  *
- * What always holds: as in crash-1of2.test.ts and its neighbours; where a set of images is a
+ * Invariants: as in crash-1of2.test.ts and its neighbours; where a set of images is a
  * sample, the name says so, and the seed is printed when something is found.
  */
 

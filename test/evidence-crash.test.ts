@@ -2,7 +2,7 @@
  * The crash stage in short: some kinds of operations, one level each, judged as in full; and that
  * damage of every kind does not escape it.
  *
- * What always holds: the seed is fixed. What is damaged is the machine, never the judge.
+ * Invariant: the seed is fixed. What is damaged is the machine, never the judge.
  */
 
 import { expect, test } from 'vitest'

@@ -1,7 +1,7 @@
 /**
  * The judge of a simulated card: what it must not be blamed for, and what it must.
  *
- * What always holds: every story is played on the firmware itself, in a world of one host, one card
+ * Invariant: every story is played on the firmware itself, in a world of one host, one card
  * and one client; nothing is by chance.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Each fence of the commit is needed, and stands where it must (D-2, X-1; crash-model 3.3).
  *
- * What always holds: the damaged machine differs from the sound one in the one thing that is named;
+ * Invariant: the damaged machine differs from the sound one in the one thing that is named;
  * the exploration and the oracle are the same. The sound one shows no violation, the damaged one at
  * least one, whose first witness is printed.
  *

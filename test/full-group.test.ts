@@ -2,7 +2,7 @@
  * A group of as many records as a burst has, of which something fails: each is answered once, what
  * was acknowledged is there, and of all others a repetition hears what is known (P1-11, D-13, I5).
  *
- * What always holds: the group fills every place that there is for records of a group, and every
+ * Invariant: the group fills every place that there is for records of a group, and every
  * lane, so whoever looks behind the last one is seen.
  */
 

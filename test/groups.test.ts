@@ -2,7 +2,7 @@
  * Which records are committed together, and under which sequences: a burst is one group, but for a
  * record that comes twice (D-2, P1-12; I4).
  *
- * What always holds: a group of records in two copies has four fences, whoever is in it; so the
+ * Invariant: a group of records in two copies has four fences, whoever is in it; so the
  * fences of a burst say how many groups it was.
  */
 

@@ -2,7 +2,7 @@
  * Headers of slots and lanes, and entries of the superblock: what is written is what is read, to
  * the last bit of every field, and a lane whose words do not belong together says nothing.
  *
- * What always holds: fields are drawn from their whole range, its ends included; what is right is
+ * Invariant: fields are drawn from their whole range, its ends included; what is right is
  * said in 64-bit integers.
  */
 

@@ -3,7 +3,7 @@
  * by an earlier build. Firmware and host driver share these constants, so a wrong one is wrong on
  * both sides of every other test; here they stand as they were agreed.
  *
- * What always holds: a number changes in vectors/layout.json only together with the version of the
+ * Invariant: a number changes in vectors/layout.json only together with the version of the
  * format, or before anybody has seen it; a new one is added there.
  */
 

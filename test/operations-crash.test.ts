@@ -2,7 +2,7 @@
  * The operation table at every crash: an operation that was acknowledged is known afterwards, one
  * that is known is durable (D-6, G2-2, G2-5, X-3; crash-model 3.7, "client resend after reboot").
  *
- * What always holds: at each point every subset of the pending chunks is left, those of the table
+ * Invariant: at each point every subset of the pending chunks is left, those of the table
  * among them; the oracle reads the table by itself, the card is asked by PERSIST_QUERY, and both
  * must say of every write exactly whether its record is that version or a later one. Each rule of
  * the table is then taken away, and the same exploration finds what it was for.

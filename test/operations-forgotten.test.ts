@@ -2,7 +2,7 @@
  * Operations that the table may have forgotten: lines that decay, clients that make way for others,
  * and what a repetition hears then (D-6, X-3; L3, L5).
  *
- * What always holds: an operation that was acknowledged is never executed again over the record
+ * Invariant: an operation that was acknowledged is never executed again over the record
  * that another client wrote since. One decayed line takes nothing with it; where both are lost, or
  * the client was forgotten, a repetition that says so is refused.
  */

@@ -3,7 +3,7 @@
  * slow agent, a batch that is held. Their client may have done more since, and have been forgotten
  * (D-6, X-3; L3).
  *
- * What always holds: an operation that was acknowledged is never executed again over the record
+ * Invariant: an operation that was acknowledged is never executed again over the record
  * that another client wrote since, whatever became known of its client in between. A client that
  * asks for something new is known from there on.
  */

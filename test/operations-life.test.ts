@@ -2,7 +2,7 @@
  * The table of operations on its medium, held against a map of sets: groups, records that recovery
  * notes or takes back, lines that decay or take nothing, cuts and starts, in any order (D-6, X-3).
  *
- * What always holds: what a group has made durable is known behind every start, whichever of its
+ * Invariant: what a group has made durable is known behind every start, whichever of its
  * lines is lost meanwhile; what a cut took is not; and nobody else's operations change by that.
  */
 

@@ -2,7 +2,7 @@
  * A line of the operation table, held against a set of numbers: what it knows of each operation,
  * however its client goes on, skips, comes late, and is taken back (D-6, X-3).
  *
- * What always holds: operations are 64-bit integers here, drawn near the ends of the bitmap and of
+ * Invariant: operations are 64-bit integers here, drawn near the ends of the bitmap and of
  * their words; after each step every operation near such an end is asked for, and every byte of the
  * line is what the diagram of operation-line.ts says: a later version has to read it. The set says
  * what that diagram says, and shares no line with it.

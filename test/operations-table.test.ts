@@ -2,7 +2,7 @@
  * The table of operations, and the group that uses it, at their edges: numbers that turn over,
  * places that are all in use, lines that the medium refuses (D-6, P1-11, I4).
  *
- * What always holds: where bytes of a line are set by hand, their places are those of the diagram
+ * Invariant: where bytes of a line are set by hand, their places are those of the diagram
  * in operation-line.ts.
  */
 

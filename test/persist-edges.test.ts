@@ -3,7 +3,7 @@
  * records are in the group, stores of several queue pairs that fail in one list, what is repeated
  * under names that were used, and messages that do not keep the length they announced.
  *
- * What always holds: what was acknowledged is there, and a queue pair that ended is silent.
+ * Invariant: what was acknowledged is there, and a queue pair that ended is silent.
  */
 
 import { describe, expect, test } from 'vitest'

@@ -2,7 +2,7 @@
  * A batch in order past the caches of its host, cut, and then a host that answers for some of its
  * records and not for others: at a start, when it shows its memory, again and again (X-5; H6, B3).
  *
- * What always holds, for every command at which the power goes: what is shown of the batch begins
+ * Invariant, for every command at which the power goes: what is shown of the batch begins
  * at its front; what was shown once is never taken back; and when the host answers for everything
  * no record waits any more, every copy is the same, and a further start finds what this one showed.
  */

@@ -3,7 +3,7 @@
  * more, or is another one; and the card's own part, whose fences fail meanwhile (crash-model 4.4;
  * P1-11, D-13, B1, B4).
  *
- * What always holds: who was promised something finds it; who was not hears that it is in doubt. A
+ * Invariant: who was promised something finds it; who was not hears that it is in doubt. A
  * record that could not be made whole is unsettled by name, and the next start settles it.
  */
 

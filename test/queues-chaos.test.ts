@@ -1,7 +1,7 @@
 /**
  * A host that does anything: wild stores, wild doorbells, failing reads, removals (H1 to H5).
  *
- * What always holds: the firmware neither throws nor spins, and a host that begins anew is served
+ * Invariant: the firmware neither throws nor spins, and a host that begins anew is served
  * as if nothing had been.
  */
 

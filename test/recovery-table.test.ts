@@ -2,7 +2,7 @@
  * The table of recovery: one row for whatever the copies look like, and every row met on a medium
  * (P1-14 … P1-25, D-4, D-14).
  *
- * What always holds: the images below are composed from bytes that the firmware itself stored; what
+ * Invariant: the images below are composed from bytes that the firmware itself stored; what
  * a row did is read from the medium by the oracle, and its name from the report over the wire.
  */
 

@@ -3,7 +3,7 @@
  * what an operator does about them, bounded cost, decay and media errors (P1-14 … P1-31,
  * D-1 … D-4, D-13, D-14).
  *
- * What always holds: a medium is composed from images that the firmware stored itself, and is read
+ * Invariant: a medium is composed from images that the firmware stored itself, and is read
  * by the oracle; the firmware is asked over the wire.
  */
 

@@ -2,7 +2,7 @@
  * What comes on a queue pair behind a plain WRITE that is refused as its group makes way (P2-9,
  * D-9, H7): the NAK ends the queue pair in the middle of the message that was on its turn.
  *
- * What always holds: nothing leaves behind the NAK. It may be lost on the way, and the answer to
+ * Invariant: nothing leaves behind the NAK. It may be lost on the way, and the answer to
  * anything behind it would acknowledge the WRITE that it denied.
  */
 

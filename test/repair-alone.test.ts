@@ -2,7 +2,7 @@
  * What is settled behind a group: a record that went forward, and what is chained behind it, where
  * the repair itself fails, or a fence behind it (P1-11, D-13, X-5).
  *
- * What always holds: a part starts again on what was durable at the end, with a medium that takes
+ * Invariant: a part starts again on what was durable at the end, with a medium that takes
  * everything; what was acknowledged is there then, in every copy, and nothing is torn.
  */
 

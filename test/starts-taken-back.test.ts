@@ -2,7 +2,7 @@
  * A save that fails may take back that the card was started, and nothing else: neither what that
  * start handed out, nor what it stored (D-12, L6). The part counts such saves, and forgets none.
  *
- * What always holds: every start has a later incarnation than all before it, so that sequences
+ * Invariant: every start has a later incarnation than all before it, so that sequences
  * never go back, and nothing that an earlier one handed out is handed out again.
  */
 

@@ -2,7 +2,7 @@
  * Pages of the superblock that decay while the part serves, and lines of them that take no stores
  * (faults H6, H7; L1 to L3).
  *
- * What always holds: with one page decayed the power may go at any command of an update, and the
+ * Invariant: with one page decayed the power may go at any command of an update, and the
  * part comes up with every record; a page that refuses its stores costs the part its writes, never
  * what it holds.
  */

@@ -1,7 +1,7 @@
 /**
  * A part of the version before: its first start upgrades it, and finds everything (H11).
  *
- * What always holds: every record is there, and every operation that was acknowledged is known;
+ * Invariant: every record is there, and every operation that was acknowledged is known;
  * what that version did not tell counts as forgotten. The power may go at each command of the
  * start.
  */

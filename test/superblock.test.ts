@@ -2,7 +2,7 @@
  * The superblock: format, provision and start, cut at every command; and its pages with any bit or
  * byte wrong (faults H7, H11; what is refused, and why, by name: superblock-refused.test.ts).
  *
- * What always holds: after a cut the part is blank or formatted, a region is absent or complete,
+ * Invariant: after a cut the part is blank or formatted, a region is absent or complete,
  * and what was answered is there. A part that is refused keeps every byte.
  */
 

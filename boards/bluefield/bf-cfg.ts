@@ -4,7 +4,7 @@
  *     host: bfb-install --rshim rshim0 --bfb IMAGE.bfb --config bf.cfg
  *     card: writes the system to /mnt, calls `bfb_modify_os` of bf.cfg, and starts it
  *
- * What always holds:
+ * Invariants:
  * - Nothing is fetched: package and configuration are in the file, as base64.
  * - A package that arrived otherwise than it was sent is not installed, and the log says so. The
  *   installation of the system goes on in any case.

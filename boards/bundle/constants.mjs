@@ -3,7 +3,7 @@
  * level the bundler makes `var`, so that Node reads each of them anew at every use, as anybody
  * might have stored something else. What runs for minutes runs a tenth longer for that.
  *
- * What always holds: the program means what it meant. A `var` at the beginning of a line becomes
+ * Invariant: the program means what it meant. A `var` at the beginning of a line becomes
  * `const` where nothing else in the whole text assigns to a name like it, be it another one's. What
  * this does not see, a name stored to by a pattern, throws when it is. Lines of a template are none
  * of the program's: the source map has nothing for them but the place of the line before.

@@ -7,7 +7,7 @@
  *   those.
  * - A constant of a module is a variable of a closure to it. A literal costs a third of that.
  *
- * What always holds: the program means what it meant. Where that is not plain, nothing is changed:
+ * Invariant: the program means what it meant. Where that is not plain, nothing is changed:
  * - `var` comes only into functions that make no closure, class or method, so that nobody can tell
  *   one turn of a loop's variable from the next; and that have no loop, and declare no name twice,
  *   if they declare anything without a value: else that of the turn or block before could be seen.

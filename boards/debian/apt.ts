@@ -1,7 +1,7 @@
 /**
  * What we need of Debian: programs of this machine, and packages that are only unpacked.
  *
- * What always holds:
+ * Invariants:
  * - Packages that are unpacked come from the Debian mirror that this machine uses already, or from
  *   the one that `DEBIAN_MIRROR` names, and are checked against Debian's keys. Nothing of that
  *   enters the machine's own package lists: apt gets a configuration of its own.

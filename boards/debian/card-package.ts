@@ -2,7 +2,7 @@
  * The package of a card: the supervisor, perdured, the signed bundle, the key that both are held
  * against, configurations to be filled in, the unit.
  *
- * What always holds: installing it starts nothing. Which memory, which port: that is the operator's
+ * Invariant: installing it starts nothing. Which memory, which port: that is the operator's
  * to say, and until then the service is off. An upgrade starts a service anew that runs, says so,
  * and leaves alone what was flashed.
  */

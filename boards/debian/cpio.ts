@@ -1,7 +1,7 @@
 /**
  * An archive as the kernel takes it for its first root: cpio, "newc".
  *
- * What always holds: the same entries give the same bytes, because owner, time and inode are made
+ * Invariant: the same entries give the same bytes, because owner, time and inode are made
  * up; no privilege is needed.
  */
 

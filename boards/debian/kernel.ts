@@ -1,7 +1,7 @@
 /**
  * A kernel of Debian's, and of its modules those that a small machine needs.
  *
- * What always holds: the modules are Debian's, bit for bit, each behind those that it depends on.
+ * Invariant: the modules are Debian's, bit for bit, each behind those that it depends on.
  */
 
 import { readdirSync, readFileSync } from 'node:fs'

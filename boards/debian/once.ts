@@ -1,7 +1,7 @@
 /**
  * Files and folders that several builds at a time make once.
  *
- * What always holds: what is in its place is whole, and the first that was put there stays; who
+ * Invariant: what is in its place is whole, and the first that was put there stays; who
  * comes second drops his own and takes that one.
  */
 

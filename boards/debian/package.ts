@@ -1,7 +1,7 @@
 /**
  * Writes a Debian package: a control file, files, scripts of the maintainer (deb(5)).
  *
- * What always holds: everything belongs to root, and the same contents give the same bytes: times
+ * Invariant: everything belongs to root, and the same contents give the same bytes: times
  * are of no moment in particular, and neither umask nor processors of this machine matter.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Other programs, run to their end, and the words for what went wrong.
  *
- * What always holds: a program that fails is a `Trouble` that names it and what it said; nothing is
+ * Invariant: a program that fails is a `Trouble` that names it and what it said; nothing is
  * asked of a person at a terminal.
  */
 

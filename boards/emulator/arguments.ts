@@ -1,7 +1,7 @@
 /**
  * What callers give to the emulator, checked where something is made or set up.
  *
- * What always holds: whatever is given, a check passes or throws a RangeError, in words that say
+ * Invariant: whatever is given, a check passes or throws a RangeError, in words that say
  * what to give instead. What every frame, store or event goes through checks nothing.
  */
 

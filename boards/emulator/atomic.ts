@@ -1,7 +1,7 @@
 /**
  * The arithmetic of the two atomic commands (hal.ts; IBTA 9.4.5): which word they leave.
  *
- * What always holds: operands are big-endian numbers as in AtomicETH, words of memory are in the
+ * Invariant: operands are big-endian numbers as in AtomicETH, words of memory are in the
  * machine's own order, and the sum is taken modulo 2^64. Nothing is stored here: the machine does
  * that in one piece of eight bytes, which is never torn.
  */

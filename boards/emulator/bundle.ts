@@ -1,7 +1,7 @@
 /**
  * Finds the shipped firmware: `dist/firmware.js`, the very file that a card is given.
  *
- * What always holds: it is looked for beside this module and then in the `dist` of every folder
+ * Invariant: it is looked for beside this module and then in the `dist` of every folder
  * above, so it is found from the sources, from the tests and from the package alike.
  */
 

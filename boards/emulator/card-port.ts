@@ -1,7 +1,7 @@
 /**
  * The card's end of its port: the words that the host sees of the card, in packet memory.
  *
- * What always holds: only the words that hal.ts gives to the host or the board are written; a
+ * Invariant: only the words that hal.ts gives to the host or the board are written; a
  * doorbell that finds the ring full is counted and nothing else is known of it.
  */
 

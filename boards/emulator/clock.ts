@@ -1,7 +1,7 @@
 /**
  * Time for everything outside the firmware, in microseconds.
  *
- * What always holds:
+ * Invariants:
  * - An event runs once, never before its time, and never inside the call that scheduled it. Events
  *   of the same time run in the order in which they were scheduled.
  * - In virtual time nothing happens between events and waiting costs nothing; the same events give

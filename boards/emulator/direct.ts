@@ -1,7 +1,7 @@
 /**
  * The firmware's sources in Node itself, without a guest: the same core on the same machine.
  *
- * What always holds: for the same frames at the same times it writes the same command lists as the
+ * Invariant: for the same frames at the same times it writes the same command lists as the
  * bundle in QuickJS, byte for byte, which a comparison of traces shows. It is for tests that need
  * many boots or much speed; what a card runs is the bundle.
  */

@@ -1,7 +1,7 @@
 /**
  * An emulated card: a port, a machine, the firmware, and a power supply that can be cut.
  *
- * What always holds:
+ * Invariants:
  * - Frames are collected for a moment after the first arrives and served as a burst of up to 32,
  *   as a NIC that is polled does. Between bursts the firmware gets idle calls if it asks for them.
  * - A power-on makes a new machine and a new guest: nothing but the NVDIMM, and the host's memory

@@ -1,7 +1,7 @@
 /**
  * The firmware as a board drives it, in whatever engine it runs: guest.ts or direct.ts.
  *
- * What always holds: an engine is driven by one machine, and after it stopped, every call throws
+ * Invariant: an engine is driven by one machine, and after it stopped, every call throws
  * the same FirmwareStopped.
  */
 

@@ -2,7 +2,7 @@
  * The card's end of a port in a file (port-file.ts): what the power supply of an emulated card
  * wants of a port, with the host in another process.
  *
- * What always holds:
+ * Invariants:
  * - There is a link while the card is on and a host lives. When either begins or ends a session
  *   begins, with registers of 0; doorbells of the session before are taken by nobody.
  * - Doorbells move from the file into the ring of packet memory as there is room, in their order;

@@ -1,7 +1,7 @@
 /**
  * The firmware bundle in QuickJS: the only file that knows the engine.
  *
- * What always holds:
+ * Invariants:
  * - Every guest has its own WebAssembly module instance and its own memory of fixed size, so one
  *   that runs out of memory ruins nobody else, and a view of its memory stays valid for ever.
  * - Packet memory is one block inside that memory, seen by both sides without a copy.

@@ -6,7 +6,7 @@
  *                                   └── DDIO off, or no-snoop honoured ──▶ (ADR: survives)
  *   CPU store ──▶ last-level cache ── clean, fence ──▶ memory controller
  *
- * What always holds:
+ * Invariants:
  * - A DMA write is posted: until it has arrived nobody sees it, and a cut may lose it. Writes
  *   arrive in the order in which they were sent; a DMA read pushes every write before it (PCIe
  *   ordering).

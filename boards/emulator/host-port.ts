@@ -4,7 +4,7 @@
  *   driver ── register writes, doorbells ──▶ pcie.ts (DOORBELL_NS) ──▶ PORT_AT in packet memory
  *   driver ◀── interrupt (CPU_WAKE_NS) ── the card's write of HEADER_INTERRUPTS, as it arrives
  *
- * What always holds:
+ * Invariants:
  * - Register writes arrive in the order in which they were made, behind everything that the host
  *   stored before, unless a test disturbs them (fault H1); a read of a register pushes them.
  * - A register write belongs to the card that is on when it is made: without a card, or without a

@@ -2,7 +2,7 @@
  * The host's ordinary memory behind PCIe, where its queues and buffers lie: SharedMemory for the
  * host, the target of DMA_SPACE for the card.
  *
- * What always holds:
+ * Invariants:
  * - The host's stores are in the memory at once and in order; aligned words and pairs are stored
  *   whole, also towards another thread that shares the buffer.
  * - The card's writes are posted (pcie.ts); the host sees them when they have arrived.

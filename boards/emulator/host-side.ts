@@ -2,7 +2,7 @@
  * The target machine's CPU next to an emulated card: what registrar and flush agent of the host
  * driver work on.
  *
- * What always holds: while the host or its card has no power, nothing is written back.
+ * Invariant: while the host or its card has no power, nothing is written back.
  */
 
 import { having } from '../kinds.ts'

@@ -1,7 +1,7 @@
 /**
  * One card for one image: a second one would write what the first does not know of (fault H12).
  *
- * What always holds: the lock is the kernel's, on the open file (flock), and goes with whoever has
+ * Invariant: the lock is the kernel's, on the open file (flock), and goes with whoever has
  * the file open: after a kill, and after a power cut, it is nobody's. It is given back by a call,
  * not by closing: a child that another thread has forked has the file open until it runs. Node has
  * no call for it, but such a lock belongs to the open file and not to the process that asked:

@@ -1,7 +1,7 @@
 /**
  * Every image that a power cut may leave, visited once each.
  *
- * What always holds: in a visit the part is as it comes up after the cut: nothing is pending, and
+ * Invariant: in a visit the part is as it comes up after the cut: nothing is pending, and
  * loads see what is durable. Whatever the visit does to the part, booting a machine on it or
  * visiting the images of a second cut, is taken back afterwards; and so in the end is the cut.
  * Nothing reaches the backing meanwhile.

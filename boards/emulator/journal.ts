@@ -1,7 +1,7 @@
 /**
  * What a visit changes in an NVDIMM, so that it can be taken back (power-cut.ts, `images`).
  *
- * What always holds: before a line changes for the first time since the last mark, in what loads
+ * Invariant: before a line changes for the first time since the last mark, in what loads
  * see, in what is durable or in its flags, it is noted here whole; taking notes back in reverse
  * order restores every byte. A line that was noted since the mark is not noted again: what it was
  * at the mark is what counts. A note costs three copies of a line, and only inside a visit.

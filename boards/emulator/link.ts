@@ -1,7 +1,7 @@
 /**
  * A full-duplex Ethernet link between two ends that does to frames what a bad network does.
  *
- * What always holds:
+ * Invariants:
  * - A frame is copied when it is sent; the receiver may keep what it gets.
  * - The two directions do not share chance: what one end sends never changes what becomes of the
  *   other end's frames. The same seed and the same frames at the same times end the same way.

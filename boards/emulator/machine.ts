@@ -2,7 +2,7 @@
  * The emulated machine: executes command lists over packet memory, the NVDIMM and the host's memory
  * (hal.ts).
  *
- * What always holds:
+ * Invariants:
  * - Commands happen in the order of the list; what stands behind a command that failed has not
  *   happened. An address that is not wholly inside one space is refused, whatever number it is.
  * - Nothing that the firmware puts into the ring makes `run` throw, but a write into what is the

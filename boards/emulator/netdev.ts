@@ -9,7 +9,7 @@
  *     |  length of the frame, bytes   |  Ethernet frame, no FCS   |   both ways
  *     +-------+-------+-------+-------+---------------------------+
  *
- * What always holds:
+ * Invariants:
  * - Any number of machines come and go; each is one stream, and one port of the switch behind this.
  * - A length that no Ethernet frame has ends the stream that said it: what follows it cannot be
  *   told apart. Nobody else notices.

@@ -1,7 +1,7 @@
 /**
  * An NVDIMM whose durable content is a file: the raw image of the part, byte for byte.
  *
- * What always holds:
+ * Invariants:
  * - What a fence made durable has been handed to the operating system before the fence returns, so
  *   a process that is killed loses nothing fenced. (A crash of the whole machine may: the file
  *   stands for memory, it is not flushed to the disk at every fence.)

@@ -1,7 +1,7 @@
 /**
  * The emulated NVDIMM: memory that keeps, after a power cut, only what it must (crash-model 2.1).
  *
- * What always holds:
+ * Invariants:
  * - `live` is what loads see, `durable` what is in the persistence domain. A store changes `live`
  *   alone; only `fence`, `powerCut` and nothing else change `durable`.
  * - A store is cut at aligned pieces of eight bytes, and only a piece is atomic. A fence makes

@@ -3,7 +3,7 @@
  * which address a datagram was sent (IP_PKTINFO), and answers from the one that the route prefers,
  * which is a stranger to whoever asked another. So each address has a socket of its own.
  *
- * What always holds: an address of the loopback network that no interface lists (127.0.0.2) can be
+ * Invariant: an address of the loopback network that no interface lists (127.0.0.2) can be
  * asked only by a process of this machine, whose connected socket Linux shows with both its ends.
  */
 

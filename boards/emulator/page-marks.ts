@@ -2,7 +2,7 @@
  * Which pages of a memory the card has read and written: the accessed and the dirty bits that an
  * IOMMU keeps beside its translations (VT-d, second-level accessed and dirty flags).
  *
- * What always holds: a write of the card is marked when it is in the memory, not before; a mark
+ * Invariant: a write of the card is marked when it is in the memory, not before; a mark
  * stays until it is taken.
  */
 

@@ -8,7 +8,7 @@
  *       │ clean, or written                    read error ▼           ▼
  *       └───────────────── writing ◀── dirty ──────── lost  ◀──╳  leaving ── letGo, done
  *
- * What always holds:
+ * Invariants:
  * - A frame has one page, and a page one frame, or none. A frame changes its page only by way of
  *   the list of free frames, and comes into that list only from a page that is neither shared nor
  *   being read or written: of a page that its user was given, `letGo` has been answered before.

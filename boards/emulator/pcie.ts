@@ -5,7 +5,7 @@
  *   card ◀── completions of reads ── (a read pushes every write before it)
  *   host ── posted register writes ──▶ card (host-port.ts)
  *
- * What always holds:
+ * Invariants:
  * - Posted writes arrive in the order in which they left, whichever memory of the host they go to;
  *   each arrives after DMA_WRITE_NS, or before the data of any read that was sent behind it (PCIe
  *   Base 2.4.1). A read that fails has pushed nothing that anybody may rely on: here, nothing.

@@ -1,7 +1,7 @@
 /**
  * The stores that have not reached the persistence domain: a log, and per line what is pending.
  *
- * What always holds:
+ * Invariants:
  * - One entry is one store within one line: the mask of the chunks that it touched. Entries stand
  *   in store order. `latest` chains the entries of a line, newest first; numbers in it and in
  *   `previous` are the entry plus one, so that zeroed memory means none.

@@ -1,7 +1,7 @@
 /**
  * What a power cut leaves: the adversary of crash-model 2.1, by the strategies of 2.5.
  *
- * What always holds: afterwards nothing is pending, what loads see is what is durable, and each
+ * Invariant: afterwards nothing is pending, what loads see is what is durable, and each
  * unit of the pending pieces (pieces.ts) holds one of its states. The same choice of the same
  * generator leaves the same image.
  */

@@ -2,7 +2,7 @@
  * The one source of chance in the emulator: xoshiro128** by Blackman and Vigna, its state filled
  * by splitmix32 from a 32-bit seed.
  *
- * What always holds: the same seed gives the same numbers on every machine and every version, so
+ * Invariant: the same seed gives the same numbers on every machine and every version, so
  * a failure is replayed from the seed that it printed. Nothing here is fit for secrets.
  */
 

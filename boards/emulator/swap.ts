@@ -4,7 +4,7 @@
  *
  *   pager.ts ── read, write ──▶ a queue ── SWAP_DEPTH at once ──▶ SwapStore
  *
- * What always holds:
+ * Invariants:
  * - What is asked begins in the order in which it was asked, and is answered once, in a later call.
  * - A page is read as it was written last, unless the device fails: then the answer says so, and
  *   a write that failed may have left anything.

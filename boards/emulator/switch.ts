@@ -1,7 +1,7 @@
 /**
  * A small Ethernet switch: the card, the UDP tunnel and the virtual machines are its ports.
  *
- * What always holds:
+ * Invariants:
  * - A frame goes to the port behind which its destination was last heard, and never back to where
  *   it came from; a broadcast, a multicast or a stranger goes to every other port.
  * - The card's own address is pinned: whoever else claims it gets none of its frames.

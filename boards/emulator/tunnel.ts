@@ -2,7 +2,7 @@
  * Ethernet over UDP, so that another process reaches the emulated card: one datagram is one frame,
  * without its FCS, which is the convention of QEMU's dgram network backend.
  *
- * What always holds:
+ * Invariants:
  * - A frame goes to the peer from which its destination address was last heard; a broadcast, a
  *   multicast or a stranger goes to every peer. Nobody else gets anything.
  * - An answer leaves from the address that was asked, also where the socket is on all addresses of

@@ -8,7 +8,7 @@
  *   header page       all but the card's line           the card's line only
  *   anything else     yes                               yes
  *
- * What always holds:
+ * Invariants:
  * - The zones are those of the header page as it was when its number was given to the card, until
  *   another one is given or there is no card any more: from then on nothing is anybody's.
  * - A store is judged as a whole before any byte of it is stored.

@@ -8,7 +8,7 @@
  * Everything is little-endian. An area of TLVs is its magic, its length with these four bytes, and
  * entries of type (16 bits), length (16 bits) and value.
  *
- * What always holds: what is read was looked at to the last byte. The hash covers all in front of
+ * Invariant: what is read was looked at to the last byte. The hash covers all in front of
  * the last area, and of that each entry is checked against it or against a key; so there is no bit
  * whose change is not refused, by `readImage` or by `checkSignature`.
  */

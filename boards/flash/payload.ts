@@ -9,7 +9,7 @@
  * The manifest is in the payload, which the signature covers: in MCUboot's protected TLVs older
  * clients would refuse the file.
  *
- * What always holds: a manifest is taken in the one form in which it is written, so nothing in it
+ * Invariant: a manifest is taken in the one form in which it is written, so nothing in it
  * stands twice, and nothing that is not known; the parts cover the payload to its last byte; a part
  * that is handed out has the SHA-256 that the manifest says, and no more bytes are unpacked than it
  * says either.

@@ -9,7 +9,7 @@
  *
  * Slot 0 is always the one that runs, as clients of MCUboot see it: to swap is to change one byte.
  *
- * What always holds: a save is in both places when it returns, the first one synced before the
+ * Invariant: a save is in both places when it returns, the first one synced before the
  * second is touched; so a cut anywhere leaves one of them whole, the old one or the new one. A load
  * takes the whole one of the later generation, and repairs the other.
  */

@@ -6,7 +6,7 @@
  *     8 KiB   4 KiB  upload under way
  *    12 KiB   4 KiB  why the last revert or refusal
  *
- * What always holds, behind a cut anywhere:
+ * Invariants, after a cut anywhere:
  *
  * - S1  One of the two images runs whole, where one did. Nothing is written to the slot of what
  *   runs, nor to that of what a trial goes back to.

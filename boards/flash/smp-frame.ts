@@ -4,7 +4,7 @@
  * A packet goes behind its length and in front of a CRC-16, in base64, in lines: the first begins
  * with 06 09, the others with 04 14. Any other line is text.
  *
- * What always holds: a frame is decoded when all of it is there, and dropped without a word where
+ * Invariant: a frame is decoded when all of it is there, and dropped without a word where
  * its code, its length or its order is wrong, or 2 s pass inside it: clients ask again. No bytes,
  * in any pieces, make more of it than a packet, a line of text, or nothing; no line and no packet
  * grows beyond its limit.

@@ -2,7 +2,7 @@
  * Who asks by SMP, apart from how its bytes come: one at the end of a line, and the peers of a
  * socket of datagrams.
  *
- * What always holds: whatever comes is answered or dropped. A request may come in several datagrams
+ * Invariant: whatever comes is answered or dropped. A request may come in several datagrams
  * of one peer, within a second; of so many peers, and no more, a rest is waited for.
  */
 

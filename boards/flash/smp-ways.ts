@@ -2,7 +2,7 @@
  * The ways on which SMP is asked: a Unix socket, which carries lines as a serial line does, and
  * UDP, where a datagram is a packet.
  *
- * What always holds: whatever one client does, the others are served on; nobody has the card wait
+ * Invariant: whatever one client does, the others are served on; nobody has the card wait
  * who does not read.
  */
 

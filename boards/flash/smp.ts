@@ -2,7 +2,7 @@
  * What a card answers by SMP (`smp-packet.ts`): groups 0 (system), 1 (images), 2 (statistics),
  * 9 (shell), and one of ours.
  *
- * What always holds: whatever is asked, one packet goes back, and none to an answer; it has the
+ * Invariant: whatever is asked, one packet goes back, and none to an answer; it has the
  * sequence number, group, command and version of the request. Nothing throws. Who asks needs no
  * leave: what may be done here is to reset, and to mark, try and revert what a trusted key has
  * signed.

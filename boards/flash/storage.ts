@@ -1,7 +1,7 @@
 /**
  * Where slots lie: one file, or one block device, of a fixed size.
  *
- * What always holds: what was written before a `sync` that has returned survives a cut. Of what was
+ * Invariant: what was written before a `sync` that has returned survives a cut. Of what was
  * written after it any part may: each byte is as it was or as it was to be. Nothing is created,
  * renamed or cut short, so there is no order of folders to get wrong.
  */

@@ -2,7 +2,7 @@
  * `node build.mjs --board linux`: the native runtime, a static program, and perdure-boot, another,
  * which starts it; with `--package`, both and the signed bundle as a package of Debian.
  *
- * What always holds:
+ * Invariants:
  * - QuickJS is Debian's source package, unpacked below `dist/linux/`, compiled once per source and
  *   flags; libsodium and brotli are Debian's libraries. Nothing else is linked but the C library.
  * - A package that is missing is named, with the one command that installs it; `--install` runs it.

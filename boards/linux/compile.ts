@@ -1,7 +1,7 @@
 /**
  * Compiles and links `perdured`.
  *
- * What always holds: a warning is an error in our files.
+ * Invariant: a warning is an error in our files.
  */
 
 import { createHash } from 'node:crypto'

@@ -1,7 +1,7 @@
 /**
  * QuickJS with the functions of the firmware translated to C (`aot/`), as objects to link.
  *
- * What always holds:
+ * Invariants:
  * - The engine is Debian's source with two additions to `quickjs.c`: a function knows what it was
  *   translated to, and a call of it goes there. If the source no longer has the places where they
  *   stand, the build says so; nothing is guessed.

@@ -1,7 +1,7 @@
 /**
  * The numbers that firmware and native runtime agree on, as a header for C.
  *
- * What always holds: every number comes from `firmware/`; nobody writes one of them twice.
+ * Invariant: every number comes from `firmware/`; nobody writes one of them twice.
  */
 
 import * as hal from '../../firmware/hal.ts'

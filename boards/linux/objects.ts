@@ -1,7 +1,7 @@
 /**
  * Compiled files.
  *
- * What always holds: an object is named by the hash of everything that makes it, so that none is
+ * Invariant: an object is named by the hash of everything that makes it, so that none is
  * stale and none is made twice.
  */
 

@@ -2,7 +2,7 @@
  * Profiles of a translated program (`aot/profile.h`), as text: several made one, and one held
  * against a translation.
  *
- * What always holds: a function is one line, and the order of what is merged changes nothing.
+ * Invariant: a function is one line, and the order of what is merged changes nothing.
  */
 
 import { Trouble } from '../debian/programs.ts'

@@ -1,7 +1,7 @@
 /**
  * The signature of the firmware bundle: Ed25519 over its bytes.
  *
- * What always holds: the key for development is made at random on this machine, lies in `dist/`,
+ * Invariant: the key for development is made at random on this machine, lies in `dist/`,
  * which is in no repository and in no package, and is trusted by nobody who was not told to.
  */
 

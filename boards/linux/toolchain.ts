@@ -1,7 +1,7 @@
 /**
  * The compilers and libraries of each processor: which programs, from which packages.
  *
- * What always holds: for the machine's own processor everything is installed by Debian's packages;
+ * Invariant: for the machine's own processor everything is installed by Debian's packages;
  * for another one the compiler is, and the libraries are unpacked beside the objects.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A line to the card's serial console: commands out, one JSON object a line back.
  *
- * What always holds: one question is under way at a time, and its answer is the next object that
+ * Invariant: one question is under way at a time, and its answer is the next object that
  * the console says. While what the card runs does not answer, as between a reset and its start, it
  * is asked again.
  */

@@ -1,7 +1,7 @@
 /**
  * The device tree of the machine: QEMU's own, and in it the NVDIMM.
  *
- * What always holds: the NVDIMM begins where the ordinary memory ends. QEMU makes it the memory of
+ * Invariant: the NVDIMM begins where the ordinary memory ends. QEMU makes it the memory of
  * a second NUMA node, backed by a file; the tree calls it `pmem-region` (kernel:
  * Documentation/devicetree/bindings/pmem/pmem-region.txt), and `mem=` keeps the kernel from taking
  * it for ordinary memory. QEMU's own NVDIMM device would need ACPI, and that UEFI.

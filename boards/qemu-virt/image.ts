@@ -1,7 +1,7 @@
 /**
  * What the virtual machine boots: a kernel, and a first root with everything that it runs.
  *
- * What always holds:
+ * Invariants:
  * - The root is the kernel's modules, our init, the supervisor, perdured, the signed bundle, keys
  *   and configurations of this start, and nothing else; the same of these give the same bytes.
  * - What is fetched or compiled is kept by the hash of what it is made of: a second start makes

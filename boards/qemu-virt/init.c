@@ -3,7 +3,7 @@
  *
  *     modules -> network -> device-dax -> serial line -> disk -> perdure-boot -> power off
  *
- * What always holds:
+ * Invariants:
  * - Each step says its name on the console when it is finished, "board: SECONDS NAME", so that
  *   whoever started the machine knows how far it came and how long it took.
  * - A step that fails names itself and what the kernel said, and the machine goes off: nothing is

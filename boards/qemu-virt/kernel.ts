@@ -1,7 +1,7 @@
 /**
  * The kernel of the virtual machine: Debian's, with the modules that the board needs.
  *
- * What always holds:
+ * Invariants:
  * - A kernel is fetched once for each list of modules and kept; a later start needs no network. The
  *   usual one has pages of 4 KiB, as most of arm64; one with 16 KiB is there to be tried.
  * - What is kept is whole: it is made aside and moved into place.

@@ -1,7 +1,7 @@
 /**
  * One arm64 virtual machine with an NVDIMM, from its start to its end, however often that is.
  *
- * What always holds:
+ * Invariants:
  * - The part, the slots, the network and the console's place outlive the machine: after a kill or
  *   a reset it is reached at the same target, and has what its files have. A port of `smp` and
  *   `tunnel` that somebody else took meanwhile is another one then.

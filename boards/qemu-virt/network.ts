@@ -5,7 +5,7 @@
  *                               +-- switch --stream socket-- QEMU -- virtio-net -- perdured
  *     host driver --UDP tunnel--+
  *
- * What always holds:
+ * Invariants:
  * - The switch outlives the machine: one that was killed and started again has the same address.
  * - It serves while this thread waits for something else, as a test does that blocks.
  */

@@ -6,7 +6,7 @@
  *     | blank          | Linux' information block | what the firmware has            |
  *     +----------------+-------------------------+----------------------------------+
  *
- * What always holds: a file is given to the machine only if it is blank where Linux writes its
+ * Invariant: a file is given to the machine only if it is blank where Linux writes its
  * information block, or has one there that says device-dax (kernel: drivers/nvdimm/pfn.h). Anything
  * else, an image of the emulator for one, would be written over.
  */

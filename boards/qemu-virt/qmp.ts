@@ -1,7 +1,7 @@
 /**
  * QEMU's machine protocol: one JSON object a line, over a Unix socket (QEMU: docs/interop).
  *
- * What always holds: one connection is one command, so that nothing has to be kept between two and
+ * Invariant: one connection is one command, so that nothing has to be kept between two and
  * a machine that is gone is an error of that command.
  */
 

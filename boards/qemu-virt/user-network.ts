@@ -1,7 +1,7 @@
 /**
  * The network of the machine's kernel: QEMU's own, which hands on what comes at ports of ours.
  *
- * What always holds: only this machine reaches it, and what is in it does nothing but answer: its
+ * Invariant: only this machine reaches it, and what is in it does nothing but answer: its
  * kernel has no route. (QEMU's `restrict=on` keeps answers over UDP back, too.) QEMU takes no port
  * that it is not told, so one that was free may be somebody else's when it starts: it says so and
  * ends.

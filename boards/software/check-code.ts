@@ -1,7 +1,7 @@
 /**
  * The check code of slots and lanes, computed by the CPU: SipHash-2-4 with 128 bits of output.
  *
- * What always holds:
+ * Invariants:
  * - The output is that of the reference implementation of Aumasson and Bernstein, and of
  *   libsodium's `siphashx24`: key, message and code are little-endian bytes.
  * - Nothing allocates, and the message is only read; the code may overwrite part of it.

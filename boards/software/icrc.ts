@@ -1,7 +1,7 @@
 /**
  * The invariant CRC of RoCEv2, computed by the CPU: what a NIC does for a board that has one.
  *
- * What always holds:
+ * Invariants:
  * - The ICRC ends the IP datagram, not the frame: an Ethernet pad behind it is no part of it
  *   (wire-format 1.1). A frame in which it cannot be found has no good ICRC.
  * - It is CRC-32 (polynomial 0xEDB88320, reflected) over eight bytes of ones, which stand for the

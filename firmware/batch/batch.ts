@@ -9,7 +9,7 @@
  *   none ──▶ open ──▶ judged ──▶ done     its last record came; its group was committed
  *              └──▶ refused ───────┘      whole: what is still to come of it is passed over
  *
- * What always holds:
+ * Invariants:
  * - A queue pair has one batch. What became of it is remembered until the next one begins.
  * - Indexes grow within a burst, and the operation of index i is the first one's plus i.
  * - A bit of the bitmap that is set is the truth for ever: that record was durable.

@@ -2,7 +2,7 @@
 /**
  * The records of a batch that are held until the last one has come.
  *
- * What always holds:
+ * Invariants:
  * - A record of one packet lies in the frame in which it was received until the end of the burst of
  *   frames, and is moved only if its batch is still not complete then. One of several packets is
  *   gathered where it stays.

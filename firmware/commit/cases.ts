@@ -12,7 +12,7 @@
  *             waited for stand before B, and the medium lost them: those behind A are unreadable.
  *             At level 1of2 that is A alone.
  *
- * What always holds: exactly one row matches any combination (a test walks them all); no row
+ * Invariant: exactly one row matches any combination (a test walks them all); no row
  * overwrites a copy when no valid one is known (P1-24, P1-25); every action copies a whole copy
  * over others, so a cut at any point of it leaves the same row, or "same", for the next recovery
  * (P1-26).

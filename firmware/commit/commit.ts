@@ -30,7 +30,7 @@
  *   on, too, and settled behind the group, as it is (repair.ts). So none of them is acknowledged
  *   while the one before it may still go back.
  *
- * What always holds: at most one copy of a record has unfenced stores; the acknowledgement of a
+ * Invariant: at most one copy of a record has unfenced stores; the acknowledgement of a
  * level stands in the list behind the fence that made its copies durable; a group has no record
  * twice, so the next write of a record begins when this one is durable in every copy; the clearing
  * of a lane is fenced (F1) before any slot of a later write is touched.

@@ -1,7 +1,7 @@
 /**
  * Looking at the copies of one record: which are readable and valid, which are the same.
  *
- * What always holds: nothing is written; a media error makes a copy invalid and stops nothing; a
+ * Invariant: nothing is written; a media error makes a copy invalid and stops nothing; a
  * header's length is used only to find out whether the check code agrees with it; where a host did
  * not answer, that is said.
  */

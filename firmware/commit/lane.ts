@@ -15,7 +15,7 @@
  *    how, length: the link in the upper five bits of the word, the wait in the three below them,
  *    the length in the lower 24
  *
- * What always holds:
+ * Invariants:
  * - The phase word is one aligned chunk of eight bytes, so it is never torn; phase and complement
  *   guard it against decay, and the sequence binds it to the entry behind it: the phase of an
  *   earlier intent never speaks for a later one.

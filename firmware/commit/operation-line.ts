@@ -17,7 +17,7 @@
  * nothing: a client that such a table has no line of may have been there before. 129 there says
  * that nothing is known of what lies above them, either.
  *
- * What always holds:
+ * Invariants:
  * - A line says "durable" only of operations that were recorded with `addOperation`. Ids from 0
  *   down do not exist and count as durable, so that a client that begins with 1 leaves no gap.
  * - An id that was passed over is a gap: not durable. When it leaves the bitmap, `below` begins

@@ -40,7 +40,7 @@
  * the table knows that the operation is not durable: its client has a line that speaks of it, or
  * none, in a table that has forgotten nobody.
  *
- * What always holds:
+ * Invariants:
  * - The image of a client in packet memory is what was known behind the last group. What a group
  *   adds stands in a line of its own until the group has ended.
  * - A client that is not in the table takes the place of the one that was served the longest ago.

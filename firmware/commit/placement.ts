@@ -5,7 +5,7 @@
  *   bypass    DMA writes go past the host's caches: a DMA read of one byte behind them suffices
  *   through   they go into the last-level cache: the host's CPU has to write it back
  *
- * What always holds:
+ * Invariants:
  * - Until the host's CPU has shown which way the writes of this card take, nothing is written to a
  *   region there. It shows it by the number that the probe left in its memory, so only who sees
  *   that memory can.

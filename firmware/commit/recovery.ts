@@ -1,7 +1,7 @@
 /**
  * Recovery: after a restart, every record that was in flight is made whole (P1-19 … P1-27, D-14).
  *
- * What always holds:
+ * Invariants:
  * - It reads the lanes and then only the records that they name: its cost is a number of lines,
  *   bounded by the lanes, the same for a part of a mebibyte and of a tebibyte. The one exception is
  *   said in the report: a lane that the medium cannot deliver, or a failed save, makes every record

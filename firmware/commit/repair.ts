@@ -1,7 +1,7 @@
 /**
  * After a group: the records that the medium refused half-way (P1-11).
  *
- * What always holds: a record whose first copy was not taken goes back to the old one; a record
+ * Invariant: a record whose first copy was not taken goes back to the old one; a record
  * whose first copy is durable goes forward, and when that succeeds it *is* durable and says so.
  * Where the medium refuses the repair too, the lane stays for the next recovery, and the region
  * takes no more writes until then. A record that went forward is shown to readers from then on: its

@@ -13,7 +13,7 @@
  *
  * Little-endian, 32-bit words; a 64-bit field has its low word first.
  *
- * What always holds:
+ * Invariants:
  * - The check code is SipHash-2-4-128 under the region's key over bytes [16, 64 + length) (D-3): a
  *   torn image, and an image at another record's place, are both invalid. The copies of a record
  *   are identical to the byte.

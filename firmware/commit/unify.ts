@@ -1,7 +1,7 @@
 /**
  * Making the copies of a record one again (P1-19 … P1-26, P1-30, P1-31; D-4).
  *
- * What always holds:
+ * Invariants:
  * - The copy that is kept is not written. A copy that is overwritten was cleared of media errors
  *   first, is written in whole lines, and is fenced before anyone is told; until then a crash finds
  *   the same decision again.

@@ -2,7 +2,7 @@
  * Which records of a region nobody could settle (D-14): while there is one, the region takes no
  * writes, and its reader looks at the list and the lanes first.
  *
- * What always holds: `region.unsettled` is never counted up or down. It is derived from what is
+ * Invariant: `region.unsettled` is never counted up or down. It is derived from what is
  * known: the records on the list of the lost, those whose lane stays because the medium refused
  * their repair, and one more where records are lost that the list has no room for. Whoever changes
  * one of these derives it again; so it is 0 if and only if there are none.

@@ -4,7 +4,7 @@
  *
  *   REQ, again until REP, REJ or too often ──▶ REP: RTU, connected ──▶ DREQ, again until DREP
  *
- * What always holds:
+ * Invariants:
  * - A message counts only with our communication id in it, and from REP on with the peer's; the
  *   caller has looked at its form (`cmFault`) and at the address that it came from.
  * - A REP that comes again is answered by RTU again, a DREQ always by DREP: the peer's wait ends.

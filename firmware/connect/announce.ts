@@ -2,7 +2,7 @@
  * Telling a client by a SEND which region its connection is for (source 2, registration; P2-2): for
  * clients that look for it in a message, not in the private data of REP.
  *
- * What always holds: the announcement waits in a receive entry of ours until the client has
+ * Invariant: the announcement waits in a receive entry of ours until the client has
  * acknowledged it, and is sent again until then; a client that posts no receive gets none, and
  * cannot use what it was not told, as keys are drawn at random.
  */

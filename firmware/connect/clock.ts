@@ -1,7 +1,7 @@
 /**
  * What time brings to connections: REP again, the end of a rest, the next step of a link.
  *
- * What always holds: a REP is repeated as often as its REQ says and not once more; a first request
+ * Invariant: a REP is repeated as often as its REQ says and not once more; a first request
  * is as good as RTU; a peer that never comes is told so, for the case that it still waits.
  */
 

@@ -3,7 +3,7 @@
  *
  *   address ──▶ Ethernet address (resolve.ts) ──▶ REQ, REP, RTU (active.ts) ──▶ queue pair
  *
- * What always holds:
+ * Invariants:
  * - The number of the queue pair is ours from the first REQ on: its place holds a silent queue pair
  *   until REP says who the peer's is.
  * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.

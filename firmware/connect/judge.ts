@@ -1,7 +1,7 @@
 /**
  * The checks of a REQ, and what it is refused for (wire-format 5.4, 5.5).
  *
- * What always holds: the checks run in one order, so a REQ with several faults is refused for the
+ * Invariant: the checks run in one order, so a REQ with several faults is refused for the
  * first; nothing here changes anything.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Neighbour answers: who asks for the Ethernet address of our IPv4 or IPv6 address gets it.
  *
- * What always holds: nothing is answered that was not checked whole (wire/arp.ts,
+ * Invariant: nothing is answered that was not checked whole (wire/arp.ts,
  * wire/neighbour.ts) and is not for this port; an answer goes to the station that asked; a station
  * that claims our own address gets none. Answers carry no ICRC: they are not RoCEv2.
  *

@@ -6,7 +6,7 @@
  *   RTU, or a first request ──▶ connected
  *   DREQ ──▶ silent, DREP, rest
  *
- * What always holds: what is malformed or names no connection is counted and not answered. Only
+ * Invariant: what is malformed or names no connection is counted and not answered. Only
  * DREQ is answered always, so that no peer waits for a connection that we forgot. A message for a
  * connection of our own making goes to its link (initiate.ts).
  */

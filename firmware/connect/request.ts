@@ -1,7 +1,7 @@
 /**
  * A REQ to a published port: a new connection, an old one again, or a refusal.
  *
- * What always holds:
+ * Invariants:
  * - A REQ that comes again makes no second queue pair: it is answered by the same REP, byte for
  *   byte, to the peer that sent the first.
  * - Starting PSNs cross over: our requests begin with the PSN of the REQ, the peer's with the one

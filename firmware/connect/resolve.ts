@@ -2,7 +2,7 @@
  * Asking for the Ethernet address of a peer: an ARP request or a neighbour solicitation, repeated,
  * then given up.
  *
- * What always holds: an answer is believed only for an address that is being asked for, and only
+ * Invariant: an answer is believed only for an address that is being asked for, and only
  * once; what is learnt is used for the one connection that asked, and not kept.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Room for new connections when every place is connected.
  *
- * What always holds: only who was silent for a minute loses a place, or, for a peer that has fewer,
+ * Invariant: only who was silent for a minute loses a place, or, for a peer that has fewer,
  * who has nothing under way; only when there is no other, and it is told so by DREQ; the number
  * rests like any other. So one packet a minute on each of them does not keep all places (fault
  * N22): a peer that comes finds one within SHARED_SILENCE_US, until all have equally many.

@@ -1,7 +1,7 @@
 /**
  * Sending messages of RDMA-CM: UD SEND Only from QP 1 to QP 1 (wire-format 1.6).
  *
- * What always holds: an answer goes to the address that asked, a message of ours to the peer of its
+ * Invariant: an answer goes to the address that asked, a message of ours to the peer of its
  * connection; 256 bytes, each of them written.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Published services: which region a client gets that connects to a port of RDMA-CM.
  *
- * What always holds: a port publishes one region; a service says where the region is, in the
+ * Invariant: a port publishes one region; a service says where the region is, in the
  * private data of REP, and grants nothing that the region does not. Services are forgotten with the
  * power: keys are drawn anew then, and who publishes says so again.
  *

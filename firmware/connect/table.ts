@@ -1,7 +1,7 @@
 /**
  * Connections: what RDMA-CM knows of each queue pair that it made, one place per queue pair.
  *
- * What always holds:
+ * Invariants:
  * - A connection is as old as its queue pair and has the same place; one whose queue pair is gone
  *   is free, whoever closed it.
  * - The low byte of our communication id is the place, the rest is drawn: an id of an earlier

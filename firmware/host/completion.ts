@@ -2,7 +2,7 @@
 /**
  * Completion queues: room, entries, and when the host is woken (P3-27).
  *
- * What always holds:
+ * Invariants:
  * - Room for a completion is promised before its element is executed, so completing needs no read
  *   and cannot fail. The context of a completion queue with promises, or with an interrupt that is
  *   delayed, is pinned.

@@ -3,7 +3,7 @@
  * Room for what the card tells its host: completions and events, composed in packet memory and
  * copied out by the list in progress.
  *
- * What always holds: a place is not used again before the list that copies from it has run.
+ * Invariant: a place is not used again before the list that copies from it has run.
  */
 
 import type { CommandList } from '../command-list.ts'

@@ -7,7 +7,7 @@
  * which they were filled, and in the order in which they were last used. A full cache evicts by the
  * policy that is set; the policy and the capacity may be changed at any time.
  *
- * What always holds:
+ * Invariants:
  * - A place that is pinned, or changed and not yet written to the host, is never evicted: what is
  *   evicted is what the host's memory has, too, and may be read again.
  * - A look-up takes one step; an eviction at most one walk over the places, however many queues

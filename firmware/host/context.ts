@@ -2,7 +2,7 @@
 /**
  * One cached context: the three zones of a queue as the card knows them (queue-info.ts).
  *
- * What always holds:
+ * Invariants:
  * - Zone 1 is changed here first and written to the host by `writeContexts`, whole, before anything
  *   may read it back; zones 2 and 3 are the host's, and only read.
  * - A pointer of the host is believed when it is at most `depth` units from the card's own (H1,

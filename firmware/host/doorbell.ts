@@ -6,7 +6,7 @@
  *   ring       first in, first out; deleted by being read
  *   message    a control call that names queues
  *
- * What always holds: a doorbell names a queue and proves nothing. The write pointer is always read
+ * Invariant: a doorbell names a queue and proves nothing. The write pointer is always read
  * from zone 3 (P3-14, P3-15); one that a doorbell carries is compared with it, and then forgotten.
  * A doorbell that is repeated, old, torn or of no queue does nothing but be counted (fault H1).
  * What the port had to drop is found again by looking at every queue.

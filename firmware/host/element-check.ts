@@ -2,7 +2,7 @@
 /**
  * Judges the copy of a work-queue element, once (fault H2): what is executed is what was judged.
  *
- * What always holds: only the copy in packet memory is read, never the host's memory again; no
+ * Invariant: only the copy in packet memory is read, never the host's memory again; no
  * number of it is used before it was held against its limit; every range of the host's memory that
  * the element names is covered by a memory region of its key and its queue's domain (P3-28).
  */

@@ -33,7 +33,7 @@
  * An element of a receive queue is one unit: WQE_RECEIVE, its buffer by local address, length and
  * L_Key, or no buffer (length 0).
  *
- * What always holds: the stamps of an element are those of its place and lap, and the second is
+ * Invariant: the stamps of an element are those of its place and lap, and the second is
  * stored last: one that is old, or half stored, is seen to be (fault H2).
  */
 

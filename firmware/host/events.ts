@@ -2,7 +2,7 @@
 /**
  * The event ring: how the card says that something happened to a queue, and wakes the host.
  *
- * What always holds: an event is stored before the word of interrupts that announces it. A ring
+ * Invariant: an event is stored before the word of interrupts that announces it. A ring
  * that is full loses events, never silently: its last place says that there were some, and that is
  * said again when there were more.
  */

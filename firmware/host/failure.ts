@@ -2,7 +2,7 @@
 /**
  * The end of one queue: its error state, and the event that says why (P3-28, H3).
  *
- * What always holds: nothing of a queue is processed once it is here; no other queue is touched; a
+ * Invariant: nothing of a queue is processed once it is here; no other queue is touched; a
  * queue that is in the error state already is told of only once.
  */
 

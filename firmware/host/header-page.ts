@@ -16,7 +16,7 @@
  *   192 epoch taken   | 196 fault        | 200 doorbell recorded | 204 interrupts | 208 events
  *   212 MAC of the port, six bytes       | 220 IPv4, four bytes  | 224 largest path MTU
  *
- * What always holds: the first line and the second are the host's before the epoch and nobody's
+ * Invariant: the first line and the second are the host's before the epoch and nobody's
  * behind it; the line at 128 is the host's, the line at 192 the card's.
  */
 

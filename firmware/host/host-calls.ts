@@ -1,7 +1,7 @@
 /**
  * Control calls that came through the host's own queue and wait for the end of the burst.
  *
- * What always holds: a call that waits is a copy, which the host can no longer change; calls are
+ * Invariant: a call that waits is a copy, which the host can no longer change; calls are
  * executed in the order in which they came, and those of a host that is gone are forgotten.
  */
 

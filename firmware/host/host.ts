@@ -1,7 +1,7 @@
 /**
  * The queues of our own host: what the card holds of them while there is a host (source 3).
  *
- * What always holds: everything that a queue needs to go on lies in the host's memory; what is here
+ * Invariant: everything that a queue needs to go on lies in the host's memory; what is here
  * is a cache of it, and may be dropped and read again at any time. Memory is made once, from the
  * limits, and does not grow with the number of queues.
  */

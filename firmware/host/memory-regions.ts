@@ -2,7 +2,7 @@
 /**
  * Memory of the host that its elements may name: ranges, each by an L_Key that was drawn at random.
  *
- * What always holds: a range is found in one step, by the low byte of its key; a key that was taken
+ * Invariant: a range is found in one step, by the low byte of its key; a key that was taken
  * back, or was never given, finds nothing; bounds are compared without a sum that could overflow.
  */
 

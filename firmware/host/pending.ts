@@ -5,7 +5,7 @@
  *   pending   rung, or with more to do: served from the front, going on at the end (fair)
  *   waiting   an element found no room: tried again after a while, or when it is rung or woken
  *
- * What always holds: a queue stands in one of the two at most once, however often it is rung; every
+ * Invariant: a queue stands in one of the two at most once, however often it is rung; every
  * step takes the same time, however many queues there are; memory is made once.
  */
 

@@ -28,7 +28,7 @@
  * Little-endian, 32-bit words; pointers count freely and wrap at 2^32 (D-11). Queue `q` has bytes
  * [q * R, q * R + R) of each zone, and no others. At the receiver the source calls them 4, 5 and 6.
  *
- * What always holds: pointer and time of zone 3 are stored as one word of 64 bits, so they belong
+ * Invariant: pointer and time of zone 3 are stored as one word of 64 bits, so they belong
  * together; an element that is in front of the write pointer was stored before it (X-4).
  */
 

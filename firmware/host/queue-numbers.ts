@@ -1,7 +1,7 @@
 /**
  * Which numbers of queues are in use: a bit for each, and a bit for each word of them that is full.
  *
- * What always holds: a number that is free is found in as many steps as there are words of the
+ * Invariant: a number that is free is found in as many steps as there are words of the
  * second kind, however many queues there are; a number that was given back is not soon given again.
  */
 

@@ -2,7 +2,7 @@
 /**
  * Which ranges of its memory a host may name to the card.
  *
- * What always holds: nothing that the card is asked to write lies in the queue information, the
+ * Invariant: nothing that the card is asked to write lies in the queue information, the
  * header page or the ring of events (P3-11: the host writes zones 1 and 2 neither directly nor
  * through the card); bounds are compared without a sum that could overflow.
  */

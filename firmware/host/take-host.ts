@@ -1,7 +1,7 @@
 /**
  * The header page, judged: what the host says of its queues, before any of it is believed (P3-10).
  *
- * What always holds: only the copy in packet memory is read, and nothing of it is used before all
+ * Invariant: only the copy in packet memory is read, and nothing of it is used before all
  * of it was judged. No two of the ranges that it names have a byte in common, so nothing that the
  * card writes for one queue is another's; all of them lie in what DMA may reach.
  */

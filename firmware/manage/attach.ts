@@ -2,7 +2,7 @@
  * Attaching: a region of records of another DPU is offered here, under a name of ours
  * (serve/relay.ts). The connection is made over RDMA-CM, in the name of the client that asks.
  *
- * What always holds:
+ * Invariants:
  * - Asked again for the same name, address and client, the answer is that of the relay there is; it
  *   says that it is connecting until it is connected, so the client asks until it is.
  * - A relay without a connection takes no record; asked for again it connects anew. Its key is then

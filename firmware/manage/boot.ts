@@ -1,7 +1,7 @@
 /**
  * Power-on: from a part of unknown content to one that serves.
  *
- * What always holds:
+ * Invariants:
  * - A part that is refused is not written. What may be wrong with it is a fault with a name.
  * - Recovery ends before the first request is accepted (P1-27): no burst is received meanwhile.
  * - The new incarnation, the list of lost records and the operation table are durable before a lane

@@ -1,7 +1,7 @@
 /**
  * One control call on its way through its handler.
  *
- * What always holds: body and answer lie in packet memory and do not overlap; the answer begins as
+ * Invariant: body and answer lie in packet memory and do not overlap; the answer begins as
  * a copy of the request, so what a handler does not write is what was asked.
  */
 

@@ -2,7 +2,7 @@
  * The control call: datagrams to QP 1 that set the part up and ask it questions
  * (wire/management.ts has their layout).
  *
- * What always holds: a datagram is executed when its burst is settled, so it sees everything that
+ * Invariant: a datagram is executed when its burst is settled, so it sees everything that
  * came before it; every request may be repeated and is answered alike; what is refused is refused
  * with the number of its fault.
  */

@@ -1,7 +1,7 @@
 /**
  * SETTLE: the operator gives a record up that is lost, and it becomes blank (D-14).
  *
- * What always holds:
+ * Invariants:
  * - Only what was looked at whole is given up. A host that did not answer for one copy has said
  *   nothing about the record: the call is refused, and nothing has changed. Nor is anything stored
  *   where nobody has shown how it becomes durable.

@@ -2,7 +2,7 @@
  * The control calls for memory of the host that is registered on demand (wire/management.ts, 0x70
  * to 0x74; source 5, P5-27): which pages are there, and in which frames.
  *
- * What always holds:
+ * Invariants:
  * - Only our own host asks, and of its own memory: a frame lies in what DMA may reach, outside of
  *   the queue information (P3-11). A call with one entry that may not be is refused whole.
  * - MAP and UNMAP are executed in their order, each once, however often they come: the sequence

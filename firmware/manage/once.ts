@@ -3,7 +3,7 @@
  * attaches is asked everything again, a queue is made. A datagram may come again, late, though its
  * answer was taken.
  *
- * What always holds: the same request, by its transaction and attribute, is answered from what was
+ * Invariant: the same request, by its transaction and attribute, is answered from what was
  * answered before, and executed once, as long as no ANSWERS others of the kind have come between.
  * What the network asks pushes out no answer to our own host, and the other way round: each has a
  * list of its own.

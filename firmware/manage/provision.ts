@@ -1,7 +1,7 @@
 /**
  * Making regions: which may be, where, and under which identity.
  *
- * What always holds:
+ * Invariants:
  * - A region is made by one call, or, where that takes longer than a slice, in the slices behind it
  *   (region-work.ts): whoever asks again is told that it is under way, until it is there.
  * - Its identity was never another's, and its check-code key is drawn anew: what a region before it

@@ -1,7 +1,7 @@
 /**
  * Control calls that make, change and end the queues of the host (source 3, step 201; P3-1, P3-4).
  *
- * What always holds:
+ * Invariants:
  * - A queue has a number, and so a triple of zones, that no other has (P3-10); it begins empty, at
  *   the pointer that the host has left in its zone 3.
  * - The receive queue of a pair is at least as deep as its send queue (P3-1).

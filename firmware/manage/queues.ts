@@ -3,7 +3,7 @@
  * where those for its memory on demand (on-demand.ts) and for that of peers (residency.ts) are
  * listed.
  *
- * What always holds: what the card has done for its host anybody may see, and an operator may say
+ * Invariant: what the card has done for its host anybody may see, and an operator may say
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
  */
 

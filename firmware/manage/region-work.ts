@@ -2,7 +2,7 @@
  * What takes long about regions, in slices between bursts (serve/slice.ts): the initial records of
  * one that is made, and the room of one that was removed.
  *
- * What always holds:
+ * Invariants:
  * - One work is done at a time. It is bounded in memory: where it stands is one number.
  * - A region joins the superblock only when every slot of it is formatted and fenced: all copies of
  *   every record are the same and valid from the first moment (P1-1). A cut before that leaves the

@@ -1,7 +1,7 @@
 /**
  * REMOVE: a region ends for ever.
  *
- * What always holds:
+ * Invariants:
  * - It ends with the fence that marks its entry in the superblock: a cut before that leaves it as
  *   it was, one behind it finds no such region at any start. Its records are lost no more, either.
  * - Where one page alone has taken that, the next start may find it or not. So it takes nothing

@@ -2,7 +2,7 @@
  * The control call by which our own host asks what the card has heard of the memory at a peer
  * (wire/management.ts, 0x75; source 5, P5-2, P5-11).
  *
- * What always holds: asking changes nothing but that the host is told of the next change again; the
+ * Invariant: asking changes nothing but that the host is told of the next change again; the
  * states in one answer are those of one moment.
  */
 

@@ -11,7 +11,7 @@
  * are taken from the new one. Of a completion queue, what is in front of the pointer was written to
  * the old ring, and all others are written to the new one. Nothing is lost, repeated or reordered.
  *
- * What always holds:
+ * Invariants:
  * - What is outstanding fits into the new ring, and the receive queue of a pair stays at least as
  *   deep as its send queue (P3-1).
  * - While a queue is locked nothing is taken from it, and nobody else gets its lock; what rang

@@ -21,7 +21,7 @@
  *
  * Little-endian. It stands twice, at bytes 0 and 4096 of the part.
  *
- * What always holds:
+ * Invariants:
  * - An update looks at both pages as they are on the medium now, for one may have decayed since it
  *   was written. It writes one page, fences, writes the other, fences, and begins with the page
  *   that is not whole, or not the later one. So at every instant a page is whole that was so before

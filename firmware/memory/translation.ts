@@ -3,7 +3,7 @@
  * Where the pages lie of memory that the host registered on demand: from the number of a page in
  * its region to the frame that has it, a page of DMA_SPACE (source 5, P5-27).
  *
- * What always holds:
+ * Invariants:
  * - A region has a piece of one pool that was made at start: nothing is allocated later, and a page
  *   is found by one addition and one load. No two regions share a piece.
  * - What came in a call that was executed before, or was overtaken by a later one, is told by its

@@ -9,7 +9,7 @@
  * a period, which begins with the first of it (P5-22), or until more than a threshold of memory
  * actions was counted (P5-23); then notice.ts makes a message of it.
  *
- * What always holds:
+ * Invariants:
  * - `told` is what the requester knows when it has taken every message so far. A block that went
  *   there and back is told to nobody: `dirty` counts the blocks that differ from what was told, and
  *   each of them stands in the queue exactly once.

@@ -3,7 +3,7 @@
  * What a requester knows of the memory of a responder, block by block (source 5; P5-7, P5-10 …
  * P5-14). The driver and the firmware use this one implementation.
  *
- * What always holds:
+ * Invariants:
  * - A state is a claim about a range of bytes of what is associated. `BLOCK_READY` says that all of
  *   the block was known to be ready, so after a change of the size a block is ready only if every
  *   byte of it was; nothing becomes ready that was not told.

@@ -3,7 +3,7 @@
  * What a notice means to the one who hears it (source 5; P5-2, P5-15, P5-28, D-12): the blocks of
  * blocks.ts change, and the current status is asked for where something was not heard.
  *
- * What always holds:
+ * Invariants:
  * - A notice older than one that was taken changes nothing; the sequence is the judge, not the time
  *   at which it comes. A gap between two, or a part that was started again, makes the requester ask
  *   for the current status, again and again until it came whole.

@@ -2,7 +2,7 @@
 /**
  * Judging before an access, and hinting at what is not ready (source 5; P5-3 … P5-6, P5-15).
  *
- * What always holds: a block that is ready is not hinted at, and one that was hinted at is not
+ * Invariant: a block that is ready is not hinted at, and one that was hinted at is not
  * again until the prefetch time is over; there is no hint at all where the status of the region was
  * not told. An access is never refused: at the latest when the prefetch time is over it goes.
  */

@@ -2,7 +2,7 @@
 /**
  * Notices: what MEMORY_STATUS says of an association (P5-2, P5-19, P5-24, P5-26, P5-28; D-12).
  *
- * What always holds: a message carries the size of the blocks that it is about, so it means the
+ * Invariant: a message carries the size of the blocks that it is about, so it means the
  * same whatever is agreed when it comes; its sequence is one more than that of the message before,
  * so a requester sees that one is missing. A message of changes has at most as many entries as was
  * agreed, and leaves in the order in which blocks changed first; the status as it is now is a

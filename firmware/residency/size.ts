@@ -3,7 +3,7 @@
  * Sizes of blocks: what may be agreed, and which one the responder would rather have (P5-7 … P5-10,
  * P5-18, P5-29; source 5, ¶79–84, ¶107–111).
  *
- * What always holds: a size is a power of two, said by its logarithm; no block is smaller than a
+ * Invariant: a size is a power of two, said by its logarithm; no block is smaller than a
  * page, and none is larger than it takes to be the whole of what was associated. Between these two,
  * a requester gets exactly what it wishes; else it is offered the nearest size that there is.
  *

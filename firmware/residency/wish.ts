@@ -3,7 +3,7 @@
  * The requester's side of the agreement on a block size (source 5; P5-7 … P5-10, P5-29): wish,
  * counter-offer, and sizes that the responder proposes later.
  *
- * What always holds: a size is in force only when an answer commits to it, ours or the responder's;
+ * Invariant: a size is in force only when an answer commits to it, ours or the responder's;
  * without one the block is what it was, and at first all of what is associated. A size that we do
  * not have room for is never committed to.
  */

@@ -2,7 +2,7 @@
 /**
  * What a key gives access to, on one queue pair (wire-format 3.3, step 10; section 4).
  *
- * What always holds: a key that a SEND with Invalidate has taken back names nothing any more on the
+ * Invariant: a key that a SEND with Invalidate has taken back names nothing any more on the
  * queue pair that took it back, and works on the others. What has the place of its region next, be
  * it of the part, of the host or with another DPU, has a key that nobody has taken back.
  */

@@ -7,7 +7,7 @@
  *   BLOCK_SIZE   key, another wish, flags ─▶ likewise
  *   PREFETCH_HINT                         ─▶ a plain acknowledgement (prefetch.ts)
  *
- * What always holds:
+ * Invariants:
  * - The key must grant reading, and the range lie inside, as a READ's. A region of records is
  *   addressed by the bytes of its first copy, as a block is one of memory.
  * - A wish that can be had is in force from its answer on; instead of any other the nearest size

@@ -2,7 +2,7 @@
 /**
  * FETCH-ADD, COMPARE-SWAP and ATOMIC WRITE (IBTA 9.4.5; annex A19).
  *
- * What always holds:
+ * Invariants:
  * - Key and bounds are judged before alignment, as Linux does (wire-format 4); the word is the
  *   machine's own, the operands and the original are numbers of the wire; ATOMIC WRITE stores its
  *   eight bytes as they came (wire-format 1.3).

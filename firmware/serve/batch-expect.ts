@@ -3,7 +3,7 @@
  * The condition "expect": a record is accepted only when its slot holds the sequence that it names
  * (D-10; P4-11).
  *
- * What always holds:
+ * Invariants:
  * - What counts is what a reader would be served: a copy whose check code was verified just now,
  *   the first valid one in write order. A lost record holds no sequence.
  * - What the group in composition writes there is committed first, and then is what the slot holds.

@@ -2,7 +2,7 @@
 /**
  * The one status of a batch (D-10; P4-8, P4-12, P4-13).
  *
- * What always holds:
+ * Invariants:
  * - It says "durable" only of records that are, when its frame leaves: it stands in the list behind
  *   the fence of the highest level that one of its records waits for, in the last of its groups.
  *   Where the medium refuses one of them it is given behind the group, when that is settled.

@@ -2,7 +2,7 @@
 /**
  * Batches of records, from their packets to the group (source 4; D-10, P4-3 to P4-14).
  *
- * What always holds:
+ * Invariants:
  * - Nothing of a burst is stored before its last record has come, unless another request of its
  *   queue pair has to follow it: then what is held goes first, and the batch goes on.
  * - What contradicts itself is refused whole (BATCH_FIELDS), as is what finds no room, comes too

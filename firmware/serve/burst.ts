@@ -2,7 +2,7 @@
 /**
  * The one place where the list of a burst is run, and where what failed in it finds its owner.
  *
- * What always holds:
+ * Invariants:
  * - A command that fails refuses the queue pair on whose behalf it stood there, at its PSN, and no
  *   other: the further commands of that queue pair are left out, those of the others are done.
  * - Nothing of a queue pair leaves behind a command of its own that failed, so nothing is

@@ -1,7 +1,7 @@
 /**
  * Requests whose PSN was taken before (X-3, G2-2; wire-format 3.5; faults N2, N3, N9).
  *
- * What always holds:
+ * Invariants:
  * - A duplicate changes no memory. A message is acknowledged as received; a record is acknowledged
  *   as durable again only if its PSN *and* its operation id are those remembered.
  * - A READ is answered again from what is there now, and only if it lies inside one that was

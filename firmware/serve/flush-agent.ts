@@ -5,7 +5,7 @@
  *   its RECEIVE ──▶ taken for the data, cleared ──▶ completion: WRITE_BACK, where, PSN, operation
  *   its SEND    ──▶ the number that it carries is finished ──▶ PERSIST_ACKs ──▶ its completion
  *
- * What always holds:
+ * Invariants:
  * - A request is written behind the data that it speaks of, over the same link: who sees the
  *   completion sees the data (PCIe ordering). Without a RECEIVE nothing is asked (P2-25).
  * - `finished` moves forward only, and never past what was asked. A SEND that goes back is counted

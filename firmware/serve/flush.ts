@@ -3,7 +3,7 @@
  * FLUSH (IBTA annex A19): what the queue pair stored before it is visible, or durable, when it is
  * answered (D-9; wire-format 6.1).
  *
- * What always holds:
+ * Invariants:
  * - It is answered behind a fence that stands behind every store of its queue pair, and behind the
  *   commit of its records: it covers the whole part, whichever range it names. So one that Linux
  *   repeats without its address is whole, where no byte of the region has address 0. While one of

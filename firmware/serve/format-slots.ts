@@ -1,7 +1,7 @@
 /**
  * The initial records of a region.
  *
- * What always holds: behind the fence at the end all copies of every record are the same and valid
+ * Invariant: behind the fence at the end all copies of every record are the same and valid
  * (P1-1); in the host's memory, through its caches, that is so for loads only, until its CPU has
  * written them back. The initial record is empty, or, where records have a fixed length, all zeros.
  */

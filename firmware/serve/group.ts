@@ -2,7 +2,7 @@
 /**
  * From the group in composition to its end: acknowledged, committed, remembered.
  *
- * What always holds: the receive-ACKs of the burst so far stand in the list before the commit
+ * Invariant: the receive-ACKs of the burst so far stand in the list before the commit
  * (P2-28: received before persisted), the PERSIST_ACKs behind their fences; when this returns, the
  * group is empty and every record of it is either durable in all copies or accounted for. Records
  * of the host stand in the same group; their completions take the place of the PERSIST_ACKs.

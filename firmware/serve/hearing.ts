@@ -6,7 +6,7 @@
  *   peer ──MEMORY_STATUS, BLOCK_SIZE──▶ a watch ──EVENT_RESIDENCY──▶ host ──RESIDENCY──▶ its states
  *   host ──ASSOCIATE, BLOCK_SIZE, PREFETCH_HINT (queue-status.ts)──▶ peer
  *
- * What always holds:
+ * Invariants:
  * - A watch is of one pair of the host and one key. It begins when ASSOCIATE is posted, so that no
  *   notice comes before it, and ends with its pair, by opting out, or with a refusal.
  * - What is told under a key that nobody watches is acknowledged and forgotten.

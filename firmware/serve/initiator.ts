@@ -3,7 +3,7 @@
  * The initiating side of the firmware: its own requests on a queue pair, by the same requester that
  * the host driver has (transport/requester.ts). A DPU is responder and requester at once.
  *
- * What always holds:
+ * Invariants:
  * - What a piece of work sends stays where it is, untouched, until its owner hears of its end: a
  *   repetition reads it again.
  * - Every piece of work ends exactly once, also when its queue pair fails, is closed, or its place

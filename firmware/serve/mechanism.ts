@@ -1,7 +1,7 @@
 /**
  * How what lies in a region becomes durable, as a PERSIST_ACK and a completion say it.
  *
- * What always holds: it follows from where the region lies (P2-15, P2-24); mechanisms are numbered
+ * Invariant: it follows from where the region lies (P2-15, P2-24); mechanisms are numbered
  * as placements are. A bit on top says that the card's own memory, without which no record comes
  * through a crash, does not outlive the power. A region has its number when it is opened.
  */

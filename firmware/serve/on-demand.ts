@@ -6,7 +6,7 @@
  *   WRITE, READ ──▶ page ──memory/translation.ts──▶ frame in DMA_SPACE: carried out
  *                     └─ away: EVENT_PAGES_WANTED to the host, RNR NAK to the requester
  *
- * What always holds:
+ * Invariants:
  * - The pages are looked up before the PSN of a packet is consumed: one that is refused for a page
  *   has changed nothing, and comes again. What was accepted is carried out by the end of its burst,
  *   and pages are taken by control calls, which are executed behind it (core.ts): a translation

@@ -1,7 +1,7 @@
 /**
  * Opening the initiating side of a queue pair (initiator.ts): memory is taken here, once.
  *
- * What always holds: there are at most INITIATORS at once; one that has nothing to do makes room,
+ * Invariant: there are at most INITIATORS at once; one that has nothing to do makes room,
  * unless it is kept for a link, and its queue pair goes on with the PSN that it had come to. A peer
  * that stays not ready is given up in time: what is sent to it keeps memory that others need. That
  * of a pair of our host is opened as its records need it, whoever is first to send something there:

@@ -2,7 +2,7 @@
 /**
  * Whose operation a record is, and whether it was durable before (D-6, X-3, G2-2).
  *
- * What always holds: an operation that the table knows as durable is acknowledged again, whatever
+ * Invariant: an operation that the table knows as durable is acknowledged again, whatever
  * connection, packet or payload it comes with, and never executed again; a PSN has no part in it,
  * nor have the health of the part and the condition of a batch: what is durable is so already.
  * For a new operation, nearly every one, that is found out by two comparisons.

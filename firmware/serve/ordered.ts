@@ -3,7 +3,7 @@
  * Ordered operations wait here from their arrival until the burst is settled (passes.ts): READ,
  * atomics, FLUSH, ATOMIC WRITE, confirmations, persists into plain bytes.
  *
- * What always holds: a burst has at most one for each of its frames; those of a queue pair stand in
+ * Invariant: a burst has at most one for each of its frames; those of a queue pair stand in
  * the order of its requests; while one waits whose response is its acknowledgement, `ackLimit` of
  * its queue pair is the PSN before the first of them.
  */

@@ -2,7 +2,7 @@
 /**
  * Ordered operations are executed when the burst is settled, in the order of their queue pair.
  *
- * What always holds:
+ * Invariants:
  * - What has to be durable before an operation is answered stands before a fence, and the answer
  *   behind it: FLUSH and every READ after the stores of its queue pair, and the answer of a store
  *   into a region registered write-persist (wire-format 6.4, 9.1, 9.2).

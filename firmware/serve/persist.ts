@@ -2,7 +2,7 @@
 /**
  * WRITE_PERSIST, from the packet to the group (source 1; D-7, D-8; wire-format 7.2).
  *
- * What always holds:
+ * Invariants:
  * - The whole payload is in packet memory, its length exact, before its record joins a group; no
  *   slot changes for a record that fails any check.
  * - A fault of the connection (form, key, rights, bounds) is a NAK and ends the queue pair. A fault

@@ -3,7 +3,7 @@
  * WRITE_PERSIST into a region of plain bytes that is registered write-persist (P2-4, P2-11): one
  * copy, at the address that RETH names, and a PERSIST_ACK when a fence stands behind it.
  *
- * What always holds:
+ * Invariants:
  * - Only a region registered so takes it; elsewhere nothing is written, and the answer is 0x62.
  * - Its bytes are placed as they come, packet by packet, like those of a plain WRITE: whole records
  *   are what regions of records are for.

@@ -4,7 +4,7 @@
  * loads them, or keeps them, so that the access finds them there (source 5, ¶91, ¶128; P5-5, P5-21,
  * P5-25).
  *
- * What always holds:
+ * Invariants:
  * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is
  *   no room, where its time is over, and with its region. Its key must grant reading, and its range
  *   must lie inside, as a READ's: it finds out nothing that a READ would not.

@@ -1,7 +1,7 @@
 /**
  * PERSIST_QUERY: is that operation durable? (D-6, G2-3, G2-5; wire-format 7.3)
  *
- * What always holds: a query takes one PSN and is answered by a PERSIST_ACK of that PSN which says
+ * Invariant: a query takes one PSN and is answered by a PERSIST_ACK of that PSN which says
  * that it answers a query. It stands behind every record of its queue pair before it. "Durable" is
  * said only of what the operation table knows, of this client alone; "not known" is no proof of
  * the contrary. Asked again, it is answered again, with what is known then. Of a batch its status

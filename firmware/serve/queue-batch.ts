@@ -2,7 +2,7 @@
 /**
  * Room for the records of a batch that the host posts for another card (source 4; P4-1).
  *
- * What always holds:
+ * Invariants:
  * - No record of a batch ends before the last of its burst was sent, so a burst is begun only where
  *   there is room for all of it: postings, buffers, requests. What it may yet need is kept for it,
  *   and nobody else is given it.

@@ -5,7 +5,7 @@
  *   inline       behind the first unit of the element, in the copy of it
  *   by address   in the host's memory, in one range or in several: copied into a buffer, once
  *
- * What always holds:
+ * Invariants:
  * - The ranges were judged with the element: each is covered by a memory region of its key, and
  *   they add up to its length. What is looked at here is the copy that was judged.
  * - Bytes are here, all of them, before anything is stored or sent: a host that does not answer

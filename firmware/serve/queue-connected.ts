@@ -3,7 +3,7 @@
  * Elements of a connected queue: requests over the wire, by the requester that the firmware's own
  * requests go through (initiator.ts).
  *
- * What always holds:
+ * Invariants:
  * - The bytes of an element are in a buffer before its request is posted, and stay there until it
  *   has ended: a repetition sends the same bytes, whatever the host has done to its own (H2).
  * - An element under way has one `Posting`, which ends once, with its request, also when the

@@ -2,7 +2,7 @@
 /**
  * Contexts that are needed outside of a pass over the queues, and the end of a queue.
  *
- * What always holds: a context that is returned stays in its place until something is read or
+ * Invariant: a context that is returned stays in its place until something is read or
  * inserted again, unless its owner pins it; to read one, the list in progress is run first.
  */
 

@@ -5,7 +5,7 @@
  *   element of queue 0 ──▶ own card: waits for the end of the burst (host/host-calls.ts)
  *                     └──▶ another:  a UD SEND from QP 1 to QP 1
  *
- * What always holds:
+ * Invariants:
  * - A datagram is taken once, whole, as it was in the copy of its element; one that says nothing is
  *   counted and forgotten, as on the wire: its completion says that it was sent.
  * - The completion of one that came says who sent it; that the own card did, nobody on the network

@@ -2,7 +2,7 @@
 /**
  * Batches of local queues that are open: which queue has one, and how it is forgotten.
  *
- * What always holds: what a batch holds is given back when it is closed, however that comes about;
+ * Invariant: what a batch holds is given back when it is closed, however that comes about;
  * a record that is held has its promise of a completion, and ends by that one, unless the host is
  * gone.
  */

@@ -5,7 +5,7 @@
  *     ▲                                    │                           │
  *     └──── link down, epoch 0, another epoch, a header that cannot be read ◀┘
  *
- * What always holds:
+ * Invariants:
  * - The page is read once and judged whole before anything of it is used.
  * - The host sees its epoch answered only when zone 1 of every queue is zeros but for those of
  *   management: what an earlier epoch left there is nobody's, and no queue is valid by accident.

@@ -3,7 +3,7 @@
  * Batches of the host for its own part: records of a local queue that are accepted by a condition
  * (source 4; D-10), as those that come over the wire are (batch.ts).
  *
- * What always holds:
+ * Invariants:
  * - Nothing of a burst is stored before its last record has come, unless another element of its
  *   queue has to follow it: then what is held goes first, and the batch goes on.
  * - What contradicts itself, finds no room, comes too late or goes to a region that takes no

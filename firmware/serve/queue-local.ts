@@ -2,7 +2,7 @@
 /**
  * Elements of a local queue: requests of the host to the part of its own card, without a wire.
  *
- * What always holds:
+ * Invariants:
  * - They are judged as if they came over the wire: what draws a NAK there ends the queue here; what
  *   is refused there by a status ends its element alone, by GENERAL_ERR and that status.
  * - They are executed in the order of their queue, each exactly once: an element that is not a

@@ -1,7 +1,7 @@
 /**
  * Queue information as control calls read and change it: in its place of the cache, or read by DMA.
  *
- * What always holds:
+ * Invariants:
  * - What the cache has of zones 1 and 2 is what counts; what is not in it is read, not inserted:
  *   control calls evict nothing.
  * - A change is written to the host's memory and to the cache in one step, between two elements.

@@ -2,7 +2,7 @@
  * Queue pairs of the host on the wire: opened when they are created, connected when they are made
  * ready, looked after, ended.
  *
- * What always holds:
+ * Invariants:
  * - The number on the wire is the pair's from its creation to its end: until it is ready its place
  *   holds a queue pair that is silent, and when the connection fails the place is kept.
  * - A pair that is lost ends behind its elements: those that were under way are completed first,

@@ -5,7 +5,7 @@
  *   pick ≤ FETCHES ▸ contexts, or their zone 3 alone ▸ judge ▸ completion queues ▸ fetch
  *        ▸ check each element once ▸ execute ▸ to the end of the line, if there is more
  *
- * What always holds:
+ * Invariants:
  * - A queue is picked in its turn, and gets FETCH_UNITS units at the most; then it goes to the end.
  *   One with a full ring and ten thousand others with one element each are served alike (N22).
  * - The copy of an element that is judged is the one that is executed (H2); nothing beyond the

@@ -3,7 +3,7 @@
  * Receive queues of the host's connected pairs: what the peer sends goes where element n points
  * (P3-26), and results in two steps are told by them (P2-24).
  *
- * What always holds:
+ * Invariants:
  * - Elements are fetched ahead, POSTED_RECEIVES of a queue at the most, each once and judged; data
  *   n goes where element n points, whatever the host has changed meanwhile.
  * - A message of which no element, or no room for its completion, is here draws an RNR NAK, and

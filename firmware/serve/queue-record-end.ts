@@ -3,7 +3,7 @@
  * How records of the host end that were in a group: the completion stands in the list of the
  * commit, right behind the fence that makes the record durable as far as it asks.
  *
- * What always holds:
+ * Invariants:
  * - A completion of success is behind that fence, so a host that sees it has a durable record,
  *   whenever the power goes (D-7).
  * - An entry of the completion queue is given to a record once, in the order of its queue. Where

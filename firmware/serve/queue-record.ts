@@ -3,7 +3,7 @@
  * Records of the host's own part: WRITE_PERSIST, and WRITE of a whole record, on a local queue
  * (source 1; D-6, D-7, D-8, X-3).
  *
- * What always holds:
+ * Invariants:
  * - The whole record is in packet memory before it joins the group, inline in the copy of its
  *   element, whose spent first unit becomes its slot header, or in a buffer.
  * - Records of several queues and of the network are committed by one group and its fences; one

@@ -2,7 +2,7 @@
  * What the card keeps while it executes elements of its host's queues, beside the contexts: queue
  * pairs that reach over the wire, elements under way, records of a group, buffers.
  *
- * What always holds: everything is made once, from the limits; an element under way has exactly one
+ * Invariant: everything is made once, from the limits; an element under way has exactly one
  * `Posting` from its acceptance to its completion, and the completion queue has room for it.
  */
 

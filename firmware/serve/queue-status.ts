@@ -3,7 +3,7 @@
  * Elements by which the host follows the memory of a peer (source 5; P5-5 … P5-10, P5-16):
  * ASSOCIATE, BLOCK_SIZE and PREFETCH_HINT.
  *
- * What always holds:
+ * Invariants:
  * - The watch begins with the ASSOCIATE. Where there is no place for another, what is sent opts
  *   out, so that nothing is told to nobody, and the completion says that it was refused.
  * - The completion has the size that was answered; the watch has taken it before.

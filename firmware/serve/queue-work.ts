@@ -4,7 +4,7 @@
  * (queue-local.ts), over the wire (queue-connected.ts), as datagrams of management, for the flush
  * agent.
  *
- * What always holds: an element is executed once, from the copy that was judged, and completes
+ * Invariant: an element is executed once, from the copy that was judged, and completes
  * itself; where it returns WAIT nothing of it has happened; where it returns a fault its queue is
  * over, and the caller says so. At the end of a pass every record that it brought is committed.
  */

@@ -5,7 +5,7 @@
  *   port ▸ doorbells ▸ pending ▸ a pass over those whose turn it is (queue-pass.ts)
  *        ▸ zone 1 of what has changed, events, interrupt
  *
- * What always holds:
+ * Invariants:
  * - A call does a bounded amount of work, and says whether there is more. One with nothing to do
  *   loads a few words.
  * - No doorbell is needed twice: what the port dropped is found by looking at every queue, a slice

@@ -5,7 +5,7 @@
  * as their copies are being written through the caches of the host. While a region is being made,
  * or a start has scanned it and nothing has shown yet that it is durable, all of it is not ready.
  *
- * What always holds: nothing is looked for while nothing can have changed. That is told by one
+ * Invariant: nothing is looked for while nothing can have changed. That is told by one
  * number; only regions through the caches, while there are jobs, are looked at each time, and then
  * the jobs alone.
  */

@@ -2,7 +2,7 @@
 /**
  * Receipts: which records a PERSIST_ACK speaks of (D-5, D-6, X-1).
  *
- * What always holds:
+ * Invariants:
  * - A range covers records of one queue pair that are all durable at least as far as the range
  *   says, when its frame leaves: the TRANSMIT stands behind the fence. A record that was refused,
  *   or that waits for a later fence, ends the range of its queue pair.

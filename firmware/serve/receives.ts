@@ -3,7 +3,7 @@
  * SEND, and what WRITE with immediate shares with it: receive entries, confirmations, keys taken
  * back (IBTA 9.4.1, 9.4.3; source 2, P2-17, P2-25).
  *
- * What always holds:
+ * Invariants:
  * - A SEND and a WRITE with immediate take a receive entry. Where none is free they draw an RNR
  *   NAK, and nothing of them has happened (P2-25).
  * - A peer takes one more only while it holds fewer than are free: one alone has half of them at

@@ -3,7 +3,7 @@
  * A plain WRITE into a region of records: source 2's form B (P2-5, P2-9). The virtual address is
  * the slot above 32 zero bits, the length that of the whole record.
  *
- * What always holds:
+ * Invariants:
  * - It is a persist with all copies of its region and without an operation id: gathered, committed
  *   and crash-atomic as one that our own peers ask for.
  * - Its transport acknowledgement is withheld until all copies are durable; what cannot become

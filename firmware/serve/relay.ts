@@ -6,7 +6,7 @@
  *   host A ──WRITE_PERSIST──▶ DPU A ──WRITE_PERSIST──▶ DPU B: slots, fences
  *          ◀──PERSIST_ACK──── (relay) ◀─PERSIST_ACK───
  *
- * What always holds:
+ * Invariants:
  * - Nothing is acknowledged as durable here but what DPU B acknowledged so, for the same operation,
  *   with its copies and its mechanism (X-1). A link that breaks breaks the queue pairs of the hosts
  *   whose records it had: nobody here knows what became of them, and the hosts ask again.

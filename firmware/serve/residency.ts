@@ -7,7 +7,7 @@
  *   records lost, held, locked ──look──▶ association ──composeNotice──▶ MEMORY_STATUS ──▶ requester
  *   regions that fail ──regionEnded───────┘           ──offerFor──────▶ BLOCK_SIZE
  *
- * What always holds:
+ * Invariants:
  * - A requester has one association with a region on a queue pair; it ends with either of them, and
  *   where its key is taken back.
  * - Of an association one message is under way at a time, and lies in its place in packet memory

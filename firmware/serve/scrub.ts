@@ -4,7 +4,7 @@
  * SCRUB_TURNS calls what describes the part has its turn: the pages of the superblock, and some
  * lines of the operation table.
  *
- * What always holds:
+ * Invariants:
  * - It never runs beside a commit; nor where nothing may be stored now, as what it finds could not
  *   be mended.
  * - A record that it finds lost is on the superblock's list, durably, before the next record is

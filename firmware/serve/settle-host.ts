@@ -2,7 +2,7 @@
  * What waits for the host: records past its caches that it did not answer for, at a start or in a
  * group, each with the lane that speaks of it (faults B1, B3, B4).
  *
- * What always holds:
+ * Invariants:
  * - Nothing is decided of them before the placement is shown: before that nobody knows whose memory
  *   it is, nor what becomes of a repair. Then they are settled as by a start: judged by their lane,
  *   repaired, pushed; the operation is known, and only then the lane is free.

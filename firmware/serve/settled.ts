@@ -2,7 +2,7 @@
 /**
  * The copy of a record that readers are served (D-15).
  *
- * What always holds: it is the first in write order whose check code is right just now, of those
+ * Invariant: it is the first in write order whose check code is right just now, of those
  * that no recovery takes back; a record that is lost has none. Nor has one of which a copy in front
  * was not delivered by its host: that may be a later one than those behind it. That one is not
  * lost, nor is one of which a copy is withheld, or written, or waits for a host: it may stand for

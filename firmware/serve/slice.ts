@@ -1,7 +1,7 @@
 /**
  * Slices: what takes long is done a little at a time, between two bursts.
  *
- * What always holds: a slice looks at, or stores, at most SLICE_RECORDS slots, and SLICE_BYTES in
+ * Invariant: a slice looks at, or stores, at most SLICE_RECORDS slots, and SLICE_BYTES in
  * all their copies unless it is one slot alone; behind it, bursts have SLICE_PAUSE_US before the
  * next one. A call of the board does one slice at the most, whoever asks for how many. So no burst
  * waits for longer than one slice.

@@ -2,7 +2,7 @@
 /**
  * Room for messages of several packets, and what becomes of it when a queue pair ends.
  *
- * What always holds:
+ * Invariants:
  * - A staging buffer has one owner or none; a queue pair that fails or is closed gives its buffer
  *   back at once, and what it holds of a batch (batch.ts).
  * - A message that stops half-way is given up when its peer is silent for STAGING_TIMEOUT_US, which

@@ -3,7 +3,7 @@
  * What storage has against a record (D-13, D-14): it is refused by a status, and the queue pair
  * lives.
  *
- * What always holds: a fault is found before anything of the record is stored; PASS is no promise
+ * Invariant: a fault is found before anything of the record is stored; PASS is no promise
  * for later, as what is committed meanwhile may close the part or unsettle the region.
  */
 

@@ -2,7 +2,7 @@
 /**
  * Long READs: up to 2^31 bytes, answered in turns between the bursts (IBTA 9.7.5).
  *
- * What always holds:
+ * Invariants:
  * - In a turn one queue pair sends READ_PACKETS packets; the queue pairs take turns, so a long READ
  *   keeps nobody waiting for longer than that.
  * - Until it is answered, no request behind it is taken, new or repeated: these are held back, and

@@ -2,7 +2,7 @@
  * The jobs of placement through (through.ts): one record, or one region, that the host's CPU has to
  * write back.
  *
- * What always holds: what a job has stored, and what it has asked for, counts in one life of the
+ * Invariant: what a job has stored, and what it has asked for, counts in one life of the
  * agent alone. Both are the number of that life; no life has the number 0, and none comes twice.
  */
 

@@ -2,7 +2,7 @@
  * What a job of placement through has stored in the host's memory before the agent is asked to
  * write it back (through.ts).
  *
- * What always holds:
+ * Invariants:
  * - Nothing is taken for stored because it was sent. A posted write is lost without a word, so the
  *   host's memory is read behind it, and compared with what it should be (faults B5, H5): a copy
  *   with its image, the copies of a repair and of a region with each other, under their check

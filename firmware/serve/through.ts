@@ -14,7 +14,7 @@
  *
  * The bell of a request is the agent's SEND that says that it is finished (flush-agent.ts).
  *
- * What always holds:
+ * Invariants:
  * - A PERSIST_ACK leaves behind the agent's bell for the copies that it speaks of, and behind the
  *   fence of the phase that speaks for them. Without an agent there is none: what has touched a
  *   slot is told to be in doubt after a bounded time, what has not is refused (G2-5).

@@ -2,7 +2,7 @@
  * Frames towards a station that has sent us nothing: its addresses come from our own host; and
  * datagrams from QP 1 to QP 1 (wire-format 1.6).
  *
- * What always holds: the template is as if the queue pair answered a packet of that station, so
+ * Invariant: the template is as if the queue pair answered a packet of that station, so
  * there is one way in which headers are made (transport/acknowledge.ts).
  */
 

@@ -2,7 +2,7 @@
 /**
  * Plain RDMA WRITE, with or without immediate (IBTA 9.4.3).
  *
- * What always holds:
+ * Invariants:
  * - The bounds of the whole message are judged on its first packet, and no packet reaches beyond
  *   what was announced there.
  * - Into a region of bytes it is placed as it comes, packet by packet, and its write-back started.

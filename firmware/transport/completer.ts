@@ -2,7 +2,7 @@
 /**
  * The completer: what the responses mean for the requests that wait (requester.ts keeps the queue).
  *
- * What always holds:
+ * Invariants:
  * - A response counts only if its PSN belongs to a packet that is on its way; a requester that
  *   takes others, as some do, reports success for what was never done (ghost ACKs, 3.5).
  * - `received` comes from acknowledgements, which are cumulative; `persisted` only from a

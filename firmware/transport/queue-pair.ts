@@ -1,7 +1,7 @@
 /**
  * Queue pairs: one reliable connection each, as its responder sees it (wire-format 3.1).
  *
- * What always holds:
+ * Invariants:
  * - `expectedPsn` moves forward only, by the PSNs of an accepted request; `messageSequence` by one
  *   for each finished message. Every acknowledgement is made from them.
  * - A message of several packets belongs to one queue pair at a time; what it gathers lies in a

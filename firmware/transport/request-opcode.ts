@@ -2,7 +2,7 @@
 /**
  * Which opcode a packet of a request has: by the kind of the request, and by its place in it.
  *
- * What always holds: a request of one packet is Only, whatever its kind; a message's immediate
+ * Invariant: a request of one packet is Only, whatever its kind; a message's immediate
  * data, or the key that it invalidates, stands in its last packet (IBTA 9.4.2, 9.4.3).
  */
 

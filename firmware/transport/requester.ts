@@ -2,7 +2,7 @@
 /**
  * The requester: the send queue of one reliable connection, without I/O and without a clock.
  *
- * What always holds:
+ * Invariants:
  * - `head <= unacked <= cursor <= tail` for the places in the queue, and the same order for the
  *   PSNs that belong to them. Packets from `unackedPsn` up to `highPsn` are on their way; a
  *   response to any other PSN is a ghost: it is counted and changes nothing (wire-format 3.5).

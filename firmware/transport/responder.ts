@@ -3,7 +3,7 @@
  * The responder's judgement of a request: the ordered checks of wire-format 3.3 and IBTA 9.7 that
  * need the connection but not the memory behind it.
  *
- * What always holds: the checks run in the order of the specification (an operation that is not
+ * Invariant: the checks run in the order of the specification (an operation that is not
  * served has no order to be judged), so a packet with several faults is answered for the first;
  * steps 6 to 9 are asked only of the expected PSN; nothing here changes a queue pair: accepting a
  * packet is `advance`, and the caller's decision.

@@ -2,7 +2,7 @@
 /**
  * The sender: what of the requester's queue (requester.ts) goes out now, and what time does to it.
  *
- * What always holds:
+ * Invariants:
  * - No more than the window is on its way, and among the packets on their way one asks for an
  *   answer: a window that is full, or was narrowed by congestion, never waits for a timeout.
  * - Nothing is sent of a request that has ended.

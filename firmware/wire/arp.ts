@@ -15,7 +15,7 @@
  * 24|          target IPv4          |
  *   +-------+-------+-------+-------+
  *
- * What always holds: after PASS of `arpFault` all 28 bytes are there and the fixed fields are those
+ * Invariant: after PASS of `arpFault` all 28 bytes are there and the fixed fields are those
  * above; anything else is no ARP that concerns us.
  */
 

@@ -2,7 +2,7 @@
 /**
  * Big-endian numbers in bytes, as every header of RoCEv2 has them.
  *
- * What always holds: a read gives an unsigned number, a write takes the low bits of what it is
+ * Invariant: a read gives an unsigned number, a write takes the low bits of what it is
  * given, and nobody here looks at the length of the buffer. That was done once per packet
  * (packet.ts); checking again would cost more than reading.
  */

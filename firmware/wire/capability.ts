@@ -27,7 +27,7 @@
  * 64| copies |  kind  |      flags      |
  *   +--------+--------+--------+--------+
  *
- * What always holds: a block is believed by its magic, its version and a length that holds the
+ * Invariant: a block is believed by its magic, its version and a length that holds the
  * fixed part; words beyond those that are known are passed over. Without a block, or with zeros in
  * its place, the peer is a plain RoCEv2 one and gets standard operations only.
  */

@@ -16,7 +16,7 @@
  *   +--------+--------+--------+--------+
  * 24|          body (232 bytes)         |
  *
- * What always holds: `cmFault` looks at what is common to all messages, and 256 bytes are there
+ * Invariant: `cmFault` looks at what is common to all messages, and 256 bytes are there
  * after it, so a body is read without looking again. Every field of a body is in its record, and
  * what has no name is zero in what is written. Offsets below count from the body.
  */

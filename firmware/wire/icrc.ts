@@ -2,7 +2,7 @@
  * The invariant CRC (IBTA Vol 1, 7.8.1 and annex A17): 4 bytes behind the pad, least significant
  * byte first, alone among all fields.
  *
- * What always holds: it covers everything from the first byte of IP to the last of the pad, and
+ * Invariant: it covers everything from the first byte of IP to the last of the pad, and
  * lets routers change what they must. The fields that they may change count as all ones, and eight
  * bytes of ones in front stand for the local route header, which Ethernet does not have. It is the
  * CRC-32 of Ethernet: polynomial 0xedb88320 (reflected), ones at the start, complement at the end.

@@ -6,7 +6,7 @@
  *    4 region: 0 address u64   8 size u64   16 R_Key u32   20 usage u8
  *   25 peer: direct write to persistent memory u8                      26 zero, 2 bytes
  *
- * What always holds: every byte is written.
+ * Invariant: every byte is written.
  */
 
 export const LIBRPMA_BYTES = 28

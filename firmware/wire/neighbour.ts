@@ -18,7 +18,7 @@
  * and next header 58, and everything from the type on (RFC 4443, 2.3). The hop limit is 255 in
  * every one of them: a packet that came through a router is none.
  *
- * What always holds: after PASS of `neighbourFault` the message and every option lie inside the
+ * Invariant: after PASS of `neighbourFault` the message and every option lie inside the
  * packet, no option has length 0, the checksum is right and the target is no group.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The opcodes: one row each, which says what stands in the packet and what it is for.
  *
- * What always holds: the name of a row is its key in the table below, so a name cannot drift from
+ * Invariant: the name of a row is its key in the table below, so a name cannot drift from
  * its row; offsets and HAS bits follow from the chain of headers, so they cannot disagree; and a
  * packet whose length satisfies its row (packet.ts) may be read without looking at lengths again.
  */

@@ -2,7 +2,7 @@
 /**
  * One packet, as far as it can be judged without knowing any connection.
  *
- * What always holds:
+ * Invariants:
  * - This is the one place that compares lengths with headers. After PASS every header of the row,
  *   and every address extension, lies inside the frame and may be read without looking again.
  * - Nothing is trusted that was not compared: the frame may be any bytes of any length. Every frame

@@ -1,7 +1,7 @@
 /**
  * A packet in one line, for people: what `perdure capture` shows.
  *
- * What always holds: the line starts with the name of the opcode, queue pair and PSN; the other
+ * Invariant: the line starts with the name of the opcode, queue pair and PSN; the other
  * headers and the bytes of payload follow. Numbers that are names (keys, addresses, queue pairs)
  * are hex, numbers that count are decimal. It judges nothing: odd values are shown as they are.
  *

@@ -1,7 +1,7 @@
 /**
  * Whether the machine keeps what it acknowledged: a record, QEMU killed, the record again.
  *
- * What always holds: what is compared was made at random for this run and read back from the card.
+ * Invariant: what is compared was made at random for this run and read back from the card.
  */
 
 import { randomBytes } from 'node:crypto'

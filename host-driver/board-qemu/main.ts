@@ -2,7 +2,7 @@
  * `npm run board:qemu`: an arm64 virtual machine with an NVDIMM that serves, and takes firmware,
  * until it is told to stop.
  *
- * What always holds:
+ * Invariants:
  * - Where it is reached is all that goes to stdout; with --json one object, and one per reset.
  * - SIGINT and SIGTERM stop perdured and the machine behind it; SIGUSR2 resets the machine, as a
  *   power cut does. Everything that was acknowledged is in the part's file, however it ends.

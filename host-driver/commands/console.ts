@@ -1,7 +1,7 @@
 /**
  * `perdure console TARGET [COMMAND]`: the console of a card, over its serial line or its socket.
  *
- * What always holds:
+ * Invariants:
  * - An answer is a line with a JSON object. Whatever else comes over a serial line, the messages of
  *   a kernel that boots for one, is not taken for an answer.
  * - Commands go out one at a time, each behind the answer to the one before.

@@ -1,7 +1,7 @@
 /**
  * `perdure demo [FILE]`: the main job before your eyes. `npm start` runs it.
  *
- * What always holds: it ends with 0 only if nothing that was acknowledged is lost, nothing torn was
+ * Invariant: it ends with 0 only if nothing that was acknowledged is lost, nothing torn was
  * returned, and the file that was read back has the hash of the file that was written.
  */
 

@@ -1,7 +1,7 @@
 /**
  * `perdure emulate [IMAGE]`: an emulated DPU that serves until it is told to stop.
  *
- * What always holds:
+ * Invariants:
  * - Where it is reached is all that goes to stdout, one line each: `perdure://…` for the host
  *   driver over UDP, `pcie:FILE` for a host behind PCIe, `unix:PATH` for virtual machines.
  * - SIGINT and SIGTERM take the power away between two bursts, and everything that was

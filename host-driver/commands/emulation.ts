@@ -1,7 +1,7 @@
 /**
  * An emulated card between its power supply and the network: what `perdure emulate` runs.
  *
- * What always holds:
+ * Invariants:
  * - Every frame to and from the card, whoever its peer is, goes over one link, which does to it
  *   what the options say; a capture has what the link carries.
  * - What is published is published again after every power-on: the card itself forgets it.

@@ -1,7 +1,7 @@
 /**
  * What runs on an emulated card, by its slots: what `perdure-boot` is to a real one.
  *
- * What always holds:
+ * Invariants:
  * - SMP is answered whatever the firmware does, so a bad one can be flashed over.
  * - What runs on trial goes back where it stops, hangs, fails its self-test, or is not confirmed in
  *   time: the reason is noted before the start that goes back.

@@ -1,7 +1,7 @@
 /**
  * `perdure flash FILE`: an upload, a trial, a confirm.
  *
- * What always holds: nothing is marked that the card has not looked at whole; what is confirmed is
+ * Invariant: nothing is marked that the card has not looked at whole; what is confirmed is
  * what has run. Whoever ends it in the middle is told what is so now; the same command goes on.
  */
 

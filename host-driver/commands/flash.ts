@@ -2,7 +2,7 @@
  * `perdure flash FILE --port PORT`: brings new firmware to a card, tries it, and confirms it. And
  * `flash list | test | confirm | revert | reset | monitor`, the steps by themselves.
  *
- * What always holds: whatever a card says is shown without what a terminal would obey. A port is
+ * Invariant: whatever a card says is shown without what a terminal would obey. A port is
  * closed whatever a step came to.
  */
 

@@ -3,7 +3,7 @@
  * (source 5), of which only a part has a place at a time; persistent (source 2), in which the card
  * puts records. For trying out what such memory, and such a host, does to its users.
  *
- * What always holds:
+ * Invariants:
  * - Whenever host and card have power the pages on demand are offered, before anybody else is told
  *   of the card; and as soon as the card serves it is shown how what it writes into the persistent
  *   memory becomes durable, and has a flush agent where the caches are in the way.

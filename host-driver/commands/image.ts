@@ -2,7 +2,7 @@
  * `perdure image keygen | create | inspect | verify`: files that a card can be given, in the format
  * of MCUboot (boards/flash/).
  *
- * What always holds: the same input makes the same bytes. A file has its name when it is whole.
+ * Invariant: the same input makes the same bytes. A file has its name when it is whole.
  */
 
 import { sign } from 'node:crypto'

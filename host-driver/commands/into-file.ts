@@ -1,7 +1,7 @@
 /**
  * Files that a command writes.
  *
- * What always holds: whoever looks finds what was there before, or all of what came; a command that
+ * Invariant: whoever looks finds what was there before, or all of what came; a command that
  * is interrupted leaves nothing beside it.
  */
 

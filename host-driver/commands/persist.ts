@@ -1,7 +1,7 @@
 /**
  * `perdure persist TARGET REGION FILE`: makes a file durable, record by record.
  *
- * What always holds: nothing is sent if the file does not fit, and no more of it is read than tells
+ * Invariant: nothing is sent if the file does not fit, and no more of it is read than tells
  * that; the command ends well only when every record is durable at the level that was asked for.
  */
 

@@ -2,7 +2,7 @@
  * The console of `perdure emulate`: lines of standard input that switch card and host, each by
  * itself, as two machines are.
  *
- * What always holds: a line that is not understood changes nothing, and is told what there is;
+ * Invariant: a line that is not understood changes nothing, and is told what there is;
  * lines are obeyed one after the other, in their order.
  */
 

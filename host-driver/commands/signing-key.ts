@@ -1,7 +1,7 @@
 /**
  * Keys of images: files of PEM with Ed25519 keys.
  *
- * What always holds: a private key is written for its owner alone, and over nothing that is there.
+ * Invariant: a private key is written for its owner alone, and over nothing that is there.
  * No key comes with the package: who names none has one of their own, made at random on this
  * machine when it is first used, and trusted by nobody who was not told to.
  */

@@ -2,7 +2,7 @@
  * The errors of the operating system, in words: what was concerned (a file, an address), what is
  * wrong with it, and what to do next. The exit code of each is in exit-codes.ts.
  *
- * What always holds: the code of the system (ENOENT, EADDRINUSE) stays in the text, in brackets. An
+ * Invariant: the code of the system (ENOENT, EADDRINUSE) stays in the text, in brackets. An
  * error that quotes another as its cause keeps its own words, and only the quotation is told anew.
  */
 

@@ -2,7 +2,7 @@
  * What a command works on: a DPU at the end of a tunnel, the card of this machine or one behind it,
  * or an NVDIMM image that is booted in this process on an emulated card.
  *
- * What always holds: an image opened to look at is copied on write and never changed; a part that
+ * Invariant: an image opened to look at is copied on write and never changed; a part that
  * cannot serve is an error of its own fault, unless the command wants to look at it.
  */
 

@@ -3,7 +3,7 @@
  * what it can while it is at it; an image is not changed, and the repairs are those that a scan of
  * it would do.
  *
- * What always holds: each record is counted once. What was rotten in an image is told, whether the
+ * Invariant: each record is counted once. What was rotten in an image is told, whether the
  * look found it, or the start of the card in this process, or its idle time.
  */
 

@@ -3,7 +3,7 @@
  * goes in the middle of a commit, the DPU boots again and recovers, the driver goes on, and the
  * file is read back.
  *
- * What always holds: everything that looks like chance comes from the seed, so a run can be had
+ * Invariant: everything that looks like chance comes from the seed, so a run can be had
  * again; the verdict does not rest on what the DPU says of itself: what was acknowledged before the
  * cut is compared with the part's own bytes after recovery, before the driver repairs anything, and
  * the file with its hash at the end.

@@ -1,7 +1,7 @@
 /**
  * A card that takes firmware by SMP, as the command sees it: its slots, an upload, its states.
  *
- * What always holds: what a card says is looked at before it is used; text of it is shown without
+ * Invariant: what a card says is looked at before it is used; text of it is shown without
  * what a terminal would obey.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A client of SMP: each request has one answer.
  *
- * What always holds: an answer is believed by its sequence number, group and command. A request
+ * Invariant: an answer is believed by its sequence number, group and command. A request
  * without an answer is sent again, with the same bytes: every request of SMP may come twice. What
  * is not answered after that is PERDURE_UNREACHABLE; what is refused is an SmpRefusal.
  */

@@ -1,7 +1,7 @@
 /**
  * Ways to a card that is asked by SMP: a serial line, a Unix socket, the console of rshim, UDP.
  *
- * What always holds: a line carries text as well, which is handed on as it comes. Whatever ends a
+ * Invariant: a line carries text as well, which is handed on as it comes. Whatever ends a
  * way is told once, in words; nothing throws later.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The flush agent's queue pair with a card behind PCIe (source 2, flow 2; P2-17 to P2-23).
  *
- * What always holds: the agent has its turn behind every completion of a RECEIVE, however many come
+ * Invariant: the agent has its turn behind every completion of a RECEIVE, however many come
  * at once; when the pair has ended it has no more turns.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Pieces of the memory that the card reaches: for rings, and for the buffers of whoever asks.
  *
- * What always holds: pieces that are in use do not overlap; a piece begins on a line (64 bytes) and
+ * Invariant: pieces that are in use do not overlap; a piece begins on a line (64 bytes) and
  * is whole lines long, so no line has two users; what is free is known as the fewest pieces that it
  * can be, in order of address. While somebody holds the arena nothing that is released is given out
  * again.

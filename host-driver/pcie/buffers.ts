@@ -2,7 +2,7 @@
  * Memory for payloads: buffers of the arena, regions of it that were registered, and what of it is
  * posted for receiving.
  *
- * What always holds: a place that is posted is posted once: the next message can never overwrite
+ * Invariant: a place that is posted is posted once: the next message can never overwrite
  * one that was not taken (P3-26).
  */
 

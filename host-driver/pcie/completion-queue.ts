@@ -1,7 +1,7 @@
 /**
  * A completion queue: what has become of elements, read from the ring that the card writes (P3-27).
  *
- * What always holds:
+ * Invariants:
  * - An entry is believed when both of its stamps are those of its number: one that is old, or half
  *   written, is not there yet (fault H2). Each is read once, in order.
  * - The consumer pointer is in zone 3 after each poll, before the completions are handed out.

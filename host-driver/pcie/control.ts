@@ -1,7 +1,7 @@
 /**
  * The control calls that only the host itself may make, through its own queue of management.
  *
- * What always holds:
+ * Invariants:
  * - As of every control call (management.ts): repeated until it is answered, taken twice without
  *   harm, refused by a typed error with the name of the fault (X-7).
  * - A card knows a repetition by the last answers that it has given (firmware/manage/once.ts): no

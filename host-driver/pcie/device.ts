@@ -7,7 +7,7 @@
  *     const qp = await device.createQp({ type: 'local', sendCq: cq })
  *     qp.post({ kind: 'nop', done: ({ status }) => … })
  *
- * What always holds:
+ * Invariants:
  * - The card hears of the header page only when everything that it names is in place; until it says
  *   that it has taken it, nothing is posted.
  * - What a queue has to say is said to it: completions to their elements, events to their queues;

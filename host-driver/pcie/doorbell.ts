@@ -6,7 +6,7 @@
  *              recorded it, and then it is deleted here
  *   message    a control call with up to 16 doorbells
  *
- * What always holds: the pointer is in zone 3 before any of them is used. A doorbell may get lost,
+ * Invariant: the pointer is in zone 3 before any of them is used. A doorbell may get lost,
  * and the driver rings again (watchdog.ts); what waits to be rung is kept once per queue, with the
  * pointer that is then the latest.
  */

@@ -2,7 +2,7 @@
  * From work to the units of an element (firmware/host/element.ts), and from the units of a
  * completion to what they say.
  *
- * What always holds: an element is encoded whole, without its stamps, before a unit of a ring is
+ * Invariant: an element is encoded whole, without its stamps, before a unit of a ring is
  * touched; what cannot be said in one is PERDURE_ARGUMENT.
  */
 

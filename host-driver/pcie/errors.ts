@@ -1,7 +1,7 @@
 /**
  * What can go wrong at the host's own queues, as errors with codes (X-7).
  *
- * What always holds: whatever is refused here was refused before anything was stored: no ring, no
+ * Invariant: whatever is refused here was refused before anything was stored: no ring, no
  * zone and no register has changed. A queue that ended says so by completions, not by errors.
  */
 

@@ -2,7 +2,7 @@
  * The host's end of a port in a file (boards/emulator/port-file.ts): HostPort, with the emulated
  * card in another process.
  *
- * What always holds:
+ * Invariants:
  * - A host that opens the file finds memory of zeros, which no card writes on behalf of the host
  *   before it: the card has let go of that one, or is dead.
  * - What is stored is in the file when the call returns, in the order of the calls, and a doorbell

@@ -2,7 +2,7 @@
  * What the card has heard of the memory at a peer, as notices for the watches of a connection: the
  * same that come in frames where a driver has no card (receiver.ts).
  *
- * What always holds:
+ * Invariants:
  * - The card follows the memory, and asks again for what it has not heard (serve/hearing.ts of the
  *   firmware); its states are read when it says that there is something new, or that events were
  *   lost.

@@ -1,7 +1,7 @@
 /**
  * The driver's jobs over a queue pair of the host: what a connection posts, whichever way it has.
  *
- * What always holds:
+ * Invariants:
  * - Every job ends exactly once, in the order in which they were posted but for records in two
  *   steps; `onIdle` is called after whatever may have made room, and `onBroken` once, after the
  *   last job of a broken queue has ended.

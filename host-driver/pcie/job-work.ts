@@ -1,7 +1,7 @@
 /**
  * From the driver's jobs to elements of a queue, and from completions back to how a job ended.
  *
- * What always holds: a job becomes one element, or several that together do the same where it reads
+ * Invariant: a job becomes one element, or several that together do the same where it reads
  * or writes more bytes than one takes; a job that no element can say is never posted.
  */
 

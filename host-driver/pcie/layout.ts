@@ -7,7 +7,7 @@
  *   events, rings of management
  *   the rest          an arena, for rings and buffers
  *
- * What always holds: R1 + R2 + R3 = R, and queue q has bytes [q * R1, q * R1 + R1) of zone 1, and
+ * Invariant: R1 + R2 + R3 = R, and queue q has bytes [q * R1, q * R1 + R1) of zone 1, and
  * so on: its triple is used by no other. Nothing overlaps, as each part starts where the one before
  * ends. Everything in front of the arena is cleared before the card hears of it.
  */

@@ -1,7 +1,7 @@
 /**
  * The host's queues of management, 0, 1 and 2: datagrams to its own card, and through it to others.
  *
- * What always holds: every answer finds a buffer as long as there are receives; its buffer is
+ * Invariant: every answer finds a buffer as long as there are receives; its buffer is
  * posted again when the answer was copied out. Who sent it is what the card says. A datagram that
  * finds the send queue full waits here, in order; whoever sent it repeats it if it takes too long,
  * so what waits is bounded.

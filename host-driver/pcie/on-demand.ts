@@ -8,7 +8,7 @@
  *       done ◀──────────────────────────────── answer of UNMAP
  *       want, expect, drop ◀────────────────── EVENT_PAGES_… ◀─────── an access, or a hint
  *
- * What always holds:
+ * Invariants:
  * - One call of a region is under way at a time, so the card executes them in the order of their
  *   sequence: what it translates is what was mapped last, and a repeated call changes nothing.
  * - A page is let go of when the card has answered the UNMAP that came behind its last MAP, or

@@ -2,7 +2,7 @@
  * A queue pair of the host: a send queue, a receive queue that is at least as deep (P3-1), and what
  * becomes of their elements.
  *
- * What always holds:
+ * Invariants:
  * - Every element ends at most once: by the card's completion, or as WR_FLUSH_ERR once the pair has
  *   ended. After the end nothing is posted.
  * - What an element names stays as it is until it has ended: bytes that do not go inline are copied

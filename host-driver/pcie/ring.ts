@@ -1,7 +1,7 @@
 /**
  * The memory of a queue: units of 64 bytes, used in a ring (P3-2, P3-23).
  *
- * What always holds: unit number n stands at place n modulo the depth, which is a power of two, so
+ * Invariant: unit number n stands at place n modulo the depth, which is a power of two, so
  * numbers may wrap at 2^32. A ring changes nothing outside itself.
  */
 

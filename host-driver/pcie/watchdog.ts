@@ -1,7 +1,7 @@
 /**
  * Doorbells and interrupts may get lost (fault H1): whoever waits for the card is looked at again.
  *
- * What always holds: the timer runs only while somebody is watched, and whoever waits for nothing
+ * Invariant: the timer runs only while somebody is watched, and whoever waits for nothing
  * is watched no more: a process without work ends.
  */
 

@@ -2,7 +2,7 @@
  * Several users of one device: each is told what its card says of itself, and the card is taken
  * into use again when it is back.
  *
- * What always holds: every watcher is told of every event once, in the order in which they began to
+ * Invariant: every watcher is told of every event once, in the order in which they began to
  * watch; a device is reopened by one attempt at a time.
  */
 

@@ -5,7 +5,7 @@
  *   to another          a pair of the type CONNECTED: the card gives it a number, the other DPU is
  *                       asked to CONNECT to that number, and its answer makes the pair ready
  *
- * What always holds:
+ * Invariants:
  * - Several ways may share one device. A card that was gone is taken into use again as soon as it
  *   is back and somebody wants it.
  * - A pair ends at the own card before it is closed at the other DPU: behind that nothing of it is

@@ -5,7 +5,7 @@
  *     units that the      units that wait     free units
  *     card may take now   for a growth
  *
- * What always holds:
+ * Invariants:
  * - taken <= published <= written <= taken + depth, as numbers that wrap at 2^32 (D-11). A post
  *   that finds too few free units is refused before anything is stored (P3-25); a unit that the
  *   card has taken is free and is used again (P3-23).

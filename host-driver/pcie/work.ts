@@ -1,7 +1,7 @@
 /**
  * Work for a queue of the host, and what is heard of it: elements and completions as values.
  *
- * What always holds: a work says everything that its element will; it belongs to the queue until
+ * Invariant: a work says everything that its element will; it belongs to the queue until
  * its completion came. Memory that it names by address must not change before that.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Queue information as the host may see and change it (source 3; P3-4 to P3-11).
  *
- * What always holds:
+ * Invariants:
  * - Zone 1 is read only. Zone 2 is written through the card, or here by whoever shows the token of
  *   its lock. Zone 3 is the host's own. Whatever else is tried throws ForbiddenAccess, and nothing
  *   was changed: here, before the memory itself is asked.

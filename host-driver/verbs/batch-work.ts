@@ -2,7 +2,7 @@
  * Work requests that are records of a batch, checked: one list holds all of what goes out in one
  * burst.
  *
- * What always holds: what has passed is a burst that the responder can take, as far as the requests
+ * Invariant: what has passed is a burst that the responder can take, as far as the requests
  * themselves tell: one region, ids and counts that agree, indexes that grow, operations that follow
  * the indexes, every slot once, and a last one at its end and nowhere else.
  */

@@ -1,7 +1,7 @@
 /**
  * Connecting a queue pair of the verbs to the DPU that the management calls reach, and its end.
  *
- * What always holds: the pair has its own number and PSN before the DPU is told of them, and goes
+ * Invariant: the pair has its own number and PSN before the DPU is told of them, and goes
  * from INIT to RTS with what the DPU granted, or not at all.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A completion queue of the own card, in the words of the verbs.
  *
- * What always holds: what the card wrote before the queue failed can still be polled; a completion
+ * Invariant: what the card wrote before the queue failed can still be polled; a completion
  * that belongs to no work request is passed over.
  */
 

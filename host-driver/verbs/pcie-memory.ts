@@ -2,7 +2,7 @@
  * Memory of work requests on the own card: pieces of what host and card share, registered one by
  * one.
  *
- * What always holds: the bytes are freed when the card has been told that they are no region any
+ * Invariant: the bytes are freed when the card has been told that they are no region any
  * more, not before. A card that was gone knows none of them: what is left is memory, to be freed.
  */
 

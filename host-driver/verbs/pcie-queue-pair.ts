@@ -1,7 +1,7 @@
 /**
  * A queue pair of the own card, in the words of the verbs.
  *
- * What always holds: what the verbs refuse, the rings never see; the number on the wire is the
+ * Invariant: what the verbs refuse, the rings never see; the number on the wire is the
  * card's, and the PSN that the peer begins with is ours.
  */
 

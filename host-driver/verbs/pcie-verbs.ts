@@ -1,7 +1,7 @@
 /**
  * The verbs over the queues of the own card: to its own regions, or to another DPU through it.
  *
- * What always holds: an event is told once, and from outside of the call that brought it about.
+ * Invariant: an event is told once, and from outside of the call that brought it about.
  * When the card is gone, everything here has ended, and is made anew by whoever wants it.
  */
 

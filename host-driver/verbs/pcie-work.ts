@@ -1,7 +1,7 @@
 /**
  * Work requests as elements for the own card, and the card's completions in the words of the verbs.
  *
- * What always holds: a request that was checked (work.ts) makes an element; the bytes that it names
+ * Invariant: a request that was checked (work.ts) makes an element; the bytes that it names
  * are not touched here, unless it is INLINE.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The memory regions of one context, by their keys: whether a piece may be named.
  *
- * What always holds: a piece that passes lies wholly in one region of the domain that asks. The
+ * Invariant: a piece that passes lies wholly in one region of the domain that asks. The
  * card judges again, by its own table: what passes here is a request that makes sense.
  */
 

@@ -11,7 +11,7 @@
  *     qp.postSend({ wrId: 1n, opcode: 'RDMA_WRITE', flags: SIGNALED, sgList: [mr.sge()], … })
  *     cq.poll(16)
  *
- * What always holds, on both ways:
+ * Invariants, on both ways:
  * - A work request that is malformed throws, and of the list that it stands in nothing is posted.
  * - The requests of a queue complete in the order in which they were posted, each once: with a
  *   completion if it was signaled or did not succeed, without one otherwise. That a later one

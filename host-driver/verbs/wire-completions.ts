@@ -1,7 +1,7 @@
 /**
  * A completion queue over a wire: what a card would keep in the host's memory, kept here.
  *
- * What always holds: it never holds more than its depth; the first completion that finds no room is
+ * Invariant: it never holds more than its depth; the first completion that finds no room is
  * lost, and from then on it takes none. What it holds by then can still be polled.
  */
 

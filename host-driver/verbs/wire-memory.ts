@@ -1,7 +1,7 @@
 /**
  * Memory of work requests over a wire: plain memory of this process, named as a card would name it.
  *
- * What always holds: an address belongs to one region only, and is not given out again; a piece is
+ * Invariant: an address belongs to one region only, and is not given out again; a piece is
  * looked at when it is used, so what a region holds by then is what is sent.
  */
 

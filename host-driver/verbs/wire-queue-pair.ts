@@ -1,7 +1,7 @@
 /**
  * A queue pair of the verbs over a wire: the driver's own requester and receiver under it.
  *
- * What always holds:
+ * Invariants:
  * - Requests are started in their order, as the requester has room for them, and complete in that
  *   order, whatever the order of the answers.
  * - A place in either queue is taken by `post…` and free again when its request has completed.

@@ -1,7 +1,7 @@
 /**
  * The verbs over a wire: protection domains, completion queues and queue pairs of one session.
  *
- * What always holds: an event is told once, and from outside of the call that brought it about;
+ * Invariant: an event is told once, and from outside of the call that brought it about;
  * a queue pair has the numbers that its peer was told, and no other has them.
  */
 

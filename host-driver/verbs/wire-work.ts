@@ -1,7 +1,7 @@
 /**
  * Work requests as jobs, and the ends of jobs as completions.
  *
- * What always holds: a request that was checked (work.ts) makes a job; bytes that are INLINE, or in
+ * Invariant: a request that was checked (work.ts) makes a job; bytes that are INLINE, or in
  * several pieces, are copied, and one piece is sent from where it lies.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Work requests, checked: what makes no sense throws, before anything of its list is posted.
  *
- * What always holds: what has passed names memory of its own protection domain only, and has every
+ * Invariant: what has passed names memory of its own protection domain only, and has every
  * field that its opcode needs, in range; what the peer thinks of it the peer says.
  */
 

@@ -2,7 +2,7 @@
  * Kinds of violations that a fresh seed has found, and that are not mended yet. A run that meets no
  * other does not fail, but says so: in the table, on the page, and every kind stands in README.md.
  *
- * What always holds: only a violation that a stage describes is of a kind; what is counted and not
+ * Invariant: only a violation that a stage describes is of a kind; what is counted and not
  * described is of none. A kind has an argument that shows it, and is taken from here when that
  * argument finds nothing any more.
  */

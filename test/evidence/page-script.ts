@@ -1,7 +1,7 @@
 /**
  * What the page does in the browser: shows one crash point at a time, and names heat-map tiles.
  *
- * What always holds: it is plain script without a library, it asks for nothing over a network, and
+ * Invariant: it is plain script without a library, it asks for nothing over a network, and
  * everything that it writes into the page it writes as text.
  */
 

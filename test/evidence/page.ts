@@ -2,7 +2,7 @@
  * The run as one page to look at: what was tried and found, floors, cells that were reached, and
  * for crash points the slots and the lane, chunk by chunk (crash/picture.ts).
  *
- * What always holds: the page is one file and names nothing outside itself; every text in it that
+ * Invariant: the page is one file and names nothing outside itself; every text in it that
  * comes from a run is escaped.
  */
 

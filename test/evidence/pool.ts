@@ -1,7 +1,7 @@
 /**
  * Plays shards in worker threads, side by side.
  *
- * What always holds: a worker plays one shard at a time, and which worker plays it changes nothing.
+ * Invariant: a worker plays one shard at a time, and which worker plays it changes nothing.
  * What shards leave behind in memory ends with their worker, which plays one, or a few of a stage
  * that says so: code that has run is fast, and a new worker has none. A shard that throws, or a
  * worker that dies, is a violation of its own: no evidence is silence.

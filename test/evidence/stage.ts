@@ -2,7 +2,7 @@
  * What a stage of the evidence is: a kind of attack on the promise that nothing acknowledged is
  * lost and nothing torn is returned, cut into shards that workers play side by side.
  *
- * What always holds:
+ * Invariants:
  * - A shard is plain data, and what it does follows from it alone: the same shard gives the same
  *   tally on every machine, whatever ran beside it. Time appears in no decision.
  * - Shards of a stage have nothing in common, so that counts of distinct things may be added.

@@ -1,7 +1,7 @@
 /**
  * What the test needs of Debian: programs of this machine, and the files of the guest.
  *
- * What always holds:
+ * Invariants:
  * - The guest's files come from a Debian mirror, checked against Debian's keys, without a trace in
  *   the machine's own package lists (boards/debian/apt.ts).
  * - Only what is missing is installed. Where something cannot be had, the message says what it is

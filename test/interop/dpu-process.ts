@@ -1,7 +1,7 @@
 /**
  * `perdure emulate` as a process, with the shipped bundle in QuickJS: what the guest talks to.
  *
- * What always holds: what it says on stdout is JSON, one object a line; a wait for one has a limit,
+ * Invariant: what it says on stdout is JSON, one object a line; a wait for one has a limit,
  * and ends with what it said on stderr when the process ends.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What the clients said is durable, and whether an NVDIMM image has it.
  *
- * What always holds: the image is read with the oracle of the tests, which has none of the
+ * Invariant: the image is read with the oracle of the tests, which has none of the
  * firmware's code; the pattern is computed here a second time (guest/main.c has the first).
  */
 

@@ -1,7 +1,7 @@
 /**
  * The guest's kernel and first root, made once from Debian's packages and kept in a cache.
  *
- * What always holds:
+ * Invariants:
  * - The kernel and its modules are Debian's, bit for bit: unpacked, never changed. Beside its
  *   soft-RoCE module lies a mended one (mended.ts).
  * - The cache's key is a hash of everything that makes the image: these programs, the C clients,

@@ -1,7 +1,7 @@
 /**
  * What Linux repeats: frames are lost, of requests, of answers, of both, and all ends right.
  *
- * What always holds: in each run frames of the directions that it is about are lost, and of no
+ * Invariant: in each run frames of the directions that it is about are lost, and of no
  * other; each run has pages of the region of its own.
  */
 

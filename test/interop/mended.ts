@@ -5,7 +5,7 @@
  * header lies, and the payload behind them. For RC FLUSH it leaves the payload out, which is then
  * taken to begin with the BTH, and that goes into the ICRC twice.
  *
- * What always holds: nothing else of the module is changed, and only where the table is as it is
+ * Invariant: nothing else of the module is changed, and only where the table is as it is
  * known; the signature, which would be wrong, goes.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The wire between the guest's network card and an emulated DPU: it loses RoCEv2 frames.
  *
- * What always holds: of each `one in N` frames of a direction that loses, exactly one is lost, at a
+ * Invariant: of each `one in N` frames of a direction that loses, exactly one is lost, at a
  * drawn place; so every run loses some, and none loses more. Frames that are not RoCEv2, as
  * neighbour discovery, always pass. The order stays.
  */

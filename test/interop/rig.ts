@@ -1,7 +1,7 @@
 /**
  * `npm run test:interop`: unmodified Linux clients against the firmware bundle in QuickJS.
  *
- * What always holds:
+ * Invariants:
  * - The guest's kernel, its soft-RoCE module and the RDMA libraries are Debian's, unchanged, but
  *   for a second guest with the module mended (mended.ts); the firmware is `dist/firmware.js`, the
  *   emulated card is `perdure emulate` in a process of its own.

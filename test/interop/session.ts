@@ -1,7 +1,7 @@
 /**
  * What is tried with one guest: its clients, what came of them, and what they say is durable.
  *
- * What always holds: a client passes only if it ends with 0 *and* every step that it reports went
+ * Invariant: a client passes only if it ends with 0 *and* every step that it reports went
  * as it must *and* it reports one; bytes count as durable only if the client flushed them.
  */
 

@@ -2,7 +2,7 @@
  * The judge of a kill: every record, by READ through the board that came up again, and by the bytes
  * of its part, before that board touched them and after.
  *
- * What always holds: nothing here asks the firmware what a byte means. Layout and check code are
+ * Invariant: nothing here asks the firmware what a byte means. Layout and check code are
  * the oracle's (oracle.ts), and what a record must be is the ledger's.
  */
 

@@ -2,7 +2,7 @@
  * Kills of a board under load, one behind the other, on one part: at instants drawn from a seed the
  * runtime gets a SIGKILL, while it serves or while it starts; then everything is looked at.
  *
- * What always holds: a kill counts once its records were judged, three times: on the part as the
+ * Invariant: a kill counts once its records were judged, three times: on the part as the
  * kill left it, by READ, and on the part under the board that has recovered.
  */
 

@@ -2,7 +2,7 @@
  * What a client knows of its records: of each the versions that it began, and which of them were
  * acknowledged as durable.
  *
- * What always holds: the bytes of a version are a function of region, slot and version alone, so
+ * Invariant: the bytes of a version are a function of region, slot and version alone, so
  * whoever reads a record can tell which version it is, and whether it is that one wholly.
  */
 

@@ -2,7 +2,7 @@
  * Writers that keep a board busy until it is killed: so many records under way at a time, of every
  * region, drawn from a seed.
  *
- * What always holds: a record is begun in the ledger before anything of it is sent, and noted as
+ * Invariant: a record is begun in the ledger before anything of it is sent, and noted as
  * acknowledged in the very turn in which its promise resolves. A write that was refused is no
  * accident of a kill: it fails the run.
  */

@@ -1,7 +1,7 @@
 /**
  * The tables of the pages that sources decide, and how their rows come about.
  *
- * What always holds: what a source says is taken from it; what only people can say (a column of
+ * Invariant: what a source says is taken from it; what only people can say (a column of
  * words) stays as the page has it. A row that is new has there what the source says of it in a
  * comment. `node build.mjs doc` writes all of them, and a test holds the pages to it.
  */

@@ -5,7 +5,7 @@
  * them the network may lose a message, double it, let it be overtaken, and be so slow that a timer
  * of the client runs out although the answer is on its way.
  *
- * What always holds:
+ * Invariants:
  * - `walk` visits every state that at most `depth` faults lead to. A fault is a message lost, a
  *   message doubled, a message that overtakes those sent before it, or a timer that runs out while
  *   something is still to happen. Commits, and one power cut at any moment, cost nothing. Each

@@ -1,7 +1,7 @@
 /**
  * The queues of a flush agent on a raw host (queue-host.ts), for tests without a clock.
  *
- * What always holds: who looks at the completions sees what the card has written up to then, data
+ * Invariant: who looks at the completions sees what the card has written up to then, data
  * and completions alike, as both come over one link.
  */
 

@@ -2,7 +2,7 @@
  * What a restart does with a record, written a second time from the crash model (3.1, 3.3), and not
  * from the table of the firmware: which case it is, which copy stays.
  *
- * What always holds: nothing here is imported from `firmware/`. The number of a case is the one
+ * Invariant: nothing here is imported from `firmware/`. The number of a case is the one
  * that the report of a recovery gives, in the order of firmware/README.md.
  */
 

@@ -2,7 +2,7 @@
  * A guest that can be powered on again and again: the bundle is evaluated once, and every power-on
  * begins with the very memory that the evaluation left.
  *
- * What always holds:
+ * Invariants:
  * - All of a guest's state is its WebAssembly memory: engine, heap, stack and packets. Between two
  *   calls nothing of it is anywhere else, so a guest that is put back is the guest of before, byte
  *   for byte (evidence-quickjs.test.ts compares all of it).

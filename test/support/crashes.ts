@@ -3,7 +3,7 @@
  * pending chunks, each recovery (crash-model 2.2, 2.3, 3.1). One test file for each level plays it,
  * so that both cores work.
  *
- * What always holds is in explorer.ts and oracle.ts: what is judged, and by whom. Here is only what
+ * Invariants are in explorer.ts and oracle.ts: what is judged, and by whom. Here is only what
  * is played, and how much of it there must have been.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A storage whose power may go: what a cut may leave of what was written behind the last sync.
  *
- * What always holds: pieces of 512 bytes land, or do not, each by itself; one may be torn at any
+ * Invariant: pieces of 512 bytes land, or do not, each by itself; one may be torn at any
  * byte. This is more than a disk does, and no less.
  */
 

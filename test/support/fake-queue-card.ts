@@ -2,7 +2,7 @@
  * A card without firmware, for tests of the driver's queues: it sees the same memory, and does what
  * a test tells it to, when it is told.
  *
- * What always holds: it takes elements only from the ring that is in force, only in front of the
+ * Invariant: it takes elements only from the ring that is in force, only in front of the
  * write pointer, and only while the queue is not locked; every element has to be whole.
  */
 

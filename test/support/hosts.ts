@@ -2,7 +2,7 @@
  * Machines on the network: a host with its memories behind a PCIe link, and the DPU that is its
  * only way out. The host has no wire.
  *
- * What always holds: the ordinary memory of a host and its persistent memory, if it has any, are
+ * Invariant: the ordinary memory of a host and its persistent memory, if it has any, are
  * behind one link, so what the card writes arrives in one order.
  */
 

@@ -6,7 +6,7 @@
  * there. Schedules are counted up like a number whose digits are only known when they are reached:
  * what the card does next depends on what it has seen.
  *
- * What always holds: every schedule is played once, and they are played in order; a schedule that
+ * Invariant: every schedule is played once, and they are played in order; a schedule that
  * is played again goes the same way.
  */
 

@@ -4,7 +4,7 @@
  *     const known = new Known<Lane>(64, readLane)
  *     known.of(part, at)   // readLane of those 64 bytes, called once for each content
  *
- * What always holds: all bytes are compared, so other bytes never give what these gave; and a look
+ * Invariant: all bytes are compared, so other bytes never give what these gave; and a look
  * that finds makes nothing, no key and no view.
  */
 

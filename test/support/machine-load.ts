@@ -1,7 +1,7 @@
 /**
  * Records under way to a machine, over one way to it or several, and what became of each.
  *
- * What always holds: what is known of a record is what the driver said: a version is durable once
+ * Invariant: what is known of a record is what the driver said: a version is durable once
  * it was acknowledged, and was begun before that. A record says itself which version it is.
  */
 

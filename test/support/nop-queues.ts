@@ -1,7 +1,7 @@
 /**
  * Queues whose elements do nothing but complete: for tests of everything around an element.
  *
- * What always holds: queues are made by storing their information, so no control call is needed;
+ * Invariant: queues are made by storing their information, so no control call is needed;
  * the completion queues are those from FIRST on, the send queues behind them.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The judge of a part: what its bytes say, read without any of the firmware's own code.
  *
- * What always holds: nothing here is imported from `firmware/`. Layout, check code (sip-hash.ts)
+ * Invariant: nothing here is imported from `firmware/`. Layout, check code (sip-hash.ts)
  * and meaning are written down a second time, from the byte diagrams, as plainly as they can be
  * said; so a mistake in the firmware's reading of its own format cannot hide here.
  */

@@ -4,7 +4,7 @@
  *
  *     const cost = await runLoad({ pattern: 'sequential', mode: 'ahead', ...SMALL, seed: 1 })
  *
- * What always holds:
+ * Invariants:
  * - The work of a pattern is the same list of accesses in every mode: pages, kinds, think times.
  * - Every READ is compared with what was written before it: a wrong byte ends the run.
  * - What was loaded is what the list asks for, from a state that is the same for every mode: each

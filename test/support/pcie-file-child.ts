@@ -1,7 +1,7 @@
 /**
  * One side of a port in a file, in a process of its own: does what it is asked by messages.
  *
- * What always holds: a message names a function of the side that the first argument names; each is
+ * Invariant: a message names a function of the side that the first argument names; each is
  * answered by one message, and what happens by itself is told by messages without a number.
  */
 

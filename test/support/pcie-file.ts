@@ -1,7 +1,7 @@
 /**
  * Starts the other side of a port in a file as a process, and talks to it (pcie-file-child.ts).
  *
- * What always holds: a child ends with the test that started it, and every wait has a limit.
+ * Invariant: a child ends with the test that started it, and every wait has a limit.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'

@@ -1,7 +1,7 @@
 /**
  * A card with a region in the host's memory: its probe, its crashes, and what they leave.
  *
- * What always holds: host and card lose power together, unless it is the host alone
+ * Invariant: host and card lose power together, unless it is the host alone
  * (`restartHost`); every image that is judged is one that both memories may hold after that cut.
  */
 

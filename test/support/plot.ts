@@ -2,7 +2,7 @@
  * A plot as one self-contained SVG file: panels side by side, with lines over a logarithmic x axis
  * or with groups of bars.
  *
- * What always holds: the file names nothing outside itself; every text is escaped.
+ * Invariant: the file names nothing outside itself; every text is escaped.
  */
 
 export interface Line {

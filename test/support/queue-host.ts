@@ -2,7 +2,7 @@
  * A raw host for tests of the firmware: memory, queues and doorbells by hand, without a driver,
  * without PCIe and without a clock. Everything that it does has happened when the call returns.
  *
- * What always holds: it lays its memory out once, in the order header page, zones, event ring,
+ * Invariant: it lays its memory out once, in the order header page, zones, event ring,
  * rings of management; what is asked for later lies behind that and overlaps nothing. It checks
  * nothing: a test may store what no driver would.
  */

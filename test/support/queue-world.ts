@@ -5,7 +5,7 @@
  *   pairs 0 and 1   under test; one that ended in error is destroyed and made anew
  *   pair 2          a bystander: it works, whatever happens to the others
  *
- * What always holds: every post has an operation, a slot and bytes of its own, so what it left is
+ * Invariant: every post has an operation, a slot and bytes of its own, so what it left is
  * told from what any other post left; a FETCH-ADD shows what is executed twice.
  */
 

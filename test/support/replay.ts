@@ -2,7 +2,7 @@
  * Recorded conversations, held with any card: the recorded numbers are exchanged for those that the
  * card gave out, and its answers are read with the recorded numbers in their places.
  *
- * What always holds: of a request nothing changes but its addresses, the number of the queue pair,
+ * Invariant: of a request nothing changes but its addresses, the number of the queue pair,
  * its PSN, key and virtual address, the check sums over them, and the ICRC, which is again of the
  * kind that it was. So a card on any engine takes part, and has no door for tests.
  */

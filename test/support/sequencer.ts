@@ -1,7 +1,7 @@
 /**
  * The files that take longest begin first: at the end of a run no worker waits for another.
  *
- * What always holds: every file runs, whatever this says of it; the others keep vitest's order.
+ * Invariant: every file runs, whatever this says of it; the others keep vitest's order.
  */
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node'

@@ -2,7 +2,7 @@
  * SipHash-2-4 with 128 bits of output (Aumasson and Bernstein 2012), by its definition: the check
  * code as the judges compute it.
  *
- * What always holds: nothing here is imported from `firmware/` or `boards/`. A word of 64 bits is
+ * Invariant: nothing here is imported from `firmware/` or `boards/`. A word of 64 bits is
  * two of 32, low and high, as a judge of every image cannot wait for big integers; the vectors of
  * its authors hold it (crash.test.ts).
  */

@@ -2,7 +2,7 @@
  * Tests that `npm test` leaves to `npm run test:thorough`: they enumerate, draw or repeat for long
  * what a shorter test shows, too, or play what the evidence plays.
  *
- * What always holds: a file says it of its own tests, so a renamed test loses nothing; the thorough
+ * Invariant: a file says it of its own tests, so a renamed test loses nothing; the thorough
  * run plays every test; and every behaviour is asserted by a test without this tag (behaviours.ts).
  */
 

@@ -1,7 +1,7 @@
 /*
  * Writes the operations of a function in the order in which they come after one another.
  *
- * What always holds: an operation is written once, where the first way to it ends, or at its label.
+ * Invariant: an operation is written once, where the first way to it ends, or at its label.
  * What only one operation comes before needs no label: the stack and the facts go on. Ways that
  * were never seen to be gone are not written: see `ways_of`.
  */

@@ -2,7 +2,7 @@
  * The profile: what was seen of a program, operation by operation, when it ran on a translation
  * made with `--learn`.
  *
- * What always holds: it is a hint. Where an operation is written for what was seen and something
+ * Invariant: it is a hint. Where an operation is written for what was seen and something
  * else comes, it leaves for the interpreter; a profile that is old, or wrong, costs time and
  * nothing else. A function is found by its name and its operations: one that changed has no hints.
  */

@@ -2,7 +2,7 @@
  * What is known of a whole program: its functions, which of them are wanted, and what its variables
  * can be.
  *
- * What always holds: a variable with one store, outside of loops and by the function whose it is,
+ * Invariant: a variable with one store, outside of loops and by the function whose it is,
  * has no value, or that one. If the store is among the declarations that open the function, nobody
  * ever sees the variable without it. Arguments have a store when they come.
  */

@@ -1,7 +1,7 @@
 /*
  * What stands on the interpreter's stack while one function is written, and the ways out of it.
  *
- * What always holds:
+ * Invariants:
  * - Everything that stands on the interpreter's stack is in a C variable of its own, which is
  *   never stored to again. It is `owned`, then its reference is given up where it is consumed; or
  *   it is borrowed of something that outlives it: an argument, `this`, a variable of the function

@@ -2,7 +2,7 @@
  * What the translated functions are made of: the plain ways of the engine's operations, in place,
  * and what is called for properties and elements that are not where they were the last time.
  *
- * What always holds:
+ * Invariants:
  * - What is done here is what the interpreter does. Everything else goes on there: `aot_resume`.
  * - Values that are passed are borrowed: whoever calls keeps its references, and a result has one
  *   of its own. A value to be stored is taken, as the engine does.

@@ -2,7 +2,7 @@
  * Builds the bench's programs: perdured, perdured with clocks between its parts, and the plain C
  * programs that it is measured with.
  *
- * What always holds: the C program of the same duty is made of the runtime's own objects for
+ * Invariant: the C program of the same duty is made of the runtime's own objects for
  * packets, memory and ICRC, with the same compiler and flags.
  */
 

@@ -4,7 +4,7 @@
  * of `link_open`, `poll` and `ppoll` through here (`--wrap`), in perdured and in the C program of
  * the same duty alike; neither has a line for it.
  *
- * What always holds:
+ * Invariants:
  * - Until an order comes, the link is the real one. An order is an Ethernet frame of the type for
  *   local experiments (IEEE 802, 88b5) with `struct order` and one WRITE_PERSIST Only behind its
  *   header; when its records have run, one JSON object goes back to where it came from.

@@ -3,7 +3,7 @@
  * the linker leads the calls of these functions through here (`--wrap`). The runtime itself has no
  * line for it.
  *
- * What always holds: a stage is charged for its own time, not for that of the stages inside it;
+ * Invariant: a stage is charged for its own time, not for that of the stages inside it;
  * what happens inside `idle` is idle's. When the program ends, the file that PERDURE_STAGES names
  * gets one JSON object: of each stage the nanoseconds per frame, as the median over the turns of
  * the loop, so that a turn in which another program had the processor does not count; of idle,

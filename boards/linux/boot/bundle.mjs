@@ -1,7 +1,7 @@
 /**
  * Bundles the script of `perdure-boot`.
  *
- * What always holds: nothing of Node is in it. What it has of `node:crypto`, of `node:zlib` and of
+ * Invariant: nothing of Node is in it. What it has of `node:crypto`, of `node:zlib` and of
  * the globals of Node and browsers are files of its own; packages are bundled in.
  */
 

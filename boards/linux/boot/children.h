@@ -1,7 +1,7 @@
 /*
  * Programs that the script starts.
  *
- * What always holds:
+ * Invariants:
  * - A program has the descriptors that it is given, stdout and stderr of ours, and nothing else of
  *   ours: no variable, no signal that is blocked or ignored. It is told to end when we are gone.
  * - A signal reaches one that was started here and has not been gathered, and no other process.

@@ -1,7 +1,7 @@
 /**
  * Compiles and links `perdure-boot`: a small host around one script, which is a part of it.
  *
- * What always holds: it is made of the runtime's own objects where both do the same, and of QuickJS
+ * Invariant: it is made of the runtime's own objects where both do the same, and of QuickJS
  * as it comes.
  */
 

@@ -1,7 +1,7 @@
 /*
  * Hashes, signatures and compression for the script, by libsodium and brotli.
  *
- * What always holds: what is unpacked is whole, ends where its packed form ends, and is no longer
+ * Invariant: what is unpacked is whole, ends where its packed form ends, and is no longer
  * than the script allows.
  */
 #ifndef PERDURE_BOOT_CRYPTO_H

@@ -1,7 +1,7 @@
 /*
  * The descriptors that the script has: those that were opened for it, and no others.
  *
- * What always holds: a number that the script gives is one of these, or an exception is thrown, so
+ * Invariant: a number that the script gives is one of these, or an exception is thrown, so
  * that no mistake of it reaches stdio or what the program itself has open.
  */
 #ifndef PERDURE_BOOT_DESCRIPTORS_H

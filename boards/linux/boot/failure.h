@@ -1,7 +1,7 @@
 /*
  * What the script did not catch.
  *
- * What always holds: a promise that was refused, and that nobody looks after when all work that
+ * Invariant: a promise that was refused, and that nobody looks after when all work that
  * waits is done, is a failure as an exception is.
  */
 #ifndef PERDURE_BOOT_FAILURE_H

@@ -1,7 +1,7 @@
 /*
  * Files and block devices for the script.
  *
- * What always holds: what cannot be read or written whole is an exception; nothing is cut short.
+ * Invariant: what cannot be read or written whole is an exception; nothing is cut short.
  */
 #ifndef PERDURE_BOOT_FILES_H
 #define PERDURE_BOOT_FILES_H

@@ -1,7 +1,7 @@
 /*
  * Where the script listens: Unix sockets, UDP, serial lines.
  *
- * What always holds: nothing that the script reads from or writes to ever waits, and no other
+ * Invariant: nothing that the script reads from or writes to ever waits, and no other
  * program inherits it.
  */
 #ifndef PERDURE_BOOT_LISTENERS_H

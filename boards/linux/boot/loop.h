@@ -1,7 +1,7 @@
 /*
  * What the program waits for, and what it tells the script then.
  *
- * What always holds: SIGTERM, SIGINT and SIGCHLD never interrupt anything; they are read here.
+ * Invariant: SIGTERM, SIGINT and SIGCHLD never interrupt anything; they are read here.
  */
 #ifndef PERDURE_BOOT_LOOP_H
 #define PERDURE_BOOT_LOOP_H

@@ -1,7 +1,7 @@
 /*
  * Files of memory: a program, or what one reads, that is on no disk.
  *
- * What always holds: once it is given to the script its bytes never change, and a program that is
+ * Invariant: once it is given to the script its bytes never change, and a program that is
  * not to be run cannot be.
  */
 #ifndef PERDURE_BOOT_MEMORY_FILE_H

@@ -1,7 +1,7 @@
 /*
  * Datagrams for the script: over UDP, and what children say of themselves.
  *
- * What always holds: an answer leaves from the address that was asked. Of what comes to a socket
+ * Invariant: an answer leaves from the address that was asked. Of what comes to a socket
  * for children, only what children of this program say is heard; `peer` is the process's number.
  */
 #ifndef PERDURE_BOOT_MESSAGES_H

@@ -1,7 +1,7 @@
 /*
  * The object that the script has of the system: `Host` of script/host.ts.
  *
- * What always holds: it has exactly what is said there; whatever the script gives is checked.
+ * Invariant: it has exactly what is said there; whatever the script gives is checked.
  */
 #ifndef PERDURE_BOOT_SCRIPT_H
 #define PERDURE_BOOT_SCRIPT_H

@@ -1,7 +1,7 @@
 /*
  * Starting another program.
  *
- * What always holds: when start_run returns a number, that program runs; what kept it from running
+ * Invariant: when start_run returns a number, that program runs; what kept it from running
  * is told, and no process is left.
  */
 #ifndef PERDURE_BOOT_START_H

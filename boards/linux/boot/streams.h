@@ -1,7 +1,7 @@
 /*
  * Connections and serial lines for the script, and a question to another program's socket.
  *
- * What always holds: the end of a connection, however it comes, is a value and no exception.
+ * Invariant: the end of a connection, however it comes, is a value and no exception.
  */
 #ifndef PERDURE_BOOT_STREAMS_H
 #define PERDURE_BOOT_STREAMS_H

@@ -1,7 +1,7 @@
 /*
  * What the script's functions take and give: arguments that are checked, results, errors.
  *
- * What always holds: what takes an argument returns false, or NULL, with an exception thrown that
+ * Invariant: what takes an argument returns false, or NULL, with an exception thrown that
  * names the argument. A text has no NUL inside. Bytes are the script's own and stay where they are
  * until it runs again.
  */

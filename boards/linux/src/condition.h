@@ -1,7 +1,7 @@
 /*
  * What a part remembers of itself besides its content: bad lines, unsafe shutdowns, a failed save.
  *
- * What always holds:
+ * Invariants:
  * - It stands in the small file beside an image that the emulator keeps, too, in the same form
  *   (`boards/emulator/nvdimm-file.ts`), so that an image means the same to both. The file exists
  *   only if there is something to say. A device has none: its lines go bad by themselves.

@@ -1,7 +1,7 @@
 /*
  * The configuration: lines of `key = value`, `#` for comments.
  *
- * What always holds: an unknown key, a key twice (only `link` may be) or a value that cannot be is
+ * Invariant: an unknown key, a key twice (only `link` may be) or a value that cannot be is
  * refused, naming the line and what is allowed. Whatever a key does not say has the default of its
  * row in config.c.
  */

@@ -1,7 +1,7 @@
 /*
  * The console: lines in, one line out for each, over a Unix socket, a terminal or stdin and stdout.
  *
- * What always holds:
+ * Invariants:
  * - Nothing here waits. Whoever does not read what was answered loses the connection, or on a
  *   terminal the answers, and holds up no frame.
  * - A line of any length and any bytes is harmless.

@@ -1,7 +1,7 @@
 /*
  * A UDP socket whose datagrams are frames: bursts in, bursts out, one system call each.
  *
- * What always holds:
+ * Invariants:
  * - A frame is received straight into its place; it is moved only where one before it was dropped.
  * - An answer leaves from the address that was asked, also where the socket is on all of them.
  * - What the kernel dropped before us is counted: a full socket loses nothing silently.

@@ -1,7 +1,7 @@
 /*
  * The firmware bundle in QuickJS: the only file that knows the engine.
  *
- * What always holds:
+ * Invariants:
  * - The engine has its bounds in bytes of heap and of stack, no clock, no chance, no files: what
  *   the firmware does follows from its frames, as in `boards/emulator/guest.ts`.
  * - What was translated is what the same bundle says, and the engine evaluates the bundle all the

@@ -1,7 +1,7 @@
 /*
  * Memory that may not answer: a load or store of a mapping that raises SIGBUS comes back here.
  *
- * What always holds:
+ * Invariants:
  * - Only a fault at an address of a range that was covered, while somebody stands at the mark, is
  *   caught. Every other one ends the process as it would without this file.
  * - One thread uses it: the one that runs the command lists.

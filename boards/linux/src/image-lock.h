@@ -1,7 +1,7 @@
 /*
  * One card for one image: a second one would write what the first does not know of (fault H12).
  *
- * What always holds: the locks are the kernel's, on the open file, and go with it: after a kill,
+ * Invariant: the locks are the kernel's, on the open file, and go with it: after a kill,
  * and after a power cut, they are nobody's. The bytes that are ours are locked by an OFD lock, so
  * that several parts may lie in one file; the file as a whole is locked shared, by flock, which
  * the emulator takes exclusively, as its part is the whole file (boards/emulator/image-lock.ts).

@@ -1,7 +1,7 @@
 /*
  * JSON objects in one line, written into a buffer of fixed size.
  *
- * What always holds: what is written is valid JSON, whatever the texts hold. What does not fit sets
+ * Invariant: what is written is valid JSON, whatever the texts hold. What does not fit sets
  * `full`, and the line is then `{"error":"too long"}`.
  */
 #ifndef PERDURE_JSON_H

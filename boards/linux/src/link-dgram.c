@@ -3,7 +3,7 @@
  *
  *     -netdev dgram,id=n0,local.type=inet,local.host=…,remote.type=inet,remote.host=…
  *
- * What always holds: every frame goes to the other, and only what comes from the other is taken.
+ * Invariant: every frame goes to the other, and only what comes from the other is taken.
  * The kernel keeps strangers out, because the socket is connected. A frame of which it is told
  * later that nobody was there counts as sent, and then as dropped, too.
  */

@@ -1,7 +1,7 @@
 /*
  * Raw Ethernet: a packet socket with mapped rings both ways.
  *
- * What always holds:
+ * Invariants:
  * - Taking frames costs no system call while there are any, and sending a burst costs one.
  * - Only frames for us come in, and groups: a filter in the kernel sees to it before the ring.
  * - A VLAN tag that the kernel took out of a frame stands in it again.

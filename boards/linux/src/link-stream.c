@@ -7,7 +7,7 @@
  *     |  length of the frame, bytes   |  Ethernet frame, no FCS   |   both ways
  *     +-------+-------+-------+-------+---------------------------+
  *
- * What always holds:
+ * Invariants:
  * - Machines come and go, up to CLIENTS_MAX at a time; each is one stream. A frame goes to the
  *   machine that was last heard with its destination address, or to all. Machines do not hear each
  *   other: this is a port, and no switch.

@@ -2,7 +2,7 @@
  * Ethernet over UDP, one datagram a frame: what `boards/emulator/tunnel.ts` does, and QEMU's dgram
  * backend speaks.
  *
- * What always holds:
+ * Invariants:
  * - A frame goes to the peer from which its destination address was last heard; a broadcast, a
  *   multicast or a stranger goes to every peer. Nobody else gets anything.
  * - A datagram of any content is harmless: the firmware judges it.

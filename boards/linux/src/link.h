@@ -1,7 +1,7 @@
 /*
  * The port: bursts of frames in, bursts of frames out, over whatever carries them.
  *
- * What always holds:
+ * Invariants:
  * - `receive` puts up to BURST_FRAMES frames straight into the receive places of packet memory,
  *   writes each one's length and ICRC flags, and returns how many; it never waits.
  * - `transmit` takes the frame's bytes before it returns: the place is the firmware's again. What

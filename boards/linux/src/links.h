@@ -1,7 +1,7 @@
 /*
  * All links of a card: one set of regions and queue pairs, reached over several carriers.
  *
- * What always holds:
+ * Invariants:
  * - An answer leaves by the link over which its Ethernet address was heard last. A group, and an
  *   address that nobody was heard from, leave by every link.
  * - Frames are never passed from one link to another: a card is no switch.

@@ -1,7 +1,7 @@
 /*
  * What happened, on stderr: one line an event, for people or as JSON.
  *
- * What always holds: a line is one write, so that lines never mix; a log that nobody takes is lost
+ * Invariant: a line is one write, so that lines never mix; a log that nobody takes is lost
  * and holds nothing up.
  */
 #ifndef PERDURE_LOG_H

@@ -1,7 +1,7 @@
 /*
  * The machine that the firmware asks for (firmware/hal.ts): spaces, and lists of commands.
  *
- * What always holds, whatever JavaScript has written into the ring:
+ * Invariants, whatever JavaScript has written into the ring:
  * - No command reads or writes a byte outside the space that its address names. Addresses, lengths
  *   and counts are doubles that JavaScript wrote; each is checked to be a whole number in range
  *   before it becomes a pointer.

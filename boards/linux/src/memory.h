@@ -1,7 +1,7 @@
 /*
  * Persistent memory, mapped: what it is, what may be claimed of it, and how a line becomes durable.
  *
- * What always holds:
+ * Invariants:
  * - `live` is what loads and stores of the command lists see. In shadow mode it is a volatile copy,
  *   and only what was cleaned and then fenced reaches the mapping: a missing clean or fence loses
  *   data at the next kill, as a power cut would.

@@ -1,7 +1,7 @@
 /*
  * Who was last heard from which Ethernet address.
  *
- * What always holds:
+ * Invariants:
  * - At most PEERS_MAX addresses are remembered; beyond that the one not heard for longest is
  *   forgotten. Nothing is allocated.
  * - Hearing the same peer again, and finding the one just heard, costs one comparison.

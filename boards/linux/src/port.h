@@ -1,7 +1,7 @@
 /*
  * The port to a host in another process: the card's end of a file that both share, and DMA_SPACE.
  *
- * What always holds:
+ * Invariants:
  * - The file has the form of `boards/emulator/port-file.ts`, and the card here does what
  *   `boards/emulator/file-card.ts` does: no host can tell the two apart. But for one thing: what
  *   the firmware writes into the host's own words is not held back here.

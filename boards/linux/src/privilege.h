@@ -1,7 +1,7 @@
 /*
  * Giving up what only opening needed.
  *
- * What always holds: when this returns true there is no way back: no privilege is left in any set,
+ * Invariant: when this returns true there is no way back: no privilege is left in any set,
  * and none can be gained by executing another program.
  */
 #ifndef PERDURE_PRIVILEGE_H

@@ -1,7 +1,7 @@
 /*
  * The service: bursts in, the firmware, bursts out, and what is asked of it meanwhile.
  *
- * What always holds:
+ * Invariants:
  * - The firmware is called by one thread, one burst at a time; the console and signals are looked
  *   after between two calls.
  * - Nothing is waited for while a frame waits.

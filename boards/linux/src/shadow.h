@@ -2,7 +2,7 @@
  * The shadow: a volatile copy that takes the stores, so that a missing clean or fence loses data
  * when the process is killed, as a power cut would (`boards/emulator/nvdimm.ts` is the model).
  *
- * What always holds:
+ * Invariants:
  * - A clean takes a snapshot of the line as it is then; a fence carries the snapshots, and nothing
  *   else, into the mapping. What is stored behind the clean waits for the next one.
  * - Nothing is allocated after `shadow_open`.

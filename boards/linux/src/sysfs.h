@@ -1,7 +1,7 @@
 /*
  * What the kernel says about a device of persistent memory, read from sysfs.
  *
- * What always holds: memory is persistent only where libnvdimm has a region for it, of the type
+ * Invariant: memory is persistent only where libnvdimm has a region for it, of the type
  * "nd_pmem", by a provider that keeps what a fence has passed. Whatever is not known is not
  * persistent. The bus that a folder belongs to decides what it is, and never its name: CXL calls
  * the ranges of its decoders regions as well, volatile ones too.

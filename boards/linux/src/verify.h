@@ -1,7 +1,7 @@
 /*
  * The firmware bundle, believed only when it is signed.
  *
- * What always holds: the bytes that were verified are the bytes that are handed out; the file is
+ * Invariant: the bytes that were verified are the bytes that are handed out; the file is
  * read once.
  */
 #ifndef PERDURE_VERIFY_H

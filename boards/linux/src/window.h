@@ -2,7 +2,7 @@
  * The host's memory as the card sees it: a window that is mapped, a file that both share or the BAR
  * of a PCIe device.
  *
- * What always holds:
+ * Invariants:
  * - Stores arrive in the order in which they were made. One is done when it has left. A load comes
  *   back behind every store before it: a store buffer or a write-combining buffer is emptied first,
  *   and a device answers in order.

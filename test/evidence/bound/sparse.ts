@@ -3,7 +3,7 @@
  * with superblock, lanes and operation table, and the end, with the records. Both lie in one small
  * dense part; what is between them is an address range that nobody has filled.
  *
- * What always holds:
+ * Invariants:
  * - The firmware sees the large part: its facts state it, and its addresses are those of the large
  *   part. Between the firmware and the emulated machine they are moved, and moved back behind it.
  * - A command outside both windows throws: nothing far away is read or written unseen.

@@ -2,7 +2,7 @@
  * C10: recovery is bounded. The lines of the medium that a start reads depend on the work that was
  * in flight, and on nothing else: not on how large the part is (crash-model 3.3).
  *
- * What always holds:
+ * Invariants:
  * - The same life is led on parts of 1 MiB, 1 GiB and 1 TiB: the records lie at the end of the
  *   part, behind a region of bytes that takes all the room before. The same burst is cut before the
  *   same fence, and the same pending chunks survive.

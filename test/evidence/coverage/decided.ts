@@ -2,7 +2,7 @@
  * C9: of what decides, each condition alone: recovery, the decision to acknowledge, and the checks
  * of a packet (MC/DC, decisions.ts).
  *
- * What always holds: the tests are among those that notice drawn mutants; each is played on
+ * Invariant: the tests are among those that notice drawn mutants; each is played on
  * the product once. A condition that nobody shows is named, with what it lacks.
  */
 

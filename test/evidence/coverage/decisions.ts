@@ -2,7 +2,7 @@
  * Compound decisions of a source, with a mark at each of their conditions; and which conditions
  * were seen to decide alone (masking MC/DC).
  *
- * What always holds: a decision is the largest expression of `&&`, `||` and `!` around two or more
+ * Invariant: a decision is the largest expression of `&&`, `||` and `!` around two or more
  * conditions. A condition decides where every expression around it has its value: with `a && b`
  * true, both do; with `a` false, `a` alone. It is shown if it decided once by being true and once
  * by being false. A marked source does what it did.

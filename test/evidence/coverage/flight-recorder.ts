@@ -2,7 +2,7 @@
  * Stands between boards and the firmware in Node, and keeps tapes of what was worth it: each time
  * the firmware takes a branch that no tape has yet, the tape of that power-on is kept up to there.
  *
- * What always holds:
+ * Invariants:
  * - Board and firmware see what they would see without it.
  * - All branches that the firmware took in a call of a board are taken by the tapes that are kept,
  *   taken together; but for those of a tape that was full, or that a bug ended.

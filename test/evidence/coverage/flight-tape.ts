@@ -1,7 +1,7 @@
 /**
  * A tape: what a board did to a firmware, from its power-on, and what the firmware handed over.
  *
- * What always holds: a tape says all that the firmware could see, so that it can be played again
+ * Invariant: a tape says all that the firmware could see, so that it can be played again
  * without the board, the medium or the network; and of each command list, and of every byte of
  * packet memory that the list names, a hash, so that a player that differs is found at once.
  *

@@ -1,7 +1,7 @@
 /**
  * The firmware with a mark at every branch, the same for Node and for QuickJS.
  *
- * What always holds: a branch has one number wherever the firmware runs. The marks are those of
+ * Invariant: a branch has one number wherever the firmware runs. The marks are those of
  * the usual instrumenter, put into the sources before their types are taken away; only what a mark
  * does is another: `__hits[n] || __hit(n)`, so that the first time costs a call, and any other
  * little. Counts of statements and functions are left out.

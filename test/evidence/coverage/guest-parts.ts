@@ -1,7 +1,7 @@
 /**
  * Tests that call the firmware's parts, and not a board, played in QuickJS as they stand.
  *
- * What always holds: one bundle of a test file, with a mark at every branch of the firmware, runs
+ * Invariant: one bundle of a test file, with a mark at every branch of the firmware, runs
  * in Node and in QuickJS. Every value that a test looks at is the same in both, or it is told. Of
  * the tests of a file those play that QuickJS needs (parts-plan.ts).
  */

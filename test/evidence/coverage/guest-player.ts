@@ -2,7 +2,7 @@
  * Plays a tape to a guest: what the board did in Node happens in QuickJS, and what the firmware
  * hands over must be what it handed over there.
  *
- * What always holds: a guest that plays to the end has composed the same command lists, taken the
+ * Invariant: a guest that plays to the end has composed the same command lists, taken the
  * same bytes out of packet memory and answered every call with the same number. At the first
  * difference the play ends, and the difference is told.
  */

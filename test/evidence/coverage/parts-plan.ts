@@ -2,7 +2,7 @@
  * Which tests of parts play in QuickJS: it is thirty times slower than Node, so those do that take
  * a branch which it has not taken yet, and of several that take it the one that costs least.
  *
- * What always holds: what a test costs is how many branches it passes, counted, so that the same
+ * Invariant: what a test costs is how many branches it passes, counted, so that the same
  * tests are chosen on every machine.
  */
 

@@ -2,7 +2,7 @@
  * Runs test files with a mark at every branch of the firmware, in a process of its own, and plays
  * in QuickJS what they did.
  *
- * What always holds: everything is left in a folder of its own, which is gone in the end. Branches
+ * Invariant: everything is left in a folder of its own, which is gone in the end. Branches
  * have the same numbers in Node and in QuickJS. What is left out never costs a branch: where one is
  * missing, it is played as well.
  */

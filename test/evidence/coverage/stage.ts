@@ -1,7 +1,7 @@
 /**
  * C9: every branch of the firmware, in Node and in QuickJS.
  *
- * What always holds: an arm of an `if`, a `?:`, a `switch` and a default, and each operand of `&&`,
+ * Invariant: an arm of an `if`, a `?:`, a `switch` and a default, and each operand of `&&`,
  * `||` and `??` is a branch of its own. No branch is left out of the count. A condition of what
  * decides that something is durable, or believes a header, that no test shows to decide alone is a
  * violation, unless argued.ts says why none can.

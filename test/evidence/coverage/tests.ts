@@ -1,7 +1,7 @@
 /**
  * Which tests the branches are counted with, and which files are the kernel.
  *
- * What always holds: a file stands here because it takes branches that no other one takes. Tests
+ * Invariant: a file stands here because it takes branches that no other one takes. Tests
  * that enumerate, draw or repeat for long are not needed for that, and are left out, file by file
  * or by name; those that are left out by name are played where a branch is missing without them.
  */

@@ -2,7 +2,7 @@
  * Which classes of images a group must meet at which of its fences, foretold from the write of
  * source 1 and not from what was met: what lane and copies may be there by then (crash-model 2.4).
  *
- * What always holds: of k records, at the fence behind a copy each of them has that copy old, torn
+ * Invariant: of k records, at the fence behind a copy each of them has that copy old, torn
  * or new, the copies before new, those behind old; between the copies each lane says A or B. A play
  * that misses one of these has not visited what it says.
  */

@@ -5,7 +5,7 @@
  * in every way; see test/support/crash/ for what that means. A scenario is plain functions on an
  * actor; a mutant of the firmware is seen by calling it in a bundle of its own.
  *
- * What always holds: the same scenario and look give the same result, and every witness has an aim,
+ * Invariant: the same scenario and look give the same result, and every witness has an aim,
  * by which `tellOne` plays that one image again.
  */
 

@@ -2,7 +2,7 @@
  * Crash points as pictures: what lies on the part at each point of a play, chunk by chunk, which of
  * it is pending, what a few images look like, and what a start makes of each.
  *
- * What always holds: a picture is plain data, for the page. Its images are real ones: each was
+ * Invariant: a picture is plain data, for the page. Its images are real ones: each was
  * started the whole way, and the record was read over the wire; what is said of copies and lanes
  * before is the oracle's word, what is said of the decision the firmware's own report.
  */

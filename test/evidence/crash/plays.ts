@@ -2,7 +2,7 @@
  * What the crash stage plays: kinds of operations on records of 64 bytes, at a level, with a
  * pattern of data.
  *
- * What always holds: a play follows from its name, level and pattern. Its part has keys of its own,
+ * Invariant: a play follows from its name, level and pattern. Its part has keys of its own,
  * so that no two plays have an image in common. Where the product of the subsets of several copies
  * is too large, it says how it is made smaller: by writes that change few chunks, all of whose
  * products are visited; or by cutting one record finely beside every class of the others (R3 of

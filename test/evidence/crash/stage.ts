@@ -2,7 +2,7 @@
  * C1: every crash of every kind of operation on records of 64 bytes, at every level: each point,
  * each subset of the eight-byte chunks that are pending, each recovery, cut again and again.
  *
- * What always holds: an image is what `images` (boards/emulator) leaves of the part, booted by the
+ * Invariant: an image is what `images` (boards/emulator) leaves of the part, booted by the
  * firmware's own recovery and judged by the oracle; nothing is counted that was not booted. Images
  * are told apart by all that is on the part, and no two plays have one in common.
  */

@@ -2,7 +2,7 @@
  * A board whose calls fail where the evidence says: at the k-th command that it is given, once, or
  * from there on.
  *
- * What always holds: commands are counted from the moment the board is told to fail, over all
+ * Invariant: commands are counted from the moment the board is told to fail, over all
  * lists; a command that fails has had no effect, but for a store that came half way. Each kind of
  * failure strikes only a command that may fail so (hal.ts).
  */

@@ -2,7 +2,7 @@
  * One operation of the bundle in QuickJS, stopped wherever it wants memory: at every limit until it
  * goes through, and from every one of its board calls on. Likewise for stack, and for time.
  *
- * What always holds: lack of memory is a crash with a name. What had left by then is durable, and a
+ * Invariant: lack of memory is a crash with a name. What had left by then is durable, and a
  * card that starts on what is on the medium finds everything that was acknowledged.
  */
 

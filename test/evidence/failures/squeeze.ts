@@ -2,7 +2,7 @@
  * The shipped bundle in QuickJS, started again and again in the memory of one guest, and stopped
  * there: for lack of memory, of stack or of time, in any moment.
  *
- * What always holds:
+ * Invariants:
  * - All of a guest's state is its WebAssembly memory, so a guest that is put back is as good as
  *   new, also one that had stopped.
  * - The limit that is lowered is the engine's own: it is asked at every allocation, and at every

@@ -2,7 +2,7 @@
  * Walks one operation: with a failure at every command that it gives the board, of every kind that
  * the command may fail with, once and lasting.
  *
- * What always holds: the walk ends when it has passed the last command of the operation as it is
+ * Invariant: the walk ends when it has passed the last command of the operation as it is
  * without failures; what a failure makes the firmware do besides is met by the failures that last.
  */
 

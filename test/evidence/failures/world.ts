@@ -2,7 +2,7 @@
  * A part with records and bytes, the clients of its card, and the judge of what a failing board
  * leaves behind (O1 to O7).
  *
- * What always holds:
+ * Invariants:
  * - A frame that says "durable" is judged in the moment in which it leaves: what it names is in the
  *   persistence domain already, in as many copies as it says.
  * - Whatever the board did, the power goes afterwards, in the worst ways; a card without failures

@@ -2,7 +2,7 @@
  * A world with regions, a good client, and queue pairs for whoever attacks: how frames get their
  * numbers, and how connections that ended are made again.
  *
- * What always holds: everything follows from the seed.
+ * Invariant: everything follows from the seed.
  */
 
 import { Random } from '../../../boards/emulator/random.ts'

@@ -2,7 +2,7 @@
  * Control messages that nobody should send: calls of every method, attribute and modifier with
  * hostile bodies, messages of RDMA-CM, ARP and neighbour discovery.
  *
- * What always holds: what an operator may do is authorised (guard.ts): a call that makes a region
+ * Invariant: what an operator may do is authorised (guard.ts): a call that makes a region
  * may use what no region has, one that removes a region its room, one that gives up a record its
  * slots; nothing else is changed.
  */

@@ -1,7 +1,7 @@
 /**
  * The corpus: for each reason that chance meets seldom, the way to it, from a card that is new.
  *
- * What always holds: a seed leads to its reason every time; around it the last frames are varied,
+ * Invariant: a seed leads to its reason every time; around it the last frames are varied,
  * and nothing that comes of that may throw.
  */
 

@@ -2,7 +2,7 @@
  * The judge of stores: which lines of the part an input was authorised to change, worked out from
  * its bytes alone, and a part that notices every store beyond them.
  *
- * What always holds: nothing here asks the firmware. A request that passed its ICRC, comes from the
+ * Invariant: nothing here asks the firmware. A request that passed its ICRC, comes from the
  * peer of its queue pair, has the PSN that is due, and names a region of the queue pair's domain by
  * its key, opens the lines of what it names until the world rests; nothing else opens any.
  */

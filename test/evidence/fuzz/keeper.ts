@@ -2,7 +2,7 @@
  * The good client in the middle of garbage: it writes records, and whatever a frame beside it does,
  * what it was told is durable must outlive a power cut at that very instant, and be read again.
  *
- * What always holds: nobody else is authorised in its region; the judge of its records is the
+ * Invariant: nobody else is authorised in its region; the judge of its records is the
  * oracle, which knows nothing of the firmware.
  */
 

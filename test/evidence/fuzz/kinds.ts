@@ -1,7 +1,7 @@
 /**
  * One valid frame of every kind, to be patched: where its fields are, what follows it.
  *
- * What always holds: a kind is made once for a world, for a queue pair that does not exist; whoever
+ * Invariant: a kind is made once for a world, for a queue pair that does not exist; whoever
  * sends it fills in queue pair, PSN and operation.
  */
 

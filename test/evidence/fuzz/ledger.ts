@@ -1,7 +1,7 @@
 /**
  * What a shard of the fuzzing has met: inputs, cells, answers, and what must not be.
  *
- * What always holds: counting allocates nothing. Distinct inputs are estimated by a sketch of their
+ * Invariant: counting allocates nothing. Distinct inputs are estimated by a sketch of their
  * hashes (HyperLogLog, 2^14 registers, about one per cent), which follows from the inputs alone.
  */
 

@@ -3,7 +3,7 @@
  * lines torn, doubled and swapped, and pages, lanes, table lines and slots that say anything under
  * a check code that is right.
  *
- * What always holds, whatever the part holds:
+ * Invariants, whatever the part holds:
  * - Recovery refuses or serves. It throws nothing, reads and writes nothing outside the part, and
  *   the number of its commands is bounded.
  * - A part that is refused for what it holds is not written.

@@ -1,7 +1,7 @@
 /**
  * What is done to a valid frame: fields with the values that arithmetic gets wrong, lengths, tags.
  *
- * What always holds: a frame is changed in the buffer of its sender, and nothing is allocated.
+ * Invariant: a frame is changed in the buffer of its sender, and nothing is allocated.
  */
 
 import type { Random } from '../../../boards/emulator/random.ts'

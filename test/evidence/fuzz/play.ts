@@ -2,7 +2,7 @@
  * Episodes: worlds that are fuzzed one after the other, each from a seed of its own; and what is
  * done with one that complains.
  *
- * What always holds: an episode follows from its target and its seed. A complaint is played again,
+ * Invariant: an episode follows from its target and its seed. A complaint is played again,
  * with every step written down, and made as short as it gets; what is left is the violation.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The shipped bundle in QuickJS, given the same frames as the sources in Node, at the same times.
  *
- * What always holds: both send the same frames, wait for the same time, and leave the same bytes on
+ * Invariant: both send the same frames, wait for the same time, and leave the same bytes on
  * their parts; so whatever judges Node has judged the bundle. Its memory stays level.
  */
 

@@ -2,7 +2,7 @@
  * What was done to a world, step by step, as text of one line: what a violation is played again
  * from.
  *
- * What always holds: a script says everything that does not follow from the world's seed.
+ * Invariant: a script says everything that does not follow from the world's seed.
  */
 
 import { deflateRawSync, inflateRawSync } from 'node:zlib'

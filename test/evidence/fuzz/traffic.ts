@@ -1,7 +1,7 @@
 /**
  * Frames at random: packets with wrong fields, and dialogues with wrong order.
  *
- * What always holds: a frame is drawn from the seed and from what the card would take next, which a
+ * Invariant: a frame is drawn from the seed and from what the card would take next, which a
  * peer knows; so every state of a queue pair is met often.
  */
 

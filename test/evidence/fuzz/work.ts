@@ -2,7 +2,7 @@
  * Work that no driver would post: elements, queue information and doorbells of a hostile host,
  * which change while they are fetched; its network answers wrongly, too.
  *
- * What always holds:
+ * Invariants:
  * - The red zones of the host's memory are registered by nobody, or for another domain: no byte of
  *   them is ever written by the card. That holds while the host spoils its elements only, which is
  *   every other episode.

@@ -2,7 +2,7 @@
  * One card under fuzzing: the firmware's own core on the emulated machine, every frame served as it
  * came, every store, command and answer looked at.
  *
- * What always holds: what a world does follows from its seed and the steps that it is given. A
+ * Invariant: what a world does follows from its seed and the steps that it is given. A
  * complaint names the first thing that must not be; behind it nothing counts.
  */
 

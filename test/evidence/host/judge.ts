@@ -1,7 +1,7 @@
 /**
  * The judge of one record: what left the card, and what its copies durably hold.
  *
- * What always holds: frames and media are read here by code of their own, from the byte diagrams;
+ * Invariant: frames and media are read here by code of their own, from the byte diagrams;
  * nothing of the product has a part in it. An acknowledgement is judged as it leaves, by what is
  * durable in that moment on the machines as they are: caches, buffers and posted writes count for
  * nothing.

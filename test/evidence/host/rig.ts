@@ -2,7 +2,7 @@
  * A card and its host as two machines, each of which may lose its power at any step of the other:
  * for one record at a time, in the card's own NVDIMM or in the memory of the host.
  *
- * What always holds:
+ * Invariants:
  * - A step is a command of the card, or a clean, a fence or a bell of the flush agent. Steps are
  *   numbered from where the play begins; an event strikes before the step of its number.
  * - What is pending when a machine goes survives as the event says; nothing else decides it.

@@ -2,7 +2,7 @@
  * The ways in which a record comes that are the host's: posted to a queue of its own, or sent by a
  * peer to a queue pair of its.
  *
- * What always holds: queues belong to the driver that made them, and end with it; a completion
+ * Invariant: queues belong to the driver that made them, and end with it; a completion
  * counts when it has arrived in the host's memory, for as long as the host has its power.
  */
 

@@ -2,7 +2,7 @@
  * How many images a cut may leave of one dual-slot write, by formula (crash-model 2.2): held
  * against the generator, and, wherever they can be visited, against the images themselves.
  *
- * What always holds: a slot is its data and a check of eight bytes, stored once over zeros, so that
+ * Invariant: a slot is its data and a check of eight bytes, stored once over zeros, so that
  * every chunk changes. The formulas are worked out in integers, and know nothing of the generator.
  */
 

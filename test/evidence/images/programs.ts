@@ -2,7 +2,7 @@
  * Programs of stores, write-backs and fences, run on the emulated part and on the reference, whose
  * images are then compared: every short program over a small alphabet, and longer ones by a seed.
  *
- * What always holds: the reference (reference-enumerator.ts) has no line in common with the part. A
+ * Invariant: the reference (reference-enumerator.ts) has no line in common with the part. A
  * program is compared in every mode: the images, that none is visited twice, that they are as many
  * as was said before, and that afterwards the part is as it was.
  */

@@ -2,7 +2,7 @@
  * C1b: the image generator, on which all crash evidence stands, held against what does not share a
  * line with it: closed forms, and a reference that lists images by recursion.
  *
- * What always holds: the short programs are all of them; the drawn ones come from the seed.
+ * Invariant: the short programs are all of them; the drawn ones come from the seed.
  */
 
 import type { Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'

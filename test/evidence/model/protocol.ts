@@ -7,7 +7,7 @@
  * it, 0 at first. What is torn is known to be torn: the check code is perfect, or, in a model
  * without check codes, never asked.
  *
- * What always holds: a state is a list of small whole numbers; everything else follows from it and
+ * Invariant: a state is a list of small whole numbers; everything else follows from it and
  * from the plan, so states that are equal go on equally.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Builds the product with one rule broken, in memory, and lets a killer play on it.
  *
- * What always holds: the tree is read and never written. A play has a thread of its own, with a
+ * Invariant: the tree is read and never written. A play has a thread of its own, with a
  * limit of time and of memory: what hangs, or eats everything, has been noticed, as the unbroken
  * product ends every play well below both.
  */

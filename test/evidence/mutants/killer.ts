@@ -2,7 +2,7 @@
  * The program that a mutant is built into: it plays one play on the firmware that it was bundled
  * with, and says what it saw.
  *
- * What always holds: it says nothing but the witness of a violation, or that there was none; what
+ * Invariant: it says nothing but the witness of a violation, or that there was none; what
  * the play throws is a witness too, as the product throws nothing.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What a mutant is: the product with one of its rules broken, and what must notice.
  *
- * What always holds: a mutant is one change of one file, told as code that stands there exactly
+ * Invariant: a mutant is one change of one file, told as code that stands there exactly
  * once, in whatever format; so it breaks the rule that it names and no other, and a list that no
  * longer fits the sources is a violation, not a mutant that is silently the product itself.
  */

@@ -1,7 +1,7 @@
 /**
  * Where a piece of code stands in a source, whatever its lines, columns and comments are.
  *
- * What always holds: both are compared word by word, as the compiler sees them. So a change of the
+ * Invariant: both are compared word by word, as the compiler sees them. So a change of the
  * format moves nothing, and a piece that stands there changed, or twice, is not taken for another.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The guests of a shard: as many as the world has cards, used again for every power-on.
  *
- * What always holds: two cards never share a guest. A guest that stopped is not used again. When a
+ * Invariant: two cards never share a guest. A guest that stopped is not used again. When a
  * card goes off, what its guest holds is compared with what it held when it had started: a firmware
  * that keeps what it should let go grows.
  */

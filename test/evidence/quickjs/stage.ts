@@ -3,7 +3,7 @@
  * world, and what it does is byte for byte what the sources do in Node: every command list, every
  * frame, at every cut. So what is shown in Node holds for what ships.
  *
- * What always holds: Node has no part in what QuickJS does but the machine, the network and the
+ * Invariant: Node has no part in what QuickJS does but the machine, the network and the
  * judges. Three kinds of guest play: as a card has it; with the least memory that the firmware
  * starts in; and with garbage, and collections of it, between command lists.
  */

@@ -1,7 +1,7 @@
 /**
  * A simulated DPU: a part, a machine on it, and the firmware in whatever engine it is booted.
  *
- * What always holds: packet memory is used again at the next power-on. All of it is zeros then but
+ * Invariant: packet memory is used again at the next power-on. All of it is zeros then but
  * the places of payloads, which the firmware writes before it reads them: what a card held before
  * is still there, so that firmware which read it would be found out.
  */

@@ -3,7 +3,7 @@
  * goes back N, repeats what is not answered, asks again for what is not acknowledged as durable,
  * and connects anew when that does not help.
  *
- * What always holds: a durable record is asked for until it is acknowledged or refused, over any
+ * Invariant: a durable record is asked for until it is acknowledged or refused, over any
  * number of connections, under one id; everything else ends with its connection, and its outcome
  * is then not known.
  */

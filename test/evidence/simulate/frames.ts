@@ -2,7 +2,7 @@
  * Frames of the simulated hosts, written byte by byte from the diagrams: the encoders of firmware,
  * driver and board have no part in them.
  *
- * What always holds: a frame is sealed once and never changes after; its memory belongs to an arena
+ * Invariant: a frame is sealed once and never changes after; its memory belongs to an arena
  * that comes round after many thousand frames, so who keeps a frame for long keeps a copy.
  */
 

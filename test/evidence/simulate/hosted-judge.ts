@@ -1,7 +1,7 @@
 /**
  * The judge of records in the memory of the card's own host, beside those of the card (judge.ts).
  *
- * What always holds:
+ * Invariants:
  * - An acknowledgement is judged by what the host's medium holds durably as it leaves: caches,
  *   buffers and posted writes count for nothing. One that comes again, or answers a query, speaks
  *   of what was promised before: so many copies, but for the one that a later write is about to

@@ -1,7 +1,7 @@
 /**
  * The steps of a world whose card has a host of its own: what each does to the two machines.
  *
- * What always holds: a step takes all of its chance from the generator that it is given. Behind it
+ * Invariant: a step takes all of its chance from the generator that it is given. Behind it
  * who asks for records of the card alone has been served, whatever the host did, unless the network
  * loses frames or the card has no power.
  */

@@ -1,7 +1,7 @@
 /**
  * The judge of one simulated card: what it may say, what must lie on its part, what reads may show.
  *
- * What always holds:
+ * Invariants:
  * - An acknowledgement is judged when it leaves the card, against what is durable at that moment
  *   (O4): so many copies as it says, read from the bytes.
  * - After each restart every record that was touched is read from the medium: one whole version

@@ -2,7 +2,7 @@
  * What lies on a simulated part, read from its bytes as the diagrams say, without any code of the
  * firmware: which version a copy is, and whether anything was touched that nobody may touch.
  *
- * What always holds: a copy counts as a version only if every field of its header and every byte of
+ * Invariant: a copy counts as a version only if every field of its header and every byte of
  * its data are those of that version. Its check code is not computed here, which would be most of
  * the work: the firmware's own start rejects a copy whose code is wrong, and that record is then
  * missed; the stage `crash` judges the codes themselves.

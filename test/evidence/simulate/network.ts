@@ -1,7 +1,7 @@
 /**
  * The network between the simulated hosts and DPUs: it does to frames whatever a network may do.
  *
- * What always holds: with `quiet` set every frame arrives once and in order. A frame that is
+ * Invariant: with `quiet` set every frame arrives once and in order. A frame that is
  * changed is changed in a copy; what its ICRC then says is what a switch would have left. Frames
  * that are kept to be sent again, perhaps behind a restart, are copies, too.
  */

@@ -1,7 +1,7 @@
 /**
  * What a simulated host asks of a DPU, and the frames that say it.
  *
- * What always holds: a durable record keeps its operation id over every connection and restart; its
+ * Invariant: a durable record keeps its operation id over every connection and restart; its
  * frames are made anew for each connection, as numbers and keys are others there.
  */
 

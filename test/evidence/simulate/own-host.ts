@@ -4,7 +4,7 @@
  *
  *   host ── header page, doorbells, AGENT ──▶ card ── posted writes, reads ──▶ memory of the host
  *
- * What always holds:
+ * Invariants:
  * - Steps are counted where something was armed: each command of the card, and each clean, fence
  *   and bell of an agent. Before the step that was drawn somebody goes; of what was pending there
  *   survives what the generator draws.

@@ -9,7 +9,7 @@
  * cut changes nothing of that: what was acknowledged or seen stays, so the same test is made of
  * the bytes that a restart finds.
  *
- * What always holds: a version that was refused for good is never seen.
+ * Invariant: a version that was refused for good is never seen.
  */
 
 /** Versions that are kept of a record: those before are certainly overwritten. */

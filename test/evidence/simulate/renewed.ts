@@ -2,7 +2,7 @@
  * The firmware's sources, powered on again and again on one state, which is put back to what a new
  * one is: making it anew was a quarter of all that a simulation does, most of it as garbage.
  *
- * What always holds:
+ * Invariants:
  * - A state is made by the firmware itself, once for each packet memory and each address of a card.
  *   All that can be reached from it is written down then, field by field, and each power-on writes
  *   it back: no list of what a burst may change is kept by hand.

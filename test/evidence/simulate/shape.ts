@@ -2,7 +2,7 @@
  * What a simulated world is like, and the script that is played in it: both are plain data, and
  * follow from a seed. A script may be cut down, and plays on all the same.
  *
- * What always holds: each step has a number of its own, from which all of its chance comes, so that
+ * Invariant: each step has a number of its own, from which all of its chance comes, so that
  * a step does much the same when steps before it are left out.
  */
 

@@ -2,7 +2,7 @@
  * Makes a failing script short: a smaller world, then fewer and fewer steps (Zeller and
  * Hildebrandt, Simplifying and isolating failure-inducing input, 2002).
  *
- * What always holds: what comes out fails in the same way, numbers apart, and plays by itself.
+ * Invariant: what comes out fails in the same way, numbers apart, and plays by itself.
  */
 
 import { type Line, NO_ENDS, type Script, type Shape } from './shape.ts'

@@ -1,7 +1,7 @@
 /**
  * The steps of a script: what each does to a simulated world.
  *
- * What always holds: a step takes all of its chance from the generator that it is given, and leaves
+ * Invariant: a step takes all of its chance from the generator that it is given, and leaves
  * every card on.
  */
 

@@ -14,7 +14,7 @@
  * sent, and the number of commands at every cut; with `trace` over every command list, too, byte
  * for byte. Firmware that was changed on purpose is played by handing in a `boot` that starts it.
  *
- * What always holds:
+ * Invariants:
  * - What happens follows from script and seed alone, whatever the engine: no clock, no other
  *   chance.
  * - The judges know the wire and the medium from the diagrams, and nothing of the firmware.

@@ -1,7 +1,7 @@
 /**
  * Every crash of what changes the part itself and not a record: format, provision, discard, start.
  *
- * What always holds:
+ * Invariants:
  * - A point is before each fence, behind each answer, and at the end; at a point every subset of
  *   the pending chunks is an image. Where there are more than the play allows, the lines commute:
  *   each line has every subset of its chunks beside none and beside all of the others, and more

@@ -4,7 +4,7 @@
  * copies are the same (crash-model 2.4, R1); so every class of that is made, torn in every way that
  * has an end or a border in it, and more are drawn by the strategies of crash-model 2.5.
  *
- * What always holds: points, recovery and judge are those of the exhaustive exploration. A class is
+ * Invariant: points, recovery and judge are those of the exhaustive exploration. A class is
  * made, not met: its name says which chunks survived. Every image is started, and of each class one
  * start is cut before a fence, and what that leaves, by a strategy, is started again.
  */

@@ -2,7 +2,7 @@
  * C1, beside the records of 64 bytes: crashes of what changes the part itself (meta.ts), and of
  * larger records (sizes.ts).
  *
- * What always holds: every play has keys of its own, from the seed and its name, so that no two of
+ * Invariant: every play has keys of its own, from the seed and its name, so that no two of
  * them have an image in common.
  */
 

@@ -1,7 +1,7 @@
 /*
  * One RDMA-CM connection to a DPU that publishes a region, and requests on it.
  *
- * What always holds:
+ * Invariants:
  * - Nothing is awaited for ever: the retry counts that are asked for end, and each wait for a
  *   completion has a limit. Linux takes a retry count of 7 to mean "for ever", so this asks for 6.
  * - One request is on its way unless the caller posts more; each is signalled.

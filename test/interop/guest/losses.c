@@ -1,7 +1,7 @@
 /*
  * Rounds of requests while the network loses frames of them, or of their answers.
  *
- * What always holds:
+ * Invariants:
  * - Every byte that is announced as durable was written, and then flushed to persistence with
  *   success. No place of the region is written again once it was announced.
  * - Each request ends well, but for one: an ATOMIC WRITE that was lost. soft-RoCE repeats it with

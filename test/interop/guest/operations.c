@@ -1,7 +1,7 @@
 /*
  * Every operation that an RDMA target of persistent memory serves, each checked by reading back.
  *
- * What always holds: every byte that is announced as durable was written, and then flushed to
+ * Invariant: every byte that is announced as durable was written, and then flushed to
  * persistence with success, before it is announced.
  */
 

@@ -1,7 +1,7 @@
 /*
  * Every refusal: what an RDMA target of persistent memory must not do, and how it says so.
  *
- * What always holds: each refusal has a connection of its own, because it ends it; afterwards the
+ * Invariant: each refusal has a connection of its own, because it ends it; afterwards the
  * queue pair is in the error state, which the request behind the refused one shows.
  */
 

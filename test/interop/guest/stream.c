@@ -1,7 +1,7 @@
 /*
  * A stream of WRITEs, each with its FLUSH, until the DPU's power goes.
  *
- * What always holds: what is announced as durable was flushed with success, whatever became of the
+ * Invariant: what is announced as durable was flushed with success, whatever became of the
  * rest; no place of the region is written twice, so nothing overwrites what was announced.
  */
 

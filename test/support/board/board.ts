@@ -3,7 +3,7 @@
  * that can be killed and started again. The conformance suite and the kill tests know boards only
  * by this.
  *
- * What always holds:
+ * Invariants:
  * - A board has one part, which outlives it: what `readImage` gives, another board can be given.
  * - Nothing of a board is left behind by `close`: no process, no folder.
  */

@@ -3,7 +3,7 @@
  * waits. So the conversations of the other tests, which ask a card inside this process, are held
  * word for word with one that runs elsewhere.
  *
- * What always holds: what `ask` returns is complete. The worker (cable-worker.ts) asks for the
+ * Invariant: what `ask` returns is complete. The worker (cable-worker.ts) asks for the
  * card's address behind the frames, until a question brings nothing but its answer.
  */
 

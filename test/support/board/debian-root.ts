@@ -3,7 +3,7 @@
  * archive behind the machine's first root. Its one service of its own installs a package, gives it
  * a configuration, starts it, and then does what the serial line says.
  *
- * What always holds: the packages are Debian's, unpacked and never configured; they are fetched
+ * Invariant: the packages are Debian's, unpacked and never configured; they are fetched
  * once and kept in `dist/`.
  */
 

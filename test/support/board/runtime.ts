@@ -1,7 +1,7 @@
 /**
  * A board's runtime as a process: its lines, its end, and what it said on stderr.
  *
- * What always holds: every wait has a limit, and a wait that fails says what the process said last.
+ * Invariant: every wait has a limit, and a wait that fails says what the process said last.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

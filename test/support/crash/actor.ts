@@ -1,7 +1,7 @@
 /**
  * Plays the clients of an exploration: what it writes, the oracle knows.
  *
- * What always holds: a version is known to the oracle before its frame reaches the card, and counts
+ * Invariant: a version is known to the oracle before its frame reaches the card, and counts
  * as acknowledged when the frame that says so has left.
  */
 

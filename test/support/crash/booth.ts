@@ -2,7 +2,7 @@
  * A part is booted the whole way, and asked over the wire: its state, its report, its records, and
  * which operations it knows.
  *
- * What always holds: each boot has a new machine and a new state; only the packet memory is used
+ * Invariant: each boot has a new machine and a new state; only the packet memory is used
  * again, zeroed.
  */
 

@@ -1,7 +1,7 @@
 /**
  * What an image is for a recovery: what each lane says, and which version each copy is.
  *
- * What always holds: an image has its class as a number first, which costs little; the name is
+ * Invariant: an image has its class as a number first, which costs little; the name is
  * made once for each number.
  */
 

@@ -1,7 +1,7 @@
 /**
  * How a machine is damaged on purpose, to see that an exploration notices.
  *
- * What always holds: each damage takes one thing away, in what the machine executes; the firmware
+ * Invariant: each damage takes one thing away, in what the machine executes; the firmware
  * and the judge are the same.
  */
 

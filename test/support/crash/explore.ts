@@ -2,7 +2,7 @@
  * Every crash of a scenario: each point, each image that may be left there, each image booted
  * through the firmware's own recovery and judged by the oracle (crash-model 2.3, 2.4; D-2, D-4).
  *
- * What always holds:
+ * Invariants:
  * - A point is before a fence, behind a frame that left, and at the end of a step: between two
  *   fences the pending stores only grow, so the points before have fewer images, not others.
  * - A frame that left before the cut counts: what it acknowledged must be there afterwards.

@@ -1,7 +1,7 @@
 /**
  * Images told apart by 64 bits: which of them have been there, and what became of each.
  *
- * What always holds: the mark of an image is the sum over its lines of what each line holds where
+ * Invariant: the mark of an image is the sum over its lines of what each line holds where
  * it lies, a line of zeros counting nothing. So it does not depend on what was pending when the
  * image was made, and of an image that differs in a few lines only these are looked at. Two images
  * have the same mark by chance only: one pair in 2^64.

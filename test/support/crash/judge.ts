@@ -1,7 +1,7 @@
 /**
  * The judge of a card that started on a crash image.
  *
- * What always holds: what is right is decided by the oracle, from the bytes of the part, and from
+ * Invariant: what is right is decided by the oracle, from the bytes of the part, and from
  * what the actor says was begun and acknowledged. Of a lean boot the bytes, the report and the
  * operations that the firmware knows are looked at; where a card can be asked over the wire, what
  * it answers and what it reads must agree with them.

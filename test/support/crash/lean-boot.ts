@@ -2,7 +2,7 @@
  * A part is booted cheaply: the firmware's own recovery, on a state that is not made anew but put
  * back to what a new one is. Nothing is asked over the wire.
  *
- * What always holds:
+ * Invariants:
  * - What runs is `boot` of the firmware, on an emulated machine, from the superblock to the
  *   clearing of the lanes; every command of it is executed on the part.
  * - `prepare` puts back all that a boot changes. That it is all is not believed: `staleness`

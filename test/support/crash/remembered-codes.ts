@@ -2,7 +2,7 @@
  * Check codes, found again by what they were made of: from one crash image to the next most of what
  * a start checks is the same.
  *
- * What always holds: a code is given only for the same bytes under the same key, all of them
+ * Invariant: a code is given only for the same bytes under the same key, all of them
  * compared. What is kept in a place goes for what comes there next.
  */
 

@@ -1,7 +1,7 @@
 /**
  * A part beside another one, on which images of it are put together chunk by chunk.
  *
- * What always holds: nothing is pending on it before a start, and after `take` or `restore` it is
+ * Invariant: nothing is pending on it before a start, and after `take` or `restore` it is
  * what was durable on the other one.
  */
 

@@ -2,7 +2,7 @@
  * Every operation that the translation knows, on every kind of operand, as programs for
  * `aot-program.ts`: JavaScript, as text.
  *
- * What always holds: in a part that is translated stand functions alone, each declared by a line
+ * Invariant: in a part that is translated stand functions alone, each declared by a line
  * `function NAME(`, none of which has to stay interpreted: that so many run translated is a test.
  */
 

@@ -2,7 +2,7 @@
  * What a translation that goes by a profile can get wrong: the first calls of each function are all
  * alike, and are what a share of the program plays; the others bring something else in the middle.
  *
- * What always holds: as in `aot-cases.ts`.
+ * Invariants: as in `aot-cases.ts`.
  */
 
 import { namesOf } from './aot-cases.ts'

@@ -2,7 +2,7 @@
  * Profiles of a program (`boards/linux/aot/profile.h`), made of learned ones: what each function
  * did in one of several shares; and what none did, drawn.
  *
- * What always holds: the same for the same seed. Every line is of a function of the program.
+ * Invariant: the same for the same seed. Every line is of a function of the program.
  */
 
 /** As in `boards/linux/aot/seen.h`. */

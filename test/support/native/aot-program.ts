@@ -2,7 +2,7 @@
  * A program for `aot-harness.c`: translated by the build of the native runtime, linked with the
  * engine, and run beside its interpretation.
  *
- * What always holds: the whole of it is compiled with the address sanitizer, which also tells what
+ * Invariant: the whole of it is compiled with the address sanitizer, which also tells what
  * was never freed.
  */
 

@@ -2,7 +2,7 @@
  * Functions of random statements, for `aot-program.ts`: JavaScript, as text, the same for the same
  * seed. What drives them stands behind `listOfCases`.
  *
- * What always holds: every function comes back. It calls only those before it, and each call and
+ * Invariant: every function comes back. It calls only those before it, and each call and
  * each turn of a loop takes from `fuel`. What is kept in arrays holds no arrays, so that its text
  * stays short.
  */

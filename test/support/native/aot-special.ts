@@ -2,7 +2,7 @@
  * What a translation can get wrong beyond its operations: who holds a value and for how long,
  * errors in the middle of an expression, calls, loops, functions that go on in the interpreter.
  *
- * What always holds: as in `aot-cases.ts`.
+ * Invariants: as in `aot-cases.ts`.
  */
 
 import { namesOf } from './aot-cases.ts'

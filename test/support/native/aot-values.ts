@@ -2,7 +2,7 @@
  * What every program of test/aot.test.ts has besides its functions: values that are awkward for an
  * operation, and words for what became of it. JavaScript, as text; always interpreted.
  *
- * What always holds: a value is made anew each time, so that nothing but the function that is
+ * Invariant: a value is made anew each time, so that nothing but the function that is
  * tested holds it; what its methods do is written down in the order in which it happens.
  */
 

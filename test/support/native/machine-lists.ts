@@ -1,7 +1,7 @@
 /**
  * Command lists drawn at random, run by the emulated machine and by the native one.
  *
- * What always holds: both get the same packet memory, parts and lists. What the native machine
+ * Invariant: both get the same packet memory, parts and lists. What the native machine
  * leaves is read back from its answers and its files, never from its own word alone: it ends like a
  * process that is killed, so that its part's file then holds what was durable.
  */

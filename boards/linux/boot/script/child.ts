@@ -1,7 +1,7 @@
 /**
  * One life of `perdured`: what it is started from, and what it says of itself (sd_notify).
  *
- * What always holds: what runs is what was looked at. Bundle, signature and runtime of an image go
+ * Invariant: what runs is what was looked at. Bundle, signature and runtime of an image go
  * into files of memory that nobody can change any more, and are run from there.
  */
 

@@ -2,7 +2,7 @@
  * What the program gives to its script: the calls of the system that the supervisor needs, and no
  * more. They are C functions (`script.c`).
  *
- * What always holds: nothing waits, but `ask` for as long as it is told; a call that fails throws
+ * Invariant: nothing waits, but `ask` for as long as it is told; a call that fails throws
  * an Error whose message says what was tried, on what, and what the system said.
  */
 

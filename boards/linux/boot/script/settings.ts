@@ -1,7 +1,7 @@
 /**
  * The configuration of the supervisor: lines of `key = value`, `#` for comments.
  *
- * What always holds: an unknown key, a key twice (only `smp` and `trust` may be) or a value that
+ * Invariant: an unknown key, a key twice (only `smp` and `trust` may be) or a value that
  * cannot be is refused, naming the line and what is allowed.
  */
 

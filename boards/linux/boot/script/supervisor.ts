@@ -1,7 +1,7 @@
 /**
  * The supervisor: runs `perdured` by the slots, and takes new firmware whatever that does.
  *
- * What always holds:
+ * Invariants:
  * - SMP is answered whether anything runs or not: a bad firmware can be flashed over.
  * - One child at most runs, and none is started before the one before has ended: also not by the
  *   next supervisor, for both have the lock of the slots.

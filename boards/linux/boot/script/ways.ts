@@ -1,7 +1,7 @@
 /**
  * The ways on which SMP is asked: Unix sockets and serial lines, which carry lines, and UDP.
  *
- * What always holds: whatever one client does, the others are served; nobody has the card wait who
+ * Invariant: whatever one client does, the others are served; nobody has the card wait who
  * does not read. A serial line that is gone is opened again, once a second.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Do two neighbouring statements do the same in either order, as far as their text shows it?
  *
- * What always holds: yes is said of a counter that counts, beside whatever; and else of two stores
+ * Invariant: yes is said of a counter that counts, beside whatever; and else of two stores
  * alone, to places whose names differ, each of a value that nothing is called for but a number in
  * bytes (`u16` and its like), and that does not mention the other's place; arrays in fields of two
  * names are two arrays. A store is an assignment to a variable, a field or an element, also one

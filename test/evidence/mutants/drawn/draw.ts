@@ -1,7 +1,7 @@
 /**
  * Draws mutants: spread over all files, half of them always the same ones.
  *
- * What always holds: every file that has a mutant gives one as long as there are draws enough; the
+ * Invariant: every file that has a mutant gives one as long as there are draws enough; the
  * others are drawn from all that are left, alike. One half follows from a fixed number, so that two
  * runs may be compared, and the other one from the seed of the run. Whether a mutant is drawn
  * depends on the text of its change alone, but for the last places: who edits a function draws

@@ -3,7 +3,7 @@
  * by anybody. They stand in `same/`, by the folder of the product, each with its reason; who reads
  * the function can check it.
  *
- * What always holds: an entry names a change by the text of its lines and the function around them,
+ * Invariant: an entry names a change by the text of its lines and the function around them,
  * so that code may move. One that fits nothing any more is a violation, and so is one that a unit
  * notices (at `--nightly` they are all played).
  */

@@ -2,7 +2,7 @@
  * Plays units on a mutant until one notices: first those that noticed others of the same file, then
  * those that take least for what they show of that file, and none played before them has shown.
  *
- * What always holds: a unit may take ten times the work that it takes on the product; what takes
+ * Invariant: a unit may take ten times the work that it takes on the product; what takes
  * more hangs. One that was cut off on the product is cut off there, and has noticed nothing then.
  * Work is counted, so that a busy machine changes no verdict.
  */

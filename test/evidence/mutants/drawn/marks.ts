@@ -2,7 +2,7 @@
  * Marks in a source: one for each turn of a loop and each call of a function, which counts the work
  * that is done, and, where somebody looks, one for each statement, which tells that it was reached.
  *
- * What always holds: a marked source does what it did, until its work is spent: then every mark
+ * Invariant: a marked source does what it did, until its work is spent: then every mark
  * throws, so whatever hangs comes to an end, at the same step each time.
  */
 

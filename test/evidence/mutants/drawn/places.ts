@@ -1,7 +1,7 @@
 /**
  * Every place of a source where a mutant can be made, and the one mutant of each kind there.
  *
- * What always holds: a mutant is one change of one file: a comparison, a constant, an operator, a
+ * Invariant: a mutant is one change of one file: a comparison, a constant, an operator, a
  * call that is left out, an assignment that is left out, two statements in the other order. It is
  * named by file, line, column and kind, and the same text has the same mutants. Where nothing of
  * the product is decided there is none: types, asserts with all that they compare, imports, and

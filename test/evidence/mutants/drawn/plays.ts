@@ -1,7 +1,7 @@
 /**
  * Small pieces of the general stages, each played on the firmware that it was loaded with.
  *
- * What always holds: a piece is what its stage plays, with seeds and scenarios of the stage's own
+ * Invariant: a piece is what its stage plays, with seeds and scenarios of the stage's own
  * kinds; it is the same every time, and none was chosen for a mutant.
  */
 

@@ -2,7 +2,7 @@
  * Which units come to which statement of the product: measured, so that a mutant is given to those
  * alone that can notice it.
  *
- * What always holds: a unit that does not come to a statement takes the same course whatever stands
+ * Invariant: a unit that does not come to a statement takes the same course whatever stands
  * there. Of what is evaluated once, when a module is loaded, those units are taken that come to a
  * statement which uses a name of it, and those that are called by the name of the file.
  */

@@ -2,7 +2,7 @@
  * What stands for the test runner while tests of the suite play as killers: it keeps the tests that
  * a file tells, and plays one when it is asked to. What a test expects is judged as in the suite.
  *
- * What always holds: a test is played with the hooks around it, and with nothing of another test
+ * Invariant: a test is played with the hooks around it, and with nothing of another test
  * but what its file keeps. Properties are tried with few draws, and with the same ones each time.
  */
 

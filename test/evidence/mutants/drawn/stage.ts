@@ -1,7 +1,7 @@
 /**
  * Mutants that a tool draws, and what general stages and the suite make of them (C8).
  *
- * What always holds: a mutant is noticed by something that was there before it was drawn. One that
+ * Invariant: a mutant is noticed by something that was there before it was drawn. One that
  * nothing notices is named; it counts against the product's evidence unless it is shown to be the
  * same program (equivalents.ts).
  */

@@ -1,7 +1,7 @@
 /**
  * A source as a tree, and walks over it.
  *
- * What always holds: positions are offsets into the text as it stands in the file. The parser is
+ * Invariant: positions are offsets into the text as it stands in the file. The parser is
  * the one that the marks of the stage `coverage` come from; TypeScript 7 has none that a program
  * may call, and esbuild gives no tree.
  */

@@ -2,7 +2,7 @@
  * Scenarios of the crash explorer that are small enough to be played for every mutant: each crash
  * point, each image that may be left, recovered and judged from the bytes (support/explorer.ts).
  *
- * What always holds: they are scenarios as test/crash.test.ts has them, not made for one fault; of
+ * Invariant: they are scenarios as test/crash.test.ts has them, not made for one fault; of
  * each class of images only the first few of a point are started.
  */
 

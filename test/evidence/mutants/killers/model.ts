@@ -3,7 +3,7 @@
  * responder that receives first and commits later; answers of another time are on their way, too.
  * `decisions LEVEL`: what a restart makes of every combination of copies and lane.
  *
- * What always holds: the models are test/support/ack-model.ts, which knows what is durable by
+ * Invariant: the models are test/support/ack-model.ts, which knows what is durable by
  * itself, and ../../model/protocol.ts, which knows which copy is to be kept.
  */
 

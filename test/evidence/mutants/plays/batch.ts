@@ -2,7 +2,7 @@
  * Batches, and messages of several packets: what is held until all of it is here (D-7, D-10, X-5;
  * faults N8, N18).
  *
- * What always holds: what a status says is compared with the bytes of the slots; nothing of what is
+ * Invariant: what a status says is compared with the bytes of the slots; nothing of what is
  * refused whole, or not complete, may be in any of them.
  */
 

@@ -2,7 +2,7 @@
  * Short conversations on a bad network: what comes twice, too late, too early, with a gap, or again
  * after everybody else has gone on (X-1, X-3, G2-2; faults N1 to N5, N9 to N14).
  *
- * What always holds: what is judged is what a peer may rely on: which bytes are there in the end,
+ * Invariant: what is judged is what a peer may rely on: which bytes are there in the end,
  * and which answers must, and must not, have left.
  */
 

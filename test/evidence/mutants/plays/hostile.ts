@@ -2,7 +2,7 @@
  * What nobody may do: keys, domains, rights and ranges that are not one's own, and frames that are
  * none (faults N6, N7, N15 to N17, N19).
  *
- * What always holds: each try is made on a connection of its own; no byte of a region changes, and
+ * Invariant: each try is made on a connection of its own; no byte of a region changes, and
  * nothing is confirmed. What lies exactly at the edge, and is allowed, is tried as well.
  */
 

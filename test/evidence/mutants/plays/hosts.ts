@@ -2,7 +2,7 @@
  * The host as a party of its own: it restarts while its card serves on, comes back as another one,
  * is away, and loses writes (R1-A1, R1-A2, R1-C1, R1-C2, R1-C3, R1-C9; crash-model 4.4).
  *
- * What always holds: what is judged is what the host's memory holds when its caches are gone once
+ * Invariant: what is judged is what the host's memory holds when its caches are gone once
  * more, beside what the card has said of it.
  */
 

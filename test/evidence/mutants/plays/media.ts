@@ -2,7 +2,7 @@
  * Parts made by hand: copies and lanes as decay, a misdirected write or a hostile hand may leave
  * them, and what a start and a READ must make of them (D-2, D-3, D-14, P1-23 to P1-25).
  *
- * What always holds: what is right is said here from the image alone: which of the two versions a
+ * Invariant: what is right is said here from the image alone: which of the two versions a
  * reader must get, or that there is none; never what the recovery table would do.
  */
 

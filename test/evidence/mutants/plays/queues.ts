@@ -2,7 +2,7 @@
  * The host's side: its queues, which may hold anything, and its memory, in which records lie (X-4,
  * P2-12 to P2-27, P3-12 to P3-27; faults H1 to H6).
  *
- * What always holds: what is judged is what the host can see: completions in its memory, where and
+ * Invariant: what is judged is what the host can see: completions in its memory, where and
  * when; and, of records in its memory, what a start finds when the power went at any command.
  */
 

@@ -2,7 +2,7 @@
  * Parts that fail: no save energy, a fence that fails, a medium that refuses lines, now or later
  * (D-13, D-14, X-4, G2-5; faults H5 to H7).
  *
- * What always holds: after the worst the power is cut, nothing pending survives, and the part is
+ * Invariant: after the worst the power is cut, nothing pending survives, and the part is
  * started again: what was acknowledged must then be read, or its loss be told.
  */
 

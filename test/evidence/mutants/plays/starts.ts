@@ -2,7 +2,7 @@
  * Starts that are cut, and cut again: the superblock, the lanes and the records that a start has to
  * leave whole at every instant (D-14, P1-26; fault H12).
  *
- * What always holds: power goes before a fence, since between two fences what is pending only
+ * Invariant: power goes before a fence, since between two fences what is pending only
  * grows; the last start is not cut, and must serve, with the record as it was, as a new life.
  */
 

@@ -2,7 +2,7 @@
  * The operation table against a plain set: what the card says of an operation, and what was done
  * (D-6, X-3, G2-5).
  *
- * What always holds: "durable" must never be said of an operation that nobody finished; it must be
+ * Invariant: "durable" must never be said of an operation that nobody finished; it must be
  * said of the last ones of a client that were, over restarts. Operations are drawn by a fixed seed.
  */
 
