@@ -1,7 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
  * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check |
- * doc [...]`,
+ * doc | structure [...]`,
  * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
@@ -355,6 +355,13 @@ const COMMANDS = {
   async doc() {
     place(await bundleForNode({ doc: 'test/pages/main.ts' }))
     return run(join(DIST, 'doc.js'), [])
+  },
+  /** How the repository is built up, in figures. */
+  async structure(args) {
+    const { callsCounted } = await import('./test/structure/counted.mjs')
+    const plugins = [callsCounted(ROOT)]
+    place(await bundleForNode({ structure: 'test/structure/main.ts' }, { plugins }))
+    return run(join(DIST, 'structure.js'), args)
   },
   /** The virtual machine, and before it what it runs. Its address alone goes to stdout. */
   async 'board:qemu'(args) {
