@@ -8,7 +8,7 @@
  * `flock` of util-linux or busybox is handed the descriptor, locks it, and ends; the lock stays
  * with ours. It is exclusive, as an emulated card has the whole file; the native runtime, which may
  * have a part of it, takes it shared and its own bytes by an OFD lock
- * (`boards/linux/src/image-lock.h`).
+ * (`boards/linux/src/memory/image-lock.h`).
  *
  * A file beside the image says who has it: process, start of the process, boot of the machine. It
  * is words for people; and where there is no `flock`, on other systems, it is the lock as well.

@@ -13,7 +13,7 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { run } from '../debian/programs.ts'
 import {
   AOT,
@@ -79,7 +79,7 @@ export interface Workshop {
 export interface RuntimeParts extends Workshop {
   /** Objects of QuickJS with the firmware translated. */
   readonly engine: readonly string[]
-  /** Our own objects, by the names of their files without the ending. */
+  /** Our own objects, by the paths of their files in `src` without the ending. */
   readonly own: ReadonlyMap<string, string>
 }
 
@@ -91,15 +91,21 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
   const host = tools.native
     ? tools
     : toolchain({ ...options, folder: FOLDER, architecture: hostArchitecture() })
-  const names = readdirSync(SOURCES).filter((name) => name.endsWith('.c'))
+  const names = filesOf(SOURCES, '.c')
   const object = (name: string): string => shop.compile(join(SOURCES, name))
   return {
     ...shop,
     engine: engineObjects(firmwareProgram(DIST), {
       ...{ engine, target: tools, host, folder: FOLDER, learns, say },
     }),
-    own: new Map(names.sort().map((name) => [basename(name, '.c'), object(name)])),
+    own: new Map(names.map((name) => [name.slice(0, -'.c'.length), object(name)])),
   }
+}
+
+/** Files below a folder with that ending, by their paths from there, in order. */
+function filesOf(folder: string, ending: string): string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith(ending)).sort()
 }
 
 /** Finds the compiler, libraries and QuickJS; compiles nothing yet. Throws a Trouble. */
@@ -172,8 +178,7 @@ function ownCompiler(
 ): (file: string, flags?: readonly string[], made?: string) => string {
   const hash = createHash('sha256').update(engine.hash)
   for (const folder of folders) {
-    const headers = readdirSync(folder).filter((name) => name.endsWith('.h'))
-    for (const name of headers.sort()) {
+    for (const name of filesOf(folder, '.h')) {
       hash.update(`${name}\0`).update(readFileSync(join(folder, name)))
     }
   }

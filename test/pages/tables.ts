@@ -346,10 +346,12 @@ const LINUX: readonly PageTable[] = [
     page: LINUX_PAGE,
     head: '| key | takes | unless said |',
     rows: keyed(
-      [...read('boards/linux/src/config.c').matchAll(KEY)].map(([, name, fallback, takes]) => {
-        const unless = fallback === undefined ? 'must be said' : fallback && code(fallback)
-        return [code(name!), takes!, unless]
-      }),
+      [...read('boards/linux/src/service/config.c').matchAll(KEY)].map(
+        ([, name, fallback, takes]) => {
+          const unless = fallback === undefined ? 'must be said' : fallback && code(fallback)
+          return [code(name!), takes!, unless]
+        },
+      ),
     ),
   },
   {
@@ -381,7 +383,7 @@ const LINUX: readonly PageTable[] = [
     head: '| command | answers with |',
     rows: keyed(
       [
-        ...read('boards/linux/src/commands.c')
+        ...read('boards/linux/src/service/commands.c')
           .split('COMMANDS[] = {')[1]!
           .split('};')[0]!
           .matchAll(/\{"(\w+)", "([^"]*)"/g),
@@ -395,7 +397,7 @@ const LINUX: readonly PageTable[] = [
     rows: naming(
       filesBelow('boards/linux/src')
         .map((path) => path.slice('boards/linux/src/'.length))
-        .filter((name) => name.endsWith('.c') && name !== 'fault.c'),
+        .filter((name) => name.endsWith('.c') && name !== 'service/fault.c'),
       (name) => about(`boards/linux/src/${name}`),
     ),
   },

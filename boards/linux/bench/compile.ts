@@ -41,7 +41,16 @@ const INSIDE: readonly string[] = ['link_open', 'poll', 'ppoll']
 
 /** What only perdured itself is made of. */
 const SERVICE: readonly string[] = [
-  ...['main', 'service', 'console', 'commands', 'config', 'engine', 'notify', 'privilege'],
+  ...[
+    'main',
+    'service/service',
+    'service/console',
+    'service/commands',
+    'service/config',
+    'card/engine',
+    'service/notify',
+    'service/privilege',
+  ],
 ]
 
 /** Builds them all; the bundle is signed. Throws a Trouble. */

@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "card/icrc.h"
 #include "frame.h"
 #include "hal.h"
-#include "icrc.h"
-#include "link.h"
-#include "memory.h"
+#include "link/link.h"
+#include "memory/memory.h"
 
 enum {
   LINE = 64,

@@ -20,11 +20,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "card/icrc.h"
 #include "frame.h"
 #include "hal.h"
-#include "icrc.h"
-#include "link-kinds.h"
-#include "link.h"
+#include "link/link-kinds.h"
+#include "link/link.h"
 
 enum {
   CHUNK = 2048,

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "card/icrc.h"
 #include "frame.h"
 #include "hal.h"
-#include "icrc.h"
 
 enum { BURST_MAX = 64, WINDOW_MAX = 1024, WAIT_MS = 5000, SOCKET_BYTES = 4 << 20 };
 

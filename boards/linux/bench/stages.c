@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "engine.h"
-#include "memory.h"
+#include "card/engine.h"
+#include "memory/memory.h"
 
 enum stage {
   RECEIVE,

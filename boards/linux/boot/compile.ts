@@ -13,7 +13,14 @@ import { ROOT } from '../engine.ts'
 
 const BOOT = join(ROOT, 'boards/linux/boot')
 /** What of the runtime's files is in it, too. */
-const SHARED = ['endpoint', 'fault', 'json', 'log', 'notify', 'unix-socket'] as const
+const SHARED = [
+  'link/endpoint',
+  'service/fault',
+  'service/json',
+  'service/log',
+  'service/notify',
+  'link/unix-socket',
+] as const
 
 export interface BootOptions extends RuntimeOptions {
   /** The file with the script: one that leaves the global `perdureBoot`. */

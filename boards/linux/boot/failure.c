@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log.h"
+#include "service/log.h"
 
 /* More than are refused at a time; of others beyond it is enough that these are told. */
 enum { REFUSED_MAX = 32 };

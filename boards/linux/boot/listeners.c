@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "descriptors.h"
-#include "endpoint.h"
-#include "unix-socket.h"
+#include "link/endpoint.h"
+#include "link/unix-socket.h"
 
 HOST_FUNCTION(host_listen_unix) {
   char path[PATH_MAX];

@@ -9,9 +9,9 @@
 #include "embedded.h"
 #include "exit-codes.h"
 #include "failure.h"
-#include "log.h"
 #include "loop.h"
 #include "script.h"
+#include "service/log.h"
 
 enum { HEAP_BYTES = 192 << 20, STACK_BYTES = 512 << 10, STACK_BESIDE_BYTES = 512 << 10 };
 

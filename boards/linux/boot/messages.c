@@ -9,7 +9,7 @@
 
 #include "children.h"
 #include "descriptors.h"
-#include "endpoint.h"
+#include "link/endpoint.h"
 
 /* The longest datagram, and a peer as text: ADDRESS:PORT, or ADDRESS:PORT/ASKED. */
 enum { DATAGRAM_BYTES = 64 << 10, PEER_BYTES = ENDPOINT_TEXT_BYTES + 1 + INET6_ADDRSTRLEN };

@@ -12,10 +12,10 @@
 #include "descriptors.h"
 #include "files.h"
 #include "listeners.h"
-#include "log.h"
 #include "memory-file.h"
 #include "messages.h"
-#include "notify.h"
+#include "service/log.h"
+#include "service/notify.h"
 #include "streams.h"
 
 #if defined(__x86_64__)

@@ -9,18 +9,18 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
-#include "config.h"
-#include "console.h"
-#include "engine.h"
+#include "card/engine.h"
+#include "card/icrc.h"
 #include "exit-codes.h"
 #include "hal.h"
-#include "icrc.h"
-#include "json.h"
-#include "log.h"
-#include "notify.h"
-#include "privilege.h"
-#include "reserve.h"
-#include "service.h"
+#include "memory/reserve.h"
+#include "service/config.h"
+#include "service/console.h"
+#include "service/json.h"
+#include "service/log.h"
+#include "service/notify.h"
+#include "service/privilege.h"
+#include "service/service.h"
 
 /* Stack for everything but the firmware, bytes. */
 #define STACK_BESIDE_BYTES (512u << 10)

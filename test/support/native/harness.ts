@@ -20,8 +20,16 @@ const SANITIZE = '-fsanitize=address,undefined -fno-sanitize-recover=all'.split(
 
 /** What the links are made of, for `compile`. */
 export const LINK_PARTS: readonly string[] = [
-  ...['link', 'links', 'link-dgram', 'link-packet', 'link-stream', 'link-udp', 'datagrams'],
-  ...['peers', 'endpoint', 'unix-socket', 'fault', 'icrc'],
+  ...[
+    'link/link',
+    'link/links',
+    'link/link-dgram',
+    'link/link-packet',
+    'link/link-stream',
+    'link/link-udp',
+    'link/datagrams',
+  ],
+  ...['link/peers', 'link/endpoint', 'link/unix-socket', 'service/fault', 'card/icrc'],
 ]
 
 /** Why no such program can be made here; null where it can. */
@@ -33,7 +41,7 @@ export function titled(name: string, why: string | null = noCompiler): string {
 }
 
 /**
- * Compiles `harness` of this folder with `parts` of the runtime, names without their ending.
+ * Compiles `harness` of this folder with `parts` of the runtime, paths in `src` without their ending.
  * Returns the program's path; it is gone when the process ends. `more` are flags and libraries.
  */
 export function compile(

@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "card/icrc.h"
 #include "hal.h"
-#include "icrc.h"
-#include "links.h"
+#include "link/links.h"
 
 static void must(bool holds, const char *what) {
   if (holds) return;

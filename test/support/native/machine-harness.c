@@ -22,11 +22,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "guard.h"
-#include "icrc.h"
-#include "machine.h"
-#include "reserve.h"
-#include "sysfs.h"
+#include "card/icrc.h"
+#include "card/machine.h"
+#include "memory/guard.h"
+#include "memory/reserve.h"
+#include "memory/sysfs.h"
 
 enum {
   COMMAND_BYTES = 64,

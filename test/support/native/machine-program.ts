@@ -5,8 +5,9 @@ import { compile, LINK_PARTS, noCompiler } from './harness.ts'
 
 const PARTS = [
   ...LINK_PARTS,
-  ...['condition', 'guard', 'image-lock', 'json', 'log', 'machine', 'memory', 'persist', 'reserve'],
-  ...['shadow', 'sysfs', 'window'],
+  ...['memory/guard', 'memory/image-lock', 'memory/memory', 'memory/persist', 'memory/reserve'],
+  ...['memory/shadow', 'memory/sysfs', 'card/machine', 'card/window', 'service/condition'],
+  ...['service/json', 'service/log'],
 ]
 
 const noSodium = existsSync('/usr/include/sodium.h') ? null : 'libsodium is missing (libsodium-dev)'

@@ -1,0 +1,362 @@
+#include "card/machine.h"
+
+#include <endian.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "card/icrc.h"
+#include "memory/guard.h"
+
+enum {
+  ATOMIC_BYTES = 8,
+  OPERAND_BYTES = 16,
+  CODE_BYTES = crypto_shorthash_siphashx24_BYTES,
+  KEY_BYTES = crypto_shorthash_siphashx24_KEYBYTES,
+  SPACE_SHIFT = 48,
+  COMMAND_BYTES = HAL_COMMAND_WORDS * (int)sizeof(double),
+};
+
+_Static_assert(HAL_SPACE_BYTES == 1ull << SPACE_SHIFT, "an address is space and offset");
+_Static_assert(HAL_NVDIMM_SPACE == 1ull << SPACE_SHIFT, "spaces are counted");
+_Static_assert(HAL_HOST_SPACE == 2ull << SPACE_SHIFT, "spaces are counted");
+_Static_assert(HAL_OP == 0 && HAL_FROM == 1 && HAL_TO == 2 && HAL_LENGTH == 3 && HAL_AUX == 4,
+               "the words of struct command are those of the ring");
+_Static_assert(HAL_DMA_SPACE == 3ull << SPACE_SHIFT, "spaces are counted");
+
+enum space { PACKETS, PART, HOST, DMA, SPACES };
+
+/* A range that is wholly inside its space. */
+struct place {
+  enum space space;
+  uint64_t offset;
+  uint8_t *at;
+};
+
+/* A length that a command may have: a whole number that fits 31 bits. */
+static bool is_length(double number, uint32_t *length) {
+  if (!(number >= 0 && number <= INT32_MAX)) return false;
+  int32_t whole = (int32_t)number;
+  *length = (uint32_t)whole;
+  return (double)whole == number;
+}
+
+/* Where [address, address + length) lies; false if that is not wholly inside one space. */
+static bool find(struct machine *machine, double address, uint32_t length, struct place *place) {
+  if (!(address >= 0 && address < (double)(SPACES * HAL_SPACE_BYTES))) return false;
+  int64_t whole = (int64_t)address;
+  if ((double)whole != address) return false;
+  place->space = (enum space)(whole >> SPACE_SHIFT);
+  place->offset = (uint64_t)whole & (HAL_SPACE_BYTES - 1);
+  uint8_t *base = machine->packets;
+  uint64_t bytes = HAL_MEMORY_BYTES;
+  if (place->space == PART) {
+    base = machine->memory->live;
+    bytes = machine->memory->bytes;
+  } else if (place->space != PACKETS) {
+    const struct window *window = place->space == HOST ? &machine->host : &machine->dma;
+    base = window->live;
+    bytes = window->bytes;
+  }
+  if (base == NULL || length > bytes || place->offset > bytes - length) return false;
+  place->at = base + place->offset;
+  return true;
+}
+
+static struct window *window_of(struct machine *machine, enum space space) {
+  return space == HOST ? &machine->host : &machine->dma;
+}
+
+/* Makes ready what is about to be read; a device's bytes then stand elsewhere. */
+static int load(struct machine *machine, const struct place *place, uint32_t length,
+                const uint8_t **bytes) {
+  *bytes = place->at;
+  if (place->space == PACKETS) return HAL_DONE;
+  if (place->space == PART) {
+    struct memory *memory = machine->memory;
+    if (memory->bad_lines == 0 || memory_readable(memory, place->offset, length)) return HAL_DONE;
+    machine->counters.media_errors++;
+    return HAL_MEDIA_ERROR;
+  }
+  *bytes = window_load(window_of(machine, place->space), place->offset, length);
+  if (*bytes != NULL) return HAL_DONE;
+  machine->counters.host_failures++;
+  return HAL_DMA_FAILED;
+}
+
+/* A line at once, the usual case, loads before it stores: the ranges may overlap. */
+static void move(uint8_t *to, const uint8_t *from, uint32_t length) {
+  if (length == HAL_LINE_BYTES) {
+    uint64_t words[HAL_LINE_BYTES / sizeof(uint64_t)];
+    memcpy(words, from, sizeof words);
+    memcpy(to, words, sizeof words);
+  } else {
+    memmove(to, from, length);
+  }
+}
+
+static void clean(struct machine *machine, uint64_t offset, uint32_t length) {
+  if (length == 0) return;
+  memory_clean(machine->memory, offset, length);
+  uint64_t last = (offset + length - 1) / HAL_LINE_BYTES;
+  machine->counters.lines_cleaned += last - offset / HAL_LINE_BYTES + 1;
+}
+
+static void store(struct machine *machine, const struct place *to, const uint8_t *from,
+                  uint32_t length) {
+  if (to->space == HOST || to->space == DMA) {
+    window_store(window_of(machine, to->space), to->offset, from, length);
+    return;
+  }
+  move(to->at, from, length);
+  if (to->space == PART) machine->counters.bytes_stored += length;
+}
+
+static int copy(struct machine *machine, const struct command *command, bool cleaning) {
+  struct place from, to;
+  uint32_t length;
+  const uint8_t *bytes;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &from)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, length, &to)) return HAL_BAD_COMMAND;
+  int fault = load(machine, &from, length, &bytes);
+  if (fault != HAL_DONE) return fault;
+  cleaning = cleaning && to.space == PART;
+  if (cleaning && machine->memory->bad_lines != 0) {
+    memory_heal(machine->memory, to.offset, length);
+  }
+  store(machine, &to, bytes, length);
+  if (cleaning) clean(machine, to.offset, length);
+  return HAL_DONE;
+}
+
+static int check(struct machine *machine, const struct command *command) {
+  struct place from, to, key;
+  uint32_t length;
+  const uint8_t *bytes, *key_bytes;
+  uint8_t code[CODE_BYTES];
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &from)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, CODE_BYTES, &to)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->aux, KEY_BYTES, &key)) return HAL_BAD_COMMAND;
+  int fault = load(machine, &from, length, &bytes);
+  if (fault == HAL_DONE) fault = load(machine, &key, KEY_BYTES, &key_bytes);
+  if (fault != HAL_DONE) return fault;
+  crypto_shorthash_siphashx24(code, bytes, length, key_bytes);
+  store(machine, &to, code, CODE_BYTES);
+  return HAL_DONE;
+}
+
+static int compare(struct machine *machine, const struct command *command) {
+  struct place left, right;
+  uint32_t length;
+  const uint8_t *a, *b;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &left)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, length, &right)) return HAL_BAD_COMMAND;
+  int fault = load(machine, &left, length, &a);
+  if (fault == HAL_DONE) fault = load(machine, &right, length, &b);
+  if (fault != HAL_DONE) return fault;
+  return memcmp(a, b, length) == 0 ? HAL_EQUAL : HAL_DIFFERENT;
+}
+
+static uint64_t big_endian(const uint8_t *at) {
+  uint64_t number;
+  memcpy(&number, at, sizeof number);
+  return be64toh(number);
+}
+
+/*
+ * Changes the word in one step and returns what it was. A file that the host shares is changed by
+ * the CPU's atomic operation, which holds towards the host's CPUs, too; a device is not promised
+ * to take those.
+ */
+static uint64_t change(uint64_t *word, uint64_t operand, const uint64_t *expected, bool shared) {
+  if (shared && expected == NULL) return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);
+  if (shared) {
+    uint64_t original = *expected;
+    __atomic_compare_exchange_n(word, &original, operand, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+    return original;
+  }
+  uint64_t original = __atomic_load_n(word, __ATOMIC_RELAXED);
+  if (expected == NULL) operand += original;
+  if (expected == NULL || original == *expected) {
+    __atomic_store_n(word, operand, __ATOMIC_RELAXED);
+  }
+  return original;
+}
+
+/* A word that compared unequal is not stored. The original is told of a command done. */
+static int atomic(struct machine *machine, const struct command *command) {
+  struct place to, operands, told;
+  const uint8_t *ready;
+  if (command->length != ATOMIC_BYTES) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, ATOMIC_BYTES, &to)) return HAL_BAD_COMMAND;
+  if (to.offset % ATOMIC_BYTES != 0 || to.space == DMA) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, OPERAND_BYTES, &operands)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->aux, ATOMIC_BYTES, &told)) return HAL_BAD_COMMAND;
+  if (operands.space != PACKETS || told.space != PACKETS) return HAL_BAD_COMMAND;
+  int fault = load(machine, &to, ATOMIC_BYTES, &ready);
+  if (fault != HAL_DONE) return fault;
+  uint64_t operand = big_endian(operands.at);
+  uint64_t wanted = big_endian(operands.at + ATOMIC_BYTES);
+  const uint64_t *expected = command->op == HAL_COMPARE_SWAP ? &wanted : NULL;
+  bool shared = to.space == HOST && !machine->host.device;
+  uint64_t original = change((uint64_t *)(void *)to.at, operand, expected, shared);
+  if (to.space == HOST) machine->host.written = true;
+  if (to.space == PART && (expected == NULL || original == wanted)) {
+    machine->counters.bytes_stored += ATOMIC_BYTES;
+    clean(machine, to.offset, ATOMIC_BYTES);
+  }
+  uint64_t big = htobe64(original);
+  memcpy(told.at, &big, sizeof big);
+  return HAL_DONE;
+}
+
+/* Frames leave from packet memory only. What is filled in is not seen there afterwards. */
+static int transmit(struct machine *machine, const struct command *command) {
+  struct place from;
+  uint32_t length;
+  if (!is_length(command->length, &length) || length > HAL_FRAME_BYTES_MAX) return HAL_BAD_COMMAND;
+  if (!find(machine, command->from, length, &from) || from.space != PACKETS) {
+    return HAL_BAD_COMMAND;
+  }
+  const uint8_t *frame = from.at;
+  if (command->aux != HAL_ICRC_NONE) {
+    bool linux_flush = command->aux == HAL_ICRC_LINUX_FLUSH;
+    uint32_t kind = linux_flush ? HAL_ICRC_LINUX_FLUSH : HAL_ICRC_STANDARD;
+    memcpy(machine->frame, frame, length);
+    frame = machine->frame;
+    if (!icrc_fill(machine->frame, length, kind)) return HAL_BAD_COMMAND;
+  }
+  links_transmit(machine->links, frame, length);
+  return HAL_DONE;
+}
+
+static int fence(struct machine *machine) {
+  int result = memory_fence(machine->memory);
+  if (result == HAL_DONE) machine->counters.fences++;
+  return result;
+}
+
+static int flush(struct machine *machine, const struct command *command) {
+  struct place to;
+  uint32_t length;
+  if (!is_length(command->length, &length)) return HAL_BAD_COMMAND;
+  if (!find(machine, command->to, length, &to) || to.space != PART) return HAL_BAD_COMMAND;
+  clean(machine, to.offset, length);
+  return HAL_DONE;
+}
+
+static int execute(struct machine *machine, const struct command *command) {
+  double op = command->op;
+  if (!(op >= HAL_COPY && op <= HAL_COMPARE_SWAP) || (double)(int)op != op) return HAL_BAD_COMMAND;
+  switch ((int)op) {
+    case HAL_COPY: return copy(machine, command, false);
+    case HAL_COPY_CLEAN: return copy(machine, command, true);
+    case HAL_FLUSH: return flush(machine, command);
+    case HAL_FENCE: return fence(machine);
+    case HAL_CHECK: return check(machine, command);
+    case HAL_COMPARE: return compare(machine, command);
+    case HAL_TRANSMIT: return transmit(machine, command);
+    case HAL_FETCH_ADD:
+    case HAL_COMPARE_SWAP: return atomic(machine, command);
+    default: return HAL_DONE; /* SKIP */
+  }
+}
+
+static uint8_t *command_at(struct machine *machine, uint32_t index) {
+  return machine->packets + HAL_COMMANDS_AT + (size_t)index * COMMAND_BYTES;
+}
+
+static void put_result(struct machine *machine, int result) {
+  double number = result;
+  uint8_t *word = command_at(machine, machine->at) + HAL_RESULT * sizeof(double);
+  memcpy(word, &number, sizeof number);
+}
+
+/* Keeps the result; false if it ends the list. */
+static bool go_on(struct machine *machine, int result) {
+  put_result(machine, result);
+  if (result > HAL_DIFFERENT) {
+    if (result == HAL_BAD_COMMAND) machine->counters.bad_commands++;
+    return false;
+  }
+  machine->at++;
+  return true;
+}
+
+static void run_list(struct machine *machine) {
+  while (machine->at < machine->until) {
+    memcpy(&machine->command, command_at(machine, machine->at), sizeof machine->command);
+    machine->counters.commands++;
+    /* Whoever comes back from a fault finds in memory where the list stands. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (!go_on(machine, execute(machine, &machine->command))) return;
+  }
+}
+
+static bool is_inside(const uint8_t *address, const uint8_t *from, uint64_t bytes) {
+  return from != NULL && address >= from && (uint64_t)(address - from) < bytes;
+}
+
+/* Whether the address is one that the command stores to, and none that it loads from. */
+static bool is_stored(struct machine *machine, const uint8_t *address) {
+  const struct command *command = &machine->command;
+  struct place from, to;
+  uint32_t length, stored;
+  if (!is_length(command->length, &length)) return false;
+  if (command->op != HAL_COPY && command->op != HAL_COPY_CLEAN && command->op != HAL_CHECK) {
+    return false;
+  }
+  stored = command->op == HAL_CHECK ? CODE_BYTES : length;
+  if (!find(machine, command->from, length, &from)) return false;
+  if (!find(machine, command->to, stored, &to)) return false;
+  return is_inside(address, to.at, stored) && !is_inside(address, from.at, length);
+}
+
+/* The result of a command in which memory did not answer at `address`. */
+static int result_of_fault(struct machine *machine, const uint8_t *address) {
+  struct window *windows[] = {&machine->host, &machine->dma};
+  for (int i = 0; i < 2; i++) {
+    if (!is_inside(address, windows[i]->live, windows[i]->bytes)) continue;
+    machine->counters.host_failures++;
+    if (!is_stored(machine, address)) return HAL_DMA_FAILED;
+    /* A posted write: nobody is told but whoever reads persistent memory behind it. */
+    windows[i]->lost = windows[i] == &machine->host;
+    return HAL_DONE;
+  }
+  machine->counters.media_errors++;
+  if (machine->command.op != HAL_FENCE) return HAL_MEDIA_ERROR;
+  memory_fence_failed(machine->memory);
+  return HAL_FLUSH_FAILED;
+}
+
+uint32_t machine_run(struct machine *machine, double count) {
+  machine->at = 0;
+  if (!(count >= 0 && count <= HAL_COMMANDS_MAX) || (double)(uint32_t)count != count) {
+    machine->counters.bad_commands++;
+    put_result(machine, HAL_BAD_COMMAND);
+    return 0;
+  }
+  machine->until = (uint32_t)count;
+  machine->counters.runs++;
+  machine_tell_health(machine);
+  /* Each time round, a command has met memory that did not answer. */
+  while (sigsetjmp(guard_mark, 0) != 0) {
+    if (!go_on(machine, result_of_fault(machine, guard_fault))) return machine->at;
+  }
+  guard_armed = 1;
+  run_list(machine);
+  guard_armed = 0;
+  return machine->at;
+}
+
+void machine_tell_health(struct machine *machine) {
+  const struct memory *memory = machine->memory;
+  int32_t health = (memory->armed ? HAL_ARMED : 0) | (memory->save_failed ? HAL_SAVE_FAILED : 0) |
+                   (memory->forgets_because != NULL ? HAL_VOLATILE : 0);
+  memcpy(machine->packets + HAL_HEALTH_AT, &health, sizeof health);
+}
