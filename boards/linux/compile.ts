@@ -103,7 +103,7 @@ export function runtimeParts(options: RuntimeOptions): RuntimeParts {
 }
 
 /** Files below a folder with that ending, by their paths from there, in order. */
-function filesOf(folder: string, ending: string): string[] {
+export function filesOf(folder: string, ending: string): string[] {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   return names.filter((name) => name.endsWith(ending)).sort()
 }

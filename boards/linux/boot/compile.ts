@@ -6,9 +6,9 @@
  */
 
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DIST, flavourFolder, type RuntimeOptions, SOURCES, workshop } from '../compile.ts'
+import { DIST, filesOf, flavourFolder, type RuntimeOptions, SOURCES, workshop } from '../compile.ts'
 import { ROOT } from '../engine.ts'
 
 const BOOT = join(ROOT, 'boards/linux/boot')
@@ -40,10 +40,10 @@ export function compileBoot(options: BootOptions): string {
   const { script, program } = options
   const shop = workshop(options)
   const compile = shop.compilerWith(BOOT)
-  const names = readdirSync(BOOT).filter((name) => name.endsWith('.c') && name !== 'embedded.c')
+  const names = filesOf(BOOT, '.c').filter((name) => name !== 'embedded.c')
   const sha256 = createHash('sha256').update(readFileSync(script)).digest('hex')
   shop.link(program, [
-    ...names.sort().map((name) => compile(join(BOOT, name))),
+    ...names.map((name) => compile(join(BOOT, name))),
     compile(join(BOOT, 'embedded.c'), [`-DBOOT_SCRIPT="${script}"`], sha256),
     ...SHARED.map((name) => shop.compile(join(SOURCES, `${name}.c`))),
     ...shop.plainEngine(),

@@ -5,9 +5,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "children.h"
-#include "clock.h"
-#include "descriptors.h"
+#include "calls/children.h"
+#include "calls/clock.h"
+#include "calls/descriptors.h"
 
 /* Places for poll: the signals, then what is to be readable, then what is to take bytes. */
 struct places {

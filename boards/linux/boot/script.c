@@ -6,17 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "children.h"
-#include "clock.h"
-#include "crypto.h"
-#include "descriptors.h"
-#include "files.h"
-#include "listeners.h"
-#include "memory-file.h"
-#include "messages.h"
+#include "calls/children.h"
+#include "calls/clock.h"
+#include "calls/crypto.h"
+#include "calls/descriptors.h"
+#include "calls/files.h"
+#include "calls/listeners.h"
+#include "calls/memory-file.h"
+#include "calls/messages.h"
+#include "calls/streams.h"
 #include "service/log.h"
 #include "service/notify.h"
-#include "streams.h"
 
 #if defined(__x86_64__)
 #define ARCHITECTURE "x86-64"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "descriptors.h"
+#include "calls/descriptors.h"
 
 enum { FIRST_INHERITED = 3, NO_PROGRAM = 127, OLD_KERNEL_DESCRIPTORS = 1 << 16 };
 

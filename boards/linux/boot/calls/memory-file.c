@@ -1,4 +1,4 @@
-#include "memory-file.h"
+#include "calls/memory-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "descriptors.h"
+#include "calls/descriptors.h"
 
 /* Of Linux 6.3, which the headers need not know. */
 #ifndef MFD_NOEXEC_SEAL

@@ -1,4 +1,4 @@
-#include "messages.h"
+#include "calls/messages.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "children.h"
-#include "descriptors.h"
+#include "calls/children.h"
+#include "calls/descriptors.h"
 #include "link/endpoint.h"
 
 /* The longest datagram, and a peer as text: ADDRESS:PORT, or ADDRESS:PORT/ASKED. */

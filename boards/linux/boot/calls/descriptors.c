@@ -1,4 +1,4 @@
-#include "descriptors.h"
+#include "calls/descriptors.h"
 
 #include <unistd.h>
 

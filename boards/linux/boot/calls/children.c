@@ -1,4 +1,4 @@
-#include "children.h"
+#include "calls/children.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "files.h"
+#include "calls/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "descriptors.h"
+#include "calls/descriptors.h"
 
 /* What is read first of a file that does not say how long it is. */
 enum { FIRST_BYTES = 64 << 10 };

@@ -1,4 +1,4 @@
-#include "clock.h"
+#include "calls/clock.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "streams.h"
+#include "calls/streams.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "descriptors.h"
+#include "calls/clock.h"
+#include "calls/descriptors.h"
 
 enum { READ_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 64 << 10 };
 

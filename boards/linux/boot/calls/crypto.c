@@ -1,4 +1,4 @@
-#include "crypto.h"
+#include "calls/crypto.h"
 
 #include <brotli/decode.h>
 #include <sodium.h>

@@ -1,4 +1,4 @@
-#include "listeners.h"
+#include "calls/listeners.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "descriptors.h"
+#include "calls/descriptors.h"
 #include "link/endpoint.h"
 #include "link/unix-socket.h"
 
