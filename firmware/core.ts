@@ -69,7 +69,7 @@ import { answer, notifyCongestion } from './transport/acknowledge.ts'
 import {
   findQueuePair,
   holdBack,
-  isHeld,
+  isHeldBack,
   type QueuePair,
   STATE_OPEN,
 } from './transport/queue-pair.ts'
@@ -121,7 +121,7 @@ export function receive(
     if (fault !== PASS) count(state, fault)
     return
   }
-  if (fault === PASS) fault = addressFault(state, packet)
+  if (fault === PASS) fault = destinationFault(state, packet)
   const standard = (flags & ICRC_GOOD) !== 0
   if (fault === PASS && !standard) fault = linuxFlushFault(state, packet, flags)
   if (fault === PASS) fault = dispatch(state, packet, standard, now)
@@ -129,7 +129,7 @@ export function receive(
 }
 
 /** Is the frame addressed to this port? */
-function addressFault(state: State, packet: Packet): Fault {
+function destinationFault(state: State, packet: Packet): Fault {
   const bytes = state.bytes
   const words = state.words
   const mac = packet.frameAt + ETH_DESTINATION
@@ -171,7 +171,7 @@ function dispatch(state: State, packet: Packet, standard: boolean, now: number):
   if (row !== null && (row.properties & RESPONSE) !== 0) {
     return receiveResponse(state, qp, packet, now)
   }
-  return request(state, qp, packet, row, now)
+  return receiveRequest(state, qp, packet, row, now)
 }
 
 /** Did the packet meet congestion on its way (ECN 11, RFC 3168)? */
@@ -189,14 +189,14 @@ function tellCongestion(state: State, qp: QueuePair, now: number): void {
 }
 
 /** A request, in the order of wire-format 3.3 from step 5 on. The fault is answered here. */
-function request(
+function receiveRequest(
   state: State,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow | null,
   now: number,
 ): Fault {
-  if (qp.heldPsn >= 0 && isHeld(qp, packet.psn)) return HELD_BACK
+  if (qp.heldPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
     if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
@@ -209,22 +209,28 @@ function request(
     return HELD_BACK
   }
   if (fault === PASS) fault = judgeRequest(qp, packet)
-  if (fault === PASS) fault = execute(state, qp, packet, row!, now)
-  if (fault !== PASS) refuse(state, qp, packet, fault)
+  if (fault === PASS) fault = executeRequest(state, qp, packet, row!, now)
+  if (fault !== PASS) refuseRequest(state, qp, packet, fault)
   return fault
 }
 
 /** A repeated READ of a page that is away: a gap behind it has not been told of by that. */
 function refuseAgain(state: State, qp: QueuePair, packet: Packet): void {
   const { nakSent } = qp
-  refuse(state, qp, packet, PAGE_ABSENT)
+  refuseRequest(state, qp, packet, PAGE_ABSENT)
   qp.nakSent = nakSent
 }
 
 /** What is acknowledged by a plain ACK. */
 const MESSAGE = (PERSIST | WRITE | SEND) as OpcodeMask
 
-function execute(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow, now: number): Fault {
+function executeRequest(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
@@ -268,7 +274,7 @@ function executeMessage(
  * Answers a refused request. Everything accepted before is answered first; after a fatal NAK there
  * is silence (wire-format 3.4).
  */
-function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
+function refuseRequest(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
   const row = FAULTS[fault]!
   if (row.answer !== 'nak') return
   // A NAK acknowledges what is before it: that must be durable where this is withheld.
@@ -333,7 +339,7 @@ export function idle(state: State, now: number): number {
   clearLanes(state.commit)
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null && isStalled(qp, now)) giveUp(state, qp)
+    if (qp !== null && isStalled(qp, now)) giveUpMessage(state, qp)
   }
   tickConnections(state, now)
   serveStreams(state)
@@ -359,7 +365,7 @@ function serveSlice(state: State): number {
 }
 
 /** Ends a queue pair whose message stopped half-way, and tells its peer. */
-function giveUp(state: State, qp: QueuePair): void {
+function giveUpMessage(state: State, qp: QueuePair): void {
   touch(state, qp)
   settleBurst(state, qp)
   refuseQueuePair(state, qp, qp.expectedPsn, MESSAGE_TIME)

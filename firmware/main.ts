@@ -184,19 +184,19 @@ function scratch() {
   }
 }
 
-function each<T>(count: number, make: () => T): T[] {
+function listOf<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
 function burst(nobody: QueuePair, list: CommandList) {
   const { machine } = list
   return {
-    touched: each(BURST_FRAMES, () => nobody),
+    touched: listOf(BURST_FRAMES, () => nobody),
     touchedCount: 0,
-    ordered: each(BURST_FRAMES, () => blankOrdered(nobody)),
+    ordered: listOf(BURST_FRAMES, () => blankOrdered(nobody)),
     orderedCount: 0,
     pass: 0,
-    managements: each(BURST_FRAMES, () => ({
+    managements: listOf(BURST_FRAMES, () => ({
       frameAt: 0,
       madAt: 0,
       peerNumber: 0,
@@ -212,12 +212,12 @@ function burst(nobody: QueuePair, list: CommandList) {
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     receivesTaken: 0,
-    messages: each(QUEUE_PAIRS, blankMessage),
+    messages: listOf(QUEUE_PAIRS, blankMessage),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),
-    ranges: each(BURST_FRAMES + 1, blankRange),
-    rangeOwner: each(BURST_FRAMES, () => nobody),
+    ranges: listOf(BURST_FRAMES + 1, blankRange),
+    rangeOwner: listOf(BURST_FRAMES, () => nobody),
     openRange: new Int32Array(QUEUE_PAIRS).fill(-1),
     rangeCount: 0,
   }

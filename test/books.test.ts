@@ -104,7 +104,7 @@ import {
   resize,
   setBlock,
 } from '../firmware/residency/blocks.ts'
-import { nextHint, waitUntilUs } from '../firmware/residency/hints.ts'
+import { nextHintedBlocks, waitUntilUs } from '../firmware/residency/hints.ts'
 import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
 import { THOROUGH } from './support/thorough.ts'
@@ -318,7 +318,7 @@ test('P5-14: a hint names the next blocks that an access needs and nobody has hi
       expect(waitUntilUs(b, from, end - from)).toBe(waited)
       const wanting = touched.filter((block) => !ready[block] && until[block]! <= now)
       const run = wanting.filter((block, i) => block === wanting[0]! + i)
-      expect(nextHint(b, from, end - from, now, AFTER)).toBe(run.length > 0)
+      expect(nextHintedBlocks(b, from, end - from, now, AFTER)).toBe(run.length > 0)
       if (run.length === 0) continue
       expect([b.hintFirst, b.hintCount]).toEqual([run[0], run.length])
       for (const block of run) until[block] = now + AFTER

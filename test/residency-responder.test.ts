@@ -24,7 +24,7 @@ import {
   associated,
   type Blocks,
   createBlocks,
-  isReady,
+  isRangeReady,
   PHASE_TOLD,
 } from '../firmware/residency/blocks.ts'
 import { isNotice, takeNotice, want } from '../firmware/residency/heard.ts'
@@ -676,7 +676,7 @@ describe('P5-28: together with the requester of the product', () => {
   /** What the requester believes, page by page; null where nothing was told. */
   function belief(b: Blocks, pages: number): boolean[] | null {
     if (b.phase !== PHASE_TOLD) return null
-    return Array.from({ length: pages }, (_, i) => isReady(b, i * PAGE_BYTES, PAGE_BYTES))
+    return Array.from({ length: pages }, (_, i) => isRangeReady(b, i * PAGE_BYTES, PAGE_BYTES))
   }
 
   /** What it may believe: a page of a block that is ready. */

@@ -254,12 +254,36 @@ describe('how the code looks', () => {
     ])
   })
 
+  test('no two top-level functions of the firmware share a name', () => {
+    expect(sharedNames(FIRMWARE)).toEqual([])
+    const one = { path: 'a.ts', text: '', code: 'export function same(): void {}' }
+    const other = { path: 'b.ts', text: '', code: 'const same = blank()\nconst SAME = 1' }
+    expect(sharedNames([one, { ...other, code: other.code.toUpperCase() }])).toEqual([])
+    expect(sharedNames([one, other])).toEqual(['same: a.ts, b.ts'])
+  })
+
   test('nothing is left to be done later', () => {
     const marks = /\b(?:TO.?DO|FIX.?ME|XX.?X)\b/
     const left = SOURCES.flatMap(({ path, text }) => (marks.test(text) ? [path] : []))
     expect(left).toEqual([])
   })
 })
+
+/**
+ * Names of functions and of records that stand at the top of more than one file. A bundle has them
+ * side by side: it renames the second one, and what is known by name of functions is lost.
+ */
+function sharedNames(sources: readonly Source[]): string[] {
+  const declared = /^(?:export )?(?:function\*?|const|let) ([a-z]\w*)/gm
+  const paths = new Map<string, string[]>()
+  for (const { path, code } of sources) {
+    for (const [, name] of code.matchAll(declared)) {
+      paths.set(name!, [...(paths.get(name!) ?? []), path])
+    }
+  }
+  const shared = [...paths].filter(([, where]) => where.length > 1)
+  return shared.map(([name, where]) => `${name}: ${where.join(', ')}`)
+}
 
 describe('what the host driver keeps', () => {
   test('nothing of it slices bytes: of a Buffer that is a view, and copyOf copies', () => {

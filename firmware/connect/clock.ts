@@ -13,7 +13,7 @@ import { sendTo } from './send.ts'
 import {
   arm,
   type Connection,
-  confirm,
+  confirmConnection,
   endRest,
   isLive,
   PHASE_LINKING,
@@ -30,12 +30,12 @@ export function tickConnections(state: State, nowUs: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = table.places[i]!
     if (connection.timerUs === Infinity) continue
-    if (isLive(state, connection)) tick(state, connection)
+    if (isLive(state, connection)) tickConnection(state, connection)
     if (connection.timerUs < table.timerUs) table.timerUs = connection.timerUs
   }
 }
 
-function tick(state: State, connection: Connection): void {
+function tickConnection(state: State, connection: Connection): void {
   const { link, phase, timerUs } = connection
   const due = timerUs <= state.connections.nowUs
   // An Ethernet address may have been learnt before its time was up.
@@ -48,18 +48,18 @@ function tick(state: State, connection: Connection): void {
 function replyAgain(state: State, connection: Connection): void {
   const qp = connection.qp!
   if (qp.used) {
-    confirm(state, connection)
+    confirmConnection(state, connection)
   } else if (connection.triesLeft > 0) {
     connection.triesLeft -= 1
     arm(state, connection, connection.periodUs)
     sendTo(state, qp, connection.reply)
   } else {
-    giveUp(state, connection)
+    giveUpConnection(state, connection)
   }
 }
 
 /** The peer never came: it is told so, for the case that it still waits. */
-function giveUp(state: State, connection: Connection): void {
+function giveUpConnection(state: State, connection: Connection): void {
   const { message } = state.connections
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, connection.reply, 0)

@@ -159,7 +159,7 @@ export function closeLink(state: State, link: Link): void {
 }
 
 /** The Ethernet address is known: REQ goes out. */
-function request(state: State, link: Link): void {
+function requestConnection(state: State, link: Link): void {
   const { connection, target, resolution } = link
   const qp = connection.qp!
   link.mac.push(...resolution.mac)
@@ -244,7 +244,7 @@ export function tickLink(state: State, link: Link): void {
     return
   }
   tickResolution(state, resolution)
-  if (resolution.phase === RESOLUTION_KNOWN) request(state, link)
+  if (resolution.phase === RESOLUTION_KNOWN) requestConnection(state, link)
   else if (resolution.phase === RESOLUTION_FAILED) endLink(state, link, EVENT_TIMED_OUT)
   else armAt(state, connection, resolution.timerUs)
 }

@@ -28,7 +28,7 @@ export function refusal(reason: number, information = -1, code: Fault = PASS): R
 }
 
 /** The checks of a REQ, in order; null is accepted. */
-export function judge(call: Call, req: cm.CmReq, service: Service | null): Refusal | null {
+export function judgeReq(call: Call, req: cm.CmReq, service: Service | null): Refusal | null {
   const { state, packet } = call
   if (req.transport !== cm.TRANSPORT_RC) return refusal(cm.REJECT_TRANSPORT)
   if (service === null) return refusal(cm.REJECT_SERVICE_ID)

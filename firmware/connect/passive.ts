@@ -23,7 +23,7 @@ import { sendBack } from './send.ts'
 import {
   arm,
   type Connection,
-  confirm,
+  confirmConnection,
   findConnection,
   isFromPeer,
   isLive,
@@ -41,7 +41,7 @@ export function serveConnection(state: State, waiting: WaitingManagement): Fault
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, bytes, waiting.madAt)
   const call = { state, header, packet: waiting.packet, at: waiting.madAt + cm.CM_BODY }
-  const link = linkOf(call)
+  const link = linkOfMessage(call)
   if (link !== null) {
     takeForLink(state, link, waiting.madAt)
     return PASS
@@ -51,7 +51,7 @@ export function serveConnection(state: State, waiting: WaitingManagement): Fault
 }
 
 /** The link of ours that the message names by our id, from its peer, or null. */
-function linkOf(call: Call): Link | null {
+function linkOfMessage(call: Call): Link | null {
   const { state, at, packet, header } = call
   if (header.attribute === cm.CM_REQ) return null
   const localId = u32(state.bytes, at + cm.CM_REMOTE_ID)
@@ -81,7 +81,7 @@ function connectionOf(call: Call): Connection | null {
 function receiveRtu(call: Call): Fault {
   const connection = connectionOf(call)
   if (connection === null) return CONNECTION_FORM
-  confirm(call.state, connection)
+  confirmConnection(call.state, connection)
   return PASS
 }
 

@@ -29,7 +29,7 @@ import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
-import { judge, type Refusal, refusal } from './judge.ts'
+import { judgeReq, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
 import { describeService, findService, regionOfService, type Service } from './services.ts'
@@ -61,7 +61,7 @@ export function receiveReq(call: Call): Fault {
   const known = findRequest(call, req)
   if (known !== null) return receiveAgain(call, req, known)
   const service = findService(state, req.serviceHigh, req.serviceLow)
-  const refused = judge(call, req, service)
+  const refused = judgeReq(call, req, service)
   if (refused !== null) {
     reject(call, req, refused)
     return UNSERVED_CONNECTION
@@ -72,7 +72,7 @@ export function receiveReq(call: Call): Fault {
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
     return QUEUE_PAIRS_FULL
   }
-  accept(call, req, number, service!, regionOfService(state, service!)!)
+  acceptRequest(call, req, number, service!, regionOfService(state, service!)!)
   return PASS
 }
 
@@ -112,7 +112,13 @@ function receiveAgain(call: Call, req: cm.CmReq, known: Connection): Fault {
   return STALE_CONNECTION
 }
 
-function accept(call: Call, req: cm.CmReq, number: number, service: Service, region: Region): void {
+function acceptRequest(
+  call: Call,
+  req: cm.CmReq,
+  number: number,
+  service: Service,
+  region: Region,
+): void {
   const { state, packet } = call
   const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
   if (ended !== null) failQueuePair(state, ended)

@@ -71,18 +71,18 @@ export function resolve(
   into.ipVersion = ipVersion
   into.address = address
   into.triesLeft = TRIES
-  ask(state, into)
+  askNeighbour(state, into)
 }
 
 /** Asks again when it is time, or gives up. */
 export function tickResolution(state: State, resolution: Resolution): void {
   if (resolution.phase !== RESOLUTION_ASKING) return
   if (state.connections.nowUs < resolution.timerUs) return
-  if (resolution.triesLeft > 0) ask(state, resolution)
+  if (resolution.triesLeft > 0) askNeighbour(state, resolution)
   else resolution.phase = RESOLUTION_FAILED
 }
 
-function ask(state: State, resolution: Resolution): void {
+function askNeighbour(state: State, resolution: Resolution): void {
   resolution.triesLeft -= 1
   resolution.timerUs = state.connections.nowUs + WAIT_US
   if (resolution.ipVersion === 4) askArp(state, resolution.address)

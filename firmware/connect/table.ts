@@ -217,7 +217,7 @@ export function isFromPeer(state: State, qp: QueuePair, packet: Packet): boolean
 }
 
 /** The peer is connected: its place is not given away any more while it does nothing. */
-export function confirm(state: State, connection: Connection): void {
+export function confirmConnection(state: State, connection: Connection): void {
   if (connection.phase !== PHASE_REPLIED) return
   connection.phase = PHASE_CONNECTED
   connection.timerUs = Infinity

@@ -84,12 +84,12 @@ export function attach(state: State, request: AttachRequest): Fault {
     return fault
   }
   if (isClosing(state, target)) return CONNECTING
-  if (!known) forget(state, place)
+  if (!known) forgetAttachment(state, place)
   attachment.name = name
   attachment.fault = PASS
   attachment.link = connectTo(state, target, ATTACHMENTS)
   if (attachment.link !== null) return CONNECTING
-  forget(state, place)
+  forgetAttachment(state, place)
   return REGIONS_FULL
 }
 
@@ -103,13 +103,13 @@ export function detach(state: State, name: string): void {
   const place = state.attachments.findIndex((one) => one.name === name)
   if (place < 0) return
   const { link } = state.attachments[place]!
-  end(state, place, PASS)
-  forget(state, place)
+  endAttachment(state, place, PASS)
+  forgetAttachment(state, place)
   if (link !== null) closeLink(state, link)
 }
 
 /** The place is free. */
-function forget(state: State, place: number): void {
+function forgetAttachment(state: State, place: number): void {
   state.attachments[place]!.name = ''
   state.regions.places[REGIONS + place] = null
 }
@@ -132,13 +132,13 @@ function same(one: Target, other: Target): boolean {
 function isBroken(state: State, place: number, link: Link): boolean {
   const { qp } = state.relays.relays[place]!
   if (qp === null || qp.state !== STATE_ERROR) return false
-  end(state, place, PASS)
+  endAttachment(state, place, PASS)
   closeLink(state, link)
   return true
 }
 
 /** The connection is over. The region stays, and takes nothing until it is connected anew. */
-function end(state: State, place: number, fault: Fault): void {
+function endAttachment(state: State, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
   attachment.link = null
   attachment.fault = fault
@@ -163,7 +163,7 @@ const ATTACHMENTS = {
         })
       : null
     if (initiator === null || geometry.kind !== KIND_RECORDS) {
-      end(state, place, ATTACH_FAILED)
+      endAttachment(state, place, ATTACH_FAILED)
       closeLink(state, link)
       return
     }
@@ -173,19 +173,19 @@ const ATTACHMENTS = {
     relay.clientHigh = link.target.clientHigh
     relay.clientLow = link.target.clientLow
     const { name } = state.attachments[place]!
-    state.regions.places[REGIONS + place] = regionOf(state, REGIONS + place, name, geometry)
+    state.regions.places[REGIONS + place] = relayRegionOf(state, REGIONS + place, name, geometry)
     forgetInvalidated(state, REGIONS + place)
   },
   ended(state: State, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
     if (place < 0) return
     const was = state.relays.relays[place]!.qp !== null
-    end(state, place, was ? PASS : ATTACH_FAILED)
+    endAttachment(state, place, was ? PASS : ATTACH_FAILED)
   },
 }
 
 /** The relay as a region: it grants what can be sent on. */
-function regionOf(
+function relayRegionOf(
   state: State,
   index: number,
   name: string,

@@ -136,7 +136,7 @@ function bringUp(state: State): Fault {
   recovery.lanesUnread = blind && !unsafe
   state.through.unflushed.fill(0)
   if (blind || unsafe) scanEverything(state)
-  else scanAgain(state)
+  else rescanRegions(state)
   recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
@@ -218,7 +218,7 @@ function scanWhole(state: State, region: Region): void {
 }
 
 /** Scans the regions that were scanned at an earlier start, and never written back. */
-function scanAgain(state: State): void {
+function rescanRegions(state: State): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
     if (region !== null && isScanned(state.superblock, i)) scanWhole(state, region)
@@ -226,7 +226,7 @@ function scanAgain(state: State): void {
 }
 
 /** The name in an entry or a request: bytes up to the first zero, one character each. */
-export function nameOf(bytes: Uint8Array, at: number): string {
+export function regionNameOf(bytes: Uint8Array, at: number): string {
   let name = ''
   for (let i = 0; i < REGION_NAME_BYTES && bytes[at + i] !== 0; i++) {
     name += String.fromCharCode(bytes[at + i]!)
@@ -239,7 +239,7 @@ export function installRegion(state: State, index: number): Region {
   const { superblock, regions, commit } = state
   const from = entryKeyAt(index)
   const key = superblock.bytes.subarray(from, from + KEY_BYTES)
-  const region = regionOf(state, index, readEntry(superblock, index), key)
+  const region = regionOfEntry(state, index, readEntry(superblock, index), key)
   region.rkey = ((random32(state) << 5) | index) >>> 0
   deriveUnsettled(superblock, commit.unsettled, region)
   regions.places[index] = region
@@ -247,14 +247,19 @@ export function installRegion(state: State, index: number): Region {
 }
 
 /** A region as its entry says, with its check-code key in place; nobody has a key to it. */
-export function regionOf(state: State, index: number, entry: RegionEntry, key: Uint8Array): Region {
+export function regionOfEntry(
+  state: State,
+  index: number,
+  entry: RegionEntry,
+  key: Uint8Array,
+): Region {
   const keyAt = KEYS_AT + (index + 1) * KEY_BYTES
   state.bytes.set(key, keyAt)
   const records = entry.kind === KIND_RECORDS
   return {
     index,
     id: entry.id,
-    name: nameOf(entry.name, 0),
+    name: regionNameOf(entry.name, 0),
     kind: entry.kind,
     slots: entry.slots,
     capacity: entry.capacity,

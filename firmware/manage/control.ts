@@ -79,7 +79,7 @@ import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
-import { boot, nameOf } from './boot.ts'
+import { boot, regionNameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
@@ -123,15 +123,15 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_STATUS]: [mad.METHOD_GET, status],
   [mad.ATTRIBUTE_FORMAT]: [mad.METHOD_SET, format],
   [mad.ATTRIBUTE_PROVISION]: [mad.METHOD_SET, provisionRegion],
-  [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, open],
+  [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, openRegion],
   [mad.ATTRIBUTE_REMOVE]: [mad.METHOD_SET, remove],
   [mad.ATTRIBUTE_REGION]: [mad.METHOD_GET, regionByIndex],
   [mad.ATTRIBUTE_CONNECT]: [mad.METHOD_SET, connect],
   [mad.ATTRIBUTE_DISCONNECT]: [mad.METHOD_SET, disconnect],
   [mad.ATTRIBUTE_REPORT]: [mad.METHOD_GET, reportPage],
-  [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, counters],
+  [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, readCounters],
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
-  [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleRecord],
+  [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleLostRecord],
   [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
   [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
   [mad.ATTRIBUTE_AGENT]: [mad.METHOD_SET, agent],
@@ -328,32 +328,32 @@ function provisionRegion(call: Call): Fault {
     placement: bytes[at + mad.REGION_PLACEMENT]!,
   }
   const fault = provision(state, entry)
-  return fault === PASS ? open(call) : fault
+  return fault === PASS ? openRegion(call) : fault
 }
 
-function open(call: Call): Fault {
+function openRegion(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   if (region === null) return NO_REGION
-  describe(call, region)
+  describeRegion(call, region)
   return PASS
 }
 
 /** The region ends for ever (remove.ts). */
 function remove(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   return region === null ? NO_REGION : removeRegion(state, region)
 }
 
 /** Offers a region on a port of RDMA-CM, or ends that; the answer describes the region. */
 function publishRegion(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   const port = u16(bytes, at + mad.PUBLISH_PORT)
   const form = bytes[at + mad.PUBLISH_FORM]!
   const fault = publish(state, port, region, form, u32(bytes, at + mad.PUBLISH_RIGHTS))
-  if (fault === PASS && region !== null) describe(call, region)
+  if (fault === PASS && region !== null) describeRegion(call, region)
   return fault
 }
 
@@ -364,7 +364,7 @@ function attachRegion(call: Call): Fault {
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
   const address = at + mad.ATTACH_ADDRESS
   const fault = attach(state, {
-    name: nameOf(bytes, at + mad.REGION_NAME),
+    name: regionNameOf(bytes, at + mad.REGION_NAME),
     target: {
       ipVersion,
       address: [...bytes.slice(address, address + (ipVersion === 4 ? 4 : 16))],
@@ -375,12 +375,12 @@ function attachRegion(call: Call): Fault {
       clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
     },
   })
-  if (fault === PASS) describe(call, state.accessed!)
+  if (fault === PASS) describeRegion(call, state.accessed!)
   return fault
 }
 
 function detachRegion(call: Call): Fault {
-  detach(call.state, nameOf(call.bytes, call.at + mad.REGION_NAME))
+  detach(call.state, regionNameOf(call.bytes, call.at + mad.REGION_NAME))
   return PASS
 }
 
@@ -389,11 +389,11 @@ function regionByIndex(call: Call): Fault {
   const region = state.regions.places[modifier] ?? null
   // A relay is told of to who knows its name.
   if (region === null || region.placement === PLACEMENT_RELAY) return NO_REGION
-  describe(call, region)
+  describeRegion(call, region)
   return PASS
 }
 
-function describe(call: Call, region: Region): void {
+function describeRegion(call: Call, region: Region): void {
   const { state, bytes, to } = call
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   for (let i = 0; i < region.name.length; i++) bytes[to + i] = region.name.charCodeAt(i)
@@ -509,7 +509,7 @@ function reportPage(call: Call): Fault {
 /** Numbers of the actions on the wire, in this order. */
 const ACTIONS = ['none', 'useA', 'useB', 'lost'] as const
 
-function counters(call: Call): Fault {
+function readCounters(call: Call): Fault {
   const { state, bytes, to, modifier } = call
   const here = Math.max(0, Math.min(mad.COUNTERS_PER_MAD, FAULTS.length - modifier))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
@@ -550,7 +550,7 @@ function scan(call: Call): Fault {
 }
 
 /** The operator gives a lost record up (discard.ts). */
-function settleRecord(call: Call): Fault {
+function settleLostRecord(call: Call): Fault {
   const { state, bytes, at } = call
   const region = findRegionById(state.regions, u32(bytes, at + mad.SETTLE_REGION))
   const record = u32(bytes, at + mad.SETTLE_RECORD)
@@ -559,7 +559,7 @@ function settleRecord(call: Call): Fault {
     return REQUEST
   }
   const fault = discardRecord(state, region, record)
-  if (fault === PASS) describe(call, region)
+  if (fault === PASS) describeRegion(call, region)
   return fault
 }
 

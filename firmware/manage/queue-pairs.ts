@@ -24,7 +24,7 @@ import {
 import { DONE } from '../hal.ts'
 import { startCompletions, tellAll } from '../host/completion.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
-import { leave, PENDING, stand, takeCarried } from '../host/pending.ts'
+import { leaveLists, PENDING, stand, takeCarried } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
@@ -59,14 +59,14 @@ export function createCq(call: Call): Fault {
   if (queue < 0) return QUEUES_FULL
   const kind = info.KIND_COMPLETION
   const ready = { type: info.TYPE_LOCAL, state: info.QUEUE_READY }
-  if (!begin(state, { queue, kind, ...ready, ring, depth }, seen.FIRST)) {
+  if (!composeQueue(state, { queue, kind, ...ready, ring, depth }, seen.FIRST)) {
     giveNumber(numbers, queue)
     return DMA
   }
   const zone2 = seen.seenAt(seen.FIRST) + info.CONTEXT_ZONE2
   putU16Little(bytes, zone2 + info.Z2_COUNT, u16(bytes, at + mad.CREATE_CQ_COUNT))
   putU16Little(bytes, zone2 + info.Z2_PERIOD, u16(bytes, at + mad.CREATE_CQ_PERIOD))
-  write(state, queue, seen.FIRST)
+  writeZones(state, queue, seen.FIRST)
   putU32(bytes, to + mad.CREATE_CQ_QUEUE, queue)
   return PASS
 }
@@ -81,7 +81,7 @@ function putU16Little(bytes: Uint8Array, at: number, value: number): void {
  * Composes zones 1 and 2 of a new queue at `seenAt(which)`, empty at the pointer of its zone 3.
  * False if the host's memory did not answer.
  */
-function begin(state: State, shape: Shape, which: number): boolean {
+function composeQueue(state: State, shape: Shape, which: number): boolean {
   const { list, bytes } = state
   const { queue } = shape
   const at = seen.seenAt(which)
@@ -104,12 +104,12 @@ function begin(state: State, shape: Shape, which: number): boolean {
   return true
 }
 
-function write(state: State, queue: number, which: number): void {
+function writeZones(state: State, queue: number, which: number): void {
   // The cache may still have the queue that had the number before.
   const place = state.host.contexts.placeOf[queue]!
   if (place >= 0) startCompletions(state.host, place)
   seen.writeZone1(state, queue, which)
-  seen.writeZone2(state, queue, which)
+  seen.writeSeenZone2(state, queue, which)
 }
 
 /** Where the two queues of a pair, and their completion queues, are looked at. */
@@ -144,8 +144,9 @@ export function createQp(call: Call): Fault {
   const sq = { queue: send, kind: info.KIND_SEND, ...both, ring: sendRing, depth: sendUnits }
   const rq = { queue: receive, kind: info.KIND_RECEIVE, ...both }
   if (receive < 0) fault = QUEUES_FULL
-  else if (!begin(state, sq, SEND)) fault = DMA
-  else if (!begin(state, { ...rq, ring: receiveRing, depth: receiveUnits }, RECEIVE)) fault = DMA
+  else if (!composeQueue(state, sq, SEND)) fault = DMA
+  else if (!composeQueue(state, { ...rq, ring: receiveRing, depth: receiveUnits }, RECEIVE))
+    fault = DMA
   else fault = finishQp(call, send, receive)
   if (fault === PASS) return PASS
   if (send >= 0) giveNumber(numbers, send)
@@ -176,14 +177,14 @@ function finishQp(call: Call, send: number, receive: number): Fault {
     number = openHostPair(state, send, receive, domain, clientHigh, clientLow)
     if (number < 0) return QUEUE_PAIRS_FULL
   }
-  describe(state, SEND, sendCq, receive, number, domain)
-  describe(state, RECEIVE, receiveCq, send, number, domain)
+  describeQueue(state, SEND, sendCq, receive, number, domain)
+  describeQueue(state, RECEIVE, receiveCq, send, number, domain)
   for (let which = SEND; which <= RECEIVE; which++) {
     seen.putWord(state, seen.seenAt(which) + info.Z1_CLIENT, clientLow)
     seen.putWord(state, seen.seenAt(which) + info.Z1_CLIENT + 4, clientHigh)
   }
-  write(state, send, SEND)
-  write(state, receive, RECEIVE)
+  writeZones(state, send, SEND)
+  writeZones(state, receive, RECEIVE)
   countUsers(state, sendCq, receiveCq, 1)
   putU32(bytes, to + mad.CREATE_QP_SEND, send)
   putU32(bytes, to + mad.CREATE_QP_RECEIVE, receive)
@@ -191,7 +192,7 @@ function finishQp(call: Call, send: number, receive: number): Fault {
   return PASS
 }
 
-function describe(
+function describeQueue(
   state: State,
   which: number,
   cq: number,
@@ -268,7 +269,7 @@ function endQueue(state: State, queue: number, which: number): void {
   state.bytes[at + info.Z1_STATE] = info.QUEUE_RESET
   state.bytes[at + info.Z1_VALID] = 0
   seen.writeZone1(state, queue, which)
-  leave(pending, queue)
+  leaveLists(pending, queue)
   takeCarried(pending, queue)
   if (isNumberUsed(numbers, queue)) giveNumber(numbers, queue)
 }
@@ -285,7 +286,7 @@ export function modifyQp(call: Call): Fault {
   const receive = seen.word(state, seen.seenAt(SEND) + info.Z1_OTHER)
   fault = seen.lookAt(state, receive, RECEIVE, info.KIND_RECEIVE)
   if (fault !== PASS) return fault
-  if (isLocked(state, SEND) || isLocked(state, RECEIVE)) return QUEUE_LOCKED
+  if (isQueueLocked(state, SEND) || isQueueLocked(state, RECEIVE)) return QUEUE_LOCKED
   const has = bytes[seen.seenAt(SEND) + info.Z1_STATE]!
   if (wanted === info.QUEUE_ERROR) {
     if (has !== info.QUEUE_ERROR) endPair(state, send, receive)
@@ -296,8 +297,8 @@ export function modifyQp(call: Call): Fault {
   if (fault !== PASS) return fault
   fault = readyPair(call, seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR))
   if (fault !== PASS) return fault
-  setState(state, send, SEND, info.QUEUE_READY)
-  setState(state, receive, RECEIVE, info.QUEUE_READY)
+  putQueueState(state, send, SEND, info.QUEUE_READY)
+  putQueueState(state, receive, RECEIVE, info.QUEUE_READY)
   // What was posted before is taken now.
   stand(state.host.pending, send, PENDING)
   stand(state.host.pending, receive, PENDING)
@@ -308,10 +309,10 @@ export function modifyQp(call: Call): Fault {
 function endPair(state: State, send: number, receive: number): void {
   const { pending } = state.host
   closeWire(state, send)
-  setState(state, send, SEND, info.QUEUE_ERROR)
-  setState(state, receive, RECEIVE, info.QUEUE_ERROR)
-  leave(pending, send)
-  leave(pending, receive)
+  putQueueState(state, send, SEND, info.QUEUE_ERROR)
+  putQueueState(state, receive, RECEIVE, info.QUEUE_ERROR)
+  leaveLists(pending, send)
+  leaveLists(pending, receive)
 }
 
 /** Ends the connection of the send queue that is looked at, if it has one: it may be another's. */
@@ -323,7 +324,7 @@ function closeWire(state: State, send: number): void {
   flushHeld(state, send)
 }
 
-function isLocked(state: State, which: number): boolean {
+function isQueueLocked(state: State, which: number): boolean {
   return seen.word(state, seen.seenAt(which) + info.Z1_LOCK) !== 0
 }
 
@@ -359,7 +360,7 @@ function readyFault({ state, bytes, at }: Call): Fault {
 
 const PSNS = 2 ** 24
 
-function setState(state: State, queue: number, which: number, to: number): void {
+function putQueueState(state: State, queue: number, which: number, to: number): void {
   state.bytes[seen.seenAt(which) + info.Z1_STATE] = to
   seen.writePart(state, queue, which, info.Z1_STATE, 1)
 }

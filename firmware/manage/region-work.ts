@@ -61,10 +61,10 @@ export function beginMaking(
   work.entry = entry
   work.key = key
   work.fault = PASS
-  begin(state, region.slots)
+  beginWork(state, region.slots)
 }
 
-function begin(state: State, total: number): void {
+function beginWork(state: State, total: number): void {
   const { work } = state
   work.live = true
   work.lives = state.placement.lives
@@ -84,10 +84,10 @@ export function serveRegionWork(state: State): number {
   const { placement } = work.entry!
   // Another host may have other memory: what was stored for an earlier one is stored again.
   if (placement !== PLACEMENT_LOCAL && work.lives !== state.placement.lives) {
-    begin(state, work.total)
+    beginWork(state, work.total)
   }
   const fault = mendFault(state, work.entry!)
-  if (fault !== PASS) leave(state, fault)
+  if (fault !== PASS) leaveWork(state, fault)
   else if (work.kind === WORK_ERASE) eraseSlice(state)
   else formSlice(state)
   return regionWorkUs(state)
@@ -131,11 +131,11 @@ function findWork(state: State): void {
   work.kind = WORK_ERASE
   work.entry = entry
   work.index = index
-  begin(state, entry.copies * entry.areaBytes)
+  beginWork(state, entry.copies * entry.areaBytes)
 }
 
 /** The work ends: a making is undone, and it is said why; what resumes waits. */
-function leave(state: State, fault: Fault): void {
+function leaveWork(state: State, fault: Fault): void {
   const { work } = state
   if (work.kind === WORK_MAKE) work.fault = fault
   // A host that did not answer is asked again when it has shown its memory anew (`noteWork`). What
@@ -154,12 +154,17 @@ function formSlice(state: State): void {
   if (fault === PASS && !local && !isFormatted(state, region, work.done, last)) fault = DMA
   work.done = last
   const formed = fault === PASS && last === region.slots
-  if (formed) fault = join(state, work.entry!, work.key, region.index)
-  if (fault !== PASS || formed) leave(state, closeBy(state, fault))
+  if (formed) fault = joinRegion(state, work.entry!, work.key, region.index)
+  if (fault !== PASS || formed) leaveWork(state, closeBy(state, fault))
 }
 
 /** The region is one, durably, and installed; else why that is not durable. */
-export function join(state: State, entry: RegionEntry, key: Uint8Array, index: number): Fault {
+export function joinRegion(
+  state: State,
+  entry: RegionEntry,
+  key: Uint8Array,
+  index: number,
+): Fault {
   const { superblock, list } = state
   addEntry(superblock, entry, index)
   const keyAt = entryKeyAt(index)
@@ -196,7 +201,7 @@ function eraseSlice(state: State): void {
     regions.count = regionCountOf(superblock)
     fault = writeSuperblock(list, superblock)
   }
-  if (fault !== PASS || erased) leave(state, closeBy(state, fault))
+  if (fault !== PASS || erased) leaveWork(state, closeBy(state, fault))
 }
 
 /**

@@ -15,7 +15,7 @@
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
  */
 
-import { isOpen } from '../batch/batch.ts'
+import { isBatchOpen } from '../batch/batch.ts'
 import { type Commit, freeLane } from '../commit/commit.ts'
 import { type Fault, KEY, NOT_ARMED, PASS, REQUEST } from '../fault.ts'
 import { BURST_FRAMES, LANES, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
@@ -113,7 +113,7 @@ function endLane(commit: Commit, lane: number, { id }: Region): void {
 /** Has the queue pair a message, or a batch, under way into the region? */
 function isInto(state: State, qp: QueuePair, region: Region): boolean {
   const batch = state.batches.of[qp.index]!
-  if (batch !== null && isOpen(batch) && batch.region === region) return true
+  if (batch !== null && isBatchOpen(batch) && batch.region === region) return true
   const { message } = qp
   // Of other messages nobody notes the region: what stands there is that of an earlier one.
   if (message === MESSAGE_PERSIST || message === MESSAGE_RECORD) {

@@ -56,14 +56,14 @@ export function writeQueue(call: Call): Fault {
   let fault = seen.lookAt(state, queue, QUEUE, 0)
   if (fault !== PASS) return fault
   const zone1 = seen.seenAt(QUEUE)
-  if (isLocked(state)) return QUEUE_LOCKED
+  if (isZone2Locked(state)) return QUEUE_LOCKED
   if (!mayChange(state)) return REQUEST
   const from = at + mad.QUEUE_WRITE_ZONE2
   bytes.copyWithin(zone1 + info.CONTEXT_ZONE2, from, from + info.ZONE2_BYTES)
   fault = zone2Fault(state, queue)
   if (fault !== PASS) return fault
   const pointer = seen.word(state, zone1 + info.Z1_POINTER)
-  take(state, queue, pointer)
+  takeZone2(state, queue, pointer)
   putU32(bytes, to + mad.QUEUE_WRITE_POINTER, pointer)
   return PASS
 }
@@ -77,7 +77,7 @@ export function lockQueue(call: Call): Fault {
   const fault = seen.lookAt(state, queue, QUEUE, 0)
   if (fault !== PASS) return fault
   const zone1 = seen.seenAt(QUEUE)
-  if (isLocked(state)) return QUEUE_LOCKED
+  if (isZone2Locked(state)) return QUEUE_LOCKED
   if (!mayChange(state)) return REQUEST
   const completions = bytes[zone1 + info.Z1_KIND] === info.KIND_COMPLETION
   if (completions && seen.reservedOf(state, queue) > 0) return QUEUE_BUSY
@@ -112,7 +112,7 @@ export function releaseQueue(call: Call): Fault {
   runAll(state.list)
   fault = resultOf(state.list, read) === DONE ? zone2Fault(state, queue) : DMA
   if (fault === PASS) {
-    take(state, queue, seen.word(state, zone1 + info.Z1_POINTER))
+    takeZone2(state, queue, seen.word(state, zone1 + info.Z1_POINTER))
     return PASS
   }
   const why = fault === DMA ? DMA : QUEUE_CONTEXT
@@ -121,7 +121,7 @@ export function releaseQueue(call: Call): Fault {
   return why
 }
 
-function isLocked(state: State): boolean {
+function isZone2Locked(state: State): boolean {
   return seen.word(state, seen.seenAt(QUEUE) + info.Z1_LOCK) !== 0
 }
 
@@ -164,9 +164,9 @@ function pairFault(state: State, depth: number): Fault {
 }
 
 /** The queue goes on with the zone 2 that lies at `seenAt(QUEUE)`, and is looked at again. */
-function take(state: State, queue: number, pointer: number): void {
+function takeZone2(state: State, queue: number, pointer: number): void {
   seen.setNext(state, QUEUE, pointer)
   seen.writeZone1(state, queue, QUEUE)
-  seen.writeZone2(state, queue, QUEUE)
+  seen.writeSeenZone2(state, queue, QUEUE)
   stand(state.host.pending, queue, PENDING)
 }

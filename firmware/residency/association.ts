@@ -20,7 +20,7 @@
 import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../limits.ts'
 import { ASSOCIATION_BYTES } from '../memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
-import { beginWatch } from './size.ts'
+import { clearWatch } from './size.ts'
 
 /** Its place is free; it lives; it waits for the end of a message, and then its place is free. */
 export const FREE = 0
@@ -181,7 +181,7 @@ export function setSize(a: Association, sizeLog2: number): void {
   a.stale = true
   // The status of all blocks is one of blocks of one size.
   if (a.currentAt > 0) a.currentAt = 0
-  beginWatch(a)
+  clearWatch(a)
 }
 
 // ---- counting anew -----------------------------------------------------------------------------
@@ -280,7 +280,7 @@ export function takeChanged(a: Association): number {
     a.queueAt = (a.queueAt + 1) % ASSOCIATED_BLOCKS
     a.queueCount -= 1
     a.flags[block]! &= ~QUEUED
-    if (isToldReady(a, block) === isReady(a, block)) continue
+    if (isToldReady(a, block) === isBlockReady(a, block)) continue
     tellBlock(a, block)
     return block
   }
@@ -289,7 +289,7 @@ export function takeChanged(a: Association): number {
 
 /** What is sent now says how that block is. */
 export function tellBlock(a: Association, block: number): void {
-  if (isToldReady(a, block) === isReady(a, block)) return
+  if (isToldReady(a, block) === isBlockReady(a, block)) return
   a.flags[block]! ^= TOLD_READY
   a.dirty -= 1
 }
@@ -298,7 +298,7 @@ function isToldReady(a: Association, block: number): boolean {
   return (a.flags[block]! & TOLD_READY) !== 0
 }
 
-export function isReady(a: Association, block: number): boolean {
+export function isBlockReady(a: Association, block: number): boolean {
   return a.absent[block] === 0
 }
 

@@ -67,7 +67,7 @@ export function judgeWish(length: number, wishLog2: number): number {
 }
 
 /** Nothing was seen of this size yet. */
-export function beginWatch(a: Association): void {
+export function clearWatch(a: Association): void {
   a.edges = 0
   a.calmWindows = 0
   a.windowEndUs = Infinity
@@ -117,7 +117,7 @@ export function takeCounter(a: Association, counterLog2: number, nowUs: number):
 
 /** The requester keeps the size that it has. */
 export function takeRefusal(a: Association, nowUs: number): void {
-  beginWatch(a)
+  clearWatch(a)
   a.countered = false
   a.quietUntilUs = nowUs + REFUSED_US
 }

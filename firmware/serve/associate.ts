@@ -64,11 +64,11 @@ import {
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
-import { judgeHint, keepHint, memoryFault } from './prefetch.ts'
+import { hintMemoryFault, judgeHint, keepHint } from './prefetch.ts'
 import { findAssociation, releaseAssociation, takeAssociation } from './residency.ts'
 
 const asked = blankBseth()
-const answer = blankBseth()
+const sizeAnswer = blankBseth()
 
 /**
  * Takes ASSOCIATE, BLOCK_SIZE or PREFETCH_HINT of the expected PSN; what stands before the first
@@ -91,7 +91,7 @@ export function receiveResidency(
   const region = state.accessed!
   if (row.opcode === ASSOCIATE) associate(state, qp, region)
   else propose(state, findAssociation(state, qp, region))
-  answerSize(state, qp, packet.psn, answer)
+  answerSize(state, qp, packet.psn, sizeAnswer)
   return PASS
 }
 
@@ -113,7 +113,7 @@ export function repeatResidency(
   if (asked.optOut) answerEnd()
   else if (a === null || isEmpty(state, row)) answerRefusal()
   else answerWish(a, asked.blockSizeLog2)
-  answerSize(state, qp, packet.psn, answer)
+  answerSize(state, qp, packet.psn, sizeAnswer)
   return DUPLICATE
 }
 
@@ -133,7 +133,7 @@ function judgeQuestion(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
   if (reserved !== 0 || status !== 0 || (into && out)) return RESIDENCY_FORM
   const ranged = row.opcode === ASSOCIATE
   const names = reth.length !== 0 || reth.vaHigh !== 0 || reth.vaLow !== 0
-  return !ranged && names ? RESIDENCY_FORM : memoryFault(state, qp)
+  return !ranged && names ? RESIDENCY_FORM : hintMemoryFault(state, qp)
 }
 
 function associate(state: State, qp: QueuePair, region: Region): void {
@@ -209,26 +209,26 @@ function conditionOf(state: State, region: Region): number {
 /** Granted, and in force; or the nearest that there is. Without a wish: what is in force. */
 function answerWish(a: Association, wish: number): void {
   const keeps = wish === 0 && a.committed
-  answer.status = keeps ? SIZE_GRANTED : judgeWish(a.length, wish)
-  answer.commit = answer.status === SIZE_GRANTED
-  answer.blockSizeLog2 = keeps ? a.sizeLog2 : nearestLog2(a.length, wish)
-  answer.leastLog2 = leastLog2(a.length)
-  answer.mostLog2 = mostLog2(a.length)
-  answer.maximum = a.maximum
-  answer.threshold = a.threshold
-  answer.periodUs = a.periodUs
+  sizeAnswer.status = keeps ? SIZE_GRANTED : judgeWish(a.length, wish)
+  sizeAnswer.commit = sizeAnswer.status === SIZE_GRANTED
+  sizeAnswer.blockSizeLog2 = keeps ? a.sizeLog2 : nearestLog2(a.length, wish)
+  sizeAnswer.leastLog2 = leastLog2(a.length)
+  sizeAnswer.mostLog2 = mostLog2(a.length)
+  sizeAnswer.maximum = a.maximum
+  sizeAnswer.threshold = a.threshold
+  sizeAnswer.periodUs = a.periodUs
 }
 
 /** Nothing is associated, as was asked for. */
 function answerEnd(): void {
   answerRefusal()
-  answer.status = SIZE_GRANTED
+  sizeAnswer.status = SIZE_GRANTED
 }
 
 /** Nothing is associated: there is no room, no association, or nothing to be told. */
 function answerRefusal(): void {
-  clearBseth(answer)
-  answer.status = SIZE_REFUSED
+  clearBseth(sizeAnswer)
+  sizeAnswer.status = SIZE_REFUSED
 }
 
 /** Answers a question, or an offer, of that PSN. */

@@ -33,7 +33,7 @@ import {
 } from '../memory/region.ts'
 import { ORIGINAL_BYTES } from '../memory-map.ts'
 import type { Ordered, State } from '../state.ts'
-import { beginFrame, endFrame, ownerOf, writeAck } from '../transport/acknowledge.ts'
+import { beginFrame, endFrame, psnOwnerOf, writeAck } from '../transport/acknowledge.ts'
 import {
   KIND_ATOMIC,
   KIND_ATOMIC_WRITE,
@@ -116,7 +116,7 @@ export function receiveAtomicWrite(
 export function executeAtomic(state: State, item: Ordered): void {
   const list = state.list
   const op = item.form === RC_COMPARE_SWAP ? COMPARE_SWAP : FETCH_ADD
-  list.owner = ownerOf(item.qp, item.psn)
+  list.owner = psnOwnerOf(item.qp, item.psn)
   append(list, op, item.at, item.to, WORD_BYTES, item.originalAt)
   list.owner = 0
   noteStore(state, item.qp)

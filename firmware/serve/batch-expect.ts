@@ -37,7 +37,7 @@ import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 /** Behind the check code of the header that was read, where the computed one goes. */
 const COMPUTED_AT: number = CHECK_CODE_BYTES
 
-const header = blankSlotHeader()
+const expectedHeader = blankSlotHeader()
 
 /** Looks at the slots of the members from `n` on, of one group. Returns the member behind them. */
 export function lookAtSlots(state: State, batch: Batch, n: number): number {
@@ -78,9 +78,9 @@ function readHeaders(
     const readable = resultOf(list, command) === 0
     command += 1
     if (!readable || !isFirstServed(state, region, members.slots[n]!)) continue
-    readSlotHeader(header, state.words, EXPECT_AT + (n - from) * LINE_BYTES)
-    if (!headerFits(header, region, members.slots[n]!)) continue
-    members.looks[n] = isExpected(members, n, header) ? LOOK_HOLDS : LOOK_DIFFERS
+    readSlotHeader(expectedHeader, state.words, EXPECT_AT + (n - from) * LINE_BYTES)
+    if (!headerFits(expectedHeader, region, members.slots[n]!)) continue
+    members.looks[n] = isHeaderExpected(members, n, expectedHeader) ? LOOK_HOLDS : LOOK_DIFFERS
   }
 }
 
@@ -90,7 +90,7 @@ function isFirstServed(state: State, region: Region, slot: number): boolean {
   return firstCopy(commit, region, slot) === 0 && heldIntent(commit.held, region, slot) === null
 }
 
-function isExpected(
+function isHeaderExpected(
   members: Members,
   n: number,
   { sequenceHigh, sequenceLow }: SlotHeader,
@@ -110,9 +110,9 @@ function verifyHeaders(
   for (let n = from; n < end; n++) {
     if (members.looks[n] === LOOK_UNKNOWN) continue
     const line = EXPECT_AT + (n - from) * LINE_BYTES
-    readSlotHeader(header, words, line)
+    readSlotHeader(expectedHeader, words, line)
     const at = slotAddress(region, 0, members.slots[n]!) + CHECKED_AT
-    const length = SLOT_HEADER_BYTES - CHECKED_AT + header.length
+    const length = SLOT_HEADER_BYTES - CHECKED_AT + expectedHeader.length
     checkCode(list, at, line + COMPUTED_AT, length, region.keyAt)
     compare(list, line + COMPUTED_AT, line, CHECK_CODE_BYTES)
   }
@@ -139,5 +139,5 @@ export function expectFault(state: State, batch: Batch, n: number): Fault {
   // A host that does not answer says nothing of the sequence.
   if (found === UNDECIDED) return PLACEMENT_UNKNOWN
   if (found === LOST) return CONDITION
-  return isExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
+  return isHeaderExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
 }

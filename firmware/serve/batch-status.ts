@@ -19,7 +19,7 @@ import {
   type Batch,
   type BatchBits,
   durableUpToIndex,
-  noteDurable,
+  noteMemberDurable,
   noteRefused,
   releaseMembers,
 } from '../batch/batch.ts'
@@ -46,14 +46,14 @@ export function acknowledgeBatches(state: State, copies: number): void {
     // What was composed for this fence before was not run.
     if (batch.saidAt >= copies) batch.saidAt = 0
     if (batch.phase !== BATCH_JUDGED || batch.saidAt > 0) continue
-    if (levelOf(state, batch) !== copies) continue
+    if (batchLevelOf(state, batch) !== copies) continue
     say(state, batch)
     batch.saidAt = copies
   }
 }
 
 /** The highest level that its records in the group wait for; 0 where the medium refused one. */
-function levelOf(state: State, batch: Batch): number {
+function batchLevelOf(state: State, batch: Batch): number {
   const { items, count: length } = state.commit
   let level = 0
   for (let i = 0; i < length; i++) {
@@ -81,7 +81,7 @@ function say(state: State, batch: Batch): void {
   batch.saidRecords = records
   const qp = state.queuePairs.places[batch.place]!
   assert(qp.state === STATE_OPEN, 'a queue pair that fails drops its batch')
-  answer(state, qp, batch, records, copies, batch.psn, 0)
+  answerBits(state, qp, batch, records, copies, batch.psn, 0)
 }
 
 function copyBits(to: BatchBits, from: BatchBits): void {
@@ -91,7 +91,7 @@ function copyBits(to: BatchBits, from: BatchBits): void {
 }
 
 /** Answers with the bits in `said`. */
-function answer(
+function answerBits(
   state: State,
   qp: QueuePair,
   batch: Batch,
@@ -122,7 +122,7 @@ function answer(
 export function noteMember(state: State, item: GroupItem): void {
   const batch = state.batches.of[item.owner]!
   if (item.acknowledged || item.fault === PASS) {
-    noteDurable(batch, item.batchIndex, item.wait)
+    noteMemberDurable(batch, item.batchIndex, item.wait)
     return
   }
   count(state, item.fault)
@@ -154,7 +154,7 @@ export function concludeBatch(state: State, qp: QueuePair, batch: Batch, due: bo
 /** Says, or says again, what is known of the batch. */
 function repeatStatus(state: State, qp: QueuePair, batch: Batch, psn: number, flags: number): void {
   copyBits(state.batches.said, batch)
-  answer(state, qp, batch, batch.records, batch.copies, psn, flags)
+  answerBits(state, qp, batch, batch.records, batch.copies, psn, flags)
 }
 
 /** A record of a batch again: the one that ended its burst earns the same status again. */

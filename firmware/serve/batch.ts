@@ -22,8 +22,8 @@ import {
   type Batch,
   beginBatch,
   fieldsFault,
-  isOpen,
-  noteDurable,
+  isBatchOpen,
+  noteMemberDurable,
   noteRefused,
   operationHighOf,
   operationLowOf,
@@ -127,7 +127,7 @@ export function beginMember(
   message.lastOfBatch = pweth.lastOfBatch
   const total = reth.length * message.carried
   message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
-  enter(state, qp, batch, message, why)
+  enterMember(state, qp, batch, message, why)
   if (batch.phase === BATCH_OPEN && batch.condition === CONDITION_EXPECT) {
     const at = packet.bthAt + row.pwethAt + PWETH_BYTES
     batch.members!.expectHigh[batch.received] = u32(state.bytes, at)
@@ -137,7 +137,7 @@ export function beginMember(
 }
 
 /** The record becomes the next member of its batch, or all of the batch is refused: `why`. */
-function enter(
+function enterMember(
   state: State,
   qp: QueuePair,
   batch: Batch,
@@ -310,7 +310,7 @@ export function serveBatches(state: State, now: number): number {
   let waitUs = 0
   for (let place = 0; place < QUEUE_PAIRS && batches.open > 0; place++) {
     const batch = batches.of[place] ?? null
-    if (batch === null || !isOpen(batch)) continue
+    if (batch === null || !isBatchOpen(batch)) continue
     const qp = state.queuePairs.places[place]!
     let leftUs = batch.lastUs + BATCH_TIMEOUT_US - now
     if (qp.message !== MESSAGE_NONE) {
@@ -355,7 +355,7 @@ export function storeHeld(state: State, qp: QueuePair): void {
     if (qp.state !== STATE_OPEN) return
     const index = members.indexes[n]!
     batch.judged = n + 1
-    const fault = judge(state, qp, batch, members, n)
+    const fault = judgeMember(state, qp, batch, members, n)
     if (fault === PASS) {
       batch.next = index + 1
       continue
@@ -366,7 +366,13 @@ export function storeHeld(state: State, qp: QueuePair): void {
 }
 
 /** Judges one record: it joins the group, or is known to be durable, or its fault is returned. */
-function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: number): Fault {
+function judgeMember(
+  state: State,
+  qp: QueuePair,
+  batch: Batch,
+  members: Members,
+  n: number,
+): Fault {
   const { commit } = state
   const { operations } = commit
   const index = members.indexes[n]!
@@ -380,7 +386,7 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
     !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
   if (!isNew && wasDurable(state, qp, record, false)) {
     count(state, DUPLICATE)
-    noteDurable(batch, index, Math.min(members.waits[n]!, region.copies))
+    noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
   }
   if (qp.state !== STATE_OPEN) return BATCH_ABORTED
@@ -405,7 +411,7 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
     assert(qp.state === STATE_OPEN, 'what may fail of it was run before its slots were looked at')
     if (fault !== PASS) return fault
   }
-  join(state, qp, batch, members, n, isNew)
+  joinMember(state, qp, batch, members, n, isNew)
   return PASS
 }
 
@@ -424,7 +430,7 @@ function knows(state: State, qp: QueuePair, batch: Batch, index: number): boolea
 }
 
 /** The record joins the group. */
-function join(
+function joinMember(
   state: State,
   qp: QueuePair,
   batch: Batch,

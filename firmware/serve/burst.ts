@@ -33,7 +33,7 @@ import {
 } from '../hal.ts'
 import { QUEUE_PAIRS } from '../limits.ts'
 import { count, type State } from '../state.ts'
-import { answer, isWithheld, ownerOf } from '../transport/acknowledge.ts'
+import { answer, isWithheld, psnOwnerOf } from '../transport/acknowledge.ts'
 import { type Psn, psnAdd, psnDistance } from '../transport/psn.ts'
 import { MESSAGE_NONE, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { failQueuePair } from './staging.ts'
@@ -50,7 +50,7 @@ export function store(
   length: number,
 ): void {
   const list = state.list
-  copyClean(list, from, to, length, ownerOf(qp, psn))
+  copyClean(list, from, to, length, psnOwnerOf(qp, psn))
   if (to >= HOST_SPACE) qp.farAt = list.fences
   noteStore(state, qp)
 }
@@ -109,7 +109,7 @@ export function runBurst(state: State): void {
   const length = list.count
   state.stores = 0
   const failed = run(list)
-  if (failed >= 0) goOn(state, length, failed)
+  if (failed >= 0) resumeList(state, length, failed)
 }
 
 /** Runs what stands in the list, and the refusals that it brings. */
@@ -144,7 +144,7 @@ export function noteFence(state: State): void {
 }
 
 /** The list stopped at command `at`: goes on without the queue pair that it belonged to. */
-function goOn(state: State, length: number, failed: number): void {
+function resumeList(state: State, length: number, failed: number): void {
   const list = state.list
   let at = failed
   let refused = 0
@@ -160,7 +160,7 @@ function goOn(state: State, length: number, failed: number): void {
       state.refusals[refused] = owner
       refused += 1
     }
-    skip(state, length, at, refused)
+    skipCommands(state, length, at, refused)
     const done = list.machine.run(length)
     if (done === length || done <= at) break
     at = done
@@ -208,22 +208,22 @@ function withheldAmong(state: State, refused: number): boolean {
  * queue pair may fail.
  */
 function holderOf(state: State, owner: number): QueuePair {
-  return state.queuePairs.places[placeOf(owner)]!
+  return state.queuePairs.places[ownerPlaceOf(owner)]!
 }
 
-function placeOf(owner: number): number {
+function ownerPlaceOf(owner: number): number {
   return Math.floor(owner / OWNER_LEAST) - 1
 }
 
 function isRefused(state: State, owner: number, refused: number): boolean {
   for (let i = 0; i < refused; i++) {
-    if (placeOf(state.refusals[i]!) === placeOf(owner)) return true
+    if (ownerPlaceOf(state.refusals[i]!) === ownerPlaceOf(owner)) return true
   }
   return false
 }
 
 /** Makes skips of all commands up to `at`, which are done, and of those that are refused. */
-function skip(state: State, length: number, at: number, refused: number): void {
+function skipCommands(state: State, length: number, at: number, refused: number): void {
   const words = state.list.words
   for (let i = 0; i < length; i++) {
     const word = i * COMMAND_WORDS

@@ -30,9 +30,9 @@ import {
   KIND_ATOMIC,
   KIND_ATOMIC_WRITE,
   KIND_FLUSH,
-  kindOf,
   type QueuePair,
   recall,
+  requestKindOf,
   type SavedRequest,
   savedAround,
   savedAt,
@@ -150,7 +150,7 @@ function repeatAtomic(state: State, qp: QueuePair, psn: number): Fault {
 /** FLUSH or ATOMIC WRITE: what it asked for is done. */
 function repeatDone(state: State, qp: QueuePair, psn: number, kind: number): Fault {
   if (isWaiting(state, qp, psn)) return DUPLICATE
-  if (kindOf(qp, psn) !== kind) return DUPLICATE_FORGOTTEN
+  if (requestKindOf(qp, psn) !== kind) return DUPLICATE_FORGOTTEN
   addOrdered(state, qp, kind, psn, null, true)
   return DUPLICATE
 }

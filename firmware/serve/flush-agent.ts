@@ -36,9 +36,9 @@ import { DMA_SPACE, DONE, HOST_SPACE } from '../hal.ts'
 import { blankOut, complete, overrun, reserveCompletion } from '../host/completion.ts'
 import {
   farPointerOf,
-  kindOf,
   movePointer,
   pointerOf,
+  queueKindOf,
   stateOf,
   typeOf,
   unitOffset,
@@ -64,7 +64,7 @@ import { UNIT_BYTES } from '../limits.ts'
 import { PLACEMENT_THROUGH } from '../memory/region.ts'
 import { FLUSH_ELEMENT_AT } from '../memory-map.ts'
 import { count, type State } from '../state.ts'
-import { describe, finish } from './queue-complete.ts'
+import { describeEnd, finishElement } from './queue-complete.ts'
 import { contextNow, failHostQueue, NO_QUEUE, refreshNow } from './queue-context.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
 
@@ -139,7 +139,8 @@ export function attachAgent(state: State, send: number): Fault {
   if (host.phase !== HOST_SERVED) return QUEUE_UNKNOWN
   const place = contextNow(state, send)
   if (place < 0) return QUEUE_UNKNOWN
-  if (kindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT) return QUEUE_UNKNOWN
+  if (queueKindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT)
+    return QUEUE_UNKNOWN
   if (stateOf(host, place) !== QUEUE_READY) return QUEUE_UNKNOWN
   const { agent } = state.through
   endAgent(agent)
@@ -212,7 +213,7 @@ export function askFlush(state: State, request: FlushRequest): boolean {
   host.contexts.pins[place]! -= 1
   // One that is locked is asked again when it is released.
   if (cq < 0 || stateOf(host, cq) === QUEUE_PAUSED) return false
-  const fault = takeReceive(state, place, cq)
+  const fault = takeAgentReceive(state, place, cq)
   if (fault !== PASS) {
     failHostQueue(state, agent.receive, fault)
     agent.broken = true
@@ -228,7 +229,7 @@ export function askFlush(state: State, request: FlushRequest): boolean {
 /**
  * Fetches the RECEIVE that is next, once, and judges the copy; promises room for its completion.
  */
-function takeReceive(state: State, place: number, cq: number): Fault {
+function takeAgentReceive(state: State, place: number, cq: number): Fault {
   const { host, list } = state
   const unit = pointerOf(host, place)
   const stored = ahead(farPointerOf(host, place), unit)
@@ -301,8 +302,8 @@ export function executeAgentSend(state: State): number {
 }
 
 function endSend(state: State): number {
-  describe(state, WC_SUCCESS)
-  finish(state)
+  describeEnd(state, WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -315,7 +316,7 @@ export function releaseSend(state: State): boolean {
 }
 
 /** Tells the host what was asked: zone 1 of its queues, and that there are events. */
-export function tellHost(state: State): void {
+export function tellAgentHost(state: State): void {
   const { host, list } = state
   if (host.phase !== HOST_SERVED) return
   writeContexts(host, list)

@@ -15,7 +15,7 @@ import { PASS } from '../fault.ts'
 import { composeRoom } from '../host/compose.ts'
 import { BURST_FRAMES } from '../limits.ts'
 import type { State } from '../state.ts'
-import { answerAck, answerDuplicate, isWithheld, roomFor } from '../transport/acknowledge.ts'
+import { answerAck, answerDuplicate, isWithheld, transmitRoom } from '../transport/acknowledge.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import { loseHost, noteFence, runBurst } from './burst.ts'
 import { tellRecords } from './queue-record-end.ts'
@@ -45,7 +45,7 @@ export function commitNow(state: State): void {
   if (state.stores > 0) runBurst(state)
   sendAcks(state)
   if (commit.count === 0) return
-  if (roomFor(state.answers) < BURST_FRAMES) runBurst(state)
+  if (transmitRoom(state.answers) < BURST_FRAMES) runBurst(state)
   const ofHost = state.hostWork.recordCount > 0
   // A line for each completion: none of them may run the list.
   if (ofHost && composeRoom(state.host, state.list) < COMPLETION_LINES) runBurst(state)

@@ -28,8 +28,8 @@ import {
   takeNotice,
   want,
 } from '../residency/heard.ts'
-import { nextHint } from '../residency/hints.ts'
-import { answerProposal, isBlockSize, takeAnswer } from '../residency/wish.ts'
+import { nextHintedBlocks } from '../residency/hints.ts'
+import { answerProposal, isBlockSize, takeWishAnswer } from '../residency/wish.ts'
 import { type State, touch } from '../state.ts'
 import { isWithheld } from '../transport/acknowledge.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
@@ -116,7 +116,7 @@ export function endWatches(state: State, pair: HostPair): void {
 
 const mseth = blankMseth()
 const bseth = blankBseth()
-const answer = blankBseth()
+const statusAnswer = blankBseth()
 
 /** The watch that a BLOCK_SIZE of the peer is about, or null: then it asks about our memory. */
 function watchOf(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Watch | null {
@@ -174,11 +174,11 @@ export function repeatTold(state: State, qp: QueuePair, packet: Packet, row: Opc
 
 /** The peer proposes a size. */
 function answerOffer(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
-  answer.maximum = bseth.maximum
-  answer.threshold = bseth.threshold
-  answer.periodUs = bseth.periodUs
-  answerProposal(watchOf(state, qp, packet, row)!.blocks, bseth, answer)
-  answerSize(state, qp, packet.psn, answer)
+  statusAnswer.maximum = bseth.maximum
+  statusAnswer.threshold = bseth.threshold
+  statusAnswer.periodUs = bseth.periodUs
+  answerProposal(watchOf(state, qp, packet, row)!.blocks, bseth, statusAnswer)
+  answerSize(state, qp, packet.psn, statusAnswer)
 }
 
 // ---- in turns ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ export function serveWatches(state: State, now: number): number {
     const { pair } = watch
     if (pair === null || pair.qp === null || pair.qp.state !== STATE_OPEN) continue
     const { blocks } = watch
-    if (!watch.isAsking && isAsking(blocks, now)) ask(state, pair, watch, i, now)
+    if (!watch.isAsking && isAsking(blocks, now)) askStatus(state, pair, watch, i, now)
     if (blocks.revision !== watch.revision && !watch.isTold) tellHost(state, pair, watch)
     const wantsUs = watch.isAsking ? Infinity : nextAskUs(blocks)
     if (wantsUs < atUs) atUs = wantsUs
@@ -208,7 +208,7 @@ function tellHost(state: State, pair: HostPair, watch: Watch): void {
 }
 
 /** Asks for the current status, without a wish: the size in force stays what it is. */
-function ask(state: State, pair: HostPair, watch: Watch, item: number, now: number): void {
+function askStatus(state: State, pair: HostPair, watch: Watch, item: number, now: number): void {
   const initiator = openInitiator(state, pair.qp!, pair)
   const work = takeWork(initiator)
   if (work === null) {
@@ -239,7 +239,7 @@ const QUESTIONS: WorkOwner = {
 
 /** An answer of the peer about the size of a block. */
 export function takeSize(blocks: Blocks, request: Request): void {
-  if (isBlockSize(request.size)) takeAnswer(blocks, request.size)
+  if (isBlockSize(request.size)) takeWishAnswer(blocks, request.size)
 }
 
 // ---- hints -------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ export function isVain(
   // What is not watched the peer judges.
   if (offset < 0 || offset + length > blocks.length) return false
   let vain = true
-  while (nextHint(blocks, offset, length, now, HINTED_US)) vain = false
+  while (nextHintedBlocks(blocks, offset, length, now, HINTED_US)) vain = false
   if (vain) blocks.counts.spared++
   return vain
 }

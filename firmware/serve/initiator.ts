@@ -21,7 +21,7 @@ import { takeResponse } from '../transport/completer.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { requestOpcode } from '../transport/request-opcode.ts'
 import {
-  flush,
+  flushRequester,
   hasRoom,
   isOrdered,
   post,
@@ -178,7 +178,7 @@ export function serveInitiators(state: State, now: number): number {
     const { requester, qp } = one
     const open = qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
     if (open) tick(requester, now)
-    else flush(requester)
+    else flushRequester(requester)
     if (requester.failed) endInitiator(state, i, open)
     else atUs = Math.min(atUs, nextTimerUs(requester))
   }
@@ -255,7 +255,7 @@ function writeExtensions(bytes: Uint8Array, at: number, work: Work): void {
   }
 }
 
-const pqeth = blankPqeth()
+const rarePqeth = blankPqeth()
 
 /** The headers of requests of which few are made. */
 function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: Work): void {
@@ -266,7 +266,7 @@ function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: 
   if (row.bsethAt > 0) writeBseth(bytes, bth + row.bsethAt, work.bseth)
   if (row.pfethAt > 0) writePfeth(bytes, bth + row.pfethAt, work.pfeth)
   if (row.pqethAt === 0) return
-  pqeth.operationHigh = work.pweth.operationHigh
-  pqeth.operationLow = work.pweth.operationLow
-  writePqeth(bytes, bth + row.pqethAt, pqeth)
+  rarePqeth.operationHigh = work.pweth.operationHigh
+  rarePqeth.operationLow = work.pweth.operationLow
+  writePqeth(bytes, bth + row.pqethAt, rarePqeth)
 }

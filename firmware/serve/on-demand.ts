@@ -50,7 +50,7 @@ import {
   THERE,
 } from '../memory/translation.ts'
 import type { State } from '../state.ts'
-import { ownerOf } from '../transport/acknowledge.ts'
+import { psnOwnerOf } from '../transport/acknowledge.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { ON_DEMAND_READY } from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
@@ -67,19 +67,19 @@ const STARVED_US = 5_000
 const TURN_US = 10_000
 
 /** Where the region stands in the tables of those that are registered on demand. */
-function placeOf(region: Region): number {
+function regionPlaceOf(region: Region): number {
   return region.index - REGIONS
 }
 
 /** Is the page there? The region must have it. */
 export function isMapped(state: State, region: Region, page: number): boolean {
-  return frameOf(state.translation, placeOf(region), page) !== NO_FRAME
+  return frameOf(state.translation, regionPlaceOf(region), page) !== NO_FRAME
 }
 
 /** How many of the `length` bytes from `offset` on are there, up to the first page that is away. */
 export function reachOf(state: State, region: Region, offset: number, length: number): number {
   const { translation } = state
-  const place = placeOf(region)
+  const place = regionPlaceOf(region)
   let page = Math.floor(offset / PAGE_BYTES)
   let end = page * PAGE_BYTES
   while (end < offset + length && frameOf(translation, place, page) !== NO_FRAME) {
@@ -124,7 +124,7 @@ function tellOfPages(
   now: number,
 ): number {
   const { host, list, translation } = state
-  const place = placeOf(region)
+  const place = regionPlaceOf(region)
   if (translation.condition[place] !== ON_DEMAND_READY) return count
   const end = Math.min(translation.pages[place]!, first + count)
   const hinted = type === EVENT_PAGES_HINTED
@@ -159,7 +159,7 @@ export function pagesFault(
   now: number,
 ): Fault {
   if (state.regions.places[region.index] !== region) return KEY
-  const condition = state.translation.condition[placeOf(region)]
+  const condition = state.translation.condition[regionPlaceOf(region)]
   if (condition === STATUS_ERROR) return UNREADABLE
   if (condition === ON_DEMAND_READY && reachOf(state, region, offset, bytes) === bytes) {
     if (qp.absentUs !== Infinity) endWaiting(state, qp)
@@ -214,7 +214,7 @@ export function offsetIn(state: State, region: Region): number {
 /** Where that byte of the region lies: an address in DMA_SPACE. Its page must be there. */
 function addressOf(state: State, region: Region, offset: number): number {
   const page = Math.floor(offset / PAGE_BYTES)
-  const frame = frameOf(state.translation, placeOf(region), page)
+  const frame = frameOf(state.translation, regionPlaceOf(region), page)
   return DMA_SPACE + frame * PAGE_BYTES + (offset - page * PAGE_BYTES)
 }
 
@@ -236,7 +236,7 @@ export function storePages(
   const to = qp.messageTo
   // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
   qp.cached = true
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {
     const bytes = inPage(to + done, length - done)
@@ -272,7 +272,7 @@ export function checkPages(
   length: number,
 ): void {
   const { list } = state
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {
     const bytes = inPage(offset + done, length - done)
@@ -299,7 +299,7 @@ export function wakePaused(state: State): void {
 export function endOnDemand(state: State, region: Region): void {
   regionEnded(state, region, STATUS_UNAVAILABLE)
   state.regions.places[region.index] = null
-  releasePages(state.translation, placeOf(region))
+  releasePages(state.translation, regionPlaceOf(region))
   wakePaused(state)
 }
 

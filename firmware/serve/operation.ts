@@ -110,7 +110,7 @@ function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: nu
   if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
 }
 
-const header = blankSlotHeader()
+const heldHeader = blankSlotHeader()
 
 /** Does the slot, which there is, hold that operation, and other data than the message brings? */
 export function isForged(
@@ -129,13 +129,17 @@ export function isForged(
   runAll(list)
   if (resultOf(list, 0) !== 0) return false
   const differs = resultOf(list, 1) === DIFFERENT
-  readSlotHeader(header, state.words, EXAMINE_AT)
-  if (header.clientLow !== whose.clientLow >>> 0 || header.clientHigh !== whose.clientHigh >>> 0) {
+  readSlotHeader(heldHeader, state.words, EXAMINE_AT)
+  if (
+    heldHeader.clientLow !== whose.clientLow >>> 0 ||
+    heldHeader.clientHigh !== whose.clientHigh >>> 0
+  ) {
     return false
   }
   const { operationHigh, operationLow } = message
-  if (header.operationLow !== operationLow || header.operationHigh !== operationHigh) return false
-  return differs || header.length !== message.length
+  if (heldHeader.operationLow !== operationLow || heldHeader.operationHigh !== operationHigh)
+    return false
+  return differs || heldHeader.length !== message.length
 }
 
 /** Is it the same whenever the record comes? What is refused for it was never executed. */

@@ -34,7 +34,7 @@ import {
 } from './ordered.ts'
 import { answerPlaced } from './placed.ts'
 import { serveRead } from './read.ts'
-import { confirm } from './receives.ts'
+import { confirmSend } from './receives.ts'
 import { freeEntry } from './staging.ts'
 
 /** Commands that may stand in the list when an operation begins: the rest is for it, and more. */
@@ -47,7 +47,7 @@ const LIST_ROOM: number = COMMANDS_MAX >> 4
 export function serveOrdered(state: State, urgent: QueuePair | null): void {
   let fenced = !isFenceDue(state, urgent)
   if (state.orderedCount === 0 && fenced) return
-  while (servePass(state) || !fenced) {
+  while (serveOrderedPass(state) || !fenced) {
     fenced = true
     if (makeDurable(state)) continue
     if (isSafe(state)) {
@@ -57,14 +57,14 @@ export function serveOrdered(state: State, urgent: QueuePair | null): void {
     refuseWaiting(state, urgent)
     break
   }
-  for (let i = 0; i < state.orderedCount; i++) forget(state, state.ordered[i]!)
+  for (let i = 0; i < state.orderedCount; i++) forgetOrdered(state, state.ordered[i]!)
   state.orderedCount = 0
   // What may fail has failed before anything is acknowledged.
   if (state.stores > 0) runBurst(state)
 }
 
 /** What was not done, because its queue pair was refused, needs its receive entry no more. */
-function forget(state: State, item: Ordered): void {
+function forgetOrdered(state: State, item: Ordered): void {
   if (!item.done && item.kind === ORDERED_CONFIRM) freeEntry(state, item.at)
 }
 
@@ -79,7 +79,7 @@ function isFenceDue(state: State, urgent: QueuePair | null): boolean {
 }
 
 /** Goes over what waits once. True if something of it waits for a fence. */
-function servePass(state: State): boolean {
+function serveOrderedPass(state: State): boolean {
   let waits = false
   state.pass += 1
   for (let i = 0; i < state.orderedCount; i++) {
@@ -92,7 +92,7 @@ function servePass(state: State): boolean {
       continue
     }
     if (state.list.count > LIST_ROOM) runBurst(state)
-    if (qp.state === STATE_OPEN && !execute(state, item)) {
+    if (qp.state === STATE_OPEN && !executeOrdered(state, item)) {
       qp.heldPass = state.pass
       waits = true
     }
@@ -119,7 +119,7 @@ function needsFence(state: State, item: Ordered): boolean {
 }
 
 /** Executes and answers. False if it has stored, and its answer waits for a fence. */
-function execute(state: State, item: Ordered): boolean {
+function executeOrdered(state: State, item: Ordered): boolean {
   const kind = item.kind
   if (kind === ORDERED_ATOMIC || kind === ORDERED_ATOMIC_WRITE) {
     if (!item.stored && !item.again) {
@@ -137,18 +137,18 @@ function execute(state: State, item: Ordered): boolean {
   } else if (!item.again && (item.form & PLACEMENT_PERSISTENT) !== 0 && !isSafe(state)) {
     // The part was closed in this burst: nothing that was stored before is sure to stay.
     refuseQueuePair(state, item.qp, item.psn, NOT_DURABLE)
-    forget(state, item)
+    forgetOrdered(state, item)
   } else if (kind === ORDERED_FLUSH) {
     answerDone(state.answers, item.qp, item.psn, item.msn)
   } else {
-    confirm(state, item)
+    confirmSend(state, item)
   }
-  finish(state, item)
+  finishOrdered(state, item)
   return true
 }
 
 /** The operation is answered: acknowledgements may go up to the next one. */
-function finish(state: State, item: Ordered): void {
+function finishOrdered(state: State, item: Ordered): void {
   item.done = true
   const qp = item.qp
   // A long READ is answered when its last packet is.

@@ -94,11 +94,11 @@ export function receivePersist(state: State, qp: QueuePair, packet: Packet, row:
     else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried)
   }
   if (message.placed) return takePlaced(state, qp, message, packet, row)
-  return gather(state, qp, message, packet, row)
+  return gatherPacket(state, qp, message, packet, row)
 }
 
 /** One packet of a message of several, with room for all of it. */
-export function gather(
+export function gatherPacket(
   state: State,
   qp: QueuePair,
   message: PersistMessage,
@@ -199,7 +199,7 @@ function takePlaced(
   advance(qp, packet, 1, row.ends)
   touch(state, qp)
   if (row.ends && fault === PASS) endPlaced(state, qp, message)
-  else if (row.ends) refuse(state, qp, message, fault)
+  else if (row.ends) refuseRecord(state, qp, message, fault)
   return PASS
 }
 
@@ -296,7 +296,7 @@ export function endPersist(
   if (qp.state !== STATE_OPEN) return
   if (fault !== PASS) {
     releaseStaging(state, qp)
-    refuse(state, qp, message, fault)
+    refuseRecord(state, qp, message, fault)
     return
   }
   if (handed) {
@@ -372,7 +372,12 @@ function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: numb
   const fault = accept(state, qp, message, dataAt)
   releaseStaging(state, qp)
   if (fault === PASS) return
-  refuse(state, qp, message, repetitionFault(state, message.region!, qp.client, qp, message, fault))
+  refuseRecord(
+    state,
+    qp,
+    message,
+    repetitionFault(state, message.region!, qp.client, qp, message, fault),
+  )
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
@@ -393,7 +398,7 @@ export function copiesFault(state: State, message: PersistMessage, dataAt: numbe
 }
 
 /** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
-function refuse(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
+function refuseRecord(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
   if (message.plain) {
     refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)
     return

@@ -109,14 +109,14 @@ export function judgeHint(state: State, qp: QueuePair, packet: Packet, row: Opco
   const { version, words, reserved, op } = pfeth
   const known = version === PREFETCH_VERSION && words === PFETH_WORDS && reserved === 0
   if (!known || op < PREFETCH_WILL_NEED || op > PREFETCH_DROP) return RESIDENCY_FORM
-  return reth.length === 0 ? RESIDENCY_FORM : memoryFault(state, qp)
+  return reth.length === 0 ? RESIDENCY_FORM : hintMemoryFault(state, qp)
 }
 
 /**
  * May the queue pair read the memory of `state.reth`? The region is then `state.accessed`. Of one
  * behind a relay only the key is judged: nothing is told of it here, and nothing loaded.
  */
-export function memoryFault(state: State, qp: QueuePair): Fault {
+export function hintMemoryFault(state: State, qp: QueuePair): Fault {
   const { reth } = state
   const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
   const region = state.accessed

@@ -34,7 +34,7 @@ import { answerBatchQuery } from './batch-status.ts'
 import { isKnown } from './operation.ts'
 
 const pqeth = blankPqeth()
-const upTo: OperationId = { high: 0, low: 0 }
+const queriedUpTo: OperationId = { high: 0, low: 0 }
 
 /** Takes a query of the expected PSN, everything before it being settled, and answers it. */
 export function receiveQuery(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
@@ -73,12 +73,12 @@ function answerQuery(state: State, qp: QueuePair, psn: number): void {
   const { operationHigh, operationLow, batch, batchId } = pqeth
   if (batch && answerBatchQuery(state, qp, batchId, psn)) return
   const known = !batch && isKnown(state, qp, operationHigh, operationLow)
-  const cumulative = !batch && durableUpTo(operations, qp.client, upTo)
+  const cumulative = !batch && durableUpTo(operations, qp.client, queriedUpTo)
   const range = state.ranges[BURST_FRAMES]!
   range.firstPsn = psn
   range.lastPsn = psn
-  range.operationHigh = cumulative ? upTo.high : operationHigh
-  range.operationLow = cumulative ? upTo.low : operationLow
+  range.operationHigh = cumulative ? queriedUpTo.high : operationHigh
+  range.operationLow = cumulative ? queriedUpTo.low : operationLow
   range.records = 0
   range.status = known ? STATUS_DURABLE : QUERY_NOT_KNOWN
   range.flags = PERSIST_ANSWERS_QUERY | (cumulative ? PERSIST_CUMULATIVE : 0)

@@ -40,7 +40,7 @@ export function isContrary(pair: HostPair, element: Element): boolean {
 }
 
 /** Is there room kept for it, and for what comes behind it? */
-function isExpected(pair: HostPair, element: Element): boolean {
+function hasKeptRoom(pair: HostPair, element: Element): boolean {
   return isFurther(pair, element) && element.batchLeft < pair.batchLeft
 }
 
@@ -62,7 +62,7 @@ export function lacksRoom(
 ): boolean {
   const { hostWork } = state
   const { element } = state.host
-  if (isExpected(pair, element)) return false
+  if (hasKeptRoom(pair, element)) return false
   const burst = burstOf(element)
   if (room(requester) - pair.batchLeft < burst) return true
   const { keptCount } = hostWork
@@ -73,7 +73,7 @@ export function lacksRoom(
 }
 
 /** The element is sent: what the rest of its burst needs is kept, or is not any more. */
-export function noteMember(
+export function noteSentMember(
   work: HostWork,
   pair: HostPair,
   element: Element,

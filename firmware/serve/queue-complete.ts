@@ -33,7 +33,7 @@ const NAK_STATUS: readonly number[] = [
 ]
 
 /** Begins to say how the element ended: `host.completion`, but for what is special of it. */
-export function describe(state: State, status: number): void {
+export function describeEnd(state: State, status: number): void {
   const { element, completion } = state.host
   blankOut(completion)
   completion.queue = element.queue
@@ -48,7 +48,7 @@ export function describe(state: State, status: number): void {
 }
 
 /** Ends the element as `host.completion` describes it. */
-export function finish(state: State): void {
+export function finishElement(state: State): void {
   const { host, list } = state
   const { place } = state.hostWork
   const silent = (host.element.flags & el.SIGNALED) === 0
@@ -59,11 +59,11 @@ export function finish(state: State): void {
 /** Refuses the element alone, as a PERSIST_ACK with that status would. */
 export function refuseElement(state: State, fault: Fault): number {
   count(state, fault)
-  describe(state, el.WC_GENERAL_ERR)
+  describeEnd(state, el.WC_GENERAL_ERR)
   const { completion, element } = state.host
   completion.refusal = FAULTS[fault]!.code
   completion.operationHigh = element.operationHigh
   completion.operationLow = element.operationLow
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }

@@ -55,7 +55,7 @@ import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
 import { openInitiator } from './open-initiator.ts'
-import { endBurst, isContrary, isOfBurst, lacksRoom, noteMember } from './queue-batch.ts'
+import { endBurst, isContrary, isOfBurst, lacksRoom, noteSentMember } from './queue-batch.ts'
 import {
   areCovered,
   bufferAt,
@@ -92,9 +92,9 @@ export function executeConnected(state: State): number {
   const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
   const { qp } = pair
   if (qp === null || qp.number !== number || !pair.ready) return CONNECTION_LOST
-  const fault = formFault(element)
+  const fault = requestFormFault(element)
   if (fault !== PASS) return fault
-  if (!isOpen(state, pair)) {
+  if (!isPairOpen(state, pair)) {
     // It ends behind what was under way.
     hostWork.look = true
     return WAIT
@@ -110,10 +110,10 @@ export function executeConnected(state: State): number {
     pair.sendWaits = true
     return WAIT
   }
-  const gathered = gather(state)
+  const gathered = gatherPayload(state)
   if (gathered !== PASS) return gathered
   // A pass begins with an empty list, and composes nothing that a queue pair could fail by.
-  assert(isOpen(state, pair), 'to gather refuses no queue pair')
+  assert(isPairOpen(state, pair), 'to gather refuses no queue pair')
   const work = takeWork(initiator)
   // Of a batch room was kept, but its requests may have failed in this very call.
   if (work === null) {
@@ -121,7 +121,7 @@ export function executeConnected(state: State): number {
     return WAIT
   }
   if (isVainHint(state, pair, element)) spare(state, pair)
-  else post(state, pair, initiator, work)
+  else postElement(state, pair, initiator, work)
   return EXECUTED
 }
 
@@ -136,7 +136,7 @@ export function isUntold(state: State, place: number): boolean {
 }
 
 /** Is the queue pair still the one on the wire, and working? */
-export function isOpen(state: State, pair: HostPair): boolean {
+export function isPairOpen(state: State, pair: HostPair): boolean {
   const { qp } = pair
   return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
 }
@@ -147,7 +147,7 @@ function bytesSent({ opcode, length }: Element): number {
 }
 
 /** What cannot be said on the wire. */
-function formFault(element: Element): Fault {
+function requestFormFault(element: Element): Fault {
   const { opcode, length, flags, wait, furtherCopies } = element
   // What is associated, or hinted at, is no message.
   if (length > MESSAGE_BYTES_MAX && opcode < ASSOCIATE) return ELEMENT_LENGTH
@@ -158,7 +158,7 @@ function formFault(element: Element): Fault {
 }
 
 /** Brings what the request sends into a buffer: `hostWork.buffer`, or -1 if it sends nothing. */
-function gather(state: State): number {
+function gatherPayload(state: State): number {
   const { hostWork, list } = state
   const { element } = state.host
   const { opcode } = element
@@ -203,7 +203,7 @@ function spare(state: State, pair: HostPair): void {
   list(state.hostWork, item)
 }
 
-function post(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
+function postElement(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
   const { hostWork } = state
   const { element } = state.host
   const item = takePosting(state, pair)
@@ -214,11 +214,11 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   work.immediate = element.immediate
   work.solicited = (element.flags & el.SOLICITED) !== 0
   work.extensionCount = 0
-  aim(work, element)
+  aimRequest(work, element)
   if (opcode === READ) findPieces(state, posting.pieces)
-  if (opcode === WRITE_PERSIST) describeRecord(state, work, element)
+  if (opcode === WRITE_PERSIST) describePersist(state, work, element)
   if (opcode >= ASSOCIATE) describeStatus(state, pair, work, posting)
-  noteMember(hostWork, pair, element, posting)
+  noteSentMember(hostWork, pair, element, posting)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
   if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
@@ -249,7 +249,7 @@ function describePosting(state: State, pair: HostPair, posting: Posting): void {
 }
 
 /** Where the request goes: RETH, AtomicETH and FETH; the operation of a record or a query. */
-function aim(work: Work, element: Element): void {
+function aimRequest(work: Work, element: Element): void {
   const { reth, atomic, pweth } = work
   reth.vaHigh = element.addressHigh
   reth.vaLow = element.addressLow
@@ -272,7 +272,7 @@ function aim(work: Work, element: Element): void {
  * How a record is to be kept. Without an address for every copy it goes by slot; ADDRESSED alone
  * names bytes of a region that is registered write-persist.
  */
-function describeRecord(state: State, work: Work, element: Element): void {
+function describePersist(state: State, work: Work, element: Element): void {
   const { pweth, reth } = work
   const carried = (element.flags & el.CARRIED) !== 0
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -324,7 +324,7 @@ const POSTINGS: WorkOwner = {
     const posting = state.hostWork.postings[work.item]!
     freeBuffer(state, posting.buffer)
     posting.buffer = -1
-    note(posting, request)
+    noteStatus(posting, request)
     if (isSized(posting.opcode)) noteSize(state, posting, request)
     // Records of a burst end behind its last: this one has ended without that.
     if (isOfBurst(posting)) endBurst(state.hostWork, posting.pair!)
@@ -346,7 +346,7 @@ function isSized(opcode: number): boolean {
   return opcode === ASSOCIATE || opcode === BLOCK_SIZE
 }
 
-function note(posting: Posting, request: Request): void {
+function noteStatus(posting: Posting, request: Request): void {
   posting.status = posting.revoked ? el.WC_LOC_PROT_ERR : STATUS[request.status]
   posting.refusal = request.refusal
   posting.copies = request.copies
@@ -371,14 +371,14 @@ export function finishPostings(state: State): void {
   let noted = 0
   for (let i = 0; i < work.listedCount; i++) {
     // To complete one may run the list, and more may end by that.
-    for (; noted < work.listedCount; noted++) noteEnd(work, work.listed[noted]!)
+    for (; noted < work.listedCount; noted++) notePostingEnd(work, work.listed[noted]!)
     const { pair } = work.postings[work.listed[i]!]!
     if (pair !== null) tellInOrder(state, pair)
   }
   work.listedCount = 0
 }
 
-function noteEnd(work: HostWork, item: number): void {
+function notePostingEnd(work: HostWork, item: number): void {
   const posting = work.postings[item]!
   const pair = posting.pair!
   posting.listed = false
@@ -386,7 +386,7 @@ function noteEnd(work: HostWork, item: number): void {
   pair.under -= 1
   work.freed = true
   work.look = true
-  if (posting.receivedTold) hold(work, pair, item)
+  if (posting.receivedTold) holdResult(work, pair, item)
 }
 
 /** The send completions of a pair, as far as nothing before them is awaited. */
@@ -407,11 +407,11 @@ function tellReceived(state: State, pair: HostPair, item: number): void {
   const { host, hostWork, list: commands } = state
   const posting = hostWork.postings[item]!
   posting.receivedTold = true
-  describe(host.completion, posting)
+  describeResult(host.completion, posting)
   host.completion.flags = el.RECEIVED
   complete(host, commands, posting.place)
   // It has ended while it waited for those before it, and is not listed any more.
-  if (posting.ended && !posting.listed) hold(hostWork, pair, item)
+  if (posting.ended && !posting.listed) holdResult(hostWork, pair, item)
 }
 
 function tellEnded(state: State, posting: Posting, item: number): void {
@@ -420,7 +420,7 @@ function tellEnded(state: State, posting: Posting, item: number): void {
   if (silent && posting.status === el.WC_SUCCESS) {
     releaseCompletion(host, posting.place)
   } else {
-    describe(host.completion, posting)
+    describeResult(host.completion, posting)
     describeOutcome(host.completion, posting)
     complete(host, commands, posting.place)
   }
@@ -428,7 +428,7 @@ function tellEnded(state: State, posting: Posting, item: number): void {
   freePosting(hostWork, item)
 }
 
-function describe(into: Completion, posting: Posting): void {
+function describeResult(into: Completion, posting: Posting): void {
   blankOut(into)
   into.queue = posting.queue
   into.unit = posting.unit
@@ -460,7 +460,7 @@ export function describeOutcome(into: Completion, posting: Posting): void {
 }
 
 /** The result waits for a receive of its pair. */
-function hold(work: HostWork, pair: HostPair, item: number): void {
+function holdResult(work: HostWork, pair: HostPair, item: number): void {
   work.postings[item]!.next = -1
   if (pair.heldFirst < 0) pair.heldFirst = item
   else work.postings[pair.heldLast]!.next = item
@@ -468,7 +468,7 @@ function hold(work: HostWork, pair: HostPair, item: number): void {
 }
 
 /** Takes the first result that waits out of its pair, and forgets it. */
-export function dropHeld(work: HostWork, pair: HostPair): void {
+export function dropHeldResult(work: HostWork, pair: HostPair): void {
   const item = pair.heldFirst
   pair.heldFirst = work.postings[item]!.next
   freePosting(work, item)

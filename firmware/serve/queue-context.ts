@@ -30,13 +30,13 @@ import { QUEUE_ERROR } from '../host/queue-info.ts'
 import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
 import { flushHeld } from './queue-held.ts'
-import { noteEnd } from './queue-state.ts'
+import { noteQueueEnd } from './queue-state.ts'
 
 /** Ends one queue of the host: nothing of it is processed any more (P3-28). */
 export function failHostQueue(state: State, queue: number, fault: Fault): void {
   flushHeld(state, queue)
   if (failQueue(state.host, state.list, queue, fault, EVENT_QUEUE_ERROR)) count(state, fault)
-  noteEnd(state.hostWork, queue)
+  noteQueueEnd(state.hostWork, queue)
 }
 
 /** Why no context came: the cache is full of what has to stay; the queue is not there; or over. */

@@ -74,7 +74,7 @@ function isOwn(state: State, at: number): boolean {
   const mac = at + AH_MAC
   const ipv4 = at + AH_IPV4
   if (isZero(bytes, mac, MAC_BYTES) && isZero(bytes, ipv4, IPV4_ADDRESS_BYTES)) return true
-  return isAt(bytes, mac, facts.mac) && isAt(bytes, ipv4, facts.ipv4)
+  return equalsAt(bytes, mac, facts.mac) && equalsAt(bytes, ipv4, facts.ipv4)
 }
 
 /** The call waits for the end of the burst, as those of the network do. */
@@ -103,7 +103,7 @@ function isZero(bytes: Uint8Array, at: number, length: number): boolean {
   return true
 }
 
-function isAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
+function equalsAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
   for (let i = 0; i < want.length; i++) if (bytes[at + i] !== want[i]) return false
   return true
 }
@@ -120,7 +120,7 @@ export function deliverDatagram(
   packet: Packet | null,
 ): void {
   const awaited = state.host.phase === HOST_SERVED && (packet === null || hasSender(state, packet))
-  const fault = awaited ? deliver(state, at, source, packet) : UNEXPECTED_RESPONSE
+  const fault = awaited ? deliverMessage(state, at, source, packet) : UNEXPECTED_RESPONSE
   if (fault !== PASS) count(state, fault)
 }
 
@@ -132,7 +132,7 @@ function hasSender(state: State, packet: Packet): boolean {
   return !isZero(bytes, packet.ipAt + IPV4_SOURCE, IPV4_ADDRESS_BYTES)
 }
 
-function deliver(state: State, at: number, source: number, packet: Packet | null): Fault {
+function deliverMessage(state: State, at: number, source: number, packet: Packet | null): Fault {
   const { host, list } = state
   runBurst(state)
   const cq = contextNow(state, QUEUE_GSI_COMPLETION)
@@ -150,7 +150,7 @@ function deliver(state: State, at: number, source: number, packet: Packet | null
     failHostQueue(state, QUEUE_GSI_RECEIVE, fault)
     return PASS
   }
-  if (!hasRoom(state, cq)) return NOT_READY
+  if (!hasCompletionRoom(state, cq)) return NOT_READY
   copy(list, at, DMA_SPACE + host.element.local, MAD_BYTES)
   const { completion } = host
   blankOut(completion)
@@ -190,7 +190,7 @@ function fetchReceive(state: State, place: number, stored: number): Fault {
 }
 
 /** Room for one completion, as the host's memory has it now if need be. */
-function hasRoom(state: State, cq: number): boolean {
+function hasCompletionRoom(state: State, cq: number): boolean {
   const { host } = state
   if (stateOf(host, cq) !== QUEUE_READY) return false
   if (reserveCompletion(host, cq)) return true

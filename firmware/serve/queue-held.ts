@@ -68,7 +68,7 @@ export function flushHeld(state: State, queue: number): void {
 }
 
 /** The host is gone, and its batches with it: nobody is told. */
-export function dropHeld(state: State): void {
+export function dropHeldBatches(state: State): void {
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = state.hostWork.batches[i]!
     if (local.queue >= 0) closeHeld(state, local)

@@ -173,12 +173,12 @@ function clear(state: State): void {
     at += length
   }
   host.cleared = at / info.ZONE1_BYTES
-  if (at === end) begin(state)
+  if (at === end) beginService(state)
   run(list)
 }
 
 /** The queues of management are there; the host is told what it needs to know of the card. */
-function begin(state: State): void {
+function beginService(state: State): void {
   const { host } = state
   const layout = readLayout(host)
   putManagement(state, layout)

@@ -69,12 +69,12 @@ export function executeMember(state: State, region: Region): number {
   let why: Fault = PASS
   if (local !== null && local.batch.id !== element.batchId) {
     // Its sender has lost its way: neither of the two is taken.
-    giveUp(state, local, BATCH_ABORTED)
+    giveUpBatch(state, local, BATCH_ABORTED)
     closeHeld(state, local)
     local = null
     why = BATCH_FIELDS
   }
-  if (local === null) local = open(state, region)
+  if (local === null) local = openLocalBatch(state, region)
   // What stands before it in its queue is told of first.
   if (hostWork.recordCount > 0) commitNow(state)
   if (local === null) return refuseMember(state, region, BATCH_ROOM)
@@ -82,14 +82,14 @@ export function executeMember(state: State, region: Region): number {
   batch.lastUs = host.nowUs
   if (batch.phase !== BATCH_REFUSED) {
     const fault = why === PASS ? enterFault(state, local, region) : why
-    if (fault !== PASS) giveUp(state, local, fault)
+    if (fault !== PASS) giveUpBatch(state, local, fault)
   }
   if (batch.phase === BATCH_REFUSED) {
     refuseMember(state, region, batch.fault)
   } else {
-    const fault = hold(state, local, region)
+    const fault = holdRecord(state, local, region)
     if (fault !== PASS) return fault
-    if (element.last) store(state, local)
+    if (element.last) storeBatch(state, local)
   }
   if (state.pweth.lastOfBatch) closeHeld(state, local)
   return EXECUTED
@@ -98,7 +98,7 @@ export function executeMember(state: State, region: Region): number {
 /** Refuses `host.element`, as its batch is. */
 function refuseMember(state: State, region: Region, against: Fault): number {
   const { element } = state.host
-  const known = isKnown(state, region, element.operationHigh, element.operationLow)
+  const known = isLocalKnown(state, region, element.operationHigh, element.operationLow)
   return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
 }
 
@@ -118,7 +118,7 @@ function describePweth(pweth: Pweth, element: Element): void {
 }
 
 /** Begins a burst with `host.element`; null if there are too many. */
-function open(state: State, region: Region): LocalBatch | null {
+function openLocalBatch(state: State, region: Region): LocalBatch | null {
   const { hostWork, batches } = state
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
@@ -154,7 +154,7 @@ function enterFault(state: State, local: LocalBatch, region: Region): Fault {
 }
 
 /** The record waits for the last of its burst. DMA if the host does not give its bytes. */
-function hold(state: State, local: LocalBatch, region: Region): Fault {
+function holdRecord(state: State, local: LocalBatch, region: Region): Fault {
   const { element } = state.host
   const { batch } = local
   const n = batch.received
@@ -180,7 +180,7 @@ function hold(state: State, local: LocalBatch, region: Region): Fault {
 // ---- its judgement -----------------------------------------------------------------------------
 
 /** Another element of the queue comes: what is held of its batch goes before it. */
-export function storeHeld(state: State): void {
+export function storeHeldLocal(state: State): void {
   const { host, hostWork } = state
   const { element } = host
   if (hostWork.openBatches === 0) return
@@ -189,13 +189,13 @@ export function storeHeld(state: State): void {
   if (local === null || local.batch.judged === local.batch.received) return
   const { place } = hostWork
   Object.assign(hostWork.aside, element)
-  store(state, local)
+  storeBatch(state, local)
   Object.assign(element, hostWork.aside)
   hostWork.place = place
 }
 
 /** What is held is committed, as far as the condition lets it. */
-function store(state: State, local: LocalBatch): void {
+function storeBatch(state: State, local: LocalBatch): void {
   const { commit, hostWork } = state
   const { batch } = local
   if (isStillFilled(state.batches)) runBurst(state)
@@ -210,7 +210,7 @@ function store(state: State, local: LocalBatch): void {
     batch.judged = n + 1
     const index = takeUp(state, local, n)
     hostWork.judged = local
-    const fault = judge(state, batch, n)
+    const fault = judgeElement(state, batch, n)
     hostWork.judged = null
     if (fault === PASS) {
       batch.next = index + 1
@@ -247,14 +247,14 @@ function takeUp(state: State, local: LocalBatch, n: number): number {
 }
 
 /** Judges `host.element`: it joins the group, or is known to be durable; or its fault. */
-function judge(state: State, batch: Batch, n: number): Fault {
+function judgeElement(state: State, batch: Batch, n: number): Fault {
   const { element } = state.host
   const members = batch.members!
   const region = batch.region!
-  if (!isKnown(state, region, element.operationHigh, element.operationLow)) {
+  if (!isLocalKnown(state, region, element.operationHigh, element.operationLow)) {
     let fault = members.faults[n] as Fault
     const inOrder = batch.condition === CONDITION_IN_ORDER
-    if (inOrder && !isInOrder(state, batch, element.batchIndex)) fault = CONDITION
+    if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
     if (fault === PASS && batch.condition === CONDITION_EXPECT) fault = expectFault(state, batch, n)
     if (fault !== PASS) return heldFault(state, region, members.waits[n]!, fault)
   }
@@ -262,7 +262,7 @@ function judge(state: State, batch: Batch, n: number): Fault {
 }
 
 /** Is that operation of the queue's client durable? */
-function isKnown(state: State, region: Region, high: number, low: number): boolean {
+function isLocalKnown(state: State, region: Region, high: number, low: number): boolean {
   const { host, hostWork, commit } = state
   const { place } = host.element
   const { operations } = commit
@@ -280,12 +280,12 @@ function isKnown(state: State, region: Region, high: number, low: number): boole
 }
 
 /** Is every record before that index durable, or in the group? */
-function isInOrder(state: State, batch: Batch, index: number): boolean {
+function isLocalInOrder(state: State, batch: Batch, index: number): boolean {
   if (batch.broken) return false
   for (; batch.next < index; batch.next++) {
     const high = operationHighOf(batch, batch.next)
     const low = operationLowOf(batch, batch.next)
-    if (!isKnown(state, batch.region!, high, low)) return false
+    if (!isLocalKnown(state, batch.region!, high, low)) return false
   }
   return true
 }
@@ -293,7 +293,7 @@ function isInOrder(state: State, batch: Batch, index: number): boolean {
 // ---- its end -----------------------------------------------------------------------------------
 
 /** What is held is refused, and so is what is still to come of the burst. */
-function giveUp(state: State, local: LocalBatch, fault: Fault): void {
+function giveUpBatch(state: State, local: LocalBatch, fault: Fault): void {
   const { hostWork, host } = state
   const { batch } = local
   if (hostWork.recordCount > 0) commitNow(state)
@@ -328,7 +328,7 @@ function givenUpFault(state: State, local: LocalBatch, n: number, against: Fault
 export function abortHeld(state: State, queue: number): void {
   const local = openOf(state, queue)
   if (local === null) return
-  if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_ABORTED)
+  if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_ABORTED)
   closeHeld(state, local)
 }
 
@@ -338,7 +338,7 @@ export function serveHeld(state: State): void {
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue < 0 || local.batch.lastUs + BATCH_TIMEOUT_US > host.nowUs) continue
-    if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_TIME)
+    if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_TIME)
     closeHeld(state, local)
   }
 }

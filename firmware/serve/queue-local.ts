@@ -86,8 +86,8 @@ import { isSafe, makeDurable, runBurst } from './burst.ts'
 import { isInside } from './flush.ts'
 import { commitNow } from './group.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
-import { describe, finish, refuseElement } from './queue-complete.ts'
-import { executeMember, storeHeld } from './queue-local-batch.ts'
+import { describeEnd, finishElement, refuseElement } from './queue-complete.ts'
+import { executeMember, storeHeldLocal } from './queue-local-batch.ts'
 import { executeRecord } from './queue-record.ts'
 import { EXECUTED } from './queue-state.ts'
 import { boundsFault, findRecord, source } from './read.ts'
@@ -99,25 +99,25 @@ const EXECUTE: readonly Execute[] = makeTable()
 
 function makeTable(): Execute[] {
   const table: Execute[] = []
-  for (let i = 0; i <= PERSIST_QUERY; i++) table.push(refuse)
+  for (let i = 0; i <= PERSIST_QUERY; i++) table.push(refuseForm)
   table[WRITE_PERSIST] = persist
-  table[WRITE] = write
+  table[WRITE] = writeLocal
   table[READ] = read
   table[FETCH_ADD] = atomic
   table[COMPARE_SWAP] = atomic
-  table[FLUSH] = flush
+  table[FLUSH] = flushLocal
   table[ATOMIC_WRITE] = writeWord
   table[PERSIST_QUERY] = query
   return table
 }
 
-function refuse(): number {
+function refuseForm(): number {
   return ELEMENT_FORM
 }
 
 /** Executes `host.element`. */
 export function executeLocal(state: State): number {
-  storeHeld(state)
+  storeHeldLocal(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
   // Everything else is executed, and completes, behind the records that are on their way.
@@ -154,20 +154,20 @@ function persist(state: State): number {
   if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
   commitNow(state)
   if (element.wait > 1) return refuseElement(state, LEVEL)
-  return store(state, region, true)
+  return storeElement(state, region, true)
 }
 
 /** A plain WRITE: of bytes, or of a whole record in every copy (source 2, form B). */
-function write(state: State): number {
+function writeLocal(state: State): number {
   const fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.accessed!
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, region.copies, true)
-  return store(state, region, false)
+  return storeElement(state, region, false)
 }
 
 /** Stores the bytes of the element into a region of bytes. */
-function store(state: State, region: Region, persisted: boolean): number {
+function storeElement(state: State, region: Region, persisted: boolean): number {
   const { element } = state.host
   if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
   const { addressHigh, addressLow, length } = element
@@ -193,9 +193,9 @@ function store(state: State, region: Region, persisted: boolean): number {
   }
   const stored = endStore(state, durable)
   if (stored !== PASS) return stored
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   if (durable) describeDurable(state, region, 1)
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -239,8 +239,8 @@ function read(state: State): number {
   if (region !== null) fault = locate(state, region)
   if (fault !== PASS) return fault
   if (region !== null && !bring(state, length)) return UNREADABLE
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -267,7 +267,7 @@ function bring(state: State, length: number): boolean {
   return run(state.list) < 0
 }
 
-function flush(state: State): number {
+function flushLocal(state: State): number {
   const { element } = state.host
   const { placement, selectivity } = element
   if ((placement & ~(PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT)) !== 0) return FLUSH_FORM
@@ -286,8 +286,8 @@ function flush(state: State): number {
   if (due && !makeDurable(state)) return NOT_DURABLE
   // A group that was committed just now may have closed the part.
   if (persistent && !isSafe(state)) return NOT_DURABLE
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -315,10 +315,10 @@ function atomic(state: State): number {
   append(list, op, at, wordAddress(state, region), WORD_BYTES, at + ORIGINAL_BEHIND)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   host.completion.operationHigh = u32(bytes, at + ORIGINAL_BEHIND)
   host.completion.operationLow = u32(bytes, at + ORIGINAL_BEHIND + 4)
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -342,8 +342,8 @@ function writeWord(state: State): number {
   copyClean(state.list, from, wordAddress(state, region), WORD_BYTES, 0)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -360,12 +360,12 @@ function query(state: State): number {
   const client = findClient(operations, hostWork.clients[element.place]!, clientHigh, clientLow)
   const known = isDurable(operations, client, element.operationHigh, element.operationLow)
   const cumulative = durableUpTo(operations, client, upTo)
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   completion.operationHigh = cumulative ? upTo.high : element.operationHigh
   completion.operationLow = cumulative ? upTo.low : element.operationLow
   completion.flags = (known ? el.DURABLE : 0) | (cumulative ? el.UP_TO : 0)
   completion.refusal = known ? 0 : QUERY_NOT_KNOWN
   completion.copies = known ? 1 : 0
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }

@@ -58,7 +58,7 @@ export function reservedOf(state: State, queue: number): number {
  * Looks at the queue of that number: zones 1 and 2 as the card has them, zone 3 as it is in memory
  * now, one behind the other at the address that is returned; -1 if the memory did not answer.
  */
-export function look(state: State, queue: number, which: number): number {
+export function lookAtQueue(state: State, queue: number, which: number): number {
   const { list, bytes } = state
   const at = QUEUE_INFO_AT + which * CONTEXT_BYTES
   const cached = cachedAt(state, queue)
@@ -80,14 +80,14 @@ export function look(state: State, queue: number, which: number): number {
 /** Looks at a queue that must be there, and of that kind (0: any). Its fault, or PASS. */
 export function lookAt(state: State, queue: number, which: number, kind: number): Fault {
   if (queue >= state.host.queues) return QUEUE_UNKNOWN
-  const at = look(state, queue, which)
+  const at = lookAtQueue(state, queue, which)
   if (at < 0) return DMA
   const valid = state.bytes[at + info.Z1_VALID] === 1
   const has = state.bytes[at + info.Z1_KIND]!
   return valid && (kind === 0 || has === kind) ? PASS : QUEUE_UNKNOWN
 }
 
-/** Where `look` has left its queue. */
+/** Where `lookAtQueue` has left its queue. */
 export function seenAt(which: number): number {
   return QUEUE_INFO_AT + which * CONTEXT_BYTES
 }
@@ -130,7 +130,7 @@ export function writePart(
 }
 
 /** Writes zone 2 as it lies at `seenAt(which)`, and tells the cache of zone 3. */
-export function writeZone2(state: State, queue: number, which: number): void {
+export function writeSeenZone2(state: State, queue: number, which: number): void {
   const at = seenAt(which) + info.CONTEXT_ZONE2
   const cached = cachedAt(state, queue)
   copy(state.list, at, zone2Of(state, queue), info.ZONE2_BYTES)

@@ -17,11 +17,11 @@ import { HOST_POSTINGS, PATH_MTU_BYTES_MIN, QUEUE_PAIRS } from '../limits.ts'
 import type { State } from '../state.ts'
 import type { Psn } from '../transport/psn.ts'
 import { closeQueuePair, freeNumber, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
-import { flush } from '../transport/requester.ts'
+import { flushRequester } from '../transport/requester.ts'
 import { endWatches } from './hearing.ts'
 import { findInitiator } from './initiator.ts'
 import { endBurst } from './queue-batch.ts'
-import { dropHeld, finishPostings, isOpen } from './queue-connected.ts'
+import { dropHeldResult, finishPostings, isPairOpen } from './queue-connected.ts'
 import { failHostQueue } from './queue-context.ts'
 import { serveReceives } from './queue-receive.ts'
 import type { HostPair } from './queue-state.ts'
@@ -129,7 +129,7 @@ export function pairOf(state: State, number: number): HostPair | null {
 export function closeHostPair(state: State, pair: HostPair): void {
   cutPair(state, pair)
   finishPostings(state)
-  while (pair.heldFirst >= 0) dropHeld(state.hostWork, pair)
+  while (pair.heldFirst >= 0) dropHeldResult(state.hostWork, pair)
   if (pair.promised >= 0) releaseCompletion(state.host, pair.promised)
   forgetPair(state, pair)
 }
@@ -140,7 +140,7 @@ function cutPair(state: State, pair: HostPair): void {
   // Nobody takes its number before the host has closed it.
   failQueuePair(state, qp)
   const initiator = findInitiator(state, qp)
-  if (initiator !== null) flush(initiator.requester)
+  if (initiator !== null) flushRequester(initiator.requester)
 }
 
 function forgetPair(state: State, pair: HostPair): void {
@@ -200,7 +200,7 @@ export function serveHostPairs(state: State): number {
       cutPair(state, pair)
       finishPostings(state)
     }
-    if (isOpen(state, pair)) serveReceives(state, pair)
+    if (isPairOpen(state, pair)) serveReceives(state, pair)
     else if (pair.under > 0) work.look = true
     else losePair(state, pair)
   }
@@ -212,7 +212,7 @@ function losePair(state: State, pair: HostPair): void {
   pair.ready = false
   endWatches(state, pair)
   serveReceives(state, pair)
-  while (pair.heldFirst >= 0) dropHeld(work, pair)
+  while (pair.heldFirst >= 0) dropHeldResult(work, pair)
   failHostQueue(state, pair.send, CONNECTION_LOST)
   failHostQueue(state, pair.receive, CONNECTION_LOST)
 }

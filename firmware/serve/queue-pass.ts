@@ -34,9 +34,9 @@ import {
   depthOf,
   farPointerOf,
   isValid,
-  kindOf,
   movePointer,
   pointerOf,
+  queueKindOf,
   readContext,
   readPointer,
   refreshPointer,
@@ -59,7 +59,7 @@ import {
   type HostQueues,
   type Pass,
 } from '../host/host.ts'
-import { frontOf, leave, PENDING, stand, takeCarried, WAITING } from '../host/pending.ts'
+import { frontOf, leaveLists, PENDING, stand, takeCarried, WAITING } from '../host/pending.ts'
 import {
   ahead,
   KIND_COMPLETION,
@@ -84,7 +84,7 @@ import { EXECUTED, WAIT } from './queue-state.ts'
 import { endPass, executeElement, receivesRung } from './queue-work.ts'
 
 /** Serves the queues at the front of those that were rung. */
-export function servePass(state: State): void {
+export function serveQueuePass(state: State): void {
   const { host, list } = state
   const { pass } = host
   host.passes += 1
@@ -130,7 +130,7 @@ function pick(state: State): void {
       stand(pending, queue, WAITING)
       return
     }
-    leave(pending, queue)
+    leaveLists(pending, queue)
     contexts.pins[place]! += 1
     const i = pass.count
     pass.queues[i] = queue
@@ -166,11 +166,11 @@ function judgePicked(state: State): void {
       if (host.contexts.queueOf[place] !== pass.queues[i]) pass.places[i] = -1
     }
   }
-  for (let i = 0; i < pass.count; i++) judge(state, i)
+  for (let i = 0; i < pass.count; i++) judgeQueue(state, i)
 }
 
 /** Judges one queue by its context, and sees how many of its units are to be fetched. */
-function judge(state: State, i: number): void {
+function judgeQueue(state: State, i: number): void {
   const { host, list } = state
   const { pass, pending } = host
   const queue = pass.queues[i]!
@@ -194,7 +194,7 @@ function judge(state: State, i: number): void {
   // A pointer behind memory's is old, and does no harm; one in front of it was never stored.
   const ahead = carries ? (pending.carried[queue]! - farPointerOf(host, place)) | 0 : 0
   if (ahead > 0) refuseDoorbell(state)
-  const kind = kindOf(host, place)
+  const kind = queueKindOf(host, place)
   if (kind === KIND_COMPLETION) refreshCompletions(host, list, place)
   else if (kind === KIND_RECEIVE) receivesRung(state, place)
   else if (stateOf(host, place) === QUEUE_READY) pass.units[i] = unitsToFetch(host, place)
@@ -275,7 +275,7 @@ function refuseWithout(state: State, i: number): void {
   if (contexts.queueOf[place] !== zone1Word(host, pass.places[i]!, Z1_COMPLETIONS)) {
     pass.completions[i] = -1
     fault = pass.outcomes[i] === DMA ? DMA : QUEUE_CONTEXT
-  } else if (!isValid(host, place) || kindOf(host, place) !== KIND_COMPLETION) {
+  } else if (!isValid(host, place) || queueKindOf(host, place) !== KIND_COMPLETION) {
     fault = QUEUE_CONTEXT
   } else if (stateOf(host, place) === QUEUE_ERROR) {
     fault = COMPLETION_OVERRUN
@@ -377,7 +377,7 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   if (fault !== PASS && isUntold(state, place)) return WAIT
   const crowded = fault === PASS && isCrowded(host, completions)
   if (crowded || !reserveCompletion(host, completions)) {
-    if (fault !== PASS) return refuse(state, i, fault, at, unit, false)
+    if (fault !== PASS) return refuseUnit(state, i, fault, at, unit, false)
     if (host.readPass[completions] !== host.passes) {
       host.stale[completions] = 1
       return AGAIN
@@ -387,9 +387,9 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
     // What fills that one may have come from the network: nobody there shall end management.
     if (host.contexts.queueOf[completions] === QUEUE_GSI_COMPLETION) return WAIT
     overrun(host, list, completions)
-    return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
+    return refuseUnit(state, i, COMPLETION_OVERRUN, at, unit, false)
   }
-  if (fault !== PASS) return refuse(state, i, fault, at, unit, true)
+  if (fault !== PASS) return refuseUnit(state, i, fault, at, unit, true)
   let outcome = executeElement(state, completions)
   if (outcome > EXECUTED && isUntold(state, place)) outcome = WAIT
   if (outcome === EXECUTED) {
@@ -397,13 +397,13 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   } else if (outcome === WAIT) {
     releaseCompletion(host, completions)
   } else {
-    refuse(state, i, outcome as Fault, at, unit, true)
+    refuseUnit(state, i, outcome as Fault, at, unit, true)
   }
   return outcome
 }
 
 /** The element ends its queue; its completion says so, if there is room for one. */
-function refuse(
+function refuseUnit(
   state: State,
   i: number,
   fault: Fault,

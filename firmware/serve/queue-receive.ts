@@ -56,7 +56,7 @@ import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { invalidate } from './access.ts'
 import { runBurst } from './burst.ts'
-import { describeOutcome, dropHeld } from './queue-connected.ts'
+import { describeOutcome, dropHeldResult } from './queue-connected.ts'
 import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE, refreshNow } from './queue-context.ts'
 import type { HostPair } from './queue-state.ts'
 import { failQueuePair } from './staging.ts'
@@ -108,7 +108,7 @@ export function receiveHostSend(
   const held = row.begins ? 0 : qp.messageTo
   const entry = pair.taken & (POSTED_RECEIVES - 1)
   if (fault === PASS && held + length > pair.receiveBytes[entry]!) fault = RECEIVE_LENGTH
-  if (fault === PASS && length > 0) fault = keyFault(state, pair, entry)
+  if (fault === PASS && length > 0) fault = receiveKeyFault(state, pair, entry)
   if (fault === PASS && row.iethAt > 0) {
     readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
     fault = invalidate(state, qp, state.ieth.rkey)
@@ -129,7 +129,7 @@ export function receiveHostSend(
 }
 
 /** The memory of an element may have been taken back since it was judged: its queue is over. */
-function keyFault(state: State, pair: HostPair, entry: number): Fault {
+function receiveKeyFault(state: State, pair: HostPair, entry: number): Fault {
   const { regions } = state.host
   const key = pair.receiveKey[entry]!
   const at = pair.receiveAt[entry]!
@@ -152,7 +152,7 @@ export function endHostReceive(
   const { completion } = host
   const pair = hostWork.pairs[qp.index]!
   qp.receive = -1
-  beginReceipt(state, pair)
+  beginReceiveCompletion(state, pair)
   completion.length = length
   completion.psn = packet.psn
   completion.source = qp.peerNumber
@@ -168,7 +168,7 @@ export function endHostReceive(
 }
 
 /** Begins the completion of the element that is next. */
-function beginReceipt(state: State, pair: HostPair): void {
+function beginReceiveCompletion(state: State, pair: HostPair): void {
   const { completion } = state.host
   const unit = pair.receiveUnit[pair.taken & (POSTED_RECEIVES - 1)]!
   blankOut(completion)
@@ -239,7 +239,7 @@ function tellHeld(state: State, pair: HostPair): void {
   const { hostWork } = state
   const { completion } = state.host
   const posting = hostWork.postings[pair.heldFirst]!
-  beginReceipt(state, pair)
+  beginReceiveCompletion(state, pair)
   completion.psn = posting.psn
   completion.source = pair.qp!.peerNumber
   completion.incarnation = pair.incarnation
@@ -248,7 +248,7 @@ function tellHeld(state: State, pair: HostPair): void {
   completion.addressHigh = posting.addressHigh
   completion.addressLow = posting.addressLow
   describeOutcome(completion, posting)
-  dropHeld(hostWork, pair)
+  dropHeldResult(hostWork, pair)
   endReceipt(state, pair)
 }
 

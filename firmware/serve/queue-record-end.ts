@@ -15,7 +15,13 @@
 import { assert } from '../assert.ts'
 import { noteRefused } from '../batch/batch.ts'
 import { FAULTS, PASS } from '../fault.ts'
-import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
+import {
+  blankOut,
+  enterCompletion,
+  releaseCompletion,
+  wakeHost,
+  writeEntry,
+} from '../host/completion.ts'
 import * as el from '../host/element.ts'
 import type { HostQueues } from '../host/host.ts'
 import { count, type State } from '../state.ts'
@@ -31,8 +37,8 @@ export function completeRecord(state: State, i: number, copies: number): void {
   const record = hostWork.records[i]!
   if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return
   if (commit.items[i]!.fault !== PASS || isHeldUp(state, i)) return
-  describeRecord(state, i, record, commit.items[i]!.wait)
-  append(state, record)
+  describeRecordEnd(state, i, record, commit.items[i]!.wait)
+  appendCompletion(state, record)
 }
 
 /** Was a record of its queue before it refused? Then that is told first. */
@@ -64,19 +70,19 @@ export function endRecord(state: State, i: number): void {
   if (taken && (record.flags & el.SIGNALED) === 0) {
     releaseCompletion(host, record.place)
   } else if (hostWork.groupFailed) {
-    describeRecord(state, i, record, taken ? item.wait : item.durable)
+    describeRecordEnd(state, i, record, taken ? item.wait : item.durable)
     if (!taken) {
       host.completion.status = el.WC_GENERAL_ERR
       host.completion.refusal = FAULTS[item.fault]!.code
       host.completion.flags = 0
       if (record.entry === ENTRY_NONE) goBefore(state, i)
     }
-    append(state, record)
+    appendCompletion(state, record)
   }
   freeBuffer(state, record.buffer)
 }
 
-function describeRecord(state: State, i: number, record: HostRecord, copies: number): void {
+function describeRecordEnd(state: State, i: number, record: HostRecord, copies: number): void {
   const { completion } = state.host
   const item = state.commit.items[i]!
   blankOut(completion)
@@ -118,12 +124,12 @@ function goBefore(state: State, i: number): void {
  * and a record is told of in the pass in which it was executed.
  */
 function entryOf(host: HostQueues, record: HostRecord): number {
-  const number = enter(host, record.place)
+  const number = enterCompletion(host, record.place)
   assert(number >= 0, 'a completion queue outlives what it has promised to a record')
   return number
 }
 
-function append(state: State, record: HostRecord): void {
+function appendCompletion(state: State, record: HostRecord): void {
   const { host, list } = state
   if (record.entry === ENTRY_NONE) record.entry = entryOf(host, record)
   writeEntry(host, list, record.place, record.entry)
@@ -135,6 +141,6 @@ export function tellRecords(state: State, items: number): void {
   for (let i = 0; i < items; i++) {
     if (commit.items[i]!.owner !== HOST_OWNER) continue
     const record = hostWork.records[i]!
-    if (record.entry >= 0) tell(host, list, record.place)
+    if (record.entry >= 0) wakeHost(host, list, record.place)
   }
 }

@@ -55,7 +55,7 @@ import { commitNow } from './group.ts'
 import { groupHoldsOperation, isForged, repetitionFault } from './operation.ts'
 import { copiesFault, namesCopy } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
-import { describe, finish, refuseElement } from './queue-complete.ts'
+import { describeEnd, finishElement, refuseElement } from './queue-complete.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from './queue-state.ts'
 import { storageFault } from './storage.ts'
 
@@ -70,7 +70,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   const { host, hostWork } = state
   const { element } = host
   const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
-  const form = formFault(state, region, copies)
+  const form = recordFormFault(state, region, copies)
   if (form !== PASS) return form
   const message = messageOf(state, region, wait, plain, copies)
   if (region.placement >= PLACEMENT_THROUGH) {
@@ -81,7 +81,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   const gathered = storage === PASS ? gatherBytes(state) : PASS
   if (gathered !== PASS) return gathered
   const buffer = storage === PASS ? hostWork.buffer : -1
-  const fault = accept(state, region, storage, buffer)
+  const fault = acceptHostRecord(state, region, storage, buffer)
   if (fault === PASS) return EXECUTED
   freeBuffer(state, buffer)
   if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
@@ -95,7 +95,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
 export function executeHeld(state: State, region: Region, wait: number, dataAt: number): Fault {
   const storage = storageFault(state, messageOf(state, region, wait, false, 1), region)
   state.hostWork.dataAt = dataAt
-  const fault = accept(state, region, storage, -1)
+  const fault = acceptHostRecord(state, region, storage, -1)
   return fault === REPEATED ? PASS : fault
 }
 
@@ -137,7 +137,7 @@ export function messageOf(
 const REPEATED = -1 as Fault
 
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
-function formFault(state: State, region: Region, copies: number): Fault {
+function recordFormFault(state: State, region: Region, copies: number): Fault {
   const { host, bytes, extension } = state
   const { element } = host
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -161,7 +161,7 @@ function formFault(state: State, region: Region, copies: number): Fault {
 }
 
 /** The record joins the group; REPEATED, or why it is refused. */
-function accept(state: State, region: Region, storage: Fault, buffer: number): Fault {
+function acceptHostRecord(state: State, region: Region, storage: Fault, buffer: number): Fault {
   const { commit, host, hostWork } = state
   const { message } = hostWork
   const { operations } = commit
@@ -172,7 +172,7 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
   const hint = hostWork.clients[place]!
   const isNew =
     !message.repetition && enterOperation(operations, hint, whose, operationHigh, operationLow)
-  if (!isNew && isRepetition(state, storage)) return REPEATED
+  if (!isNew && isHostRepetition(state, storage)) return REPEATED
   let fault = storage
   // The health may have changed by what was committed just now.
   if (fault === PASS && !isNew) fault = storageFault(state, message, region)
@@ -185,18 +185,18 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
     commitNow(state)
     fault = storageFault(state, message, region)
     if (fault === PASS && lanesOf(commit, region) === 0) fault = READ_ONLY
-    if (isNegated(hostWork)) fault = CONDITION
+    if (isPredecessorRefused(hostWork)) fault = CONDITION
     if (fault !== PASS) return fault
   }
-  join(state, region, buffer, isNew)
+  joinHostRecord(state, region, buffer, isNew)
   return PASS
 }
 
-function join(state: State, region: Region, buffer: number, isNew: boolean): void {
+function joinHostRecord(state: State, region: Region, buffer: number, isNew: boolean): void {
   const { commit, hostWork } = state
   const { message } = hostWork
   const item = commit.items[commit.count]!
-  note(state, hostWork, commit.count, buffer)
+  noteRecord(state, hostWork, commit.count, buffer)
   item.imageAt = hostWork.dataAt - SLOT_HEADER_BYTES
   item.region = region
   item.slot = message.slot
@@ -214,14 +214,14 @@ function join(state: State, region: Region, buffer: number, isNew: boolean): voi
   item.plain = false
   item.batchIndex = -1
   item.chained = isChained(state)
-  item.client = clientOf(state, isNew)
+  item.client = hostClientOf(state, isNew)
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)
 }
 
 /** Is an earlier record of its batch in order refused? */
-function isNegated({ judged }: HostWork): boolean {
+function isPredecessorRefused({ judged }: HostWork): boolean {
   return judged !== null && judged.batch.condition === CONDITION_IN_ORDER && judged.batch.broken
 }
 
@@ -238,7 +238,7 @@ function isChained({ hostWork, host, answers }: State): boolean {
 }
 
 /** What its completion says, beside item `i` of the group. */
-function note(state: State, work: HostWork, i: number, buffer: number): void {
+function noteRecord(state: State, work: HostWork, i: number, buffer: number): void {
   const { element } = state.host
   const record = work.records[i]!
   record.queue = element.queue
@@ -251,7 +251,7 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
   record.addressHigh = element.addressHigh
   record.addressLow = element.addressLow
   record.buffer = buffer
-  record.level = levelOf(state, i)
+  record.level = recordLevelOf(state, i)
   record.entry = -1
   record.batch = work.judged === null ? -1 : work.judged.number
   record.batchIndex = element.batchIndex
@@ -259,7 +259,7 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
 }
 
 /** When the completion of the record that becomes item `i` is due: not before those before it. */
-function levelOf(state: State, i: number): number {
+function recordLevelOf(state: State, i: number): number {
   const { commit, host, hostWork } = state
   const { wait } = hostWork.message
   for (let j = i - 1; j >= 0; j--) {
@@ -271,7 +271,7 @@ function levelOf(state: State, i: number): number {
 }
 
 /** As `clientOf` of operation.ts does for a queue pair. */
-function clientOf(state: State, isNew: boolean): number {
+function hostClientOf(state: State, isNew: boolean): number {
   const { hostWork } = state
   const { operations } = state.commit
   const { operationHigh, operationLow } = hostWork.message
@@ -287,7 +287,7 @@ function clientOf(state: State, isNew: boolean): number {
 }
 
 /** Was the operation durable before? Then its element is complete. */
-function isRepetition(state: State, storage: Fault): boolean {
+function isHostRepetition(state: State, storage: Fault): boolean {
   const { host, hostWork } = state
   const { operations } = state.commit
   const { message } = hostWork
@@ -310,13 +310,13 @@ function isRepetition(state: State, storage: Fault): boolean {
   const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
   count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
   const region = message.region!
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   const { completion } = host
   completion.flags = el.DURABLE
   completion.copies = Math.min(message.wait, region.copies)
   completion.mechanism = region.mechanism
   completion.operationHigh = operationHigh
   completion.operationLow = operationLow
-  finish(state)
+  finishElement(state)
   return true
 }

@@ -19,12 +19,12 @@ import { runBurst } from './burst.ts'
 import { executeAgentSend } from './flush-agent.ts'
 import { commitNow } from './group.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
-import { describe, finish } from './queue-complete.ts'
+import { describeEnd, finishElement } from './queue-complete.ts'
 import { executeConnected, isUntold } from './queue-connected.ts'
 import { sendDatagram } from './queue-gsi.ts'
-import { dropHeld } from './queue-held.ts'
+import { dropHeldBatches } from './queue-held.ts'
 import { executeLocal } from './queue-local.ts'
-import { storeHeld } from './queue-local-batch.ts'
+import { storeHeldLocal } from './queue-local-batch.ts'
 import { dropPairs, serveHostPairs } from './queue-pairs.ts'
 import { ringReceives } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
@@ -53,10 +53,10 @@ export function executeElement(state: State, completions: number): number {
 /** A NOP: it completes behind everything that was posted before it. */
 function executeNothing(state: State, type: number): number {
   if (type === TYPE_CONNECTED && isUntold(state, state.host.element.place)) return WAIT
-  if (type === TYPE_LOCAL) storeHeld(state)
+  if (type === TYPE_LOCAL) storeHeldLocal(state)
   if (state.hostWork.recordCount > 0) commitNow(state)
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -68,8 +68,8 @@ function executeDatagram(state: State): number {
   const sent = sendDatagram(state, element.at, dataAt, element.length)
   freeBuffer(state, buffer)
   if (sent !== EXECUTED) return sent
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -86,6 +86,6 @@ export function endPass(state: State): void {
 
 /** The host is gone, with everything that it had asked for. */
 export function dropHostWork(state: State): void {
-  dropHeld(state)
+  dropHeldBatches(state)
   dropPairs(state)
 }

@@ -40,7 +40,7 @@ import { runBurst } from './burst.ts'
 import { heldDueUs } from './queue-held.ts'
 import { failHost, isHostDue, serveHost } from './queue-host.ts'
 import { serveHeld } from './queue-local-batch.ts'
-import { servePass } from './queue-pass.ts'
+import { serveQueuePass } from './queue-pass.ts'
 
 /** What found no room is tried again after this, µs, if nothing wakes it; so many at once. */
 const RETRY_US = 50
@@ -64,7 +64,7 @@ export function serveQueues(state: State, now: number): void {
   if (host.retryUs <= now) retry(host)
   if (state.hostWork.openBatches > 0) serveHeld(state)
   if (host.sweepLeft > 0) sweep(state)
-  if (host.pending.pending > 0) servePass(state)
+  if (host.pending.pending > 0) serveQueuePass(state)
   else if (host.events.lost && host.events.lookUs <= now) lookAtEvents(state)
 }
 

@@ -42,7 +42,13 @@ import {
 } from '../memory/region.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import type { Ordered, State } from '../state.ts'
-import { beginFrame, endFrame, ownerOf, roomFor, writeAck } from '../transport/acknowledge.ts'
+import {
+  beginFrame,
+  endFrame,
+  psnOwnerOf,
+  transmitRoom,
+  writeAck,
+} from '../transport/acknowledge.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
 import {
   KIND_READ,
@@ -85,7 +91,7 @@ interface Source {
 export const source: Source = { paged: null, from: 0, end: 0, offset: 0 }
 
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
-function rangeFault(state: State, qp: QueuePair): Fault {
+function readRangeFault(state: State, qp: QueuePair): Fault {
   const reth = state.reth
   state.accessed = null
   if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
@@ -120,7 +126,7 @@ export function receiveRead(
 ): Fault {
   const reth = state.reth
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
-  const fault = rangeFault(state, qp)
+  const fault = readRangeFault(state, qp)
   if (fault !== PASS) return fault
   const region = state.accessed
   const long = isLong(qp, region, reth.length)
@@ -259,7 +265,7 @@ export function checkReadable(
   length: number,
 ): void {
   const list = state.list
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   compare(list, from, from, length)
   list.owner = 0
   state.stores += 1
@@ -277,7 +283,7 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
   if (view >= VIEW_FIRST_COPY) {
     source.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
     source.end = imageBytes(region.capacity)
-    const result = deliver(state, source.from, source.end)
+    const result = deliverOnce(state, source.from, source.end)
     // A host that does not answer has lost nothing.
     if (result === DMA_FAILED) return UNREADABLE
     // A copy that the medium lost shows as zeros, which no reader takes for a copy (D-3).
@@ -304,7 +310,7 @@ function respond(state: State, read: Ordered): void {
   const qp = read.qp
   const packets = packetsOf(read.length, qp.pathMtu)
   for (let i = 0; i < packets; i++) {
-    if (roomFor(state.answers) === 0) runBurst(state)
+    if (transmitRoom(state.answers) === 0) runBurst(state)
     if (qp.state !== STATE_OPEN) return
     const at = i * qp.pathMtu
     const length = Math.min(qp.pathMtu, read.length - at)
@@ -313,7 +319,7 @@ function respond(state: State, read: Ordered): void {
 }
 
 /** Has every byte delivered once: DONE, or why not. The list is empty when this is asked. */
-function deliver({ list }: State, from: number, length: number): number {
+function deliverOnce({ list }: State, from: number, length: number): number {
   compare(list, from, from, length)
   const failed = run(list)
   return failed < 0 ? DONE : resultOf(list, failed)

@@ -12,7 +12,7 @@
 
 import { LANES, THROUGH_JOBS } from '../limits.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { isUnsure, LOST_MAX, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
+import { isRegionUnsure, LOST_MAX, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
 import type { State } from '../state.ts'
 import { writtenBy } from './through.ts'
 
@@ -46,7 +46,7 @@ export function mayBeLocked(state: State, region: Region, before: number): boole
 /** Writes the absent records of the region into `into`, each once; returns how many there are. */
 export function absentRecords(state: State, region: Region, into: Int32Array): number {
   const { superblock, commit, through } = state
-  let count = isUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0
+  let count = isRegionUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0
   const lost = lostCount(superblock)
   for (let i = 0; i < lost; i++) count = add(into, count, lostAt(superblock, i, region.id))
   for (let lane = 0; lane < LANES; lane++) {

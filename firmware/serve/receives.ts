@@ -145,7 +145,7 @@ export function endReceive(
  * receive entry, `item.length` the bytes in it; `item.operationLow` the immediate, if `item.to` is
  * not 0.
  */
-export function confirm(state: State, item: Ordered): void {
+export function confirmSend(state: State, item: Ordered): void {
   const initiator = findInitiator(state, item.qp)
   const work = takeWork(initiator)
   if (work === null) {

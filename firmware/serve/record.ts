@@ -34,7 +34,7 @@ import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { accessOf } from './access.ts'
-import { clearWay, endPersist, gather, openMessage } from './persist.ts'
+import { clearWay, endPersist, gatherPacket, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { releaseReceive } from './staging.ts'
 import { storageFault } from './storage.ts'
@@ -51,7 +51,7 @@ export function receiveRecord(state: State, qp: QueuePair, packet: Packet, row: 
     touch(state, qp)
     endPersist(state, qp, message, packet.payloadAt)
   } else if (fault === PASS) {
-    fault = gather(state, qp, message, packet, row)
+    fault = gatherPacket(state, qp, message, packet, row)
   }
   if (row.immAt !== 0) {
     // Refused at its end it has given the entry back, with its queue pair.

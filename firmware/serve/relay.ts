@@ -122,7 +122,7 @@ export function acceptRelay(
   if (qp.staging < 0) {
     const taken = takeStaging(state, qp)
     assert(taken, 'relayReady has found a buffer for a message of one packet')
-    copy(state.list, dataAt, bufferAt(qp.staging), total)
+    copy(state.list, dataAt, relayedAt(qp.staging), total)
   }
   const buffer = qp.staging
   qp.staging = -1
@@ -133,7 +133,7 @@ export function acceptRelay(
   passenger.operationLow = message.operationLow
   passenger.wantsAck = message.wantsAck
   passenger.done = false
-  work.from = bufferAt(buffer)
+  work.from = relayedAt(buffer)
   work.length = total
   work.reth.vaHigh = message.slot
   work.reth.vaLow = 0
@@ -158,7 +158,7 @@ export function isRelaying(state: State, qp: QueuePair): boolean {
   return false
 }
 
-function bufferAt(buffer: number): number {
+function relayedAt(buffer: number): number {
   return STAGING_AT + buffer * STAGING_BYTES + SLOT_HEADER_BYTES
 }
 
@@ -184,13 +184,13 @@ export function serveRelays(state: State): void {
     const passenger = relays.passengers[i]!
     if (passenger.qp === null || !passenger.done) continue
     relays.arrived -= 1
-    tell(state, passenger, passenger.qp)
+    tellPassenger(state, passenger, passenger.qp)
     passenger.qp = null
     state.stagingOwner[i] = -1
   }
 }
 
-function tell(state: State, passenger: Passenger, qp: QueuePair): void {
+function tellPassenger(state: State, passenger: Passenger, qp: QueuePair): void {
   if (qp.state !== STATE_OPEN || state.queuePairs.places[qp.index] !== qp) return
   const { psn, operationHigh, operationLow, status, copies } = passenger
   if (status === UNKNOWN) {

@@ -218,7 +218,7 @@ function serveAssociation(state: State, a: Association, now: number): number {
   }
   if (a.stale && !residency.mayCount) return now
   if (a.stale) residency.mayCount = false
-  look(state, a, region)
+  lookForChanges(state, a, region)
   let tellsUs = tellsAtUs(a, now)
   const gone = state.regions.places[region.index] !== region
   if (gone && a.endKind === 0 && !a.underWay) {
@@ -228,12 +228,12 @@ function serveAssociation(state: State, a: Association, now: number): number {
   const looksUs = region.kind === KIND_ON_DEMAND || !a.optedIn ? Infinity : now + HEALTH_US
   if (a.underWay) return looksUs
   const offer = tellsUs > now ? offerFor(a, now) : 0
-  if (offer !== 0 || tellsUs <= now) tellsUs = tell(state, a, qp, region, offer, now)
+  if (offer !== 0 || tellsUs <= now) tellsUs = tellPeer(state, a, qp, region, offer, now)
   return Math.min(tellsUs, looksUs, a.windowEndUs > now ? a.windowEndUs : Infinity)
 }
 
 /** Sends an offer of that size, or a notice; when it wants another try, if there is no room. */
-function tell(
+function tellPeer(
   state: State,
   a: Association,
   qp: QueuePair,
@@ -305,7 +305,7 @@ const OFFERS: WorkOwner = {
   received() {},
   done(state, work, request) {
     const a = ended(state, work)
-    if (a.life === LIVE && request.status === 'SUCCESS') takeAnswer(state, a, work, request)
+    if (a.life === LIVE && request.status === 'SUCCESS') takeOfferAnswer(state, a, work, request)
   },
 }
 
@@ -321,7 +321,7 @@ function ended(state: State, work: Work): Association {
 }
 
 /** The requester's answer to an offer: only what it commits to is in force. */
-function takeAnswer(state: State, a: Association, work: Work, request: Request): void {
+function takeOfferAnswer(state: State, a: Association, work: Work, request: Request): void {
   const { version, words, reserved, status, commit, blockSizeLog2 } = request.size
   const now = state.connections.nowUs
   const known = version === BLOCK_SIZE_VERSION && words === BSETH_WORDS && reserved === 0
@@ -339,7 +339,7 @@ function takeAnswer(state: State, a: Association, work: Work, request: Request):
 // ---- looking -----------------------------------------------------------------------------------
 
 /** Finds out what is to be told: counts anew where that is due, and looks at what may change. */
-function look(state: State, a: Association, region: Region): void {
+function lookForChanges(state: State, a: Association, region: Region): void {
   if (region.kind === KIND_ON_DEMAND) {
     if (a.stale) countPages(state, a, region)
     return

@@ -85,11 +85,11 @@ export function scrub(state: State): number {
   at.turn = (at.turn + 1) % SCRUB_TURNS
   if (at.turn === 0) scrubTables(state)
   const urgent = urgentRegion(state)
-  if (urgent >= 0 && at.region !== urgent) begin(state, urgent)
+  if (urgent >= 0 && at.region !== urgent) beginRegionScrub(state, urgent)
   const region = state.regions.places[at.region]!
   const waitUs = urgent < 0 ? 0 : SLICE_PAUSE_US
   if (region === null || region.kind !== KIND_RECORDS || !isMendable(state, region)) {
-    begin(state, (at.region + 1) % REGIONS)
+    beginRegionScrub(state, (at.region + 1) % REGIONS)
     return waitUs
   }
   if (at.slot < region.slots) {
@@ -102,7 +102,7 @@ export function scrub(state: State): number {
   }
   // Also where the list is full: what is lost of this region may have been given up.
   if (isDue(state, region) || isOverfull(state.superblock, region.index)) endLook(state, region)
-  begin(state, (at.region + 1) % REGIONS)
+  beginRegionScrub(state, (at.region + 1) % REGIONS)
   return waitUs
 }
 
@@ -112,7 +112,7 @@ export function scrubWaitUs(state: State): number {
 }
 
 /** The scrub is at the first record of that region. */
-function begin(state: State, index: number): void {
+function beginRegionScrub(state: State, index: number): void {
   const { scrub: at, recovery, placement } = state
   at.lives = placement.lives
   at.region = index

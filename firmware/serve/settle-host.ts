@@ -89,7 +89,7 @@ function settleLane(state: State, lane: number, region: Region): void {
   // A fence of the repair may have failed.
   let fault = recovery.closed
   if (fault === PASS && isLost) fault = writeSuperblock(state.list, superblock)
-  if (fault === PASS) fault = noteOperation(state, intent, outcome)
+  if (fault === PASS) fault = noteSettledOperation(state, intent, outcome)
   if (fault !== PASS) commit.closed = fault
   // The medium refuses the repair, or the part takes nothing: the lane says so to the next start.
   if (fault !== PASS || recovery.keptLanes[lane] !== 0) return
@@ -97,7 +97,7 @@ function settleLane(state: State, lane: number, region: Region): void {
 }
 
 /** The table says durably what became of the record, before the lane that spoke for it goes. */
-function noteOperation(state: State, intent: Intent, outcome: Outcome): Fault {
+function noteSettledOperation(state: State, intent: Intent, outcome: Outcome): Fault {
   const { list, recovery, commit } = state
   const { operations } = commit
   if (isOlder(recovery, outcome, intent)) forgetOperation(operations, intent)

@@ -32,11 +32,15 @@ export function settledFrom(state: State, region: Region, slot: number, shown: n
     if (examination.unanswered) return UNDECIDED
     if (mayStand(examination, c, held)) return c
   }
-  return first > 0 || isOpen(state, region, slot) ? UNDECIDED : LOST
+  return first > 0 || isRecordOpen(state, region, slot) ? UNDECIDED : LOST
 }
 
 /** Does the record wait for a host, for what a job writes of it, or for its region to be made? */
-function isOpen({ commit, through, superblock }: State, region: Region, slot: number): boolean {
+function isRecordOpen(
+  { commit, through, superblock }: State,
+  region: Region,
+  slot: number,
+): boolean {
   if (heldIntent(commit.pending, region, slot) !== null) return true
   if (region.placement !== PLACEMENT_THROUGH) return false
   return isForming(superblock, region.index) || isWritten(through.jobs, region, slot)

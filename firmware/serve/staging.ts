@@ -61,7 +61,7 @@ export function takeStaging(state: State, qp: QueuePair): boolean {
 export function claimStaging(state: State, qp: QueuePair): boolean {
   const buffer = bufferOwed(state, qp)
   if (buffer < 0) return false
-  stopGathering(state, ownerOf(state, buffer)!)
+  stopGathering(state, gathererOf(state, buffer)!)
   return takeStaging(state, qp)
 }
 
@@ -69,7 +69,7 @@ export function claimStaging(state: State, qp: QueuePair): boolean {
  * Who gathers in that buffer, or null: one whose record is on its way to another DPU (relay.ts), or
  * waits for its group, gathers nothing; and the owner may be the host, which has no place.
  */
-function ownerOf(state: State, buffer: number): QueuePair | null {
+function gathererOf(state: State, buffer: number): QueuePair | null {
   const qp = state.queuePairs.places[state.stagingOwner[buffer]!] ?? null
   return qp !== null && qp.staging === buffer ? qp : null
 }
@@ -78,7 +78,7 @@ function ownerOf(state: State, buffer: number): QueuePair | null {
 function heldBy(state: State, qp: QueuePair): number {
   let held = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = ownerOf(state, i)
+    const owner = gathererOf(state, i)
     if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1
   }
   return held
@@ -95,7 +95,7 @@ function bufferOwed(state: State, qp: QueuePair): number {
   let owed = -1
   let most = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = ownerOf(state, i)
+    const owner = gathererOf(state, i)
     if (owner === null || now - state.stagingSinceUs[i]! < GATHERING_US) continue
     const held = heldBy(state, owner)
     if (held <= own && now - owner.heardUs < 2 * REPEAT_US) continue

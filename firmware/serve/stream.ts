@@ -21,7 +21,7 @@ import { QUEUE_PAIRS, READ_PACKETS } from '../limits.ts'
 import { KIND_ON_DEMAND, REMOTE_READ, type Region } from '../memory/region.ts'
 import { TELL_AGAIN_US } from '../memory/translation.ts'
 import type { State } from '../state.ts'
-import { answer, roomFor } from '../transport/acknowledge.ts'
+import { answer, transmitRoom } from '../transport/acknowledge.ts'
 import { psnAdd } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { accessOf } from './access.ts'
@@ -68,7 +68,7 @@ function serveTurn(state: State, qp: QueuePair): void {
   if (paged !== null) checkPages(state, qp, first, paged, stream.from + at, length)
   else checkReadable(state, qp, first, stream.from + at, length)
   for (let i = 0; i < count; i++) {
-    if (roomFor(state.answers) === 0) runBurst(state)
+    if (transmitRoom(state.answers) === 0) runBurst(state)
     if (qp.state !== STATE_OPEN) return
     const index = stream.sent + i
     const bytes = Math.min(mtu, length - i * mtu)

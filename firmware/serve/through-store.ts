@@ -49,7 +49,7 @@ const LOOKS = 3
 export function storeJob(state: State, job: Job): number {
   const { life } = state.through.agent
   if (job.begun !== life) {
-    if (job.state === FURTHER && !goBack(state, job)) return LATER
+    if (job.state === FURTHER && !restartCopies(state, job)) return LATER
     job.begun = life
     job.slot = 0
     if (job.state === REPAIR || job.state === FORM) job.copy = 0
@@ -62,7 +62,7 @@ export function storeJob(state: State, job: Job): number {
  * Back to the first of the copies before that is not there: it was durable in other memory, or has
  * decayed. False if the host does not answer.
  */
-function goBack({ list }: State, job: Job): boolean {
+function restartCopies({ list }: State, job: Job): boolean {
   const { region, slot, length, imageAt } = job.item
   for (let c = 0; c < job.copy; c++) {
     const found = compare(list, imageAt, slotAddress(region, c, slot), imageBytes(length))
@@ -137,7 +137,7 @@ function formAgain(state: State, job: Job): number {
   const forming = isForming(state.superblock, region.index)
   const came = forming
     ? formatAgain(state, region, job.slot, last)
-    : scanAgain(state, region, job.slot, last)
+    : rescanSlots(state, region, job.slot, last)
   if (came !== STORED) return came
   job.slot = last
   return last === region.slots ? STORED : MORE
@@ -173,7 +173,7 @@ function isInitial({ sequenceLow, sequenceHigh }: SlotHeader): boolean {
 }
 
 /** Makes the records in slots [first, last) whole, but for those that a job is writing. */
-function scanAgain(state: State, region: Region, first: number, last: number): number {
+function rescanSlots(state: State, region: Region, first: number, last: number): number {
   const { recovery, superblock } = state
   const lost = lostCount(superblock)
   const { unanswered } = recovery

@@ -103,7 +103,7 @@ import { PLACEMENT_THROUGH, type Region, slotAddress } from '../memory/region.ts
 import {
   addLost,
   isLost,
-  isUnsure,
+  isRegionUnsure,
   removeLost,
   setFormed,
   writeSuperblock,
@@ -122,7 +122,7 @@ import {
   isAgentWell,
   isFinished,
   releaseSend,
-  tellHost,
+  tellAgentHost,
 } from './flush-agent.ts'
 import { clientOf, isOpenOperation } from './operation.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
@@ -248,7 +248,7 @@ export function acceptThrough(
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp
   job.told = false
-  begin(state.through, job, WAITING)
+  beginJob(state.through, job, WAITING)
   return PASS
 }
 
@@ -268,7 +268,7 @@ function freeJob(through: Through): Job | null {
   return null
 }
 
-function begin(through: Through, job: Job, state: number): void {
+function beginJob(through: Through, job: Job, state: number): void {
   through.live = true
   through.order += 1
   job.order = through.order
@@ -322,23 +322,23 @@ export function serveThrough(state: State): number {
     if (job.state === FREE || job.state === ENDED) continue
     through.live = true
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
-    if (closed !== PASS) giveUp(state, job, closed)
-    else if (goOn(state, job)) wanted = 1
+    if (closed !== PASS) giveUpJob(state, job, closed)
+    else if (advanceJob(state, job)) wanted = 1
     const live = job.state === WAITING || (job.state !== FREE && agent.attached)
     if (live && wanted === 0 && state.commit.closed === PASS) wanted = LOOK_US
   }
   if (!isAgentWell(state)) detachAgent(state)
   // A job that has gone on may be what another one waits for; a SEND has its turn again.
   if (releaseSend(state)) wanted = 1
-  tellHost(state)
+  tellAgentHost(state)
   if (state.list.count > 0) run(state.list)
   return wanted
 }
 
 /** The next step of a job, if it can be taken. True if it was. */
-function goOn(state: State, job: Job): boolean {
+function advanceJob(state: State, job: Job): boolean {
   if (job.state === WAITING) {
-    start(state, job)
+    startJob(state, job)
     return job.state !== WAITING
   }
   const { agent } = state.through
@@ -360,17 +360,17 @@ function bringForward(state: State, job: Job): boolean {
   const { agent } = state.through
   if (job.stored !== agent.life) {
     const came = storeJob(state, job)
-    if (came === REFUSED) leave(state, job)
+    if (came === REFUSED) leaveJob(state, job)
     if (came !== STORED) return came !== LATER
     job.stored = agent.life
   }
   if (!hasReceive(state)) return false
-  ask(state, job)
+  askWriteBack(state, job)
   return job.asked === agent.life
 }
 
 /** The medium of the host, or the part, has refused it: its lane says so to the next start. */
-function leave(state: State, job: Job): void {
+function leaveJob(state: State, job: Job): void {
   const { commit } = state
   const { item, state: stood } = job
   if (stood === FORM) {
@@ -383,8 +383,8 @@ function leave(state: State, job: Job): void {
   // Until then nothing older than what the lane speaks for is shown, and nothing that goes back.
   if (stood === FURTHER) commit.held[item.lane] = { ...item }
   job.hidden = stood === FIRST ? 1 : 0
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** The lane of the record stays, and leaves it unsettled. */
@@ -394,7 +394,7 @@ function noteUnsettled({ commit, superblock }: State, item: GroupItem): void {
 }
 
 /** Is it the turn of this job: is no other one on the same record before it? */
-function isNext(through: Through, job: Job): boolean {
+function isJobNext(through: Through, job: Job): boolean {
   const { slot, region } = job.item
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const other = through.jobs[i]!
@@ -405,20 +405,20 @@ function isNext(through: Through, job: Job): boolean {
   return true
 }
 
-function start(state: State, job: Job): void {
+function startJob(state: State, job: Job): void {
   const { commit, through, list, words } = state
   const { item } = job
-  if (!isNext(through, job)) return
+  if (!isJobNext(through, job)) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
   const { operationHigh, operationLow } = item
   if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
-    tell(state, job, PASS)
+    tellOutcome(state, job, PASS)
     job.state = FREE
     return
   }
   // A record of the region, this one even, may have been found lost since it was taken (D-14).
   if (item.region.unsettled > 0) {
-    giveUp(state, job, READ_ONLY)
+    giveUpJob(state, job, READ_ONLY)
     return
   }
   if (!hasReceive(state)) return
@@ -453,11 +453,11 @@ function startFailed(state: State, job: Job, failed: number): void {
   const owner = ownerOf(list, failed)
   if (resultOf(list, failed) !== MEDIA_ERROR) {
     commit.closed = closedBy(resultOf(list, failed))
-    tell(state, job, commit.closed)
-    end(state, job)
+    tellOutcome(state, job, commit.closed)
+    endJob(state, job)
   } else if (owner === OWN_LANE) {
-    tell(state, job, MEDIA)
-    end(state, job)
+    tellOutcome(state, job, MEDIA)
+    endJob(state, job)
   } else {
     assert(owner < 0, 'what it stores is its own lane, and those of others')
     retireLane(commit, -1 - owner)
@@ -465,7 +465,7 @@ function startFailed(state: State, job: Job, failed: number): void {
 }
 
 /** The job and its lane are not used again before the next start, which looks at the lane. */
-function end(state: State, job: Job): void {
+function endJob(state: State, job: Job): void {
   retireLane(state.commit, job.item.lane)
   job.state = ENDED
 }
@@ -481,7 +481,7 @@ function goOnWith(state: State, job: Job, c: number): void {
 }
 
 /** Asks the agent to write back what the job has stored; behind it, as that list has been run. */
-function ask(state: State, job: Job): void {
+function askWriteBack(state: State, job: Job): void {
   const { item } = job
   const { request } = state.through
   const { region } = item
@@ -518,7 +518,7 @@ function firstDone(state: State, job: Job): void {
   if (due) answerDurable(state, job)
   const failed = run(list)
   if (failed < 0) {
-    if (due) noteDurable(state, job)
+    if (due) noteJobDurable(state, job)
     job.state = FURTHER
     goOnWith(state, job, 1)
     return
@@ -527,8 +527,8 @@ function firstDone(state: State, job: Job): void {
   job.hidden = 1
   if (resultOf(list, failed) === MEDIA_ERROR) noteUnsettled(state, item)
   else commit.closed = closedBy(resultOf(list, failed))
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** Copy `job.copy` is durable: not the first one, unless other memory had to have that again. */
@@ -561,7 +561,7 @@ function furtherDone(state: State, job: Job): void {
     endLines(operations)
     noteKnown(state.through.jobs, item)
   }
-  if (due) noteDurable(state, job)
+  if (due) noteJobDurable(state, job)
   if (!last) {
     goOnWith(state, job, durable)
     return
@@ -579,8 +579,8 @@ function furtherFailed(state: State, job: Job, failed: number): void {
     return
   }
   commit.closed = closedBy(resultOf(list, failed))
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** The next copy of what recovery made one, or the lane is free. */
@@ -609,7 +609,7 @@ function noteRepaired(state: State, job: Job): boolean {
     return true
   }
   commit.closed = closedBy(result)
-  end(state, job)
+  endJob(state, job)
   return false
 }
 
@@ -628,7 +628,7 @@ function formDone(state: State, job: Job): void {
   job.state = FREE
   run(state.list)
   let fault = settleBlanked(state, region)
-  if (fault === PASS && isUnsure(superblock, region.index)) {
+  if (fault === PASS && isRegionUnsure(superblock, region.index)) {
     setFormed(superblock, region.index)
     fault = writeSuperblock(state.list, superblock)
   }
@@ -648,8 +648,8 @@ function formRegions(state: State): void {
     job.item.slot = 0
     job.qp = null
     job.told = true
-    begin(through, job, FORM)
-    if (!isUnsure(state.superblock, i)) job.stored = through.storedIn[i]!
+    beginJob(through, job, FORM)
+    if (!isRegionUnsure(state.superblock, i)) job.stored = through.storedIn[i]!
     through.unflushed[i] = FORMING
   }
 }
@@ -727,11 +727,11 @@ export function endThrough(state: State, region: Region): void {
     job.hidden = 0
     if (job.state === ENDED) continue
     // Its queue pair lives, and what is told of a record is a status, never a NAK's.
-    giveUp(state, job, SLOT)
+    giveUpJob(state, job, SLOT)
     if (job.state === FREE) continue
     // The next start may find the region, and what the lane says of it.
     if (state.superblock.half) {
-      end(state, job)
+      endJob(state, job)
       continue
     }
     // Its lane names what is no region any more; it is cleared with the next group.
@@ -771,7 +771,7 @@ export function resumeLane(
   job.phase = phase
   job.qp = null
   job.told = true
-  begin(state.through, job, REPAIR)
+  beginJob(state.through, job, REPAIR)
   job.hidden = hidden
 }
 
@@ -786,7 +786,7 @@ export function timeThrough(state: State, now: number): void {
     if (job.sinceUs < 0) job.sinceUs = now
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
     if (job.asked === agent.life) silent = true
-    else giveUp(state, job, NO_AGENT)
+    else giveUpJob(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)
   if (state.list.count > 0) run(state.list)
@@ -801,7 +801,7 @@ export function detachAgent(state: State): void {
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
-    giveUp(state, job, NO_AGENT)
+    giveUpJob(state, job, NO_AGENT)
   }
 }
 
@@ -813,16 +813,16 @@ export function repeatRequests(state: State): void {
 }
 
 /** Tells the requester: refused if no slot was touched, else in doubt. The job keeps its lane. */
-function giveUp(state: State, job: Job, fault: Fault): void {
+function giveUpJob(state: State, job: Job, fault: Fault): void {
   if (job.state === WAITING) {
     const { item } = job
     // Another job may have the same operation.
     const open = isOpenOperation(state, item, item.operationHigh, item.operationLow, job)
-    tell(state, job, open ? IN_DOUBT : fault)
+    tellOutcome(state, job, open ? IN_DOUBT : fault)
     job.state = FREE
     return
   }
-  tell(state, job, IN_DOUBT)
+  tellOutcome(state, job, IN_DOUBT)
 }
 
 /** The requester's queue pair, if it is still the same one. */
@@ -841,7 +841,7 @@ function answerDurable(state: State, job: Job): void {
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, 0, copies)
 }
 
-function noteDurable(state: State, job: Job): void {
+function noteJobDurable(state: State, job: Job): void {
   const { item } = job
   const qp = requester(state, job)
   job.told = true
@@ -851,12 +851,12 @@ function noteDurable(state: State, job: Job): void {
 }
 
 /** Tells the outcome once: durable as it was asked for (PASS), or a fault. */
-function tell(state: State, job: Job, fault: Fault): void {
+function tellOutcome(state: State, job: Job, fault: Fault): void {
   if (job.told) return
   const { item } = job
   if (fault === PASS) {
     answerDurable(state, job)
-    noteDurable(state, job)
+    noteJobDurable(state, job)
     return
   }
   job.told = true

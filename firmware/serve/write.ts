@@ -70,7 +70,7 @@ export function receiveWrite(
   if (row.immAt !== 0) fault = takeReceive(state, qp)
   if (fault === PASS && long) fault = MESSAGE_LENGTH
   if (begins) qp.paged = false
-  if (fault === PASS && begins && length > 0) fault = aim(state, qp, length)
+  if (fault === PASS && begins && length > 0) fault = aimWrite(state, qp, length)
   if (fault === PASS && qp.paged) fault = absentFault(state, qp, length, packet, row, now)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
   if (fault !== PASS) {
@@ -96,7 +96,7 @@ export function receiveWrite(
 }
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
-function aim(state: State, qp: QueuePair, length: number): Fault {
+function aimWrite(state: State, qp: QueuePair, length: number): Fault {
   const reth = state.reth
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
@@ -112,7 +112,7 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   return PASS
 }
 
-/** As `aim`; `qp.messageTo` is then an offset in the region. */
+/** As `aimWrite`; `qp.messageTo` is then an offset in the region. */
 function aimAtPages(state: State, qp: QueuePair, region: Region): Fault {
   const offset = offsetIn(state, region)
   if (offset < 0) return BOUNDS

@@ -17,7 +17,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'a board calls when it can, and a microsecond later is soon enough',
   },
   {
-    at: 'serve/passes.ts servePass',
+    at: 'serve/passes.ts serveOrderedPass',
     line: 'state.pass += 1',
     mutant: 'state.pass -= 1',
     because: 'it is a number that no pass before had, either way; nothing else is asked of it',
@@ -47,7 +47,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'a region of which nothing is unsettled has nothing in the list of what is lost',
   },
   {
-    at: 'serve/batch.ts judge',
+    at: 'serve/batch.ts judgeMember',
     line: 'record.slot = members.slots[n]! record.operationHigh = operationHighOf(batch, index)',
     mutant:
       ';record.operationHigh = operationHighOf(batch, index) ;record.slot = members.slots[n]!',
@@ -88,7 +88,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'of it are taken both addresses, which follow, and the upper six bits of the class',
   },
   {
-    at: 'serve/batch-status.ts levelOf',
+    at: 'serve/batch-status.ts batchLevelOf',
     line: 'let level = 0',
     mutant: 'let level = 1',
     because:
