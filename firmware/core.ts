@@ -11,10 +11,15 @@
  * under the name of its fault, and has changed nothing but its queue pair's state.
  */
 
+import type { BatchState } from './batch/context.ts'
 import { clearLanes } from './commit/commit.ts'
+import type { CommitState } from './commit/context.ts'
 import { tickConnections } from './connect/clock.ts'
+import type { ConnectState } from './connect/context.ts'
 import { receiveNeighbour } from './connect/neighbours.ts'
 import { connectionsWaitUs } from './connect/table.ts'
+import type { BoardState } from './context.ts'
+import { count, isArmed } from './context.ts'
 import {
   CONGESTION,
   CONGESTION_MARK,
@@ -35,14 +40,28 @@ import {
   WRONG_TRANSPORT,
 } from './fault.ts'
 import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
+import type { HostState } from './host/host-state.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
+import type { ManageState } from './manage/context.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
 import { regionWorkUs, serveRegionWork } from './manage/region-work.ts'
+import type { MemoryState } from './memory/context.ts'
 import { receiveResidency } from './serve/associate.ts'
 import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
 import { keepHeld, serveBatches, storeHeld } from './serve/batch.ts'
-import { drain, refuseQueuePair, runBurst } from './serve/burst.ts'
+import { drain, refuseQueuePair, runBurst, touch } from './serve/burst.ts'
+import type {
+  BurstState,
+  GatherState,
+  OrderedState,
+  QueueState,
+  ReceiptState,
+  RequestState,
+  ResidencyState,
+  ScrubState,
+  ThroughState,
+} from './serve/context.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { receiveFlush } from './serve/flush.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
@@ -64,8 +83,8 @@ import { failQueuePair, isStalled } from './serve/staging.ts'
 import { pausedWaitUs, serveStreams } from './serve/stream.ts'
 import { serveThrough, timeThrough } from './serve/through.ts'
 import { receiveWrite } from './serve/write.ts'
-import { count, isArmed, type State, touch } from './state.ts'
 import { answer, notifyCongestion } from './transport/acknowledge.ts'
+import type { TransportState } from './transport/context.ts'
 import {
   findQueuePair,
   holdBack,
@@ -75,6 +94,7 @@ import {
 } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { NAK_SEQUENCE } from './wire/aeth.ts'
+import type { WireState } from './wire/context.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
 import { IPV6_DESTINATION } from './wire/ipv6.ts'
@@ -97,6 +117,29 @@ import {
   WRITE,
 } from './wire/opcode.ts'
 import { checkPacket, type Packet } from './wire/packet.ts'
+
+/**
+ * Everything that one DPU holds while it has power, made once at the start; nothing is added later.
+ * The sum of all slices: who is called from here sees those that it names.
+ */
+export type State = BoardState &
+  WireState &
+  MemoryState &
+  CommitState &
+  TransportState &
+  BatchState &
+  HostState &
+  BurstState &
+  OrderedState &
+  GatherState &
+  ReceiptState &
+  ThroughState &
+  RequestState &
+  QueueState &
+  ResidencyState &
+  ScrubState &
+  ConnectState &
+  ManageState
 
 /** Answers that one frame may cause, at the most. */
 const ANSWERS_PER_FRAME = 4

@@ -404,3 +404,5 @@ export const DMA: Fault = numberOf('DMA')
 export const COMPLETION_OVERRUN: Fault = numberOf('COMPLETION_OVERRUN')
 export const CONNECTION_LOST: Fault = numberOf('CONNECTION_LOST')
 export const UNDER_WAY: Fault = numberOf('UNDER_WAY')
+
+assert(FAULTS.length <= 255, 'a fault must fit into a byte')

@@ -60,6 +60,7 @@ import {
   rightsOf,
 } from '../firmware/commit/placement.ts'
 import { deriveUnsettled, letGo, type UnsettledRecord } from '../firmware/commit/unsettled.ts'
+import type { State } from '../firmware/core.ts'
 import { PASS, PLACEMENT_UNKNOWN } from '../firmware/fault.ts'
 import {
   CLIENTS,
@@ -105,7 +106,6 @@ import {
   setBlock,
 } from '../firmware/residency/blocks.ts'
 import { nextHintedBlocks, waitUntilUs } from '../firmware/residency/hints.ts'
-import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
 import { THOROUGH } from './support/thorough.ts'
 

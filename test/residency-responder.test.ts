@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../firmware/limits.ts'
+import { nextRandom } from '../firmware/random.ts'
 import {
   type Association,
   askCurrent,
@@ -43,7 +44,6 @@ import {
   takeRefusal,
   WINDOW_US,
 } from '../firmware/residency/size.ts'
-import { nextRandom } from '../firmware/state.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../firmware/wire/block-size.ts'
 import { blankMseth, STATUS_ERROR, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
 import { blankAssociations } from './support/residency.ts'

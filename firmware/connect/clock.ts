@@ -6,13 +6,12 @@
  */
 
 import { QUEUE_PAIRS } from '../limits.ts'
-import type { State } from '../state.ts'
 import * as cm from '../wire/cm.ts'
+import type { ConnectContext, Connection } from './context.ts'
 import { tickLink } from './initiate.ts'
 import { sendTo } from './send.ts'
 import {
   arm,
-  type Connection,
   confirmConnection,
   endRest,
   isLive,
@@ -22,7 +21,7 @@ import {
 } from './table.ts'
 
 /** Does what is due. */
-export function tickConnections(state: State, nowUs: number): void {
+export function tickConnections(state: ConnectContext, nowUs: number): void {
   const table = state.connections
   table.nowUs = nowUs
   if (nowUs < table.timerUs) return
@@ -35,7 +34,7 @@ export function tickConnections(state: State, nowUs: number): void {
   }
 }
 
-function tickConnection(state: State, connection: Connection): void {
+function tickConnection(state: ConnectContext, connection: Connection): void {
   const { link, phase, timerUs } = connection
   const due = timerUs <= state.connections.nowUs
   // An Ethernet address may have been learnt before its time was up.
@@ -45,7 +44,7 @@ function tickConnection(state: State, connection: Connection): void {
 }
 
 /** No RTU came. A first request is as good; else the REP may have been lost. */
-function replyAgain(state: State, connection: Connection): void {
+function replyAgain(state: ConnectContext, connection: Connection): void {
   const qp = connection.qp!
   if (qp.used) {
     confirmConnection(state, connection)
@@ -59,7 +58,7 @@ function replyAgain(state: State, connection: Connection): void {
 }
 
 /** The peer never came: it is told so, for the case that it still waits. */
-function giveUpConnection(state: State, connection: Connection): void {
+function giveUpConnection(state: ConnectContext, connection: Connection): void {
   const { message } = state.connections
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, connection.reply, 0)

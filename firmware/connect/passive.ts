@@ -13,16 +13,15 @@
 
 import { CONNECTION_FORM, type Fault, PASS } from '../fault.ts'
 import { QUEUE_PAIRS } from '../limits.ts'
-import type { State, WaitingManagement } from '../state.ts'
 import { u32 } from '../wire/bytes.ts'
 import * as cm from '../wire/cm.ts'
 import type { Call } from './call.ts'
-import { type Link, takeForLink } from './initiate.ts'
+import type { ConnectContext, Connection, Link, WaitingManagement } from './context.ts'
+import { takeForLink } from './initiate.ts'
 import { receiveReq } from './request.ts'
 import { sendBack } from './send.ts'
 import {
   arm,
-  type Connection,
   confirmConnection,
   findConnection,
   isFromPeer,
@@ -36,7 +35,7 @@ import {
 const DELAY_US_MAX = 60_000_000
 
 /** Reads the message of the datagram, answers it. */
-export function serveConnection(state: State, waiting: WaitingManagement): Fault {
+export function serveConnection(state: ConnectContext, waiting: WaitingManagement): Fault {
   const { bytes } = state
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, bytes, waiting.madAt)

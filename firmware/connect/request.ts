@@ -10,6 +10,7 @@
  * - Every refusal says its reason.
  */
 
+import { type BoardState, random32 } from '../context.ts'
 import {
   DUPLICATE,
   type Fault,
@@ -21,7 +22,6 @@ import {
 import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
-import { random32, type State } from '../state.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
 import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'
@@ -29,14 +29,14 @@ import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
+import type { ConnectContext, Connection, Service } from './context.ts'
 import { judgeReq, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
-import { describeService, findService, regionOfService, type Service } from './services.ts'
+import { describeService, findService, regionOfService } from './services.ts'
 import {
   arm,
   beginConnection,
-  type Connection,
   isFromPeer,
   isLive,
   PHASE_CONNECTED,
@@ -163,7 +163,7 @@ function acceptRequest(
  * A peer that has started again has no connection of before: what it sent over one and is still on
  * its way must not be taken behind what it sends now (X-3).
  */
-function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
+function endOlder(state: ConnectContext, req: cm.CmReq, incarnation: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = state.connections.places[i]!
     if (connection.incarnation === 0 || connection.incarnation >= incarnation) continue
@@ -174,7 +174,12 @@ function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
 }
 
 /** The REP, without its private data. */
-function replyOf(state: State, connection: Connection, qp: QueuePair, req: cm.CmReq): cm.CmRep {
+function replyOf(
+  state: BoardState,
+  connection: Connection,
+  qp: QueuePair,
+  req: cm.CmReq,
+): cm.CmRep {
   const { mac } = state.facts
   return {
     ...cm.blankRep(),

@@ -10,9 +10,11 @@
 import { run } from '../command-list.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
+import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
+import { type BoardState, count, random32 } from '../context.ts'
 import {
   BLANK,
   FAULTS,
@@ -43,7 +45,9 @@ import {
 } from '../memory/region.ts'
 import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
+import { stir } from '../random.ts'
 import { runBurst } from '../serve/burst.ts'
+import type { QueueState } from '../serve/context.ts'
 import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
 import { deliverDatagram } from '../serve/queue-gsi.ts'
 import { isHostPair } from '../serve/queue-receive.ts'
@@ -53,16 +57,8 @@ import { sliceEnd, takeSlice } from '../serve/slice.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
 import { mendFault, writesFault } from '../serve/storage.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../serve/through.ts'
-import {
-  count,
-  random32,
-  type State,
-  stir,
-  type WaitingManagement,
-  WORK_ERASE,
-  WORK_NONE,
-} from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -74,6 +70,7 @@ import {
 } from '../transport/queue-pair.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
+import type { WireState } from '../wire/context.ts'
 import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
 import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
@@ -81,6 +78,7 @@ import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
 import { boot, regionNameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
+import { type ManageContext, type ManageState, WORK_ERASE, WORK_NONE } from './context.ts'
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
@@ -90,7 +88,10 @@ import { noteWork } from './region-work.ts'
 import { endRemoved, removeRegion } from './remove.ts'
 
 /** Keeps a datagram for the end of the burst. */
-export function receiveManagement(state: State, packet: Packet): Fault {
+export function receiveManagement(
+  state: BoardState & WireState & ManageState,
+  packet: Packet,
+): Fault {
   const row = packet.row
   if (row === null || row.opcode !== UD_SEND_ONLY) return MANAGEMENT_FORM
   readDeth(state.deth, state.bytes, packet.bthAt + row.dethAt)
@@ -112,7 +113,7 @@ export function receiveManagement(state: State, packet: Packet): Fault {
 }
 
 /** Executes and answers the datagrams of the burst. */
-export function serveManagement(state: State): void {
+export function serveManagement(state: ManageContext): void {
   const count = state.managementsCount
   if (count > 0) run(state.list)
   for (let i = 0; i < count; i++) serveOne(state, state.managements[i]!)
@@ -156,7 +157,7 @@ const ONCE = [
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
-function serveOne(state: State, waiting: WaitingManagement): void {
+function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const { bytes, answers } = state
   if (isCm(bytes, waiting.madAt, CM_BYTES)) {
     const refused = serveConnection(state, waiting)
@@ -184,7 +185,7 @@ function serveOne(state: State, waiting: WaitingManagement): void {
 }
 
 /** Executes and answers the control calls of our own host; it may repeat what was not answered. */
-export function serveHostCalls(state: State): void {
+export function serveHostCalls(state: ManageContext): void {
   const { calls, epoch } = state.host
   if (calls.count === 0) return
   if (calls.epoch !== epoch) state.answeredHost.length = 0
@@ -201,7 +202,7 @@ export function serveHostCalls(state: State): void {
 }
 
 /** Executes the call at `at`, and makes the answer at `to`. */
-function answerCall(state: State, at: number, to: number, packet: Packet | null): void {
+function answerCall(state: ManageContext, at: number, to: number, packet: Packet | null): void {
   const { bytes } = state
   const header = mad.blankMad()
   mad.readMad(header, bytes, at)
@@ -306,7 +307,7 @@ function format(call: Call): Fault {
 }
 
 /** Two cards whose entropy is the same give their parts ids of their own. */
-function drawId(state: State, id: Uint8Array): void {
+function drawId(state: BoardState, id: Uint8Array): void {
   stir(state.random, state.facts.mac)
   for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
 }
@@ -454,7 +455,7 @@ function connect(call: Call): Fault {
 }
 
 function existingPair(
-  state: State,
+  state: TransportState & QueueState,
   peerNumber: number,
   clientHigh: number,
   clientLow: number,

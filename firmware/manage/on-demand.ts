@@ -12,9 +12,11 @@
  */
 
 import { assert } from '../assert.ts'
+import { type BoardState, random32 } from '../context.ts'
 import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
 import { isHostRange } from '../host/ranges.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   findRegion,
   findRegionByName,
@@ -34,9 +36,9 @@ import {
 } from '../memory/translation.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { forgetInvalidated } from '../serve/access.ts'
+import type { ResidencyState } from '../serve/context.ts'
 import { endOnDemand, wakePaused } from '../serve/on-demand.ts'
 import { pageChanged, regionEnded } from '../serve/residency.ts'
-import { random32, type State } from '../state.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
@@ -88,7 +90,7 @@ interface Shape {
   readonly rights: number
 }
 
-function onDemandRegionOf(state: State, index: number, name: string, shape: Shape): Region {
+function onDemandRegionOf(state: BoardState, index: number, name: string, shape: Shape): Region {
   return {
     ...{ index, id: 0, name, kind: KIND_ON_DEMAND, slots: 0, capacity: 0, copies: 0, flags: 0 },
     protectionDomain: shape.domain,
@@ -154,7 +156,12 @@ export function unmapPages(call: Call): Fault {
   return PASS
 }
 
-function putPage(state: State, region: Region, page: number, frame: number): void {
+function putPage(
+  state: MemoryState & ResidencyState,
+  region: Region,
+  page: number,
+  frame: number,
+): void {
   if (!setFrame(state.translation, region.index - REGIONS, page, frame)) return
   pageChanged(state, region, page, frame !== NO_FRAME)
 }

@@ -8,8 +8,10 @@
  *   has left in its room is valid in none of its slots (I8).
  */
 
+import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/placement.ts'
 import { LOOK_DUE } from '../commit/recovery.ts'
+import { random32 } from '../context.ts'
 import {
   type Fault,
   NO_SPACE,
@@ -20,6 +22,7 @@ import {
   UNDER_WAY,
 } from '../fault.ts'
 import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   FIXED_LENGTH,
   findRegionByName,
@@ -44,9 +47,9 @@ import {
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
 import { takeSlice } from '../serve/slice.ts'
 import { closeBy, mendFault } from '../serve/storage.ts'
-import { type RegionWork, random32, type State, WORK_MAKE, WORK_NONE } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { regionNameOf, regionOfEntry } from './boot.ts'
+import { type ManageContext, type RegionWork, WORK_MAKE, WORK_NONE } from './context.ts'
 import { beginMaking, joinRegion, serveRegionWork } from './region-work.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
@@ -90,7 +93,7 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
  * PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, DMA,
  * FLUSH.
  */
-export function provision(state: State, entry: RegionEntry): Fault {
+export function provision(state: ManageContext, entry: RegionEntry): Fault {
   const shape = regionShapeFault(entry)
   if (shape !== PASS) return shape
   const name = regionNameOf(entry.name, 0)
@@ -111,7 +114,7 @@ export function provision(state: State, entry: RegionEntry): Fault {
 }
 
 /** Finds a place and room, and begins: on what both pages of the superblock say is free. */
-function placeRegion(state: State, entry: RegionEntry): Fault {
+function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
   const { superblock, facts, list } = state
   const mended = superblock.half ? mendSuperblock(list, superblock) : PASS
   if (mended !== PASS) return closeBy(state, mended)
@@ -137,7 +140,7 @@ function placeRegion(state: State, entry: RegionEntry): Fault {
 }
 
 /** Does a slice of the making, if this call may. PASS when the region is there. */
-function continueMaking(state: State): Fault {
+function continueMaking(state: ManageContext): Fault {
   const { work } = state
   if (takeSlice(state)) serveRegionWork(state)
   return work.kind === WORK_NONE ? takeFault(work) : UNDER_WAY
@@ -154,7 +157,7 @@ function takeFault(work: RegionWork): Fault {
  * Where it is shown that the host's caches are passed by, what a start scanned there is looked at
  * again (scrub.ts): its repairs may have lain in them, and the host may have started since.
  */
-export function lookAgain({ regions, placement, recovery }: State): void {
+export function lookAgain({ regions, placement, recovery }: MemoryState & CommitState): void {
   if (placement.proven !== PLACEMENT_BYPASS) return
   for (let i = 0; i < regions.count; i++) {
     if (recovery.unscanned[i] !== 0) recovery.unscanned[i] = LOOK_DUE

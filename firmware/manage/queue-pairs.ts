@@ -10,6 +10,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import {
   DMA,
   type Fault,
@@ -24,16 +25,17 @@ import {
 import { DONE } from '../hal.ts'
 import { startCompletions, tellAll } from '../host/completion.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { leaveLists, PENDING, stand, takeCarried } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
 import { RESPONDER_RESOURCES, UNIT_BYTES } from '../limits.ts'
 import { runBurst } from '../serve/burst.ts'
+import type { BurstContext, ServeContext } from '../serve/context.ts'
 import { flushHeld } from '../serve/queue-held.ts'
 import * as seen from '../serve/queue-look.ts'
 import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../serve/queue-pairs.ts'
-import type { State } from '../state.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import { MAC_BYTES } from '../wire/ethernet.ts'
 import * as mad from '../wire/management.ts'
@@ -81,7 +83,7 @@ function putU16Little(bytes: Uint8Array, at: number, value: number): void {
  * Composes zones 1 and 2 of a new queue at `seenAt(which)`, empty at the pointer of its zone 3.
  * False if the host's memory did not answer.
  */
-function composeQueue(state: State, shape: Shape, which: number): boolean {
+function composeQueue(state: BurstContext, shape: Shape, which: number): boolean {
   const { list, bytes } = state
   const { queue } = shape
   const at = seen.seenAt(which)
@@ -104,7 +106,7 @@ function composeQueue(state: State, shape: Shape, which: number): boolean {
   return true
 }
 
-function writeZones(state: State, queue: number, which: number): void {
+function writeZones(state: HostContext, queue: number, which: number): void {
   // The cache may still have the queue that had the number before.
   const place = state.host.contexts.placeOf[queue]!
   if (place >= 0) startCompletions(state.host, place)
@@ -155,7 +157,7 @@ export function createQp(call: Call): Fault {
 }
 
 /** A completion queue that a pair may name: there, not of management, not in error, not locked. */
-function lookAtCq(state: State, queue: number, which: number): Fault {
+function lookAtCq(state: BurstContext, queue: number, which: number): Fault {
   if (queue < FIRST_QUEUE) return QUEUE_UNKNOWN
   const fault = seen.lookAt(state, queue, which, info.KIND_COMPLETION)
   if (fault !== PASS) return fault
@@ -193,7 +195,7 @@ function finishQp(call: Call, send: number, receive: number): Fault {
 }
 
 function describeQueue(
-  state: State,
+  state: BoardState,
   which: number,
   cq: number,
   other: number,
@@ -208,13 +210,13 @@ function describeQueue(
 }
 
 /** One pair more, or less, names the completion queues that are looked at. */
-function countUsers(state: State, sendCq: number, receiveCq: number, by: number): void {
+function countUsers(state: HostContext, sendCq: number, receiveCq: number, by: number): void {
   const both = sendCq === receiveCq
   countUser(state, sendCq, SEND_CQ, both ? 2 * by : by)
   if (!both) countUser(state, receiveCq, RECEIVE_CQ, by)
 }
 
-function countUser(state: State, cq: number, which: number, by: number): void {
+function countUser(state: HostContext, cq: number, which: number, by: number): void {
   const at = seen.seenAt(which) + info.Z1_USERS
   seen.putWord(state, at, seen.word(state, at) + by)
   seen.writePart(state, cq, which, info.Z1_USERS, 4)
@@ -232,7 +234,7 @@ export function destroy(call: Call): Fault {
   return kind === info.KIND_COMPLETION ? destroyCq(state, queue) : destroyQp(state, queue)
 }
 
-function destroyCq(state: State, queue: number): Fault {
+function destroyCq(state: BurstContext, queue: number): Fault {
   if (seen.word(state, seen.seenAt(SEND) + info.Z1_USERS) !== 0) return QUEUE_BUSY
   // An interrupt that is delayed need not be.
   if (seen.pinsOf(state, queue) > 0) tellAll(state.host, state.list)
@@ -243,7 +245,7 @@ function destroyCq(state: State, queue: number): Fault {
   return PASS
 }
 
-function destroyQp(state: State, send: number): Fault {
+function destroyQp(state: ServeContext, send: number): Fault {
   const sendAt = seen.seenAt(SEND)
   const receiveAt = seen.seenAt(RECEIVE)
   const receive = seen.word(state, sendAt + info.Z1_OTHER)
@@ -263,7 +265,7 @@ function destroyQp(state: State, send: number): Fault {
 }
 
 /** The queue is not there any more; its number may be given again. */
-function endQueue(state: State, queue: number, which: number): void {
+function endQueue(state: HostContext, queue: number, which: number): void {
   const { pending, numbers } = state.host
   const at = seen.seenAt(which)
   state.bytes[at + info.Z1_STATE] = info.QUEUE_RESET
@@ -306,7 +308,7 @@ export function modifyQp(call: Call): Fault {
 }
 
 /** The host ends the pair itself: it knows, and no event tells it. */
-function endPair(state: State, send: number, receive: number): void {
+function endPair(state: ServeContext, send: number, receive: number): void {
   const { pending } = state.host
   closeWire(state, send)
   putQueueState(state, send, SEND, info.QUEUE_ERROR)
@@ -316,7 +318,7 @@ function endPair(state: State, send: number, receive: number): void {
 }
 
 /** Ends the connection of the send queue that is looked at, if it has one: it may be another's. */
-function closeWire(state: State, send: number): void {
+function closeWire(state: ServeContext, send: number): void {
   const number = seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR)
   const pair = pairOf(state, number)
   if (pair?.send === send) closeHostPair(state, pair)
@@ -324,7 +326,7 @@ function closeWire(state: State, send: number): void {
   flushHeld(state, send)
 }
 
-function isQueueLocked(state: State, which: number): boolean {
+function isQueueLocked(state: BoardState, which: number): boolean {
   return seen.word(state, seen.seenAt(which) + info.Z1_LOCK) !== 0
 }
 
@@ -360,7 +362,7 @@ function readyFault({ state, bytes, at }: Call): Fault {
 
 const PSNS = 2 ** 24
 
-function putQueueState(state: State, queue: number, which: number, to: number): void {
+function putQueueState(state: HostContext, queue: number, which: number, to: number): void {
   state.bytes[seen.seenAt(which) + info.Z1_STATE] = to
   seen.writePart(state, queue, which, info.Z1_STATE, 1)
 }

@@ -7,6 +7,7 @@
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
  */
 
+import { count, random32 } from '../context.ts'
 import {
   DMA,
   DOORBELL,
@@ -25,7 +26,6 @@ import * as info from '../host/queue-info.ts'
 import { isHostRange } from '../host/ranges.ts'
 import { CONTEXTS } from '../limits.ts'
 import * as seen from '../serve/queue-look.ts'
-import { count, random32 } from '../state.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { type Call, get64, type Handler, put64 } from './call.ts'

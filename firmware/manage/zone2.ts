@@ -20,6 +20,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { type BoardState, random32 } from '../context.ts'
 import {
   DMA,
   type Fault,
@@ -32,12 +33,13 @@ import {
 } from '../fault.ts'
 import { DONE } from '../hal.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { PENDING, stand } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { isRing } from '../host/ranges.ts'
+import type { BurstContext } from '../serve/context.ts'
 import { failHostQueue } from '../serve/queue-context.ts'
 import * as seen from '../serve/queue-look.ts'
-import { random32, type State } from '../state.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Call } from './call.ts'
@@ -121,18 +123,18 @@ export function releaseQueue(call: Call): Fault {
   return why
 }
 
-function isZone2Locked(state: State): boolean {
+function isZone2Locked(state: BoardState): boolean {
   return seen.word(state, seen.seenAt(QUEUE) + info.Z1_LOCK) !== 0
 }
 
 /** A queue that is not ready to work has nothing to change. */
-function mayChange(state: State): boolean {
+function mayChange(state: BoardState): boolean {
   const has = state.bytes[seen.seenAt(QUEUE) + info.Z1_STATE]!
   return has === info.QUEUE_INIT || has === info.QUEUE_READY
 }
 
 /** Whether the queue can go on with zone 2 as it lies at `seenAt(QUEUE)`. */
-function zone2Fault(state: State, queue: number): Fault {
+function zone2Fault(state: BurstContext, queue: number): Fault {
   const { bytes } = state
   const zone1 = seen.seenAt(QUEUE)
   const zone2 = zone1 + info.CONTEXT_ZONE2
@@ -152,7 +154,7 @@ function zone2Fault(state: State, queue: number): Fault {
 }
 
 /** P3-1, for what is about to be the depth of one queue of a pair. */
-function pairFault(state: State, depth: number): Fault {
+function pairFault(state: BurstContext, depth: number): Fault {
   const zone1 = seen.seenAt(QUEUE)
   const other = seen.word(state, zone1 + info.Z1_OTHER)
   const fault = seen.lookAt(state, other, OTHER, 0)
@@ -164,7 +166,7 @@ function pairFault(state: State, depth: number): Fault {
 }
 
 /** The queue goes on with the zone 2 that lies at `seenAt(QUEUE)`, and is looked at again. */
-function takeZone2(state: State, queue: number, pointer: number): void {
+function takeZone2(state: HostContext, queue: number, pointer: number): void {
   seen.setNext(state, QUEUE, pointer)
   seen.writeZone1(state, queue, QUEUE)
   seen.writeSeenZone2(state, queue, QUEUE)

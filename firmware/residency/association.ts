@@ -20,7 +20,6 @@
 import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../limits.ts'
 import { ASSOCIATION_BYTES } from '../memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
-import { clearWatch } from './size.ts'
 
 /** Its place is free; it lives; it waits for the end of a message, and then its place is free. */
 export const FREE = 0
@@ -357,4 +356,12 @@ export function tellsAtUs(a: Association, nowUs: number): number {
     a.actions = 0
   }
   return a.dueUs
+}
+
+/** Nothing was seen of this size yet. */
+export function clearWatch(a: Association): void {
+  a.edges = 0
+  a.calmWindows = 0
+  a.windowEndUs = Infinity
+  a.offerLog2 = 0
 }

@@ -14,6 +14,7 @@
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../limits.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
 import type { Association } from './association.ts'
+import { clearWatch } from './association.ts'
 
 /** A page, log2 of bytes. */
 export const PAGE_LOG2: number = Math.log2(PAGE_BYTES)
@@ -64,14 +65,6 @@ export function nearestLog2(length: number, wishLog2: number): number {
 /** SIZE_GRANTED for a wish that can be had; else SIZE_OFFERED, and the nearest is the offer. */
 export function judgeWish(length: number, wishLog2: number): number {
   return nearestLog2(length, wishLog2) === wishLog2 ? SIZE_GRANTED : SIZE_OFFERED
-}
-
-/** Nothing was seen of this size yet. */
-export function clearWatch(a: Association): void {
-  a.edges = 0
-  a.calmWindows = 0
-  a.windowEndUs = Infinity
-  a.offerLog2 = 0
 }
 
 /**

@@ -19,6 +19,7 @@
  *   asks and what can be had now, and changes nothing.
  */
 
+import type { BoardState } from '../context.ts'
 import {
   DUPLICATE,
   DUPLICATE_FORGOTTEN,
@@ -28,6 +29,7 @@ import {
   RESIDENCY_FORM,
 } from '../fault.ts'
 import { PAGE_BYTES, REGIONS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { byteOffset, KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../memory/region.ts'
 import {
   type Association,
@@ -38,8 +40,8 @@ import {
   setSize,
 } from '../residency/association.ts'
 import { judgeWish, leastLog2, mostLog2, nearestLog2, PAGE_LOG2 } from '../residency/size.ts'
-import { type State, touch } from '../state.ts'
 import { beginFrame, endFrame, isWithheld, writeAck } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
@@ -55,6 +57,7 @@ import {
   SIZE_REFUSED,
   writeBseth,
 } from '../wire/block-size.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   ASSOCIATE,
   BLOCK_SIZE,
@@ -64,6 +67,8 @@ import {
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
+import { touch } from './burst.ts'
+import type { ResidencyState, ServeContext } from './context.ts'
 import { hintMemoryFault, judgeHint, keepHint } from './prefetch.ts'
 import { findAssociation, releaseAssociation, takeAssociation } from './residency.ts'
 
@@ -75,7 +80,7 @@ const sizeAnswer = blankBseth()
  * two is settled. A fault that is returned has changed nothing.
  */
 export function receiveResidency(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -100,7 +105,7 @@ export function receiveResidency(
  * passed over: its answer would acknowledge that.
  */
 export function repeatResidency(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -118,12 +123,17 @@ export function repeatResidency(
 }
 
 /** Does it associate no bytes at all? */
-function isEmpty(state: State, row: OpcodeRow): boolean {
+function isEmpty(state: WireState, row: OpcodeRow): boolean {
   return row.opcode === ASSOCIATE && state.reth.length === 0
 }
 
 /** Is it a question of ours: which is one, and about memory that the queue pair may read? */
-function judgeQuestion(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+function judgeQuestion(
+  state: BoardState & WireState & MemoryState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const { reth, bytes } = state
   if (row.opcode !== ASSOCIATE && row.opcode !== BLOCK_SIZE) return OPCODE
   readReth(reth, bytes, packet.bthAt + row.rethAt)
@@ -136,7 +146,11 @@ function judgeQuestion(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
   return !ranged && names ? RESIDENCY_FORM : hintMemoryFault(state, qp)
 }
 
-function associate(state: State, qp: QueuePair, region: Region): void {
+function associate(
+  state: WireState & MemoryState & ResidencyState,
+  qp: QueuePair,
+  region: Region,
+): void {
   const { reth } = state
   const found = findAssociation(state, qp, region)
   if (asked.optOut) {
@@ -161,7 +175,7 @@ function associate(state: State, qp: QueuePair, region: Region): void {
 }
 
 /** BLOCK_SIZE: another proposal, or other flags. */
-function propose(state: State, a: Association | null): void {
+function propose(state: ResidencyState, a: Association | null): void {
   if (asked.optOut) {
     if (a !== null) releaseAssociation(state, a)
     answerEnd()
@@ -192,7 +206,7 @@ function takeWish(a: Association): void {
 }
 
 /** What the requester of a new association wants to hear. */
-function takeFlags(state: State, a: Association, region: Region): void {
+function takeFlags(state: MemoryState, a: Association, region: Region): void {
   if (asked.optIn) optIn(a)
   if (asked.current) askCurrent(a)
   const outage = region.kind === KIND_ON_DEMAND ? conditionOf(state, region) : 0
@@ -200,7 +214,7 @@ function takeFlags(state: State, a: Association, region: Region): void {
 }
 
 /** What the host has said of the region as a whole: 0 is ready. */
-function conditionOf(state: State, region: Region): number {
+function conditionOf(state: MemoryState, region: Region): number {
   return state.translation.condition[region.index - REGIONS]!
 }
 
@@ -232,7 +246,7 @@ function answerRefusal(): void {
 }
 
 /** Answers a question, or an offer, of that PSN. */
-export function answerSize(state: State, qp: QueuePair, psn: number, from: Bseth): void {
+export function answerSize(state: TransportState, qp: QueuePair, psn: number, from: Bseth): void {
   const { answers } = state
   const behind = AETH_BYTES + BSETH_BYTES
   const end = beginFrame(answers, qp, BLOCK_SIZE_ANSWER, psn, behind, 0)
@@ -245,7 +259,7 @@ export function answerSize(state: State, qp: QueuePair, psn: number, from: Bseth
 // ---- hints -------------------------------------------------------------------------------------
 
 function receiveHint(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,

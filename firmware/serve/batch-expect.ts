@@ -15,6 +15,7 @@ import type { Batch } from '../batch/batch.ts'
 import { LOOK_DIFFERS, LOOK_HOLDS, LOOK_UNKNOWN, type Members } from '../batch/members.ts'
 import { checkCode, compare, copy, resultOf, runAll } from '../command-list.ts'
 import { firstCopy, groupHolds, heldIntent } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   blankSlotHeader,
   CHECK_CODE_BYTES,
@@ -24,13 +25,14 @@ import {
   SLOT_HEADER_BYTES,
   type SlotHeader,
 } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { CONDITION, type Fault, PASS, PLACEMENT_UNKNOWN } from '../fault.ts'
 import { EQUAL } from '../hal.ts'
 import { BURST_FRAMES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { EXPECT_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { drain } from './burst.ts'
+import type { GroupContext, RecordContext } from './context.ts'
 import { commitNow } from './group.ts'
 import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 
@@ -40,7 +42,7 @@ const COMPUTED_AT: number = CHECK_CODE_BYTES
 const expectedHeader = blankSlotHeader()
 
 /** Looks at the slots of the members from `n` on, of one group. Returns the member behind them. */
-export function lookAtSlots(state: State, batch: Batch, n: number): number {
+export function lookAtSlots(state: GroupContext, batch: Batch, n: number): number {
   const members = batch.members!
   const region = batch.region!
   const end = Math.min(batch.received, n + BURST_FRAMES)
@@ -58,7 +60,7 @@ export function lookAtSlots(state: State, batch: Batch, n: number): number {
 
 /** Reads first copies; a member whose sequence is known from that, unless its code is wrong. */
 function readHeaders(
-  state: State,
+  state: BoardState & CommitState,
   region: Region,
   members: Members,
   from: number,
@@ -85,7 +87,7 @@ function readHeaders(
 }
 
 /** Is the first copy, if it is valid, the one that a reader is served? */
-function isFirstServed(state: State, region: Region, slot: number): boolean {
+function isFirstServed(state: CommitState, region: Region, slot: number): boolean {
   const { commit } = state
   return firstCopy(commit, region, slot) === 0 && heldIntent(commit.held, region, slot) === null
 }
@@ -100,7 +102,7 @@ function isHeaderExpected(
 
 /** What was read counts only where the check code agrees. */
 function verifyHeaders(
-  state: State,
+  state: BoardState,
   region: Region,
   members: Members,
   from: number,
@@ -128,7 +130,7 @@ function verifyHeaders(
 }
 
 /** Does the slot of member `n` hold another sequence than it expects? */
-export function expectFault(state: State, batch: Batch, n: number): Fault {
+export function expectFault(state: RecordContext, batch: Batch, n: number): Fault {
   const members = batch.members!
   const look = members.looks[n]
   if (look === LOOK_HOLDS) return PASS

@@ -15,9 +15,10 @@
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { BATCH } from '../host/element.ts'
 import type { Element } from '../host/host.ts'
+import type { HostState } from '../host/host-state.ts'
 import { HOST_BUFFER_BYTES } from '../limits.ts'
-import type { State } from '../state.ts'
 import { type Requester, room } from '../transport/requester.ts'
+import type { GatherState, QueueState } from './context.ts'
 import { freeBuffers } from './queue-buffers.ts'
 import type { HostPair, HostWork, Posting } from './queue-state.ts'
 
@@ -55,7 +56,7 @@ function burstOf({ flags, batchLeft }: Element): number {
  * queues, the network. `bytes` are those that the element sends.
  */
 export function lacksRoom(
-  state: State,
+  state: HostState & GatherState & QueueState,
   pair: HostPair,
   requester: Requester,
   bytes: number,

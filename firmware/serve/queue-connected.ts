@@ -19,6 +19,7 @@
 
 import { assert } from '../assert.ts'
 import { copy } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import {
   CONNECTION_LOST,
   ELEMENT_LENGTH,
@@ -31,9 +32,10 @@ import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { Completion, Element } from '../host/host.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { Z1_QUEUE_PAIR } from '../host/queue-info.ts'
 import { COPIES_MAX, QUEUE_PAIRS } from '../limits.ts'
-import type { State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import {
@@ -53,7 +55,13 @@ import {
 } from '../transport/requester.ts'
 import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
-import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import type {
+  BurstContext,
+  QueueContext,
+  QueueState,
+  RefusalContext,
+  ServeContext,
+} from './context.ts'
 import { openInitiator } from './open-initiator.ts'
 import { endBurst, isContrary, isOfBurst, lacksRoom, noteSentMember } from './queue-batch.ts'
 import {
@@ -68,6 +76,7 @@ import {
 import { failHostQueue } from './queue-context.ts'
 import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
 import { describeStatus, isVainHint, noteSize } from './queue-status.ts'
+import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './work.ts'
 
 const WORD_BYTES = 8
 
@@ -85,7 +94,7 @@ const STATUS: Readonly<Record<WcStatus, number>> = {
 }
 
 /** Executes `host.element`. */
-export function executeConnected(state: State): number {
+export function executeConnected(state: ServeContext): number {
   const { host, hostWork } = state
   const { element } = host
   const number = zone1Word(host, element.place, Z1_QUEUE_PAIR)
@@ -126,7 +135,7 @@ export function executeConnected(state: State): number {
 }
 
 /** Has something of the queue in that place not completed yet? Then it is tried again. */
-export function isUntold(state: State, place: number): boolean {
+export function isUntold(state: HostState & QueueState, place: number): boolean {
   const { host, hostWork } = state
   const number = zone1Word(host, place, Z1_QUEUE_PAIR)
   const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
@@ -136,7 +145,7 @@ export function isUntold(state: State, place: number): boolean {
 }
 
 /** Is the queue pair still the one on the wire, and working? */
-export function isPairOpen(state: State, pair: HostPair): boolean {
+export function isPairOpen(state: TransportState, pair: HostPair): boolean {
   const { qp } = pair
   return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
 }
@@ -158,7 +167,7 @@ function requestFormFault(element: Element): Fault {
 }
 
 /** Brings what the request sends into a buffer: `hostWork.buffer`, or -1 if it sends nothing. */
-function gatherPayload(state: State): number {
+function gatherPayload(state: BurstContext): number {
   const { hostWork, list } = state
   const { element } = state.host
   const { opcode } = element
@@ -177,7 +186,7 @@ function gatherPayload(state: State): number {
 }
 
 /** The number of a posting for the element, which is under way from here on. */
-function takePosting(state: State, pair: HostPair): number {
+function takePosting(state: HostState & QueueState, pair: HostPair): number {
   const { hostWork } = state
   hostWork.freePostingCount -= 1
   const item = hostWork.freePostings[hostWork.freePostingCount]!
@@ -189,7 +198,7 @@ function takePosting(state: State, pair: HostPair): number {
 }
 
 /** It has ended without being sent, and completes in its turn. */
-function spare(state: State, pair: HostPair): void {
+function spare(state: HostState & QueueState, pair: HostPair): void {
   const item = takePosting(state, pair)
   const posting = state.hostWork.postings[item]!
   posting.status = el.WC_SUCCESS
@@ -203,7 +212,12 @@ function spare(state: State, pair: HostPair): void {
   list(state.hostWork, item)
 }
 
-function postElement(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
+function postElement(
+  state: HostContext & QueueState,
+  pair: HostPair,
+  initiator: Initiator,
+  work: Work,
+): void {
   const { hostWork } = state
   const { element } = state.host
   const item = takePosting(state, pair)
@@ -224,7 +238,7 @@ function postElement(state: State, pair: HostPair, initiator: Initiator, work: W
   if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
 }
 
-function describePosting(state: State, pair: HostPair, posting: Posting): void {
+function describePosting(state: HostState & QueueState, pair: HostPair, posting: Posting): void {
   const { element } = state.host
   posting.pair = pair
   posting.queue = element.queue
@@ -272,7 +286,7 @@ function aimRequest(work: Work, element: Element): void {
  * How a record is to be kept. Without an address for every copy it goes by slot; ADDRESSED alone
  * names bytes of a region that is registered write-persist.
  */
-function describePersist(state: State, work: Work, element: Element): void {
+function describePersist(state: BoardState, work: Work, element: Element): void {
   const { pweth, reth } = work
   const carried = (element.flags & el.CARRIED) !== 0
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -309,18 +323,18 @@ function describeBatch(work: Work, element: Element): void {
 
 /** What becomes of requests. Completions are made in `finishPostings`: here, no list may run. */
 const POSTINGS: WorkOwner = {
-  received(state, work) {
+  received(state: BoardState & QueueState, work) {
     const posting = state.hostWork.postings[work.item]!
     posting.received = true
     if ((posting.flags & el.TWO_STEPS) !== 0) list(state.hostWork, work.item)
   },
-  data(state, work, offset, at, length) {
+  data(state: HostContext & QueueState, work, offset, at, length) {
     const posting = state.hostWork.postings[work.item]!
     const { protectionDomain } = posting.pair!.qp!
     if (!areCovered(state, posting.pieces, protectionDomain)) posting.revoked = true
     if (!posting.revoked) writePieces(state, posting.pieces, offset, at, length)
   },
-  done(state, work, request) {
+  done(state: RefusalContext, work, request) {
     const posting = state.hostWork.postings[work.item]!
     freeBuffer(state, posting.buffer)
     posting.buffer = -1
@@ -366,7 +380,7 @@ function expect(work: HostWork, pair: HostPair, item: number): void {
 }
 
 /** Completes what has ended, or was received, since this was called last. */
-export function finishPostings(state: State): void {
+export function finishPostings(state: QueueContext): void {
   const work = state.hostWork
   let noted = 0
   for (let i = 0; i < work.listedCount; i++) {
@@ -390,7 +404,7 @@ function notePostingEnd(work: HostWork, item: number): void {
 }
 
 /** The send completions of a pair, as far as nothing before them is awaited. */
-function tellInOrder(state: State, pair: HostPair): void {
+function tellInOrder(state: QueueContext, pair: HostPair): void {
   const { postings } = state.hostWork
   for (let item = pair.untoldFirst; item >= 0; item = pair.untoldFirst) {
     const posting = postings[item]!
@@ -403,7 +417,7 @@ function tellInOrder(state: State, pair: HostPair): void {
 }
 
 /** The peer has it; that it is durable, or how it failed, a receive says. */
-function tellReceived(state: State, pair: HostPair, item: number): void {
+function tellReceived(state: HostContext & QueueState, pair: HostPair, item: number): void {
   const { host, hostWork, list: commands } = state
   const posting = hostWork.postings[item]!
   posting.receivedTold = true
@@ -414,7 +428,7 @@ function tellReceived(state: State, pair: HostPair, item: number): void {
   if (posting.ended && !posting.listed) holdResult(hostWork, pair, item)
 }
 
-function tellEnded(state: State, posting: Posting, item: number): void {
+function tellEnded(state: QueueContext, posting: Posting, item: number): void {
   const { host, hostWork, list: commands } = state
   const silent = (posting.flags & el.SIGNALED) === 0
   if (silent && posting.status === el.WC_SUCCESS) {

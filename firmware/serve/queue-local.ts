@@ -42,8 +42,10 @@ import {
 } from '../hal.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { LOCAL_BYTES_MAX } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   accessFault,
   byteOffset,
@@ -62,7 +64,6 @@ import {
   WRITE_PERSIST as WRITE_PERSIST_RIGHT,
 } from '../memory/region.ts'
 import { ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -74,6 +75,7 @@ import {
   WRITE_PERSIST,
 } from '../transport/requester.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   PLACEMENT_GLOBAL,
   PLACEMENT_PERSISTENT,
@@ -83,6 +85,7 @@ import {
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
 import { wordFault } from './atomic.ts'
 import { isSafe, makeDurable, runBurst } from './burst.ts'
+import type { AcceptContext, BurstContext, GroupContext, QueueState } from './context.ts'
 import { isInside } from './flush.ts'
 import { commitNow } from './group.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
@@ -92,7 +95,7 @@ import { executeRecord } from './queue-record.ts'
 import { EXECUTED } from './queue-state.ts'
 import { boundsFault, findRecord, source } from './read.ts'
 
-type Execute = (state: State) => number
+type Execute = (state: AcceptContext) => number
 
 /** By opcode. What is not here is not served: nobody receives what a local queue sends. */
 const EXECUTE: readonly Execute[] = makeTable()
@@ -116,7 +119,7 @@ function refuseForm(): number {
 }
 
 /** Executes `host.element`. */
-export function executeLocal(state: State): number {
+export function executeLocal(state: AcceptContext): number {
   storeHeldLocal(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
@@ -129,7 +132,7 @@ export function executeLocal(state: State): number {
 }
 
 /** The region that the element names, if its queue may do that there: `state.accessed`. */
-function access(state: State, rights: number): Fault {
+function access(state: WireState & MemoryState & HostState, rights: number): Fault {
   const { host, reth } = state
   const { element } = host
   const region = findRegion(state.regions, element.rkey)
@@ -143,7 +146,7 @@ function access(state: State, rights: number): Fault {
   return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
 }
 
-function persist(state: State): number {
+function persist(state: AcceptContext): number {
   const { element } = state.host
   const fault = access(state, WRITE_PERSIST_RIGHT)
   if (fault !== PASS) return fault
@@ -158,7 +161,7 @@ function persist(state: State): number {
 }
 
 /** A plain WRITE: of bytes, or of a whole record in every copy (source 2, form B). */
-function writeLocal(state: State): number {
+function writeLocal(state: AcceptContext): number {
   const fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.accessed!
@@ -167,7 +170,7 @@ function writeLocal(state: State): number {
 }
 
 /** Stores the bytes of the element into a region of bytes. */
-function storeElement(state: State, region: Region, persisted: boolean): number {
+function storeElement(state: GroupContext, region: Region, persisted: boolean): number {
   const { element } = state.host
   if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
   const { addressHigh, addressLow, length } = element
@@ -200,7 +203,7 @@ function storeElement(state: State, region: Region, persisted: boolean): number 
 }
 
 /** Runs what stores, alone in the list, and makes it durable if that is asked for. */
-function endStore(state: State, durable: boolean): Fault {
+function endStore(state: BurstContext, durable: boolean): Fault {
   const { list } = state
   const failed = run(list)
   // Part of it may be stored: the next FLUSH covers that, too.
@@ -214,7 +217,7 @@ function storeFault(result: number): Fault {
 }
 
 /** What became durable, and how. */
-function describeDurable(state: State, region: Region, copies: number): void {
+function describeDurable(state: HostState, region: Region, copies: number): void {
   const { completion, element } = state.host
   completion.flags = el.DURABLE
   completion.copies = copies
@@ -223,7 +226,7 @@ function describeDurable(state: State, region: Region, copies: number): void {
   completion.operationLow = element.operationLow
 }
 
-function read(state: State): number {
+function read(state: AcceptContext): number {
   const { element } = state.host
   const { length } = element
   let fault: Fault = PASS
@@ -245,7 +248,7 @@ function read(state: State): number {
 }
 
 /** Finds where the bytes lie: `source` of read.ts. */
-function locate(state: State, region: Region): Fault {
+function locate(state: AcceptContext, region: Region): Fault {
   const { vaHigh, vaLow, length } = state.reth
   if (region.kind !== KIND_BYTES) return findRecord(state, region, vaHigh, vaLow)
   source.from = region.base
@@ -255,7 +258,7 @@ function locate(state: State, region: Region): Fault {
 }
 
 /** Copies what is there to the host's memory, and zeros behind. False if it cannot be delivered. */
-function bring(state: State, length: number): boolean {
+function bring(state: HostContext & QueueState, length: number): boolean {
   const { pieces } = state.hostWork
   const { from, end, offset } = source
   findPieces(state, pieces)
@@ -267,7 +270,7 @@ function bring(state: State, length: number): boolean {
   return run(state.list) < 0
 }
 
-function flushLocal(state: State): number {
+function flushLocal(state: AcceptContext): number {
   const { element } = state.host
   const { placement, selectivity } = element
   if ((placement & ~(PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT)) !== 0) return FLUSH_FORM
@@ -296,7 +299,7 @@ const OPERANDS_BEHIND = 16
 const ORIGINAL_BEHIND = 16
 const WORD_BYTES = 8
 
-function atomic(state: State): number {
+function atomic(state: AcceptContext): number {
   const { host, bytes, list } = state
   const { element } = host
   let fault = access(state, REMOTE_ATOMIC)
@@ -322,13 +325,13 @@ function atomic(state: State): number {
   return EXECUTED
 }
 
-function wordAddress(state: State, region: Region): number {
+function wordAddress(state: HostState, region: Region): number {
   const { addressHigh, addressLow } = state.host.element
   return region.base + byteOffset(region, addressHigh, addressLow, WORD_BYTES)
 }
 
 /** ATOMIC WRITE: the eight bytes of the operation field, as they are. */
-function writeWord(state: State): number {
+function writeWord(state: AcceptContext): number {
   const { element } = state.host
   let fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
@@ -350,7 +353,7 @@ function writeWord(state: State): number {
 const upTo: OperationId = { high: 0, low: 0 }
 
 /** Is that operation of the queue's client durable? */
-function query(state: State): number {
+function query(state: GroupContext): number {
   const { host, commit, hostWork } = state
   const { element, completion } = host
   commitNow(state)

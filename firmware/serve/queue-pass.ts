@@ -17,6 +17,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { type BoardState, count } from '../context.ts'
 import { COMPLETION_OVERRUN, DMA, DOORBELL, type Fault, PASS, QUEUE_CONTEXT } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import {
@@ -59,6 +60,7 @@ import {
   type HostQueues,
   type Pass,
 } from '../host/host.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { frontOf, leaveLists, PENDING, stand, takeCarried, WAITING } from '../host/pending.ts'
 import {
   ahead,
@@ -71,8 +73,14 @@ import {
 } from '../host/queue-info.ts'
 import { FETCH_UNITS, FETCHES, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type {
+  BurstContext,
+  QueueContext,
+  QueueState,
+  RecordContext,
+  ServeContext,
+} from './context.ts'
 import { commitNow } from './group.ts'
 import { statusOf } from './queue-complete.ts'
 import { isUntold } from './queue-connected.ts'
@@ -84,7 +92,7 @@ import { EXECUTED, WAIT } from './queue-state.ts'
 import { endPass, executeElement, receivesRung } from './queue-work.ts'
 
 /** Serves the queues at the front of those that were rung. */
-export function serveQueuePass(state: State): void {
+export function serveQueuePass(state: ServeContext): void {
   const { host, list } = state
   const { pass } = host
   host.passes += 1
@@ -108,7 +116,7 @@ export function serveQueuePass(state: State): void {
 }
 
 /** Takes queues from the front of the line, with a place for the context of each. */
-function pick(state: State): void {
+function pick(state: HostContext & QueueState): void {
   const { host } = state
   const { pass, pending, contexts } = host
   pass.count = 0
@@ -143,7 +151,7 @@ function pick(state: State): void {
 }
 
 /** Of a queue that is known one read, of its pointer (P3-15); of another one all of it (P3-17). */
-function readPicked(host: HostQueues, { list }: State): void {
+function readPicked(host: HostQueues, { list }: BoardState): void {
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
     const place = pass.places[i]!
@@ -153,7 +161,7 @@ function readPicked(host: HostQueues, { list }: State): void {
 }
 
 /** Looks at all results of the list before anything is composed in it again. */
-function judgePicked(state: State): void {
+function judgePicked(state: QueueContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
@@ -170,7 +178,7 @@ function judgePicked(state: State): void {
 }
 
 /** Judges one queue by its context, and sees how many of its units are to be fetched. */
-function judgeQueue(state: State, i: number): void {
+function judgeQueue(state: QueueContext, i: number): void {
   const { host, list } = state
   const { pass, pending } = host
   const queue = pass.queues[i]!
@@ -200,7 +208,7 @@ function judgeQueue(state: State, i: number): void {
   else if (stateOf(host, place) === QUEUE_READY) pass.units[i] = unitsToFetch(host, place)
 }
 
-function refuseDoorbell(state: State): void {
+function refuseDoorbell(state: HostContext): void {
   state.host.counters[DOORBELLS_REFUSED]! += 1
   count(state, DOORBELL)
 }
@@ -211,7 +219,7 @@ function unitsToFetch(host: HostQueues, place: number): number {
 }
 
 /** The completion queues of what is to be executed. True if some of them have to be read. */
-function findCompletions(state: State): boolean {
+function findCompletions(state: BurstContext): boolean {
   const { host, list } = state
   const { pass, contexts, pending } = host
   if (list.count > 0) runBurst(state)
@@ -245,7 +253,7 @@ function findCompletions(state: State): boolean {
 }
 
 /** Judges the completion queues that were read; whose is of no use is executed no further. */
-function judgeCompletions(state: State): void {
+function judgeCompletions(state: QueueContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
@@ -267,7 +275,7 @@ function judgeCompletions(state: State): void {
 }
 
 /** A queue without a completion queue that is in order ends here. */
-function refuseWithout(state: State, i: number): void {
+function refuseWithout(state: QueueContext, i: number): void {
   const { host } = state
   const { pass, contexts } = host
   const place = pass.completions[i]!
@@ -289,7 +297,7 @@ function refuseWithout(state: State, i: number): void {
 }
 
 /** Reads the units of every queue of the pass, once; a ring that wraps takes two reads. */
-function fetch(state: State): void {
+function fetch(state: BurstContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) if (pass.units[i]! > 0) refuseWithout(state, i)
@@ -330,7 +338,7 @@ function nextRead(pass: Pass, i: number, reads: number): number {
 }
 
 /** Executes what was fetched of one queue, in order, as far as it goes. */
-function executeQueue(state: State, i: number): void {
+function executeQueue(state: ServeContext, i: number): void {
   const { host } = state
   const { pass, pending } = host
   const place = pass.places[i]!
@@ -367,7 +375,13 @@ function executeQueue(state: State, i: number): void {
 const AGAIN = -2
 
 /** Judges and executes one element: EXECUTED, WAIT, AGAIN, or the fault that was its end. */
-function executeOne(state: State, i: number, at: number, unit: number, stored: number): number {
+function executeOne(
+  state: ServeContext,
+  i: number,
+  at: number,
+  unit: number,
+  stored: number,
+): number {
   const { host, list } = state
   const { pass, counters } = host
   const place = pass.places[i]!
@@ -404,7 +418,7 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
 
 /** The element ends its queue; its completion says so, if there is room for one. */
 function refuseUnit(
-  state: State,
+  state: RecordContext,
   i: number,
   fault: Fault,
   at: number,

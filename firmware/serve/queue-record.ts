@@ -13,6 +13,7 @@
  */
 
 import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   beginOperation,
   type ClientId,
@@ -24,6 +25,7 @@ import {
   takeClient,
 } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { count } from '../context.ts'
 import {
   BOUNDS,
   CONDITION,
@@ -38,6 +40,7 @@ import {
 } from '../fault.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
+import type { HostState } from '../host/host-state.ts'
 import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { COPIES_MAX } from '../limits.ts'
 import {
@@ -48,10 +51,18 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { count, type PersistMessage, type State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
+import type {
+  AcceptContext,
+  BurstContext,
+  GroupContext,
+  QueueState,
+  RecordContext,
+} from './context.ts'
 import { commitNow } from './group.ts'
+import type { PersistMessage } from './message.ts'
 import { groupHoldsOperation, isForged, repetitionFault } from './operation.ts'
 import { copiesFault, namesCopy } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
@@ -66,7 +77,12 @@ const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh
  * Executes `host.element`, a record into `region`, which grants it; `plain` has no operation.
  * Returns EXECUTED, WAIT or a fault.
  */
-export function executeRecord(state: State, region: Region, wait: number, plain: boolean): number {
+export function executeRecord(
+  state: AcceptContext,
+  region: Region,
+  wait: number,
+  plain: boolean,
+): number {
   const { host, hostWork } = state
   const { element } = host
   const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
@@ -92,7 +108,12 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
  * Executes `host.element`, a record of a batch whose bytes lie at `dataAt` already: PASS if it is
  * in the group, or complete, or why it is refused.
  */
-export function executeHeld(state: State, region: Region, wait: number, dataAt: number): Fault {
+export function executeHeld(
+  state: RecordContext,
+  region: Region,
+  wait: number,
+  dataAt: number,
+): Fault {
   const storage = storageFault(state, messageOf(state, region, wait, false, 1), region)
   state.hostWork.dataAt = dataAt
   const fault = acceptHostRecord(state, region, storage, -1)
@@ -103,7 +124,12 @@ export function executeHeld(state: State, region: Region, wait: number, dataAt: 
  * What there is `against` `host.element`, a record of a batch that the table does not know as
  * durable; or OPERATION_FORGOTTEN.
  */
-export function heldFault(state: State, region: Region, wait: number, against: Fault): Fault {
+export function heldFault(
+  state: RecordContext,
+  region: Region,
+  wait: number,
+  against: Fault,
+): Fault {
   const { host, hostWork } = state
   const { place } = host.element
   whose.clientLow = zone1Word(host, place, Z1_CLIENT)
@@ -114,7 +140,7 @@ export function heldFault(state: State, region: Region, wait: number, against: F
 
 /** What `host.element` says of its record: `hostWork.message`. */
 export function messageOf(
-  state: State,
+  state: HostState & QueueState,
   region: Region,
   wait: number,
   plain: boolean,
@@ -137,7 +163,7 @@ export function messageOf(
 const REPEATED = -1 as Fault
 
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
-function recordFormFault(state: State, region: Region, copies: number): Fault {
+function recordFormFault(state: AcceptContext, region: Region, copies: number): Fault {
   const { host, bytes, extension } = state
   const { element } = host
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -161,7 +187,12 @@ function recordFormFault(state: State, region: Region, copies: number): Fault {
 }
 
 /** The record joins the group; REPEATED, or why it is refused. */
-function acceptHostRecord(state: State, region: Region, storage: Fault, buffer: number): Fault {
+function acceptHostRecord(
+  state: RecordContext,
+  region: Region,
+  storage: Fault,
+  buffer: number,
+): Fault {
   const { commit, host, hostWork } = state
   const { message } = hostWork
   const { operations } = commit
@@ -192,7 +223,7 @@ function acceptHostRecord(state: State, region: Region, storage: Fault, buffer: 
   return PASS
 }
 
-function joinHostRecord(state: State, region: Region, buffer: number, isNew: boolean): void {
+function joinHostRecord(state: BurstContext, region: Region, buffer: number, isNew: boolean): void {
   const { commit, hostWork } = state
   const { message } = hostWork
   const item = commit.items[commit.count]!
@@ -226,7 +257,7 @@ function isPredecessorRefused({ judged }: HostWork): boolean {
 }
 
 /** Does the record that becomes an item follow another of its batch in order in the group? */
-function isChained({ hostWork, host, answers }: State): boolean {
+function isChained({ hostWork, host, answers }: TransportState & HostState & QueueState): boolean {
   const { judged } = hostWork
   if (judged === null) return false
   const { batch } = judged
@@ -238,7 +269,12 @@ function isChained({ hostWork, host, answers }: State): boolean {
 }
 
 /** What its completion says, beside item `i` of the group. */
-function noteRecord(state: State, work: HostWork, i: number, buffer: number): void {
+function noteRecord(
+  state: CommitState & HostState & QueueState,
+  work: HostWork,
+  i: number,
+  buffer: number,
+): void {
   const { element } = state.host
   const record = work.records[i]!
   record.queue = element.queue
@@ -259,7 +295,7 @@ function noteRecord(state: State, work: HostWork, i: number, buffer: number): vo
 }
 
 /** When the completion of the record that becomes item `i` is due: not before those before it. */
-function recordLevelOf(state: State, i: number): number {
+function recordLevelOf(state: CommitState & HostState & QueueState, i: number): number {
   const { commit, host, hostWork } = state
   const { wait } = hostWork.message
   for (let j = i - 1; j >= 0; j--) {
@@ -271,7 +307,7 @@ function recordLevelOf(state: State, i: number): number {
 }
 
 /** As `clientOf` of operation.ts does for a queue pair. */
-function hostClientOf(state: State, isNew: boolean): number {
+function hostClientOf(state: CommitState & HostState & QueueState, isNew: boolean): number {
   const { hostWork } = state
   const { operations } = state.commit
   const { operationHigh, operationLow } = hostWork.message
@@ -287,7 +323,7 @@ function hostClientOf(state: State, isNew: boolean): number {
 }
 
 /** Was the operation durable before? Then its element is complete. */
-function isHostRepetition(state: State, storage: Fault): boolean {
+function isHostRepetition(state: GroupContext, storage: Fault): boolean {
   const { host, hostWork } = state
   const { operations } = state.commit
   const { message } = hostWork

@@ -24,8 +24,8 @@ import {
   WATCHES,
 } from '../limits.ts'
 import { type Blocks, createBlocks } from '../residency/blocks.ts'
-import { blankMessage, type PersistMessage } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
+import { blankMessage, type PersistMessage } from './message.ts'
 
 /** Blocks of a peer's memory that are counted together. */
 const GROUP_BLOCKS = 64

@@ -4,13 +4,13 @@ import type { Equivalent } from './equivalent.ts'
 
 export const SERVE_THROUGH: readonly Equivalent[] = [
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'order: 0,',
     mutant: 'order: 1,',
     because: 'orders are compared with one another, and each is one more than the last',
   },
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'blanked: new Float64Array(REGIONS).fill(-1),',
     mutant: 'blanked: new Float64Array(REGIONS).fill(0),',
     because: 'a start, before which nothing is served, sets all of them',
@@ -128,19 +128,19 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'owners are compared with it by its name; the others are 0 or below',
   },
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))',
     mutant: 'for (let i = 0; i <= THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))',
     because: 'a job more is never taken, and stays free',
   },
   ...['address', 'length', 'psn', 'queuePair', 'operationHigh', 'operationLow'].map((field) => ({
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: `${field}: 0,`,
     mutant: `${field}: 1,`,
     because: 'who asks the agent sets all of the request before',
   })),
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'live: false,',
     mutant: 'live: true,',
     because: 'the first pass finds no job and no agent, and sets it',

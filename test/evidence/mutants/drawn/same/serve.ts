@@ -11,10 +11,23 @@ export const SERVE: readonly Equivalent[] = [
       'a code that does not fit makes the look unknown; then all copies are looked at, as always',
   },
   {
+    at: 'serve/burst.ts touch',
+    line: 'qp.touched = true state.touched[state.touchedCount] = qp',
+    mutant: ';state.touched[state.touchedCount] = qp ;qp.touched = true',
+    because:
+      'the mark is a field of the queue pair, the list one of the state; nothing runs between',
+  },
+  {
     at: 'serve/hearing.ts serveWatches',
     line: 'return Math.max(1, Math.ceil(atUs - now))',
     mutant: 'return Math.max(2, Math.ceil(atUs - now))',
     because: 'a board calls when it can, and a microsecond later is soon enough',
+  },
+  {
+    at: 'serve/message.ts blankMessage',
+    line: 'repetition: false,',
+    mutant: 'repetition: true,',
+    because: 'the first packet of a record, or its element, says it before it is asked',
   },
   {
     at: 'serve/passes.ts serveOrderedPass',
@@ -66,7 +79,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'it is told from others by being itself; a watch gets blocks before it looks at any',
   },
   {
-    at: 'serve/ordered.ts blankOrdered',
+    at: 'serve/message.ts blankOrdered',
     line: 'length: 0,',
     mutant: 'length: 1,',
     because: 'addOrdered sets it before anything waits there',
@@ -113,7 +126,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'it is read for a record of a batch that expects, and describeBatch wrote it for that',
   },
   {
-    at: 'serve/ordered.ts blankOrdered',
+    at: 'serve/message.ts blankOrdered',
     line: 'again: false,',
     mutant: 'again: true,',
     because: 'items below the count alone are looked at, and addOrdered wrote it for each',
