@@ -8,9 +8,7 @@
  * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is
  *   no room, where its time is over, and with its region. Its key must grant reading, and its range
  *   must lie inside, as a READ's: it finds out nothing that a READ would not.
- * - Hints are worked off in turns of HINT_PAGES pages. The queue pairs take turns, whatever the
- *   priority of their hints is: that orders those of one. None has more than HINTS_EACH waiting,
- *   and one of each finds room while others have several.
+ * - Hints are worked off in turns of HINT_PAGES pages; whose turn is next says waiting-hints.ts.
  * - The host brings what an access waits for before what was hinted at.
  */
 
