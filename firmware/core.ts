@@ -11,10 +11,15 @@
  * under the name of its fault, and has changed nothing but its queue pair's state.
  */
 
+import type { BatchState } from './batch/context.ts'
 import { clearLanes } from './commit/commit.ts'
+import type { CommitState } from './commit/context.ts'
 import { tickConnections } from './connect/clock.ts'
+import type { ConnectState } from './connect/context.ts'
 import { receiveNeighbour } from './connect/neighbours.ts'
 import { connectionsWaitUs } from './connect/table.ts'
+import type { BoardState } from './context.ts'
+import { count, isArmed } from './context.ts'
 import {
   CONGESTION,
   CONGESTION_MARK,
@@ -35,14 +40,28 @@ import {
   WRONG_TRANSPORT,
 } from './fault.ts'
 import { ICRC_GOOD, ICRC_GOOD_LINUX_FLUSH } from './hal.ts'
+import type { HostState } from './host/host-state.ts'
 import { NOTIFICATION_US, QUEUE_PAIRS, TRANSMIT_FRAMES } from './limits.ts'
 import { boot } from './manage/boot.ts'
+import type { ManageState } from './manage/context.ts'
 import { receiveManagement, serveHostCalls, serveManagement } from './manage/control.ts'
 import { regionWorkUs, serveRegionWork } from './manage/region-work.ts'
+import type { MemoryState } from './memory/context.ts'
 import { receiveResidency } from './serve/associate.ts'
 import { receiveAtomic, receiveAtomicWrite } from './serve/atomic.ts'
 import { keepHeld, serveBatches, storeHeld } from './serve/batch.ts'
-import { drain, refuseQueuePair, runBurst } from './serve/burst.ts'
+import { drain, refuseQueuePair, runBurst, touch } from './serve/burst.ts'
+import type {
+  BurstState,
+  GatherState,
+  OrderedState,
+  QueueState,
+  ReceiptState,
+  RequestState,
+  ResidencyState,
+  ScrubState,
+  ThroughState,
+} from './serve/context.ts'
 import { receiveDuplicate } from './serve/duplicate.ts'
 import { receiveFlush } from './serve/flush.ts'
 import { commitNow, sendAcks } from './serve/group.ts'
@@ -64,17 +83,18 @@ import { failQueuePair, isStalled } from './serve/staging.ts'
 import { pausedWaitUs, serveStreams } from './serve/stream.ts'
 import { serveThrough, timeThrough } from './serve/through.ts'
 import { receiveWrite } from './serve/write.ts'
-import { count, isArmed, type State, touch } from './state.ts'
 import { answer, notifyCongestion } from './transport/acknowledge.ts'
+import type { TransportState } from './transport/context.ts'
 import {
   findQueuePair,
   holdBack,
-  isHeld,
+  isHeldBack,
   type QueuePair,
   STATE_OPEN,
 } from './transport/queue-pair.ts'
 import { checkPeer, checkSequence, judgeRequest } from './transport/responder.ts'
 import { NAK_SEQUENCE } from './wire/aeth.ts'
+import type { WireState } from './wire/context.ts'
 import { ETH_DESTINATION } from './wire/ethernet.ts'
 import { IPV4_DESTINATION } from './wire/ipv4.ts'
 import { IPV6_DESTINATION } from './wire/ipv6.ts'
@@ -97,6 +117,29 @@ import {
   WRITE,
 } from './wire/opcode.ts'
 import { checkPacket, type Packet } from './wire/packet.ts'
+
+/**
+ * Everything that one DPU holds while it has power, made once at the start; nothing is added later.
+ * The sum of all slices: who is called from here sees those that it names.
+ */
+export type State = BoardState &
+  WireState &
+  MemoryState &
+  CommitState &
+  TransportState &
+  BatchState &
+  HostState &
+  BurstState &
+  OrderedState &
+  GatherState &
+  ReceiptState &
+  ThroughState &
+  RequestState &
+  QueueState &
+  ResidencyState &
+  ScrubState &
+  ConnectState &
+  ManageState
 
 /** Answers that one frame may cause, at the most. */
 const ANSWERS_PER_FRAME = 4
@@ -121,7 +164,7 @@ export function receive(
     if (fault !== PASS) count(state, fault)
     return
   }
-  if (fault === PASS) fault = addressFault(state, packet)
+  if (fault === PASS) fault = destinationFault(state, packet)
   const standard = (flags & ICRC_GOOD) !== 0
   if (fault === PASS && !standard) fault = linuxFlushFault(state, packet, flags)
   if (fault === PASS) fault = dispatch(state, packet, standard, now)
@@ -129,7 +172,7 @@ export function receive(
 }
 
 /** Is the frame addressed to this port? */
-function addressFault(state: State, packet: Packet): Fault {
+function destinationFault(state: State, packet: Packet): Fault {
   const bytes = state.bytes
   const words = state.words
   const mac = packet.frameAt + ETH_DESTINATION
@@ -171,7 +214,7 @@ function dispatch(state: State, packet: Packet, standard: boolean, now: number):
   if (row !== null && (row.properties & RESPONSE) !== 0) {
     return receiveResponse(state, qp, packet, now)
   }
-  return request(state, qp, packet, row, now)
+  return receiveRequest(state, qp, packet, row, now)
 }
 
 /** Did the packet meet congestion on its way (ECN 11, RFC 3168)? */
@@ -189,14 +232,14 @@ function tellCongestion(state: State, qp: QueuePair, now: number): void {
 }
 
 /** A request, in the order of wire-format 3.3 from step 5 on. The fault is answered here. */
-function request(
+function receiveRequest(
   state: State,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow | null,
   now: number,
 ): Fault {
-  if (qp.heldPsn >= 0 && isHeld(qp, packet.psn)) return HELD_BACK
+  if (qp.heldPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK
   let fault = checkSequence(qp, packet)
   if (fault === DUPLICATE) {
     if (row !== null) fault = receiveDuplicate(state, qp, packet, row)
@@ -209,22 +252,28 @@ function request(
     return HELD_BACK
   }
   if (fault === PASS) fault = judgeRequest(qp, packet)
-  if (fault === PASS) fault = execute(state, qp, packet, row!, now)
-  if (fault !== PASS) refuse(state, qp, packet, fault)
+  if (fault === PASS) fault = executeRequest(state, qp, packet, row!, now)
+  if (fault !== PASS) refuseRequest(state, qp, packet, fault)
   return fault
 }
 
 /** A repeated READ of a page that is away: a gap behind it has not been told of by that. */
 function refuseAgain(state: State, qp: QueuePair, packet: Packet): void {
   const { nakSent } = qp
-  refuse(state, qp, packet, PAGE_ABSENT)
+  refuseRequest(state, qp, packet, PAGE_ABSENT)
   qp.nakSent = nakSent
 }
 
 /** What is acknowledged by a plain ACK. */
 const MESSAGE = (PERSIST | WRITE | SEND) as OpcodeMask
 
-function execute(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow, now: number): Fault {
+function executeRequest(
+  state: State,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
   const is = row.properties
   // Nearly every request, and nothing in front of it to wait for.
   if ((is & PERSIST) !== 0 && qp.unanswered === 0) {
@@ -268,7 +317,7 @@ function executeMessage(
  * Answers a refused request. Everything accepted before is answered first; after a fatal NAK there
  * is silence (wire-format 3.4).
  */
-function refuse(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
+function refuseRequest(state: State, qp: QueuePair, packet: Packet, fault: Fault): void {
   const row = FAULTS[fault]!
   if (row.answer !== 'nak') return
   // A NAK acknowledges what is before it: that must be durable where this is withheld.
@@ -333,7 +382,7 @@ export function idle(state: State, now: number): number {
   clearLanes(state.commit)
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
-    if (qp !== null && isStalled(qp, now)) giveUp(state, qp)
+    if (qp !== null && isStalled(qp, now)) giveUpMessage(state, qp)
   }
   tickConnections(state, now)
   serveStreams(state)
@@ -359,7 +408,7 @@ function serveSlice(state: State): number {
 }
 
 /** Ends a queue pair whose message stopped half-way, and tells its peer. */
-function giveUp(state: State, qp: QueuePair): void {
+function giveUpMessage(state: State, qp: QueuePair): void {
   touch(state, qp)
   settleBurst(state, qp)
   refuseQueuePair(state, qp, qp.expectedPsn, MESSAGE_TIME)

@@ -9,7 +9,7 @@ import { createCommit, createGroupIndex } from './commit/commit.ts'
 import { createExamination } from './commit/examine.ts'
 import { createPlacement } from './commit/placement.ts'
 import { createConnectionTable } from './connect/table.ts'
-import { idle, receive, settle } from './core.ts'
+import { idle, receive, type State, settle } from './core.ts'
 import { FAULTS, PASS } from './fault.ts'
 import { type Machine, RECEIVE_AT, RECEIVED_AT } from './hal.ts'
 import { createHostQueues } from './host/host.ts'
@@ -23,21 +23,22 @@ import {
 } from './limits.ts'
 import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
+import { createRegionWork } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
 import { createRegionTable } from './memory/region.ts'
 import { createSuperblock } from './memory/superblock.ts'
 import { createTranslation } from './memory/translation.ts'
 import { MEMORY_BYTES } from './memory-map.ts'
+import { nextRandom } from './random.ts'
+import { createResidency } from './residency/told.ts'
+import { createHints } from './residency/waiting-hints.ts'
 import { runBurst } from './serve/burst.ts'
-import { blankOrdered } from './serve/ordered.ts'
-import { createHints } from './serve/prefetch.ts'
+import { blankMessage, blankOrdered } from './serve/message.ts'
+import { createRelays } from './serve/passengers.ts'
 import { noticeHost } from './serve/queue-host.ts'
 import { createHostWork, NO_HOST_WORK } from './serve/queue-state.ts'
 import { acknowledgeCopies, blankRange } from './serve/receipt.ts'
-import { createRelays } from './serve/relay.ts'
-import { createResidency } from './serve/residency.ts'
-import { createThrough } from './serve/through.ts'
-import { blankMessage, createRegionWork, nextRandom, type State } from './state.ts'
+import { createThrough } from './serve/through-job.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
@@ -184,19 +185,19 @@ function scratch() {
   }
 }
 
-function each<T>(count: number, make: () => T): T[] {
+function listOf<T>(count: number, make: () => T): T[] {
   return Array.from({ length: count }, make)
 }
 
 function burst(nobody: QueuePair, list: CommandList) {
   const { machine } = list
   return {
-    touched: each(BURST_FRAMES, () => nobody),
+    touched: listOf(BURST_FRAMES, () => nobody),
     touchedCount: 0,
-    ordered: each(BURST_FRAMES, () => blankOrdered(nobody)),
+    ordered: listOf(BURST_FRAMES, () => blankOrdered(nobody)),
     orderedCount: 0,
     pass: 0,
-    managements: each(BURST_FRAMES, () => ({
+    managements: listOf(BURST_FRAMES, () => ({
       frameAt: 0,
       madAt: 0,
       peerNumber: 0,
@@ -212,12 +213,12 @@ function burst(nobody: QueuePair, list: CommandList) {
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     receivesTaken: 0,
-    messages: each(QUEUE_PAIRS, blankMessage),
+    messages: listOf(QUEUE_PAIRS, blankMessage),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),
-    ranges: each(BURST_FRAMES + 1, blankRange),
-    rangeOwner: each(BURST_FRAMES, () => nobody),
+    ranges: listOf(BURST_FRAMES + 1, blankRange),
+    rangeOwner: listOf(BURST_FRAMES, () => nobody),
     openRange: new Int32Array(QUEUE_PAIRS).fill(-1),
     rangeCount: 0,
   }

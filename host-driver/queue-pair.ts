@@ -14,7 +14,7 @@ import {
   ASSOCIATE,
   BLOCK_SIZE,
   createRequester,
-  flush,
+  flushRequester,
   isOrdered,
   joinBatch,
   post,
@@ -180,7 +180,7 @@ export class QueuePair implements JobQueue {
     this.cancelTimer()
     this.session.queuePairs.delete(this.number)
     this.receiver?.close()
-    flush(this.requester)
+    flushRequester(this.requester)
   }
 
   async disconnect(timeoutUs: number): Promise<void> {
@@ -288,7 +288,7 @@ export class QueuePair implements JobQueue {
     if (begun || isInBurst) {
       request.done = true
       this.endUnmade(tag, unmade)
-      flush(requester)
+      flushRequester(requester)
       return
     }
     const { cursor, tail } = requester

@@ -11,7 +11,7 @@ import {
   blockAt,
   findReady,
   groupSize,
-  isReady,
+  isRangeReady,
 } from '../firmware/residency/blocks.ts'
 import {
   BLOCK_NOT_READY,
@@ -154,7 +154,7 @@ export class ResidencyStatus<Range = ByteRange> {
 
   /** Likewise, of bytes of what is associated. */
   isReadyAt(offset: number, length: number): boolean {
-    return offset + length <= this.known.length && isReady(this.known, offset, length)
+    return offset + length <= this.known.length && isRangeReady(this.known, offset, length)
   }
 
   /**

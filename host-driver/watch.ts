@@ -18,7 +18,7 @@ import {
 } from '../firmware/residency/blocks.ts'
 import {
   ASK_AGAIN_US,
-  doubt,
+  doubtHint,
   isAsking,
   nextAskUs,
   takeNotice,
@@ -27,15 +27,15 @@ import {
 import {
   ACCESS_READY,
   ACCESS_WAITS,
-  judge,
-  nextHint,
+  judgeAccess,
+  nextHintedBlocks,
   waitUntilUs,
 } from '../firmware/residency/hints.ts'
 import {
   ANSWER_OFFER,
   ANSWER_REFUSED,
   answerProposal,
-  takeAnswer,
+  takeWishAnswer,
 } from '../firmware/residency/wish.ts'
 import { type Bseth, blankBseth, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import type { Mseth } from '../firmware/wire/memory-status.ts'
@@ -224,16 +224,18 @@ export class Watch<Range = ByteRange> {
   pause(offset: number, length: number): Promise<void> | null {
     const { known } = this
     if (this.ended !== null || offset + length > known.length) return null
-    const how = judge(known, offset, length)
+    const how = judgeAccess(known, offset, length)
     if (how === ACCESS_READY) known.counts.spared++
     if (how !== ACCESS_WAITS) return null
     this.hint(offset, length)
     const untilUs = waitUntilUs(known, offset, length)
-    return this.until(() => judge(known, offset, length) !== ACCESS_WAITS, untilUs).then(() => {
-      if (this.ended !== null || judge(known, offset, length) !== ACCESS_WAITS) return
-      doubt(known, this.connection.way.now())
-      this.schedule()
-    })
+    return this.until(() => judgeAccess(known, offset, length) !== ACCESS_WAITS, untilUs).then(
+      () => {
+        if (this.ended !== null || judgeAccess(known, offset, length) !== ACCESS_WAITS) return
+        doubtHint(known, this.connection.way.now())
+        this.schedule()
+      },
+    )
   }
 
   // ---- for the connection ----------------------------------------------------------------------
@@ -328,7 +330,7 @@ export class Watch<Range = ByteRange> {
       if (isRefusal(status)) this.end(new TransportError(status, `watch ${this.watched.what}`))
       return
     }
-    const next = takeAnswer(this.known, size!)
+    const next = takeWishAnswer(this.known, size!)
     if (next === ANSWER_REFUSED) {
       this.isAssociated = false
       const message = `watch ${this.watched.what}: the DPU tells nothing of it: no place is left`
@@ -351,7 +353,7 @@ export class Watch<Range = ByteRange> {
       })
       if (this.ended !== null) return
       const before = this.known.sizeLog2
-      const answer = takeAnswer(this.known, size)
+      const answer = takeWishAnswer(this.known, size)
       // Of blocks of another size all is told anew.
       if (this.known.sizeLog2 !== before) {
         want(this.known, this.connection.way.now() + ASK_AGAIN_US)
@@ -412,7 +414,7 @@ export class Watch<Range = ByteRange> {
     const { known, prefetchUs } = this
     const { way } = this.connection
     const sent: Promise<unknown>[] = []
-    while (nextHint(known, offset, length, way.now(), prefetchUs)) {
+    while (nextHintedBlocks(known, offset, length, way.now(), prefetchUs)) {
       const size = 2 ** known.sizeLog2
       const from = known.hintFirst * size
       const bytes = Math.min(known.hintCount * size, known.length - from)

@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { copy } from '../firmware/command-list.ts'
+import type { State } from '../firmware/core.ts'
 import { COMPARE, FENCE, RECEIVE_AT, TRANSMIT_AT } from '../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../firmware/limits.ts'
 import { LSB_AT, TEMPLATE_BYTES, ZEROS_AT } from '../firmware/memory-map.ts'
@@ -17,7 +18,6 @@ import {
   rememberGroup,
 } from '../firmware/serve/receipt.ts'
 import { openPair } from '../firmware/serve/staging.ts'
-import type { State } from '../firmware/state.ts'
 import {
   acknowledgeable,
   answer,

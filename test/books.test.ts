@@ -60,6 +60,7 @@ import {
   rightsOf,
 } from '../firmware/commit/placement.ts'
 import { deriveUnsettled, letGo, type UnsettledRecord } from '../firmware/commit/unsettled.ts'
+import type { State } from '../firmware/core.ts'
 import { PASS, PLACEMENT_UNKNOWN } from '../firmware/fault.ts'
 import {
   CLIENTS,
@@ -104,8 +105,7 @@ import {
   resize,
   setBlock,
 } from '../firmware/residency/blocks.ts'
-import { nextHint, waitUntilUs } from '../firmware/residency/hints.ts'
-import type { State } from '../firmware/state.ts'
+import { nextHintedBlocks, waitUntilUs } from '../firmware/residency/hints.ts'
 import { FACTS } from './support/card.ts'
 import { THOROUGH } from './support/thorough.ts'
 
@@ -318,7 +318,7 @@ test('P5-14: a hint names the next blocks that an access needs and nobody has hi
       expect(waitUntilUs(b, from, end - from)).toBe(waited)
       const wanting = touched.filter((block) => !ready[block] && until[block]! <= now)
       const run = wanting.filter((block, i) => block === wanting[0]! + i)
-      expect(nextHint(b, from, end - from, now, AFTER)).toBe(run.length > 0)
+      expect(nextHintedBlocks(b, from, end - from, now, AFTER)).toBe(run.length > 0)
       if (run.length === 0) continue
       expect([b.hintFirst, b.hintCount]).toEqual([run[0], run.length])
       for (const block of run) until[block] = now + AFTER

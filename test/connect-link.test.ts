@@ -7,18 +7,13 @@ import { describe, expect, test } from 'vitest'
 import { EmulatedMachine } from '../boards/emulator/machine.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
 import { EVENT_CLOSED, EVENT_REJECTED, EVENT_TIMED_OUT } from '../firmware/connect/active.ts'
-import {
-  closeLink,
-  connectTo,
-  type Link,
-  type Target,
-  takeForLink,
-} from '../firmware/connect/initiate.ts'
+import type { Link, Target } from '../firmware/connect/context.ts'
+import { closeLink, connectTo, takeForLink } from '../firmware/connect/initiate.ts'
 import { RESOLUTION_FREE } from '../firmware/connect/resolve.ts'
 import { sendTo } from '../firmware/connect/send.ts'
 import { publish } from '../firmware/connect/services.ts'
 import { TIME_WAIT_US } from '../firmware/connect/table.ts'
-import { idle, receive, settle } from '../firmware/core.ts'
+import { idle, receive, type State, settle } from '../firmware/core.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { RECEIVE_AT, RECEIVED_AT } from '../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, QUEUE_PAIRS } from '../firmware/limits.ts'
@@ -28,7 +23,6 @@ import { boot } from '../firmware/manage/boot.ts'
 import { provision } from '../firmware/manage/provision.ts'
 import { KIND_RECORDS } from '../firmware/memory/region.ts'
 import { formatPart } from '../firmware/memory/superblock.ts'
-import type { State } from '../firmware/state.ts'
 import {
   closeQueuePair,
   HOLD_CONNECTED,

@@ -19,7 +19,7 @@ import {
   TRANSMIT,
 } from '../firmware/hal.ts'
 import { seeded } from '../firmware/main.ts'
-import { nextRandom, stir } from '../firmware/state.ts'
+import { nextRandom, stir } from '../firmware/random.ts'
 import type { Boot } from './evidence/simulate/card.ts'
 import { PAST_AN_END } from './evidence/simulate/client.ts'
 import { ACKNOWLEDGE, DATAGRAM, fillPattern, get24, put24 } from './evidence/simulate/frames.ts'

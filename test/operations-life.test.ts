@@ -35,12 +35,12 @@ import {
   withdrawOperation,
   writeImages,
 } from '../firmware/commit/operations.ts'
+import type { State } from '../firmware/core.ts'
 import { NVDIMM_SPACE } from '../firmware/hal.ts'
 import { CLIENTS, LINE_BYTES, SCRUB_CLIENTS } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
 import { boot } from '../firmware/manage/boot.ts'
 import { formatPart } from '../firmware/memory/superblock.ts'
-import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
 
 const SEED = Number(process.env.SEED ?? 20261124)

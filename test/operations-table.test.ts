@@ -65,13 +65,13 @@ import {
   withdrawOperation,
   writeImages,
 } from '../firmware/commit/operations.ts'
+import type { State } from '../firmware/core.ts'
 import { COMMAND_WORDS, FLUSH_FAILED, NOT_ARMED, NVDIMM_SPACE, TO } from '../firmware/hal.ts'
 import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES, SCRUB_CLIENTS } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
 import { boot } from '../firmware/manage/boot.ts'
 import { formatPart, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
 import { OPERATION_LINES_AT, ZEROS_AT } from '../firmware/memory-map.ts'
-import type { State } from '../firmware/state.ts'
 import { FACTS } from './support/card.ts'
 import { THOROUGH } from './support/thorough.ts'
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { DMA } from '../firmware/fault.ts'
 import { releaseCompletion, reserveCompletion } from '../firmware/host/completion.ts'
-import { setState } from '../firmware/host/context.ts'
+import { setQueueState } from '../firmware/host/context.ts'
 import { setPolicy } from '../firmware/host/context-cache.ts'
 import { SIGNALED, WC_SUCCESS } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
@@ -176,12 +176,12 @@ describe('promises of room', () => {
     const { host, cqs, sqs } = nopHost({ card, entries: 4 })
     post(host, sqs[0]!)
     const place = state.host.contexts.placeOf[cqs[0]!]!
-    setState(state.host, place, info.QUEUE_PAUSED)
+    setQueueState(state.host, place, info.QUEUE_PAUSED)
     expect(reserveCompletion(state.host, place)).toBe(false)
     post(host, sqs[0]!, 2)
     for (let i = 0; i < 5; i++) wait(host, 50)
     expect(host.poll(cqs[0]!).length).toBe(1)
-    setState(state.host, place, info.QUEUE_READY)
+    setQueueState(state.host, place, info.QUEUE_READY)
     for (let i = 0; i < 5; i++) wait(host, 50)
     expect(host.poll(cqs[0]!).length).toBe(2)
   })

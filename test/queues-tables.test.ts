@@ -20,7 +20,7 @@ import {
   clearPending,
   createPending,
   frontOf,
-  leave,
+  leaveLists,
   PENDING,
   stand,
   takeCarried,
@@ -34,7 +34,7 @@ import {
   resetNumbers,
   takeNumber,
 } from '../firmware/host/queue-numbers.ts'
-import { isOpen, meet } from '../firmware/host/ranges.ts'
+import { isHostRange, meet } from '../firmware/host/ranges.ts'
 import { HOST_QUEUES, MEMORY_REGIONS } from '../firmware/limits.ts'
 import { MEMORY_BYTES } from '../firmware/memory-map.ts'
 
@@ -135,7 +135,7 @@ test('H3: a queue stands in one list at most, at its end; each is served from it
             lists[what]!.push(number)
           }
         } else if (what === 2) {
-          leave(pending, number)
+          leaveLists(pending, number)
           for (const list of lists) remove(list, number)
         } else if (what === 3) {
           carry(pending, number, pointer)
@@ -259,7 +259,7 @@ test('P3-11: no byte that the host shows of its queues is open, up to the last o
     [0x80000, queues * ZONE2_BYTES],
     [0xc0000, queues * ZONE3_BYTES],
   ] as const) {
-    const open = [at - 1, at, at + bytes - 1, at + bytes].map((one) => isOpen(host, one, 1))
+    const open = [at - 1, at, at + bytes - 1, at + bytes].map((one) => isHostRange(host, one, 1))
     expect(open).toEqual([true, false, false, true])
   }
 })

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest'
 import { packetsOf, psnAdd, psnBehind } from '../firmware/transport/psn.ts'
 import {
-  flush,
+  flushRequester,
   hasRoom,
   post,
   READ,
@@ -410,8 +410,8 @@ describe('refusals and ghosts', () => {
     const p = peer()
     persist(p, 1)
     read(p, 2, 10)
-    flush(p.q)
-    flush(p.q)
+    flushRequester(p.q)
+    flushRequester(p.q)
     expect(p.story).toEqual(['WR_FLUSH_ERR 1', 'WR_FLUSH_ERR 2'])
   })
 })

@@ -11,7 +11,7 @@ import {
   createBlocks,
   findReady,
   groupSize,
-  isReady,
+  isRangeReady,
   PHASE_SILENT,
   PHASE_TOLD,
   resize,
@@ -19,7 +19,7 @@ import {
 } from '../firmware/residency/blocks.ts'
 import {
   ASK_AGAIN_US,
-  doubt,
+  doubtHint,
   isAsking,
   isNotice,
   NOTICE_STALE,
@@ -31,8 +31,8 @@ import {
   ACCESS_BLIND,
   ACCESS_READY,
   ACCESS_WAITS,
-  judge,
-  nextHint,
+  judgeAccess,
+  nextHintedBlocks,
   waitUntilUs,
 } from '../firmware/residency/hints.ts'
 import {
@@ -41,7 +41,7 @@ import {
   ANSWER_SETTLED,
   answerProposal,
   isBlockSize,
-  takeAnswer,
+  takeWishAnswer,
 } from '../firmware/residency/wish.ts'
 import {
   blankBseth,
@@ -150,10 +150,10 @@ describe('states and groups', () => {
             const all = Array.from({ length: to - from + 1 }, (_, i) => ready(from + i))
             const offset = from * PAGE + 17
             const length = to * PAGE + 20 - offset
-            expect(isReady(b, offset, length)).toBe(all.every(Boolean))
+            expect(isRangeReady(b, offset, length)).toBe(all.every(Boolean))
           }
         }
-        expect(isReady(b, 3 * PAGE, 0)).toBe(true)
+        expect(isRangeReady(b, 3 * PAGE, 0)).toBe(true)
       }
     }
   })
@@ -235,7 +235,7 @@ describe('another size of block', () => {
   })
 
   function readyPages(b: Blocks): boolean[] {
-    return [0, 1, 2, 3, 4].map((page) => isReady(b, page * PAGE, page === 4 ? 1000 : PAGE))
+    return [0, 1, 2, 3, 4].map((page) => isRangeReady(b, page * PAGE, page === 4 ? 1000 : PAGE))
   }
 
   function recounted(b: Blocks): string[] {
@@ -247,11 +247,11 @@ describe('another size of block', () => {
 
   test('P5-10: hints go along: finer blocks have that of the coarser, coarser the oldest', () => {
     const b = toldBlocks(4, false)
-    expect(nextHint(b, 0, PAGE, 0, 100)).toBe(true)
-    expect(nextHint(b, PAGE, PAGE, 10, 100)).toBe(true)
+    expect(nextHintedBlocks(b, 0, PAGE, 0, 100)).toBe(true)
+    expect(nextHintedBlocks(b, PAGE, PAGE, 10, 100)).toBe(true)
     resize(b, 13)
     expect(waitUntilUs(b, 0, 4 * PAGE)).toBe(100)
-    expect(nextHint(b, 2 * PAGE, PAGE, 20, 100)).toBe(true)
+    expect(nextHintedBlocks(b, 2 * PAGE, PAGE, 20, 100)).toBe(true)
     resize(b, 12)
     expect([0, 1, 2, 3].map((page) => waitUntilUs(b, page * PAGE, 1))).toEqual([100, 100, 120, 120])
     resize(b, 14)
@@ -428,19 +428,19 @@ describe('notices', () => {
     (_, kind) => {
       const b = toldBlocks(4, true)
       hear(b, changeOf(2, 12, [1, false]))
-      expect(nextHint(b, 0, 4 * PAGE, 0, 100)).toBe(true)
+      expect(nextHintedBlocks(b, 0, 4 * PAGE, 0, 100)).toBe(true)
       hear(b, noticeOf({ kind, sequence: 3 }), 10)
       expect(picture(b)).toBe('????')
       expect(groupsOf(b)).toEqual(['0', '0'])
       expect(b.phase).toBe(kind)
-      expect(judge(b, 0, PAGE)).toBe(ACCESS_BLIND)
-      expect(nextHint(b, 0, 4 * PAGE, 1000, 100)).toBe(false)
+      expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_BLIND)
+      expect(nextHintedBlocks(b, 0, 4 * PAGE, 1000, 100)).toBe(false)
       // Only a region that begins anew tells its status by itself; then it is waited for.
       expect(nextAskUs(b)).toBe(10 + (kind === STATUS_RESET ? ASK_AGAIN_US : REFRESH_US))
       hear(b, currentOf(4, 12, [true, false, true, true]))
-      expect(judge(b, 0, PAGE)).toBe(ACCESS_READY)
-      expect(judge(b, PAGE, PAGE)).toBe(ACCESS_WAITS)
-      expect(nextHint(b, PAGE, PAGE, 20, 100), 'no hint of before counts').toBe(true)
+      expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_READY)
+      expect(judgeAccess(b, PAGE, PAGE)).toBe(ACCESS_WAITS)
+      expect(nextHintedBlocks(b, PAGE, PAGE, 20, 100), 'no hint of before counts').toBe(true)
     },
   )
 
@@ -474,8 +474,8 @@ describe('hints', () => {
 
   test('P5-4, P5-6: what is ready gets no hint and does not wait', () => {
     const b = toldBlocks(4, true)
-    expect(judge(b, 0, 4 * PAGE)).toBe(ACCESS_READY)
-    expect(nextHint(b, 0, 4 * PAGE, 0, 100)).toBe(false)
+    expect(judgeAccess(b, 0, 4 * PAGE)).toBe(ACCESS_READY)
+    expect(nextHintedBlocks(b, 0, 4 * PAGE, 0, 100)).toBe(false)
   })
 
   test('P5-5, P5-6: runs of blocks that are not ready, each hinted at once', () => {
@@ -483,7 +483,8 @@ describe('hints', () => {
     hear(b, changeOf(2, 12, [1, false], [2, false], [4, false]))
     const hintsAt = (nowUs: number): string[] => {
       const runs: string[] = []
-      while (nextHint(b, 100, 6 * PAGE - 200, nowUs, 50)) runs.push(`${b.hintFirst}+${b.hintCount}`)
+      while (nextHintedBlocks(b, 100, 6 * PAGE - 200, nowUs, 50))
+        runs.push(`${b.hintFirst}+${b.hintCount}`)
       return runs
     }
     expect(hintsAt(0)).toEqual(['1+2', '4+1'])
@@ -496,30 +497,30 @@ describe('hints', () => {
 
   test('P5-6: a block that came and went again is hinted at again', () => {
     const b = toldBlocks(1, false)
-    expect(nextHint(b, 0, PAGE, 0, 1000)).toBe(true)
+    expect(nextHintedBlocks(b, 0, PAGE, 0, 1000)).toBe(true)
     hear(b, changeOf(2, 12, [0, true]))
     hear(b, changeOf(3, 12, [0, false]))
-    expect(nextHint(b, 0, PAGE, 1, 1000)).toBe(true)
+    expect(nextHintedBlocks(b, 0, PAGE, 1, 1000)).toBe(true)
   })
 
   test('P5-15: before the status was told there are no hints, and accesses go at once', () => {
     const b = createBlocks(4, 2)
     associated(b, 2 * PAGE, INCARNATION)
-    expect(judge(b, 0, PAGE)).toBe(ACCESS_BLIND)
-    expect(nextHint(b, 0, PAGE, 0, 100)).toBe(false)
+    expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_BLIND)
+    expect(nextHintedBlocks(b, 0, PAGE, 0, 100)).toBe(false)
     hear(b, changeOf(1, 12, [0, false]))
-    expect(judge(b, 0, PAGE)).toBe(ACCESS_BLIND)
+    expect(judgeAccess(b, 0, PAGE)).toBe(ACCESS_BLIND)
   })
 
   test('P5-28: a hint in vain makes the requester ask, but not more often than it may', () => {
     const b = toldBlocks(2, false)
-    doubt(b, 100)
+    doubtHint(b, 100)
     const at = nextAskUs(b)
-    doubt(b, 50)
+    doubtHint(b, 50)
     expect(nextAskUs(b), 'it is wanted already').toBe(at)
     expect(isAsking(b, 100)).toBe(true)
     hear(b, currentOf(2, 12, [false, false]))
-    doubt(b, 200)
+    doubtHint(b, 200)
     expect(isAsking(b, 200)).toBe(false)
     expect(isAsking(b, 100 + ASK_AGAIN_US)).toBe(true)
   })
@@ -535,19 +536,19 @@ describe('agreeing on a size', () => {
   test('P5-7, P5-8, P5-29: a wish is in force when the answer commits to it', () => {
     const b = begun(8)
     const granted = { ...blankBseth(), status: SIZE_GRANTED, blockSizeLog2: 13 }
-    expect(takeAnswer(b, granted)).toBe(ANSWER_SETTLED)
+    expect(takeWishAnswer(b, granted)).toBe(ANSWER_SETTLED)
     expect(b.count, 'not committed').toBe(1)
-    expect(takeAnswer(b, { ...granted, commit: true })).toBe(ANSWER_SETTLED)
+    expect(takeWishAnswer(b, { ...granted, commit: true })).toBe(ANSWER_SETTLED)
     expect(b.count).toBe(4)
   })
 
   test('P5-9, P5-29: an offer is taken if there is room for it, else nothing is', () => {
     const offer = { ...blankBseth(), status: SIZE_OFFERED, blockSizeLog2: 12 }
-    expect(takeAnswer(begun(8), offer)).toBe(ANSWER_OFFER)
+    expect(takeWishAnswer(begun(8), offer)).toBe(ANSWER_OFFER)
     const small = begun(8, 4)
-    expect(takeAnswer(small, offer)).toBe(ANSWER_SETTLED)
+    expect(takeWishAnswer(small, offer)).toBe(ANSWER_SETTLED)
     expect(small.count).toBe(1)
-    expect(takeAnswer(small, { ...offer, status: SIZE_REFUSED })).toBe(ANSWER_REFUSED)
+    expect(takeWishAnswer(small, { ...offer, status: SIZE_REFUSED })).toBe(ANSWER_REFUSED)
   })
 
   test('P5-10: a size that the responder proposes: taken, or answered by the nearest', () => {
@@ -575,7 +576,7 @@ describe('agreeing on a size', () => {
 
 test('an access of no bytes waits for nothing', () => {
   const b = toldBlocks(4, false)
-  nextHint(b, 0, 4 * PAGE, 5, 100)
+  nextHintedBlocks(b, 0, 4 * PAGE, 5, 100)
   expect(waitUntilUs(b, 0, 1)).toBe(105)
   expect(waitUntilUs(b, 0, 0)).toBe(0)
 })

@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../firmware/limits.ts'
+import { nextRandom } from '../firmware/random.ts'
 import {
   type Association,
   askCurrent,
@@ -24,7 +25,7 @@ import {
   associated,
   type Blocks,
   createBlocks,
-  isReady,
+  isRangeReady,
   PHASE_TOLD,
 } from '../firmware/residency/blocks.ts'
 import { isNotice, takeNotice, want } from '../firmware/residency/heard.ts'
@@ -43,7 +44,6 @@ import {
   takeRefusal,
   WINDOW_US,
 } from '../firmware/residency/size.ts'
-import { nextRandom } from '../firmware/state.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../firmware/wire/block-size.ts'
 import { blankMseth, STATUS_ERROR, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
 import { blankAssociations } from './support/residency.ts'
@@ -676,7 +676,7 @@ describe('P5-28: together with the requester of the product', () => {
   /** What the requester believes, page by page; null where nothing was told. */
   function belief(b: Blocks, pages: number): boolean[] | null {
     if (b.phase !== PHASE_TOLD) return null
-    return Array.from({ length: pages }, (_, i) => isReady(b, i * PAGE_BYTES, PAGE_BYTES))
+    return Array.from({ length: pages }, (_, i) => isRangeReady(b, i * PAGE_BYTES, PAGE_BYTES))
   }
 
   /** What it may believe: a page of a block that is ready. */

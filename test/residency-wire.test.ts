@@ -23,8 +23,8 @@ import {
   SLICE_PAUSE_US,
 } from '../firmware/limits.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
+import { nextRandom } from '../firmware/random.ts'
 import { EDGES_MANY, WINDOW_US } from '../firmware/residency/size.ts'
-import { nextRandom } from '../firmware/state.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { SIZE_GRANTED, SIZE_OFFERED, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import { u32 } from '../firmware/wire/bytes.ts'

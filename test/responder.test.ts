@@ -19,10 +19,10 @@ import {
   forgetOld,
   freeNumber,
   KIND_READ,
-  kindOf,
   nextSaved,
   noteKind,
   openQueuePair,
+  requestKindOf,
 } from '../firmware/transport/queue-pair.ts'
 import { advance } from '../firmware/transport/responder.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
@@ -215,10 +215,10 @@ describe('what a queue pair remembers', () => {
     Object.assign(nextSaved(qp), { kind: KIND_READ, psn: 0x11, packets: 1 })
     qp.expectedPsn = (0x18 + far) as Psn
     forgetOld(qp)
-    expect([kindOf(qp, 0x10), kindOf(qp, 0x11)]).toEqual([KIND_READ, 0])
+    expect([requestKindOf(qp, 0x10), requestKindOf(qp, 0x11)]).toEqual([KIND_READ, 0])
     qp.expectedPsn = (0x19 + far) as Psn
     forgetOld(qp)
-    expect(kindOf(qp, 0x10)).toBe(0)
+    expect(requestKindOf(qp, 0x10)).toBe(0)
   })
 
   test('X-3: a duplicate of what is not durable yet is not acknowledged', () => {

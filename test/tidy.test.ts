@@ -83,26 +83,24 @@ describe('what tools say', () => {
 })
 
 /**
- * What each part of the firmware may import, besides itself. `types` means: types only.
- *
- * The leaves know no layer. `serve/` carries out requests and `manage/` control calls, so these
- * two join transport and engines; `core.ts` and `main.ts` see everything.
+ * The order of the firmware: a file imports its own folder and those before it, types included. The
+ * first are the files beside the folders, which know no folder.
  */
-const LEAVES = ['assert', 'command-list', 'fault', 'hal', 'limits', 'memory-map', 'trace']
-const ENGINES = ['wire', 'transport', 'memory', 'commit', 'host', 'batch', 'residency']
-const MAY_IMPORT: Record<string, readonly string[]> = {
-  wire: ['assert', 'fault', 'limits'],
-  transport: ['wire', ...LEAVES],
-  memory: LEAVES,
-  commit: ['memory', ...LEAVES],
-  host: ['wire', ...LEAVES],
-  batch: ['wire', 'memory', ...LEAVES],
-  residency: ['wire', ...LEAVES],
-  state: ['types', ...LEAVES],
-  serve: [...ENGINES, 'state', ...LEAVES],
-  connect: [...ENGINES, 'state', 'serve', ...LEAVES],
-  manage: [...ENGINES, 'state', 'serve', 'connect', ...LEAVES],
-}
+const ORDER = [
+  'beside',
+  'wire',
+  'memory',
+  'commit',
+  'transport',
+  'batch',
+  'host',
+  'residency',
+  'serve',
+  'connect',
+  'manage',
+  'core',
+  'main',
+]
 
 /**
  * Those who judge a medium or a frame. They read both by code of their own: a mistake that the
@@ -127,28 +125,66 @@ const JUDGES = [
   'test/support/sip-hash.ts',
 ]
 
-/** The part of the firmware that a file belongs to: its folder, or its own name at the top. */
+/** The part of the firmware that a file belongs to: its folder; core.ts and main.ts are their own. */
 function partOf(path: string): string {
-  const [, first] = path.split('/')
-  return basename(first!, '.ts')
+  const [, first, below] = path.split('/')
+  if (below !== undefined) return first!
+  const name = basename(first ?? '', '.ts')
+  return ORDER.includes(name) ? name : 'beside'
+}
+
+/** Every import of something that stands later in the order, or nowhere in it. */
+function againstOrder(sources: readonly Source[]): string[] {
+  return sources.flatMap((source) => {
+    const place = ORDER.indexOf(partOf(source.path))
+    return importsOf(source)
+      .filter(({ file }) => file !== null)
+      .filter(({ file }) => {
+        const target = ORDER.indexOf(partOf(file!))
+        return place < 0 || target < 0 || target > place
+      })
+      .map(({ from }) => `${source.path} imports ${from}`)
+  })
+}
+
+/** Files that need themselves by way of others, types included. */
+function circlesOf(sources: readonly Source[]): string[] {
+  const needs = new Map(
+    sources.map((source) => [
+      source.path,
+      importsOf(source).flatMap(({ file }) => (file === null ? [] : [file])),
+    ]),
+  )
+  const circles: string[] = []
+  const done = new Set<string>()
+  const walk = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
+    if (done.has(path) || trail.includes(path)) return
+    for (const next of needs.get(path) ?? []) walk(next, [...trail, path])
+    done.add(path)
+  }
+  for (const path of needs.keys()) walk(path, [])
+  return circles
+}
+
+/** A source that imports the type of another one. */
+function importer(path: string, from: string): Source {
+  const text = `import type { T } from '${from}'\n`
+  return { path, text, code: text }
 }
 
 describe('who may import whom', () => {
-  test('each part of the firmware imports only what stands below it', () => {
-    const wrong = FIRMWARE.flatMap((source) => {
-      const part = partOf(source.path)
-      if (part === 'core' || part === 'main') return []
-      const allowed = MAY_IMPORT[part] ?? (LEAVES.includes(part) ? LEAVES : [])
-      return importsOf(source)
-        .filter(({ file, types }) => {
-          const target = partOf(file ?? '/')
-          return (
-            target !== part && !allowed.includes(target) && !(types && allowed.includes('types'))
-          )
-        })
-        .map(({ from }) => `${source.path} imports ${from}`)
-    })
-    expect(wrong).toEqual([])
+  test('each part of the firmware imports only itself and what stands before it', () => {
+    expect(againstOrder(FIRMWARE)).toEqual([])
+    expect(new Set(FIRMWARE.map(({ path }) => partOf(path)))).toEqual(new Set(ORDER))
+    const wrong = [
+      importer('firmware/serve/a.ts', '../connect/b.ts'),
+      importer('firmware/limits.ts', './wire/bytes.ts'),
+      importer('firmware/manage/a.ts', '../core.ts'),
+      importer('firmware/core.ts', './elsewhere/a.ts'),
+    ]
+    expect(againstOrder(wrong)).toHaveLength(wrong.length)
+    expect(againstOrder([importer('firmware/connect/b.ts', '../serve/a.ts')])).toEqual([])
   })
 
   test('firmware imports nothing from outside, and a board nothing of the host driver', () => {
@@ -181,24 +217,15 @@ describe('who may import whom', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no file of the firmware needs itself in a circle', () => {
-    const needs = new Map(
-      FIRMWARE.map((source) => [
-        source.path,
-        importsOf(source).flatMap(({ file, types }) => (types || file === null ? [] : [file])),
-      ]),
-    )
-    const circles: string[] = []
-    const done = new Set<string>()
-    const walk = (path: string, trail: readonly string[]): void => {
-      if (trail.includes(path))
-        circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
-      if (done.has(path) || trail.includes(path)) return
-      for (const next of needs.get(path) ?? []) walk(next, [...trail, path])
-      done.add(path)
-    }
-    for (const path of needs.keys()) walk(path, [])
-    expect(circles).toEqual([])
+  test('no file of the firmware needs itself in a circle, not even for a type', () => {
+    expect(circlesOf(FIRMWARE)).toEqual([])
+    const circle = [importer('firmware/a.ts', './b.ts'), importer('firmware/b.ts', './a.ts')]
+    expect(circlesOf(circle)).toEqual(['firmware/a.ts → firmware/b.ts → firmware/a.ts'])
+  })
+
+  test('the whole state is seen by core.ts and main.ts alone', () => {
+    const seen = FIRMWARE.filter(({ code }) => /\bState\b/.test(code)).map(({ path }) => path)
+    expect(seen).toEqual(['firmware/core.ts', 'firmware/main.ts'])
   })
 })
 
@@ -254,12 +281,36 @@ describe('how the code looks', () => {
     ])
   })
 
+  test('no two top-level functions of the firmware share a name', () => {
+    expect(sharedNames(FIRMWARE)).toEqual([])
+    const one = { path: 'a.ts', text: '', code: 'export function same(): void {}' }
+    const other = { path: 'b.ts', text: '', code: 'const same = blank()\nconst SAME = 1' }
+    expect(sharedNames([one, { ...other, code: other.code.toUpperCase() }])).toEqual([])
+    expect(sharedNames([one, other])).toEqual(['same: a.ts, b.ts'])
+  })
+
   test('nothing is left to be done later', () => {
     const marks = /\b(?:TO.?DO|FIX.?ME|XX.?X)\b/
     const left = SOURCES.flatMap(({ path, text }) => (marks.test(text) ? [path] : []))
     expect(left).toEqual([])
   })
 })
+
+/**
+ * Names of functions and of records that stand at the top of more than one file. A bundle has them
+ * side by side: it renames the second one, and what is known by name of functions is lost.
+ */
+function sharedNames(sources: readonly Source[]): string[] {
+  const declared = /^(?:export )?(?:function\*?|const|let) ([a-z]\w*)/gm
+  const paths = new Map<string, string[]>()
+  for (const { path, code } of sources) {
+    for (const [, name] of code.matchAll(declared)) {
+      paths.set(name!, [...(paths.get(name!) ?? []), path])
+    }
+  }
+  const shared = [...paths].filter(([, where]) => where.length > 1)
+  return shared.map(([name, where]) => `${name}: ${where.join(', ')}`)
+}
 
 describe('what the host driver keeps', () => {
   test('nothing of it slices bytes: of a Buffer that is a view, and copyOf copies', () => {

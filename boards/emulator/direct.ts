@@ -6,9 +6,9 @@
  * many boots or much speed; what a card runs is the bundle.
  */
 
+import type { State } from '../../firmware/core.ts'
 import type { Machine } from '../../firmware/hal.ts'
 import { createState, type Firmware, startWith } from '../../firmware/main.ts'
-import type { State } from '../../firmware/state.ts'
 import type { FirmwareEngine } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'
 

@@ -163,7 +163,7 @@ export function blankBatch(place: number): Batch {
 }
 
 /** Is some of its burst to come? */
-export function isOpen(batch: Batch): boolean {
+export function isBatchOpen(batch: Batch): boolean {
   return batch.phase === BATCH_OPEN || batch.phase === BATCH_REFUSED
 }
 
@@ -246,7 +246,7 @@ export function noteRefused(batch: Batch, index: number, fault: Fault): void {
 }
 
 /** That record of the burst is durable, in as many copies as it waited for. */
-export function noteDurable(batch: Batch, index: number, copies: number): void {
+export function noteMemberDurable(batch: Batch, index: number, copies: number): void {
   batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
   batch.records += 1
   if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
@@ -273,7 +273,7 @@ export function releaseMembers(batches: Batches, batch: Batch): void {
 /** The queue pair of that place is over, and its batch with it. */
 export function dropBatch(batches: Batches, place: number): void {
   const batch = batches.of[place]!
-  if (isOpen(batch)) batches.open -= 1
+  if (isBatchOpen(batch)) batches.open -= 1
   batch.phase = BATCH_NONE
   releaseMembers(batches, batch)
 }

@@ -249,12 +249,12 @@ export function createCommit(list: CommandList, anyRegion: Region): Commit {
     refused: false,
     doubtful: 0,
     operations: createOperations(words),
-    acknowledge: nobody,
+    acknowledge: noOwner,
     ends: new Int32Array(STAGES),
   }
 }
 
-function nobody(): void {}
+function noOwner(): void {}
 
 export function blankItem(region: Region): GroupItem {
   return {
@@ -481,14 +481,14 @@ function assignFrom(commit: Commit, first: number, ofHost: boolean): number {
     if ((item.region.placement !== PLACEMENT_LOCAL) !== ofHost) continue
     while (commit.retiredLanes[lane] !== 0) lane += 1
     item.lane = lane
-    item.link = item.chained ? linkOf(commit, i) : 0
+    item.link = item.chained ? laneLinkOf(commit, i) : 0
     lane += 1
   }
   return lane
 }
 
 /** From the lane of item `i` back to that of the record before it; 0 if the group has it not. */
-function linkOf(commit: Commit, i: number): number {
+function laneLinkOf(commit: Commit, i: number): number {
   const item = commit.items[i]!
   for (let j = i - 1; j >= 0; j--) {
     const other = commit.items[j]!
@@ -694,7 +694,7 @@ function abandon(commit: Commit, stage: number): void {
     if (item.fault === PASS) {
       item.durable = durable
       if (durable < item.wait) item.fault = stage === STAGE_LANES ? commit.closed : IN_DOUBT
-    } else doubt(item)
+    } else doubtRecord(item)
     if (item.fault !== PASS && !item.acknowledged) continue
     recordOperation(operations, item.client, item.operationHigh, item.operationLow)
   }
@@ -707,7 +707,7 @@ function abandon(commit: Commit, stage: number): void {
  * The lane of a record that was refused stays, and a slot of it was touched: the next start settles
  * it, and may make it durable, which is not told to the requester.
  */
-export function doubt(item: GroupItem): void {
+export function doubtRecord(item: GroupItem): void {
   if (item.failedStage > STAGE_LANES && !item.acknowledged) item.fault = IN_DOUBT
 }
 

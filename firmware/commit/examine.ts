@@ -51,7 +51,7 @@ export function headerAt(c: number): number {
   return EXAMINE_AT + c * LINE_BYTES
 }
 
-function codeAt(c: number): number {
+function copyCodeAt(c: number): number {
   return EXAMINE_AT + (COPIES_MAX + c) * LINE_BYTES
 }
 
@@ -102,8 +102,8 @@ function verifyCodes(
     if (!view.valid) continue
     const from = slotAddress(region, c, slot) + CHECKED_AT
     const length = SLOT_HEADER_BYTES - CHECKED_AT + view.header.length
-    checkCode(list, from, codeAt(c), length, region.keyAt)
-    compare(list, codeAt(c), headerAt(c), CHECK_CODE_BYTES)
+    checkCode(list, from, copyCodeAt(c), length, region.keyAt)
+    compare(list, copyCodeAt(c), headerAt(c), CHECK_CODE_BYTES)
     into.linesRead += imageBytes(view.header.length) / LINE_BYTES - 1
   }
   if (list.count === 0) return

@@ -86,7 +86,7 @@ export function forgetsAll(words: Int32Array, w: number): boolean {
 /** Of a line that forgets all: the operation is a new one, so what is forgotten is below it. */
 export function forgetUpTo(words: Int32Array, w: number, high: number, low: number): void {
   const before = low === 0 ? high - 1 : high
-  const distance = ahead(words, w, before, low - 1)
+  const distance = operationsAhead(words, w, before, low - 1)
   if (distance < 0) return
   moveOn(words, w, distance)
   words[w + NEWEST] = low - 1
@@ -153,7 +153,7 @@ export function setLineSequence(words: Int32Array, w: number, sequence: number):
 }
 
 /** How far the operation is ahead of the newest one; exact as far as it matters. */
-function ahead(words: Int32Array, w: number, high: number, low: number): number {
+function operationsAhead(words: Int32Array, w: number, high: number, low: number): number {
   const highs = (high >>> 0) - (words[w + NEWEST + 1]! >>> 0)
   return highs * HIGH_UNIT + ((low >>> 0) - (words[w + NEWEST]! >>> 0))
 }
@@ -193,7 +193,7 @@ export function addOperation(words: Int32Array, w: number, high: number, low: nu
     words[w + NEWEST] = low
     return
   }
-  const distance = ahead(words, w, high, low)
+  const distance = operationsAhead(words, w, high, low)
   if (distance <= -OPERATION_WINDOW) return
   if (distance > 0) moveOn(words, w, distance)
   words[bitWord(w, low)]! |= 1 << (low & 31)
@@ -226,7 +226,7 @@ function moveOn(words: Int32Array, w: number, distance: number): void {
 
 /** Is the operation recorded as durable? */
 export function knowsOperation(words: Int32Array, w: number, high: number, low: number): boolean {
-  const behind = -ahead(words, w, high, low)
+  const behind = -operationsAhead(words, w, high, low)
   if (behind < 0) return false
   if (behind >= OPERATION_WINDOW) return behind - OPERATION_WINDOW < below(words, w)
   return (words[bitWord(w, low)]! & (1 << (low & 31))) !== 0
@@ -234,7 +234,7 @@ export function knowsOperation(words: Int32Array, w: number, high: number, low: 
 
 /** Is nothing known of the operation: neither that it is durable, nor that it is not? */
 export function mayBeForgotten(words: Int32Array, w: number, high: number, low: number): boolean {
-  const behind = -ahead(words, w, high, low)
+  const behind = -operationsAhead(words, w, high, low)
   const isSure = behind < 0 || behind < OPERATION_WINDOW - unsure(words, w)
   if (isSure && !forgetsAll(words, w)) return false
   return !knowsOperation(words, w, high, low)
@@ -242,7 +242,7 @@ export function mayBeForgotten(words: Int32Array, w: number, high: number, low: 
 
 /** Takes the operation back: it is not durable after all. What lies under it is forgotten. */
 export function dropOperation(words: Int32Array, w: number, high: number, low: number): void {
-  const behind = -ahead(words, w, high, low)
+  const behind = -operationsAhead(words, w, high, low)
   if (!knowsOperation(words, w, high, low)) return
   if (behind >= OPERATION_WINDOW) setBelow(words, w, behind - OPERATION_WINDOW)
   else words[bitWord(w, low)]! &= ~(1 << (low & 31))

@@ -361,7 +361,7 @@ export function addToLine(o: Operations, client: number, high: number, low: numb
   const composed = FIRST_IMAGE + client * PLACE_WORDS + OPERATION_LINE_WORDS
   const { memberCount } = o
   const last = memberCount > 0 && o.members[memberCount - 1] === client
-  if (!last && !isMember(o, client)) {
+  if (!last && !isClientMember(o, client)) {
     o.members[o.memberCount] = client
     o.memberCount += 1
     o.sequence += 1
@@ -377,7 +377,7 @@ function sealLine(o: Operations, w: number): void {
   if (o.forgetful) markForgetful(o.words, w)
 }
 
-function isMember(o: Operations, client: number): boolean {
+function isClientMember(o: Operations, client: number): boolean {
   for (let i = 0; i < o.memberCount; i++) if (o.members[i] === client) return true
   return false
 }

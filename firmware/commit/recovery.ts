@@ -308,7 +308,7 @@ function unify(
   intent: Intent | null,
 ): Outcome {
   const { list, examination } = recovery
-  const outcome = judge(recovery, region, slot, phase, intent)
+  const outcome = judgeAlone(recovery, region, slot, phase, intent)
   const goesBack = outcome.failure === 0 && intent !== null && isOlder(recovery, outcome, intent)
   if (goesBack) outcome.failure = forgetDurably(recovery.operations, list, intent)
   if (outcome.failure === 0) repairRecord(list, examination, region, slot, outcome)
@@ -316,7 +316,7 @@ function unify(
 }
 
 /** What is to be done with the record; nothing is. */
-function judge(
+function judgeAlone(
   recovery: Recovery,
   region: Region,
   slot: number,
@@ -407,7 +407,7 @@ function lineAt(lane: number): number {
   return RECOVERY_AT + lane * LINE_BYTES
 }
 
-function codeAt(lane: number): number {
+function laneCodeAt(lane: number): number {
   return RECOVERY_AT + (LANES + lane) * LINE_BYTES
 }
 
@@ -491,15 +491,15 @@ export function judgeBefore(
   phase: number,
   intent: Intent,
 ): Fate {
-  const outcome = judge(recovery, region, before.record, phase, before)
+  const outcome = judgeAlone(recovery, region, before.record, phase, before)
   return sharedFate(recovery, region, fateOf(recovery, phase, outcome, before), intent)
 }
 
 /** What the lane says, or null if it is torn or names no record. */
 function intentOf(recovery: Recovery, lane: number): Intent | null {
   const { list, words, regions } = recovery
-  checkCode(list, lineAt(lane) + LANE_CHECKED_AT, codeAt(lane), LANE_CHECKED_BYTES, KEYS_AT)
-  compare(list, codeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
+  checkCode(list, lineAt(lane) + LANE_CHECKED_AT, laneCodeAt(lane), LANE_CHECKED_BYTES, KEYS_AT)
+  compare(list, laneCodeAt(lane), lineAt(lane) + LANE_CODE_AT, CHECK_CODE_BYTES)
   runAll(list)
   if (resultOf(list, 1) !== EQUAL) return null
   const intent = blankIntent()
@@ -540,7 +540,7 @@ function recoverLane(recovery: Recovery, lane: number, intent: Intent, chain: Ch
   const as = goesBack ? PHASE_A : spoken ? phase : PHASE_NONE
   if (fate === UNTOLD) {
     chain.fates[lane] = UNTOLD
-    leaveToHost(recovery, lane, region, intent, as)
+    leaveLaneToHost(recovery, lane, region, intent, as)
     recovery.undecided[lane] = intent
     return
   }
@@ -556,7 +556,7 @@ function recoverLane(recovery: Recovery, lane: number, intent: Intent, chain: Ch
   // one finds nothing to repair: nothing has shown yet that its writes still go past them, so it is
   // judged again when something has, and not known before.
   if (outcome.failure === DMA_FAILED || bypass) {
-    leaveToHost(recovery, lane, region, intent, as)
+    leaveLaneToHost(recovery, lane, region, intent, as)
     return
   }
   if (region.placement === PLACEMENT_THROUGH && recovery.keptLanes[lane] === 0) {
@@ -566,11 +566,11 @@ function recoverLane(recovery: Recovery, lane: number, intent: Intent, chain: Ch
     // That it is durable is known when the host's CPU has written it back (through.ts).
     return
   }
-  if (trusted) noteOperation(recovery, outcome, intent)
+  if (trusted) noteLaneOperation(recovery, outcome, intent)
 }
 
 /** The lane stays, and its record waits for a host that shows its memory. */
-function leaveToHost(
+function leaveLaneToHost(
   recovery: Recovery,
   lane: number,
   region: Region,
@@ -649,7 +649,7 @@ function keepChain(recovery: Recovery, chain: Chain, last: number): void {
  * acknowledgements wait for: then it is not known. The lane stays, and the region takes no writes,
  * until a start finds it in all of them.
  */
-function noteOperation(recovery: Recovery, outcome: Outcome, intent: Intent): void {
+function noteLaneOperation(recovery: Recovery, outcome: Outcome, intent: Intent): void {
   const { operations, examination } = recovery
   if (isOlder(recovery, outcome, intent)) return
   const { header } = examination.copies[outcome.kept]!
@@ -673,7 +673,7 @@ export function writeOperations(recovery: Recovery): Fault {
  * Was the record settled without a phase to go by, through the host's caches? Where that has told
  * little, what the lane says counts at no later start either: the repair did not go by it.
  */
-function isUnsure({ hidden, unflushed }: Recovery, lane: number): boolean {
+function isSettlementUnsure({ hidden, unflushed }: Recovery, lane: number): boolean {
   return hidden[lane] === COPIES_MAX && unflushed[lane] !== null
 }
 
@@ -688,7 +688,7 @@ export function clearAllLanes(recovery: Recovery): Fault {
     if (keptLanes[lane] === 0) copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, lane + 1)
     else if (intent !== null && recovery.pending[lane] === null)
       holdLane(list, words, lane, intent, lane + 1)
-    else if (isUnsure(recovery, lane))
+    else if (isSettlementUnsure(recovery, lane))
       holdLane(list, words, lane, recovery.unflushed[lane]!, lane + 1, PHASE_UNSURE)
   }
   const end = fenceOwn(list)
@@ -706,7 +706,7 @@ export function clearAllLanes(recovery: Recovery): Fault {
 }
 
 /** Does a lane know more of the record than its check codes do? */
-function isHeld(recovery: Recovery, region: Region, slot: number): boolean {
+function isHeldByLane(recovery: Recovery, region: Region, slot: number): boolean {
   const { held, takenBack, undecided } = recovery
   return (
     heldIntent(held, region, slot) !== null ||
@@ -726,7 +726,7 @@ export function scanRegion(recovery: Recovery, region: Region, first: number, la
       found.lost += 1
       continue
     }
-    if (isHeld(recovery, region, slot)) {
+    if (isHeldByLane(recovery, region, slot)) {
       found.unsettled += 1
       continue
     }

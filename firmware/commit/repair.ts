@@ -25,7 +25,7 @@ import { ZEROS_AT } from '../memory-map.ts'
 import { closedBy } from './closed.ts'
 import {
   type Commit,
-  doubt,
+  doubtRecord,
   type GroupItem,
   holdLane,
   isNegated,
@@ -70,29 +70,30 @@ export function repairGroup(
 function repairItem(commit: Commit, examination: Examination, item: GroupItem): boolean {
   if (commit.closed !== PASS) return leaveItem(commit, item)
   if (item.failedStage < STAGE_FIRST_COPY) return clearLane(commit, item)
-  if (commit.hostLost && item.region.placement !== PLACEMENT_LOCAL) return leaveToHost(commit, item)
+  if (commit.hostLost && item.region.placement !== PLACEMENT_LOCAL)
+    return leaveItemToHost(commit, item)
   const outcome = blankOutcome()
   const forward = item.failedStage > STAGE_FIRST_COPY
-  settle(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
+  settleItem(commit, examination, item, forward ? PHASE_B : PHASE_A, outcome)
   if (outcome.kept < 0 || outcome.failure !== 0) {
     retireLane(commit, item.lane)
     const isNew = forward && outcome.kept >= 0 && isItem(examination, outcome.kept, item)
     if (item.acknowledged || isNew) commit.held[item.lane] = { ...item }
-    if (isNew && !item.acknowledged && !hold(commit, item)) notHeld(commit, item, outcome)
+    if (isNew && !item.acknowledged && !holdInLane(commit, item)) notHeld(commit, item, outcome)
     // Readers are not shown what the next start takes back, if the medium lets it.
     const goesBack = item.link > 0 || outcome.kept > 0
     if (!forward && goesBack) commit.takenBack[item.lane] = { ...item }
     if (outcome.failure !== 0) closeUnlessMedia(commit, outcome.failure)
     commit.unsettled[item.lane] = { ...item }
     // What goes back does so at the next start, too: copy B is whole, and old.
-    if (forward) doubt(item)
+    if (forward) doubtRecord(item)
     noteDegraded(commit, item)
     return false
   }
   if (forward) {
     item.durable = item.region.copies
     item.fault = PASS
-    if (!noteDurable(commit, item)) return true
+    if (!noteItemDurable(commit, item)) return true
   }
   return clearLane(commit, item)
 }
@@ -103,7 +104,7 @@ function isItem(examination: Examination, copy: number, item: GroupItem): boolea
 }
 
 /** Says in the lane that readers are shown the record, though fewer copies are durable. */
-function hold(commit: Commit, item: GroupItem): boolean {
+function holdInLane(commit: Commit, item: GroupItem): boolean {
   const { list, words } = commit
   holdLane(list, words, item.lane, item, 0)
   fenceOwn(list)
@@ -122,12 +123,12 @@ function notHeld(commit: Commit, item: GroupItem, { failure }: Outcome): void {
 }
 
 /** The host did not answer: the record waits with its lane until one has shown its memory. */
-function leaveToHost(commit: Commit, item: GroupItem): boolean {
+function leaveItemToHost(commit: Commit, item: GroupItem): boolean {
   const { lane, region } = item
   const phase = item.failedStage > STAGE_PHASE ? PHASE_B : PHASE_A
   retireLane(commit, lane)
   leavePending(commit, lane, region, { ...item }, phase)
-  doubt(item)
+  doubtRecord(item)
   noteDegraded(commit, item)
   return false
 }
@@ -141,7 +142,7 @@ function negate(commit: Commit, item: GroupItem): void {
 /** The part has closed: the lane says at the next start what is to be done. */
 function leaveItem(commit: Commit, item: GroupItem): boolean {
   retireLane(commit, item.lane)
-  doubt(item)
+  doubtRecord(item)
   noteDegraded(commit, item)
   commit.doubtful = commit.count
   return false
@@ -158,7 +159,7 @@ function noteDegraded(commit: Commit, item: GroupItem): void {
 }
 
 /** The operation goes into the table, durably, while the lane still speaks for it. */
-function noteDurable(commit: Commit, item: GroupItem): boolean {
+function noteItemDurable(commit: Commit, item: GroupItem): boolean {
   const { list, operations } = commit
   recordOperation(operations, item.client, item.operationHigh, item.operationLow)
   const result = writeImages(operations, list)
@@ -168,7 +169,7 @@ function noteDurable(commit: Commit, item: GroupItem): boolean {
   return false
 }
 
-function settle(
+function settleItem(
   commit: Commit,
   examination: Examination,
   item: GroupItem,

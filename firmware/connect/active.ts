@@ -103,7 +103,7 @@ export function startActive(
     timerUs: nowUs + cm.codedUs(options.timeoutCode),
     triesLeft: options.retries,
   }
-  begin(active, active.request, cm.CM_REQ)
+  beginMessage(active, active.request, cm.CM_REQ)
   cm.writeReq(active.request, cm.CM_BODY, requestOf(options))
   active.send(active.request)
   return active
@@ -147,7 +147,7 @@ function writeIpHeader(bytes: Uint8Array, options: ActiveOptions): void {
 }
 
 /** The exchange of REQ, REP and RTU has one transaction id, that of DREQ and DREP another. */
-function begin(active: Active, message: Uint8Array, attribute: number): void {
+function beginMessage(active: Active, message: Uint8Array, attribute: number): void {
   const { transactionHigh, transactionLow } = active.options
   const second = attribute === cm.CM_DREQ ? 1 : 0
   cm.writeCmHeader(message, 0, {
@@ -171,10 +171,10 @@ export function takeMessage(active: Active, bytes: Uint8Array, at: number, nowUs
   if (header.attribute === cm.CM_MRA) return takeMra(active, bytes, body, nowUs)
   if (header.attribute === cm.CM_DREQ) return takeDreq(active, bytes, body, header, ids)
   const isDrep = header.attribute === cm.CM_DREP && ids.localId === active.rep.localId
-  return isDrep && active.phase === ACTIVE_CLOSING ? end(active, EVENT_CLOSED) : EVENT_NONE
+  return isDrep && active.phase === ACTIVE_CLOSING ? endActive(active, EVENT_CLOSED) : EVENT_NONE
 }
 
-function end(active: Active, event: number): number {
+function endActive(active: Active, event: number): number {
   active.phase = ACTIVE_ENDED
   active.timerUs = Infinity
   return event
@@ -197,7 +197,7 @@ function takeRep(active: Active, bytes: Uint8Array, at: number, ids: cm.CmIds): 
 
 function sendRtu(active: Active): void {
   const { message, rep, options } = active
-  begin(active, message, cm.CM_RTU)
+  beginMessage(active, message, cm.CM_RTU)
   cm.writeIds(message, cm.CM_BODY, { localId: options.localId, remoteId: rep.localId })
   active.send(message)
 }
@@ -211,7 +211,7 @@ function rejectRep(active: Active, reason: number): number {
     remoteId: active.rep.localId,
   })
   active.reason = reason
-  return end(active, EVENT_REJECTED)
+  return endActive(active, EVENT_REJECTED)
 }
 
 /**
@@ -228,7 +228,7 @@ function takeBack(active: Active): void {
 
 function sendRej(active: Active, rej: cm.CmRej): void {
   const { message, options } = active
-  begin(active, message, cm.CM_REJ)
+  beginMessage(active, message, cm.CM_REJ)
   cm.writeRej(message, cm.CM_BODY, { ...rej, localId: options.localId })
   active.send(message)
 }
@@ -239,7 +239,7 @@ function takeRej(active: Active, bytes: Uint8Array, at: number, ids: cm.CmIds): 
   if (!asked && ids.localId !== active.rep.localId) return EVENT_NONE
   cm.readRej(active.rejection, bytes, at)
   active.reason = active.rejection.reason
-  return end(active, asked ? EVENT_REJECTED : EVENT_CLOSED)
+  return endActive(active, asked ? EVENT_REJECTED : EVENT_CLOSED)
 }
 
 function takeMra(active: Active, bytes: Uint8Array, at: number, nowUs: number): number {
@@ -263,7 +263,7 @@ function takeDreq(
   cm.writeCmHeader(message, 0, { ...header, attribute: cm.CM_DREP })
   cm.writeIds(message, cm.CM_BODY, { localId: options.localId, remoteId: rep.localId })
   active.send(message)
-  return phase === ACTIVE_ENDED ? EVENT_NONE : end(active, EVENT_CLOSED)
+  return phase === ACTIVE_ENDED ? EVENT_NONE : endActive(active, EVENT_CLOSED)
 }
 
 /** Ends a connection by DREQ; EVENT_CLOSED follows. An attempt to connect ends at once. */
@@ -271,7 +271,7 @@ export function closeActive(active: Active, nowUs: number): number {
   if (active.phase === ACTIVE_REQUESTING) {
     // The peer may have a queue pair already: it is told that nobody comes.
     takeBack(active)
-    return end(active, EVENT_CLOSED)
+    return endActive(active, EVENT_CLOSED)
   }
   if (active.phase !== ACTIVE_CONNECTED) return EVENT_NONE
   active.phase = ACTIVE_CLOSING
@@ -283,7 +283,7 @@ export function closeActive(active: Active, nowUs: number): number {
 
 function sendDreq(active: Active): void {
   const { message, rep, options } = active
-  begin(active, message, cm.CM_DREQ)
+  beginMessage(active, message, cm.CM_DREQ)
   cm.writeIds(message, cm.CM_BODY, { localId: options.localId, remoteId: rep.localId })
   cm.putDreqQpn(message, cm.CM_BODY, rep.qpn)
   active.send(message)
@@ -298,7 +298,7 @@ export function tickActive(active: Active, nowUs: number): number {
       takeBack(active)
       active.reason = cm.REJECT_TIMEOUT
     }
-    return end(active, requesting ? EVENT_TIMED_OUT : EVENT_CLOSED)
+    return endActive(active, requesting ? EVENT_TIMED_OUT : EVENT_CLOSED)
   }
   active.triesLeft -= 1
   active.timerUs = nowUs + cm.codedUs(active.options.timeoutCode)

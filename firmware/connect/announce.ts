@@ -7,18 +7,19 @@
  * cannot use what it was not told, as keys are drawn at random.
  */
 
+import type { BoardState } from '../context.ts'
 import type { Region } from '../memory/region.ts'
-import { submit, takeWork, type WorkOwner } from '../serve/initiator.ts'
+import type { GatherState, WorkContext } from '../serve/context.ts'
 import { openInitiator } from '../serve/open-initiator.ts'
 import { receiveAt, takeEntry } from '../serve/receives.ts'
 import { freeEntry } from '../serve/staging.ts'
-import type { State } from '../state.ts'
+import { submit, takeWork, type WorkOwner } from '../serve/work.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { SEND } from '../transport/requester.ts'
 import { ANNOUNCEMENT_BYTES, writeAnnouncement } from '../wire/announcement.ts'
 
 /** Announces the region on the queue pair. False if there is no room for it. */
-export function announce(state: State, qp: QueuePair, region: Region): boolean {
+export function announce(state: WorkContext, qp: QueuePair, region: Region): boolean {
   const initiator = openInitiator(state, qp, { incarnation: 0, readDepth: 1, kept: false })
   const work = takeWork(initiator)
   const entry = work === null ? -1 : takeEntry(state, qp)
@@ -40,7 +41,7 @@ export function announce(state: State, qp: QueuePair, region: Region): boolean {
 
 const ANNOUNCEMENTS: WorkOwner = {
   received() {},
-  done(state, work) {
+  done(state: BoardState & GatherState, work) {
     freeEntry(state, work.item)
     work.solicited = false
   },

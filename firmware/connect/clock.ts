@@ -6,14 +6,13 @@
  */
 
 import { QUEUE_PAIRS } from '../limits.ts'
-import type { State } from '../state.ts'
 import * as cm from '../wire/cm.ts'
+import type { ConnectContext, Connection } from './context.ts'
 import { tickLink } from './initiate.ts'
 import { sendTo } from './send.ts'
 import {
   arm,
-  type Connection,
-  confirm,
+  confirmConnection,
   endRest,
   isLive,
   PHASE_LINKING,
@@ -22,7 +21,7 @@ import {
 } from './table.ts'
 
 /** Does what is due. */
-export function tickConnections(state: State, nowUs: number): void {
+export function tickConnections(state: ConnectContext, nowUs: number): void {
   const table = state.connections
   table.nowUs = nowUs
   if (nowUs < table.timerUs) return
@@ -30,12 +29,12 @@ export function tickConnections(state: State, nowUs: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = table.places[i]!
     if (connection.timerUs === Infinity) continue
-    if (isLive(state, connection)) tick(state, connection)
+    if (isLive(state, connection)) tickConnection(state, connection)
     if (connection.timerUs < table.timerUs) table.timerUs = connection.timerUs
   }
 }
 
-function tick(state: State, connection: Connection): void {
+function tickConnection(state: ConnectContext, connection: Connection): void {
   const { link, phase, timerUs } = connection
   const due = timerUs <= state.connections.nowUs
   // An Ethernet address may have been learnt before its time was up.
@@ -45,21 +44,21 @@ function tick(state: State, connection: Connection): void {
 }
 
 /** No RTU came. A first request is as good; else the REP may have been lost. */
-function replyAgain(state: State, connection: Connection): void {
+function replyAgain(state: ConnectContext, connection: Connection): void {
   const qp = connection.qp!
   if (qp.used) {
-    confirm(state, connection)
+    confirmConnection(state, connection)
   } else if (connection.triesLeft > 0) {
     connection.triesLeft -= 1
     arm(state, connection, connection.periodUs)
     sendTo(state, qp, connection.reply)
   } else {
-    giveUp(state, connection)
+    giveUpConnection(state, connection)
   }
 }
 
 /** The peer never came: it is told so, for the case that it still waits. */
-function giveUp(state: State, connection: Connection): void {
+function giveUpConnection(state: ConnectContext, connection: Connection): void {
   const { message } = state.connections
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, connection.reply, 0)

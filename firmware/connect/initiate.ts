@@ -9,10 +9,12 @@
  * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.
  */
 
+import { random32 } from '../context.ts'
 import { RESPONDER_RESOURCES } from '../limits.ts'
+import type { RefusalContext } from '../serve/context.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
-import { random32, type State } from '../state.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   freeNumber,
@@ -29,7 +31,6 @@ import { IPV4_BYTES, IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import { blankPacket, type Packet } from '../wire/packet.ts'
 import {
-  type Active,
   closeActive,
   EVENT_CLOSED,
   EVENT_CONNECTED,
@@ -39,12 +40,12 @@ import {
   takeMessage,
   tickActive,
 } from './active.ts'
+import type { CmContext, ConnectContext, Link, LinkOwner, Target } from './context.ts'
 import {
   putBytes,
   RESOLUTION_FAILED,
   RESOLUTION_FREE,
   RESOLUTION_KNOWN,
-  type Resolution,
   resolve,
   tickResolution,
 } from './resolve.ts'
@@ -53,48 +54,11 @@ import { FEATURES } from './services.ts'
 import {
   armAt,
   beginConnection,
-  type Connection,
   isLive,
   PHASE_CONNECTED,
   PHASE_LINKING,
   putToRest,
 } from './table.ts'
-
-/** Whom to connect to. */
-export interface Target {
-  readonly ipVersion: 4 | 6
-  /** Four bytes or sixteen. */
-  readonly address: readonly number[]
-  readonly port: number
-  /** Bytes: 256, 512, 1024, 2048 or 4096. */
-  readonly pathMtu: number
-  readonly protectionDomain: number
-  /** Who we say we are in the capability block; 0 is nobody. */
-  readonly clientHigh: number
-  readonly clientLow: number
-}
-
-/** Who asked for a connection. */
-export interface LinkOwner {
-  /** The queue pair may be used; the link says what the peer granted. */
-  connected(state: State, link: Link): void
-  /** It never was (EVENT_REJECTED, EVENT_TIMED_OUT), or is over (EVENT_CLOSED). */
-  ended(state: State, link: Link, event: number): void
-}
-
-/** A connection of ours, in the making or made. */
-export interface Link {
-  readonly target: Target
-  readonly owner: LinkOwner
-  readonly connection: Connection
-  readonly resolution: Resolution
-  /** The peer's Ethernet address, as soon as it is known. */
-  readonly mac: number[]
-  /** Null until the Ethernet address is known. */
-  active: Active | null
-  closing: boolean
-  ended: boolean
-}
 
 /** Code t of how long an answer may take, 0.27 s, and how often a message is sent again. */
 const TIMEOUT_CODE = 16
@@ -110,7 +74,7 @@ const ACK_TIMEOUT = 17
  * Begins to connect. Null where no queue pair is free, or too many links are in the making: then
  * nothing has begun.
  */
-export function connectTo(state: State, target: Target, owner: LinkOwner): Link | null {
+export function connectTo(state: ConnectContext, target: Target, owner: LinkOwner): Link | null {
   const { resolutions } = state.connections
   const resolution = resolutions.find(({ phase }) => phase === RESOLUTION_FREE)
   const number = resolution === undefined ? -1 : freeNumber(state.queuePairs)
@@ -128,7 +92,7 @@ export function connectTo(state: State, target: Target, owner: LinkOwner): Link 
 }
 
 /** A queue pair that is silent and whose place nobody takes, until the peer's is known. */
-function holdPlace(state: State, number: number): QueuePair {
+function holdPlace(state: RefusalContext, number: number): QueuePair {
   const qp = openOver(state, number, {
     ...{ peerNumber: 1, clientHigh: 0, clientLow: 0, pathMtu: 0, protectionDomain: 0 },
     expectedPsn: (random32(state) & 0xffffff) as Psn,
@@ -138,14 +102,14 @@ function holdPlace(state: State, number: number): QueuePair {
   return qp
 }
 
-function openOver(state: State, number: number, options: QueuePairOptions): QueuePair {
+function openOver(state: RefusalContext, number: number, options: QueuePairOptions): QueuePair {
   const ended = state.queuePairs.places[number & 0xff]!
   if (ended !== null) failQueuePair(state, ended)
   return openPair(state, number, options)
 }
 
 /** Ends the link; its owner hears of it when the peer has answered, or did not in time. */
-export function closeLink(state: State, link: Link): void {
+export function closeLink(state: ConnectContext, link: Link): void {
   const { active, connection } = link
   if (link.ended || link.closing || !isLive(state, connection)) return
   link.closing = true
@@ -159,7 +123,7 @@ export function closeLink(state: State, link: Link): void {
 }
 
 /** The Ethernet address is known: REQ goes out. */
-function request(state: State, link: Link): void {
+function requestConnection(state: CmContext, link: Link): void {
   const { connection, target, resolution } = link
   const qp = connection.qp!
   link.mac.push(...resolution.mac)
@@ -211,7 +175,7 @@ function gidOf(address: readonly number[]): Uint8Array {
 }
 
 /** Prepares the headers towards the peer, as if the queue pair answered a packet of it. */
-function prepareLink(state: State, link: Link, qp: QueuePair): void {
+function prepareLink(state: FrameContext, link: Link, qp: QueuePair): void {
   const { bytes, facts, answers } = state
   const { target } = link
   const packet: Packet = blankPacket()
@@ -229,13 +193,13 @@ function prepareLink(state: State, link: Link, qp: QueuePair): void {
 }
 
 /** Takes a message for a link of ours; the caller has found it, and its peer's address is right. */
-export function takeForLink(state: State, link: Link, at: number): void {
+export function takeForLink(state: ConnectContext, link: Link, at: number): void {
   if (link.active === null) return
   after(state, link, takeMessage(link.active, state.bytes, at, state.connections.nowUs))
 }
 
 /** Does what is due for a link. One whose queue pair has failed says goodbye. */
-export function tickLink(state: State, link: Link): void {
+export function tickLink(state: ConnectContext, link: Link): void {
   const { active, resolution, connection } = link
   if (active !== null) {
     after(state, link, tickActive(active, state.connections.nowUs))
@@ -244,12 +208,12 @@ export function tickLink(state: State, link: Link): void {
     return
   }
   tickResolution(state, resolution)
-  if (resolution.phase === RESOLUTION_KNOWN) request(state, link)
+  if (resolution.phase === RESOLUTION_KNOWN) requestConnection(state, link)
   else if (resolution.phase === RESOLUTION_FAILED) endLink(state, link, EVENT_TIMED_OUT)
   else armAt(state, connection, resolution.timerUs)
 }
 
-function after(state: State, link: Link, event: number): void {
+function after(state: ConnectContext, link: Link, event: number): void {
   if (event === EVENT_CONNECTED) establish(state, link)
   else if (event !== EVENT_NONE) endLink(state, link, event)
   if (link.ended) return
@@ -258,7 +222,7 @@ function after(state: State, link: Link, event: number): void {
 }
 
 /** REP came: the place gets the queue pair that it was held for. */
-function establish(state: State, link: Link): void {
+function establish(state: ConnectContext, link: Link): void {
   const { connection, target, active } = link
   const { rep } = active!
   const held = connection.qp!
@@ -286,7 +250,7 @@ function establish(state: State, link: Link): void {
 }
 
 /** Whoever calls has seen that the link has not ended, and that its place is still its own. */
-function endLink(state: State, link: Link, event: number): void {
+function endLink(state: ConnectContext, link: Link, event: number): void {
   link.ended = true
   if (link.active === null) link.resolution.phase = RESOLUTION_FREE
   putToRest(state, link.connection)

@@ -5,14 +5,14 @@
  * first; nothing here changes anything.
  */
 
+import type { BoardState } from '../context.ts'
 import { type Fault, PASS } from '../fault.ts'
-import type { State } from '../state.ts'
 import * as cm from '../wire/cm.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import type { Packet } from '../wire/packet.ts'
 import type { Call } from './call.ts'
-import type { Service } from './services.ts'
+import type { Service } from './context.ts'
 
 /** What a REQ was refused for, and what else its REJ says. */
 export interface Refusal {
@@ -28,7 +28,7 @@ export function refusal(reason: number, information = -1, code: Fault = PASS): R
 }
 
 /** The checks of a REQ, in order; null is accepted. */
-export function judge(call: Call, req: cm.CmReq, service: Service | null): Refusal | null {
+export function judgeReq(call: Call, req: cm.CmReq, service: Service | null): Refusal | null {
   const { state, packet } = call
   if (req.transport !== cm.TRANSPORT_RC) return refusal(cm.REJECT_TRANSPORT)
   if (service === null) return refusal(cm.REJECT_SERVICE_ID)
@@ -45,7 +45,7 @@ export function judge(call: Call, req: cm.CmReq, service: Service | null): Refus
 }
 
 /** Is the GID the address at `at` of the packet: an IPv6 address, or a mapped IPv4 one? */
-function isGidOf(state: State, gid: Uint8Array, version: number, at: number): boolean {
+function isGidOf(state: BoardState, gid: Uint8Array, version: number, at: number): boolean {
   const { bytes } = state
   if (version !== 4) {
     for (let i = 0; i < IPV6_ADDRESS_BYTES; i++) if (gid[i] !== bytes[at + i]) return false
@@ -57,12 +57,12 @@ function isGidOf(state: State, gid: Uint8Array, version: number, at: number): bo
   return true
 }
 
-function isPeerGid(state: State, packet: Packet, gid: Uint8Array): boolean {
+function isPeerGid(state: BoardState, packet: Packet, gid: Uint8Array): boolean {
   const at = packet.ipAt + (packet.ipVersion === 4 ? IPV4_SOURCE : IPV6_SOURCE)
   return isGidOf(state, gid, packet.ipVersion, at)
 }
 
-function isOwnGid(state: State, packet: Packet, gid: Uint8Array): boolean {
+function isOwnGid(state: BoardState, packet: Packet, gid: Uint8Array): boolean {
   const at = packet.ipAt + (packet.ipVersion === 4 ? IPV4_DESTINATION : IPV6_DESTINATION)
   return isGidOf(state, gid, packet.ipVersion, at)
 }

@@ -10,10 +10,11 @@
  */
 
 import { append } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, NEIGHBOUR_FORM, NOT_FOR_US, NOT_ROCE, PASS } from '../fault.ts'
 import { ICRC_NONE, TRANSMIT } from '../hal.ts'
-import type { State } from '../state.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'
 import { putU16, u16 } from '../wire/bytes.ts'
 import {
@@ -26,13 +27,14 @@ import {
 } from '../wire/ethernet.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'
 import * as nd from '../wire/neighbour.ts'
+import type { CmContext, ConnectState } from './context.ts'
 import { FRAME_BYTES_MIN, isAt, learn, putBytes } from './resolve.ts'
 
 /**
  * Takes a frame that is not RoCEv2. PASS where it was answered or learnt from; NOT_ROCE where it is
  * none of ours; NOT_FOR_US and NEIGHBOUR_FORM are dropped.
  */
-export function receiveNeighbour(state: State, at: number, length: number): Fault {
+export function receiveNeighbour(state: CmContext, at: number, length: number): Fault {
   const { bytes } = state
   const type = u16(bytes, at + ETH_TYPE)
   const end = at + length
@@ -47,7 +49,7 @@ function isBroadcast(bytes: Uint8Array, at: number): boolean {
   return true
 }
 
-function receiveArp(state: State, at: number, end: number): Fault {
+function receiveArp(state: CmContext, at: number, end: number): Fault {
   const { bytes, facts } = state
   const body = at + ETHERNET_BYTES
   const fault = arp.arpFault(bytes, body, end)
@@ -64,7 +66,7 @@ function receiveArp(state: State, at: number, end: number): Fault {
 }
 
 /** The reply to the request whose body lies at `from`. */
-function answerArp(state: State, from: number): void {
+function answerArp(state: FrameContext, from: number): void {
   const { bytes, facts, answers } = state
   const at = takeFrame(answers)
   const body = at + ETHERNET_BYTES
@@ -99,7 +101,7 @@ function isUnspecified(bytes: Uint8Array, at: number): boolean {
   return true
 }
 
-function receiveDiscovery(state: State, at: number, end: number): Fault {
+function receiveDiscovery(state: CmContext, at: number, end: number): Fault {
   const { bytes, facts } = state
   const ipAt = at + ETHERNET_BYTES
   const fault = nd.neighbourFault(bytes, ipAt, end)
@@ -128,7 +130,7 @@ function receiveDiscovery(state: State, at: number, end: number): Fault {
 }
 
 /** Where a station is that we asked for; without the option it is where the frame came from. */
-function receiveAdvertisement(state: State, at: number): Fault {
+function receiveAdvertisement(state: BoardState & ConnectState, at: number): Fault {
   const ipAt = at + ETHERNET_BYTES
   const option = nd.optionAddress(state.bytes, ipAt, nd.OPTION_TARGET_ADDRESS)
   const mac = option >= 0 ? option : at + ETH_SOURCE
@@ -140,7 +142,7 @@ const ALL_NODES_MAC = [0x33, 0x33, 0, 0, 0, 1]
 const ALL_NODES = [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
 /** Says where we are: to the station and address at those positions, or, where -1, to all. */
-function advertise(state: State, macAt: number, ipFrom: number, flags: number): void {
+function advertise(state: FrameContext, macAt: number, ipFrom: number, flags: number): void {
   const { bytes, facts, answers } = state
   const at = takeFrame(answers)
   const ipAt = at + ETHERNET_BYTES

@@ -13,17 +13,16 @@
 
 import { CONNECTION_FORM, type Fault, PASS } from '../fault.ts'
 import { QUEUE_PAIRS } from '../limits.ts'
-import type { State, WaitingManagement } from '../state.ts'
 import { u32 } from '../wire/bytes.ts'
 import * as cm from '../wire/cm.ts'
 import type { Call } from './call.ts'
-import { type Link, takeForLink } from './initiate.ts'
+import type { ConnectContext, Connection, Link, WaitingManagement } from './context.ts'
+import { takeForLink } from './initiate.ts'
 import { receiveReq } from './request.ts'
 import { sendBack } from './send.ts'
 import {
   arm,
-  type Connection,
-  confirm,
+  confirmConnection,
   findConnection,
   isFromPeer,
   isLive,
@@ -36,12 +35,12 @@ import {
 const DELAY_US_MAX = 60_000_000
 
 /** Reads the message of the datagram, answers it. */
-export function serveConnection(state: State, waiting: WaitingManagement): Fault {
+export function serveConnection(state: ConnectContext, waiting: WaitingManagement): Fault {
   const { bytes } = state
   const header = cm.blankCmHeader()
   cm.readCmHeader(header, bytes, waiting.madAt)
   const call = { state, header, packet: waiting.packet, at: waiting.madAt + cm.CM_BODY }
-  const link = linkOf(call)
+  const link = linkOfMessage(call)
   if (link !== null) {
     takeForLink(state, link, waiting.madAt)
     return PASS
@@ -51,7 +50,7 @@ export function serveConnection(state: State, waiting: WaitingManagement): Fault
 }
 
 /** The link of ours that the message names by our id, from its peer, or null. */
-function linkOf(call: Call): Link | null {
+function linkOfMessage(call: Call): Link | null {
   const { state, at, packet, header } = call
   if (header.attribute === cm.CM_REQ) return null
   const localId = u32(state.bytes, at + cm.CM_REMOTE_ID)
@@ -81,7 +80,7 @@ function connectionOf(call: Call): Connection | null {
 function receiveRtu(call: Call): Fault {
   const connection = connectionOf(call)
   if (connection === null) return CONNECTION_FORM
-  confirm(call.state, connection)
+  confirmConnection(call.state, connection)
   return PASS
 }
 

@@ -10,6 +10,7 @@
  * - Every refusal says its reason.
  */
 
+import { type BoardState, random32 } from '../context.ts'
 import {
   DUPLICATE,
   type Fault,
@@ -21,7 +22,6 @@ import {
 import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
-import { random32, type State } from '../state.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
 import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'
@@ -29,14 +29,14 @@ import { blankCapability, readCapability } from '../wire/capability.ts'
 import * as cm from '../wire/cm.ts'
 import { FORM_ANNOUNCED } from '../wire/management.ts'
 import type { Call } from './call.ts'
-import { judge, type Refusal, refusal } from './judge.ts'
+import type { ConnectContext, Connection, Service } from './context.ts'
+import { judgeReq, type Refusal, refusal } from './judge.ts'
 import { dismissSilent } from './room.ts'
 import { sendBack, sendTo } from './send.ts'
-import { describeService, findService, regionOfService, type Service } from './services.ts'
+import { describeService, findService, regionOfService } from './services.ts'
 import {
   arm,
   beginConnection,
-  type Connection,
   isFromPeer,
   isLive,
   PHASE_CONNECTED,
@@ -61,7 +61,7 @@ export function receiveReq(call: Call): Fault {
   const known = findRequest(call, req)
   if (known !== null) return receiveAgain(call, req, known)
   const service = findService(state, req.serviceHigh, req.serviceLow)
-  const refused = judge(call, req, service)
+  const refused = judgeReq(call, req, service)
   if (refused !== null) {
     reject(call, req, refused)
     return UNSERVED_CONNECTION
@@ -72,7 +72,7 @@ export function receiveReq(call: Call): Fault {
     reject(call, req, refusal(cm.REJECT_NO_RESOURCES))
     return QUEUE_PAIRS_FULL
   }
-  accept(call, req, number, service!, regionOfService(state, service!)!)
+  acceptRequest(call, req, number, service!, regionOfService(state, service!)!)
   return PASS
 }
 
@@ -112,7 +112,13 @@ function receiveAgain(call: Call, req: cm.CmReq, known: Connection): Fault {
   return STALE_CONNECTION
 }
 
-function accept(call: Call, req: cm.CmReq, number: number, service: Service, region: Region): void {
+function acceptRequest(
+  call: Call,
+  req: cm.CmReq,
+  number: number,
+  service: Service,
+  region: Region,
+): void {
   const { state, packet } = call
   const ended = state.queuePairs.places[number & (QUEUE_PAIRS - 1)]!
   if (ended !== null) failQueuePair(state, ended)
@@ -157,7 +163,7 @@ function accept(call: Call, req: cm.CmReq, number: number, service: Service, reg
  * A peer that has started again has no connection of before: what it sent over one and is still on
  * its way must not be taken behind what it sends now (X-3).
  */
-function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
+function endOlder(state: ConnectContext, req: cm.CmReq, incarnation: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const connection = state.connections.places[i]!
     if (connection.incarnation === 0 || connection.incarnation >= incarnation) continue
@@ -168,7 +174,12 @@ function endOlder(state: State, req: cm.CmReq, incarnation: number): void {
 }
 
 /** The REP, without its private data. */
-function replyOf(state: State, connection: Connection, qp: QueuePair, req: cm.CmReq): cm.CmRep {
+function replyOf(
+  state: BoardState,
+  connection: Connection,
+  qp: QueuePair,
+  req: cm.CmReq,
+): cm.CmRep {
   const { mac } = state.facts
   return {
     ...cm.blankRep(),

@@ -7,9 +7,10 @@
  */
 
 import { append } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { ICRC_NONE, TRANSMIT } from '../hal.ts'
-import type { State } from '../state.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'
 import { putU16 } from '../wire/bytes.ts'
 import {
@@ -21,6 +22,7 @@ import {
   MAC_BYTES,
 } from '../wire/ethernet.ts'
 import * as nd from '../wire/neighbour.ts'
+import type { CmContext, ConnectState, Resolution } from './context.ts'
 
 /** Nobody asks. */
 export const RESOLUTION_FREE = 0
@@ -34,16 +36,6 @@ const WAIT_US = 1_000_000
 
 /** The shortest frame of Ethernet without its check sequence, bytes (IEEE 802.3, 3.2.8). */
 export const FRAME_BYTES_MIN = 60
-
-export interface Resolution {
-  phase: number
-  ipVersion: number
-  /** Four bytes or sixteen. */
-  address: readonly number[]
-  readonly mac: number[]
-  triesLeft: number
-  timerUs: number
-}
 
 export function blankResolution(): Resolution {
   return {
@@ -62,7 +54,7 @@ export function putBytes(bytes: Uint8Array, at: number, from: ArrayLike<number>)
 
 /** Begins to ask for the address. */
 export function resolve(
-  state: State,
+  state: CmContext,
   into: Resolution,
   ipVersion: number,
   address: readonly number[],
@@ -71,25 +63,25 @@ export function resolve(
   into.ipVersion = ipVersion
   into.address = address
   into.triesLeft = TRIES
-  ask(state, into)
+  askNeighbour(state, into)
 }
 
 /** Asks again when it is time, or gives up. */
-export function tickResolution(state: State, resolution: Resolution): void {
+export function tickResolution(state: CmContext, resolution: Resolution): void {
   if (resolution.phase !== RESOLUTION_ASKING) return
   if (state.connections.nowUs < resolution.timerUs) return
-  if (resolution.triesLeft > 0) ask(state, resolution)
+  if (resolution.triesLeft > 0) askNeighbour(state, resolution)
   else resolution.phase = RESOLUTION_FAILED
 }
 
-function ask(state: State, resolution: Resolution): void {
+function askNeighbour(state: CmContext, resolution: Resolution): void {
   resolution.triesLeft -= 1
   resolution.timerUs = state.connections.nowUs + WAIT_US
   if (resolution.ipVersion === 4) askArp(state, resolution.address)
   else askDiscovery(state, resolution.address)
 }
 
-function askArp(state: State, address: readonly number[]): void {
+function askArp(state: FrameContext, address: readonly number[]): void {
   const { bytes, facts, answers } = state
   const at = takeFrame(answers)
   const body = at + ETHERNET_BYTES
@@ -105,7 +97,7 @@ function askArp(state: State, address: readonly number[]): void {
 }
 
 /** Goes to the group of all addresses that end alike (RFC 4291, 2.7.1; RFC 2464, 7). */
-function askDiscovery(state: State, address: readonly number[]): void {
+function askDiscovery(state: FrameContext, address: readonly number[]): void {
   const { bytes, facts, answers } = state
   const at = takeFrame(answers)
   const ipAt = at + ETHERNET_BYTES
@@ -127,7 +119,12 @@ function askDiscovery(state: State, address: readonly number[]): void {
 }
 
 /** Takes an answer: where the station with the address at `addressAt` is. Did anybody ask? */
-export function learn(state: State, ipVersion: number, addressAt: number, macAt: number): boolean {
+export function learn(
+  state: BoardState & ConnectState,
+  ipVersion: number,
+  addressAt: number,
+  macAt: number,
+): boolean {
   const { bytes, connections } = state
   let known = false
   for (let i = 0; i < connections.resolutions.length; i++) {

@@ -7,15 +7,17 @@
  * N22): a peer that comes finds one within SHARED_SILENCE_US, until all have equally many.
  */
 
+import { random32 } from '../context.ts'
 import { QUEUE_PAIRS, REPEAT_US } from '../limits.ts'
 import { failQueuePair } from '../serve/staging.ts'
-import { random32, type State } from '../state.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import { HOLD_RESTING, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import * as cm from '../wire/cm.ts'
 import type { Packet } from '../wire/packet.ts'
+import type { ConnectContext, Connection } from './context.ts'
 import { sendTo } from './send.ts'
-import { type Connection, isFromPeer, isLive, PHASE_CONNECTED, putToRest } from './table.ts'
+import { isFromPeer, isLive, PHASE_CONNECTED, putToRest } from './table.ts'
 
 /** How long a peer must have been silent to be taken for dead, µs. */
 const SILENCE_US = 60_000_000
@@ -31,7 +33,7 @@ const SHARED_SILENCE_US: number = 2 * REPEAT_US
  * for longest, and for a while, is told that its connection is over. Who died without a word does
  * not keep others out for ever.
  */
-export function dismissSilent(state: State, packet: Packet): void {
+export function dismissSilent(state: ConnectContext, packet: Packet): void {
   const { connections } = state
   const silent = longestSilent(state, null, connections.nowUs - SILENCE_US)
   const chosen = silent ?? longestSilent(state, packet, connections.nowUs - SHARED_SILENCE_US)
@@ -46,7 +48,11 @@ export function dismissSilent(state: State, packet: Packet): void {
  * The queue pair that was not heard for longest since `heardUs`, or null; where a packet is given,
  * of the peers with more queue pairs than its sender has, and will have.
  */
-function longestSilent(state: State, packet: Packet | null, heardUs: number): QueuePair | null {
+function longestSilent(
+  state: ConnectContext,
+  packet: Packet | null,
+  heardUs: number,
+): QueuePair | null {
   const { places } = state.queuePairs
   const allowed = packet === null ? 0 : 1 + pairsOf(state, (qp) => isFromPeer(state, qp, packet))
   let silent: QueuePair | null = null
@@ -67,26 +73,26 @@ function longestSilent(state: State, packet: Packet | null, heardUs: number): Qu
 }
 
 /** Open queue pairs of which that holds. */
-function pairsOf(state: State, isOne: (qp: QueuePair) => boolean): number {
+function pairsOf(state: TransportState, isOne: (qp: QueuePair) => boolean): number {
   const isOpen = (qp: QueuePair | null): boolean => qp !== null && qp.state === STATE_OPEN
   return state.queuePairs.places.filter((qp) => isOpen(qp) && isOne(qp!)).length
 }
 
 /** Is it one that may lose its place: open, not our host's, not just being connected, no link? */
-function mayDismiss(state: State, qp: QueuePair): boolean {
+function mayDismiss(state: ConnectContext, qp: QueuePair): boolean {
   if (qp.state !== STATE_OPEN || qp.hold === HOLD_RESTING) return false
   const connection = state.connections.places[qp.index]!
   if (!isLive(state, connection)) return true
   return connection.phase === PHASE_CONNECTED && connection.link === null
 }
 
-function silentSince(state: State, qp: QueuePair): number {
+function silentSince(state: ConnectContext, qp: QueuePair): number {
   const connection = state.connections.places[qp.index]!
   return isLive(state, connection) ? Math.max(connection.connectedUs, qp.heardUs) : qp.heardUs
 }
 
 /** Says goodbye once; the answer, if there is one, finds a connection that rests. */
-function dismiss(state: State, connection: Connection): void {
+function dismiss(state: ConnectContext, connection: Connection): void {
   const { message } = state.connections
   const header = cm.blankCmHeader()
   header.attribute = cm.CM_DREQ

@@ -6,21 +6,22 @@
  */
 
 import { beginDatagram, endDatagram } from '../serve/towards.ts'
-import type { State } from '../state.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { CM_BYTES } from '../wire/cm.ts'
 import type { Packet } from '../wire/packet.ts'
+import type { CmContext } from './context.ts'
 
 /** Sends the message to who sent the packet. */
-export function sendBack(state: State, packet: Packet, message: Uint8Array): void {
+export function sendBack(state: CmContext, packet: Packet, message: Uint8Array): void {
   const { nobody } = state.connections
   prepareTemplate(nobody, state.bytes, packet)
   sendTo(state, nobody, message)
 }
 
 /** Sends the message to the peer of the queue pair, to its QP 1. */
-export function sendTo(state: State, qp: QueuePair, message: Uint8Array): void {
+export function sendTo(state: FrameContext, qp: QueuePair, message: Uint8Array): void {
   const at = beginDatagram(state, qp, CM_BYTES)
   state.bytes.set(message, at)
   endDatagram(state, qp, at, CM_BYTES)

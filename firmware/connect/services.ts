@@ -9,9 +9,12 @@
  * gets ours, whatever the form.
  */
 
+import type { CommitState } from '../commit/context.ts'
 import { durableUpTo, findClient } from '../commit/operations.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../fault.ts'
 import { BATCH_RECORDS_MAX, SERVICES } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
@@ -24,7 +27,6 @@ import {
   type Region,
 } from '../memory/region.ts'
 import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
-import type { State } from '../state.ts'
 import {
   blankCapability,
   type Capability,
@@ -49,16 +51,7 @@ import {
   writeLibrpma,
 } from '../wire/librpma.ts'
 import { FORM_ANNOUNCED, FORM_LIBRPMA, FORM_NONE } from '../wire/management.ts'
-
-/** One port. */
-export interface Service {
-  /** 1 to 65535; 0 is a free place. */
-  port: number
-  regionId: number
-  form: number
-  /** Access flags (memory/region.ts) that connections to it get, at the most. */
-  rights: number
-}
+import type { ConnectState, Service } from './context.ts'
 
 export function createServices(): Service[] {
   const services: Service[] = []
@@ -74,7 +67,7 @@ export function createServices(): Service[] {
  * Faults: REQUEST, NO_REGION, SERVICES_FULL.
  */
 export function publish(
-  state: State,
+  state: ConnectState,
   port: number,
   region: Region | null,
   form: number,
@@ -103,7 +96,7 @@ export function publish(
 }
 
 /** The service of that id (wire-format 5.8), or null. Only ports of TCP's space are served. */
-export function findService(state: State, high: number, low: number): Service | null {
+export function findService(state: ConnectState, high: number, low: number): Service | null {
   if (high !== SERVICE_HIGH || (low & ~0xffff) !== SERVICE_TCP) return null
   const port = low & 0xffff
   if (port === 0) return null
@@ -111,7 +104,7 @@ export function findService(state: State, high: number, low: number): Service | 
 }
 
 /** The region of a service, or null if it is no more. */
-export function regionOfService(state: State, service: Service): Region | null {
+export function regionOfService(state: MemoryState, service: Service): Region | null {
   return findRegionById(state.regions, service.regionId)
 }
 
@@ -135,7 +128,7 @@ export interface Answerer {
 
 /** Writes what the client is told of the region into the private data of its REP. */
 export function describeService(
-  state: State,
+  state: BoardState & CommitState,
   service: Service,
   region: Region,
   who: Answerer,
@@ -164,7 +157,12 @@ function describeLibrpma(service: Service, region: Region, into: Uint8Array): vo
   })
 }
 
-function describeCapability(state: State, region: Region, who: Answerer, into: Uint8Array): void {
+function describeCapability(
+  state: BoardState & CommitState,
+  region: Region,
+  who: Answerer,
+  into: Uint8Array,
+): void {
   const { operations } = state.commit
   const clientHigh = who.client?.clientHigh ?? 0
   const clientLow = who.client?.clientLow ?? 0

@@ -12,10 +12,10 @@
  *   TIME_WAIT_US have passed: what was on its way has died by then.
  */
 
+import { type BoardState, random32 } from '../context.ts'
 import { QUEUE_PAIRS, RESOLUTIONS } from '../limits.ts'
 import { findRegion } from '../memory/region.ts'
 import { failQueuePair } from '../serve/staging.ts'
-import { random32, type State } from '../state.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -32,9 +32,15 @@ import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.
 import type { Packet } from '../wire/packet.ts'
 import { EVENT_CLOSED } from './active.ts'
 import { announce } from './announce.ts'
-import type { Link } from './initiate.ts'
-import { blankResolution, RESOLUTION_FREE, type Resolution } from './resolve.ts'
-import { createServices, type Service } from './services.ts'
+import type {
+  ConnectContext,
+  Connection,
+  ConnectionTable,
+  ConnectState,
+  Resolution,
+} from './context.ts'
+import { blankResolution, RESOLUTION_FREE } from './resolve.ts'
+import { createServices } from './services.ts'
 
 /** Free. */
 export const PHASE_FREE = 0
@@ -52,49 +58,6 @@ export const PHASE_LINKING = 4
  * 2 * 0.27 s and 1.07 s with the codes that Linux and we use.
  */
 export const TIME_WAIT_US: number = 4.096 * 2 ** 19
-
-export interface Connection {
-  readonly place: number
-  phase: number
-  /** Ours, and the peer's. */
-  localId: number
-  remoteId: number
-  /** The peer's CA. */
-  guidHigh: number
-  guidLow: number
-  /** Of the peer's part, if its capability block named one; else 0. */
-  incarnation: number
-  /** Key of the region that the peer is to be told by a SEND, or 0. */
-  announced: number
-  qp: QueuePair | null
-  /** The REP as it was sent, to be sent again as it is. */
-  reply: Uint8Array
-  /** Of the REP: how often it may be sent again, and how long is waited before. */
-  triesLeft: number
-  periodUs: number
-  /** When something is to be done: REP again, or the end of the rest. Infinity is never. */
-  timerUs: number
-  connectedUs: number
-  /** Where the connection is our own making; else null. */
-  link: Link | null
-}
-
-export interface ConnectionTable {
-  readonly places: readonly Connection[]
-  readonly services: readonly Service[]
-  /** Time of the burst, µs. */
-  nowUs: number
-  /** No timer of any place is due before this, µs. */
-  timerUs: number
-  /** Ethernet addresses that are being asked for. */
-  readonly resolutions: readonly Resolution[]
-  /** PSN of our next datagram: it runs freely (wire-format 1.6). */
-  psn: number
-  /** Answers like a queue pair to whom no connection belongs. */
-  readonly nobody: QueuePair
-  /** A message in the making. */
-  readonly message: Uint8Array
-}
 
 const QP_GSI = 1
 
@@ -148,7 +111,7 @@ function blankConnection(place: number): Connection {
 }
 
 /** Is it in use? One whose queue pair was closed or replaced is freed here. */
-export function isLive(state: State, connection: Connection): boolean {
+export function isLive(state: ConnectContext, connection: Connection): boolean {
   if (connection.phase === PHASE_FREE) return false
   if (state.queuePairs.places[connection.place] === connection.qp) return true
   free(state, connection)
@@ -156,7 +119,7 @@ export function isLive(state: State, connection: Connection): boolean {
 }
 
 /** A link whose queue pair was taken from it is over, and its owner hears of it. */
-function free(state: State, connection: Connection): void {
+function free(state: ConnectContext, connection: Connection): void {
   const { link } = connection
   connection.phase = PHASE_FREE
   connection.incarnation = 0
@@ -171,12 +134,12 @@ function free(state: State, connection: Connection): void {
 }
 
 /** Sets the connection's timer to so many µs from now. */
-export function arm(state: State, connection: Connection, waitUs: number): void {
+export function arm(state: ConnectState, connection: Connection, waitUs: number): void {
   armAt(state, connection, state.connections.nowUs + waitUs)
 }
 
 /** Sets the connection's timer to that time. */
-export function armAt(state: State, connection: Connection, atUs: number): void {
+export function armAt(state: ConnectState, connection: Connection, atUs: number): void {
   connection.timerUs = atUs
   if (atUs < state.connections.timerUs) state.connections.timerUs = atUs
 }
@@ -188,7 +151,7 @@ export function connectionsWaitUs(table: ConnectionTable): number {
 }
 
 /** Takes the queue pair's place for a new connection, under a new id. */
-export function beginConnection(state: State, qp: QueuePair): Connection {
+export function beginConnection(state: ConnectContext, qp: QueuePair): Connection {
   const connection = state.connections.places[qp.index]!
   free(state, connection)
   if (connection.reply === NO_REPLY) connection.reply = new Uint8Array(CM_BYTES)
@@ -198,7 +161,11 @@ export function beginConnection(state: State, qp: QueuePair): Connection {
 }
 
 /** The connection of both ids, from its own peer, or null. `ids` are as the peer wrote them. */
-export function findConnection(state: State, ids: CmIds, packet: Packet): Connection | null {
+export function findConnection(
+  state: ConnectContext,
+  ids: CmIds,
+  packet: Packet,
+): Connection | null {
   const connection = state.connections.places[ids.remoteId & (QUEUE_PAIRS - 1)]!
   if (!isLive(state, connection) || connection.localId !== ids.remoteId) return null
   if (connection.remoteId !== ids.localId) return null
@@ -206,7 +173,7 @@ export function findConnection(state: State, ids: CmIds, packet: Packet): Connec
 }
 
 /** Did the packet come from the address of the queue pair's peer? */
-export function isFromPeer(state: State, qp: QueuePair, packet: Packet): boolean {
+export function isFromPeer(state: BoardState, qp: QueuePair, packet: Packet): boolean {
   const { bytes, words } = state
   if (packet.ipVersion !== qp.ipVersion) return false
   if (packet.ipVersion === 4) return words[(packet.ipAt + IPV4_SOURCE) >> 2] === qp.peerIpv4
@@ -217,7 +184,7 @@ export function isFromPeer(state: State, qp: QueuePair, packet: Packet): boolean
 }
 
 /** The peer is connected: its place is not given away any more while it does nothing. */
-export function confirm(state: State, connection: Connection): void {
+export function confirmConnection(state: ConnectContext, connection: Connection): void {
   if (connection.phase !== PHASE_REPLIED) return
   connection.phase = PHASE_CONNECTED
   connection.timerUs = Infinity
@@ -228,7 +195,7 @@ export function confirm(state: State, connection: Connection): void {
 }
 
 /** Ends the connection: its queue pair is silent at once, its number rests. */
-export function putToRest(state: State, connection: Connection): void {
+export function putToRest(state: ConnectContext, connection: Connection): void {
   if (connection.phase === PHASE_RESTING) return
   connection.phase = PHASE_RESTING
   arm(state, connection, TIME_WAIT_US)
@@ -237,7 +204,7 @@ export function putToRest(state: State, connection: Connection): void {
 }
 
 /** The rest is over: the place is free. */
-export function endRest(state: State, connection: Connection): void {
+export function endRest(state: ConnectContext, connection: Connection): void {
   closeQueuePair(state.queuePairs, connection.qp!)
   free(state, connection)
 }

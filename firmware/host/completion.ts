@@ -66,10 +66,10 @@ export function overrun(host: HostQueues, list: CommandList, place: number): voi
  * in the error state nothing is written any more.
  */
 export function complete(host: HostQueues, list: CommandList, place: number): void {
-  const number = enter(host, place)
+  const number = enterCompletion(host, place)
   if (number < 0) return
   writeEntry(host, list, place, number)
-  tell(host, list, place)
+  wakeHost(host, list, place)
 }
 
 /**
@@ -77,7 +77,7 @@ export function complete(host: HostQueues, list: CommandList, place: number): vo
  * the error state. Whoever takes it writes it, once or again where the list stopped before it, and
  * then tells the host.
  */
-export function enter(host: HostQueues, place: number): number {
+export function enterCompletion(host: HostQueues, place: number): number {
   releaseCompletion(host, place)
   if (stateOf(host, place) === QUEUE_ERROR) return -1
   const number = pointerOf(host, place)
@@ -155,12 +155,12 @@ export function refreshCompletions(host: HostQueues, list: CommandList, place: n
     return
   }
   host.untold[place] = there
-  tell(host, list, place)
+  wakeHost(host, list, place)
 }
 
 /** Wakes the host now, or starts to wait for more completions (moderation). */
-export function tell(host: HostQueues, list: CommandList, place: number): void {
-  if (stateOf(host, place) === QUEUE_ERROR || !isArmed(host, place)) return
+export function wakeHost(host: HostQueues, list: CommandList, place: number): void {
+  if (stateOf(host, place) === QUEUE_ERROR || !isQueueArmed(host, place)) return
   const moderation = zone2Word(host, place, Z2_COUNT)
   const count = moderation & 0xffff
   const periodUs = moderation >>> 16
@@ -175,7 +175,7 @@ export function tell(host: HostQueues, list: CommandList, place: number): void {
 }
 
 /** Armed: the host has changed its word since the last interrupt. */
-function isArmed(host: HostQueues, place: number): boolean {
+function isQueueArmed(host: HostQueues, place: number): boolean {
   return armOf(host, place) !== zone1Word(host, place, Z1_ARMED)
 }
 

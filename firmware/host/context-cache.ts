@@ -124,7 +124,7 @@ export function findContext(contexts: Contexts, queue: number): number {
   const place = contexts.placeOf[queue]!
   if (place >= 0 && contexts.newer[place] !== HEAD) {
     unlink(contexts.newer, contexts.staler, place)
-    append(contexts.newer, contexts.staler, place)
+    appendPlace(contexts.newer, contexts.staler, place)
   }
   return place
 }
@@ -142,8 +142,8 @@ export function insertContext(contexts: Contexts, queue: number, now: number): n
   contexts.pins[place] = 0
   contexts.insertedUs[place] = now
   contexts.used += 1
-  append(contexts.later, contexts.earlier, place)
-  append(contexts.newer, contexts.staler, place)
+  appendPlace(contexts.later, contexts.earlier, place)
+  appendPlace(contexts.newer, contexts.staler, place)
   return place
 }
 
@@ -247,7 +247,7 @@ function evictRandom(contexts: Contexts): void {
   }
 }
 
-function append(next: Int16Array, before: Int16Array, place: number): void {
+function appendPlace(next: Int16Array, before: Int16Array, place: number): void {
   const last = before[HEAD]!
   next[last] = place
   before[place] = last

@@ -70,12 +70,12 @@ export function stateOf(host: HostQueues, place: number): number {
   return zone1Byte(host, place, Z1_STATE)
 }
 
-export function setState(host: HostQueues, place: number, state: number): void {
+export function setQueueState(host: HostQueues, place: number, state: number): void {
   host.bytes[contextAt(place) + CONTEXT_ZONE1 + Z1_STATE] = state
   markDirty(host.contexts, place)
 }
 
-export function kindOf(host: HostQueues, place: number): number {
+export function queueKindOf(host: HostQueues, place: number): number {
   return zone1Byte(host, place, Z1_KIND)
 }
 
@@ -193,7 +193,7 @@ function isNewer(host: HostQueues, place: number, known: number, fresh: number):
   if (own === other) return true
   const later = (words[fresh + (Z3_TIME >> 2)]! - words[known + (Z3_TIME >> 2)]!) | 0
   if (host.pointerOrder === ORDER_TIME && later !== 0) return later > 0
-  if (kindOf(host, place) !== KIND_COMPLETION) return ahead(one, own) > ahead(other, own)
+  if (queueKindOf(host, place) !== KIND_COMPLETION) return ahead(one, own) > ahead(other, own)
   // What cannot be is not older, but a fault.
   const left = ahead(own, one)
   return left < ahead(own, other) || left > depthOf(host, place)
@@ -203,7 +203,7 @@ function isNewer(host: HostQueues, place: number, known: number, fresh: number):
 export function pointerFault(host: HostQueues, place: number): Fault {
   const own = pointerOf(host, place)
   const far = farPointerOf(host, place)
-  const distance = kindOf(host, place) === KIND_COMPLETION ? ahead(own, far) : ahead(far, own)
+  const distance = queueKindOf(host, place) === KIND_COMPLETION ? ahead(own, far) : ahead(far, own)
   return distance > depthOf(host, place) ? QUEUE_POINTER : PASS
 }
 
@@ -214,7 +214,7 @@ export function isValid(host: HostQueues, place: number): boolean {
 
 /** Does what was read of a valid queue contradict itself (P3-28, H3)? */
 export function contextFault(host: HostQueues, place: number): Fault {
-  const kind = kindOf(host, place)
+  const kind = queueKindOf(host, place)
   if (kind < KIND_SEND || kind > KIND_COMPLETION) return QUEUE_CONTEXT
   if (stateOf(host, place) > QUEUE_ERROR || typeOf(host, place) > TYPE_AGENT) return QUEUE_CONTEXT
   if (!isRing(host, ringOffset(host, place), depthOf(host, place))) return QUEUE_CONTEXT

@@ -62,7 +62,7 @@ export function takeDoorbells(host: HostQueues, list: CommandList): number {
     const word = (PORT_RING + slot * DOORBELL_BYTES) >> 2
     const low = words[word]!
     const carries = (low & CARRIES_POINTER) !== 0
-    if (!take(host, low & ~CARRIES_POINTER, carries, words[word + 1]!)) refused += 1
+    if (!takeDoorbell(host, low & ~CARRIES_POINTER, carries, words[word + 1]!)) refused += 1
   }
   words[PORT_CONSUMED >> 2] = produced
   if (words[PORT_DROPPED >> 2] !== host.dropped) {
@@ -83,15 +83,15 @@ function takeRegister(host: HostQueues, list: CommandList): number {
   words[(HEADER_PAGE_AT + HEADER_RECORDED) >> 2] = word
   const to = DMA_SPACE + host.header + HEADER_RECORDED
   copy(list, HEADER_PAGE_AT + HEADER_RECORDED, to, 4)
-  return take(host, word & QUEUE_MASK, true, words[PORT_POINTER >> 2]!) ? 0 : 1
+  return takeDoorbell(host, word & QUEUE_MASK, true, words[PORT_POINTER >> 2]!) ? 0 : 1
 }
 
 /** A doorbell of the message form, with the write pointer that it carries. */
-export function takeMessage(host: HostQueues, queue: number, pointer: number): boolean {
-  return take(host, queue, true, pointer)
+export function takeMessageDoorbell(host: HostQueues, queue: number, pointer: number): boolean {
+  return takeDoorbell(host, queue, true, pointer)
 }
 
-function take(host: HostQueues, queue: number, carries: boolean, pointer: number): boolean {
+function takeDoorbell(host: HostQueues, queue: number, carries: boolean, pointer: number): boolean {
   if (queue < 0 || !ringQueue(host, queue)) {
     host.counters[DOORBELLS_REFUSED]! += 1
     return false

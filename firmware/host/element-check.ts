@@ -27,12 +27,12 @@ import {
   PREFETCH_WILL_NEED,
   readPfeth,
 } from '../wire/prefetch.ts'
-import { kindOf, typeOf, zone1Word } from './context.ts'
+import { queueKindOf, typeOf, zone1Word } from './context.ts'
 import * as wqe from './element.ts'
 import type { Element, HostQueues } from './host.ts'
 import { memoryFault } from './memory-regions.ts'
 import { KIND_RECEIVE, TYPE_AGENT, TYPE_GSI, TYPE_LOCAL, Z1_DOMAIN } from './queue-info.ts'
-import { isOpen } from './ranges.ts'
+import { isHostRange } from './ranges.ts'
 
 /** Opcodes of a send queue, by the type of the queue: a bit for each. */
 const REQUESTS = 2 ** (wqe.WQE_PREFETCH_HINT + 1) - 2
@@ -80,7 +80,7 @@ export function checkElement(
   if (element.units > stored) return ELEMENT_FORM
   if (!isServed(host, place, element.opcode)) return ELEMENT_FORM
   readBatch(host, element, w)
-  const fault = shapeFault(element)
+  const fault = elementShapeFault(element)
   if (fault !== PASS) return fault
   if ((element.flags & wqe.BATCH) !== 0) {
     const batch = batchFault(host, element)
@@ -90,7 +90,7 @@ export function checkElement(
   if (element.opcode <= wqe.WQE_PREFETCH_HINT && element.opcode >= wqe.WQE_ASSOCIATE) {
     return statusFault(host, element)
   }
-  return rangeFault(host, place, element)
+  return elementRangeFault(host, place, element)
 }
 
 /** Units of the element at `at`, as it says; 0 or too many of one that is malformed. */
@@ -104,7 +104,7 @@ const OF_RECORDS = wqe.CARRIED | wqe.ADDRESSED | wqe.REPETITION
 const ONE_BY_ONE = wqe.CARRIED | wqe.ADDRESSED | wqe.TWO_STEPS
 
 function isServed(host: HostQueues, place: number, opcode: number): boolean {
-  if (kindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
+  if (queueKindOf(host, place) === KIND_RECEIVE) return opcode === wqe.WQE_RECEIVE
   if (opcode === wqe.WQE_NOP) return true
   if (opcode > wqe.WQE_PREFETCH_HINT) return false
   const type = typeOf(host, place)
@@ -116,7 +116,7 @@ function isServed(host: HostQueues, place: number, opcode: number): boolean {
 }
 
 /** Flags, entries and what stands behind the first unit: do they fit together, and the units? */
-function shapeFault(element: Element): Fault {
+function elementShapeFault(element: Element): Fault {
   const { flags, opcode, entries, length } = element
   if (flags > wqe.FLAGS_ALL) return ELEMENT_FORM
   const inline = (flags & wqe.INLINE) !== 0
@@ -177,23 +177,23 @@ function batchFault({ bytes, words }: HostQueues, element: Element): Fault {
   return (words[behind]! | words[behind + 1]!) === 0 ? PASS : ELEMENT_FORM
 }
 
-const bseth = blankBseth()
-const pfeth = blankPfeth()
+const elementBseth = blankBseth()
+const elementPfeth = blankPfeth()
 
 /** What the peer would end the connection for. */
 function statusFault({ bytes, words }: HostQueues, element: Element): Fault {
   const { opcode, at, length, addressHigh, addressLow } = element
   if (opcode === wqe.WQE_PREFETCH_HINT) {
-    readPfeth(pfeth, bytes, at + wqe.WQE_PFETH)
-    const { version, words: size, reserved, op } = pfeth
+    readPfeth(elementPfeth, bytes, at + wqe.WQE_PFETH)
+    const { version, words: size, reserved, op } = elementPfeth
     const known = version === PREFETCH_VERSION && size === PFETH_WORDS && reserved === 0
     const w = (at + wqe.WQE_PFETH + PFETH_BYTES) >> 2
     if (!known || (words[w]! | words[w + 1]!) !== 0) return ELEMENT_FORM
     if (op < PREFETCH_WILL_NEED || op > PREFETCH_DROP) return ELEMENT_FORM
     return length === 0 ? ELEMENT_LENGTH : PASS
   }
-  readBseth(bseth, bytes, at + wqe.WQE_BSETH)
-  const { version, words: size, reserved, status, optIn, optOut } = bseth
+  readBseth(elementBseth, bytes, at + wqe.WQE_BSETH)
+  const { version, words: size, reserved, status, optIn, optOut } = elementBseth
   if (version !== BLOCK_SIZE_VERSION || size !== BSETH_WORDS) return ELEMENT_FORM
   if (reserved !== 0 || status !== 0 || (optIn && optOut)) return ELEMENT_FORM
   if (opcode === wqe.WQE_ASSOCIATE) return PASS
@@ -224,12 +224,12 @@ function addressIn(words: Int32Array, word: number): number {
 }
 
 /** Is every range that the element names covered by a memory region, and is their sum right? */
-function rangeFault(host: HostQueues, place: number, element: Element): Fault {
+function elementRangeFault(host: HostQueues, place: number, element: Element): Fault {
   const { flags, length, entries } = element
   if ((flags & wqe.INLINE) !== 0 || !hasBytes(element.opcode)) return PASS
   if (entries === 0) {
     if (length === 0) return PASS
-    return keyFault(host, place, element.lkey, element.local, length)
+    return elementKeyFault(host, place, element.lkey, element.local, length)
   }
   let sum = 0
   for (let i = 0; i < entries; i++) {
@@ -238,7 +238,7 @@ function rangeFault(host: HostQueues, place: number, element: Element): Fault {
     const key = host.words[w + (wqe.SGE_LKEY >> 2)]! >>> 0
     sum += part
     if (part === 0) continue
-    const fault = keyFault(host, place, key, addressIn(host.words, w), part)
+    const fault = elementKeyFault(host, place, key, addressIn(host.words, w), part)
     if (fault !== PASS) return fault
   }
   return sum === length ? PASS : ELEMENT_LENGTH
@@ -248,7 +248,13 @@ function rangeFault(host: HostQueues, place: number, element: Element): Fault {
  * May the element of the queue at `place` name [at, at + length) under that key? Of management no
  * key is asked: it is what registers memory, and its memory is the kernel's own.
  */
-function keyFault(host: HostQueues, place: number, key: number, at: number, length: number): Fault {
-  if (typeOf(host, place) === TYPE_GSI) return isOpen(host, at, length) ? PASS : MEMORY_KEY
+function elementKeyFault(
+  host: HostQueues,
+  place: number,
+  key: number,
+  at: number,
+  length: number,
+): Fault {
+  if (typeOf(host, place) === TYPE_GSI) return isHostRange(host, at, length) ? PASS : MEMORY_KEY
   return memoryFault(host.regions, key, zone1Word(host, place, Z1_DOMAIN), at, length)
 }

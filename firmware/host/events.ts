@@ -43,9 +43,9 @@ export function postEvent(
   const { events } = host
   const room = events.depth - ahead(events.made, events.taken)
   if (room > 1) {
-    put(host, list, type, queue, fault)
+    putEvent(host, list, type, queue, fault)
   } else if (room === 1) {
-    put(host, list, EVENT_EVENTS_LOST, 0, PASS)
+    putEvent(host, list, EVENT_EVENTS_LOST, 0, PASS)
   } else if (!events.lost) {
     events.lost = true
     events.lookUs = host.nowUs + LOOK_US
@@ -67,7 +67,7 @@ export function postPages(
   postEvent(host, list, type | (count << COUNT_SHIFT), rkey, first)
 }
 
-function put(
+function putEvent(
   host: HostQueues,
   list: CommandList,
   type: number,
@@ -108,7 +108,7 @@ export function refreshEvents(host: HostQueues, list: CommandList): void {
   events.taken = taken
   if (!events.lost) return
   events.lost = false
-  put(host, list, EVENT_EVENTS_LOST, 0, PASS)
+  putEvent(host, list, EVENT_EVENTS_LOST, 0, PASS)
 }
 
 /** Counts up the word that wakes the host, if anything was told since. */

@@ -10,10 +10,10 @@ import { type CommandList, copy } from '../command-list.ts'
 import type { Fault } from '../fault.ts'
 import { DMA_SPACE } from '../hal.ts'
 import { takeLine } from './compose.ts'
-import { setState, setZone1Word, stateOf } from './context.ts'
+import { setQueueState, setZone1Word, stateOf } from './context.ts'
 import { postEvent } from './events.ts'
 import { type HostQueues, QUEUE_ERRORS } from './host.ts'
-import { leave } from './pending.ts'
+import { leaveLists } from './pending.ts'
 import { QUEUE_ERROR, Z1_FAULT, Z1_STATE, ZONE1_BYTES } from './queue-info.ts'
 
 /**
@@ -27,11 +27,11 @@ export function failQueue(
   fault: Fault,
   event: number,
 ): boolean {
-  leave(host.pending, queue)
+  leaveLists(host.pending, queue)
   const place = host.contexts.placeOf[queue]!
   if (place >= 0) {
     if (stateOf(host, place) === QUEUE_ERROR) return false
-    setState(host, place, QUEUE_ERROR)
+    setQueueState(host, place, QUEUE_ERROR)
     setZone1Word(host, place, Z1_FAULT, fault)
   } else {
     writeError(host, list, queue, fault)

@@ -67,7 +67,7 @@ export function stand(pending: Pending, queue: number, head: number): void {
   const { next, before, marks, list } = pending
   if ((marks[queue]! & STANDS) !== 0) {
     if (list[queue] === head - PENDING) return
-    leave(pending, queue)
+    leaveLists(pending, queue)
   }
   const last = before[head]!
   next[last] = queue
@@ -81,7 +81,7 @@ export function stand(pending: Pending, queue: number, head: number): void {
 }
 
 /** The queue stands in no list any more. */
-export function leave(pending: Pending, queue: number): void {
+export function leaveLists(pending: Pending, queue: number): void {
   const { next, before, marks } = pending
   if ((marks[queue]! & STANDS) === 0) return
   const after = next[queue]!

@@ -41,8 +41,8 @@ export function resetNumbers(numbers: QueueNumbers): void {
 
 /** Takes a free number below `queues`; -1 if there is none. */
 export function takeNumber(numbers: QueueNumbers, queues: number): number {
-  let number = freeFrom(numbers, numbers.next)
-  if (number < 0 || number >= queues) number = freeFrom(numbers, 0)
+  let number = freeNumberFrom(numbers, numbers.next)
+  if (number < 0 || number >= queues) number = freeNumberFrom(numbers, 0)
   if (number < 0 || number >= queues) return -1
   const word = number >> 5
   numbers.used[word]! |= 1 << (number & 31)
@@ -66,7 +66,7 @@ export function isNumberUsed(numbers: QueueNumbers, number: number): boolean {
 }
 
 /** The first free number that is not below `from`, or -1. */
-function freeFrom(numbers: QueueNumbers, from: number): number {
+function freeNumberFrom(numbers: QueueNumbers, from: number): number {
   const word = from >> 5
   const here = ~numbers.used[word]! & (-1 << (from & 31))
   if (here !== 0) return word * 32 + lowestBit(here)

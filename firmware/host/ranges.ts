@@ -14,7 +14,7 @@ import type { HostQueues } from './host.ts'
 import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from './queue-info.ts'
 
 /** May the card read and write [at, at + bytes) as the host's own memory? */
-export function isOpen(host: HostQueues, at: number, bytes: number): boolean {
+export function isHostRange(host: HostQueues, at: number, bytes: number): boolean {
   if (bytes > host.dmaBytes || at > host.dmaBytes - bytes) return false
   const { queues, events } = host
   return (
@@ -29,7 +29,7 @@ export function isOpen(host: HostQueues, at: number, bytes: number): boolean {
 /** Whether a ring of `depth` units or entries may lie at `at`. */
 export function isRing(host: HostQueues, at: number, depth: number): boolean {
   if (depth < 1 || depth > QUEUE_DEPTH_MAX || (depth & (depth - 1)) !== 0) return false
-  return at % UNIT_BYTES === 0 && isOpen(host, at, depth * UNIT_BYTES)
+  return at % UNIT_BYTES === 0 && isHostRange(host, at, depth * UNIT_BYTES)
 }
 
 /** Do two ranges have a byte in common? */

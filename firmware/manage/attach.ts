@@ -10,7 +10,9 @@
  */
 
 import { assert } from '../assert.ts'
-import { closeLink, connectTo, type Link, type Target } from '../connect/initiate.ts'
+import type { ConnectState, Link, Target } from '../connect/context.ts'
+import { closeLink, connectTo } from '../connect/initiate.ts'
+import { type BoardState, random32 } from '../context.ts'
 import {
   ATTACH_FAILED,
   CONNECTING,
@@ -21,6 +23,7 @@ import {
   REQUEST,
 } from '../fault.ts'
 import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   findRegionByName,
   KIND_RECORDS,
@@ -29,24 +32,17 @@ import {
   WRITE_PERSIST,
 } from '../memory/region.ts'
 import { forgetInvalidated } from '../serve/access.ts'
+import type { RequestState } from '../serve/context.ts'
 import { openInitiator } from '../serve/open-initiator.ts'
-import { random32, type State } from '../state.ts'
 import { STATE_ERROR } from '../transport/queue-pair.ts'
 import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
+import type { Attachment, ManageContext, ManageState } from './context.ts'
 
 /** What a client asks for. */
 export interface AttachRequest {
   /** Of the relay, here. */
   readonly name: string
   readonly target: Target
-}
-
-/** The relay that is being made, or was, at each place. */
-export interface Attachment {
-  name: string
-  link: Link | null
-  /** What the last attempt ended with. */
-  fault: Fault
 }
 
 export function createAttachments(): Attachment[] {
@@ -58,7 +54,7 @@ export function createAttachments(): Attachment[] {
 }
 
 /** The relay of that name, if it is connected, is then `state.accessed`. */
-export function attach(state: State, request: AttachRequest): Fault {
+export function attach(state: ManageContext, request: AttachRequest): Fault {
   const { name, target } = request
   if (name === '' || target.port === 0) return REQUEST
   const there = findRegionByName(state.regions, name)
@@ -84,32 +80,32 @@ export function attach(state: State, request: AttachRequest): Fault {
     return fault
   }
   if (isClosing(state, target)) return CONNECTING
-  if (!known) forget(state, place)
+  if (!known) forgetAttachment(state, place)
   attachment.name = name
   attachment.fault = PASS
   attachment.link = connectTo(state, target, ATTACHMENTS)
   if (attachment.link !== null) return CONNECTING
-  forget(state, place)
+  forgetAttachment(state, place)
   return REGIONS_FULL
 }
 
 /** Is the place nobody's? Memory of the host that is registered on demand has places there, too. */
-export function isFree(state: State, place: number): boolean {
+export function isFree(state: MemoryState & ManageState, place: number): boolean {
   return state.attachments[place]!.name === '' && state.regions.places[REGIONS + place] === null
 }
 
 /** Ends the relay of that name, if there is one. */
-export function detach(state: State, name: string): void {
+export function detach(state: ManageContext, name: string): void {
   const place = state.attachments.findIndex((one) => one.name === name)
   if (place < 0) return
   const { link } = state.attachments[place]!
-  end(state, place, PASS)
-  forget(state, place)
+  endAttachment(state, place, PASS)
+  forgetAttachment(state, place)
   if (link !== null) closeLink(state, link)
 }
 
 /** The place is free. */
-function forget(state: State, place: number): void {
+function forgetAttachment(state: MemoryState & ManageState, place: number): void {
   state.attachments[place]!.name = ''
   state.regions.places[REGIONS + place] = null
 }
@@ -118,7 +114,7 @@ function forget(state: State, place: number): void {
  * Is a connection of before to that target not over yet? What it sent must not arrive behind what
  * the next one sends (X-3).
  */
-function isClosing(state: State, target: Target): boolean {
+function isClosing(state: ConnectState, target: Target): boolean {
   return state.connections.places.some(
     ({ link }) => link?.closing && !link.ended && same(link.target, target),
   )
@@ -129,16 +125,16 @@ function same(one: Target, other: Target): boolean {
 }
 
 /** A relay whose queue pair has failed is as good as gone. */
-function isBroken(state: State, place: number, link: Link): boolean {
+function isBroken(state: ManageContext, place: number, link: Link): boolean {
   const { qp } = state.relays.relays[place]!
   if (qp === null || qp.state !== STATE_ERROR) return false
-  end(state, place, PASS)
+  endAttachment(state, place, PASS)
   closeLink(state, link)
   return true
 }
 
 /** The connection is over. The region stays, and takes nothing until it is connected anew. */
-function end(state: State, place: number, fault: Fault): void {
+function endAttachment(state: RequestState & ManageState, place: number, fault: Fault): void {
   const attachment = state.attachments[place]!
   attachment.link = null
   attachment.fault = fault
@@ -146,7 +142,7 @@ function end(state: State, place: number, fault: Fault): void {
 }
 
 const ATTACHMENTS = {
-  connected(state: State, link: Link): void {
+  connected(state: ManageContext, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
     assert(place >= 0, 'a link that was let go is closing, and connects no more')
     const block = blankCapability()
@@ -163,7 +159,7 @@ const ATTACHMENTS = {
         })
       : null
     if (initiator === null || geometry.kind !== KIND_RECORDS) {
-      end(state, place, ATTACH_FAILED)
+      endAttachment(state, place, ATTACH_FAILED)
       closeLink(state, link)
       return
     }
@@ -173,20 +169,20 @@ const ATTACHMENTS = {
     relay.clientHigh = link.target.clientHigh
     relay.clientLow = link.target.clientLow
     const { name } = state.attachments[place]!
-    state.regions.places[REGIONS + place] = regionOf(state, REGIONS + place, name, geometry)
+    state.regions.places[REGIONS + place] = relayRegionOf(state, REGIONS + place, name, geometry)
     forgetInvalidated(state, REGIONS + place)
   },
-  ended(state: State, link: Link): void {
+  ended(state: ManageContext, link: Link): void {
     const place = state.attachments.findIndex((one) => one.link === link)
     if (place < 0) return
     const was = state.relays.relays[place]!.qp !== null
-    end(state, place, was ? PASS : ATTACH_FAILED)
+    endAttachment(state, place, was ? PASS : ATTACH_FAILED)
   },
 }
 
 /** The relay as a region: it grants what can be sent on. */
-function regionOf(
-  state: State,
+function relayRegionOf(
+  state: BoardState,
   index: number,
   name: string,
   geometry: ReturnType<typeof blankGeometry>,

@@ -11,6 +11,7 @@
  */
 
 import { resetLanes } from '../commit/commit.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
 import { createExamination } from '../commit/examine.ts'
 import type { Intent } from '../commit/lane.ts'
 import { readOperations, voidOperations } from '../commit/operations.ts'
@@ -25,9 +26,11 @@ import {
   writeOperations,
 } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
+import { type BoardState, isArmed, random32 } from '../context.ts'
 import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../fault.ts'
 import { HEALTH_AT, SAVE_FAILED } from '../hal.ts'
 import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   BYTES_BASE_HIGH,
   findRegionById,
@@ -62,14 +65,16 @@ import {
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
+import { stir } from '../random.ts'
+import type { ThroughContext } from '../serve/context.ts'
 import { mechanismOf } from '../serve/mechanism.ts'
 import { markUnflushed, resetThrough, resumeLane } from '../serve/through.ts'
-import { isArmed, random32, type State, stir, WORK_NONE } from '../state.ts'
+import { type ManageContext, type ManageState, WORK_NONE } from './context.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */
 const SEQUENCE_COUNTER_BITS = 12
 
-export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
+export function createRecovery(state: Omit<PartContext, 'recovery'>): Recovery {
   return {
     list: state.list,
     words: state.words,
@@ -99,14 +104,14 @@ export function createRecovery(state: Omit<State, 'recovery'>): Recovery {
 }
 
 /** Brings the part up; afterwards `state.refused` says why it does not serve, or PASS. */
-export function boot(state: State): void {
+export function boot(state: ManageContext): void {
   state.refused = bringUp(state)
   const { queuePairs } = state
   // Its host has queue pairs to other cards also where there is no part, and so no incarnation.
   if (queuePairs.salt === 0) queuePairs.salt = (random32(state) % 0xffff) + 1
 }
 
-function bringUp(state: State): Fault {
+function bringUp(state: ManageContext): Fault {
   const { list, superblock, facts, commit, regions } = state
   installPartKey(state.bytes)
   const health = state.words[HEALTH_AT >> 2]!
@@ -136,7 +141,7 @@ function bringUp(state: State): Fault {
   recovery.lanesUnread = blind && !unsafe
   state.through.unflushed.fill(0)
   if (blind || unsafe) scanEverything(state)
-  else scanAgain(state)
+  else rescanRegions(state)
   recovery.lanesUnread = false
   recovery.report.linesRead += recovery.examination.linesRead
   if (recovery.closed !== PASS) return recovery.closed
@@ -166,7 +171,7 @@ function endRecovery(recovery: Recovery): Fault {
  * What recovery left to the host's CPU, and regions there whose making was interrupted: these are
  * formatted when there is an agent.
  */
-function resumeThrough(state: State): void {
+function resumeThrough(state: ThroughContext): void {
   const { unflushed, phases, hidden } = state.recovery
   resetThrough(state)
   for (let lane = BURST_FRAMES; lane < LANES; lane++) {
@@ -182,7 +187,7 @@ function resumeThrough(state: State): void {
 }
 
 /** Nothing is under way in slices; what was is found again (region-work.ts). */
-function resetWork(state: State): void {
+function resetWork(state: MemoryState & ManageState): void {
   const { work } = state
   work.kind = WORK_NONE
   work.fault = PASS
@@ -190,12 +195,12 @@ function resetWork(state: State): void {
 }
 
 /** Was a region removed whose room is not free yet, though it may have to wait? */
-export function isPending({ superblock }: State): boolean {
+export function isPending({ superblock }: MemoryState): boolean {
   for (let i = 0; i < regionCountOf(superblock); i++) if (isRemoved(superblock, i)) return true
   return false
 }
 
-function scanEverything(state: State): void {
+function scanEverything(state: ThroughContext): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
     if (region !== null && region.kind === KIND_RECORDS) scanWhole(state, region)
@@ -207,7 +212,7 @@ function scanEverything(state: State): void {
  * its caches until it was scanned with its placement shown: what a start repairs may lie in them.
  * One that is only being made has nothing to lose: it is made anew.
  */
-function scanWhole(state: State, region: Region): void {
+function scanWhole(state: ThroughContext, region: Region): void {
   if (isForming(state.superblock, region.index)) return
   scanRegion(state.recovery, region, 0, region.slots)
   if (region.placement === PLACEMENT_LOCAL) return
@@ -218,7 +223,7 @@ function scanWhole(state: State, region: Region): void {
 }
 
 /** Scans the regions that were scanned at an earlier start, and never written back. */
-function scanAgain(state: State): void {
+function rescanRegions(state: ThroughContext): void {
   for (let i = 0; i < REGIONS; i++) {
     const region = state.regions.places[i]!
     if (region !== null && isScanned(state.superblock, i)) scanWhole(state, region)
@@ -226,7 +231,7 @@ function scanAgain(state: State): void {
 }
 
 /** The name in an entry or a request: bytes up to the first zero, one character each. */
-export function nameOf(bytes: Uint8Array, at: number): string {
+export function regionNameOf(bytes: Uint8Array, at: number): string {
   let name = ''
   for (let i = 0; i < REGION_NAME_BYTES && bytes[at + i] !== 0; i++) {
     name += String.fromCharCode(bytes[at + i]!)
@@ -235,11 +240,11 @@ export function nameOf(bytes: Uint8Array, at: number): string {
 }
 
 /** Puts region `index` of the superblock into the table, under a new key. */
-export function installRegion(state: State, index: number): Region {
+export function installRegion(state: PartContext, index: number): Region {
   const { superblock, regions, commit } = state
   const from = entryKeyAt(index)
   const key = superblock.bytes.subarray(from, from + KEY_BYTES)
-  const region = regionOf(state, index, readEntry(superblock, index), key)
+  const region = regionOfEntry(state, index, readEntry(superblock, index), key)
   region.rkey = ((random32(state) << 5) | index) >>> 0
   deriveUnsettled(superblock, commit.unsettled, region)
   regions.places[index] = region
@@ -247,14 +252,19 @@ export function installRegion(state: State, index: number): Region {
 }
 
 /** A region as its entry says, with its check-code key in place; nobody has a key to it. */
-export function regionOf(state: State, index: number, entry: RegionEntry, key: Uint8Array): Region {
+export function regionOfEntry(
+  state: BoardState & CommitState,
+  index: number,
+  entry: RegionEntry,
+  key: Uint8Array,
+): Region {
   const keyAt = KEYS_AT + (index + 1) * KEY_BYTES
   state.bytes.set(key, keyAt)
   const records = entry.kind === KIND_RECORDS
   return {
     index,
     id: entry.id,
-    name: nameOf(entry.name, 0),
+    name: regionNameOf(entry.name, 0),
     kind: entry.kind,
     slots: entry.slots,
     capacity: entry.capacity,

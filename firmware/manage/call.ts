@@ -7,13 +7,13 @@
 
 import type { Fault } from '../fault.ts'
 import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../limits.ts'
-import type { State } from '../state.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import type { Packet } from '../wire/packet.ts'
+import type { ManageContext } from './context.ts'
 
 /** One request: where its fields lie, and where those of the answer go. */
 export interface Call {
-  readonly state: State
+  readonly state: ManageContext
   readonly bytes: Uint8Array
   /** Position of the request's body. */
   readonly at: number

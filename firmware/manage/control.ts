@@ -10,9 +10,11 @@
 import { run } from '../command-list.ts'
 import { CASES } from '../commit/cases.ts'
 import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
+import type { WaitingManagement } from '../connect/context.ts'
 import { serveConnection } from '../connect/passive.ts'
 import { dismissSilent } from '../connect/room.ts'
 import { publish } from '../connect/services.ts'
+import { type BoardState, count, random32 } from '../context.ts'
 import {
   BLANK,
   FAULTS,
@@ -43,7 +45,9 @@ import {
 } from '../memory/region.ts'
 import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../memory/superblock.ts'
 import { KEY_BYTES } from '../memory-map.ts'
+import { stir } from '../random.ts'
 import { runBurst } from '../serve/burst.ts'
+import type { QueueState } from '../serve/context.ts'
 import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
 import { deliverDatagram } from '../serve/queue-gsi.ts'
 import { isHostPair } from '../serve/queue-receive.ts'
@@ -53,16 +57,8 @@ import { sliceEnd, takeSlice } from '../serve/slice.ts'
 import { failQueuePair, openPair } from '../serve/staging.ts'
 import { mendFault, writesFault } from '../serve/storage.ts'
 import { detachAgent, isUnflushed, repeatRequests } from '../serve/through.ts'
-import {
-  count,
-  random32,
-  type State,
-  stir,
-  type WaitingManagement,
-  WORK_ERASE,
-  WORK_NONE,
-} from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,
@@ -74,13 +70,15 @@ import {
 } from '../transport/queue-pair.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import { CM_BYTES, cmFault, isCm } from '../wire/cm.ts'
+import type { WireState } from '../wire/context.ts'
 import { DETH_BYTES, Q_KEY_GSI, readDeth, writeDeth } from '../wire/deth.ts'
 import * as mad from '../wire/management.ts'
 import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { attach, detach } from './attach.ts'
-import { boot, nameOf } from './boot.ts'
+import { boot, regionNameOf } from './boot.ts'
 import { type Call, type Handler, isMtu, isPeer, put64 } from './call.ts'
+import { type ManageContext, type ManageState, WORK_ERASE, WORK_NONE } from './context.ts'
 import { discardRecord } from './discard.ts'
 import { answeredBefore, keepAnswer } from './once.ts'
 import { lostRecords, partFault, partState } from './part-state.ts'
@@ -90,7 +88,10 @@ import { noteWork } from './region-work.ts'
 import { endRemoved, removeRegion } from './remove.ts'
 
 /** Keeps a datagram for the end of the burst. */
-export function receiveManagement(state: State, packet: Packet): Fault {
+export function receiveManagement(
+  state: BoardState & WireState & ManageState,
+  packet: Packet,
+): Fault {
   const row = packet.row
   if (row === null || row.opcode !== UD_SEND_ONLY) return MANAGEMENT_FORM
   readDeth(state.deth, state.bytes, packet.bthAt + row.dethAt)
@@ -112,7 +113,7 @@ export function receiveManagement(state: State, packet: Packet): Fault {
 }
 
 /** Executes and answers the datagrams of the burst. */
-export function serveManagement(state: State): void {
+export function serveManagement(state: ManageContext): void {
   const count = state.managementsCount
   if (count > 0) run(state.list)
   for (let i = 0; i < count; i++) serveOne(state, state.managements[i]!)
@@ -123,15 +124,15 @@ const HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
   [mad.ATTRIBUTE_STATUS]: [mad.METHOD_GET, status],
   [mad.ATTRIBUTE_FORMAT]: [mad.METHOD_SET, format],
   [mad.ATTRIBUTE_PROVISION]: [mad.METHOD_SET, provisionRegion],
-  [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, open],
+  [mad.ATTRIBUTE_OPEN]: [mad.METHOD_GET, openRegion],
   [mad.ATTRIBUTE_REMOVE]: [mad.METHOD_SET, remove],
   [mad.ATTRIBUTE_REGION]: [mad.METHOD_GET, regionByIndex],
   [mad.ATTRIBUTE_CONNECT]: [mad.METHOD_SET, connect],
   [mad.ATTRIBUTE_DISCONNECT]: [mad.METHOD_SET, disconnect],
   [mad.ATTRIBUTE_REPORT]: [mad.METHOD_GET, reportPage],
-  [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, counters],
+  [mad.ATTRIBUTE_COUNTERS]: [mad.METHOD_GET, readCounters],
   [mad.ATTRIBUTE_SCAN]: [mad.METHOD_SET, scan],
-  [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleRecord],
+  [mad.ATTRIBUTE_SETTLE]: [mad.METHOD_SET, settleLostRecord],
   [mad.ATTRIBUTE_PROBE]: [mad.METHOD_SET, probe],
   [mad.ATTRIBUTE_PLACE]: [mad.METHOD_SET, place],
   [mad.ATTRIBUTE_AGENT]: [mad.METHOD_SET, agent],
@@ -156,7 +157,7 @@ const ONCE = [
   ...FOR_THE_HOST.filter((attribute) => !REPEATABLE.includes(attribute)),
 ]
 
-function serveOne(state: State, waiting: WaitingManagement): void {
+function serveOne(state: ManageContext, waiting: WaitingManagement): void {
   const { bytes, answers } = state
   if (isCm(bytes, waiting.madAt, CM_BYTES)) {
     const refused = serveConnection(state, waiting)
@@ -184,7 +185,7 @@ function serveOne(state: State, waiting: WaitingManagement): void {
 }
 
 /** Executes and answers the control calls of our own host; it may repeat what was not answered. */
-export function serveHostCalls(state: State): void {
+export function serveHostCalls(state: ManageContext): void {
   const { calls, epoch } = state.host
   if (calls.count === 0) return
   if (calls.epoch !== epoch) state.answeredHost.length = 0
@@ -201,7 +202,7 @@ export function serveHostCalls(state: State): void {
 }
 
 /** Executes the call at `at`, and makes the answer at `to`. */
-function answerCall(state: State, at: number, to: number, packet: Packet | null): void {
+function answerCall(state: ManageContext, at: number, to: number, packet: Packet | null): void {
   const { bytes } = state
   const header = mad.blankMad()
   mad.readMad(header, bytes, at)
@@ -306,7 +307,7 @@ function format(call: Call): Fault {
 }
 
 /** Two cards whose entropy is the same give their parts ids of their own. */
-function drawId(state: State, id: Uint8Array): void {
+function drawId(state: BoardState, id: Uint8Array): void {
   stir(state.random, state.facts.mac)
   for (let i = 0; i < id.length; i += 4) putU32(id, i, random32(state))
 }
@@ -328,32 +329,32 @@ function provisionRegion(call: Call): Fault {
     placement: bytes[at + mad.REGION_PLACEMENT]!,
   }
   const fault = provision(state, entry)
-  return fault === PASS ? open(call) : fault
+  return fault === PASS ? openRegion(call) : fault
 }
 
-function open(call: Call): Fault {
+function openRegion(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   if (region === null) return NO_REGION
-  describe(call, region)
+  describeRegion(call, region)
   return PASS
 }
 
 /** The region ends for ever (remove.ts). */
 function remove(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   return region === null ? NO_REGION : removeRegion(state, region)
 }
 
 /** Offers a region on a port of RDMA-CM, or ends that; the answer describes the region. */
 function publishRegion(call: Call): Fault {
   const { state, bytes, at } = call
-  const region = findRegionByName(state.regions, nameOf(bytes, at + mad.REGION_NAME))
+  const region = findRegionByName(state.regions, regionNameOf(bytes, at + mad.REGION_NAME))
   const port = u16(bytes, at + mad.PUBLISH_PORT)
   const form = bytes[at + mad.PUBLISH_FORM]!
   const fault = publish(state, port, region, form, u32(bytes, at + mad.PUBLISH_RIGHTS))
-  if (fault === PASS && region !== null) describe(call, region)
+  if (fault === PASS && region !== null) describeRegion(call, region)
   return fault
 }
 
@@ -364,7 +365,7 @@ function attachRegion(call: Call): Fault {
   if (ipVersion !== 4 && ipVersion !== 6) return REQUEST
   const address = at + mad.ATTACH_ADDRESS
   const fault = attach(state, {
-    name: nameOf(bytes, at + mad.REGION_NAME),
+    name: regionNameOf(bytes, at + mad.REGION_NAME),
     target: {
       ipVersion,
       address: [...bytes.slice(address, address + (ipVersion === 4 ? 4 : 16))],
@@ -375,12 +376,12 @@ function attachRegion(call: Call): Fault {
       clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
     },
   })
-  if (fault === PASS) describe(call, state.accessed!)
+  if (fault === PASS) describeRegion(call, state.accessed!)
   return fault
 }
 
 function detachRegion(call: Call): Fault {
-  detach(call.state, nameOf(call.bytes, call.at + mad.REGION_NAME))
+  detach(call.state, regionNameOf(call.bytes, call.at + mad.REGION_NAME))
   return PASS
 }
 
@@ -389,11 +390,11 @@ function regionByIndex(call: Call): Fault {
   const region = state.regions.places[modifier] ?? null
   // A relay is told of to who knows its name.
   if (region === null || region.placement === PLACEMENT_RELAY) return NO_REGION
-  describe(call, region)
+  describeRegion(call, region)
   return PASS
 }
 
-function describe(call: Call, region: Region): void {
+function describeRegion(call: Call, region: Region): void {
   const { state, bytes, to } = call
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   for (let i = 0; i < region.name.length; i++) bytes[to + i] = region.name.charCodeAt(i)
@@ -454,7 +455,7 @@ function connect(call: Call): Fault {
 }
 
 function existingPair(
-  state: State,
+  state: TransportState & QueueState,
   peerNumber: number,
   clientHigh: number,
   clientLow: number,
@@ -509,7 +510,7 @@ function reportPage(call: Call): Fault {
 /** Numbers of the actions on the wire, in this order. */
 const ACTIONS = ['none', 'useA', 'useB', 'lost'] as const
 
-function counters(call: Call): Fault {
+function readCounters(call: Call): Fault {
   const { state, bytes, to, modifier } = call
   const here = Math.max(0, Math.min(mad.COUNTERS_PER_MAD, FAULTS.length - modifier))
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
@@ -550,7 +551,7 @@ function scan(call: Call): Fault {
 }
 
 /** The operator gives a lost record up (discard.ts). */
-function settleRecord(call: Call): Fault {
+function settleLostRecord(call: Call): Fault {
   const { state, bytes, at } = call
   const region = findRegionById(state.regions, u32(bytes, at + mad.SETTLE_REGION))
   const record = u32(bytes, at + mad.SETTLE_RECORD)
@@ -559,7 +560,7 @@ function settleRecord(call: Call): Fault {
     return REQUEST
   }
   const fault = discardRecord(state, region, record)
-  if (fault === PASS) describe(call, region)
+  if (fault === PASS) describeRegion(call, region)
   return fault
 }
 

@@ -16,24 +16,26 @@
  */
 
 import { heldIntent } from '../commit/commit.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
 import { examineCopies } from '../commit/examine.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
+import type { BoardState } from '../context.ts'
 import { DMA, type Fault, PASS, PLACEMENT_UNKNOWN, UNDER_WAY } from '../fault.ts'
 import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
 import { addLost, isLost, setOverfull, writeSuperblock } from '../memory/superblock.ts'
+import type { ThroughContext } from '../serve/context.ts'
 import { formatSlots } from '../serve/format-slots.ts'
 import { settledAmong } from '../serve/settled.ts'
 import { takeSlice } from '../serve/slice.ts'
 import { closeBy, mendFault } from '../serve/storage.ts'
 import { firstShown, isUnflushed, isWriting, markBlanked, settleBlanked } from '../serve/through.ts'
 import { isFormatted } from '../serve/through-store.ts'
-import type { State } from '../state.ts'
 
 /**
  * Makes the record blank if it is lost; PASS as well if it is not. Faults: UNDER_WAY, to be asked
  * again; DMA, NOT_ARMED, NO_AGENT, PLACEMENT_*; MEDIA, FLUSH.
  */
-export function discardRecord(state: State, region: Region, record: number): Fault {
+export function discardRecord(state: ThroughContext, region: Region, record: number): Fault {
   const refused = mendFault(state, region)
   if (refused !== PASS) return refused
   if (heldIntent(state.commit.pending, region, record) !== null) return PLACEMENT_UNKNOWN
@@ -52,14 +54,14 @@ export function discardRecord(state: State, region: Region, record: number): Fau
 }
 
 /** Blanks every copy. DMA if the host's memory has not all of it: posted writes get lost. */
-function blank(state: State, region: Region, record: number): Fault {
+function blank(state: BoardState & CommitState, region: Region, record: number): Fault {
   const fault = formatSlots(state, region, record, record + 1)
   if (fault !== PASS || region.placement === PLACEMENT_LOCAL) return fault
   return isFormatted(state, region, record, record + 1) ? PASS : DMA
 }
 
 /** The record is on the list of the lost, durably; or its region is marked, if that is full. */
-function nameLost(state: State, region: Region, record: number): Fault {
+function nameLost(state: PartContext, region: Region, record: number): Fault {
   const { superblock, commit } = state
   if (isLost(superblock, region.id, record)) return PASS
   if (!addLost(superblock, region.id, record)) {

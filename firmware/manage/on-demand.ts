@@ -12,9 +12,11 @@
  */
 
 import { assert } from '../assert.ts'
+import { type BoardState, random32 } from '../context.ts'
 import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
-import { isOpen } from '../host/ranges.ts'
+import { isHostRange } from '../host/ranges.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   findRegion,
   findRegionByName,
@@ -26,7 +28,7 @@ import {
 } from '../memory/region.ts'
 import {
   clearPages,
-  isNext,
+  isNextCall,
   NO_FRAME,
   pagesOf,
   setFrame,
@@ -34,14 +36,14 @@ import {
 } from '../memory/translation.ts'
 import { ZEROS_AT } from '../memory-map.ts'
 import { forgetInvalidated } from '../serve/access.ts'
+import type { ResidencyState } from '../serve/context.ts'
 import { endOnDemand, wakePaused } from '../serve/on-demand.ts'
 import { pageChanged, regionEnded } from '../serve/residency.ts'
-import { random32, type State } from '../state.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
 import { isFree } from './attach.ts'
-import { nameOf } from './boot.ts'
+import { regionNameOf } from './boot.ts'
 import { type Call, get64 } from './call.ts'
 
 /** What such a region may grant: nothing there is durable, and no word of it the card's alone. */
@@ -49,7 +51,7 @@ const GRANTS: number = REMOTE_READ | REMOTE_WRITE
 
 export function registerOnDemand(call: Call): Fault {
   const { state, bytes, at, to } = call
-  const name = nameOf(bytes, at + mad.ON_DEMAND_NAME)
+  const name = regionNameOf(bytes, at + mad.ON_DEMAND_NAME)
   const length = get64(bytes, at + mad.ON_DEMAND_LENGTH)
   const rights = u16(bytes, at + mad.ON_DEMAND_RIGHTS)
   const baseHigh = u32(bytes, at + mad.ON_DEMAND_BASE_HIGH)
@@ -66,7 +68,7 @@ export function registerOnDemand(call: Call): Fault {
   if (place === ON_DEMAND_REGIONS) return ON_DEMAND_FULL
   if (!takePages(state.translation, place, pagesOf(length))) return ON_DEMAND_FULL
   const domain = u16(bytes, at + mad.ON_DEMAND_DOMAIN)
-  const region = regionOf(state, REGIONS + place, name, {
+  const region = onDemandRegionOf(state, REGIONS + place, name, {
     length,
     baseHigh,
     baseLow,
@@ -88,7 +90,7 @@ interface Shape {
   readonly rights: number
 }
 
-function regionOf(state: State, index: number, name: string, shape: Shape): Region {
+function onDemandRegionOf(state: BoardState, index: number, name: string, shape: Shape): Region {
   return {
     ...{ index, id: 0, name, kind: KIND_ON_DEMAND, slots: 0, capacity: 0, copies: 0, flags: 0 },
     protectionDomain: shape.domain,
@@ -123,13 +125,13 @@ export function mapPages(call: Call): Fault {
   for (let i = 0; i < many; i++) {
     const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
     const from = u32(bytes, entry + 4) * PAGE_BYTES
-    if (u32(bytes, entry) >= pages || !isOpen(state.host, from, PAGE_BYTES)) return PAGE
+    if (u32(bytes, entry) >= pages || !isHostRange(state.host, from, PAGE_BYTES)) return PAGE
   }
   const place = region.index - REGIONS
-  if (!isNext(state.translation, place, u32(bytes, at + mad.MAP_SEQUENCE))) return PASS
+  if (!isNextCall(state.translation, place, u32(bytes, at + mad.MAP_SEQUENCE))) return PASS
   for (let i = 0; i < many; i++) {
     const entry = at + mad.MAP_FIRST + i * mad.MAP_ENTRY_BYTES
-    put(state, region, u32(bytes, entry), u32(bytes, entry + 4))
+    putPage(state, region, u32(bytes, entry), u32(bytes, entry + 4))
   }
   wakePaused(state)
   return PASS
@@ -147,14 +149,19 @@ export function unmapPages(call: Call): Fault {
     if (u32(bytes, first + i * mad.UNMAP_ENTRY_BYTES) >= pages) return PAGE
   }
   const place = region.index - REGIONS
-  if (!isNext(state.translation, place, u32(bytes, at + mad.UNMAP_SEQUENCE))) return PASS
+  if (!isNextCall(state.translation, place, u32(bytes, at + mad.UNMAP_SEQUENCE))) return PASS
   for (let i = 0; i < many; i++) {
-    put(state, region, u32(bytes, first + i * mad.UNMAP_ENTRY_BYTES), NO_FRAME)
+    putPage(state, region, u32(bytes, first + i * mad.UNMAP_ENTRY_BYTES), NO_FRAME)
   }
   return PASS
 }
 
-function put(state: State, region: Region, page: number, frame: number): void {
+function putPage(
+  state: MemoryState & ResidencyState,
+  region: Region,
+  page: number,
+  frame: number,
+): void {
   if (!setFrame(state.translation, region.index - REGIONS, page, frame)) return
   pageChanged(state, region, page, frame !== NO_FRAME)
 }

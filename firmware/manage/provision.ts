@@ -8,8 +8,10 @@
  *   has left in its room is valid in none of its slots (I8).
  */
 
+import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/placement.ts'
 import { LOOK_DUE } from '../commit/recovery.ts'
+import { random32 } from '../context.ts'
 import {
   type Fault,
   NO_SPACE,
@@ -20,6 +22,7 @@ import {
   UNDER_WAY,
 } from '../fault.ts'
 import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   FIXED_LENGTH,
   findRegionByName,
@@ -39,15 +42,15 @@ import {
   partBytesOf,
   REGION_IDS,
   type RegionEntry,
-  roomFor,
+  regionRoomFor,
 } from '../memory/superblock.ts'
 import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
 import { takeSlice } from '../serve/slice.ts'
 import { closeBy, mendFault } from '../serve/storage.ts'
-import { type RegionWork, random32, type State, WORK_MAKE, WORK_NONE } from '../state.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { nameOf, regionOf } from './boot.ts'
-import { beginMaking, join, serveRegionWork } from './region-work.ts'
+import { regionNameOf, regionOfEntry } from './boot.ts'
+import { type ManageContext, type RegionWork, WORK_MAKE, WORK_NONE } from './context.ts'
+import { beginMaking, joinRegion, serveRegionWork } from './region-work.ts'
 
 const PAGE_BYTES = SUPERBLOCK_BYTES
 
@@ -56,7 +59,7 @@ function pages(bytes: number): number {
 }
 
 /** Is what is asked for in range? */
-function shapeFault(entry: RegionEntry): Fault {
+function regionShapeFault(entry: RegionEntry): Fault {
   if (entry.name[0] === 0) return REQUEST
   if (entry.kind === KIND_BYTES) {
     if ((entry.flags & ~WRITE_PERSIST_REGION) !== 0) return REQUEST
@@ -90,10 +93,10 @@ function sameShape(region: Region, entry: RegionEntry): boolean {
  * PLACEMENT_UNKNOWN, PLACEMENT_WRONG, NO_AGENT, REGION_EXISTS, REGIONS_FULL, NO_SPACE, MEDIA, DMA,
  * FLUSH.
  */
-export function provision(state: State, entry: RegionEntry): Fault {
-  const shape = shapeFault(entry)
+export function provision(state: ManageContext, entry: RegionEntry): Fault {
+  const shape = regionShapeFault(entry)
   if (shape !== PASS) return shape
-  const name = nameOf(entry.name, 0)
+  const name = regionNameOf(entry.name, 0)
   const known = placeFault(state.placement, entry.placement)
   if (known !== PASS) return known
   const existing = findRegionByName(state.regions, name)
@@ -101,17 +104,17 @@ export function provision(state: State, entry: RegionEntry): Fault {
   const { work } = state
   if (work.kind === WORK_MAKE && work.region!.name === name) {
     if (!sameShape(work.region!, entry)) return REGION_EXISTS
-    return goOn(state)
+    return continueMaking(state)
   }
   if (work.fault !== PASS && work.region!.name === name) return takeFault(work)
   const refused = mendFault(state, entry)
   if (refused !== PASS) return refused
   if (work.kind !== WORK_NONE) return UNDER_WAY
-  return begin(state, entry)
+  return placeRegion(state, entry)
 }
 
 /** Finds a place and room, and begins: on what both pages of the superblock say is free. */
-function begin(state: State, entry: RegionEntry): Fault {
+function placeRegion(state: ManageContext, entry: RegionEntry): Fault {
   const { superblock, facts, list } = state
   const mended = superblock.half ? mendSuperblock(list, superblock) : PASS
   if (mended !== PASS) return closeBy(state, mended)
@@ -124,20 +127,20 @@ function begin(state: State, entry: RegionEntry): Fault {
   entry.copies = records ? entry.copies : 1
   entry.areaBytes = pages(records ? entry.slots * strideOf(entry.capacity) : entry.areaBytes)
   const limit = local ? partBytesOf(superblock) : facts.hostBytes
-  entry.at = roomFor(superblock, local, entry.copies * entry.areaBytes, limit)
+  entry.at = regionRoomFor(superblock, local, entry.copies * entry.areaBytes, limit)
   if (entry.at < 0) return NO_SPACE
   const key = new Uint8Array(KEY_BYTES)
   for (let i = 0; i < KEY_BYTES; i += 4) putU32(key, i, random32(state))
   // What goes through the host's caches is stored by the job that has it written back.
   if (!records || entry.placement === PLACEMENT_THROUGH) {
-    return closeBy(state, join(state, entry, key, index))
+    return closeBy(state, joinRegion(state, entry, key, index))
   }
-  beginMaking(state, regionOf(state, index, entry, key), entry, key)
-  return goOn(state)
+  beginMaking(state, regionOfEntry(state, index, entry, key), entry, key)
+  return continueMaking(state)
 }
 
 /** Does a slice of the making, if this call may. PASS when the region is there. */
-function goOn(state: State): Fault {
+function continueMaking(state: ManageContext): Fault {
   const { work } = state
   if (takeSlice(state)) serveRegionWork(state)
   return work.kind === WORK_NONE ? takeFault(work) : UNDER_WAY
@@ -154,7 +157,7 @@ function takeFault(work: RegionWork): Fault {
  * Where it is shown that the host's caches are passed by, what a start scanned there is looked at
  * again (scrub.ts): its repairs may have lain in them, and the host may have started since.
  */
-export function lookAgain({ regions, placement, recovery }: State): void {
+export function lookAgain({ regions, placement, recovery }: MemoryState & CommitState): void {
   if (placement.proven !== PLACEMENT_BYPASS) return
   for (let i = 0; i < regions.count; i++) {
     if (recovery.unscanned[i] !== 0) recovery.unscanned[i] = LOOK_DUE

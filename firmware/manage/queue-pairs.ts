@@ -10,6 +10,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import {
   DMA,
   type Fault,
@@ -24,16 +25,17 @@ import {
 import { DONE } from '../hal.ts'
 import { startCompletions, tellAll } from '../host/completion.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
-import { leave, PENDING, stand, takeCarried } from '../host/pending.ts'
+import type { HostContext } from '../host/host-state.ts'
+import { leaveLists, PENDING, stand, takeCarried } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
 import { RESPONDER_RESOURCES, UNIT_BYTES } from '../limits.ts'
 import { runBurst } from '../serve/burst.ts'
+import type { BurstContext, ServeContext } from '../serve/context.ts'
 import { flushHeld } from '../serve/queue-held.ts'
 import * as seen from '../serve/queue-look.ts'
 import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../serve/queue-pairs.ts'
-import type { State } from '../state.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import { MAC_BYTES } from '../wire/ethernet.ts'
 import * as mad from '../wire/management.ts'
@@ -59,14 +61,14 @@ export function createCq(call: Call): Fault {
   if (queue < 0) return QUEUES_FULL
   const kind = info.KIND_COMPLETION
   const ready = { type: info.TYPE_LOCAL, state: info.QUEUE_READY }
-  if (!begin(state, { queue, kind, ...ready, ring, depth }, seen.FIRST)) {
+  if (!composeQueue(state, { queue, kind, ...ready, ring, depth }, seen.FIRST)) {
     giveNumber(numbers, queue)
     return DMA
   }
   const zone2 = seen.seenAt(seen.FIRST) + info.CONTEXT_ZONE2
   putU16Little(bytes, zone2 + info.Z2_COUNT, u16(bytes, at + mad.CREATE_CQ_COUNT))
   putU16Little(bytes, zone2 + info.Z2_PERIOD, u16(bytes, at + mad.CREATE_CQ_PERIOD))
-  write(state, queue, seen.FIRST)
+  writeZones(state, queue, seen.FIRST)
   putU32(bytes, to + mad.CREATE_CQ_QUEUE, queue)
   return PASS
 }
@@ -81,7 +83,7 @@ function putU16Little(bytes: Uint8Array, at: number, value: number): void {
  * Composes zones 1 and 2 of a new queue at `seenAt(which)`, empty at the pointer of its zone 3.
  * False if the host's memory did not answer.
  */
-function begin(state: State, shape: Shape, which: number): boolean {
+function composeQueue(state: BurstContext, shape: Shape, which: number): boolean {
   const { list, bytes } = state
   const { queue } = shape
   const at = seen.seenAt(which)
@@ -104,12 +106,12 @@ function begin(state: State, shape: Shape, which: number): boolean {
   return true
 }
 
-function write(state: State, queue: number, which: number): void {
+function writeZones(state: HostContext, queue: number, which: number): void {
   // The cache may still have the queue that had the number before.
   const place = state.host.contexts.placeOf[queue]!
   if (place >= 0) startCompletions(state.host, place)
   seen.writeZone1(state, queue, which)
-  seen.writeZone2(state, queue, which)
+  seen.writeSeenZone2(state, queue, which)
 }
 
 /** Where the two queues of a pair, and their completion queues, are looked at. */
@@ -144,8 +146,9 @@ export function createQp(call: Call): Fault {
   const sq = { queue: send, kind: info.KIND_SEND, ...both, ring: sendRing, depth: sendUnits }
   const rq = { queue: receive, kind: info.KIND_RECEIVE, ...both }
   if (receive < 0) fault = QUEUES_FULL
-  else if (!begin(state, sq, SEND)) fault = DMA
-  else if (!begin(state, { ...rq, ring: receiveRing, depth: receiveUnits }, RECEIVE)) fault = DMA
+  else if (!composeQueue(state, sq, SEND)) fault = DMA
+  else if (!composeQueue(state, { ...rq, ring: receiveRing, depth: receiveUnits }, RECEIVE))
+    fault = DMA
   else fault = finishQp(call, send, receive)
   if (fault === PASS) return PASS
   if (send >= 0) giveNumber(numbers, send)
@@ -154,7 +157,7 @@ export function createQp(call: Call): Fault {
 }
 
 /** A completion queue that a pair may name: there, not of management, not in error, not locked. */
-function lookAtCq(state: State, queue: number, which: number): Fault {
+function lookAtCq(state: BurstContext, queue: number, which: number): Fault {
   if (queue < FIRST_QUEUE) return QUEUE_UNKNOWN
   const fault = seen.lookAt(state, queue, which, info.KIND_COMPLETION)
   if (fault !== PASS) return fault
@@ -176,14 +179,14 @@ function finishQp(call: Call, send: number, receive: number): Fault {
     number = openHostPair(state, send, receive, domain, clientHigh, clientLow)
     if (number < 0) return QUEUE_PAIRS_FULL
   }
-  describe(state, SEND, sendCq, receive, number, domain)
-  describe(state, RECEIVE, receiveCq, send, number, domain)
+  describeQueue(state, SEND, sendCq, receive, number, domain)
+  describeQueue(state, RECEIVE, receiveCq, send, number, domain)
   for (let which = SEND; which <= RECEIVE; which++) {
     seen.putWord(state, seen.seenAt(which) + info.Z1_CLIENT, clientLow)
     seen.putWord(state, seen.seenAt(which) + info.Z1_CLIENT + 4, clientHigh)
   }
-  write(state, send, SEND)
-  write(state, receive, RECEIVE)
+  writeZones(state, send, SEND)
+  writeZones(state, receive, RECEIVE)
   countUsers(state, sendCq, receiveCq, 1)
   putU32(bytes, to + mad.CREATE_QP_SEND, send)
   putU32(bytes, to + mad.CREATE_QP_RECEIVE, receive)
@@ -191,8 +194,8 @@ function finishQp(call: Call, send: number, receive: number): Fault {
   return PASS
 }
 
-function describe(
-  state: State,
+function describeQueue(
+  state: BoardState,
   which: number,
   cq: number,
   other: number,
@@ -207,13 +210,13 @@ function describe(
 }
 
 /** One pair more, or less, names the completion queues that are looked at. */
-function countUsers(state: State, sendCq: number, receiveCq: number, by: number): void {
+function countUsers(state: HostContext, sendCq: number, receiveCq: number, by: number): void {
   const both = sendCq === receiveCq
   countUser(state, sendCq, SEND_CQ, both ? 2 * by : by)
   if (!both) countUser(state, receiveCq, RECEIVE_CQ, by)
 }
 
-function countUser(state: State, cq: number, which: number, by: number): void {
+function countUser(state: HostContext, cq: number, which: number, by: number): void {
   const at = seen.seenAt(which) + info.Z1_USERS
   seen.putWord(state, at, seen.word(state, at) + by)
   seen.writePart(state, cq, which, info.Z1_USERS, 4)
@@ -231,7 +234,7 @@ export function destroy(call: Call): Fault {
   return kind === info.KIND_COMPLETION ? destroyCq(state, queue) : destroyQp(state, queue)
 }
 
-function destroyCq(state: State, queue: number): Fault {
+function destroyCq(state: BurstContext, queue: number): Fault {
   if (seen.word(state, seen.seenAt(SEND) + info.Z1_USERS) !== 0) return QUEUE_BUSY
   // An interrupt that is delayed need not be.
   if (seen.pinsOf(state, queue) > 0) tellAll(state.host, state.list)
@@ -242,7 +245,7 @@ function destroyCq(state: State, queue: number): Fault {
   return PASS
 }
 
-function destroyQp(state: State, send: number): Fault {
+function destroyQp(state: ServeContext, send: number): Fault {
   const sendAt = seen.seenAt(SEND)
   const receiveAt = seen.seenAt(RECEIVE)
   const receive = seen.word(state, sendAt + info.Z1_OTHER)
@@ -262,13 +265,13 @@ function destroyQp(state: State, send: number): Fault {
 }
 
 /** The queue is not there any more; its number may be given again. */
-function endQueue(state: State, queue: number, which: number): void {
+function endQueue(state: HostContext, queue: number, which: number): void {
   const { pending, numbers } = state.host
   const at = seen.seenAt(which)
   state.bytes[at + info.Z1_STATE] = info.QUEUE_RESET
   state.bytes[at + info.Z1_VALID] = 0
   seen.writeZone1(state, queue, which)
-  leave(pending, queue)
+  leaveLists(pending, queue)
   takeCarried(pending, queue)
   if (isNumberUsed(numbers, queue)) giveNumber(numbers, queue)
 }
@@ -285,7 +288,7 @@ export function modifyQp(call: Call): Fault {
   const receive = seen.word(state, seen.seenAt(SEND) + info.Z1_OTHER)
   fault = seen.lookAt(state, receive, RECEIVE, info.KIND_RECEIVE)
   if (fault !== PASS) return fault
-  if (isLocked(state, SEND) || isLocked(state, RECEIVE)) return QUEUE_LOCKED
+  if (isQueueLocked(state, SEND) || isQueueLocked(state, RECEIVE)) return QUEUE_LOCKED
   const has = bytes[seen.seenAt(SEND) + info.Z1_STATE]!
   if (wanted === info.QUEUE_ERROR) {
     if (has !== info.QUEUE_ERROR) endPair(state, send, receive)
@@ -296,8 +299,8 @@ export function modifyQp(call: Call): Fault {
   if (fault !== PASS) return fault
   fault = readyPair(call, seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR))
   if (fault !== PASS) return fault
-  setState(state, send, SEND, info.QUEUE_READY)
-  setState(state, receive, RECEIVE, info.QUEUE_READY)
+  putQueueState(state, send, SEND, info.QUEUE_READY)
+  putQueueState(state, receive, RECEIVE, info.QUEUE_READY)
   // What was posted before is taken now.
   stand(state.host.pending, send, PENDING)
   stand(state.host.pending, receive, PENDING)
@@ -305,17 +308,17 @@ export function modifyQp(call: Call): Fault {
 }
 
 /** The host ends the pair itself: it knows, and no event tells it. */
-function endPair(state: State, send: number, receive: number): void {
+function endPair(state: ServeContext, send: number, receive: number): void {
   const { pending } = state.host
   closeWire(state, send)
-  setState(state, send, SEND, info.QUEUE_ERROR)
-  setState(state, receive, RECEIVE, info.QUEUE_ERROR)
-  leave(pending, send)
-  leave(pending, receive)
+  putQueueState(state, send, SEND, info.QUEUE_ERROR)
+  putQueueState(state, receive, RECEIVE, info.QUEUE_ERROR)
+  leaveLists(pending, send)
+  leaveLists(pending, receive)
 }
 
 /** Ends the connection of the send queue that is looked at, if it has one: it may be another's. */
-function closeWire(state: State, send: number): void {
+function closeWire(state: ServeContext, send: number): void {
   const number = seen.word(state, seen.seenAt(SEND) + info.Z1_QUEUE_PAIR)
   const pair = pairOf(state, number)
   if (pair?.send === send) closeHostPair(state, pair)
@@ -323,7 +326,7 @@ function closeWire(state: State, send: number): void {
   flushHeld(state, send)
 }
 
-function isLocked(state: State, which: number): boolean {
+function isQueueLocked(state: BoardState, which: number): boolean {
   return seen.word(state, seen.seenAt(which) + info.Z1_LOCK) !== 0
 }
 
@@ -359,7 +362,7 @@ function readyFault({ state, bytes, at }: Call): Fault {
 
 const PSNS = 2 ** 24
 
-function setState(state: State, queue: number, which: number, to: number): void {
+function putQueueState(state: HostContext, queue: number, which: number, to: number): void {
   state.bytes[seen.seenAt(which) + info.Z1_STATE] = to
   seen.writePart(state, queue, which, info.Z1_STATE, 1)
 }

@@ -7,6 +7,7 @@
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
  */
 
+import { count, random32 } from '../context.ts'
 import {
   DMA,
   DOORBELL,
@@ -18,14 +19,13 @@ import {
   REQUEST,
 } from '../fault.ts'
 import { CAPACITY_MIN, POLICIES, setPolicy } from '../host/context-cache.ts'
-import { takeMessage } from '../host/doorbell.ts'
+import { takeMessageDoorbell } from '../host/doorbell.ts'
 import { QUEUE_COUNTERS } from '../host/host.ts'
 import { deregisterMemory, registerMemory } from '../host/memory-regions.ts'
 import * as info from '../host/queue-info.ts'
-import { isOpen } from '../host/ranges.ts'
+import { isHostRange } from '../host/ranges.ts'
 import { CONTEXTS } from '../limits.ts'
 import * as seen from '../serve/queue-look.ts'
-import { count, random32 } from '../state.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { type Call, get64, type Handler, put64 } from './call.ts'
@@ -41,7 +41,7 @@ import { residency } from './residency.ts'
 import { lockQueue, releaseQueue, writeQueue } from './zone2.ts'
 
 export const QUEUE_HANDLERS: Readonly<Record<number, readonly [number, Handler]>> = {
-  [mad.ATTRIBUTE_QUEUES]: [mad.METHOD_GET, counters],
+  [mad.ATTRIBUTE_QUEUES]: [mad.METHOD_GET, readQueueCounters],
   [mad.ATTRIBUTE_QUEUE]: [mad.METHOD_GET, zones],
   [mad.ATTRIBUTE_CACHE]: [mad.METHOD_SET, cache],
   [mad.ATTRIBUTE_CREATE_CQ]: [mad.METHOD_SET, createCq],
@@ -100,7 +100,7 @@ export const REPEATABLE: readonly number[] = [
   mad.ATTRIBUTE_RESIDENCY,
 ]
 
-function counters(call: Call): Fault {
+function readQueueCounters(call: Call): Fault {
   const { bytes, to, modifier } = call
   const { host } = call.state
   const { contexts } = host
@@ -129,7 +129,7 @@ function zones(call: Call): Fault {
   const { state, bytes, to, modifier } = call
   if (modifier >= state.host.queues) return QUEUE_UNKNOWN
   const cached = seen.cachedAt(state, modifier)
-  const at = cached < 0 ? seen.look(state, modifier, seen.FIRST) : cached
+  const at = cached < 0 ? seen.lookAtQueue(state, modifier, seen.FIRST) : cached
   if (at < 0) return DMA
   bytes.fill(0, to, to + mad.MAD_BODY_BYTES)
   bytes.copyWithin(to, at, at + info.CONTEXT_FRESH)
@@ -156,7 +156,7 @@ function register(call: Call): Fault {
   const from = get64(bytes, at + mad.REGISTER_ADDRESS)
   const length = get64(bytes, at + mad.REGISTER_LENGTH)
   const domain = u16(bytes, at + mad.REGISTER_DOMAIN)
-  if (length < 1 || !isOpen(host, from, length)) return REQUEST
+  if (length < 1 || !isHostRange(host, from, length)) return REQUEST
   const key = registerMemory(host.regions, from, length, domain, random32(state))
   if (key === 0) return REGIONS_OF_HOST_FULL
   putU32(bytes, to + mad.REGISTER_LKEY, key)
@@ -177,7 +177,7 @@ function ring(call: Call): Fault {
   if (many < 1 || many > mad.RING_MAX) return REQUEST
   for (let i = 0; i < many; i++) {
     const one = at + mad.RING_FIRST + 8 * i
-    if (!takeMessage(host, u32(bytes, one), u32(bytes, one + 4))) count(state, DOORBELL)
+    if (!takeMessageDoorbell(host, u32(bytes, one), u32(bytes, one + 4))) count(state, DOORBELL)
   }
   return PASS
 }

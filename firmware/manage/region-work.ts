@@ -22,6 +22,8 @@
 
 import { copyClean, fenceFor, resultOf, runAll } from '../command-list.ts'
 import { listFault } from '../commit/closed.ts'
+import type { CommitState } from '../commit/context.ts'
+import type { BoardState } from '../context.ts'
 import { DMA, type Fault, MEDIA, PASS } from '../fault.ts'
 import { MEDIA_ERROR } from '../hal.ts'
 import { LINE_BYTES, SLICE_BYTES, SLICE_MADE, SLICE_PAUSE_US } from '../limits.ts'
@@ -40,17 +42,24 @@ import {
 } from '../memory/superblock.ts'
 import { KEY_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
 import { forgetInvalidated } from '../serve/access.ts'
+import type { RecordContext, ThroughContext } from '../serve/context.ts'
 import { formatSlots } from '../serve/format-slots.ts'
 import { sliceEnd } from '../serve/slice.ts'
 import { closeBy, mendFault } from '../serve/storage.ts'
 import { markUnflushed } from '../serve/through.ts'
 import { isFormatted } from '../serve/through-store.ts'
-import { type State, WORK_ERASE, WORK_MAKE, WORK_NONE } from '../state.ts'
 import { installRegion, isPending } from './boot.ts'
+import {
+  type ManageContext,
+  type ManageState,
+  WORK_ERASE,
+  WORK_MAKE,
+  WORK_NONE,
+} from './context.ts'
 
 /** Begins to make the region; nothing is under way. `key` is its check-code key. */
 export function beginMaking(
-  state: State,
+  state: CommitState & ManageState,
   region: Region,
   entry: RegionEntry,
   key: Uint8Array,
@@ -61,10 +70,10 @@ export function beginMaking(
   work.entry = entry
   work.key = key
   work.fault = PASS
-  begin(state, region.slots)
+  beginWork(state, region.slots)
 }
 
-function begin(state: State, total: number): void {
+function beginWork(state: CommitState & ManageState, total: number): void {
   const { work } = state
   work.live = true
   work.lives = state.placement.lives
@@ -73,7 +82,7 @@ function begin(state: State, total: number): void {
 }
 
 /** Does the next slice. The µs after which the one behind it is wanted; 0 if there is none. */
-export function serveRegionWork(state: State): number {
+export function serveRegionWork(state: ManageContext): number {
   const { work } = state
   if (!work.live || state.refused !== PASS) return 0
   if (work.kind === WORK_NONE) findWork(state)
@@ -84,17 +93,17 @@ export function serveRegionWork(state: State): number {
   const { placement } = work.entry!
   // Another host may have other memory: what was stored for an earlier one is stored again.
   if (placement !== PLACEMENT_LOCAL && work.lives !== state.placement.lives) {
-    begin(state, work.total)
+    beginWork(state, work.total)
   }
   const fault = mendFault(state, work.entry!)
-  if (fault !== PASS) leave(state, fault)
+  if (fault !== PASS) leaveWork(state, fault)
   else if (work.kind === WORK_ERASE) eraseSlice(state)
   else formSlice(state)
   return regionWorkUs(state)
 }
 
 /** The µs after which a slice is wanted; 0 if there is nothing that could be done now. */
-export function regionWorkUs(state: State): number {
+export function regionWorkUs(state: ManageContext): number {
   const { work } = state
   if (!work.live || state.refused !== PASS) return 0
   if (work.kind !== WORK_NONE) return SLICE_PAUSE_US
@@ -102,12 +111,12 @@ export function regionWorkUs(state: State): number {
 }
 
 /** Something is to be resumed, now or when it may be. */
-export function noteWork(state: State): void {
+export function noteWork(state: ManageState): void {
   state.work.live = true
 }
 
 /** The place of a region that was removed, and whose room may be cleared now; or -1. */
-function nextWork(state: State): number {
+function nextWork(state: ThroughContext): number {
   const { superblock } = state
   // One of the pages may say that it is a region still.
   if (superblock.half) return -1
@@ -118,12 +127,12 @@ function nextWork(state: State): number {
 }
 
 /** May that room be stored into now? The host's memory may be smaller than it was, or gone. */
-function isThere(state: State, entry: RegionEntry): boolean {
+function isThere(state: ThroughContext, entry: RegionEntry): boolean {
   if (mendFault(state, entry) !== PASS) return false
   return entry.placement === PLACEMENT_LOCAL || endOfRoom(entry) <= state.facts.hostBytes
 }
 
-function findWork(state: State): void {
+function findWork(state: ManageContext): void {
   const { superblock, work } = state
   const index = nextWork(state)
   if (index < 0) return
@@ -131,11 +140,11 @@ function findWork(state: State): void {
   work.kind = WORK_ERASE
   work.entry = entry
   work.index = index
-  begin(state, entry.copies * entry.areaBytes)
+  beginWork(state, entry.copies * entry.areaBytes)
 }
 
 /** The work ends: a making is undone, and it is said why; what resumes waits. */
-function leave(state: State, fault: Fault): void {
+function leaveWork(state: ManageState, fault: Fault): void {
   const { work } = state
   if (work.kind === WORK_MAKE) work.fault = fault
   // A host that did not answer is asked again when it has shown its memory anew (`noteWork`). What
@@ -144,7 +153,7 @@ function leave(state: State, fault: Fault): void {
   work.kind = WORK_NONE
 }
 
-function formSlice(state: State): void {
+function formSlice(state: ManageContext): void {
   const { work } = state
   const region = work.region!
   const last = sliceEnd(region, work.done, SLICE_MADE)
@@ -154,12 +163,17 @@ function formSlice(state: State): void {
   if (fault === PASS && !local && !isFormatted(state, region, work.done, last)) fault = DMA
   work.done = last
   const formed = fault === PASS && last === region.slots
-  if (formed) fault = join(state, work.entry!, work.key, region.index)
-  if (fault !== PASS || formed) leave(state, closeBy(state, fault))
+  if (formed) fault = joinRegion(state, work.entry!, work.key, region.index)
+  if (fault !== PASS || formed) leaveWork(state, closeBy(state, fault))
 }
 
 /** The region is one, durably, and installed; else why that is not durable. */
-export function join(state: State, entry: RegionEntry, key: Uint8Array, index: number): Fault {
+export function joinRegion(
+  state: RecordContext,
+  entry: RegionEntry,
+  key: Uint8Array,
+  index: number,
+): Fault {
   const { superblock, list } = state
   addEntry(superblock, entry, index)
   const keyAt = entryKeyAt(index)
@@ -177,7 +191,7 @@ export function join(state: State, entry: RegionEntry, key: Uint8Array, index: n
 }
 
 /** Fills the next piece of the room with zeros; behind the last one it is free. */
-function eraseSlice(state: State): void {
+function eraseSlice(state: ManageContext): void {
   const { list, work, superblock, regions } = state
   let end = Math.min(work.total, work.done + SLICE_BYTES)
   let failed = fillZeros(state, end, ZEROS_BYTES)
@@ -196,14 +210,14 @@ function eraseSlice(state: State): void {
     regions.count = regionCountOf(superblock)
     fault = writeSuperblock(list, superblock)
   }
-  if (fault !== PASS || erased) leave(state, closeBy(state, fault))
+  if (fault !== PASS || erased) leaveWork(state, closeBy(state, fault))
 }
 
 /**
  * Fills the room up to `end` with zeros, in pieces of that many bytes, and fences what was taken.
  * The command that failed: the first that a medium refused, if nothing worse has happened; or -1.
  */
-function fillZeros({ list, work }: State, end: number, piece: number): number {
+function fillZeros({ list, work }: BoardState & ManageState, end: number, piece: number): number {
   const entry = work.entry!
   const base = placedAt(entry.placement, entry.at)
   for (let at = work.done; at < end; at += piece) {

@@ -15,19 +15,21 @@
  *   that stayed for its sake, as a host is away or a medium refused a repair, serves others.
  */
 
-import { isOpen } from '../batch/batch.ts'
+import { isBatchOpen } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import { type Commit, freeLane } from '../commit/commit.ts'
+import { isArmed } from '../context.ts'
 import { type Fault, KEY, NOT_ARMED, PASS, REQUEST } from '../fault.ts'
 import { BURST_FRAMES, LANES, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
 import { KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../memory/region.ts'
 import { addLost, removeLostOf, setRemoved, writeSuperblock } from '../memory/superblock.ts'
 import { refuseQueuePair } from '../serve/burst.ts'
+import type { GatherState } from '../serve/context.ts'
 import { commitNow } from '../serve/group.ts'
 import { abortHeld } from '../serve/queue-local-batch.ts'
 import { regionEnded } from '../serve/residency.ts'
 import { closeBy } from '../serve/storage.ts'
 import { endThrough } from '../serve/through.ts'
-import { isArmed, type State } from '../state.ts'
 import {
   MESSAGE_PERSIST,
   MESSAGE_RECORD,
@@ -36,13 +38,14 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { STATUS_ERROR } from '../wire/memory-status.ts'
+import type { ManageContext } from './context.ts'
 import { noteWork } from './region-work.ts'
 
 /**
  * Removes the region. Faults: REQUEST, if it is not of this part; NOT_ARMED, FLUSH; SUPERBLOCK, and
  * then it has ended until the next start at the least, unless no page has taken it.
  */
-export function removeRegion(state: State, region: Region): Fault {
+export function removeRegion(state: ManageContext, region: Region): Fault {
   if (region.placement === PLACEMENT_RELAY || region.kind === KIND_ON_DEMAND) return REQUEST
   commitNow(state)
   const { superblock, commit } = state
@@ -67,14 +70,14 @@ export function removeRegion(state: State, region: Region): Fault {
  * Behind the answer to a call: where it has removed a region, nothing reaches that any more, and
  * whoever was on the way to it is told.
  */
-export function endRemoved(state: State): void {
+export function endRemoved(state: ManageContext): void {
   const region = state.work.removed
   if (region === null) return
   state.work.removed = null
   endRegion(state, region)
 }
 
-function endRegion(state: State, region: Region): void {
+function endRegion(state: ManageContext, region: Region): void {
   const { commit, connections, hostWork } = state
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
@@ -111,9 +114,9 @@ function endLane(commit: Commit, lane: number, { id }: Region): void {
 }
 
 /** Has the queue pair a message, or a batch, under way into the region? */
-function isInto(state: State, qp: QueuePair, region: Region): boolean {
+function isInto(state: BatchState & GatherState, qp: QueuePair, region: Region): boolean {
   const batch = state.batches.of[qp.index]!
-  if (batch !== null && isOpen(batch) && batch.region === region) return true
+  if (batch !== null && isBatchOpen(batch) && batch.region === region) return true
   const { message } = qp
   // Of other messages nobody notes the region: what stands there is that of an earlier one.
   if (message === MESSAGE_PERSIST || message === MESSAGE_RECORD) {

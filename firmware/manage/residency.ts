@@ -8,8 +8,8 @@
 
 import { type Fault, KEY, PASS, REQUEST } from '../fault.ts'
 import { WATCHES } from '../limits.ts'
+import type { QueueState } from '../serve/context.ts'
 import type { Watch } from '../serve/queue-state.ts'
-import type { State } from '../state.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { BLOCK_READY } from '../wire/memory-status.ts'
@@ -51,7 +51,7 @@ export function residency(call: Call): Fault {
 }
 
 /** What that send queue follows under that key, or null. */
-function watchOn(state: State, queue: number, rkey: number): Watch | null {
+function watchOn(state: QueueState, queue: number, rkey: number): Watch | null {
   const { watches } = state.hostWork
   for (let i = 0; i < WATCHES; i++) {
     const watch = watches[i]!

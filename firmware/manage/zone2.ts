@@ -20,6 +20,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { type BoardState, random32 } from '../context.ts'
 import {
   DMA,
   type Fault,
@@ -32,12 +33,13 @@ import {
 } from '../fault.ts'
 import { DONE } from '../hal.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { PENDING, stand } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { isRing } from '../host/ranges.ts'
+import type { BurstContext } from '../serve/context.ts'
 import { failHostQueue } from '../serve/queue-context.ts'
 import * as seen from '../serve/queue-look.ts'
-import { random32, type State } from '../state.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Call } from './call.ts'
@@ -56,14 +58,14 @@ export function writeQueue(call: Call): Fault {
   let fault = seen.lookAt(state, queue, QUEUE, 0)
   if (fault !== PASS) return fault
   const zone1 = seen.seenAt(QUEUE)
-  if (isLocked(state)) return QUEUE_LOCKED
+  if (isZone2Locked(state)) return QUEUE_LOCKED
   if (!mayChange(state)) return REQUEST
   const from = at + mad.QUEUE_WRITE_ZONE2
   bytes.copyWithin(zone1 + info.CONTEXT_ZONE2, from, from + info.ZONE2_BYTES)
   fault = zone2Fault(state, queue)
   if (fault !== PASS) return fault
   const pointer = seen.word(state, zone1 + info.Z1_POINTER)
-  take(state, queue, pointer)
+  takeZone2(state, queue, pointer)
   putU32(bytes, to + mad.QUEUE_WRITE_POINTER, pointer)
   return PASS
 }
@@ -77,7 +79,7 @@ export function lockQueue(call: Call): Fault {
   const fault = seen.lookAt(state, queue, QUEUE, 0)
   if (fault !== PASS) return fault
   const zone1 = seen.seenAt(QUEUE)
-  if (isLocked(state)) return QUEUE_LOCKED
+  if (isZone2Locked(state)) return QUEUE_LOCKED
   if (!mayChange(state)) return REQUEST
   const completions = bytes[zone1 + info.Z1_KIND] === info.KIND_COMPLETION
   if (completions && seen.reservedOf(state, queue) > 0) return QUEUE_BUSY
@@ -112,7 +114,7 @@ export function releaseQueue(call: Call): Fault {
   runAll(state.list)
   fault = resultOf(state.list, read) === DONE ? zone2Fault(state, queue) : DMA
   if (fault === PASS) {
-    take(state, queue, seen.word(state, zone1 + info.Z1_POINTER))
+    takeZone2(state, queue, seen.word(state, zone1 + info.Z1_POINTER))
     return PASS
   }
   const why = fault === DMA ? DMA : QUEUE_CONTEXT
@@ -121,18 +123,18 @@ export function releaseQueue(call: Call): Fault {
   return why
 }
 
-function isLocked(state: State): boolean {
+function isZone2Locked(state: BoardState): boolean {
   return seen.word(state, seen.seenAt(QUEUE) + info.Z1_LOCK) !== 0
 }
 
 /** A queue that is not ready to work has nothing to change. */
-function mayChange(state: State): boolean {
+function mayChange(state: BoardState): boolean {
   const has = state.bytes[seen.seenAt(QUEUE) + info.Z1_STATE]!
   return has === info.QUEUE_INIT || has === info.QUEUE_READY
 }
 
 /** Whether the queue can go on with zone 2 as it lies at `seenAt(QUEUE)`. */
-function zone2Fault(state: State, queue: number): Fault {
+function zone2Fault(state: BurstContext, queue: number): Fault {
   const { bytes } = state
   const zone1 = seen.seenAt(QUEUE)
   const zone2 = zone1 + info.CONTEXT_ZONE2
@@ -152,7 +154,7 @@ function zone2Fault(state: State, queue: number): Fault {
 }
 
 /** P3-1, for what is about to be the depth of one queue of a pair. */
-function pairFault(state: State, depth: number): Fault {
+function pairFault(state: BurstContext, depth: number): Fault {
   const zone1 = seen.seenAt(QUEUE)
   const other = seen.word(state, zone1 + info.Z1_OTHER)
   const fault = seen.lookAt(state, other, OTHER, 0)
@@ -164,9 +166,9 @@ function pairFault(state: State, depth: number): Fault {
 }
 
 /** The queue goes on with the zone 2 that lies at `seenAt(QUEUE)`, and is looked at again. */
-function take(state: State, queue: number, pointer: number): void {
+function takeZone2(state: HostContext, queue: number, pointer: number): void {
   seen.setNext(state, QUEUE, pointer)
   seen.writeZone1(state, queue, QUEUE)
-  seen.writeZone2(state, queue, QUEUE)
+  seen.writeSeenZone2(state, queue, QUEUE)
   stand(state.host.pending, queue, PENDING)
 }

@@ -212,11 +212,11 @@ export function createSuperblock(memory: ArrayBuffer): Superblock {
   }
 }
 
-function get64(words: Int32Array, w: number): number {
+function getWords64(words: Int32Array, w: number): number {
   return (words[w]! >>> 0) + (words[w + 1]! >>> 0) * 2 ** 32
 }
 
-function put64(words: Int32Array, w: number, value: number): void {
+function putWords64(words: Int32Array, w: number, value: number): void {
   words[w] = (value % 2 ** 32) | 0
   words[w + 1] = Math.floor(value / 2 ** 32)
 }
@@ -231,12 +231,12 @@ export function dirtyCountOf(sb: Superblock): number {
 
 /** Bytes of the part when it was formatted: regions lie below that, however large it is by now. */
 export function partBytesOf(sb: Superblock): number {
-  return get64(sb.words, PART_BYTES)
+  return getWords64(sb.words, PART_BYTES)
 }
 
 /** Lines of the operation table count if their sequence is above this one. */
 export function voidOperationsOf(sb: Superblock): number {
-  return get64(sb.words, VOID_OPERATIONS)
+  return getWords64(sb.words, VOID_OPERATIONS)
 }
 
 /**
@@ -244,18 +244,20 @@ export function voidOperationsOf(sb: Superblock): number {
  * of that version, which `upgrade` has not seen yet, all are.
  */
 export function formerOperationsOf(sb: Superblock): number {
-  return sb.words[VERSION] === FORMAT_VERSION ? get64(sb.words, FORMER_OPERATIONS) : ALL_SEQUENCES
+  return sb.words[VERSION] === FORMAT_VERSION
+    ? getWords64(sb.words, FORMER_OPERATIONS)
+    : ALL_SEQUENCES
 }
 
 /** Makes a part of the version before one of this: `sequence` is the last of its table. */
 export function upgrade(sb: Superblock, sequence: number): void {
   if (sb.words[VERSION] === FORMAT_VERSION) return
   sb.words[VERSION] = FORMAT_VERSION
-  put64(sb.words, FORMER_OPERATIONS, Math.max(1, sequence))
+  putWords64(sb.words, FORMER_OPERATIONS, Math.max(1, sequence))
 }
 
 export function setVoidOperations(sb: Superblock, sequence: number): void {
-  put64(sb.words, VOID_OPERATIONS, sequence)
+  putWords64(sb.words, VOID_OPERATIONS, sequence)
 }
 
 /** Places of the table up to the last one that is not free. */
@@ -307,8 +309,8 @@ export function readEntry(sb: Superblock, index: number): RegionEntry {
     copies: words[w + 12]!,
     flags: words[w + 13]!,
     protectionDomain: words[w + 14]!,
-    at: get64(words, w + 16),
-    areaBytes: get64(words, w + 18),
+    at: getWords64(words, w + 16),
+    areaBytes: getWords64(words, w + 18),
     placement: words[w + 24]! & PLACEMENT_MASK,
   }
 }
@@ -333,7 +335,7 @@ export function setScanned(sb: Superblock, index: number): void {
 }
 
 /** Is the region forming, or scanned? */
-export function isUnsure(sb: Superblock, index: number): boolean {
+export function isRegionUnsure(sb: Superblock, index: number): boolean {
   return (sb.words[placementAt(index)]! & (FORMING | SCANNED)) !== 0
 }
 
@@ -411,7 +413,12 @@ export function endOfRoom({ at, copies, areaBytes }: RegionEntry): number {
 }
 
 /** The first room for so many bytes below `limit`, in the NVDIMM or in the host's memory; or -1. */
-export function roomFor(sb: Superblock, local: boolean, bytes: number, limit: number): number {
+export function regionRoomFor(
+  sb: Superblock,
+  local: boolean,
+  bytes: number,
+  limit: number,
+): number {
   let at = local ? DATA_AT : HOST_DATA_AT
   // Every step passes one region at least.
   for (let i = 0; i < regionCountOf(sb); i++) {
@@ -438,8 +445,8 @@ export function addEntry(sb: Superblock, from: RegionEntry, index: number): void
   words[w + 12] = from.copies
   words[w + 13] = from.flags
   words[w + 14] = from.protectionDomain
-  put64(words, w + 16, from.at)
-  put64(words, w + 18, from.areaBytes)
+  putWords64(words, w + 16, from.at)
+  putWords64(words, w + 18, from.areaBytes)
   words[w + 24] = from.placement
   words[NEXT_ID] = from.id + 1
   setCount(sb, Math.max(regionCountOf(sb), index + 1))
@@ -458,7 +465,7 @@ export function dropEntry(sb: Superblock, index: number): void {
 function setCount(sb: Superblock, count: number): void {
   sb.words[REGION_COUNT] = count
   sb.words[USED] = ENTRIES_AT + count * ENTRY_BYTES
-  put64(sb.words, FREE_AT, freeAt(sb))
+  putWords64(sb.words, FREE_AT, freeAt(sb))
 }
 
 /** Offset in the page of the check-code key of region `index`. */
@@ -563,7 +570,7 @@ function writePage(list: CommandList, sb: Superblock, page: number): void {
 export function writeSuperblock(list: CommandList, sb: Superblock): Fault {
   assert(list.count === 0, 'what stands before an update has been run')
   const first = pageToBegin(list, sb)
-  put64(sb.words, UPDATE, get64(sb.words, UPDATE) + 1)
+  putWords64(sb.words, UPDATE, getWords64(sb.words, UPDATE) + 1)
   seal(list, sb)
   writePage(list, sb, first)
   const second = list.count
@@ -589,7 +596,7 @@ function pageToBegin(list: CommandList, sb: Superblock): number {
   for (let p = 0; p < 2; p++) {
     fetchPage(list, page, p)
     const valid = verifyPage(list, page)
-    updates.push(valid ? get64(page.words, UPDATE) : NOT_WHOLE)
+    updates.push(valid ? getWords64(page.words, UPDATE) : NOT_WHOLE)
     if (valid) sb.whole += 1
   }
   return updates[1]! < updates[0]! ? 1 : 0
@@ -617,9 +624,9 @@ export function formatPart(
   sb.words[VERSION] = FORMAT_VERSION
   sb.words[USED] = ENTRIES_AT
   for (let i = 0; i < 16; i++) sb.bytes[DEVICE_ID_AT + i] = deviceId[i]!
-  put64(sb.words, PART_BYTES, partBytes)
-  put64(sb.words, FREE_AT, DATA_AT)
-  put64(sb.words, LANES_POSITION, LANES_AT)
+  putWords64(sb.words, PART_BYTES, partBytes)
+  putWords64(sb.words, FREE_AT, DATA_AT)
+  putWords64(sb.words, LANES_POSITION, LANES_AT)
   sb.words[LANE_COUNT] = LANES
   sb.words[OPERATIONS_POSITION] = OPERATIONS_AT
   // The magic alone and first, then everything else.
@@ -698,11 +705,11 @@ function verifyPage(list: CommandList, page: PageView): boolean {
  */
 function isSane(words: Int32Array, partBytes: number): boolean {
   const regions = words[REGION_COUNT]!
-  const bytes = get64(words, PART_BYTES)
+  const bytes = getWords64(words, PART_BYTES)
   if (regions < 0 || regions > REGIONS) return false
   if (words[USED] !== ENTRIES_AT + regions * ENTRY_BYTES) return false
   if (words[LOST_COUNT]! < 0 || words[LOST_COUNT]! > LOST_MAX) return false
-  if (words[LANE_COUNT] !== LANES || get64(words, LANES_POSITION) !== LANES_AT) return false
+  if (words[LANE_COUNT] !== LANES || getWords64(words, LANES_POSITION) !== LANES_AT) return false
   if (words[OPERATIONS_POSITION] !== OPERATIONS_AT) return false
   if (words[INCARNATION]! < 0 || words[INCARNATION]! > INCARNATION_LAST) return false
   if (bytes % SUPERBLOCK_BYTES !== 0 || bytes > Math.max(partBytes, 2 ** 47)) return false
@@ -717,12 +724,12 @@ function isSane(words: Int32Array, partBytes: number): boolean {
     if ((words[w + 24]! & ~(PLACEMENT_MASK | FLAGS)) !== 0 || placement > PLACEMENT_THROUGH) {
       return false
     }
-    if (get64(words, w + 16) < (local ? DATA_AT : HOST_DATA_AT)) return false
+    if (getWords64(words, w + 16) < (local ? DATA_AT : HOST_DATA_AT)) return false
     if (!isEntrySane(words, w, local ? bytes : HOST_BYTES_MAX)) return false
     for (let j = 0; j < i; j++) if (isInTheWay(words, entryWord(j), w)) return false
     if (local) end = Math.max(end, endOfEntry(words, w))
   }
-  return get64(words, FREE_AT) === end
+  return getWords64(words, FREE_AT) === end
 }
 
 function entryWord(index: number): number {
@@ -731,7 +738,7 @@ function entryWord(index: number): number {
 
 /** The end of all copies of a region, bytes. */
 function endOfEntry(words: Int32Array, w: number): number {
-  return get64(words, w + 16) + words[w + 12]! * get64(words, w + 18)
+  return getWords64(words, w + 16) + words[w + 12]! * getWords64(words, w + 18)
 }
 
 /** Have two regions an identity in common, or bytes? */
@@ -740,14 +747,14 @@ function isInTheWay(words: Int32Array, one: number, other: number): boolean {
   if (words[one + 8] === words[other + 8]) return true
   const isLocal = (w: number): boolean => (words[w + 24]! & PLACEMENT_MASK) === PLACEMENT_LOCAL
   if (isLocal(one) !== isLocal(other)) return false
-  if (endOfEntry(words, one) <= get64(words, other + 16)) return false
-  return endOfEntry(words, other) > get64(words, one + 16)
+  if (endOfEntry(words, one) <= getWords64(words, other + 16)) return false
+  return endOfEntry(words, other) > getWords64(words, one + 16)
 }
 
 function isEntrySane(words: Int32Array, w: number, bytes: number): boolean {
   const copies = words[w + 12]!
-  const at = get64(words, w + 16)
-  const areaBytes = get64(words, w + 18)
+  const at = getWords64(words, w + 16)
+  const areaBytes = getWords64(words, w + 18)
   if (copies < 1 || copies > COPIES_MAX || at % LINE_BYTES !== 0) return false
   if (areaBytes % LINE_BYTES !== 0 || at > bytes || areaBytes > (bytes - at) / copies) return false
   if (words[w + 9] === KIND_BYTES) return copies === 1
@@ -761,7 +768,7 @@ function isOurs(page: PageView): boolean {
   return page.readable && page.words[MAGIC] === MAGIC_LOW && page.words[MAGIC + 1] === MAGIC_HIGH
 }
 
-function refusal(a: PageView, b: PageView): Fault {
+function superblockRefusal(a: PageView, b: PageView): Fault {
   const newer = (page: PageView): boolean => isOurs(page) && page.words[VERSION]! > FORMAT_VERSION
   if (newer(a) || newer(b)) return NEWER
   const older = (page: PageView): boolean => isOurs(page) && page.words[VERSION] === 1
@@ -786,8 +793,8 @@ export function readSuperblock(list: CommandList, sb: Superblock, partBytes: num
   })
   sb.mended = 0
   sb.half = false
-  if (!a.valid && !b.valid) return refusal(a, b)
-  const later = a.valid && b.valid && get64(b.words, UPDATE) > get64(a.words, UPDATE)
+  if (!a.valid && !b.valid) return superblockRefusal(a, b)
+  const later = a.valid && b.valid && getWords64(b.words, UPDATE) > getWords64(a.words, UPDATE)
   if (!a.valid || later) sb.words.set(b.words)
   // Entries of regions that are gone may stand there: a place of the table is free by its zeros.
   sb.bytes.fill(0, sb.words[USED]!)

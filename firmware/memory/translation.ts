@@ -59,9 +59,9 @@ export function pagesOf(bytes: number): number {
 
 /** Takes a piece of the pool for the region at that place; false if there is none so long. */
 export function takePages(table: Translation, place: number, pages: number): boolean {
-  let at = freeFrom(table, 0, pages)
+  let at = freePagesAt(table, 0, pages)
   for (let i = 0; i < ON_DEMAND_REGIONS && at < 0; i++) {
-    if (table.pages[i] !== 0) at = freeFrom(table, table.first[i]! + table.pages[i]!, pages)
+    if (table.pages[i] !== 0) at = freePagesAt(table, table.first[i]! + table.pages[i]!, pages)
   }
   if (at < 0) return false
   table.first[place] = at
@@ -73,7 +73,7 @@ export function takePages(table: Translation, place: number, pages: number): boo
 }
 
 /** `at` if so many pages are free from there on, else -1. */
-function freeFrom(table: Translation, at: number, pages: number): number {
+function freePagesAt(table: Translation, at: number, pages: number): number {
   if (pages > table.frames.length || at > table.frames.length - pages) return -1
   for (let i = 0; i < ON_DEMAND_REGIONS; i++) {
     const first = table.first[i]!
@@ -103,7 +103,7 @@ export function frameOf(table: Translation, place: number, page: number): number
 }
 
 /** Is a call of that sequence newer than the last one? Then it is the last one now. */
-export function isNext(table: Translation, place: number, sequence: number): boolean {
+export function isNextCall(table: Translation, place: number, sequence: number): boolean {
   const newer = ((sequence - table.sequence[place]!) | 0) > 0
   if (newer) table.sequence[place] = sequence
   return newer

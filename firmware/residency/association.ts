@@ -20,7 +20,6 @@
 import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../limits.ts'
 import { ASSOCIATION_BYTES } from '../memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
-import { beginWatch } from './size.ts'
 
 /** Its place is free; it lives; it waits for the end of a message, and then its place is free. */
 export const FREE = 0
@@ -181,7 +180,7 @@ export function setSize(a: Association, sizeLog2: number): void {
   a.stale = true
   // The status of all blocks is one of blocks of one size.
   if (a.currentAt > 0) a.currentAt = 0
-  beginWatch(a)
+  clearWatch(a)
 }
 
 // ---- counting anew -----------------------------------------------------------------------------
@@ -280,7 +279,7 @@ export function takeChanged(a: Association): number {
     a.queueAt = (a.queueAt + 1) % ASSOCIATED_BLOCKS
     a.queueCount -= 1
     a.flags[block]! &= ~QUEUED
-    if (isToldReady(a, block) === isReady(a, block)) continue
+    if (isToldReady(a, block) === isBlockReady(a, block)) continue
     tellBlock(a, block)
     return block
   }
@@ -289,7 +288,7 @@ export function takeChanged(a: Association): number {
 
 /** What is sent now says how that block is. */
 export function tellBlock(a: Association, block: number): void {
-  if (isToldReady(a, block) === isReady(a, block)) return
+  if (isToldReady(a, block) === isBlockReady(a, block)) return
   a.flags[block]! ^= TOLD_READY
   a.dirty -= 1
 }
@@ -298,7 +297,7 @@ function isToldReady(a: Association, block: number): boolean {
   return (a.flags[block]! & TOLD_READY) !== 0
 }
 
-export function isReady(a: Association, block: number): boolean {
+export function isBlockReady(a: Association, block: number): boolean {
   return a.absent[block] === 0
 }
 
@@ -357,4 +356,12 @@ export function tellsAtUs(a: Association, nowUs: number): number {
     a.actions = 0
   }
   return a.dueUs
+}
+
+/** Nothing was seen of this size yet. */
+export function clearWatch(a: Association): void {
+  a.edges = 0
+  a.calmWindows = 0
+  a.windowEndUs = Infinity
+  a.offerLog2 = 0
 }

@@ -65,7 +65,7 @@ export interface Blocks {
   readonly groupFlags: Uint8Array
   /** Until when a hint for a block counts, µs; 0 where there is none. */
   hintedUntilUs: Float64Array
-  /** The run of blocks that `nextHint` found. */
+  /** The run of blocks that `nextHintedBlocks` found. */
   hintFirst: number
   hintCount: number
   /** PHASE_SILENT, PHASE_TOLD, STATUS_ERROR, STATUS_UNAVAILABLE or STATUS_RESET. */
@@ -152,11 +152,11 @@ export function associated(b: Blocks, length: number, incarnation: number): void
   b.incarnation = incarnation
   b.heard = false
   b.refreshAtUs = Infinity
-  forget(b, PHASE_SILENT)
+  forgetBlocks(b, PHASE_SILENT)
 }
 
 /** Nothing that was told counts any more, nor any hint (P5-15). */
-export function forget(b: Blocks, phase: number): void {
+export function forgetBlocks(b: Blocks, phase: number): void {
   b.counts.forgotten++
   b.revision++
   b.phase = phase
@@ -237,7 +237,7 @@ export function resize(b: Blocks, sizeLog2: number): boolean {
   const finer = sizeLog2 < b.sizeLog2
   for (let block = 0; block < count; block++) {
     if (finer) inherit(b, block, Math.floor(block / 2 ** (b.sizeLog2 - sizeLog2)))
-    else join(b, block, 2 ** (sizeLog2 - b.sizeLog2))
+    else joinParts(b, block, 2 ** (sizeLog2 - b.sizeLog2))
   }
   const { states, hintedUntilUs } = b
   b.states = b.spareStates
@@ -259,7 +259,7 @@ function inherit(b: Blocks, block: number, from: number): void {
 }
 
 /** A coarser block is ready if all its parts were, and hinted if all the others were. */
-function join(b: Blocks, block: number, parts: number): void {
+function joinParts(b: Blocks, block: number, parts: number): void {
   const end = (block + 1) * parts < b.count ? (block + 1) * parts : b.count
   let state = BLOCK_READY
   let hinted = Infinity
@@ -282,7 +282,7 @@ export function blockAt(b: Blocks, offset: number): number {
 }
 
 /** Are all these bytes known to be ready (P5-3)? Whole groups are judged by their counter. */
-export function isReady(b: Blocks, offset: number, length: number): boolean {
+export function isRangeReady(b: Blocks, offset: number, length: number): boolean {
   if (length === 0) return true
   const last = blockAt(b, offset + length - 1)
   let block = blockAt(b, offset)

@@ -35,7 +35,7 @@ import {
 import {
   type Blocks,
   blocksOf,
-  forget,
+  forgetBlocks,
   PHASE_SILENT,
   PHASE_TOLD,
   resize,
@@ -85,7 +85,7 @@ export function takeNotice(
     if (((mseth.incarnation - b.incarnation) | 0) < 0) return stale(b)
     b.incarnation = mseth.incarnation
     b.heard = false
-    forget(b, PHASE_SILENT)
+    forgetBlocks(b, PHASE_SILENT)
     want(b, nowUs)
   }
   const ahead = (mseth.sequence - b.sequence) | 0
@@ -129,10 +129,10 @@ function takeKind(b: Blocks, mseth: Mseth, bytes: Uint8Array, at: number, nowUs:
     case STATUS_ERROR:
     case STATUS_UNAVAILABLE:
       b.wanted = false
-      if (b.phase !== mseth.kind) forget(b, mseth.kind)
+      if (b.phase !== mseth.kind) forgetBlocks(b, mseth.kind)
       return
     case STATUS_RESET:
-      forget(b, mseth.kind)
+      forgetBlocks(b, mseth.kind)
       // It follows by itself.
       want(b, nowUs + ASK_AGAIN_US)
       return
@@ -192,7 +192,7 @@ export function want(b: Blocks, atUs: number): void {
  * A hint was in vain: perhaps the notice that followed it was not heard. Not more often than the
  * current status is asked for anyway.
  */
-export function doubt(b: Blocks, nowUs: number): void {
+export function doubtHint(b: Blocks, nowUs: number): void {
   if (b.wanted || b.phase !== PHASE_TOLD) return
   b.wanted = true
   if (b.askAtUs < nowUs) b.askAtUs = nowUs

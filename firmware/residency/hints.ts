@@ -8,18 +8,18 @@
  */
 
 import { BLOCK_READY } from '../wire/memory-status.ts'
-import { type Blocks, blockAt, isReady, PHASE_TOLD } from './blocks.ts'
+import { type Blocks, blockAt, isRangeReady, PHASE_TOLD } from './blocks.ts'
 
 /** How to access some bytes. */
 export const ACCESS_READY = 0
-/** Not ready: hint, if `nextHint` finds anything to hint at, and wait until `waitUntilUs`. */
+/** Not ready: hint, if `nextHintedBlocks` finds anything to hint at, and wait until `waitUntilUs`. */
 export const ACCESS_WAITS = 1
 /** Nothing is known that one could go by: at once, and whatever comes of it. */
 export const ACCESS_BLIND = 2
 
 /** What to do about an access to `length` bytes at `offset`. */
-export function judge(b: Blocks, offset: number, length: number): number {
-  if (isReady(b, offset, length)) return ACCESS_READY
+export function judgeAccess(b: Blocks, offset: number, length: number): number {
+  if (isRangeReady(b, offset, length)) return ACCESS_READY
   return b.phase === PHASE_TOLD ? ACCESS_WAITS : ACCESS_BLIND
 }
 
@@ -27,7 +27,7 @@ export function judge(b: Blocks, offset: number, length: number): number {
  * Finds the next blocks of these bytes that are to be hinted at: `hintFirst` and `hintCount` of
  * `b`. They count as hinted for `prefetchUs` from now on. False where there are none (any more).
  */
-export function nextHint(
+export function nextHintedBlocks(
   b: Blocks,
   offset: number,
   length: number,

@@ -22,7 +22,13 @@ import {
   STATUS_CURRENT,
   STATUS_RESET,
 } from '../wire/memory-status.ts'
-import { type Association, askCurrent, isReady, takeChanged, tellBlock } from './association.ts'
+import {
+  type Association,
+  askCurrent,
+  isBlockReady,
+  takeChanged,
+  tellBlock,
+} from './association.ts'
 
 /**
  * Composes the message that is to be sent now (`tellsAtUs`): the header into `into`, all but
@@ -73,7 +79,7 @@ function composeCurrent(
   bytes.fill(0, at, at + length)
   for (let i = 0; i < entries; i++) {
     tellBlock(a, first + i)
-    if (isReady(a, first + i)) bytes[at + (i >> 3)]! |= 0x80 >> (i & 7)
+    if (isBlockReady(a, first + i)) bytes[at + (i >> 3)]! |= 0x80 >> (i & 7)
   }
   into.kind = STATUS_CURRENT
   into.form = FORM_BITMAP
@@ -102,7 +108,7 @@ function composeChanges(
     if (block < 0) break
     const to = at + entries * ENTRY_BYTES
     putU32(bytes, to, block)
-    bytes[to + 4] = isReady(a, block) ? BLOCK_READY : BLOCK_NOT_READY
+    bytes[to + 4] = isBlockReady(a, block) ? BLOCK_READY : BLOCK_NOT_READY
     entries += 1
   }
   into.kind = STATUS_CHANGE

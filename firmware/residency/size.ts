@@ -14,6 +14,7 @@
 import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../limits.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
 import type { Association } from './association.ts'
+import { clearWatch } from './association.ts'
 
 /** A page, log2 of bytes. */
 export const PAGE_LOG2: number = Math.log2(PAGE_BYTES)
@@ -66,14 +67,6 @@ export function judgeWish(length: number, wishLog2: number): number {
   return nearestLog2(length, wishLog2) === wishLog2 ? SIZE_GRANTED : SIZE_OFFERED
 }
 
-/** Nothing was seen of this size yet. */
-export function beginWatch(a: Association): void {
-  a.edges = 0
-  a.calmWindows = 0
-  a.windowEndUs = Infinity
-  a.offerLog2 = 0
-}
-
 /**
  * Another size that the requester should be offered now, or 0. To be asked now and then: a window
  * that is over is judged when it is.
@@ -117,7 +110,7 @@ export function takeCounter(a: Association, counterLog2: number, nowUs: number):
 
 /** The requester keeps the size that it has. */
 export function takeRefusal(a: Association, nowUs: number): void {
-  beginWatch(a)
+  clearWatch(a)
   a.countered = false
   a.quietUntilUs = nowUs + REFUSED_US
 }

@@ -41,7 +41,7 @@ export function canTake(b: Blocks, sizeLog2: number): boolean {
 }
 
 /** Takes the answer to an ASSOCIATE or BLOCK_SIZE of ours. */
-export function takeAnswer(b: Blocks, bseth: Bseth): number {
+export function takeWishAnswer(b: Blocks, bseth: Bseth): number {
   if (bseth.status === SIZE_REFUSED) return ANSWER_REFUSED
   if (bseth.status === SIZE_OFFERED) {
     return canTake(b, bseth.blockSizeLog2) ? ANSWER_OFFER : ANSWER_SETTLED

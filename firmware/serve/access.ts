@@ -9,15 +9,16 @@
 
 import { type Fault, KEY, PASS, RIGHTS } from '../fault.ts'
 import { QUEUE_PAIRS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { accessFault, findRegion } from '../memory/region.ts'
-import type { State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 
 /**
  * May the queue pair do that in the region that the key names? The region is then
  * `state.accessed`. Faults: KEY, PROTECTION_DOMAIN, RIGHTS.
  */
-export function accessOf(state: State, qp: QueuePair, rkey: number, rights: number): Fault {
+export function accessOf(state: MemoryState, qp: QueuePair, rkey: number, rights: number): Fault {
   const region = findRegion(state.regions, rkey)
   state.accessed = region
   if (region !== null && ((qp.invalidated >> region.index) & 1) !== 0) return KEY
@@ -26,7 +27,7 @@ export function accessOf(state: State, qp: QueuePair, rkey: number, rights: numb
 }
 
 /** Takes the key back on this queue pair. KEY if it names nothing here. */
-export function invalidate(state: State, qp: QueuePair, rkey: number): Fault {
+export function invalidate(state: MemoryState, qp: QueuePair, rkey: number): Fault {
   const fault = accessOf(state, qp, rkey, 0)
   if (fault !== PASS) return fault
   qp.invalidated |= 1 << state.accessed!.index
@@ -34,7 +35,7 @@ export function invalidate(state: State, qp: QueuePair, rkey: number): Fault {
 }
 
 /** A key that was taken back on some queue pair was another one, of who had the place before. */
-export function forgetInvalidated(state: State, index: number): void {
+export function forgetInvalidated(state: TransportState, index: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
     if (qp !== null) qp.invalidated &= ~(1 << index)

@@ -19,6 +19,7 @@
  *   asks and what can be had now, and changes nothing.
  */
 
+import type { BoardState } from '../context.ts'
 import {
   DUPLICATE,
   DUPLICATE_FORGOTTEN,
@@ -28,6 +29,7 @@ import {
   RESIDENCY_FORM,
 } from '../fault.ts'
 import { PAGE_BYTES, REGIONS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { byteOffset, KIND_ON_DEMAND, PLACEMENT_RELAY, type Region } from '../memory/region.ts'
 import {
   type Association,
@@ -38,8 +40,8 @@ import {
   setSize,
 } from '../residency/association.ts'
 import { judgeWish, leastLog2, mostLog2, nearestLog2, PAGE_LOG2 } from '../residency/size.ts'
-import { type State, touch } from '../state.ts'
 import { beginFrame, endFrame, isWithheld, writeAck } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
@@ -55,6 +57,7 @@ import {
   SIZE_REFUSED,
   writeBseth,
 } from '../wire/block-size.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   ASSOCIATE,
   BLOCK_SIZE,
@@ -64,18 +67,20 @@ import {
 } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
-import { judgeHint, keepHint, memoryFault } from './prefetch.ts'
+import { touch } from './burst.ts'
+import type { ResidencyState, ServeContext } from './context.ts'
+import { hintMemoryFault, judgeHint, keepHint } from './prefetch.ts'
 import { findAssociation, releaseAssociation, takeAssociation } from './residency.ts'
 
 const asked = blankBseth()
-const answer = blankBseth()
+const sizeAnswer = blankBseth()
 
 /**
  * Takes ASSOCIATE, BLOCK_SIZE or PREFETCH_HINT of the expected PSN; what stands before the first
  * two is settled. A fault that is returned has changed nothing.
  */
 export function receiveResidency(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -91,7 +96,7 @@ export function receiveResidency(
   const region = state.accessed!
   if (row.opcode === ASSOCIATE) associate(state, qp, region)
   else propose(state, findAssociation(state, qp, region))
-  answerSize(state, qp, packet.psn, answer)
+  answerSize(state, qp, packet.psn, sizeAnswer)
   return PASS
 }
 
@@ -100,7 +105,7 @@ export function receiveResidency(
  * passed over: its answer would acknowledge that.
  */
 export function repeatResidency(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -113,17 +118,22 @@ export function repeatResidency(
   if (asked.optOut) answerEnd()
   else if (a === null || isEmpty(state, row)) answerRefusal()
   else answerWish(a, asked.blockSizeLog2)
-  answerSize(state, qp, packet.psn, answer)
+  answerSize(state, qp, packet.psn, sizeAnswer)
   return DUPLICATE
 }
 
 /** Does it associate no bytes at all? */
-function isEmpty(state: State, row: OpcodeRow): boolean {
+function isEmpty(state: WireState, row: OpcodeRow): boolean {
   return row.opcode === ASSOCIATE && state.reth.length === 0
 }
 
 /** Is it a question of ours: which is one, and about memory that the queue pair may read? */
-function judgeQuestion(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+function judgeQuestion(
+  state: BoardState & WireState & MemoryState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const { reth, bytes } = state
   if (row.opcode !== ASSOCIATE && row.opcode !== BLOCK_SIZE) return OPCODE
   readReth(reth, bytes, packet.bthAt + row.rethAt)
@@ -133,10 +143,14 @@ function judgeQuestion(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
   if (reserved !== 0 || status !== 0 || (into && out)) return RESIDENCY_FORM
   const ranged = row.opcode === ASSOCIATE
   const names = reth.length !== 0 || reth.vaHigh !== 0 || reth.vaLow !== 0
-  return !ranged && names ? RESIDENCY_FORM : memoryFault(state, qp)
+  return !ranged && names ? RESIDENCY_FORM : hintMemoryFault(state, qp)
 }
 
-function associate(state: State, qp: QueuePair, region: Region): void {
+function associate(
+  state: WireState & MemoryState & ResidencyState,
+  qp: QueuePair,
+  region: Region,
+): void {
   const { reth } = state
   const found = findAssociation(state, qp, region)
   if (asked.optOut) {
@@ -161,7 +175,7 @@ function associate(state: State, qp: QueuePair, region: Region): void {
 }
 
 /** BLOCK_SIZE: another proposal, or other flags. */
-function propose(state: State, a: Association | null): void {
+function propose(state: ResidencyState, a: Association | null): void {
   if (asked.optOut) {
     if (a !== null) releaseAssociation(state, a)
     answerEnd()
@@ -192,7 +206,7 @@ function takeWish(a: Association): void {
 }
 
 /** What the requester of a new association wants to hear. */
-function takeFlags(state: State, a: Association, region: Region): void {
+function takeFlags(state: MemoryState, a: Association, region: Region): void {
   if (asked.optIn) optIn(a)
   if (asked.current) askCurrent(a)
   const outage = region.kind === KIND_ON_DEMAND ? conditionOf(state, region) : 0
@@ -200,7 +214,7 @@ function takeFlags(state: State, a: Association, region: Region): void {
 }
 
 /** What the host has said of the region as a whole: 0 is ready. */
-function conditionOf(state: State, region: Region): number {
+function conditionOf(state: MemoryState, region: Region): number {
   return state.translation.condition[region.index - REGIONS]!
 }
 
@@ -209,30 +223,30 @@ function conditionOf(state: State, region: Region): number {
 /** Granted, and in force; or the nearest that there is. Without a wish: what is in force. */
 function answerWish(a: Association, wish: number): void {
   const keeps = wish === 0 && a.committed
-  answer.status = keeps ? SIZE_GRANTED : judgeWish(a.length, wish)
-  answer.commit = answer.status === SIZE_GRANTED
-  answer.blockSizeLog2 = keeps ? a.sizeLog2 : nearestLog2(a.length, wish)
-  answer.leastLog2 = leastLog2(a.length)
-  answer.mostLog2 = mostLog2(a.length)
-  answer.maximum = a.maximum
-  answer.threshold = a.threshold
-  answer.periodUs = a.periodUs
+  sizeAnswer.status = keeps ? SIZE_GRANTED : judgeWish(a.length, wish)
+  sizeAnswer.commit = sizeAnswer.status === SIZE_GRANTED
+  sizeAnswer.blockSizeLog2 = keeps ? a.sizeLog2 : nearestLog2(a.length, wish)
+  sizeAnswer.leastLog2 = leastLog2(a.length)
+  sizeAnswer.mostLog2 = mostLog2(a.length)
+  sizeAnswer.maximum = a.maximum
+  sizeAnswer.threshold = a.threshold
+  sizeAnswer.periodUs = a.periodUs
 }
 
 /** Nothing is associated, as was asked for. */
 function answerEnd(): void {
   answerRefusal()
-  answer.status = SIZE_GRANTED
+  sizeAnswer.status = SIZE_GRANTED
 }
 
 /** Nothing is associated: there is no room, no association, or nothing to be told. */
 function answerRefusal(): void {
-  clearBseth(answer)
-  answer.status = SIZE_REFUSED
+  clearBseth(sizeAnswer)
+  sizeAnswer.status = SIZE_REFUSED
 }
 
 /** Answers a question, or an offer, of that PSN. */
-export function answerSize(state: State, qp: QueuePair, psn: number, from: Bseth): void {
+export function answerSize(state: TransportState, qp: QueuePair, psn: number, from: Bseth): void {
   const { answers } = state
   const behind = AETH_BYTES + BSETH_BYTES
   const end = beginFrame(answers, qp, BLOCK_SIZE_ANSWER, psn, behind, 0)
@@ -245,7 +259,7 @@ export function answerSize(state: State, qp: QueuePair, psn: number, from: Bseth
 // ---- hints -------------------------------------------------------------------------------------
 
 function receiveHint(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,

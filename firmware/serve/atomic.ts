@@ -11,6 +11,8 @@
  */
 
 import { append, copy } from '../command-list.ts'
+import type { CommitState } from '../commit/context.ts'
+import type { BoardState } from '../context.ts'
 import {
   ALIGNMENT,
   BOUNDS,
@@ -32,8 +34,8 @@ import {
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import { ORIGINAL_BYTES } from '../memory-map.ts'
-import type { Ordered, State } from '../state.ts'
-import { beginFrame, endFrame, ownerOf, writeAck } from '../transport/acknowledge.ts'
+import { beginFrame, endFrame, psnOwnerOf, writeAck } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import {
   KIND_ATOMIC,
   KIND_ATOMIC_WRITE,
@@ -48,13 +50,20 @@ import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { isSafe, noteStore, store } from './burst.ts'
+import type { BurstState, ServeContext } from './context.ts'
+import type { Ordered } from './message.ts'
 import { addResponse } from './ordered.ts'
 
 /** Bytes of the word, on which it must lie. */
 const WORD_BYTES = 8
 
 /** May that word of the region be changed? */
-export function wordFault(state: State, region: Region, vaHigh: number, vaLow: number): Fault {
+export function wordFault(
+  state: BoardState & CommitState,
+  region: Region,
+  vaHigh: number,
+  vaLow: number,
+): Fault {
   // An ATOMIC WRITE asks for nothing more than a WRITE does.
   if (region.kind === KIND_ON_DEMAND) return RIGHTS
   if (region.kind !== KIND_BYTES) return BOUNDS
@@ -65,7 +74,12 @@ export function wordFault(state: State, region: Region, vaHigh: number, vaLow: n
 }
 
 /** Accepts a FETCH-ADD or COMPARE-SWAP of the expected PSN. A fault has changed nothing. */
-export function receiveAtomic(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receiveAtomic(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const atomic = state.atomic
   const at = packet.bthAt + row.atomicAt
   readAtomic(atomic, state.bytes, at)
@@ -90,7 +104,7 @@ export function receiveAtomic(state: State, qp: QueuePair, packet: Packet, row: 
 
 /** Accepts an ATOMIC WRITE of the expected PSN. A fault has changed nothing. */
 export function receiveAtomicWrite(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -113,23 +127,23 @@ export function receiveAtomicWrite(
 }
 
 /** Executes a FETCH-ADD or COMPARE-SWAP. */
-export function executeAtomic(state: State, item: Ordered): void {
+export function executeAtomic(state: BoardState & BurstState, item: Ordered): void {
   const list = state.list
   const op = item.form === RC_COMPARE_SWAP ? COMPARE_SWAP : FETCH_ADD
-  list.owner = ownerOf(item.qp, item.psn)
+  list.owner = psnOwnerOf(item.qp, item.psn)
   append(list, op, item.at, item.to, WORD_BYTES, item.originalAt)
   list.owner = 0
   noteStore(state, item.qp)
 }
 
 /** Executes an ATOMIC WRITE: eight bytes on a boundary of eight never tear. */
-export function storeWord(state: State, item: Ordered): void {
+export function storeWord(state: BoardState & BurstState, item: Ordered): void {
   store(state, item.qp, item.psn, item.at, item.to, WORD_BYTES)
 }
 
 /** The response of an atomic, from what is kept: the first one, or the same again. */
 export function answerAtomic(
-  state: State,
+  state: FrameContext,
   qp: QueuePair,
   psn: number,
   msn: number,

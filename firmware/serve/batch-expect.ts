@@ -15,6 +15,7 @@ import type { Batch } from '../batch/batch.ts'
 import { LOOK_DIFFERS, LOOK_HOLDS, LOOK_UNKNOWN, type Members } from '../batch/members.ts'
 import { checkCode, compare, copy, resultOf, runAll } from '../command-list.ts'
 import { firstCopy, groupHolds, heldIntent } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   blankSlotHeader,
   CHECK_CODE_BYTES,
@@ -24,23 +25,24 @@ import {
   SLOT_HEADER_BYTES,
   type SlotHeader,
 } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { CONDITION, type Fault, PASS, PLACEMENT_UNKNOWN } from '../fault.ts'
 import { EQUAL } from '../hal.ts'
 import { BURST_FRAMES, LINE_BYTES } from '../limits.ts'
 import { type Region, slotAddress } from '../memory/region.ts'
 import { EXPECT_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { drain } from './burst.ts'
+import type { GroupContext, RecordContext } from './context.ts'
 import { commitNow } from './group.ts'
 import { LOST, settledFrom, UNDECIDED } from './settled.ts'
 
 /** Behind the check code of the header that was read, where the computed one goes. */
 const COMPUTED_AT: number = CHECK_CODE_BYTES
 
-const header = blankSlotHeader()
+const expectedHeader = blankSlotHeader()
 
 /** Looks at the slots of the members from `n` on, of one group. Returns the member behind them. */
-export function lookAtSlots(state: State, batch: Batch, n: number): number {
+export function lookAtSlots(state: GroupContext, batch: Batch, n: number): number {
   const members = batch.members!
   const region = batch.region!
   const end = Math.min(batch.received, n + BURST_FRAMES)
@@ -58,7 +60,7 @@ export function lookAtSlots(state: State, batch: Batch, n: number): number {
 
 /** Reads first copies; a member whose sequence is known from that, unless its code is wrong. */
 function readHeaders(
-  state: State,
+  state: BoardState & CommitState,
   region: Region,
   members: Members,
   from: number,
@@ -78,19 +80,19 @@ function readHeaders(
     const readable = resultOf(list, command) === 0
     command += 1
     if (!readable || !isFirstServed(state, region, members.slots[n]!)) continue
-    readSlotHeader(header, state.words, EXPECT_AT + (n - from) * LINE_BYTES)
-    if (!headerFits(header, region, members.slots[n]!)) continue
-    members.looks[n] = isExpected(members, n, header) ? LOOK_HOLDS : LOOK_DIFFERS
+    readSlotHeader(expectedHeader, state.words, EXPECT_AT + (n - from) * LINE_BYTES)
+    if (!headerFits(expectedHeader, region, members.slots[n]!)) continue
+    members.looks[n] = isHeaderExpected(members, n, expectedHeader) ? LOOK_HOLDS : LOOK_DIFFERS
   }
 }
 
 /** Is the first copy, if it is valid, the one that a reader is served? */
-function isFirstServed(state: State, region: Region, slot: number): boolean {
+function isFirstServed(state: CommitState, region: Region, slot: number): boolean {
   const { commit } = state
   return firstCopy(commit, region, slot) === 0 && heldIntent(commit.held, region, slot) === null
 }
 
-function isExpected(
+function isHeaderExpected(
   members: Members,
   n: number,
   { sequenceHigh, sequenceLow }: SlotHeader,
@@ -100,7 +102,7 @@ function isExpected(
 
 /** What was read counts only where the check code agrees. */
 function verifyHeaders(
-  state: State,
+  state: BoardState,
   region: Region,
   members: Members,
   from: number,
@@ -110,9 +112,9 @@ function verifyHeaders(
   for (let n = from; n < end; n++) {
     if (members.looks[n] === LOOK_UNKNOWN) continue
     const line = EXPECT_AT + (n - from) * LINE_BYTES
-    readSlotHeader(header, words, line)
+    readSlotHeader(expectedHeader, words, line)
     const at = slotAddress(region, 0, members.slots[n]!) + CHECKED_AT
-    const length = SLOT_HEADER_BYTES - CHECKED_AT + header.length
+    const length = SLOT_HEADER_BYTES - CHECKED_AT + expectedHeader.length
     checkCode(list, at, line + COMPUTED_AT, length, region.keyAt)
     compare(list, line + COMPUTED_AT, line, CHECK_CODE_BYTES)
   }
@@ -128,7 +130,7 @@ function verifyHeaders(
 }
 
 /** Does the slot of member `n` hold another sequence than it expects? */
-export function expectFault(state: State, batch: Batch, n: number): Fault {
+export function expectFault(state: RecordContext, batch: Batch, n: number): Fault {
   const members = batch.members!
   const look = members.looks[n]
   if (look === LOOK_HOLDS) return PASS
@@ -139,5 +141,5 @@ export function expectFault(state: State, batch: Batch, n: number): Fault {
   // A host that does not answer says nothing of the sequence.
   if (found === UNDECIDED) return PLACEMENT_UNKNOWN
   if (found === LOST) return CONDITION
-  return isExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
+  return isHeaderExpected(members, n, state.examination.copies[found]!.header) ? PASS : CONDITION
 }

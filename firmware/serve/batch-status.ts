@@ -19,14 +19,16 @@ import {
   type Batch,
   type BatchBits,
   durableUpToIndex,
-  noteDurable,
+  noteMemberDurable,
   noteRefused,
   releaseMembers,
 } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import type { GroupItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { type BoardState, count } from '../context.ts'
 import { DUPLICATE_FORGED, FAULTS, PASS } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
-import { count, type State } from '../state.ts'
 import {
   answerBatch,
   PERSIST_ALL,
@@ -37,23 +39,24 @@ import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BATCH_NONE_DURABLE, BITMAP_WORDS_MAX, setInBitmap } from '../wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
+import type { GroupContext } from './context.ts'
 
 /** Appends the statuses of the batches that wait for exactly so many durable copies. */
-export function acknowledgeBatches(state: State, copies: number): void {
+export function acknowledgeBatches(state: GroupContext, copies: number): void {
   const { batches } = state
   for (let i = 0; i < batches.joinedCount; i++) {
     const batch = batches.of[batches.joined[i]!]!
     // What was composed for this fence before was not run.
     if (batch.saidAt >= copies) batch.saidAt = 0
     if (batch.phase !== BATCH_JUDGED || batch.saidAt > 0) continue
-    if (levelOf(state, batch) !== copies) continue
+    if (batchLevelOf(state, batch) !== copies) continue
     say(state, batch)
     batch.saidAt = copies
   }
 }
 
 /** The highest level that its records in the group wait for; 0 where the medium refused one. */
-function levelOf(state: State, batch: Batch): number {
+function batchLevelOf(state: CommitState, batch: Batch): number {
   const { items, count: length } = state.commit
   let level = 0
   for (let i = 0; i < length; i++) {
@@ -66,7 +69,7 @@ function levelOf(state: State, batch: Batch): number {
 }
 
 /** Says what will be so behind the fence: its records in the group are durable, too. */
-function say(state: State, batch: Batch): void {
+function say(state: GroupContext, batch: Batch): void {
   const { items, count: length } = state.commit
   const { said } = state.batches
   copyBits(said, batch)
@@ -81,7 +84,7 @@ function say(state: State, batch: Batch): void {
   batch.saidRecords = records
   const qp = state.queuePairs.places[batch.place]!
   assert(qp.state === STATE_OPEN, 'a queue pair that fails drops its batch')
-  answer(state, qp, batch, records, copies, batch.psn, 0)
+  answerBits(state, qp, batch, records, copies, batch.psn, 0)
 }
 
 function copyBits(to: BatchBits, from: BatchBits): void {
@@ -91,8 +94,8 @@ function copyBits(to: BatchBits, from: BatchBits): void {
 }
 
 /** Answers with the bits in `said`. */
-function answer(
-  state: State,
+function answerBits(
+  state: GroupContext,
   qp: QueuePair,
   batch: Batch,
   records: number,
@@ -119,10 +122,10 @@ function answer(
 }
 
 /** What became of a record of a batch in the group. */
-export function noteMember(state: State, item: GroupItem): void {
+export function noteMember(state: BoardState & BatchState, item: GroupItem): void {
   const batch = state.batches.of[item.owner]!
   if (item.acknowledged || item.fault === PASS) {
-    noteDurable(batch, item.batchIndex, item.wait)
+    noteMemberDurable(batch, item.batchIndex, item.wait)
     return
   }
   count(state, item.fault)
@@ -130,7 +133,7 @@ export function noteMember(state: State, item: GroupItem): void {
 }
 
 /** The group is over, and what became of its records is noted. */
-export function endBatches(state: State): void {
+export function endBatches(state: GroupContext): void {
   const { batches } = state
   for (let i = 0; i < batches.joinedCount; i++) {
     const batch = batches.of[batches.joined[i]!]!
@@ -145,20 +148,36 @@ export function endBatches(state: State): void {
 }
 
 /** All of its burst is decided: its status is given, if it was not, and what it held is free. */
-export function concludeBatch(state: State, qp: QueuePair, batch: Batch, due: boolean): void {
+export function concludeBatch(
+  state: GroupContext,
+  qp: QueuePair,
+  batch: Batch,
+  due: boolean,
+): void {
   batch.phase = BATCH_DONE
   releaseMembers(state.batches, batch)
   if (due && qp.state === STATE_OPEN) repeatStatus(state, qp, batch, batch.psn, 0)
 }
 
 /** Says, or says again, what is known of the batch. */
-function repeatStatus(state: State, qp: QueuePair, batch: Batch, psn: number, flags: number): void {
+function repeatStatus(
+  state: GroupContext,
+  qp: QueuePair,
+  batch: Batch,
+  psn: number,
+  flags: number,
+): void {
   copyBits(state.batches.said, batch)
-  answer(state, qp, batch, batch.records, batch.copies, psn, flags)
+  answerBits(state, qp, batch, batch.records, batch.copies, psn, flags)
 }
 
 /** A record of a batch again: the one that ended its burst earns the same status again. */
-export function repeatBatch(state: State, qp: QueuePair, lastPsn: number, pweth: Pweth): void {
+export function repeatBatch(
+  state: GroupContext,
+  qp: QueuePair,
+  lastPsn: number,
+  pweth: Pweth,
+): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_DONE || batch.psn !== lastPsn) return
   if (batch.id === pweth.batchId && batch.count === pweth.batchCount) {
@@ -169,7 +188,12 @@ export function repeatBatch(state: State, qp: QueuePair, lastPsn: number, pweth:
 }
 
 /** Answers a query for the batch of that id. False if it is not the last one of the queue pair. */
-export function answerBatchQuery(state: State, qp: QueuePair, id: number, psn: number): boolean {
+export function answerBatchQuery(
+  state: GroupContext,
+  qp: QueuePair,
+  id: number,
+  psn: number,
+): boolean {
   const batch = state.batches.of[qp.index]!
   if (batch.phase === BATCH_NONE || batch.id !== id) return false
   repeatStatus(state, qp, batch, psn, PERSIST_ANSWERS_QUERY)

@@ -22,13 +22,14 @@ import {
   type Batch,
   beginBatch,
   fieldsFault,
-  isOpen,
-  noteDurable,
+  isBatchOpen,
+  noteMemberDurable,
   noteRefused,
   operationHighOf,
   operationLowOf,
   refuseWhole,
 } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import {
   addMember,
   hasSlot,
@@ -40,8 +41,10 @@ import {
 } from '../batch/members.ts'
 import { copy } from '../command-list.ts'
 import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import { enterOperation, noteNewOperation, takeClient } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { count } from '../context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
@@ -66,7 +69,7 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { blankMessage, count, type PersistMessage, type State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -75,6 +78,7 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { u32 } from '../wire/bytes.ts'
+import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
@@ -83,7 +87,9 @@ import { accessOf } from './access.ts'
 import { expectFault, lookAtSlots } from './batch-expect.ts'
 import { concludeBatch } from './batch-status.ts'
 import { runBurst } from './burst.ts'
+import type { AcceptContext, GroupContext, RecordContext, ThroughState } from './context.ts'
 import { commitNow } from './group.ts'
+import { blankMessage, type PersistMessage } from './message.ts'
 import { heldClientOf, isKnown, repetitionFault, wasDurable } from './operation.ts'
 import { healthFault, storageFault } from './storage.ts'
 
@@ -94,7 +100,7 @@ const record = blankMessage()
 
 /** The first packet of a record of a batch. A fault that is returned has changed nothing. */
 export function beginMember(
-  state: State,
+  state: AcceptContext,
   qp: QueuePair,
   message: PersistMessage,
   packet: Packet,
@@ -127,7 +133,7 @@ export function beginMember(
   message.lastOfBatch = pweth.lastOfBatch
   const total = reth.length * message.carried
   message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
-  enter(state, qp, batch, message, why)
+  enterMember(state, qp, batch, message, why)
   if (batch.phase === BATCH_OPEN && batch.condition === CONDITION_EXPECT) {
     const at = packet.bthAt + row.pwethAt + PWETH_BYTES
     batch.members!.expectHigh[batch.received] = u32(state.bytes, at)
@@ -137,8 +143,8 @@ export function beginMember(
 }
 
 /** The record becomes the next member of its batch, or all of the batch is refused: `why`. */
-function enter(
-  state: State,
+function enterMember(
+  state: AcceptContext,
   qp: QueuePair,
   batch: Batch,
   message: PersistMessage,
@@ -173,7 +179,7 @@ function enter(
 }
 
 /** Its operations are new ones as it comes: when it is judged, they may be so no more. */
-function noteBegin({ commit, pweth }: State, qp: QueuePair): void {
+function noteBegin({ commit, pweth }: WireState & CommitState, qp: QueuePair): void {
   const { operations } = commit
   const { operationHigh, operationLow } = pweth
   if ((operationHigh | operationLow) === 0) return
@@ -187,7 +193,7 @@ function takesBatches(region: Region): boolean {
 }
 
 /** The record has several packets: they are gathered where it is held. */
-export function openMember(state: State, qp: QueuePair, message: PersistMessage): void {
+export function openMember(state: RecordContext, qp: QueuePair, message: PersistMessage): void {
   const batch = state.batches.of[qp.index]!
   qp.message = MESSAGE_PERSIST
   qp.messageLeft = message.length * message.carried
@@ -205,7 +211,7 @@ export function openMember(state: State, qp: QueuePair, message: PersistMessage)
 
 /** The record is complete; if it has one packet only, its data is at `dataAt`. */
 export function endMember(
-  state: State,
+  state: RecordContext,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
@@ -234,7 +240,7 @@ export function endMember(
 // ---- its end -----------------------------------------------------------------------------------
 
 /** Nothing more comes of the burst, and all of it is judged. */
-function closeBatch(state: State, qp: QueuePair, batch: Batch): void {
+function closeBatch(state: GroupContext, qp: QueuePair, batch: Batch): void {
   state.batches.open -= 1
   qp.batching = false
   for (let index = 0; index < batch.count; index++) {
@@ -246,7 +252,13 @@ function closeBatch(state: State, qp: QueuePair, batch: Batch): void {
 }
 
 /** Refuses what was not judged of the burst, and whatever of it is still to come. */
-function refuseBatch(state: State, qp: QueuePair, batch: Batch, index: number, fault: Fault): void {
+function refuseBatch(
+  state: RecordContext,
+  qp: QueuePair,
+  batch: Batch,
+  index: number,
+  fault: Fault,
+): void {
   if (batch.phase === BATCH_REFUSED) return
   const told = wholeFault(state, qp, batch, index, fault)
   count(state, told)
@@ -257,7 +269,7 @@ function refuseBatch(state: State, qp: QueuePair, batch: Batch, index: number, f
 
 /** What is said of a burst that is refused whole, from that record on: as of each one of it. */
 function wholeFault(
-  state: State,
+  state: CommitState & ThroughState,
   qp: QueuePair,
   batch: Batch,
   index: number,
@@ -278,7 +290,7 @@ function wholeFault(
 }
 
 /** The burst of frames ends: what is held in them is moved, as the next one overwrites them. */
-export function keepHeld(state: State): void {
+export function keepHeld(state: RecordContext): void {
   const { batches } = state
   if (batches.inFrames === 0) return
   batches.inFrames = 0
@@ -288,7 +300,7 @@ export function keepHeld(state: State): void {
   }
 }
 
-function keepMembers(state: State, batch: Batch): void {
+function keepMembers(state: RecordContext, batch: Batch): void {
   const members = batch.members!
   for (let n = batch.judged; n < batch.received; n++) {
     if (members.inFrame[n] === 0) continue
@@ -305,12 +317,12 @@ function keepMembers(state: State, batch: Batch): void {
 }
 
 /** Gives up batches of which nothing more came. Returns the µs until it is wanted again, or 0. */
-export function serveBatches(state: State, now: number): number {
+export function serveBatches(state: RecordContext, now: number): number {
   const { batches } = state
   let waitUs = 0
   for (let place = 0; place < QUEUE_PAIRS && batches.open > 0; place++) {
     const batch = batches.of[place] ?? null
-    if (batch === null || !isOpen(batch)) continue
+    if (batch === null || !isBatchOpen(batch)) continue
     const qp = state.queuePairs.places[place]!
     let leftUs = batch.lastUs + BATCH_TIMEOUT_US - now
     if (qp.message !== MESSAGE_NONE) {
@@ -330,14 +342,14 @@ export function serveBatches(state: State, now: number): number {
 // ---- its judgement -----------------------------------------------------------------------------
 
 /** Is a record of that slot held, and not judged yet? */
-export function holds(state: State, qp: QueuePair, region: Region, slot: number): boolean {
+export function holds(state: BatchState, qp: QueuePair, region: Region, slot: number): boolean {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.region !== region) return false
   return batch.judged < batch.received && hasSlot(batch.members!, slot)
 }
 
 /** What is held goes into the group, as far as the condition lets it. */
-export function storeHeld(state: State, qp: QueuePair): void {
+export function storeHeld(state: RecordContext, qp: QueuePair): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
   const members = batch.members!
@@ -355,7 +367,7 @@ export function storeHeld(state: State, qp: QueuePair): void {
     if (qp.state !== STATE_OPEN) return
     const index = members.indexes[n]!
     batch.judged = n + 1
-    const fault = judge(state, qp, batch, members, n)
+    const fault = judgeMember(state, qp, batch, members, n)
     if (fault === PASS) {
       batch.next = index + 1
       continue
@@ -366,7 +378,13 @@ export function storeHeld(state: State, qp: QueuePair): void {
 }
 
 /** Judges one record: it joins the group, or is known to be durable, or its fault is returned. */
-function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: number): Fault {
+function judgeMember(
+  state: RecordContext,
+  qp: QueuePair,
+  batch: Batch,
+  members: Members,
+  n: number,
+): Fault {
   const { commit } = state
   const { operations } = commit
   const index = members.indexes[n]!
@@ -380,7 +398,7 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
     !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
   if (!isNew && wasDurable(state, qp, record, false)) {
     count(state, DUPLICATE)
-    noteDurable(batch, index, Math.min(members.waits[n]!, region.copies))
+    noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
   }
   if (qp.state !== STATE_OPEN) return BATCH_ABORTED
@@ -405,12 +423,12 @@ function judge(state: State, qp: QueuePair, batch: Batch, members: Members, n: n
     assert(qp.state === STATE_OPEN, 'what may fail of it was run before its slots were looked at')
     if (fault !== PASS) return fault
   }
-  join(state, qp, batch, members, n, isNew)
+  joinMember(state, qp, batch, members, n, isNew)
   return PASS
 }
 
 /** Is every record before that index durable, or in the group? */
-function isInOrder(state: State, qp: QueuePair, batch: Batch, index: number): boolean {
+function isInOrder(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
   if (batch.broken) return false
   for (; batch.next < index; batch.next++) {
     if (isInBitmap(batch.bitmap, batch.next)) continue
@@ -419,13 +437,13 @@ function isInOrder(state: State, qp: QueuePair, batch: Batch, index: number): bo
   return true
 }
 
-function knows(state: State, qp: QueuePair, batch: Batch, index: number): boolean {
+function knows(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
   return isKnown(state, qp, operationHighOf(batch, index), operationLowOf(batch, index))
 }
 
 /** The record joins the group. */
-function join(
-  state: State,
+function joinMember(
+  state: CommitState & TransportState & BatchState,
   qp: QueuePair,
   batch: Batch,
   members: Members,

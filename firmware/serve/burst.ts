@@ -18,7 +18,9 @@
 import { assert } from '../assert.ts'
 import { copyClean, fence, isFence, isPush, OWNER_LEAST, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
+import type { CommitState } from '../commit/context.ts'
 import { unprove } from '../commit/placement.ts'
+import { type BoardState, count } from '../context.ts'
 import { FAULTS, type Fault, NOT_DURABLE, PASS, UNREADABLE } from '../fault.ts'
 import {
   ARMED,
@@ -32,17 +34,18 @@ import {
   SKIP,
 } from '../hal.ts'
 import { QUEUE_PAIRS } from '../limits.ts'
-import { count, type State } from '../state.ts'
-import { answer, isWithheld, ownerOf } from '../transport/acknowledge.ts'
+import { answer, isWithheld, psnOwnerOf } from '../transport/acknowledge.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import { type Psn, psnAdd, psnDistance } from '../transport/psn.ts'
 import { MESSAGE_NONE, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import type { BurstContext, BurstState, RefusalContext } from './context.ts'
 import { failQueuePair } from './staging.ts'
 
 /**
  * Stores `length` bytes on behalf of that PSN of the queue pair; the next fence makes them durable.
  */
 export function store(
-  state: State,
+  state: BoardState & BurstState,
   qp: QueuePair,
   psn: number,
   from: number,
@@ -50,20 +53,20 @@ export function store(
   length: number,
 ): void {
   const list = state.list
-  copyClean(list, from, to, length, ownerOf(qp, psn))
+  copyClean(list, from, to, length, psnOwnerOf(qp, psn))
   if (to >= HOST_SPACE) qp.farAt = list.fences
   noteStore(state, qp)
 }
 
 /** No acknowledgement passes that PSN before the next fence. */
-export function withhold(state: State, qp: QueuePair, psn: number): void {
+export function withhold(state: FrameContext, qp: QueuePair, psn: number): void {
   if (qp.withheldAt === state.list.fences) return
   if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
   qp.withheldAt = state.list.fences
 }
 
 /** No acknowledgement passes that PSN before the group is committed. */
-export function withholdRecord(state: State, qp: QueuePair, psn: number): void {
+export function withholdRecord(state: TransportState, qp: QueuePair, psn: number): void {
   if (!isWithheld(state.answers, qp)) qp.withheldFrom = psn as Psn
   qp.recordAt = state.answers.groups
 }
@@ -73,7 +76,7 @@ export function withholdRecord(state: State, qp: QueuePair, psn: number): void {
  * Nothing that it has shown holds any more; and whoever has stored there what no read has pushed
  * yet, or is in the middle of it, is refused, as nobody could tell it later what is missing.
  */
-export function loseHost(state: State): void {
+export function loseHost(state: BurstContext): void {
   const { list, queuePairs, commit } = state
   unprove(state.placement, state.regions)
   list.posted = 0
@@ -91,29 +94,29 @@ export function loseHost(state: State): void {
 }
 
 /** The queue pair has stored something that no fence covers yet. */
-export function noteStore(state: State, qp: QueuePair): void {
+export function noteStore(state: BoardState & BurstState, qp: QueuePair): void {
   qp.dirtyAt = state.list.fences
   state.stores += 1
   state.unfenced += 1
 }
 
 /** May anything become durable now? */
-export function isSafe(state: State): boolean {
+export function isSafe(state: BoardState & CommitState): boolean {
   if (state.commit.closed !== PASS) return false
   return (state.words[HEALTH_AT >> 2]! & (ARMED | SAVE_FAILED)) === ARMED
 }
 
 /** Runs what stands in the list, and refuses whom a failure belongs to. */
-export function runBurst(state: State): void {
+export function runBurst(state: BurstContext): void {
   const list = state.list
   const length = list.count
   state.stores = 0
   const failed = run(list)
-  if (failed >= 0) goOn(state, length, failed)
+  if (failed >= 0) resumeList(state, length, failed)
 }
 
 /** Runs what stands in the list, and the refusals that it brings. */
-export function drain(state: State): void {
+export function drain(state: BurstContext): void {
   runBurst(state)
   if (state.list.count > 0) runBurst(state)
 }
@@ -123,7 +126,7 @@ export function drain(state: State): void {
  * and the part is closed, or its host lost: then every store into the NVDIMM is. Without save
  * energy the fence is not even tried.
  */
-export function makeDurable(state: State): boolean {
+export function makeDurable(state: BurstContext): boolean {
   const list = state.list
   const { lives } = state.placement
   if (!isSafe(state)) {
@@ -138,13 +141,13 @@ export function makeDurable(state: State): boolean {
 }
 
 /** A fence was done: what was stored before it is durable. */
-export function noteFence(state: State): void {
+export function noteFence(state: BoardState & BurstState): void {
   state.list.fences += 1
   state.unfenced = 0
 }
 
 /** The list stopped at command `at`: goes on without the queue pair that it belonged to. */
-function goOn(state: State, length: number, failed: number): void {
+function resumeList(state: BurstContext, length: number, failed: number): void {
   const list = state.list
   let at = failed
   let refused = 0
@@ -160,7 +163,7 @@ function goOn(state: State, length: number, failed: number): void {
       state.refusals[refused] = owner
       refused += 1
     }
-    skip(state, length, at, refused)
+    skipCommands(state, length, at, refused)
     const done = list.machine.run(length)
     if (done === length || done <= at) break
     at = done
@@ -174,7 +177,7 @@ function goOn(state: State, length: number, failed: number): void {
 }
 
 /** What is withheld becomes durable before a refusal acknowledges it, or the part is closed. */
-function fenceNow(state: State): void {
+function fenceNow(state: BurstContext): void {
   const { list } = state
   fence(list)
   const failed = run(list)
@@ -187,7 +190,7 @@ function fenceNow(state: State): void {
 }
 
 /** The fence at that place of the list failed. */
-function closeAt(state: State, at: number, length: number): void {
+function closeAt(state: BoardState & CommitState, at: number, length: number): void {
   const { list } = state
   state.commit.closed = closedBy(resultOf(list, at))
   for (let i = at + 1; i < length; i++) {
@@ -195,7 +198,7 @@ function closeAt(state: State, at: number, length: number): void {
   }
 }
 
-function withheldAmong(state: State, refused: number): boolean {
+function withheldAmong(state: TransportState & BurstState, refused: number): boolean {
   for (let i = 0; i < refused; i++) {
     if (isWithheld(state.answers, holderOf(state, state.refusals[i]!))) return true
   }
@@ -207,23 +210,28 @@ function withheldAmong(state: State, refused: number): boolean {
  * call of the host or its end, a connection whose time is over) comes when all has run by which a
  * queue pair may fail.
  */
-function holderOf(state: State, owner: number): QueuePair {
-  return state.queuePairs.places[placeOf(owner)]!
+function holderOf(state: TransportState, owner: number): QueuePair {
+  return state.queuePairs.places[ownerPlaceOf(owner)]!
 }
 
-function placeOf(owner: number): number {
+function ownerPlaceOf(owner: number): number {
   return Math.floor(owner / OWNER_LEAST) - 1
 }
 
-function isRefused(state: State, owner: number, refused: number): boolean {
+function isRefused(state: BurstState, owner: number, refused: number): boolean {
   for (let i = 0; i < refused; i++) {
-    if (placeOf(state.refusals[i]!) === placeOf(owner)) return true
+    if (ownerPlaceOf(state.refusals[i]!) === ownerPlaceOf(owner)) return true
   }
   return false
 }
 
 /** Makes skips of all commands up to `at`, which are done, and of those that are refused. */
-function skip(state: State, length: number, at: number, refused: number): void {
+function skipCommands(
+  state: BoardState & BurstState,
+  length: number,
+  at: number,
+  refused: number,
+): void {
   const words = state.list.words
   for (let i = 0; i < length; i++) {
     const word = i * COMMAND_WORDS
@@ -237,7 +245,12 @@ function skip(state: State, length: number, at: number, refused: number): void {
  * Ends the queue pair with the fault's NAK at `psn`, or at its first store that is not durable and
  * whose acknowledgement is withheld: a NAK acknowledges what is before it.
  */
-export function refuseQueuePair(state: State, qp: QueuePair, psn: number, fault: Fault): void {
+export function refuseQueuePair(
+  state: RefusalContext,
+  qp: QueuePair,
+  psn: number,
+  fault: Fault,
+): void {
   if (qp.state !== STATE_OPEN) return
   let at = psn
   let why = fault
@@ -248,4 +261,12 @@ export function refuseQueuePair(state: State, qp: QueuePair, psn: number, fault:
   count(state, why)
   answer(state.answers, qp, at, FAULTS[why]!.code)
   failQueuePair(state, qp)
+}
+
+/** Marks the queue pair as answered in this burst. */
+export function touch(state: BurstState, qp: QueuePair): void {
+  if (qp.touched) return
+  qp.touched = true
+  state.touched[state.touchedCount] = qp
+  state.touchedCount += 1
 }

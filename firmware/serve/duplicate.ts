@@ -13,6 +13,7 @@
  *   acknowledgement passes it.
  */
 
+import { count } from '../context.ts'
 import {
   DUPLICATE,
   DUPLICATE_FORGED,
@@ -23,16 +24,15 @@ import {
   PASS,
 } from '../fault.ts'
 import { findRegion, PLACEMENT_THROUGH } from '../memory/region.ts'
-import { count, type State, touch } from '../state.ts'
 import { answerDuplicate, isWithheld } from '../transport/acknowledge.ts'
 import { packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
 import {
   KIND_ATOMIC,
   KIND_ATOMIC_WRITE,
   KIND_FLUSH,
-  kindOf,
   type QueuePair,
   recall,
+  requestKindOf,
   type SavedRequest,
   savedAround,
   savedAt,
@@ -54,6 +54,8 @@ import { readPweth } from '../wire/persist.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
 import { repeatResidency } from './associate.ts'
 import { repeatBatch } from './batch-status.ts'
+import { touch } from './burst.ts'
+import type { AcceptContext, BurstState, OrderedState, ServeContext } from './context.ts'
 import { isTelling, repeatTold } from './hearing.ts'
 import { isKnown } from './operation.ts'
 import { addOrdered } from './ordered.ts'
@@ -67,7 +69,7 @@ import { answerRecord, copiesIn } from './receipt.ts'
  * first.
  */
 export function receiveDuplicate(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -97,7 +99,7 @@ export function receiveDuplicate(
 }
 
 /** Is the request of that PSN waiting for its first answer? */
-function isWaiting(state: State, qp: QueuePair, psn: number): boolean {
+function isWaiting(state: OrderedState, qp: QueuePair, psn: number): boolean {
   for (let i = 0; i < state.orderedCount; i++) {
     const item = state.ordered[i]!
     if (item.qp === qp && item.psn === psn && !item.again) return true
@@ -106,7 +108,7 @@ function isWaiting(state: State, qp: QueuePair, psn: number): boolean {
 }
 
 /** A READ again: its response, or a part of it, was lost. */
-function repeatRead(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+function repeatRead(state: ServeContext, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
   const reth = state.reth
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   const saved = savedAround(qp, packet.psn)
@@ -139,7 +141,7 @@ function isPart(qp: QueuePair, saved: SavedRequest, psn: number, reth: Reth): bo
   return ahead === begun && reth.length <= saved.length - begun
 }
 
-function repeatAtomic(state: State, qp: QueuePair, psn: number): Fault {
+function repeatAtomic(state: BurstState & OrderedState, qp: QueuePair, psn: number): Fault {
   if (isWaiting(state, qp, psn)) return DUPLICATE
   const saved = savedAt(qp, psn, KIND_ATOMIC)
   if (saved === null) return DUPLICATE_FORGOTTEN
@@ -148,15 +150,20 @@ function repeatAtomic(state: State, qp: QueuePair, psn: number): Fault {
 }
 
 /** FLUSH or ATOMIC WRITE: what it asked for is done. */
-function repeatDone(state: State, qp: QueuePair, psn: number, kind: number): Fault {
+function repeatDone(
+  state: BurstState & OrderedState,
+  qp: QueuePair,
+  psn: number,
+  kind: number,
+): Fault {
   if (isWaiting(state, qp, psn)) return DUPLICATE
-  if (kindOf(qp, psn) !== kind) return DUPLICATE_FORGOTTEN
+  if (requestKindOf(qp, psn) !== kind) return DUPLICATE_FORGOTTEN
   addOrdered(state, qp, kind, psn, null, true)
   return DUPLICATE
 }
 
 /** A record again: the same receipt again, if it is the same operation. */
-function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
+function repeatReceipt(state: AcceptContext, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
   const { reth, pweth } = state
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   readPweth(pweth, state.bytes, packet.bthAt + row.pwethAt)
@@ -185,7 +192,7 @@ function repeatReceipt(state: State, qp: QueuePair, packet: Packet, row: OpcodeR
 }
 
 /** A plain WRITE of a record again: it has operation 0, and was durable if it is remembered. */
-function repeatRecord(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
+function repeatRecord(state: AcceptContext, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
   const reth = state.reth
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   const lastPsn = psnAdd(packet.psn, packetsOf(reth.length, qp.pathMtu) - 1)

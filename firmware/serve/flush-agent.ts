@@ -19,7 +19,9 @@
 
 import { assert } from '../assert.ts'
 import { copy, resultOf, run, runAll } from '../command-list.ts'
+import type { CommitState } from '../commit/context.ts'
 import { PLACEMENT_UNPROVEN } from '../commit/placement.ts'
+import { count } from '../context.ts'
 import {
   BELL,
   COMPLETION_OVERRUN,
@@ -36,9 +38,9 @@ import { DMA_SPACE, DONE, HOST_SPACE } from '../hal.ts'
 import { blankOut, complete, overrun, reserveCompletion } from '../host/completion.ts'
 import {
   farPointerOf,
-  kindOf,
   movePointer,
   pointerOf,
+  queueKindOf,
   stateOf,
   typeOf,
   unitOffset,
@@ -50,6 +52,7 @@ import { WC_SUCCESS, WQE_RECEIVE, WQE_SEND_IMM, WRITE_BACK } from '../host/eleme
 import { checkElement } from '../host/element-check.ts'
 import { writeInterrupt } from '../host/events.ts'
 import { HOST_SERVED } from '../host/host.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import {
   ahead,
   KIND_SEND,
@@ -63,60 +66,11 @@ import {
 import { UNIT_BYTES } from '../limits.ts'
 import { PLACEMENT_THROUGH } from '../memory/region.ts'
 import { FLUSH_ELEMENT_AT } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
-import { describe, finish } from './queue-complete.ts'
+import type { BurstContext, QueueState, RecordContext, ThroughState } from './context.ts'
+import { describeEnd, finishElement } from './queue-complete.ts'
 import { contextNow, failHostQueue, NO_QUEUE, refreshNow } from './queue-context.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
-
-const NONE = -1
-
-export interface FlushAgent {
-  attached: boolean
-  /**
-   * Grows when an agent comes, and when it goes; what was stored or asked in one life counts in no
-   * other. Above 0.
-   */
-  life: number
-  /** It is not to be believed any more, or cannot be reached: to be detached. */
-  broken: boolean
-  /** Its queues, and the epoch of the host that they belong to. */
-  send: number
-  receive: number
-  epoch: number
-  /** Number of the last request made, and of the last one finished. */
-  asked: number
-  finished: number
-  /** Unit of the SEND that waits for what it has finished to be acknowledged, or NONE. */
-  noted: number
-  /** It was: the jobs have been looked after since. */
-  served: boolean
-}
-
-export function createFlushAgent(): FlushAgent {
-  return {
-    attached: false,
-    life: 1,
-    broken: false,
-    send: NONE,
-    receive: NONE,
-    epoch: 0,
-    asked: 0,
-    finished: 0,
-    noted: NONE,
-    served: false,
-  }
-}
-
-/** What a request asks to be written back, and of which record it speaks. */
-export interface FlushRequest {
-  /** Address in HOST_SPACE, and bytes. */
-  address: number
-  length: number
-  psn: number
-  queuePair: number
-  operationHigh: number
-  operationLow: number
-}
+import { type FlushAgent, type FlushRequest, NONE } from './through-job.ts'
 
 /** Is number `a` the same as `b` or later? Numbers are 32 bits and wrap. */
 function reached(a: number, b: number): boolean {
@@ -124,7 +78,7 @@ function reached(a: number, b: number): boolean {
 }
 
 /** Whoever speaks for the agent shows the number of the last probe: only who sees it knows it. */
-export function proveAgent(state: State, numberHigh: number, numberLow: number): Fault {
+export function proveAgent(state: CommitState, numberHigh: number, numberLow: number): Fault {
   const { placement } = state
   if (placement.proven === PLACEMENT_UNPROVEN) return PLACEMENT_UNKNOWN
   if (numberHigh !== placement.numberHigh || numberLow !== placement.numberLow) {
@@ -134,12 +88,13 @@ export function proveAgent(state: State, numberHigh: number, numberLow: number):
 }
 
 /** The agent is there, with that send queue. */
-export function attachAgent(state: State, send: number): Fault {
+export function attachAgent(state: RecordContext, send: number): Fault {
   const { host } = state
   if (host.phase !== HOST_SERVED) return QUEUE_UNKNOWN
   const place = contextNow(state, send)
   if (place < 0) return QUEUE_UNKNOWN
-  if (kindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT) return QUEUE_UNKNOWN
+  if (queueKindOf(host, place) !== KIND_SEND || typeOf(host, place) !== TYPE_AGENT)
+    return QUEUE_UNKNOWN
   if (stateOf(host, place) !== QUEUE_READY) return QUEUE_UNKNOWN
   const { agent } = state.through
   endAgent(agent)
@@ -160,12 +115,12 @@ export function endAgent(agent: FlushAgent): void {
 }
 
 /** PASS while an agent is attached, as far as is known. */
-export function agentFault(state: State): Fault {
+export function agentFault(state: ThroughState): Fault {
   return state.through.agent.attached ? PASS : NO_AGENT
 }
 
 /** Is the agent still to be believed, and its host there? */
-export function isAgentWell(state: State): boolean {
+export function isAgentWell(state: CommitState & HostState & ThroughState): boolean {
   const { agent } = state.through
   const { host } = state
   if (!agent.attached) return true
@@ -174,7 +129,7 @@ export function isAgentWell(state: State): boolean {
 }
 
 /** Is there a RECEIVE for one more request? If not, zone 3 is read again. */
-export function hasReceive(state: State): boolean {
+export function hasReceive(state: RecordContext): boolean {
   const { agent } = state.through
   if (!agent.attached || agent.broken) return false
   const place = receivePlace(state)
@@ -187,7 +142,7 @@ export function hasReceive(state: State): boolean {
 }
 
 /** Where the context of its receive queue is, or NONE; a queue that is over ends the agent. */
-function receivePlace(state: State): number {
+function receivePlace(state: RecordContext): number {
   const { agent } = state.through
   const { host } = state
   const place = contextNow(state, agent.receive)
@@ -202,7 +157,7 @@ function receivePlace(state: State): number {
  * Takes a RECEIVE for the request, and appends its completion; there is one. False if it could not
  * be: then the agent is gone.
  */
-export function askFlush(state: State, request: FlushRequest): boolean {
+export function askFlush(state: RecordContext, request: FlushRequest): boolean {
   const { agent } = state.through
   const { host, list } = state
   const place = receivePlace(state)
@@ -212,7 +167,7 @@ export function askFlush(state: State, request: FlushRequest): boolean {
   host.contexts.pins[place]! -= 1
   // One that is locked is asked again when it is released.
   if (cq < 0 || stateOf(host, cq) === QUEUE_PAUSED) return false
-  const fault = takeReceive(state, place, cq)
+  const fault = takeAgentReceive(state, place, cq)
   if (fault !== PASS) {
     failHostQueue(state, agent.receive, fault)
     agent.broken = true
@@ -228,7 +183,7 @@ export function askFlush(state: State, request: FlushRequest): boolean {
 /**
  * Fetches the RECEIVE that is next, once, and judges the copy; promises room for its completion.
  */
-function takeReceive(state: State, place: number, cq: number): Fault {
+function takeAgentReceive(state: BurstContext, place: number, cq: number): Fault {
   const { host, list } = state
   const unit = pointerOf(host, place)
   const stored = ahead(farPointerOf(host, place), unit)
@@ -248,7 +203,7 @@ function takeReceive(state: State, place: number, cq: number): Fault {
 }
 
 /** The element is made from the data, and is at once its completion (P2-18, P2-19). */
-function tellRequest(state: State, place: number, request: FlushRequest): void {
+function tellRequest(state: HostState & ThroughState, place: number, request: FlushRequest): void {
   const { host } = state
   const { completion } = host
   const { agent } = state.through
@@ -275,7 +230,7 @@ function tellRequest(state: State, place: number, request: FlushRequest): void {
  * Executes a SEND of an agent: every request up to the number that it carries is finished. EXECUTED
  * behind the PERSIST_ACKs that it earned; WAIT until then; or the fault that ends its queue.
  */
-export function executeAgentSend(state: State): number {
+export function executeAgentSend(state: RecordContext): number {
   const { agent } = state.through
   const { queue, unit, opcode, length, immediate: number } = state.host.element
   if (opcode !== WQE_SEND_IMM || length !== 0) return ELEMENT_FORM
@@ -300,14 +255,14 @@ export function executeAgentSend(state: State): number {
   return endSend(state)
 }
 
-function endSend(state: State): number {
-  describe(state, WC_SUCCESS)
-  finish(state)
+function endSend(state: HostContext & QueueState): number {
+  describeEnd(state, WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
 /** What was finished has been acknowledged: the SEND that said so may complete. True if one may. */
-export function releaseSend(state: State): boolean {
+export function releaseSend(state: HostState & ThroughState): boolean {
   const { agent } = state.through
   if (agent.noted === NONE || agent.served) return false
   agent.served = true
@@ -315,7 +270,7 @@ export function releaseSend(state: State): boolean {
 }
 
 /** Tells the host what was asked: zone 1 of its queues, and that there are events. */
-export function tellHost(state: State): void {
+export function tellAgentHost(state: HostContext): void {
   const { host, list } = state
   if (host.phase !== HOST_SERVED) return
   writeContexts(host, list)

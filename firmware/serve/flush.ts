@@ -22,9 +22,9 @@ import {
   PLACEMENT_LOCAL,
   type Region,
 } from '../memory/region.ts'
-import type { State } from '../state.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   PLACEMENT_GLOBAL,
   PLACEMENT_PERSISTENT,
@@ -37,6 +37,7 @@ import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { isSafe } from './burst.ts'
+import type { ServeContext } from './context.ts'
 import { addResponse } from './ordered.ts'
 import { isRelaying } from './relay.ts'
 import { isPassing } from './through.ts'
@@ -45,7 +46,12 @@ import { offsetOf, VIEW_DATA, viewOf } from './view.ts'
 const PLACEMENTS: number = PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT
 
 /** Accepts a FLUSH of the expected PSN. A fault that is returned has changed nothing. */
-export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receiveFlush(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const feth = state.feth
   const reth = state.reth
   readFeth(feth, state.bytes, packet.bthAt + row.fethAt)
@@ -74,7 +80,7 @@ export function receiveFlush(state: State, qp: QueuePair, packet: Packet, row: O
 }
 
 /** Does the range of `state.reth` lie inside the region, or inside one record of it? */
-export function isInside(state: State, region: Region): boolean {
+export function isInside(state: WireState, region: Region): boolean {
   const { vaHigh, vaLow, length } = state.reth
   if (region.kind !== KIND_RECORDS) return byteOffset(region, vaHigh, vaLow, length) >= 0
   if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
@@ -82,7 +88,7 @@ export function isInside(state: State, region: Region): boolean {
 }
 
 /** Is it one that Linux repeats, its address lost on the way? */
-function isUnaddressed(state: State, region: Region): boolean {
+function isUnaddressed(state: WireState, region: Region): boolean {
   const { vaHigh, vaLow, length } = state.reth
   return vaHigh === 0 && vaLow === 0 && length <= region.areaBytes
 }

@@ -10,6 +10,7 @@ import { assert } from '../assert.ts'
 import { checkCode, copyClean, fenceFor, resultOf, run } from '../command-list.ts'
 import { listFault } from '../commit/closed.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES, writeSlotHeader } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, PASS } from '../fault.ts'
 import {
   BURST_FRAMES,
@@ -22,7 +23,6 @@ import {
 } from '../limits.ts'
 import { FIXED_LENGTH, type Region, slotAddress } from '../memory/region.ts'
 import { LANE_LINES_AT, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
-import type { State } from '../state.ts'
 
 // A slot: its line twice, its code, the copies behind the first, and its zeros, a rest of a page
 // among them. Those of a slice are as many pages as it has bytes.
@@ -35,7 +35,7 @@ assert(SLICE_BYTES >= RECORD_BYTES_MAX, 'the zeros of one slot alone are not mor
  * Writes the initial record into slots [first, last) of a slice, every copy: nothing else stands in
  * the list. MEDIA if the part refuses.
  */
-export function formatSlots(state: State, region: Region, first: number, last: number): Fault {
+export function formatSlots(state: BoardState, region: Region, first: number, last: number): Fault {
   const { list } = state
   const length = (region.flags & FIXED_LENGTH) !== 0 ? region.capacity : 0
   for (let slot = first; slot < last; slot++) {
@@ -47,7 +47,7 @@ export function formatSlots(state: State, region: Region, first: number, last: n
 }
 
 function formatSlot(
-  state: State,
+  state: BoardState,
   region: Region,
   slot: number,
   length: number,

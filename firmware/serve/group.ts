@@ -14,10 +14,11 @@ import { repairGroup } from '../commit/repair.ts'
 import { PASS } from '../fault.ts'
 import { composeRoom } from '../host/compose.ts'
 import { BURST_FRAMES } from '../limits.ts'
-import type { State } from '../state.ts'
-import { answerAck, answerDuplicate, isWithheld, roomFor } from '../transport/acknowledge.ts'
+import { answerAck, answerDuplicate, isWithheld, transmitRoom } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import { loseHost, noteFence, runBurst } from './burst.ts'
+import type { BurstState, GroupContext } from './context.ts'
 import { tellRecords } from './queue-record-end.ts'
 import { rememberGroup } from './receipt.ts'
 
@@ -25,7 +26,7 @@ import { rememberGroup } from './receipt.ts'
  * Sends the receive-ACKs that are due, but for queue pairs with operations that must be answered
  * first, or with stores that must be durable first.
  */
-export function sendAcks(state: State): void {
+export function sendAcks(state: TransportState & BurstState): void {
   for (let i = 0; i < state.touchedCount; i++) {
     const qp = state.touched[i]!
     if ((!qp.ackDue && qp.repeatDue < 0) || qp.state !== STATE_OPEN) continue
@@ -40,12 +41,12 @@ export function sendAcks(state: State): void {
 const COMPLETION_LINES: number = 4 * BURST_FRAMES
 
 /** Commits the group as it stands. */
-export function commitNow(state: State): void {
+export function commitNow(state: GroupContext): void {
   const commit = state.commit
   if (state.stores > 0) runBurst(state)
   sendAcks(state)
   if (commit.count === 0) return
-  if (roomFor(state.answers) < BURST_FRAMES) runBurst(state)
+  if (transmitRoom(state.answers) < BURST_FRAMES) runBurst(state)
   const ofHost = state.hostWork.recordCount > 0
   // A line for each completion: none of them may run the list.
   if (ofHost && composeRoom(state.host, state.list) < COMPLETION_LINES) runBurst(state)

@@ -15,9 +15,11 @@
  * - The host is told once that there is something new, however much comes until it asks.
  */
 
+import type { BoardState } from '../context.ts'
 import { DUPLICATE, DUPLICATE_FORGOTTEN, type Fault, PASS, RESIDENCY_FORM } from '../fault.ts'
 import { postEvent } from '../host/events.ts'
 import { EVENT_RESIDENCY } from '../host/header-page.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { HINTED_US, WATCHES } from '../limits.ts'
 import { associated, type Blocks } from '../residency/blocks.ts'
 import {
@@ -28,10 +30,10 @@ import {
   takeNotice,
   want,
 } from '../residency/heard.ts'
-import { nextHint } from '../residency/hints.ts'
-import { answerProposal, isBlockSize, takeAnswer } from '../residency/wish.ts'
-import { type State, touch } from '../state.ts'
+import { nextHintedBlocks } from '../residency/hints.ts'
+import { answerProposal, isBlockSize, takeWishAnswer } from '../residency/wish.ts'
 import { isWithheld } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { BLOCK_SIZE, type Request } from '../transport/requester.ts'
 import { advance } from '../transport/responder.ts'
@@ -42,9 +44,11 @@ import { MEMORY_STATUS, type OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { RETH_RKEY } from '../wire/reth.ts'
 import { answerSize } from './associate.ts'
-import { submit, takeWork, type WorkOwner } from './initiator.ts'
+import { touch } from './burst.ts'
+import type { BurstContext, QueueState, ServeContext, WorkContext } from './context.ts'
 import { openInitiator } from './open-initiator.ts'
 import { createWatched, type HostPair, NO_BLOCKS, type Watch } from './queue-state.ts'
+import { submit, takeWork, type WorkOwner } from './work.ts'
 
 /** How soon a question for which there is no room is tried again, µs. */
 const ROOM_US = 1_000
@@ -52,7 +56,7 @@ const ROOM_US = 1_000
 // ---- beginning and end -------------------------------------------------------------------------
 
 /** The watch of the pair under that key, or null. */
-export function findWatch(state: State, pair: HostPair, rkey: number): Watch | null {
+export function findWatch(state: QueueState, pair: HostPair, rkey: number): Watch | null {
   const { watches } = state.hostWork
   for (let i = 0; i < WATCHES; i++) {
     const watch = watches[i]!
@@ -63,7 +67,7 @@ export function findWatch(state: State, pair: HostPair, rkey: number): Watch | n
 
 /** Begins one, or begins it anew; false if there is no place for another. Nothing is known. */
 export function beginWatch(
-  state: State,
+  state: HostState & QueueState,
   pair: HostPair,
   rkey: number,
   vaHigh: number,
@@ -88,7 +92,7 @@ export function beginWatch(
 }
 
 /** One whose last question is still under way is not free: its answer would be another's. */
-function freeWatch(state: State): Watch | null {
+function freeWatch(state: QueueState): Watch | null {
   const { watches } = state.hostWork
   for (let i = 0; i < WATCHES; i++) {
     const watch = watches[i]!
@@ -97,7 +101,7 @@ function freeWatch(state: State): Watch | null {
   return null
 }
 
-export function endWatch(state: State, pair: HostPair, rkey: number): void {
+export function endWatch(state: QueueState, pair: HostPair, rkey: number): void {
   const watch = findWatch(state, pair, rkey)
   if (watch === null) return
   watch.pair = null
@@ -105,7 +109,7 @@ export function endWatch(state: State, pair: HostPair, rkey: number): void {
 }
 
 /** The pair is no more. */
-export function endWatches(state: State, pair: HostPair): void {
+export function endWatches(state: QueueState, pair: HostPair): void {
   const { watches } = state.hostWork
   for (let i = 0; i < WATCHES; i++) {
     if (watches[i]!.pair === pair) endWatch(state, pair, watches[i]!.rkey)
@@ -116,17 +120,27 @@ export function endWatches(state: State, pair: HostPair): void {
 
 const mseth = blankMseth()
 const bseth = blankBseth()
-const answer = blankBseth()
+const statusAnswer = blankBseth()
 
 /** The watch that a BLOCK_SIZE of the peer is about, or null: then it asks about our memory. */
-function watchOf(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Watch | null {
+function watchOf(
+  state: BoardState & QueueState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Watch | null {
   const pair = state.hostWork.pairs[qp.index]!
   if (pair.qp !== qp) return null
   return findWatch(state, pair, u32(state.bytes, packet.bthAt + row.rethAt + RETH_RKEY))
 }
 
 /** Is the request about memory of the peer: does it tell, rather than ask? */
-export function isTelling(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): boolean {
+export function isTelling(
+  state: BoardState & QueueState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): boolean {
   if (row.opcode === MEMORY_STATUS) return state.hostWork.pairs[qp.index]!.qp === qp
   return row.bsethAt > 0 && watchOf(state, qp, packet, row) !== null
 }
@@ -136,7 +150,7 @@ export function isTelling(state: State, qp: QueuePair, packet: Packet, row: Opco
  * that is returned has changed nothing.
  */
 export function receiveTold(
-  state: State,
+  state: BurstContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -163,7 +177,12 @@ export function receiveTold(
 }
 
 /** A BLOCK_SIZE that was taken before is answered alike: the size is in force, or still is not. */
-export function repeatTold(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function repeatTold(
+  state: FrameContext & QueueState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   readBseth(bseth, state.bytes, packet.bthAt + row.bsethAt)
   // What waits for its own answer would be acknowledged with it.
   if (qp.unanswered > 0 || isWithheld(state.answers, qp)) return DUPLICATE_FORGOTTEN
@@ -173,18 +192,23 @@ export function repeatTold(state: State, qp: QueuePair, packet: Packet, row: Opc
 }
 
 /** The peer proposes a size. */
-function answerOffer(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): void {
-  answer.maximum = bseth.maximum
-  answer.threshold = bseth.threshold
-  answer.periodUs = bseth.periodUs
-  answerProposal(watchOf(state, qp, packet, row)!.blocks, bseth, answer)
-  answerSize(state, qp, packet.psn, answer)
+function answerOffer(
+  state: FrameContext & QueueState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): void {
+  statusAnswer.maximum = bseth.maximum
+  statusAnswer.threshold = bseth.threshold
+  statusAnswer.periodUs = bseth.periodUs
+  answerProposal(watchOf(state, qp, packet, row)!.blocks, bseth, statusAnswer)
+  answerSize(state, qp, packet.psn, statusAnswer)
 }
 
 // ---- in turns ----------------------------------------------------------------------------------
 
 /** Asks, and tells the host. The µs after which it wants to be called again; 0 is never. */
-export function serveWatches(state: State, now: number): number {
+export function serveWatches(state: ServeContext, now: number): number {
   const { watches, followed } = state.hostWork
   if (followed === 0) return 0
   let atUs = Infinity
@@ -193,7 +217,7 @@ export function serveWatches(state: State, now: number): number {
     const { pair } = watch
     if (pair === null || pair.qp === null || pair.qp.state !== STATE_OPEN) continue
     const { blocks } = watch
-    if (!watch.isAsking && isAsking(blocks, now)) ask(state, pair, watch, i, now)
+    if (!watch.isAsking && isAsking(blocks, now)) askStatus(state, pair, watch, i, now)
     if (blocks.revision !== watch.revision && !watch.isTold) tellHost(state, pair, watch)
     const wantsUs = watch.isAsking ? Infinity : nextAskUs(blocks)
     if (wantsUs < atUs) atUs = wantsUs
@@ -202,13 +226,19 @@ export function serveWatches(state: State, now: number): number {
   return Math.max(1, Math.ceil(atUs - now))
 }
 
-function tellHost(state: State, pair: HostPair, watch: Watch): void {
+function tellHost(state: HostContext, pair: HostPair, watch: Watch): void {
   watch.isTold = true
   postEvent(state.host, state.list, EVENT_RESIDENCY, pair.send, watch.rkey)
 }
 
 /** Asks for the current status, without a wish: the size in force stays what it is. */
-function ask(state: State, pair: HostPair, watch: Watch, item: number, now: number): void {
+function askStatus(
+  state: WorkContext,
+  pair: HostPair,
+  watch: Watch,
+  item: number,
+  now: number,
+): void {
   const initiator = openInitiator(state, pair.qp!, pair)
   const work = takeWork(initiator)
   if (work === null) {
@@ -230,7 +260,7 @@ function ask(state: State, pair: HostPair, watch: Watch, item: number, now: numb
 
 const QUESTIONS: WorkOwner = {
   received() {},
-  done(state, work, request) {
+  done(state: BoardState & QueueState, work, request) {
     const watch = state.hostWork.watches[work.item]!
     watch.isAsking = false
     if (watch.pair !== null && request.status === 'SUCCESS') takeSize(watch.blocks, request)
@@ -239,7 +269,7 @@ const QUESTIONS: WorkOwner = {
 
 /** An answer of the peer about the size of a block. */
 export function takeSize(blocks: Blocks, request: Request): void {
-  if (isBlockSize(request.size)) takeAnswer(blocks, request.size)
+  if (isBlockSize(request.size)) takeWishAnswer(blocks, request.size)
 }
 
 // ---- hints -------------------------------------------------------------------------------------
@@ -260,7 +290,7 @@ export function isVain(
   // What is not watched the peer judges.
   if (offset < 0 || offset + length > blocks.length) return false
   let vain = true
-  while (nextHint(blocks, offset, length, now, HINTED_US)) vain = false
+  while (nextHintedBlocks(blocks, offset, length, now, HINTED_US)) vain = false
   if (vain) blocks.counts.spared++
   return vain
 }

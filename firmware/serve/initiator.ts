@@ -13,103 +13,43 @@
  */
 
 import { copy } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, PASS, UNEXPECTED_RESPONSE } from '../fault.ts'
 import { ZEROS_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { beginFrame, endFrame } from '../transport/acknowledge.ts'
 import { takeResponse } from '../transport/completer.ts'
+import type { FrameContext } from '../transport/context.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { requestOpcode } from '../transport/request-opcode.ts'
-import {
-  flush,
-  hasRoom,
-  isOrdered,
-  post,
-  READ,
-  type Request,
-  type Requester,
-  type RequestKind,
-} from '../transport/requester.ts'
+import { flushRequester, READ, type Request } from '../transport/requester.ts'
 import { nextTimerUs, takeCongestion, tick } from '../transport/sender.ts'
-import { type Atomic, writeAtomic } from '../wire/atomic.ts'
-import { type Bseth, writeBseth } from '../wire/block-size.ts'
+import { writeAtomic } from '../wire/atomic.ts'
+import { writeBseth } from '../wire/block-size.ts'
 import { BTH_ACK_REQUEST, BTH_BYTES, BTH_FLAGS } from '../wire/bth.ts'
 import { putU32 } from '../wire/bytes.ts'
-import { type Feth, writeFeth } from '../wire/feth.ts'
-import { type Mseth, writeMseth } from '../wire/memory-status.ts'
+import { writeFeth } from '../wire/feth.ts'
+import { writeMseth } from '../wire/memory-status.ts'
 import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
   ADDRESS_EXTENSION_BYTES,
   CONDITION_EXPECT,
   EXPECT_EXTENSION_BYTES,
-  type Pweth,
   writePweth,
 } from '../wire/persist.ts'
 import { blankPqeth, writePqeth } from '../wire/persist-query.ts'
-import { type Pfeth, writePfeth } from '../wire/prefetch.ts'
+import { writePfeth } from '../wire/prefetch.ts'
 import { blankReth, type Reth, writeReth } from '../wire/reth.ts'
+import type { RequestState, WorkContext } from './context.ts'
 import { failQueuePair } from './staging.ts'
+import type { Initiator, Work } from './work.ts'
 
 /** Bits of BTH that `beginFrame` leaves 0. */
 const ACK_WANTED = 0x80
 const SOLICITED = 0x80
 
-/** Who hears what becomes of a piece of work. None of these may run the command list. */
-export interface WorkOwner {
-  /** The peer has all of it; of a record that is not durability. */
-  received(state: State, work: Work): void
-  /**
-   * `length` bytes at `at` in packet memory, until the burst is settled, belong at `offset` of what
-   * a READ asked for.
-   */
-  data?(state: State, work: Work, offset: number, at: number, length: number): void
-  done(state: State, work: Work, request: Request): void
-}
-
-/** One request of ours. The record belongs to the initiator and is used again. */
-export interface Work {
-  /** Null while it is free. */
-  owner: WorkOwner | null
-  /** The owner's number for it. */
-  item: number
-  /** Address of the payload, in any space. */
-  from: number
-  length: number
-  /** Immediate data, or the key that is taken back. */
-  immediate: number
-  solicited: boolean
-  /** Where it goes, or what it asks for. */
-  readonly reth: Reth
-  /** Of a record: how. The id of its operation is also that of a query. */
-  readonly pweth: Pweth
-  /** Of a record that names every copy: where the further ones go, COPIES_MAX - 1 of them. */
-  readonly extensions: readonly Reth[]
-  /** How many of them there are. */
-  extensionCount: number
-  /** Of a record of a batch with that condition: the sequence that its slot must hold. */
-  expectHigh: number
-  expectLow: number
-  /** Of an atomic, instead of `reth`; of a FLUSH, besides. */
-  readonly atomic: Atomic
-  readonly feth: Feth
-  /** Of a notice about memory; of a question about a block size, or an offer of one. */
-  readonly mseth: Mseth
-  readonly bseth: Bseth
-  /** Of a hint. */
-  readonly pfeth: Pfeth
-}
-
-export interface Initiator {
-  readonly qp: QueuePair
-  readonly requester: Requester
-  readonly works: readonly Work[]
-  /** It is not taken from its queue pair to make room. */
-  readonly kept: boolean
-}
-
 /** The initiator of the queue pair, or null; also where there is no queue pair. */
-export function findInitiator(state: State, qp: QueuePair | null): Initiator | null {
+export function findInitiator(state: RequestState, qp: QueuePair | null): Initiator | null {
   for (let i = 0; i < state.initiators.length; i++) {
     const one = state.initiators[i]!
     if (one.qp === qp) return one
@@ -118,42 +58,18 @@ export function findInitiator(state: State, qp: QueuePair | null): Initiator | n
 }
 
 /** Takes it out of the table. */
-export function removeInitiator(state: State, index: number): void {
+export function removeInitiator(state: RequestState, index: number): void {
   const last = state.initiators.pop()!
   if (index < state.initiators.length) state.initiators[index] = last
 }
 
-/**
- * A free piece of work, to be filled in and given to `submit`; null if there is no room, or no
- * initiator that it could be of.
- */
-export function takeWork(initiator: Initiator | null): Work | null {
-  if (initiator === null || !hasRoom(initiator.requester)) return null
-  for (let i = 0; i < initiator.works.length; i++) {
-    if (initiator.works[i]!.owner === null) return initiator.works[i]!
-  }
-  return null
-}
-
-/** Posts it for that owner; it leaves when the burst is settled. Its request may be fenced. */
-export function submit(
-  initiator: Initiator,
-  work: Work,
-  kind: RequestKind,
-  owner: WorkOwner,
-  item: number,
-): Request {
-  work.owner = owner
-  work.item = item
-  const { operationHigh, operationLow } = work.pweth
-  const tag = initiator.works.indexOf(work)
-  // A READ has as many PSNs as its responses; of other ordered requests each has one.
-  const length = kind === READ ? work.reth.length : isOrdered(kind) ? 0 : work.length
-  return post(initiator.requester, kind, tag, length, operationHigh, operationLow)!
-}
-
 /** A response on the queue pair: to one of our requests, or to none. */
-export function receiveResponse(state: State, qp: QueuePair, packet: Packet, now: number): Fault {
+export function receiveResponse(
+  state: BoardState & RequestState,
+  qp: QueuePair,
+  packet: Packet,
+  now: number,
+): Fault {
   const initiator = findInitiator(state, qp)
   if (initiator === null) return UNEXPECTED_RESPONSE
   const { ghosts } = initiator.requester.counts
@@ -162,7 +78,7 @@ export function receiveResponse(state: State, qp: QueuePair, packet: Packet, now
 }
 
 /** The network asks us to send less on the queue pair (wire-format 3.9). */
-export function receiveCongestion(state: State, qp: QueuePair, now: number): void {
+export function receiveCongestion(state: RequestState, qp: QueuePair, now: number): void {
   const initiator = findInitiator(state, qp)
   if (initiator !== null) takeCongestion(initiator.requester, now)
 }
@@ -171,14 +87,14 @@ export function receiveCongestion(state: State, qp: QueuePair, now: number): voi
  * Lets time pass and sends what may go. Returns the microseconds after which it wants to be called
  * again, or 0.
  */
-export function serveInitiators(state: State, now: number): number {
+export function serveInitiators(state: WorkContext, now: number): number {
   let atUs = Infinity
   for (let i = state.initiators.length - 1; i >= 0; i--) {
     const one = state.initiators[i]!
     const { requester, qp } = one
     const open = qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
     if (open) tick(requester, now)
-    else flush(requester)
+    else flushRequester(requester)
     if (requester.failed) endInitiator(state, i, open)
     else atUs = Math.min(atUs, nextTimerUs(requester))
   }
@@ -186,14 +102,14 @@ export function serveInitiators(state: State, now: number): number {
 }
 
 /** Everything that it had to do has ended; a peer that does not answer is as one that is gone. */
-function endInitiator(state: State, index: number, open: boolean): void {
+function endInitiator(state: WorkContext, index: number, open: boolean): void {
   if (open) failQueuePair(state, state.initiators[index]!.qp)
   removeInitiator(state, index)
 }
 
 /** Sends one packet of a request. Of a READ, `index` path MTUs are here already. */
 export function emit(
-  state: State,
+  state: FrameContext,
   qp: QueuePair,
   work: Work,
   request: Request,
@@ -255,7 +171,7 @@ function writeExtensions(bytes: Uint8Array, at: number, work: Work): void {
   }
 }
 
-const pqeth = blankPqeth()
+const rarePqeth = blankPqeth()
 
 /** The headers of requests of which few are made. */
 function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: Work): void {
@@ -266,7 +182,7 @@ function writeRareHeaders(bytes: Uint8Array, bth: number, row: OpcodeRow, work: 
   if (row.bsethAt > 0) writeBseth(bytes, bth + row.bsethAt, work.bseth)
   if (row.pfethAt > 0) writePfeth(bytes, bth + row.pfethAt, work.pfeth)
   if (row.pqethAt === 0) return
-  pqeth.operationHigh = work.pweth.operationHigh
-  pqeth.operationLow = work.pweth.operationLow
-  writePqeth(bytes, bth + row.pqethAt, pqeth)
+  rarePqeth.operationHigh = work.pweth.operationHigh
+  rarePqeth.operationLow = work.pweth.operationLow
+  writePqeth(bytes, bth + row.pqethAt, rarePqeth)
 }

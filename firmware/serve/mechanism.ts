@@ -7,9 +7,9 @@
  */
 
 import { assert } from '../assert.ts'
+import type { BoardState } from '../context.ts'
 import { HEALTH_AT, VOLATILE } from '../hal.ts'
 import { PLACEMENT_BYPASS, PLACEMENT_LOCAL, PLACEMENT_THROUGH } from '../memory/region.ts'
-import type { State } from '../state.ts'
 import {
   MECHANISM_CPU_FLUSH,
   MECHANISM_LOCAL_FLUSH,
@@ -21,7 +21,7 @@ import {
 const MECHANISM_OF_PLACEMENT: number = MECHANISM_LOCAL_FLUSH - PLACEMENT_LOCAL
 
 /** How what is placed there becomes durable. */
-export function mechanismOf(state: State, placement: number): number {
+export function mechanismOf(state: BoardState, placement: number): number {
   const isVolatile = (state.words[HEALTH_AT >> 2]! & VOLATILE) !== 0
   return (placement + MECHANISM_OF_PLACEMENT) | (isVolatile ? MECHANISM_VOLATILE : 0)
 }

@@ -29,6 +29,7 @@
  */
 
 import { compare, copy } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, KEY, PAGE_ABSENT, PASS, UNREADABLE } from '../fault.ts'
 import { DMA_SPACE } from '../hal.ts'
 import { postPages } from '../host/events.ts'
@@ -37,7 +38,9 @@ import {
   EVENT_PAGES_UNWANTED,
   EVENT_PAGES_WANTED,
 } from '../host/header-page.ts'
+import type { HostState } from '../host/host-state.ts'
 import { ON_DEMAND_REGIONS, PAGE_BYTES, PAGES_AT_ONCE, QUEUE_PAIRS, REGIONS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { byteOffset, KIND_ON_DEMAND, type Region } from '../memory/region.ts'
 import {
   ANYWHERE,
@@ -49,11 +52,13 @@ import {
   releasePages,
   THERE,
 } from '../memory/translation.ts'
-import type { State } from '../state.ts'
-import { ownerOf } from '../transport/acknowledge.ts'
+import { psnOwnerOf } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
+import type { WireState } from '../wire/context.ts'
 import { ON_DEMAND_READY } from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'
+import type { BurstState, OrderedState, ServeContext } from './context.ts'
 import { regionEnded } from './residency.ts'
 
 /** Bytes of a request whose pages must be there at once. */
@@ -67,19 +72,24 @@ const STARVED_US = 5_000
 const TURN_US = 10_000
 
 /** Where the region stands in the tables of those that are registered on demand. */
-function placeOf(region: Region): number {
+function regionPlaceOf(region: Region): number {
   return region.index - REGIONS
 }
 
 /** Is the page there? The region must have it. */
-export function isMapped(state: State, region: Region, page: number): boolean {
-  return frameOf(state.translation, placeOf(region), page) !== NO_FRAME
+export function isMapped(state: MemoryState, region: Region, page: number): boolean {
+  return frameOf(state.translation, regionPlaceOf(region), page) !== NO_FRAME
 }
 
 /** How many of the `length` bytes from `offset` on are there, up to the first page that is away. */
-export function reachOf(state: State, region: Region, offset: number, length: number): number {
+export function reachOf(
+  state: MemoryState,
+  region: Region,
+  offset: number,
+  length: number,
+): number {
   const { translation } = state
-  const place = placeOf(region)
+  const place = regionPlaceOf(region)
   let page = Math.floor(offset / PAGE_BYTES)
   let end = page * PAGE_BYTES
   while (end < offset + length && frameOf(translation, place, page) !== NO_FRAME) {
@@ -95,7 +105,7 @@ export function reachOf(state: State, region: Region, offset: number, length: nu
  * which may be about to go, to stay. Returns how many of them were looked at.
  */
 export function expectPages(
-  state: State,
+  state: BoardState & MemoryState & HostState,
   region: Region,
   first: number,
   count: number,
@@ -108,14 +118,19 @@ export function expectPages(
  * Tells the host that a requester will not need those of the pages that are there. Returns how many
  * of them were looked at.
  */
-export function dropPages(state: State, region: Region, first: number, count: number): number {
+export function dropPages(
+  state: BoardState & MemoryState & HostState,
+  region: Region,
+  first: number,
+  count: number,
+): number {
   const now = state.connections.nowUs
   return tellOfPages(state, region, first, count, THERE, EVENT_PAGES_UNWANTED, now)
 }
 
 /** Neighbours make one event. What reaches beyond the region is left out. */
 function tellOfPages(
-  state: State,
+  state: BoardState & MemoryState & HostState,
   region: Region,
   first: number,
   count: number,
@@ -124,7 +139,7 @@ function tellOfPages(
   now: number,
 ): number {
   const { host, list, translation } = state
-  const place = placeOf(region)
+  const place = regionPlaceOf(region)
   if (translation.condition[place] !== ON_DEMAND_READY) return count
   const end = Math.min(translation.pages[place]!, first + count)
   const hinted = type === EVENT_PAGES_HINTED
@@ -150,7 +165,7 @@ function tellOfPages(
  * pages of `ahead` bytes. Faults: PAGE_ABSENT; KEY if the region is no more; UNREADABLE.
  */
 export function pagesFault(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   region: Region,
   offset: number,
@@ -159,7 +174,7 @@ export function pagesFault(
   now: number,
 ): Fault {
   if (state.regions.places[region.index] !== region) return KEY
-  const condition = state.translation.condition[placeOf(region)]
+  const condition = state.translation.condition[regionPlaceOf(region)]
   if (condition === STATUS_ERROR) return UNREADABLE
   if (condition === ON_DEMAND_READY && reachOf(state, region, offset, bytes) === bytes) {
     if (qp.absentUs !== Infinity) endWaiting(state, qp)
@@ -173,13 +188,13 @@ export function pagesFault(
   return PAGE_ABSENT
 }
 
-function endWaiting(state: State, qp: QueuePair): void {
+function endWaiting(state: OrderedState, qp: QueuePair): void {
   qp.absentUs = Infinity
   if (state.pageTurn.qp === qp) state.pageTurn.qp = null
 }
 
 /** May pages be asked for on behalf of that queue pair now? */
-function mayAsk(state: State, qp: QueuePair, now: number): boolean {
+function mayAsk(state: TransportState & OrderedState, qp: QueuePair, now: number): boolean {
   const { pageTurn } = state
   if (qp.absentUs === Infinity) qp.absentUs = now
   const holder = pageTurn.qp
@@ -195,7 +210,7 @@ function mayAsk(state: State, qp: QueuePair, now: number): boolean {
   return pageTurn.qp === null || pageTurn.qp === qp
 }
 
-function longestWaiting(state: State, asking: QueuePair): QueuePair {
+function longestWaiting(state: TransportState, asking: QueuePair): QueuePair {
   let longest = asking
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const qp = state.queuePairs.places[i]!
@@ -206,15 +221,15 @@ function longestWaiting(state: State, asking: QueuePair): QueuePair {
 }
 
 /** Offset of the range of `state.reth` in the region, or -1 where it leaves it. */
-export function offsetIn(state: State, region: Region): number {
+export function offsetIn(state: WireState, region: Region): number {
   const { vaHigh, vaLow, length } = state.reth
   return byteOffset(region, vaHigh, vaLow, length)
 }
 
 /** Where that byte of the region lies: an address in DMA_SPACE. Its page must be there. */
-function addressOf(state: State, region: Region, offset: number): number {
+function addressOf(state: MemoryState, region: Region, offset: number): number {
   const page = Math.floor(offset / PAGE_BYTES)
-  const frame = frameOf(state.translation, placeOf(region), page)
+  const frame = frameOf(state.translation, regionPlaceOf(region), page)
   return DMA_SPACE + frame * PAGE_BYTES + (offset - page * PAGE_BYTES)
 }
 
@@ -225,7 +240,7 @@ function inPage(offset: number, length: number): number {
 
 /** Stores what came in that packet, page by page: posted writes, which nobody answers. */
 export function storePages(
-  state: State,
+  state: BoardState & MemoryState,
   qp: QueuePair,
   psn: number,
   from: number,
@@ -236,7 +251,7 @@ export function storePages(
   const to = qp.messageTo
   // Nothing is confirmed to it any more: a confirmation says that all of it is durable.
   qp.cached = true
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {
     const bytes = inPage(to + done, length - done)
@@ -248,7 +263,7 @@ export function storePages(
 
 /** Brings bytes of the region into packet memory, page by page. */
 export function bringPages(
-  state: State,
+  state: BoardState & MemoryState,
   region: Region,
   offset: number,
   to: number,
@@ -264,7 +279,7 @@ export function bringPages(
 
 /** Has every byte delivered once, on behalf of that PSN: where one cannot be, it is refused. */
 export function checkPages(
-  state: State,
+  state: BoardState & MemoryState & BurstState,
   qp: QueuePair,
   psn: number,
   region: Region,
@@ -272,7 +287,7 @@ export function checkPages(
   length: number,
 ): void {
   const { list } = state
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   let done = 0
   while (done < length) {
     const bytes = inPage(offset + done, length - done)
@@ -285,7 +300,7 @@ export function checkPages(
 }
 
 /** Long READs that wait for a page look again, soon. */
-export function wakePaused(state: State): void {
+export function wakePaused(state: TransportState & OrderedState): void {
   if (state.pausedUs === Infinity) return
   state.pausedUs = Infinity
   state.streaming = true
@@ -296,15 +311,15 @@ export function wakePaused(state: State): void {
 }
 
 /** The region is no more: its key names nothing, and its pages are the host's alone. */
-export function endOnDemand(state: State, region: Region): void {
+export function endOnDemand(state: ServeContext, region: Region): void {
   regionEnded(state, region, STATUS_UNAVAILABLE)
   state.regions.places[region.index] = null
-  releasePages(state.translation, placeOf(region))
+  releasePages(state.translation, regionPlaceOf(region))
   wakePaused(state)
 }
 
 /** The host is gone, and all of its memory with it. */
-export function endAllOnDemand(state: State): void {
+export function endAllOnDemand(state: ServeContext): void {
   for (let i = 0; i < ON_DEMAND_REGIONS; i++) {
     const region = state.regions.places[REGIONS + i]!
     if (region !== null && region.kind === KIND_ON_DEMAND) endOnDemand(state, region)

@@ -9,7 +9,7 @@
  */
 
 import { COPIES_MAX, INITIATORS, WORKS } from '../limits.ts'
-import type { State } from '../state.ts'
+import type { FrameContext } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { createRequester, unresolved } from '../transport/requester.ts'
@@ -20,7 +20,9 @@ import { blankMseth } from '../wire/memory-status.ts'
 import { blankPweth } from '../wire/persist.ts'
 import { blankPfeth } from '../wire/prefetch.ts'
 import { blankReth, type Reth } from '../wire/reth.ts'
-import { emit, findInitiator, type Initiator, removeInitiator, type Work } from './initiator.ts'
+import type { RequestState, WorkContext } from './context.ts'
+import { emit, findInitiator, removeInitiator } from './initiator.ts'
+import type { Initiator, Work } from './work.ts'
 
 /** How long a peer may stay not ready, µs. */
 const RNR_PATIENCE_US = 10_000_000
@@ -37,7 +39,7 @@ export interface InitiatorOptions {
 
 /** Gives the queue pair an initiator, or finds the one that it has; null if all are in use. */
 export function openInitiator(
-  state: State,
+  state: WorkContext,
   qp: QueuePair,
   options: InitiatorOptions,
 ): Initiator | null {
@@ -50,7 +52,7 @@ export function openInitiator(
   return initiator
 }
 
-function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions): Initiator {
+function createInitiator(state: FrameContext, qp: QueuePair, options: InitiatorOptions): Initiator {
   const { incarnation, readDepth, kept } = options
   const works: Work[] = []
   for (let i = 0; i < WORKS; i++) works.push(blankWork())
@@ -80,7 +82,7 @@ function createInitiator(state: State, qp: QueuePair, options: InitiatorOptions)
 }
 
 /** Makes room: an initiator that has nothing to do is not needed before it has. */
-function closeIdle(state: State): boolean {
+function closeIdle(state: RequestState): boolean {
   for (let i = 0; i < state.initiators.length; i++) {
     const { qp, requester, kept } = state.initiators[i]!
     // One that is promised a confirmation in this burst is not idle.

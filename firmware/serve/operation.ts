@@ -10,6 +10,7 @@
 
 import { compare, copy, resultOf, runAll } from '../command-list.ts'
 import { isLeftOpen } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   beginOperation,
   type ClientId,
@@ -21,6 +22,7 @@ import {
   takeClient,
 } from '../commit/operations.ts'
 import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { count } from '../context.ts'
 import {
   COPIES_DIFFER,
   DUPLICATE,
@@ -37,10 +39,11 @@ import {
 import { DIFFERENT } from '../hal.ts'
 import { PLACEMENT_RELAY, type Region, slotAddress } from '../memory/region.ts'
 import { EXAMINE_AT } from '../memory-map.ts'
-import { count, type PersistMessage, type State } from '../state.ts'
 import { type QueuePair, remember } from '../transport/queue-pair.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext, GroupContext, ThroughState } from './context.ts'
 import { commitNow } from './group.ts'
+import type { PersistMessage } from './message.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 import { isOnItsWay, type Job } from './through-job.ts'
 
@@ -49,7 +52,7 @@ import { isOnItsWay, type Job } from './through-job.ts'
  * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
  */
 export function isRepetition(
-  state: State,
+  state: GroupContext,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
@@ -66,7 +69,7 @@ export function isRepetition(
  * asks for.
  */
 export function wasDurable(
-  state: State,
+  state: GroupContext,
   qp: QueuePair,
   message: PersistMessage,
   writing: boolean,
@@ -87,7 +90,7 @@ export function wasDurable(
 
 /** Is the operation in the group, on its way? */
 export function groupHoldsOperation(
-  state: State,
+  state: CommitState,
   client: number,
   message: PersistMessage,
 ): boolean {
@@ -100,7 +103,7 @@ export function groupHoldsOperation(
   return false
 }
 
-function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+function repeat(state: GroupContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
   const region = message.region!
   const { lastPsn, operationHigh, operationLow, wait } = message
   count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
@@ -110,11 +113,11 @@ function repeat(state: State, qp: QueuePair, message: PersistMessage, dataAt: nu
   if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
 }
 
-const header = blankSlotHeader()
+const heldHeader = blankSlotHeader()
 
 /** Does the slot, which there is, hold that operation, and other data than the message brings? */
 export function isForged(
-  state: State,
+  state: BurstContext,
   whose: ClientId,
   message: PersistMessage,
   dataAt: number,
@@ -129,13 +132,17 @@ export function isForged(
   runAll(list)
   if (resultOf(list, 0) !== 0) return false
   const differs = resultOf(list, 1) === DIFFERENT
-  readSlotHeader(header, state.words, EXAMINE_AT)
-  if (header.clientLow !== whose.clientLow >>> 0 || header.clientHigh !== whose.clientHigh >>> 0) {
+  readSlotHeader(heldHeader, state.words, EXAMINE_AT)
+  if (
+    heldHeader.clientLow !== whose.clientLow >>> 0 ||
+    heldHeader.clientHigh !== whose.clientHigh >>> 0
+  ) {
     return false
   }
   const { operationHigh, operationLow } = message
-  if (header.operationLow !== operationLow || header.operationHigh !== operationHigh) return false
-  return differs || header.length !== message.length
+  if (heldHeader.operationLow !== operationLow || heldHeader.operationHigh !== operationHigh)
+    return false
+  return differs || heldHeader.length !== message.length
 }
 
 /** Is it the same whenever the record comes? What is refused for it was never executed. */
@@ -150,7 +157,7 @@ function isOfRequest(fault: Fault): boolean {
  * `except`, has it.
  */
 export function isOpenOperation(
-  { commit, through }: State,
+  { commit, through }: CommitState & ThroughState,
   whose: ClientId,
   high: number,
   low: number,
@@ -170,7 +177,7 @@ export function isOpenOperation(
  * nothing of a record that may be durable since long, nor of one that the next start may finish.
  */
 export function repetitionFault(
-  state: State,
+  state: CommitState & ThroughState,
   region: Region,
   client: number,
   whose: ClientId,
@@ -190,14 +197,14 @@ export function repetitionFault(
 }
 
 /** Is that operation of the queue pair's client known to be durable? */
-export function isKnown(state: State, qp: QueuePair, high: number, low: number): boolean {
+export function isKnown(state: CommitState, qp: QueuePair, high: number, low: number): boolean {
   const { operations } = state.commit
   qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
   return isDurable(operations, qp.client, high, low)
 }
 
 /** The place in the table of the client of a record that has just come, and is taken. */
-export function clientOf(state: State, qp: QueuePair, message: PersistMessage): number {
+export function clientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
   const { operationHigh, operationLow } = message
   const client = heldClientOf(state, qp, message)
   noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
@@ -206,7 +213,7 @@ export function clientOf(state: State, qp: QueuePair, message: PersistMessage): 
 }
 
 /** Likewise of one that may have come long ago. */
-export function heldClientOf(state: State, qp: QueuePair, message: PersistMessage): number {
+export function heldClientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit

@@ -9,7 +9,6 @@
  */
 
 import type { Region } from '../memory/region.ts'
-import { type Ordered, type State, touch } from '../state.ts'
 import { psnAdd, psnDistance } from '../transport/psn.ts'
 import {
   KIND_ATOMIC,
@@ -20,6 +19,9 @@ import {
   type QueuePair,
 } from '../transport/queue-pair.ts'
 import type { Packet } from '../wire/packet.ts'
+import { touch } from './burst.ts'
+import type { BurstState, OrderedState } from './context.ts'
+import type { Ordered } from './message.ts'
 
 /** Kinds of ordered operations; those with a response of their own have its number. */
 export const ORDERED_READ: number = KIND_READ
@@ -31,35 +33,12 @@ export const ORDERED_PERSIST = 16
 /** A SEND or WRITE with immediate whose sender wants to be told of durability. */
 export const ORDERED_CONFIRM = 17
 
-export function blankOrdered(nobody: QueuePair): Ordered {
-  return {
-    qp: nobody,
-    kind: 0,
-    region: null,
-    vaHigh: 0,
-    vaLow: 0,
-    length: 0,
-    psn: 0,
-    msn: 0,
-    again: false,
-    form: 0,
-    at: 0,
-    to: 0,
-    originalAt: 0,
-    operationHigh: 0,
-    operationLow: 0,
-    since: -1,
-    stored: false,
-    done: false,
-  }
-}
-
 /**
  * Adds an operation of that PSN to those that wait. The PSN is accepted already, or was taken
  * before (`again`).
  */
 export function addOrdered(
-  state: State,
+  state: BurstState & OrderedState,
   qp: QueuePair,
   kind: number,
   psn: number,
@@ -89,7 +68,7 @@ export function addOrdered(
 
 /** As `addOrdered`, for a request whose response is its acknowledgement, and of all before it. */
 export function addResponse(
-  state: State,
+  state: BurstState & OrderedState,
   qp: QueuePair,
   kind: number,
   packet: Packet,

@@ -17,13 +17,15 @@
 import { NOT_DURABLE } from '../fault.ts'
 import { COMMANDS_MAX } from '../limits.ts'
 import { PLACEMENT_LOCAL } from '../memory/region.ts'
-import type { Ordered, State } from '../state.ts'
 import { answerDone, isWithheld } from '../transport/acknowledge.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import { psnAdd, psnDistance } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { PLACEMENT_PERSISTENT } from '../wire/feth.ts'
 import { answerAtomic, executeAtomic, storeWord } from './atomic.ts'
 import { isSafe, makeDurable, refuseQueuePair, runBurst } from './burst.ts'
+import type { BurstState, GatherState, OrderedState, ServeContext } from './context.ts'
+import type { Ordered } from './message.ts'
 import {
   ORDERED_ATOMIC,
   ORDERED_ATOMIC_WRITE,
@@ -34,7 +36,7 @@ import {
 } from './ordered.ts'
 import { answerPlaced } from './placed.ts'
 import { serveRead } from './read.ts'
-import { confirm } from './receives.ts'
+import { confirmSend } from './receives.ts'
 import { freeEntry } from './staging.ts'
 
 /** Commands that may stand in the list when an operation begins: the rest is for it, and more. */
@@ -44,10 +46,10 @@ const LIST_ROOM: number = COMMANDS_MAX >> 4
  * Serves everything that waits. `urgent` is a queue pair that is about to be refused or to be told
  * of a gap: what it has stored must be durable where its acknowledgement is withheld.
  */
-export function serveOrdered(state: State, urgent: QueuePair | null): void {
+export function serveOrdered(state: ServeContext, urgent: QueuePair | null): void {
   let fenced = !isFenceDue(state, urgent)
   if (state.orderedCount === 0 && fenced) return
-  while (servePass(state) || !fenced) {
+  while (serveOrderedPass(state) || !fenced) {
     fenced = true
     if (makeDurable(state)) continue
     if (isSafe(state)) {
@@ -57,19 +59,19 @@ export function serveOrdered(state: State, urgent: QueuePair | null): void {
     refuseWaiting(state, urgent)
     break
   }
-  for (let i = 0; i < state.orderedCount; i++) forget(state, state.ordered[i]!)
+  for (let i = 0; i < state.orderedCount; i++) forgetOrdered(state, state.ordered[i]!)
   state.orderedCount = 0
   // What may fail has failed before anything is acknowledged.
   if (state.stores > 0) runBurst(state)
 }
 
 /** What was not done, because its queue pair was refused, needs its receive entry no more. */
-function forget(state: State, item: Ordered): void {
+function forgetOrdered(state: GatherState, item: Ordered): void {
   if (!item.done && item.kind === ORDERED_CONFIRM) freeEntry(state, item.at)
 }
 
 /** Is an acknowledgement due that is withheld? */
-function isFenceDue(state: State, urgent: QueuePair | null): boolean {
+function isFenceDue(state: TransportState & BurstState, urgent: QueuePair | null): boolean {
   for (let i = 0; i < state.touchedCount; i++) {
     const qp = state.touched[i]!
     if (qp.state !== STATE_OPEN || !isWithheld(state.answers, qp)) continue
@@ -79,7 +81,7 @@ function isFenceDue(state: State, urgent: QueuePair | null): boolean {
 }
 
 /** Goes over what waits once. True if something of it waits for a fence. */
-function servePass(state: State): boolean {
+function serveOrderedPass(state: ServeContext): boolean {
   let waits = false
   state.pass += 1
   for (let i = 0; i < state.orderedCount; i++) {
@@ -92,7 +94,7 @@ function servePass(state: State): boolean {
       continue
     }
     if (state.list.count > LIST_ROOM) runBurst(state)
-    if (qp.state === STATE_OPEN && !execute(state, item)) {
+    if (qp.state === STATE_OPEN && !executeOrdered(state, item)) {
       qp.heldPass = state.pass
       waits = true
     }
@@ -100,7 +102,7 @@ function servePass(state: State): boolean {
   return waits
 }
 
-function needsFence(state: State, item: Ordered): boolean {
+function needsFence(state: FrameContext, item: Ordered): boolean {
   const qp = item.qp
   const fences = state.list.fences
   const kind = item.kind
@@ -119,7 +121,7 @@ function needsFence(state: State, item: Ordered): boolean {
 }
 
 /** Executes and answers. False if it has stored, and its answer waits for a fence. */
-function execute(state: State, item: Ordered): boolean {
+function executeOrdered(state: ServeContext, item: Ordered): boolean {
   const kind = item.kind
   if (kind === ORDERED_ATOMIC || kind === ORDERED_ATOMIC_WRITE) {
     if (!item.stored && !item.again) {
@@ -137,18 +139,18 @@ function execute(state: State, item: Ordered): boolean {
   } else if (!item.again && (item.form & PLACEMENT_PERSISTENT) !== 0 && !isSafe(state)) {
     // The part was closed in this burst: nothing that was stored before is sure to stay.
     refuseQueuePair(state, item.qp, item.psn, NOT_DURABLE)
-    forget(state, item)
+    forgetOrdered(state, item)
   } else if (kind === ORDERED_FLUSH) {
     answerDone(state.answers, item.qp, item.psn, item.msn)
   } else {
-    confirm(state, item)
+    confirmSend(state, item)
   }
-  finish(state, item)
+  finishOrdered(state, item)
   return true
 }
 
 /** The operation is answered: acknowledgements may go up to the next one. */
-function finish(state: State, item: Ordered): void {
+function finishOrdered(state: OrderedState, item: Ordered): void {
   item.done = true
   const qp = item.qp
   // A long READ is answered when its last packet is.
@@ -170,7 +172,7 @@ function finish(state: State, item: Ordered): void {
  * The host is lost. Who has stored there is refused already; nor does anybody hear that what others
  * have stored there is durable.
  */
-function refuseFar(state: State): void {
+function refuseFar(state: ServeContext): void {
   for (let i = 0; i < state.orderedCount; i++) {
     const { done, region, qp, psn } = state.ordered[i]!
     if (done || region === null || region.placement === PLACEMENT_LOCAL) continue
@@ -179,7 +181,7 @@ function refuseFar(state: State): void {
 }
 
 /** No fence any more: refuses whoever waits for one. */
-function refuseWaiting(state: State, urgent: QueuePair | null): void {
+function refuseWaiting(state: ServeContext, urgent: QueuePair | null): void {
   for (let i = 0; i < state.orderedCount; i++) {
     const item = state.ordered[i]!
     if (!item.done) refuseQueuePair(state, item.qp, item.psn, NOT_DURABLE)

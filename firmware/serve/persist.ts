@@ -18,8 +18,10 @@
 
 import { compare, copy, resultOf, run } from '../command-list.ts'
 import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import { enterOperation } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { type BoardState, count } from '../context.ts'
 import {
   BOUNDS,
   COPIES_DIFFER,
@@ -35,6 +37,7 @@ import {
   STAGING,
 } from '../fault.ts'
 import { EQUAL } from '../hal.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   KIND_BYTES,
   PLACEMENT_LOCAL,
@@ -43,7 +46,6 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { count, type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -53,6 +55,7 @@ import {
   STATE_OPEN,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
@@ -65,8 +68,16 @@ import {
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
-import { refuseQueuePair, runBurst, store, withhold, withholdRecord } from './burst.ts'
+import { refuseQueuePair, runBurst, store, touch, withhold, withholdRecord } from './burst.ts'
+import type {
+  BurstContext,
+  GroupContext,
+  RecordContext,
+  ServeContext,
+  ThroughState,
+} from './context.ts'
 import { commitNow } from './group.ts'
+import type { PersistMessage } from './message.ts'
 import { clientOf, isRepetition, repetitionFault } from './operation.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
 import { answerRecord } from './receipt.ts'
@@ -77,7 +88,12 @@ import { acceptThrough, isWriting, throughReady } from './through.ts'
 import { offsetOf, VIEW_FIRST_COPY, viewOf } from './view.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
-export function receivePersist(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receivePersist(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const message = state.messages[qp.index]!
   if (row.begins) {
     const fault = beginPersist(state, qp, message, packet, row)
@@ -94,12 +110,12 @@ export function receivePersist(state: State, qp: QueuePair, packet: Packet, row:
     else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried)
   }
   if (message.placed) return takePlaced(state, qp, message, packet, row)
-  return gather(state, qp, message, packet, row)
+  return gatherPacket(state, qp, message, packet, row)
 }
 
 /** One packet of a message of several, with room for all of it. */
-export function gather(
-  state: State,
+export function gatherPacket(
+  state: ServeContext,
   qp: QueuePair,
   message: PersistMessage,
   packet: Packet,
@@ -129,7 +145,7 @@ export function gather(
 
 /** Steps 9 and 10 for the whole message, on its first packet. Fills `message`. */
 function beginPersist(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   message: PersistMessage,
   packet: Packet,
@@ -179,7 +195,7 @@ function beginPersist(
 
 /** One packet into a region of bytes: stored at once, unless it is refused at its end. */
 function takePlaced(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   message: PersistMessage,
   packet: Packet,
@@ -199,7 +215,7 @@ function takePlaced(
   advance(qp, packet, 1, row.ends)
   touch(state, qp)
   if (row.ends && fault === PASS) endPlaced(state, qp, message)
-  else if (row.ends) refuse(state, qp, message, fault)
+  else if (row.ends) refuseRecord(state, qp, message, fault)
   return PASS
 }
 
@@ -208,7 +224,7 @@ function takePlaced(
  * address and the key of every copy (source 1, claim 5). Permission is asked for every one (P1-3).
  */
 function addressFault(
-  state: State,
+  state: BoardState & WireState & MemoryState,
   qp: QueuePair,
   region: Region,
   packet: Packet,
@@ -239,7 +255,7 @@ export function namesCopy(vaLow: number, copy: number): boolean {
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
-export function openMessage(state: State, qp: QueuePair, kind: number, total: number): void {
+export function openMessage(state: GroupContext, qp: QueuePair, kind: number, total: number): void {
   qp.message = kind
   qp.messageLeft = total
   qp.staging = -1
@@ -258,14 +274,14 @@ export function openMessage(state: State, qp: QueuePair, kind: number, total: nu
  * Takes a buffer that a finished message of the group has, when that is committed; or another
  * peer's; and none if that has ended the queue pair.
  */
-function reclaimStaging(state: State, qp: QueuePair): void {
+function reclaimStaging(state: GroupContext, qp: QueuePair): void {
   if (state.commit.count > 0) commitNow(state)
   if (qp.state === STATE_OPEN && !takeStaging(state, qp)) claimStaging(state, qp)
 }
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
 export function endPersist(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
@@ -296,7 +312,7 @@ export function endPersist(
   if (qp.state !== STATE_OPEN) return
   if (fault !== PASS) {
     releaseStaging(state, qp)
-    refuse(state, qp, message, fault)
+    refuseRecord(state, qp, message, fault)
     return
   }
   if (handed) {
@@ -335,7 +351,7 @@ export function endPersist(
 }
 
 /** Commits the group, so that the record can join the next one. */
-function makeWay(state: State, qp: QueuePair, message: PersistMessage): Fault {
+function makeWay(state: RecordContext, qp: QueuePair, message: PersistMessage): Fault {
   if (message.plain) withholdRecord(state, qp, message.lastPsn)
   commitNow(state)
   // What was committed just now may have closed the part or the region.
@@ -345,7 +361,7 @@ function makeWay(state: State, qp: QueuePair, message: PersistMessage): Fault {
 }
 
 /** Must the group be committed before that record can join it? */
-function mustCommit({ commit, group }: State, { region, slot }: PersistMessage): boolean {
+function mustCommit({ commit, group }: CommitState, { region, slot }: PersistMessage): boolean {
   const ofHost = region!.placement !== PLACEMENT_LOCAL
   if (ofHost && commit.hostCount === commit.hostLanes) return true
   return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
@@ -355,28 +371,33 @@ function mustCommit({ commit, group }: State, { region, slot }: PersistMessage):
  * For a plain WRITE, before its PSN is taken: what the group acknowledges, as it is committed to
  * make way, must not speak of a record that has not joined it.
  */
-export function clearWay(state: State, message: PersistMessage): void {
+export function clearWay(state: GroupContext, message: PersistMessage): void {
   if (mustCommit(state, message)) commitNow(state)
 }
 
 /** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
-function isUnderWay(state: State, message: PersistMessage): boolean {
+function isUnderWay(state: ThroughState, message: PersistMessage): boolean {
   return isWriting(state, message.region!, message.slot)
 }
 
 /** The record is made durable by others, later than the group: no range of the group spans it. */
-function hand(state: State, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+function hand(state: ServeContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
   qp.segment += 1
   const relayed = message.region!.placement === PLACEMENT_RELAY
   const accept = relayed ? acceptRelay : acceptThrough
   const fault = accept(state, qp, message, dataAt)
   releaseStaging(state, qp)
   if (fault === PASS) return
-  refuse(state, qp, message, repetitionFault(state, message.region!, qp.client, qp, message, fault))
+  refuseRecord(
+    state,
+    qp,
+    message,
+    repetitionFault(state, message.region!, qp.client, qp, message, fault),
+  )
 }
 
 /** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
-export function copiesFault(state: State, message: PersistMessage, dataAt: number): Fault {
+export function copiesFault(state: BurstContext, message: PersistMessage, dataAt: number): Fault {
   const list = state.list
   // Alone in the list: what fails there is run around, and leaves no results.
   if (state.stores > 0) runBurst(state)
@@ -393,7 +414,12 @@ export function copiesFault(state: State, message: PersistMessage, dataAt: numbe
 }
 
 /** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
-function refuse(state: State, qp: QueuePair, message: PersistMessage, fault: Fault): void {
+function refuseRecord(
+  state: GroupContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  fault: Fault,
+): void {
   if (message.plain) {
     refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)
     return

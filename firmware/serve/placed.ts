@@ -10,12 +10,17 @@
  * - Its transport acknowledgement is withheld as for any store into such a region (D-9).
  */
 
+import type { CommitState } from '../commit/context.ts'
+import type { BoardState } from '../context.ts'
 import { BOUNDS, type Fault, LEVEL, NOT_ARMED, PASS, PERSIST_HEADER } from '../fault.ts'
 import { byteOffset, type Region } from '../memory/region.ts'
-import type { Ordered, PersistMessage, State } from '../state.ts'
+import type { FrameContext } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { remember } from '../transport/queue-pair.ts'
+import type { WireState } from '../wire/context.ts'
 import { isSafe } from './burst.ts'
+import type { BurstState, OrderedState, ReceiptState } from './context.ts'
+import type { Ordered, PersistMessage } from './message.ts'
 import { addOrdered, ORDERED_PERSIST } from './ordered.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 
@@ -23,7 +28,7 @@ import { answerRecord, copiesIn } from './receipt.ts'
 const COPIES = 1
 
 /** Is the form one that names bytes, inside the region? `qp.messageTo` is then where they go. */
-export function placeBytes(state: State, qp: QueuePair, region: Region): Fault {
+export function placeBytes(state: WireState, qp: QueuePair, region: Region): Fault {
   const { reth, pweth } = state
   if (pweth.carried || pweth.slotAddressed) return PERSIST_HEADER
   const offset = byteOffset(region, reth.vaHigh, reth.vaLow, reth.length)
@@ -33,14 +38,18 @@ export function placeBytes(state: State, qp: QueuePair, region: Region): Fault {
 }
 
 /** What storage has against it; it is refused by a status, and the queue pair lives. */
-export function placedFault(state: State, wait: number): Fault {
+export function placedFault(state: BoardState & CommitState, wait: number): Fault {
   if (wait > COPIES) return LEVEL
   if (state.commit.closed !== PASS) return state.commit.closed
   return isSafe(state) ? PASS : NOT_ARMED
 }
 
 /** All of it is stored: its PERSIST_ACK waits for the next fence. */
-export function endPlaced(state: State, qp: QueuePair, message: PersistMessage): void {
+export function endPlaced(
+  state: BurstState & OrderedState,
+  qp: QueuePair,
+  message: PersistMessage,
+): void {
   const item = addOrdered(state, qp, ORDERED_PERSIST, message.lastPsn, message.region, false)
   item.operationHigh = message.operationHigh
   item.operationLow = message.operationLow
@@ -48,7 +57,7 @@ export function endPlaced(state: State, qp: QueuePair, message: PersistMessage):
 }
 
 /** It is durable. */
-export function answerPlaced(state: State, item: Ordered): void {
+export function answerPlaced(state: FrameContext & ReceiptState, item: Ordered): void {
   const { qp, psn, operationHigh, operationLow } = item
   const copies = copiesIn(item.region!, COPIES)
   remember(qp, psn, operationHigh, operationLow, 0, copies)

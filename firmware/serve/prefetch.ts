@@ -8,14 +8,15 @@
  * - A hint is advice. It is acknowledged at once, changes no byte, and is forgotten where there is
  *   no room, where its time is over, and with its region. Its key must grant reading, and its range
  *   must lie inside, as a READ's: it finds out nothing that a READ would not.
- * - Hints are worked off in turns of HINT_PAGES pages. The queue pairs take turns, whatever the
- *   priority of their hints is: that orders those of one. None has more than HINTS_EACH waiting,
- *   and one of each finds room while others have several.
+ * - Hints are worked off in turns of HINT_PAGES pages; whose turn is next says waiting-hints.ts.
  * - The host brings what an access waits for before what was hinted at.
  */
 
+import type { BoardState } from '../context.ts'
 import { BOUNDS, type Fault, PASS, RESIDENCY_FORM, RIGHTS } from '../fault.ts'
-import { HINT_PAGES, HINTS, HINTS_EACH, PAGE_BYTES, QUEUE_PAIRS } from '../limits.ts'
+import type { HostState } from '../host/host-state.ts'
+import { HINT_PAGES, PAGE_BYTES } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   byteOffset,
   KIND_ON_DEMAND,
@@ -23,8 +24,9 @@ import {
   REMOTE_READ,
   type Region,
 } from '../memory/region.ts'
-import type { State } from '../state.ts'
+import { endHint, freeHint, type Hint, nextHint } from '../residency/waiting-hints.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
+import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import {
@@ -40,61 +42,8 @@ import {
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { runBurst } from './burst.ts'
+import type { ResidencyState, ServeContext } from './context.ts'
 import { dropPages, expectPages } from './on-demand.ts'
-
-export interface Hint {
-  /** Null while its place is free. */
-  region: Region | null
-  qp: QueuePair | null
-  /** Its pages may go. */
-  drops: boolean
-  priority: number
-  /** Hints of one priority are done in the order in which they came. */
-  order: number
-  /** After that it is of no use, µs. */
-  untilUs: number
-  /** Offsets in the region: next to be looked at; where its piece begins and ends; the end. */
-  at: number
-  pieceAt: number
-  pieceEnd: number
-  end: number
-  /** From one piece to the next, and the length of each, bytes. */
-  step: number
-  run: number
-}
-
-export interface Hints {
-  readonly places: readonly Hint[]
-  count: number
-  order: number
-  /** Number of the queue pair that had its turn last. */
-  turn: number
-  /** Hints of each queue pair that wait, by its place. */
-  readonly each: Uint8Array
-}
-
-export function createHints(): Hints {
-  const places: Hint[] = []
-  for (let i = 0; i < HINTS; i++) places.push(blankHint())
-  return { places, count: 0, order: 0, turn: 0, each: new Uint8Array(QUEUE_PAIRS + 1) }
-}
-
-function blankHint(): Hint {
-  return {
-    region: null,
-    qp: null,
-    drops: false,
-    priority: 0,
-    order: 0,
-    untilUs: 0,
-    at: 0,
-    pieceAt: 0,
-    pieceEnd: 0,
-    end: 0,
-    step: 0,
-    run: 0,
-  }
-}
 
 const pfeth = blankPfeth()
 
@@ -102,21 +51,26 @@ const pfeth = blankPfeth()
  * Judges a hint, and leaves what it says in `state.reth` and here, for `keepHint`; the region is
  * `state.accessed`. Faults: RESIDENCY_FORM, those of a key, BOUNDS.
  */
-export function judgeHint(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function judgeHint(
+  state: BoardState & WireState & MemoryState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const { reth, bytes } = state
   readReth(reth, bytes, packet.bthAt + row.rethAt)
   readPfeth(pfeth, bytes, packet.bthAt + row.pfethAt)
   const { version, words, reserved, op } = pfeth
   const known = version === PREFETCH_VERSION && words === PFETH_WORDS && reserved === 0
   if (!known || op < PREFETCH_WILL_NEED || op > PREFETCH_DROP) return RESIDENCY_FORM
-  return reth.length === 0 ? RESIDENCY_FORM : memoryFault(state, qp)
+  return reth.length === 0 ? RESIDENCY_FORM : hintMemoryFault(state, qp)
 }
 
 /**
  * May the queue pair read the memory of `state.reth`? The region is then `state.accessed`. Of one
  * behind a relay only the key is judged: nothing is told of it here, and nothing loaded.
  */
-export function memoryFault(state: State, qp: QueuePair): Fault {
+export function hintMemoryFault(state: WireState & MemoryState, qp: QueuePair): Fault {
   const { reth } = state
   const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
   const region = state.accessed
@@ -127,7 +81,12 @@ export function memoryFault(state: State, qp: QueuePair): Fault {
 }
 
 /** Keeps the hint that was judged, until its turn comes. A block has `blockBytes` bytes. */
-export function keepHint(state: State, qp: QueuePair, blockBytes: number, now: number): void {
+export function keepHint(
+  state: WireState & MemoryState & ResidencyState,
+  qp: QueuePair,
+  blockBytes: number,
+  now: number,
+): void {
   const { reth, hints } = state
   const region = state.accessed!
   // Other memory is always there; and what one does not need, another may.
@@ -154,31 +113,8 @@ export function keepHint(state: State, qp: QueuePair, blockBytes: number, now: n
   hints.count += 1
 }
 
-/** A place for a hint; who has none takes that of the newest one of somebody who has several. */
-function freeHint(hints: Hints, qp: QueuePair): Hint | null {
-  const { each } = hints
-  const own = each[qp.index]!
-  if (own >= HINTS_EACH || (own > 0 && hints.count === HINTS)) return null
-  let newest: Hint | null = null
-  for (let i = 0; i < HINTS; i++) {
-    const hint = hints.places[i]!
-    if (hint.region === null) return hint
-    const isOneOfMany = each[hint.qp!.index]! > 1
-    if (isOneOfMany && (newest === null || hint.order > newest.order)) newest = hint
-  }
-  if (newest !== null) endHint(hints, newest)
-  return newest
-}
-
-function endHint(hints: Hints, hint: Hint): void {
-  hints.each[hint.qp!.index]! -= 1
-  hints.count -= 1
-  hint.region = null
-  hint.qp = null
-}
-
 /** Asks the host for the pages of the next hints. True if some are left for the next turn. */
-export function serveHints(state: State, now: number): boolean {
+export function serveHints(state: ServeContext, now: number): boolean {
   const { hints } = state
   if (hints.count === 0) return false
   // Every page of a turn may be an event of its own: they find the list empty.
@@ -196,32 +132,17 @@ export function serveHints(state: State, now: number): boolean {
   return hints.count > 0
 }
 
-/** Of the next queue pair that has some: the most urgent, or the one of these that came first. */
-function nextHint(hints: Hints): Hint {
-  let best: Hint | null = null
-  let nearest = QUEUE_PAIRS
-  for (let i = 0; i < HINTS; i++) {
-    const hint = hints.places[i]!
-    if (hint.region === null) continue
-    const away = (hint.qp!.index - hints.turn - 1) & (QUEUE_PAIRS - 1)
-    if (away > nearest || (away === nearest && !isBefore(hint, best!))) continue
-    best = hint
-    nearest = away
-  }
-  hints.turn = best!.qp!.index
-  return best!
-}
-
-function isBefore(one: Hint, other: Hint): boolean {
-  if (one.priority !== other.priority) return one.priority > other.priority
-  return one.order < other.order
-}
-
 /**
  * The next pages of a hint, `most` of them; returns how many these are, or `most` where the host
  * has been told enough for this turn.
  */
-function serveHint(state: State, hint: Hint, region: Region, most: number, now: number): number {
+function serveHint(
+  state: BoardState & MemoryState & HostState,
+  hint: Hint,
+  region: Region,
+  most: number,
+  now: number,
+): number {
   const end = hint.pieceEnd < hint.end ? hint.pieceEnd : hint.end
   const first = Math.floor(hint.at / PAGE_BYTES)
   const pages = Math.ceil(end / PAGE_BYTES) - first

@@ -9,9 +9,9 @@
  */
 
 import { durableUpTo, type OperationId } from '../commit/operations.ts'
+import type { BoardState } from '../context.ts'
 import { DUPLICATE, DUPLICATE_FORGOTTEN, type Fault, PASS, PERSIST_HEADER } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
-import { type State, touch } from '../state.ts'
 import {
   answerPersist,
   isWithheld,
@@ -31,13 +31,20 @@ import {
   readPqeth,
 } from '../wire/persist-query.ts'
 import { answerBatchQuery } from './batch-status.ts'
+import { touch } from './burst.ts'
+import type { GroupContext } from './context.ts'
 import { isKnown } from './operation.ts'
 
 const pqeth = blankPqeth()
-const upTo: OperationId = { high: 0, low: 0 }
+const queriedUpTo: OperationId = { high: 0, low: 0 }
 
 /** Takes a query of the expected PSN, everything before it being settled, and answers it. */
-export function receiveQuery(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receiveQuery(
+  state: GroupContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const fault = readQuery(state, packet, row)
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
@@ -52,14 +59,19 @@ export function receiveQuery(state: State, qp: QueuePair, packet: Packet, row: O
  * A query that was taken before. Where something in front of it still waits for its own answer, it
  * is passed over: its answer would acknowledge that.
  */
-export function repeatQuery(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function repeatQuery(
+  state: GroupContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const waits = qp.unanswered > 0 || isWithheld(state.answers, qp)
   if (waits || readQuery(state, packet, row) !== PASS) return DUPLICATE_FORGOTTEN
   answerQuery(state, qp, packet.psn)
   return DUPLICATE
 }
 
-function readQuery(state: State, packet: Packet, row: OpcodeRow): Fault {
+function readQuery(state: BoardState, packet: Packet, row: OpcodeRow): Fault {
   readPqeth(pqeth, state.bytes, packet.bthAt + row.pqethAt)
   const { version, words, reserved } = pqeth
   return version === QUERY_VERSION && words === PQETH_WORDS && reserved === 0
@@ -68,17 +80,17 @@ function readQuery(state: State, packet: Packet, row: OpcodeRow): Fault {
 }
 
 /** Answers what `pqeth` asks. */
-function answerQuery(state: State, qp: QueuePair, psn: number): void {
+function answerQuery(state: GroupContext, qp: QueuePair, psn: number): void {
   const { operations } = state.commit
   const { operationHigh, operationLow, batch, batchId } = pqeth
   if (batch && answerBatchQuery(state, qp, batchId, psn)) return
   const known = !batch && isKnown(state, qp, operationHigh, operationLow)
-  const cumulative = !batch && durableUpTo(operations, qp.client, upTo)
+  const cumulative = !batch && durableUpTo(operations, qp.client, queriedUpTo)
   const range = state.ranges[BURST_FRAMES]!
   range.firstPsn = psn
   range.lastPsn = psn
-  range.operationHigh = cumulative ? upTo.high : operationHigh
-  range.operationLow = cumulative ? upTo.low : operationLow
+  range.operationHigh = cumulative ? queriedUpTo.high : operationHigh
+  range.operationLow = cumulative ? queriedUpTo.low : operationLow
   range.records = 0
   range.status = known ? STATUS_DURABLE : QUERY_NOT_KNOWN
   range.flags = PERSIST_ANSWERS_QUERY | (cumulative ? PERSIST_CUMULATIVE : 0)

@@ -15,9 +15,10 @@
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { BATCH } from '../host/element.ts'
 import type { Element } from '../host/host.ts'
+import type { HostState } from '../host/host-state.ts'
 import { HOST_BUFFER_BYTES } from '../limits.ts'
-import type { State } from '../state.ts'
 import { type Requester, room } from '../transport/requester.ts'
+import type { GatherState, QueueState } from './context.ts'
 import { freeBuffers } from './queue-buffers.ts'
 import type { HostPair, HostWork, Posting } from './queue-state.ts'
 
@@ -40,7 +41,7 @@ export function isContrary(pair: HostPair, element: Element): boolean {
 }
 
 /** Is there room kept for it, and for what comes behind it? */
-function isExpected(pair: HostPair, element: Element): boolean {
+function hasKeptRoom(pair: HostPair, element: Element): boolean {
   return isFurther(pair, element) && element.batchLeft < pair.batchLeft
 }
 
@@ -55,14 +56,14 @@ function burstOf({ flags, batchLeft }: Element): number {
  * queues, the network. `bytes` are those that the element sends.
  */
 export function lacksRoom(
-  state: State,
+  state: HostState & GatherState & QueueState,
   pair: HostPair,
   requester: Requester,
   bytes: number,
 ): boolean {
   const { hostWork } = state
   const { element } = state.host
-  if (isExpected(pair, element)) return false
+  if (hasKeptRoom(pair, element)) return false
   const burst = burstOf(element)
   if (room(requester) - pair.batchLeft < burst) return true
   const { keptCount } = hostWork
@@ -73,7 +74,7 @@ export function lacksRoom(
 }
 
 /** The element is sent: what the rest of its burst needs is kept, or is not any more. */
-export function noteMember(
+export function noteSentMember(
   work: HostWork,
   pair: HostPair,
   element: Element,

@@ -16,9 +16,11 @@
 
 import { copy, resultOf, runAll } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { DMA, ELEMENT_LENGTH, type Fault, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import { INLINE, SGE_BYTES, SGE_LENGTH, SGE_LKEY } from '../host/element.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { memoryFault } from '../host/memory-regions.ts'
 import {
   HOST_BUFFER_BYTES,
@@ -28,8 +30,8 @@ import {
   UNIT_BYTES,
 } from '../limits.ts'
 import { HOST_BUFFERS_AT, STAGING_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext, GatherState, QueueState } from './context.ts'
 import { HOST_OWNER, type Pieces, WAIT } from './queue-state.ts'
 import { STAGED_BYTES_MAX } from './staging.ts'
 
@@ -37,7 +39,7 @@ import { STAGED_BYTES_MAX } from './staging.ts'
 const PAGE_BYTES: number = HOST_BUFFER_BYTES - SLOT_HEADER_BYTES
 
 /** How many buffers for `length` bytes are free. */
-export function freeBuffers(state: State, length: number): number {
+export function freeBuffers(state: GatherState & QueueState, length: number): number {
   if (length <= PAGE_BYTES) return state.hostWork.freeBufferCount
   let free = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) if (state.stagingOwner[i] === -1) free += 1
@@ -45,7 +47,7 @@ export function freeBuffers(state: State, length: number): number {
 }
 
 /** Takes a buffer for `length` bytes, STAGED_BYTES_MAX at the most; -1 if there is none. */
-export function takeBuffer(state: State, length: number): number {
+export function takeBuffer(state: GatherState & QueueState, length: number): number {
   const work = state.hostWork
   if (length <= PAGE_BYTES) {
     if (work.freeBufferCount === 0) return -1
@@ -61,7 +63,7 @@ export function takeBuffer(state: State, length: number): number {
 }
 
 /** Gives a buffer back; -1 is none. */
-export function freeBuffer(state: State, buffer: number): void {
+export function freeBuffer(state: GatherState & QueueState, buffer: number): void {
   if (buffer < 0) return
   const work = state.hostWork
   if (buffer >= HOST_BUFFERS) {
@@ -81,7 +83,7 @@ export function bufferAt(buffer: number): number {
 }
 
 /** The ranges of the host's memory that the element names: judged already (element-check.ts). */
-export function findPieces(state: State, into: Pieces): void {
+export function findPieces(state: HostContext, into: Pieces): void {
   const { words } = state
   const { element } = state.host
   into.count = 0
@@ -109,7 +111,7 @@ export function findPieces(state: State, into: Pieces): void {
  * of room in front, and `hostWork.buffer` which buffer is to be given back, or -1. Returns PASS,
  * WAIT or a fault; then there is no buffer. What stands in the list is run.
  */
-export function gatherBytes(state: State): number {
+export function gatherBytes(state: BurstContext): number {
   const work = state.hostWork
   const { element } = state.host
   work.buffer = -1
@@ -133,7 +135,7 @@ export function gatherBytes(state: State): number {
  * Brings the bytes that the element sends to `to`, where there is room for them. DMA if the host
  * does not answer.
  */
-export function bringBytes(state: State, to: number): Fault {
+export function bringBytes(state: BurstContext, to: number): Fault {
   const { element } = state.host
   if (element.length === 0) return PASS
   if ((element.flags & INLINE) !== 0) {
@@ -146,7 +148,7 @@ export function bringBytes(state: State, to: number): Fault {
 }
 
 /** Copies the ranges to `to`, one behind the other. False if the host did not answer. */
-function readPieces(state: State, pieces: Pieces, to: number): boolean {
+function readPieces(state: BurstContext, pieces: Pieces, to: number): boolean {
   const { list } = state
   if (list.count > 0) runBurst(state)
   // Where something failed just now, its refusal stands in front.
@@ -162,7 +164,7 @@ function readPieces(state: State, pieces: Pieces, to: number): boolean {
 }
 
 /** Do the keys of the ranges still cover them, in that domain? They may have been taken back. */
-export function areCovered(state: State, pieces: Pieces, domain: number): boolean {
+export function areCovered(state: HostState, pieces: Pieces, domain: number): boolean {
   const { regions } = state.host
   for (let i = 0; i < pieces.count; i++) {
     const fault = memoryFault(regions, pieces.key[i]!, domain, pieces.at[i]!, pieces.length[i]!)
@@ -176,7 +178,7 @@ export function areCovered(state: State, pieces: Pieces, domain: number): boolea
  * They are posted writes, which nobody hears of.
  */
 export function writePieces(
-  state: State,
+  state: BoardState,
   pieces: Pieces,
   offset: number,
   from: number,

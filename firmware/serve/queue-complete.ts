@@ -6,11 +6,13 @@
  * and says nothing; every other one ends by exactly one completion.
  */
 
+import { count } from '../context.ts'
 import * as faults from '../fault.ts'
 import { FAULTS, type Fault } from '../fault.ts'
 import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import * as el from '../host/element.ts'
-import { count, type State } from '../state.ts'
+import type { HostContext } from '../host/host-state.ts'
+import type { QueueState } from './context.ts'
 import { EXECUTED } from './queue-state.ts'
 
 /** `ibv_wc_status` of an element that ends its queue by that fault. */
@@ -33,7 +35,7 @@ const NAK_STATUS: readonly number[] = [
 ]
 
 /** Begins to say how the element ended: `host.completion`, but for what is special of it. */
-export function describe(state: State, status: number): void {
+export function describeEnd(state: HostContext, status: number): void {
   const { element, completion } = state.host
   blankOut(completion)
   completion.queue = element.queue
@@ -48,7 +50,7 @@ export function describe(state: State, status: number): void {
 }
 
 /** Ends the element as `host.completion` describes it. */
-export function finish(state: State): void {
+export function finishElement(state: HostContext & QueueState): void {
   const { host, list } = state
   const { place } = state.hostWork
   const silent = (host.element.flags & el.SIGNALED) === 0
@@ -57,13 +59,13 @@ export function finish(state: State): void {
 }
 
 /** Refuses the element alone, as a PERSIST_ACK with that status would. */
-export function refuseElement(state: State, fault: Fault): number {
+export function refuseElement(state: HostContext & QueueState, fault: Fault): number {
   count(state, fault)
-  describe(state, el.WC_GENERAL_ERR)
+  describeEnd(state, el.WC_GENERAL_ERR)
   const { completion, element } = state.host
   completion.refusal = FAULTS[fault]!.code
   completion.operationHigh = element.operationHigh
   completion.operationLow = element.operationLow
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }

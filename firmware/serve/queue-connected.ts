@@ -19,6 +19,7 @@
 
 import { assert } from '../assert.ts'
 import { copy } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import {
   CONNECTION_LOST,
   ELEMENT_LENGTH,
@@ -31,9 +32,10 @@ import { blankOut, complete, releaseCompletion } from '../host/completion.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { Completion, Element } from '../host/host.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { Z1_QUEUE_PAIR } from '../host/queue-info.ts'
 import { COPIES_MAX, QUEUE_PAIRS } from '../limits.ts'
-import type { State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import { STATE_OPEN } from '../transport/queue-pair.ts'
 import {
@@ -53,9 +55,15 @@ import {
 } from '../transport/requester.ts'
 import { ADDRESS_EXTENSION_BYTES } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
-import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import type {
+  BurstContext,
+  QueueContext,
+  QueueState,
+  RefusalContext,
+  ServeContext,
+} from './context.ts'
 import { openInitiator } from './open-initiator.ts'
-import { endBurst, isContrary, isOfBurst, lacksRoom, noteMember } from './queue-batch.ts'
+import { endBurst, isContrary, isOfBurst, lacksRoom, noteSentMember } from './queue-batch.ts'
 import {
   areCovered,
   bufferAt,
@@ -68,6 +76,7 @@ import {
 import { failHostQueue } from './queue-context.ts'
 import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
 import { describeStatus, isVainHint, noteSize } from './queue-status.ts'
+import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './work.ts'
 
 const WORD_BYTES = 8
 
@@ -85,16 +94,16 @@ const STATUS: Readonly<Record<WcStatus, number>> = {
 }
 
 /** Executes `host.element`. */
-export function executeConnected(state: State): number {
+export function executeConnected(state: ServeContext): number {
   const { host, hostWork } = state
   const { element } = host
   const number = zone1Word(host, element.place, Z1_QUEUE_PAIR)
   const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
   const { qp } = pair
   if (qp === null || qp.number !== number || !pair.ready) return CONNECTION_LOST
-  const fault = formFault(element)
+  const fault = requestFormFault(element)
   if (fault !== PASS) return fault
-  if (!isOpen(state, pair)) {
+  if (!isPairOpen(state, pair)) {
     // It ends behind what was under way.
     hostWork.look = true
     return WAIT
@@ -110,10 +119,10 @@ export function executeConnected(state: State): number {
     pair.sendWaits = true
     return WAIT
   }
-  const gathered = gather(state)
+  const gathered = gatherPayload(state)
   if (gathered !== PASS) return gathered
   // A pass begins with an empty list, and composes nothing that a queue pair could fail by.
-  assert(isOpen(state, pair), 'to gather refuses no queue pair')
+  assert(isPairOpen(state, pair), 'to gather refuses no queue pair')
   const work = takeWork(initiator)
   // Of a batch room was kept, but its requests may have failed in this very call.
   if (work === null) {
@@ -121,12 +130,12 @@ export function executeConnected(state: State): number {
     return WAIT
   }
   if (isVainHint(state, pair, element)) spare(state, pair)
-  else post(state, pair, initiator, work)
+  else postElement(state, pair, initiator, work)
   return EXECUTED
 }
 
 /** Has something of the queue in that place not completed yet? Then it is tried again. */
-export function isUntold(state: State, place: number): boolean {
+export function isUntold(state: HostState & QueueState, place: number): boolean {
   const { host, hostWork } = state
   const number = zone1Word(host, place, Z1_QUEUE_PAIR)
   const pair = hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
@@ -136,7 +145,7 @@ export function isUntold(state: State, place: number): boolean {
 }
 
 /** Is the queue pair still the one on the wire, and working? */
-export function isOpen(state: State, pair: HostPair): boolean {
+export function isPairOpen(state: TransportState, pair: HostPair): boolean {
   const { qp } = pair
   return qp !== null && qp.state === STATE_OPEN && state.queuePairs.places[qp.index] === qp
 }
@@ -147,7 +156,7 @@ function bytesSent({ opcode, length }: Element): number {
 }
 
 /** What cannot be said on the wire. */
-function formFault(element: Element): Fault {
+function requestFormFault(element: Element): Fault {
   const { opcode, length, flags, wait, furtherCopies } = element
   // What is associated, or hinted at, is no message.
   if (length > MESSAGE_BYTES_MAX && opcode < ASSOCIATE) return ELEMENT_LENGTH
@@ -158,7 +167,7 @@ function formFault(element: Element): Fault {
 }
 
 /** Brings what the request sends into a buffer: `hostWork.buffer`, or -1 if it sends nothing. */
-function gather(state: State): number {
+function gatherPayload(state: BurstContext): number {
   const { hostWork, list } = state
   const { element } = state.host
   const { opcode } = element
@@ -177,7 +186,7 @@ function gather(state: State): number {
 }
 
 /** The number of a posting for the element, which is under way from here on. */
-function takePosting(state: State, pair: HostPair): number {
+function takePosting(state: HostState & QueueState, pair: HostPair): number {
   const { hostWork } = state
   hostWork.freePostingCount -= 1
   const item = hostWork.freePostings[hostWork.freePostingCount]!
@@ -189,7 +198,7 @@ function takePosting(state: State, pair: HostPair): number {
 }
 
 /** It has ended without being sent, and completes in its turn. */
-function spare(state: State, pair: HostPair): void {
+function spare(state: HostState & QueueState, pair: HostPair): void {
   const item = takePosting(state, pair)
   const posting = state.hostWork.postings[item]!
   posting.status = el.WC_SUCCESS
@@ -203,7 +212,12 @@ function spare(state: State, pair: HostPair): void {
   list(state.hostWork, item)
 }
 
-function post(state: State, pair: HostPair, initiator: Initiator, work: Work): void {
+function postElement(
+  state: HostContext & QueueState,
+  pair: HostPair,
+  initiator: Initiator,
+  work: Work,
+): void {
   const { hostWork } = state
   const { element } = state.host
   const item = takePosting(state, pair)
@@ -214,17 +228,17 @@ function post(state: State, pair: HostPair, initiator: Initiator, work: Work): v
   work.immediate = element.immediate
   work.solicited = (element.flags & el.SOLICITED) !== 0
   work.extensionCount = 0
-  aim(work, element)
+  aimRequest(work, element)
   if (opcode === READ) findPieces(state, posting.pieces)
-  if (opcode === WRITE_PERSIST) describeRecord(state, work, element)
+  if (opcode === WRITE_PERSIST) describePersist(state, work, element)
   if (opcode >= ASSOCIATE) describeStatus(state, pair, work, posting)
-  noteMember(hostWork, pair, element, posting)
+  noteSentMember(hostWork, pair, element, posting)
   const request = submit(initiator, work, opcode as RequestKind, POSTINGS, item)
   request.fenced = (element.flags & el.FENCE) !== 0
   if (opcode === WRITE_PERSIST) joinBatch(request, work.pweth)
 }
 
-function describePosting(state: State, pair: HostPair, posting: Posting): void {
+function describePosting(state: HostState & QueueState, pair: HostPair, posting: Posting): void {
   const { element } = state.host
   posting.pair = pair
   posting.queue = element.queue
@@ -249,7 +263,7 @@ function describePosting(state: State, pair: HostPair, posting: Posting): void {
 }
 
 /** Where the request goes: RETH, AtomicETH and FETH; the operation of a record or a query. */
-function aim(work: Work, element: Element): void {
+function aimRequest(work: Work, element: Element): void {
   const { reth, atomic, pweth } = work
   reth.vaHigh = element.addressHigh
   reth.vaLow = element.addressLow
@@ -272,7 +286,7 @@ function aim(work: Work, element: Element): void {
  * How a record is to be kept. Without an address for every copy it goes by slot; ADDRESSED alone
  * names bytes of a region that is registered write-persist.
  */
-function describeRecord(state: State, work: Work, element: Element): void {
+function describePersist(state: BoardState, work: Work, element: Element): void {
   const { pweth, reth } = work
   const carried = (element.flags & el.CARRIED) !== 0
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -309,22 +323,22 @@ function describeBatch(work: Work, element: Element): void {
 
 /** What becomes of requests. Completions are made in `finishPostings`: here, no list may run. */
 const POSTINGS: WorkOwner = {
-  received(state, work) {
+  received(state: BoardState & QueueState, work) {
     const posting = state.hostWork.postings[work.item]!
     posting.received = true
     if ((posting.flags & el.TWO_STEPS) !== 0) list(state.hostWork, work.item)
   },
-  data(state, work, offset, at, length) {
+  data(state: HostContext & QueueState, work, offset, at, length) {
     const posting = state.hostWork.postings[work.item]!
     const { protectionDomain } = posting.pair!.qp!
     if (!areCovered(state, posting.pieces, protectionDomain)) posting.revoked = true
     if (!posting.revoked) writePieces(state, posting.pieces, offset, at, length)
   },
-  done(state, work, request) {
+  done(state: RefusalContext, work, request) {
     const posting = state.hostWork.postings[work.item]!
     freeBuffer(state, posting.buffer)
     posting.buffer = -1
-    note(posting, request)
+    noteStatus(posting, request)
     if (isSized(posting.opcode)) noteSize(state, posting, request)
     // Records of a burst end behind its last: this one has ended without that.
     if (isOfBurst(posting)) endBurst(state.hostWork, posting.pair!)
@@ -346,7 +360,7 @@ function isSized(opcode: number): boolean {
   return opcode === ASSOCIATE || opcode === BLOCK_SIZE
 }
 
-function note(posting: Posting, request: Request): void {
+function noteStatus(posting: Posting, request: Request): void {
   posting.status = posting.revoked ? el.WC_LOC_PROT_ERR : STATUS[request.status]
   posting.refusal = request.refusal
   posting.copies = request.copies
@@ -366,19 +380,19 @@ function expect(work: HostWork, pair: HostPair, item: number): void {
 }
 
 /** Completes what has ended, or was received, since this was called last. */
-export function finishPostings(state: State): void {
+export function finishPostings(state: QueueContext): void {
   const work = state.hostWork
   let noted = 0
   for (let i = 0; i < work.listedCount; i++) {
     // To complete one may run the list, and more may end by that.
-    for (; noted < work.listedCount; noted++) noteEnd(work, work.listed[noted]!)
+    for (; noted < work.listedCount; noted++) notePostingEnd(work, work.listed[noted]!)
     const { pair } = work.postings[work.listed[i]!]!
     if (pair !== null) tellInOrder(state, pair)
   }
   work.listedCount = 0
 }
 
-function noteEnd(work: HostWork, item: number): void {
+function notePostingEnd(work: HostWork, item: number): void {
   const posting = work.postings[item]!
   const pair = posting.pair!
   posting.listed = false
@@ -386,11 +400,11 @@ function noteEnd(work: HostWork, item: number): void {
   pair.under -= 1
   work.freed = true
   work.look = true
-  if (posting.receivedTold) hold(work, pair, item)
+  if (posting.receivedTold) holdResult(work, pair, item)
 }
 
 /** The send completions of a pair, as far as nothing before them is awaited. */
-function tellInOrder(state: State, pair: HostPair): void {
+function tellInOrder(state: QueueContext, pair: HostPair): void {
   const { postings } = state.hostWork
   for (let item = pair.untoldFirst; item >= 0; item = pair.untoldFirst) {
     const posting = postings[item]!
@@ -403,24 +417,24 @@ function tellInOrder(state: State, pair: HostPair): void {
 }
 
 /** The peer has it; that it is durable, or how it failed, a receive says. */
-function tellReceived(state: State, pair: HostPair, item: number): void {
+function tellReceived(state: HostContext & QueueState, pair: HostPair, item: number): void {
   const { host, hostWork, list: commands } = state
   const posting = hostWork.postings[item]!
   posting.receivedTold = true
-  describe(host.completion, posting)
+  describeResult(host.completion, posting)
   host.completion.flags = el.RECEIVED
   complete(host, commands, posting.place)
   // It has ended while it waited for those before it, and is not listed any more.
-  if (posting.ended && !posting.listed) hold(hostWork, pair, item)
+  if (posting.ended && !posting.listed) holdResult(hostWork, pair, item)
 }
 
-function tellEnded(state: State, posting: Posting, item: number): void {
+function tellEnded(state: QueueContext, posting: Posting, item: number): void {
   const { host, hostWork, list: commands } = state
   const silent = (posting.flags & el.SIGNALED) === 0
   if (silent && posting.status === el.WC_SUCCESS) {
     releaseCompletion(host, posting.place)
   } else {
-    describe(host.completion, posting)
+    describeResult(host.completion, posting)
     describeOutcome(host.completion, posting)
     complete(host, commands, posting.place)
   }
@@ -428,7 +442,7 @@ function tellEnded(state: State, posting: Posting, item: number): void {
   freePosting(hostWork, item)
 }
 
-function describe(into: Completion, posting: Posting): void {
+function describeResult(into: Completion, posting: Posting): void {
   blankOut(into)
   into.queue = posting.queue
   into.unit = posting.unit
@@ -460,7 +474,7 @@ export function describeOutcome(into: Completion, posting: Posting): void {
 }
 
 /** The result waits for a receive of its pair. */
-function hold(work: HostWork, pair: HostPair, item: number): void {
+function holdResult(work: HostWork, pair: HostPair, item: number): void {
   work.postings[item]!.next = -1
   if (pair.heldFirst < 0) pair.heldFirst = item
   else work.postings[pair.heldLast]!.next = item
@@ -468,7 +482,7 @@ function hold(work: HostWork, pair: HostPair, item: number): void {
 }
 
 /** Takes the first result that waits out of its pair, and forgets it. */
-export function dropHeld(work: HostWork, pair: HostPair): void {
+export function dropHeldResult(work: HostWork, pair: HostPair): void {
   const item = pair.heldFirst
   pair.heldFirst = work.postings[item]!.next
   freePosting(work, item)

@@ -7,6 +7,7 @@
  */
 
 import { type CommandList, resultOf, runAll } from '../command-list.ts'
+import { count } from '../context.ts'
 import { DMA, type Fault, PASS } from '../fault.ts'
 import { DONE } from '../hal.ts'
 import { startCompletions } from '../host/completion.ts'
@@ -27,16 +28,16 @@ import { failQueue } from '../host/failure.ts'
 import { EVENT_QUEUE_ERROR } from '../host/header-page.ts'
 import { EVICTIONS, type HostQueues, INSERTIONS, MISSES, REFILLS } from '../host/host.ts'
 import { QUEUE_ERROR } from '../host/queue-info.ts'
-import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext, QueueContext } from './context.ts'
 import { flushHeld } from './queue-held.ts'
-import { noteEnd } from './queue-state.ts'
+import { noteQueueEnd } from './queue-state.ts'
 
 /** Ends one queue of the host: nothing of it is processed any more (P3-28). */
-export function failHostQueue(state: State, queue: number, fault: Fault): void {
+export function failHostQueue(state: QueueContext, queue: number, fault: Fault): void {
   flushHeld(state, queue)
   if (failQueue(state.host, state.list, queue, fault, EVENT_QUEUE_ERROR)) count(state, fault)
-  noteEnd(state.hostWork, queue)
+  noteQueueEnd(state.hostWork, queue)
 }
 
 /** Why no context came: the cache is full of what has to stay; the queue is not there; or over. */
@@ -44,7 +45,7 @@ export const NO_PLACE = -1
 export const NO_QUEUE = -2
 
 /** The place of the queue's context, read now if it is not in the cache; or one of NO_*. */
-export function contextNow(state: State, queue: number): number {
+export function contextNow(state: BurstContext, queue: number): number {
   const { host, list } = state
   if (!(queue < host.queues)) return NO_QUEUE
   const found = findContext(host.contexts, queue)
@@ -63,7 +64,7 @@ export function contextNow(state: State, queue: number): number {
 }
 
 /** Reads zone 3 of a queue in the cache again. False if that ended the queue. */
-export function refreshNow(state: State, place: number): boolean {
+export function refreshNow(state: BurstContext, place: number): boolean {
   const { host, list } = state
   const queue = host.contexts.queueOf[place]!
   writeContexts(host, list)

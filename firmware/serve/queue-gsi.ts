@@ -15,6 +15,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { type BoardState, count } from '../context.ts'
 import {
   DMA,
   ELEMENT_LENGTH,
@@ -32,15 +33,17 @@ import { checkElement } from '../host/element-check.ts'
 import { QUEUE_GSI_COMPLETION, QUEUE_GSI_RECEIVE } from '../host/header-page.ts'
 import { HOST_SERVED } from '../host/host.ts'
 import { callAt } from '../host/host-calls.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { ahead, QUEUE_READY } from '../host/queue-info.ts'
 import { HOST_CALLS, UNIT_BYTES } from '../limits.ts'
-import { count, type State } from '../state.ts'
 import { wordAt } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import { ETH_SOURCE, MAC_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { MAD_BYTES, MAD_METHOD, METHOD_RESPONSE, madFault } from '../wire/management.ts'
 import type { Packet } from '../wire/packet.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext } from './context.ts'
 import { contextNow, failHostQueue, refreshNow } from './queue-context.ts'
 import { seenAt, THIRD } from './queue-look.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
@@ -56,7 +59,7 @@ const IPV4_ADDRESS_BYTES = 4
  * Returns EXECUTED, WAIT or the fault of the element.
  */
 export function sendDatagram(
-  state: State,
+  state: FrameContext & HostState,
   elementAt: number,
   from: number,
   length: number,
@@ -69,16 +72,16 @@ export function sendDatagram(
 }
 
 /** Is the element's datagram for this card? */
-function isOwn(state: State, at: number): boolean {
+function isOwn(state: BoardState, at: number): boolean {
   const { bytes, facts } = state
   const mac = at + AH_MAC
   const ipv4 = at + AH_IPV4
   if (isZero(bytes, mac, MAC_BYTES) && isZero(bytes, ipv4, IPV4_ADDRESS_BYTES)) return true
-  return isAt(bytes, mac, facts.mac) && isAt(bytes, ipv4, facts.ipv4)
+  return equalsAt(bytes, mac, facts.mac) && equalsAt(bytes, ipv4, facts.ipv4)
 }
 
 /** The call waits for the end of the burst, as those of the network do. */
-function keepCall(state: State, from: number): void {
+function keepCall(state: HostContext, from: number): void {
   const { bytes } = state
   const { calls } = state.host
   const request = bytes[from + MAD_METHOD] !== METHOD_RESPONSE
@@ -90,7 +93,7 @@ function keepCall(state: State, from: number): void {
   calls.count += 1
 }
 
-function sendOn(state: State, elementAt: number, from: number): void {
+function sendOn(state: FrameContext, elementAt: number, from: number): void {
   const { nobody } = state.connections
   prepareTowards(state, nobody, elementAt + AH_MAC, elementAt + AH_IPV4)
   const at = beginDatagram(state, nobody, MAD_BYTES)
@@ -103,7 +106,7 @@ function isZero(bytes: Uint8Array, at: number, length: number): boolean {
   return true
 }
 
-function isAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
+function equalsAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
   for (let i = 0; i < want.length; i++) if (bytes[at + i] !== want[i]) return false
   return true
 }
@@ -114,25 +117,30 @@ function isAt(bytes: Uint8Array, at: number, want: readonly number[]): boolean {
  * our own.
  */
 export function deliverDatagram(
-  state: State,
+  state: BurstContext,
   at: number,
   source: number,
   packet: Packet | null,
 ): void {
   const awaited = state.host.phase === HOST_SERVED && (packet === null || hasSender(state, packet))
-  const fault = awaited ? deliver(state, at, source, packet) : UNEXPECTED_RESPONSE
+  const fault = awaited ? deliverMessage(state, at, source, packet) : UNEXPECTED_RESPONSE
   if (fault !== PASS) count(state, fault)
 }
 
 /** Could the host have asked whoever sent that? It asks by IPv4; and zeros are the own card. */
-function hasSender(state: State, packet: Packet): boolean {
+function hasSender(state: BoardState, packet: Packet): boolean {
   const { bytes } = state
   if (packet.ipVersion !== 4) return false
   if (!isZero(bytes, packet.frameAt + ETH_SOURCE, MAC_BYTES)) return true
   return !isZero(bytes, packet.ipAt + IPV4_SOURCE, IPV4_ADDRESS_BYTES)
 }
 
-function deliver(state: State, at: number, source: number, packet: Packet | null): Fault {
+function deliverMessage(
+  state: BurstContext,
+  at: number,
+  source: number,
+  packet: Packet | null,
+): Fault {
   const { host, list } = state
   runBurst(state)
   const cq = contextNow(state, QUEUE_GSI_COMPLETION)
@@ -150,7 +158,7 @@ function deliver(state: State, at: number, source: number, packet: Packet | null
     failHostQueue(state, QUEUE_GSI_RECEIVE, fault)
     return PASS
   }
-  if (!hasRoom(state, cq)) return NOT_READY
+  if (!hasCompletionRoom(state, cq)) return NOT_READY
   copy(list, at, DMA_SPACE + host.element.local, MAD_BYTES)
   const { completion } = host
   blankOut(completion)
@@ -168,7 +176,7 @@ function deliver(state: State, at: number, source: number, packet: Packet | null
 }
 
 /** Who sent it: MAC and IPv4 address, byte by byte as in the address of a datagram. */
-function tellSender(state: State, packet: Packet): void {
+function tellSender(state: HostContext, packet: Packet): void {
   const { bytes } = state
   const { completion } = state.host
   const mac = packet.frameAt + ETH_SOURCE
@@ -178,7 +186,7 @@ function tellSender(state: State, packet: Packet): void {
 }
 
 /** Fetches the next element of queue 1 once, and judges the copy. */
-function fetchReceive(state: State, place: number, stored: number): Fault {
+function fetchReceive(state: HostContext, place: number, stored: number): Fault {
   const { host, list } = state
   const unit = pointerOf(host, place)
   const read = copy(list, DMA_SPACE + unitOffset(host, place, unit), RECEIVED, UNIT_BYTES)
@@ -190,7 +198,7 @@ function fetchReceive(state: State, place: number, stored: number): Fault {
 }
 
 /** Room for one completion, as the host's memory has it now if need be. */
-function hasRoom(state: State, cq: number): boolean {
+function hasCompletionRoom(state: BurstContext, cq: number): boolean {
   const { host } = state
   if (stateOf(host, cq) !== QUEUE_READY) return false
   if (reserveCompletion(host, cq)) return true

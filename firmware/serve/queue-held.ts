@@ -8,14 +8,16 @@
  */
 
 import { BATCH_NONE, operationHighOf, operationLowOf, releaseMembers } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import { blankOut, complete } from '../host/completion.ts'
 import * as el from '../host/element.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../limits.ts'
-import type { State } from '../state.ts'
+import type { QueueContext, QueueState } from './context.ts'
 import type { LocalBatch } from './queue-state.ts'
 
 /** The batch of that queue of which some is to come, or null. */
-export function openOf(state: State, queue: number): LocalBatch | null {
+export function openOf(state: QueueState, queue: number): LocalBatch | null {
   const { hostWork } = state
   if (hostWork.openBatches === 0) return null
   for (let i = 0; i < LOCAL_BATCHES; i++) {
@@ -25,7 +27,7 @@ export function openOf(state: State, queue: number): LocalBatch | null {
 }
 
 /** Nothing more comes of the burst, and nothing of it is held. */
-export function closeHeld(state: State, local: LocalBatch): void {
+export function closeHeld(state: BatchState & QueueState, local: LocalBatch): void {
   const { batches, hostWork } = state
   batches.open -= 1
   hostWork.openBatches -= 1
@@ -35,7 +37,7 @@ export function closeHeld(state: State, local: LocalBatch): void {
 }
 
 /** Begins to say how record `n` ended: `host.completion`. */
-export function describeHeld(state: State, local: LocalBatch, n: number): void {
+export function describeHeld(state: HostContext, local: LocalBatch, n: number): void {
   const { completion } = state.host
   const { batch } = local
   const members = batch.members!
@@ -54,7 +56,7 @@ export function describeHeld(state: State, local: LocalBatch, n: number): void {
 }
 
 /** The queue is over: what is held of it ends as flushed. */
-export function flushHeld(state: State, queue: number): void {
+export function flushHeld(state: QueueContext, queue: number): void {
   const { host, list } = state
   const local = openOf(state, queue)
   if (local === null) return
@@ -68,7 +70,7 @@ export function flushHeld(state: State, queue: number): void {
 }
 
 /** The host is gone, and its batches with it: nobody is told. */
-export function dropHeld(state: State): void {
+export function dropHeldBatches(state: BatchState & QueueState): void {
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = state.hostWork.batches[i]!
     if (local.queue >= 0) closeHeld(state, local)
@@ -76,7 +78,7 @@ export function dropHeld(state: State): void {
 }
 
 /** When a batch is to be given up, µs, or Infinity. */
-export function heldDueUs({ hostWork }: State): number {
+export function heldDueUs({ hostWork }: QueueState): number {
   let dueUs = Infinity
   if (hostWork.openBatches === 0) return dueUs
   for (let i = 0; i < LOCAL_BATCHES; i++) {

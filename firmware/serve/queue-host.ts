@@ -15,6 +15,7 @@
  */
 
 import { copy, resultOf, run, runAll } from '../command-list.ts'
+import { count } from '../context.ts'
 import { DMA, type Fault, HEADER_PAGE, PASS } from '../fault.ts'
 import { DMA_SPACE, DONE, PORT_DROPPED, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../hal.ts'
 import { clearTimers } from '../host/completion.ts'
@@ -22,6 +23,7 @@ import { clearContexts } from '../host/context-cache.ts'
 import * as page from '../host/header-page.ts'
 import { HOST_CLEARING, HOST_NONE, HOST_SERVED, type HostQueues } from '../host/host.ts'
 import { dropHostCalls } from '../host/host-calls.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { clearMemoryRegions } from '../host/memory-regions.ts'
 import { clearPending } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
@@ -35,8 +37,8 @@ import {
   ZEROS_AT,
   ZEROS_BYTES,
 } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
 import { drain, loseHost, runBurst } from './burst.ts'
+import type { BurstContext, ServeContext } from './context.ts'
 import { commitNow } from './group.ts'
 import { endAllOnDemand } from './on-demand.ts'
 import { dropHostWork } from './queue-work.ts'
@@ -61,7 +63,7 @@ function shownEpoch({ words }: HostQueues): number {
  * Has a host that was there gone, be it that there is one again? Then it is lost at once: nothing
  * that a burst brings is judged by what another host has shown.
  */
-export function noticeHost(state: State): void {
+export function noticeHost(state: BurstContext): void {
   const { host } = state
   const link = host.words[PORT_LINK >> 2]!
   const isOver = host.seenLink !== 0 && link !== host.seenLink
@@ -73,7 +75,7 @@ export function noticeHost(state: State): void {
 }
 
 /** Follows the port: drops the host that is gone, takes the one that is there. */
-export function serveHost(state: State): void {
+export function serveHost(state: ServeContext): void {
   const { host } = state
   noticeHost(state)
   const epoch = shownEpoch(host)
@@ -87,7 +89,7 @@ export function serveHost(state: State): void {
 }
 
 /** Nothing of the host is left. Its work is ended, and what it has not heard it never hears. */
-export function dropHost(state: State): void {
+export function dropHost(state: ServeContext): void {
   const { host } = state
   if (host.phase === HOST_NONE) return
   // Records of the burst may have come by its queue pairs, which are gone behind this.
@@ -112,7 +114,7 @@ export function dropHost(state: State): void {
 }
 
 /** The memory of the host did not answer where nothing goes on without it. */
-export function failHost(state: State): void {
+export function failHost(state: ServeContext): void {
   count(state, DMA)
   dropHost(state)
   loseHost(state)
@@ -120,7 +122,7 @@ export function failHost(state: State): void {
   runBurst(state)
 }
 
-function takeHost(state: State): void {
+function takeHost(state: BurstContext): void {
   const { host, list, facts } = state
   host.header = (host.words[PORT_HEADER >> 2]! >>> 0) * HEADER_PAGE_BYTES
   host.dmaBytes = facts.dmaBytes
@@ -162,7 +164,7 @@ function takeHost(state: State): void {
 }
 
 /** Clears a part of zone 1; behind the last one the host is served. */
-function clear(state: State): void {
+function clear(state: BurstContext): void {
   const { host, list } = state
   runBurst(state)
   const end = host.queues * info.ZONE1_BYTES
@@ -173,12 +175,12 @@ function clear(state: State): void {
     at += length
   }
   host.cleared = at / info.ZONE1_BYTES
-  if (at === end) begin(state)
+  if (at === end) beginService(state)
   run(list)
 }
 
 /** The queues of management are there; the host is told what it needs to know of the card. */
-function begin(state: State): void {
+function beginService(state: HostContext): void {
   const { host } = state
   const layout = readLayout(host)
   putManagement(state, layout)
@@ -199,7 +201,7 @@ function cardEnd(): number {
 }
 
 /** Zones 1 and 2 of the queues of management, as the page describes them. */
-function putManagement(state: State, layout: Layout): void {
+function putManagement(state: HostContext, layout: Layout): void {
   const { host, list, bytes, words } = state
   const rings = [layout.sendRing, layout.receiveRing, layout.completionRing]
   const depths = [layout.sendUnits, layout.receiveUnits, layout.completions]
@@ -238,7 +240,7 @@ function putManagement(state: State, layout: Layout): void {
 const GSI_NUMBER = 1
 
 /** Why the page was refused, or the host is served no more: into the card's line; and wakes it. */
-function tellFault(state: State, fault: Fault): void {
+function tellFault(state: HostContext, fault: Fault): void {
   const { host, list, words } = state
   words[(HEADER_PAGE_AT + page.HEADER_EPOCH) >> 2] = 0
   words[(HEADER_PAGE_AT + page.HEADER_FAULT) >> 2] = fault

@@ -24,9 +24,12 @@ import {
   operationLowOf,
   refuseWhole,
 } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import { addMember, isStillFilled, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
 import { lanesLeft, lanesOf } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
+import { count } from '../context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
@@ -43,13 +46,21 @@ import { complete } from '../host/completion.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { Element } from '../host/host.ts'
+import type { HostState } from '../host/host-state.ts'
 import { Z1_CLIENT } from '../host/queue-info.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../limits.ts'
 import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { count, type State } from '../state.ts'
+import type { WireState } from '../wire/context.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
 import { expectFault, lookAtSlots } from './batch-expect.ts'
 import { runBurst } from './burst.ts'
+import type {
+  AcceptContext,
+  GroupContext,
+  QueueState,
+  RecordContext,
+  ThroughState,
+} from './context.ts'
 import { commitNow } from './group.ts'
 import { groupHoldsOperation, repetitionFault } from './operation.ts'
 import { bringBytes } from './queue-buffers.ts'
@@ -60,7 +71,7 @@ import { EXECUTED, type LocalBatch } from './queue-state.ts'
 import { storageFault } from './storage.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
-export function executeMember(state: State, region: Region): number {
+export function executeMember(state: AcceptContext, region: Region): number {
   const { host, hostWork } = state
   const { element } = host
   if (element.addressLow !== 0) return BOUNDS
@@ -69,12 +80,12 @@ export function executeMember(state: State, region: Region): number {
   let why: Fault = PASS
   if (local !== null && local.batch.id !== element.batchId) {
     // Its sender has lost its way: neither of the two is taken.
-    giveUp(state, local, BATCH_ABORTED)
+    giveUpBatch(state, local, BATCH_ABORTED)
     closeHeld(state, local)
     local = null
     why = BATCH_FIELDS
   }
-  if (local === null) local = open(state, region)
+  if (local === null) local = openLocalBatch(state, region)
   // What stands before it in its queue is told of first.
   if (hostWork.recordCount > 0) commitNow(state)
   if (local === null) return refuseMember(state, region, BATCH_ROOM)
@@ -82,23 +93,23 @@ export function executeMember(state: State, region: Region): number {
   batch.lastUs = host.nowUs
   if (batch.phase !== BATCH_REFUSED) {
     const fault = why === PASS ? enterFault(state, local, region) : why
-    if (fault !== PASS) giveUp(state, local, fault)
+    if (fault !== PASS) giveUpBatch(state, local, fault)
   }
   if (batch.phase === BATCH_REFUSED) {
     refuseMember(state, region, batch.fault)
   } else {
-    const fault = hold(state, local, region)
+    const fault = holdRecord(state, local, region)
     if (fault !== PASS) return fault
-    if (element.last) store(state, local)
+    if (element.last) storeBatch(state, local)
   }
   if (state.pweth.lastOfBatch) closeHeld(state, local)
   return EXECUTED
 }
 
 /** Refuses `host.element`, as its batch is. */
-function refuseMember(state: State, region: Region, against: Fault): number {
+function refuseMember(state: RecordContext, region: Region, against: Fault): number {
   const { element } = state.host
-  const known = isKnown(state, region, element.operationHigh, element.operationLow)
+  const known = isLocalKnown(state, region, element.operationHigh, element.operationLow)
   return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
 }
 
@@ -118,7 +129,7 @@ function describePweth(pweth: Pweth, element: Element): void {
 }
 
 /** Begins a burst with `host.element`; null if there are too many. */
-function open(state: State, region: Region): LocalBatch | null {
+function openLocalBatch(state: AcceptContext, region: Region): LocalBatch | null {
   const { hostWork, batches } = state
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
@@ -135,7 +146,11 @@ function open(state: State, region: Region): LocalBatch | null {
 }
 
 /** Why all of the batch is refused with `host.element`. */
-function enterFault(state: State, local: LocalBatch, region: Region): Fault {
+function enterFault(
+  state: WireState & BatchState & HostState,
+  local: LocalBatch,
+  region: Region,
+): Fault {
   const { batches, pweth } = state
   const { batch } = local
   const fault = fieldsFault(batch, pweth, region)
@@ -154,7 +169,7 @@ function enterFault(state: State, local: LocalBatch, region: Region): Fault {
 }
 
 /** The record waits for the last of its burst. DMA if the host does not give its bytes. */
-function hold(state: State, local: LocalBatch, region: Region): Fault {
+function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fault {
   const { element } = state.host
   const { batch } = local
   const n = batch.received
@@ -180,7 +195,7 @@ function hold(state: State, local: LocalBatch, region: Region): Fault {
 // ---- its judgement -----------------------------------------------------------------------------
 
 /** Another element of the queue comes: what is held of its batch goes before it. */
-export function storeHeld(state: State): void {
+export function storeHeldLocal(state: RecordContext): void {
   const { host, hostWork } = state
   const { element } = host
   if (hostWork.openBatches === 0) return
@@ -189,13 +204,13 @@ export function storeHeld(state: State): void {
   if (local === null || local.batch.judged === local.batch.received) return
   const { place } = hostWork
   Object.assign(hostWork.aside, element)
-  store(state, local)
+  storeBatch(state, local)
   Object.assign(element, hostWork.aside)
   hostWork.place = place
 }
 
 /** What is held is committed, as far as the condition lets it. */
-function store(state: State, local: LocalBatch): void {
+function storeBatch(state: RecordContext, local: LocalBatch): void {
   const { commit, hostWork } = state
   const { batch } = local
   if (isStillFilled(state.batches)) runBurst(state)
@@ -210,7 +225,7 @@ function store(state: State, local: LocalBatch): void {
     batch.judged = n + 1
     const index = takeUp(state, local, n)
     hostWork.judged = local
-    const fault = judge(state, batch, n)
+    const fault = judgeElement(state, batch, n)
     hostWork.judged = null
     if (fault === PASS) {
       batch.next = index + 1
@@ -225,7 +240,7 @@ function store(state: State, local: LocalBatch): void {
 }
 
 /** Record `n` is `host.element` again; returns its index. */
-function takeUp(state: State, local: LocalBatch, n: number): number {
+function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): number {
   const { element } = state.host
   const { batch } = local
   const members = batch.members!
@@ -247,14 +262,14 @@ function takeUp(state: State, local: LocalBatch, n: number): number {
 }
 
 /** Judges `host.element`: it joins the group, or is known to be durable; or its fault. */
-function judge(state: State, batch: Batch, n: number): Fault {
+function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
   const { element } = state.host
   const members = batch.members!
   const region = batch.region!
-  if (!isKnown(state, region, element.operationHigh, element.operationLow)) {
+  if (!isLocalKnown(state, region, element.operationHigh, element.operationLow)) {
     let fault = members.faults[n] as Fault
     const inOrder = batch.condition === CONDITION_IN_ORDER
-    if (inOrder && !isInOrder(state, batch, element.batchIndex)) fault = CONDITION
+    if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
     if (fault === PASS && batch.condition === CONDITION_EXPECT) fault = expectFault(state, batch, n)
     if (fault !== PASS) return heldFault(state, region, members.waits[n]!, fault)
   }
@@ -262,7 +277,7 @@ function judge(state: State, batch: Batch, n: number): Fault {
 }
 
 /** Is that operation of the queue's client durable? */
-function isKnown(state: State, region: Region, high: number, low: number): boolean {
+function isLocalKnown(state: GroupContext, region: Region, high: number, low: number): boolean {
   const { host, hostWork, commit } = state
   const { place } = host.element
   const { operations } = commit
@@ -280,12 +295,12 @@ function isKnown(state: State, region: Region, high: number, low: number): boole
 }
 
 /** Is every record before that index durable, or in the group? */
-function isInOrder(state: State, batch: Batch, index: number): boolean {
+function isLocalInOrder(state: GroupContext, batch: Batch, index: number): boolean {
   if (batch.broken) return false
   for (; batch.next < index; batch.next++) {
     const high = operationHighOf(batch, batch.next)
     const low = operationLowOf(batch, batch.next)
-    if (!isKnown(state, batch.region!, high, low)) return false
+    if (!isLocalKnown(state, batch.region!, high, low)) return false
   }
   return true
 }
@@ -293,7 +308,7 @@ function isInOrder(state: State, batch: Batch, index: number): boolean {
 // ---- its end -----------------------------------------------------------------------------------
 
 /** What is held is refused, and so is what is still to come of the burst. */
-function giveUp(state: State, local: LocalBatch, fault: Fault): void {
+function giveUpBatch(state: RecordContext, local: LocalBatch, fault: Fault): void {
   const { hostWork, host } = state
   const { batch } = local
   if (hostWork.recordCount > 0) commitNow(state)
@@ -309,7 +324,12 @@ function giveUp(state: State, local: LocalBatch, fault: Fault): void {
 }
 
 /** What is said of record `n`; its queue's context may be elsewhere by now. */
-function givenUpFault(state: State, local: LocalBatch, n: number, against: Fault): Fault {
+function givenUpFault(
+  state: CommitState & ThroughState & QueueState,
+  local: LocalBatch,
+  n: number,
+  against: Fault,
+): Fault {
   const { batch } = local
   const { message } = state.hostWork
   const { operations } = state.commit
@@ -325,20 +345,20 @@ function givenUpFault(state: State, local: LocalBatch, n: number, against: Fault
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */
-export function abortHeld(state: State, queue: number): void {
+export function abortHeld(state: RecordContext, queue: number): void {
   const local = openOf(state, queue)
   if (local === null) return
-  if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_ABORTED)
+  if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_ABORTED)
   closeHeld(state, local)
 }
 
 /** Gives up what nothing more came of. */
-export function serveHeld(state: State): void {
+export function serveHeld(state: RecordContext): void {
   const { hostWork, host } = state
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue < 0 || local.batch.lastUs + BATCH_TIMEOUT_US > host.nowUs) continue
-    if (local.batch.phase !== BATCH_REFUSED) giveUp(state, local, BATCH_TIME)
+    if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_TIME)
     closeHeld(state, local)
   }
 }

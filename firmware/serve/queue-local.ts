@@ -42,8 +42,10 @@ import {
 } from '../hal.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { LOCAL_BYTES_MAX } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   accessFault,
   byteOffset,
@@ -62,7 +64,6 @@ import {
   WRITE_PERSIST as WRITE_PERSIST_RIGHT,
 } from '../memory/region.ts'
 import { ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -74,6 +75,7 @@ import {
   WRITE_PERSIST,
 } from '../transport/requester.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   PLACEMENT_GLOBAL,
   PLACEMENT_PERSISTENT,
@@ -83,41 +85,42 @@ import {
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
 import { wordFault } from './atomic.ts'
 import { isSafe, makeDurable, runBurst } from './burst.ts'
+import type { AcceptContext, BurstContext, GroupContext, QueueState } from './context.ts'
 import { isInside } from './flush.ts'
 import { commitNow } from './group.ts'
 import { findPieces, writePieces } from './queue-buffers.ts'
-import { describe, finish, refuseElement } from './queue-complete.ts'
-import { executeMember, storeHeld } from './queue-local-batch.ts'
+import { describeEnd, finishElement, refuseElement } from './queue-complete.ts'
+import { executeMember, storeHeldLocal } from './queue-local-batch.ts'
 import { executeRecord } from './queue-record.ts'
 import { EXECUTED } from './queue-state.ts'
 import { boundsFault, findRecord, source } from './read.ts'
 
-type Execute = (state: State) => number
+type Execute = (state: AcceptContext) => number
 
 /** By opcode. What is not here is not served: nobody receives what a local queue sends. */
 const EXECUTE: readonly Execute[] = makeTable()
 
 function makeTable(): Execute[] {
   const table: Execute[] = []
-  for (let i = 0; i <= PERSIST_QUERY; i++) table.push(refuse)
+  for (let i = 0; i <= PERSIST_QUERY; i++) table.push(refuseForm)
   table[WRITE_PERSIST] = persist
-  table[WRITE] = write
+  table[WRITE] = writeLocal
   table[READ] = read
   table[FETCH_ADD] = atomic
   table[COMPARE_SWAP] = atomic
-  table[FLUSH] = flush
+  table[FLUSH] = flushLocal
   table[ATOMIC_WRITE] = writeWord
   table[PERSIST_QUERY] = query
   return table
 }
 
-function refuse(): number {
+function refuseForm(): number {
   return ELEMENT_FORM
 }
 
 /** Executes `host.element`. */
-export function executeLocal(state: State): number {
-  storeHeld(state)
+export function executeLocal(state: AcceptContext): number {
+  storeHeldLocal(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
   // Everything else is executed, and completes, behind the records that are on their way.
@@ -129,7 +132,7 @@ export function executeLocal(state: State): number {
 }
 
 /** The region that the element names, if its queue may do that there: `state.accessed`. */
-function access(state: State, rights: number): Fault {
+function access(state: WireState & MemoryState & HostState, rights: number): Fault {
   const { host, reth } = state
   const { element } = host
   const region = findRegion(state.regions, element.rkey)
@@ -143,7 +146,7 @@ function access(state: State, rights: number): Fault {
   return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
 }
 
-function persist(state: State): number {
+function persist(state: AcceptContext): number {
   const { element } = state.host
   const fault = access(state, WRITE_PERSIST_RIGHT)
   if (fault !== PASS) return fault
@@ -154,20 +157,20 @@ function persist(state: State): number {
   if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
   commitNow(state)
   if (element.wait > 1) return refuseElement(state, LEVEL)
-  return store(state, region, true)
+  return storeElement(state, region, true)
 }
 
 /** A plain WRITE: of bytes, or of a whole record in every copy (source 2, form B). */
-function write(state: State): number {
+function writeLocal(state: AcceptContext): number {
   const fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
   const region = state.accessed!
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, region.copies, true)
-  return store(state, region, false)
+  return storeElement(state, region, false)
 }
 
 /** Stores the bytes of the element into a region of bytes. */
-function store(state: State, region: Region, persisted: boolean): number {
+function storeElement(state: GroupContext, region: Region, persisted: boolean): number {
   const { element } = state.host
   if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
   const { addressHigh, addressLow, length } = element
@@ -193,14 +196,14 @@ function store(state: State, region: Region, persisted: boolean): number {
   }
   const stored = endStore(state, durable)
   if (stored !== PASS) return stored
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   if (durable) describeDurable(state, region, 1)
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }
 
 /** Runs what stores, alone in the list, and makes it durable if that is asked for. */
-function endStore(state: State, durable: boolean): Fault {
+function endStore(state: BurstContext, durable: boolean): Fault {
   const { list } = state
   const failed = run(list)
   // Part of it may be stored: the next FLUSH covers that, too.
@@ -214,7 +217,7 @@ function storeFault(result: number): Fault {
 }
 
 /** What became durable, and how. */
-function describeDurable(state: State, region: Region, copies: number): void {
+function describeDurable(state: HostState, region: Region, copies: number): void {
   const { completion, element } = state.host
   completion.flags = el.DURABLE
   completion.copies = copies
@@ -223,7 +226,7 @@ function describeDurable(state: State, region: Region, copies: number): void {
   completion.operationLow = element.operationLow
 }
 
-function read(state: State): number {
+function read(state: AcceptContext): number {
   const { element } = state.host
   const { length } = element
   let fault: Fault = PASS
@@ -239,13 +242,13 @@ function read(state: State): number {
   if (region !== null) fault = locate(state, region)
   if (fault !== PASS) return fault
   if (region !== null && !bring(state, length)) return UNREADABLE
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
 /** Finds where the bytes lie: `source` of read.ts. */
-function locate(state: State, region: Region): Fault {
+function locate(state: AcceptContext, region: Region): Fault {
   const { vaHigh, vaLow, length } = state.reth
   if (region.kind !== KIND_BYTES) return findRecord(state, region, vaHigh, vaLow)
   source.from = region.base
@@ -255,7 +258,7 @@ function locate(state: State, region: Region): Fault {
 }
 
 /** Copies what is there to the host's memory, and zeros behind. False if it cannot be delivered. */
-function bring(state: State, length: number): boolean {
+function bring(state: HostContext & QueueState, length: number): boolean {
   const { pieces } = state.hostWork
   const { from, end, offset } = source
   findPieces(state, pieces)
@@ -267,7 +270,7 @@ function bring(state: State, length: number): boolean {
   return run(state.list) < 0
 }
 
-function flush(state: State): number {
+function flushLocal(state: AcceptContext): number {
   const { element } = state.host
   const { placement, selectivity } = element
   if ((placement & ~(PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT)) !== 0) return FLUSH_FORM
@@ -286,8 +289,8 @@ function flush(state: State): number {
   if (due && !makeDurable(state)) return NOT_DURABLE
   // A group that was committed just now may have closed the part.
   if (persistent && !isSafe(state)) return NOT_DURABLE
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
@@ -296,7 +299,7 @@ const OPERANDS_BEHIND = 16
 const ORIGINAL_BEHIND = 16
 const WORD_BYTES = 8
 
-function atomic(state: State): number {
+function atomic(state: AcceptContext): number {
   const { host, bytes, list } = state
   const { element } = host
   let fault = access(state, REMOTE_ATOMIC)
@@ -315,20 +318,20 @@ function atomic(state: State): number {
   append(list, op, at, wordAddress(state, region), WORD_BYTES, at + ORIGINAL_BEHIND)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   host.completion.operationHigh = u32(bytes, at + ORIGINAL_BEHIND)
   host.completion.operationLow = u32(bytes, at + ORIGINAL_BEHIND + 4)
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }
 
-function wordAddress(state: State, region: Region): number {
+function wordAddress(state: HostState, region: Region): number {
   const { addressHigh, addressLow } = state.host.element
   return region.base + byteOffset(region, addressHigh, addressLow, WORD_BYTES)
 }
 
 /** ATOMIC WRITE: the eight bytes of the operation field, as they are. */
-function writeWord(state: State): number {
+function writeWord(state: AcceptContext): number {
   const { element } = state.host
   let fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
@@ -342,15 +345,15 @@ function writeWord(state: State): number {
   copyClean(state.list, from, wordAddress(state, region), WORD_BYTES, 0)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
 const upTo: OperationId = { high: 0, low: 0 }
 
 /** Is that operation of the queue's client durable? */
-function query(state: State): number {
+function query(state: GroupContext): number {
   const { host, commit, hostWork } = state
   const { element, completion } = host
   commitNow(state)
@@ -360,12 +363,12 @@ function query(state: State): number {
   const client = findClient(operations, hostWork.clients[element.place]!, clientHigh, clientLow)
   const known = isDurable(operations, client, element.operationHigh, element.operationLow)
   const cumulative = durableUpTo(operations, client, upTo)
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   completion.operationHigh = cumulative ? upTo.high : element.operationHigh
   completion.operationLow = cumulative ? upTo.low : element.operationLow
   completion.flags = (known ? el.DURABLE : 0) | (cumulative ? el.UP_TO : 0)
   completion.refusal = known ? 0 : QUERY_NOT_KNOWN
   completion.copies = known ? 1 : 0
-  finish(state)
+  finishElement(state)
   return EXECUTED
 }

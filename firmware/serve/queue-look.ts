@@ -9,14 +9,16 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { DMA, type Fault, PASS, QUEUE_UNKNOWN } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import { contextAt } from '../host/context.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import * as info from '../host/queue-info.ts'
 import { UNIT_BYTES } from '../limits.ts'
 import { CONTEXT_BYTES, QUEUE_INFO_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext } from './context.ts'
 
 /** Places where up to four queues are looked at in one call. */
 export const FIRST = 0
@@ -24,32 +26,32 @@ export const SECOND = 1
 export const THIRD = 2
 export const FOURTH = 3
 
-export function zone1Of(state: State, queue: number): number {
+export function zone1Of(state: HostState, queue: number): number {
   return DMA_SPACE + state.host.zone1 + queue * info.ZONE1_BYTES
 }
 
-export function zone2Of(state: State, queue: number): number {
+export function zone2Of(state: HostState, queue: number): number {
   return DMA_SPACE + state.host.zone2 + queue * info.ZONE2_BYTES
 }
 
-export function zone3Of(state: State, queue: number): number {
+export function zone3Of(state: HostState, queue: number): number {
   return DMA_SPACE + state.host.zone3 + queue * info.ZONE3_BYTES
 }
 
 /** Where the cache has the queue, or -1. */
-export function cachedAt(state: State, queue: number): number {
+export function cachedAt(state: HostState, queue: number): number {
   const place = state.host.contexts.placeOf[queue]!
   return place < 0 ? -1 : contextAt(place)
 }
 
 /** How many need the queue's context to stay: work of it is under way. */
-export function pinsOf(state: State, queue: number): number {
+export function pinsOf(state: HostState, queue: number): number {
   const place = state.host.contexts.placeOf[queue]!
   return place < 0 ? 0 : state.host.contexts.pins[place]!
 }
 
 /** Completions that are promised in the queue. */
-export function reservedOf(state: State, queue: number): number {
+export function reservedOf(state: HostState, queue: number): number {
   const place = state.host.contexts.placeOf[queue]!
   return place < 0 ? 0 : state.host.reserved[place]!
 }
@@ -58,7 +60,7 @@ export function reservedOf(state: State, queue: number): number {
  * Looks at the queue of that number: zones 1 and 2 as the card has them, zone 3 as it is in memory
  * now, one behind the other at the address that is returned; -1 if the memory did not answer.
  */
-export function look(state: State, queue: number, which: number): number {
+export function lookAtQueue(state: BurstContext, queue: number, which: number): number {
   const { list, bytes } = state
   const at = QUEUE_INFO_AT + which * CONTEXT_BYTES
   const cached = cachedAt(state, queue)
@@ -78,46 +80,46 @@ export function look(state: State, queue: number, which: number): number {
 }
 
 /** Looks at a queue that must be there, and of that kind (0: any). Its fault, or PASS. */
-export function lookAt(state: State, queue: number, which: number, kind: number): Fault {
+export function lookAt(state: BurstContext, queue: number, which: number, kind: number): Fault {
   if (queue >= state.host.queues) return QUEUE_UNKNOWN
-  const at = look(state, queue, which)
+  const at = lookAtQueue(state, queue, which)
   if (at < 0) return DMA
   const valid = state.bytes[at + info.Z1_VALID] === 1
   const has = state.bytes[at + info.Z1_KIND]!
   return valid && (kind === 0 || has === kind) ? PASS : QUEUE_UNKNOWN
 }
 
-/** Where `look` has left its queue. */
+/** Where `lookAtQueue` has left its queue. */
 export function seenAt(which: number): number {
   return QUEUE_INFO_AT + which * CONTEXT_BYTES
 }
 
-export function word(state: State, at: number): number {
+export function word(state: BoardState, at: number): number {
   return state.words[at >> 2]! >>> 0
 }
 
-export function putWord(state: State, at: number, value: number): void {
+export function putWord(state: BoardState, at: number, value: number): void {
   state.words[at >> 2] = value
 }
 
 /** A 64-bit address of a zone; what is beyond 2^53 is beyond every memory, too. */
-export function address(state: State, at: number): number {
+export function address(state: BoardState, at: number): number {
   return word(state, at) + word(state, at + 4) * 2 ** 32
 }
 
-export function putAddress(state: State, at: number, value: number): void {
+export function putAddress(state: BoardState, at: number, value: number): void {
   putWord(state, at, value % 2 ** 32)
   putWord(state, at + 4, Math.floor(value / 2 ** 32))
 }
 
 /** Writes zone 1 as it lies at `seenAt(which)`. */
-export function writeZone1(state: State, queue: number, which: number): void {
+export function writeZone1(state: HostContext, queue: number, which: number): void {
   writePart(state, queue, which, 0, info.ZONE1_BYTES)
 }
 
 /** Writes `length` bytes of zone 1 alone, from `offset` on: the others may have changed since. */
 export function writePart(
-  state: State,
+  state: HostContext,
   queue: number,
   which: number,
   offset: number,
@@ -130,7 +132,7 @@ export function writePart(
 }
 
 /** Writes zone 2 as it lies at `seenAt(which)`, and tells the cache of zone 3. */
-export function writeZone2(state: State, queue: number, which: number): void {
+export function writeSeenZone2(state: HostContext, queue: number, which: number): void {
   const at = seenAt(which) + info.CONTEXT_ZONE2
   const cached = cachedAt(state, queue)
   copy(state.list, at, zone2Of(state, queue), info.ZONE2_BYTES)
@@ -140,7 +142,7 @@ export function writeZone2(state: State, queue: number, which: number): void {
 }
 
 /** Where unit or entry `pointer` of the queue at `seenAt(which)` lies. */
-export function setNext(state: State, which: number, pointer: number): void {
+export function setNext(state: BoardState, which: number, pointer: number): void {
   const at = seenAt(which)
   const ring = address(state, at + info.CONTEXT_ZONE2 + info.Z2_RING)
   const depth = word(state, at + info.CONTEXT_ZONE2 + info.Z2_DEPTH)

@@ -14,14 +14,21 @@ import { CONNECTION_LOST, type Fault, PASS } from '../fault.ts'
 import { releaseCompletion } from '../host/completion.ts'
 import { ringQueue } from '../host/doorbell.ts'
 import { HOST_POSTINGS, PATH_MTU_BYTES_MIN, QUEUE_PAIRS } from '../limits.ts'
-import type { State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'
 import { closeQueuePair, freeNumber, HOLD_RESTING, STATE_ERROR } from '../transport/queue-pair.ts'
-import { flush } from '../transport/requester.ts'
+import { flushRequester } from '../transport/requester.ts'
+import type {
+  BurstContext,
+  QueueState,
+  RefusalContext,
+  ServeContext,
+  WorkContext,
+} from './context.ts'
 import { endWatches } from './hearing.ts'
 import { findInitiator } from './initiator.ts'
 import { endBurst } from './queue-batch.ts'
-import { dropHeld, finishPostings, isOpen } from './queue-connected.ts'
+import { dropHeldResult, finishPostings, isPairOpen } from './queue-connected.ts'
 import { failHostQueue } from './queue-context.ts'
 import { serveReceives } from './queue-receive.ts'
 import type { HostPair } from './queue-state.ts'
@@ -33,7 +40,7 @@ import { prepareTowards } from './towards.ts'
  * whose records the peer sends to this card.
  */
 export function openHostPair(
-  state: State,
+  state: RefusalContext,
   send: number,
   receive: number,
   domain: number,
@@ -93,7 +100,7 @@ export interface PairOptions {
 }
 
 /** The pair speaks from now on to that peer. CONNECTION_LOST if there is no such pair. */
-export function readyHostPair(state: State, number: number, options: PairOptions): Fault {
+export function readyHostPair(state: RefusalContext, number: number, options: PairOptions): Fault {
   const pair = pairOf(state, number)
   if (pair === null) return CONNECTION_LOST
   const held = pair.qp!
@@ -120,30 +127,30 @@ export function readyHostPair(state: State, number: number, options: PairOptions
 }
 
 /** The pair of that number on the wire, or null. */
-export function pairOf(state: State, number: number): HostPair | null {
+export function pairOf(state: QueueState, number: number): HostPair | null {
   const pair = state.hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
   return pair.qp !== null && pair.qp.number === number ? pair : null
 }
 
 /** Ends the pair: what was under way is flushed, and its number is free. */
-export function closeHostPair(state: State, pair: HostPair): void {
+export function closeHostPair(state: ServeContext, pair: HostPair): void {
   cutPair(state, pair)
   finishPostings(state)
-  while (pair.heldFirst >= 0) dropHeld(state.hostWork, pair)
+  while (pair.heldFirst >= 0) dropHeldResult(state.hostWork, pair)
   if (pair.promised >= 0) releaseCompletion(state.host, pair.promised)
   forgetPair(state, pair)
 }
 
 /** Its requests end, and the peer hears nothing more. */
-function cutPair(state: State, pair: HostPair): void {
+function cutPair(state: WorkContext, pair: HostPair): void {
   const qp = pair.qp!
   // Nobody takes its number before the host has closed it.
   failQueuePair(state, qp)
   const initiator = findInitiator(state, qp)
-  if (initiator !== null) flush(initiator.requester)
+  if (initiator !== null) flushRequester(initiator.requester)
 }
 
-function forgetPair(state: State, pair: HostPair): void {
+function forgetPair(state: TransportState & QueueState, pair: HostPair): void {
   const qp = pair.qp!
   closeQueuePair(state.queuePairs, qp)
   endBurst(state.hostWork, pair)
@@ -158,7 +165,7 @@ function forgetPair(state: State, pair: HostPair): void {
 }
 
 /** The host is gone, and everything of it: nobody is told. */
-export function dropPairs(state: State): void {
+export function dropPairs(state: WorkContext): void {
   const work = state.hostWork
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const pair = work.pairs[i]!
@@ -182,7 +189,7 @@ const RETRY_US = 50
  * Completes what has ended on the wire, and looks after the pairs for which that is due. Returns
  * the µs after which it is wanted again, 0 if it is not.
  */
-export function serveHostPairs(state: State): number {
+export function serveHostPairs(state: ServeContext): number {
   const work = state.hostWork
   if (work.listedCount > 0) finishPostings(state)
   if (!work.look) return 0
@@ -200,19 +207,19 @@ export function serveHostPairs(state: State): number {
       cutPair(state, pair)
       finishPostings(state)
     }
-    if (isOpen(state, pair)) serveReceives(state, pair)
+    if (isPairOpen(state, pair)) serveReceives(state, pair)
     else if (pair.under > 0) work.look = true
     else losePair(state, pair)
   }
   return work.look ? RETRY_US : 0
 }
 
-function losePair(state: State, pair: HostPair): void {
+function losePair(state: BurstContext, pair: HostPair): void {
   const work = state.hostWork
   pair.ready = false
   endWatches(state, pair)
   serveReceives(state, pair)
-  while (pair.heldFirst >= 0) dropHeld(work, pair)
+  while (pair.heldFirst >= 0) dropHeldResult(work, pair)
   failHostQueue(state, pair.send, CONNECTION_LOST)
   failHostQueue(state, pair.receive, CONNECTION_LOST)
 }

@@ -17,6 +17,7 @@
  */
 
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { type BoardState, count } from '../context.ts'
 import { COMPLETION_OVERRUN, DMA, DOORBELL, type Fault, PASS, QUEUE_CONTEXT } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import {
@@ -34,9 +35,9 @@ import {
   depthOf,
   farPointerOf,
   isValid,
-  kindOf,
   movePointer,
   pointerOf,
+  queueKindOf,
   readContext,
   readPointer,
   refreshPointer,
@@ -59,7 +60,8 @@ import {
   type HostQueues,
   type Pass,
 } from '../host/host.ts'
-import { frontOf, leave, PENDING, stand, takeCarried, WAITING } from '../host/pending.ts'
+import type { HostContext } from '../host/host-state.ts'
+import { frontOf, leaveLists, PENDING, stand, takeCarried, WAITING } from '../host/pending.ts'
 import {
   ahead,
   KIND_COMPLETION,
@@ -71,8 +73,14 @@ import {
 } from '../host/queue-info.ts'
 import { FETCH_UNITS, FETCHES, UNIT_BYTES, WQE_UNITS_MAX } from '../limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type {
+  BurstContext,
+  QueueContext,
+  QueueState,
+  RecordContext,
+  ServeContext,
+} from './context.ts'
 import { commitNow } from './group.ts'
 import { statusOf } from './queue-complete.ts'
 import { isUntold } from './queue-connected.ts'
@@ -84,7 +92,7 @@ import { EXECUTED, WAIT } from './queue-state.ts'
 import { endPass, executeElement, receivesRung } from './queue-work.ts'
 
 /** Serves the queues at the front of those that were rung. */
-export function servePass(state: State): void {
+export function serveQueuePass(state: ServeContext): void {
   const { host, list } = state
   const { pass } = host
   host.passes += 1
@@ -108,7 +116,7 @@ export function servePass(state: State): void {
 }
 
 /** Takes queues from the front of the line, with a place for the context of each. */
-function pick(state: State): void {
+function pick(state: HostContext & QueueState): void {
   const { host } = state
   const { pass, pending, contexts } = host
   pass.count = 0
@@ -130,7 +138,7 @@ function pick(state: State): void {
       stand(pending, queue, WAITING)
       return
     }
-    leave(pending, queue)
+    leaveLists(pending, queue)
     contexts.pins[place]! += 1
     const i = pass.count
     pass.queues[i] = queue
@@ -143,7 +151,7 @@ function pick(state: State): void {
 }
 
 /** Of a queue that is known one read, of its pointer (P3-15); of another one all of it (P3-17). */
-function readPicked(host: HostQueues, { list }: State): void {
+function readPicked(host: HostQueues, { list }: BoardState): void {
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
     const place = pass.places[i]!
@@ -153,7 +161,7 @@ function readPicked(host: HostQueues, { list }: State): void {
 }
 
 /** Looks at all results of the list before anything is composed in it again. */
-function judgePicked(state: State): void {
+function judgePicked(state: QueueContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
@@ -166,11 +174,11 @@ function judgePicked(state: State): void {
       if (host.contexts.queueOf[place] !== pass.queues[i]) pass.places[i] = -1
     }
   }
-  for (let i = 0; i < pass.count; i++) judge(state, i)
+  for (let i = 0; i < pass.count; i++) judgeQueue(state, i)
 }
 
 /** Judges one queue by its context, and sees how many of its units are to be fetched. */
-function judge(state: State, i: number): void {
+function judgeQueue(state: QueueContext, i: number): void {
   const { host, list } = state
   const { pass, pending } = host
   const queue = pass.queues[i]!
@@ -194,13 +202,13 @@ function judge(state: State, i: number): void {
   // A pointer behind memory's is old, and does no harm; one in front of it was never stored.
   const ahead = carries ? (pending.carried[queue]! - farPointerOf(host, place)) | 0 : 0
   if (ahead > 0) refuseDoorbell(state)
-  const kind = kindOf(host, place)
+  const kind = queueKindOf(host, place)
   if (kind === KIND_COMPLETION) refreshCompletions(host, list, place)
   else if (kind === KIND_RECEIVE) receivesRung(state, place)
   else if (stateOf(host, place) === QUEUE_READY) pass.units[i] = unitsToFetch(host, place)
 }
 
-function refuseDoorbell(state: State): void {
+function refuseDoorbell(state: HostContext): void {
   state.host.counters[DOORBELLS_REFUSED]! += 1
   count(state, DOORBELL)
 }
@@ -211,7 +219,7 @@ function unitsToFetch(host: HostQueues, place: number): number {
 }
 
 /** The completion queues of what is to be executed. True if some of them have to be read. */
-function findCompletions(state: State): boolean {
+function findCompletions(state: BurstContext): boolean {
   const { host, list } = state
   const { pass, contexts, pending } = host
   if (list.count > 0) runBurst(state)
@@ -245,7 +253,7 @@ function findCompletions(state: State): boolean {
 }
 
 /** Judges the completion queues that were read; whose is of no use is executed no further. */
-function judgeCompletions(state: State): void {
+function judgeCompletions(state: QueueContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) {
@@ -267,7 +275,7 @@ function judgeCompletions(state: State): void {
 }
 
 /** A queue without a completion queue that is in order ends here. */
-function refuseWithout(state: State, i: number): void {
+function refuseWithout(state: QueueContext, i: number): void {
   const { host } = state
   const { pass, contexts } = host
   const place = pass.completions[i]!
@@ -275,7 +283,7 @@ function refuseWithout(state: State, i: number): void {
   if (contexts.queueOf[place] !== zone1Word(host, pass.places[i]!, Z1_COMPLETIONS)) {
     pass.completions[i] = -1
     fault = pass.outcomes[i] === DMA ? DMA : QUEUE_CONTEXT
-  } else if (!isValid(host, place) || kindOf(host, place) !== KIND_COMPLETION) {
+  } else if (!isValid(host, place) || queueKindOf(host, place) !== KIND_COMPLETION) {
     fault = QUEUE_CONTEXT
   } else if (stateOf(host, place) === QUEUE_ERROR) {
     fault = COMPLETION_OVERRUN
@@ -289,7 +297,7 @@ function refuseWithout(state: State, i: number): void {
 }
 
 /** Reads the units of every queue of the pass, once; a ring that wraps takes two reads. */
-function fetch(state: State): void {
+function fetch(state: BurstContext): void {
   const { host, list } = state
   const { pass } = host
   for (let i = 0; i < pass.count; i++) if (pass.units[i]! > 0) refuseWithout(state, i)
@@ -330,7 +338,7 @@ function nextRead(pass: Pass, i: number, reads: number): number {
 }
 
 /** Executes what was fetched of one queue, in order, as far as it goes. */
-function executeQueue(state: State, i: number): void {
+function executeQueue(state: ServeContext, i: number): void {
   const { host } = state
   const { pass, pending } = host
   const place = pass.places[i]!
@@ -367,7 +375,13 @@ function executeQueue(state: State, i: number): void {
 const AGAIN = -2
 
 /** Judges and executes one element: EXECUTED, WAIT, AGAIN, or the fault that was its end. */
-function executeOne(state: State, i: number, at: number, unit: number, stored: number): number {
+function executeOne(
+  state: ServeContext,
+  i: number,
+  at: number,
+  unit: number,
+  stored: number,
+): number {
   const { host, list } = state
   const { pass, counters } = host
   const place = pass.places[i]!
@@ -377,7 +391,7 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   if (fault !== PASS && isUntold(state, place)) return WAIT
   const crowded = fault === PASS && isCrowded(host, completions)
   if (crowded || !reserveCompletion(host, completions)) {
-    if (fault !== PASS) return refuse(state, i, fault, at, unit, false)
+    if (fault !== PASS) return refuseUnit(state, i, fault, at, unit, false)
     if (host.readPass[completions] !== host.passes) {
       host.stale[completions] = 1
       return AGAIN
@@ -387,9 +401,9 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
     // What fills that one may have come from the network: nobody there shall end management.
     if (host.contexts.queueOf[completions] === QUEUE_GSI_COMPLETION) return WAIT
     overrun(host, list, completions)
-    return refuse(state, i, COMPLETION_OVERRUN, at, unit, false)
+    return refuseUnit(state, i, COMPLETION_OVERRUN, at, unit, false)
   }
-  if (fault !== PASS) return refuse(state, i, fault, at, unit, true)
+  if (fault !== PASS) return refuseUnit(state, i, fault, at, unit, true)
   let outcome = executeElement(state, completions)
   if (outcome > EXECUTED && isUntold(state, place)) outcome = WAIT
   if (outcome === EXECUTED) {
@@ -397,14 +411,14 @@ function executeOne(state: State, i: number, at: number, unit: number, stored: n
   } else if (outcome === WAIT) {
     releaseCompletion(host, completions)
   } else {
-    refuse(state, i, outcome as Fault, at, unit, true)
+    refuseUnit(state, i, outcome as Fault, at, unit, true)
   }
   return outcome
 }
 
 /** The element ends its queue; its completion says so, if there is room for one. */
-function refuse(
-  state: State,
+function refuseUnit(
+  state: RecordContext,
   i: number,
   fault: Fault,
   at: number,

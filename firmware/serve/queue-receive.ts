@@ -37,6 +37,7 @@ import {
 } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import { checkElement } from '../host/element-check.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
 import { memoryFault } from '../host/memory-regions.ts'
 import {
   ahead,
@@ -47,7 +48,6 @@ import {
 } from '../host/queue-info.ts'
 import { POSTED_RECEIVES, QUEUE_PAIRS, RECEIVES, UNIT_BYTES } from '../limits.ts'
 import { FETCH_AT } from '../memory-map.ts'
-import { type State, touch } from '../state.ts'
 import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { u32 } from '../wire/bytes.ts'
@@ -55,8 +55,9 @@ import { readIeth } from '../wire/ieth.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { invalidate } from './access.ts'
-import { runBurst } from './burst.ts'
-import { describeOutcome, dropHeld } from './queue-connected.ts'
+import { runBurst, touch } from './burst.ts'
+import type { AcceptContext, BurstContext, QueueContext, QueueState } from './context.ts'
+import { describeOutcome, dropHeldResult } from './queue-connected.ts'
 import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE, refreshNow } from './queue-context.ts'
 import type { HostPair } from './queue-state.ts'
 import { failQueuePair } from './staging.ts'
@@ -65,12 +66,12 @@ import { failQueuePair } from './staging.ts'
 export const HOST_RECEIVE: number = RECEIVES
 
 /** Does the queue pair belong to the host? */
-export function isHostPair(state: State, qp: QueuePair): boolean {
+export function isHostPair(state: QueueState, qp: QueuePair): boolean {
   return state.hostWork.pairs[qp.index]!.qp === qp
 }
 
 /** The receive queue in that place was rung: its elements are fetched at the end of the pass. */
-export function ringReceives(state: State, place: number): void {
+export function ringReceives(state: HostState & QueueState, place: number): void {
   const number = zone1Word(state.host, place, Z1_QUEUE_PAIR)
   const pair = state.hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
   if (pair.qp === null || pair.qp.number !== number) return
@@ -79,7 +80,7 @@ export function ringReceives(state: State, place: number): void {
 }
 
 /** Takes the element that is next for a message that begins. NOT_READY if there is none. */
-export function takeHostReceive(state: State, qp: QueuePair): Fault {
+export function takeHostReceive(state: HostState & QueueState, qp: QueuePair): Fault {
   const { host, hostWork } = state
   const pair = hostWork.pairs[qp.index]!
   if (pair.promised < 0 && pair.fetched !== pair.taken) {
@@ -97,7 +98,7 @@ export function takeHostReceive(state: State, qp: QueuePair): Fault {
 
 /** Takes a packet of a SEND, of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveHostSend(
-  state: State,
+  state: AcceptContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -108,7 +109,7 @@ export function receiveHostSend(
   const held = row.begins ? 0 : qp.messageTo
   const entry = pair.taken & (POSTED_RECEIVES - 1)
   if (fault === PASS && held + length > pair.receiveBytes[entry]!) fault = RECEIVE_LENGTH
-  if (fault === PASS && length > 0) fault = keyFault(state, pair, entry)
+  if (fault === PASS && length > 0) fault = receiveKeyFault(state, pair, entry)
   if (fault === PASS && row.iethAt > 0) {
     readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
     fault = invalidate(state, qp, state.ieth.rkey)
@@ -129,7 +130,7 @@ export function receiveHostSend(
 }
 
 /** The memory of an element may have been taken back since it was judged: its queue is over. */
-function keyFault(state: State, pair: HostPair, entry: number): Fault {
+function receiveKeyFault(state: QueueContext, pair: HostPair, entry: number): Fault {
   const { regions } = state.host
   const key = pair.receiveKey[entry]!
   const at = pair.receiveAt[entry]!
@@ -142,7 +143,7 @@ function keyFault(state: State, pair: HostPair, entry: number): Fault {
 
 /** The message is over, `length` bytes of it in the host's memory: the host is told. */
 export function endHostReceive(
-  state: State,
+  state: HostContext & QueueState,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -152,7 +153,7 @@ export function endHostReceive(
   const { completion } = host
   const pair = hostWork.pairs[qp.index]!
   qp.receive = -1
-  beginReceipt(state, pair)
+  beginReceiveCompletion(state, pair)
   completion.length = length
   completion.psn = packet.psn
   completion.source = qp.peerNumber
@@ -168,7 +169,7 @@ export function endHostReceive(
 }
 
 /** Begins the completion of the element that is next. */
-function beginReceipt(state: State, pair: HostPair): void {
+function beginReceiveCompletion(state: HostContext, pair: HostPair): void {
   const { completion } = state.host
   const unit = pair.receiveUnit[pair.taken & (POSTED_RECEIVES - 1)]!
   blankOut(completion)
@@ -179,7 +180,7 @@ function beginReceipt(state: State, pair: HostPair): void {
   completion.incarnation = state.incarnation
 }
 
-function endReceipt(state: State, pair: HostPair): void {
+function endReceipt(state: HostContext & QueueState, pair: HostPair): void {
   const place = pair.promised
   pair.promised = -1
   pair.taken = (pair.taken + 1) | 0
@@ -189,7 +190,7 @@ function endReceipt(state: State, pair: HostPair): void {
 }
 
 /** Fetches elements, tells results that wait for one, finds room where there was none. */
-export function serveReceives(state: State, pair: HostPair): void {
+export function serveReceives(state: BurstContext, pair: HostPair): void {
   if (pair.receiveWaits) fetchReceives(state, pair)
   while (pair.heldFirst >= 0 && pair.fetched !== pair.taken) {
     // The element that is next may be in use by a message.
@@ -206,7 +207,7 @@ export function serveReceives(state: State, pair: HostPair): void {
 }
 
 /** Has room for one completion of its receive queue promised. False if there is none now. */
-function promise(state: State, pair: HostPair): boolean {
+function promise(state: BurstContext, pair: HostPair): boolean {
   if (pair.promised >= 0) return true
   if (pair.completions < 0) return false
   const { host } = state
@@ -224,7 +225,7 @@ function promise(state: State, pair: HostPair): boolean {
 }
 
 /** The places of contexts are wanted: gives room back that is kept for messages yet to come. */
-export function giveRoomBack(state: State): void {
+export function giveRoomBack(state: HostState & QueueState): void {
   const { host, hostWork } = state
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const pair = hostWork.pairs[i]!
@@ -235,11 +236,11 @@ export function giveRoomBack(state: State): void {
 }
 
 /** The result of a record in two steps: the completion of a receive (P2-24). */
-function tellHeld(state: State, pair: HostPair): void {
+function tellHeld(state: HostContext & QueueState, pair: HostPair): void {
   const { hostWork } = state
   const { completion } = state.host
   const posting = hostWork.postings[pair.heldFirst]!
-  beginReceipt(state, pair)
+  beginReceiveCompletion(state, pair)
   completion.psn = posting.psn
   completion.source = pair.qp!.peerNumber
   completion.incarnation = pair.incarnation
@@ -248,12 +249,12 @@ function tellHeld(state: State, pair: HostPair): void {
   completion.addressHigh = posting.addressHigh
   completion.addressLow = posting.addressLow
   describeOutcome(completion, posting)
-  dropHeld(hostWork, pair)
+  dropHeldResult(hostWork, pair)
   endReceipt(state, pair)
 }
 
 /** Fetches what the host has stored, as far as there is room for it here. */
-function fetchReceives(state: State, pair: HostPair): void {
+function fetchReceives(state: BurstContext, pair: HostPair): void {
   const { host, list } = state
   const place = contextNow(state, pair.receive)
   if (place === NO_PLACE) {
@@ -300,7 +301,7 @@ function fetchReceives(state: State, pair: HostPair): void {
  * The messages that come are to find the completion queue, and room in it as far as there is some;
  * where it has gone by then, or is full, they draw an RNR NAK, and it is looked at again.
  */
-function readyCompletions(state: State, pair: HostPair): void {
+function readyCompletions(state: BurstContext, pair: HostPair): void {
   const { host } = state
   const place = contextNow(state, pair.completions)
   if (place < 0) return
@@ -309,7 +310,7 @@ function readyCompletions(state: State, pair: HostPair): void {
 }
 
 /** Keeps `host.element`. */
-function keep(state: State, pair: HostPair): void {
+function keep(state: HostState, pair: HostPair): void {
   const { element } = state.host
   const entry = pair.fetched & (POSTED_RECEIVES - 1)
   pair.receiveAt[entry] = element.local
@@ -320,7 +321,7 @@ function keep(state: State, pair: HostPair): void {
 }
 
 /** The receive queue is over, and its pair with it. */
-function endReceiveQueue(state: State, pair: HostPair, fault: Fault): void {
+function endReceiveQueue(state: BurstContext, pair: HostPair, fault: Fault): void {
   failHostQueue(state, pair.receive, fault)
   failQueuePair(state, pair.qp!)
   state.hostWork.look = true

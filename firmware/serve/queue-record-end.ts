@@ -14,11 +14,20 @@
 
 import { assert } from '../assert.ts'
 import { noteRefused } from '../batch/batch.ts'
+import type { CommitState } from '../commit/context.ts'
+import { type BoardState, count } from '../context.ts'
 import { FAULTS, PASS } from '../fault.ts'
-import { blankOut, enter, releaseCompletion, tell, writeEntry } from '../host/completion.ts'
+import {
+  blankOut,
+  enterCompletion,
+  releaseCompletion,
+  wakeHost,
+  writeEntry,
+} from '../host/completion.ts'
 import * as el from '../host/element.ts'
 import type { HostQueues } from '../host/host.ts'
-import { count, type State } from '../state.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
+import type { BurstContext, QueueState } from './context.ts'
 import { freeBuffer } from './queue-buffers.ts'
 import { HOST_OWNER, type HostRecord } from './queue-state.ts'
 
@@ -26,17 +35,17 @@ import { HOST_OWNER, type HostRecord } from './queue-state.ts'
 const ENTRY_NONE = -1
 
 /** So many copies of the group are durable: appends the completion of item `i` if it is due. */
-export function completeRecord(state: State, i: number, copies: number): void {
+export function completeRecord(state: BurstContext, i: number, copies: number): void {
   const { commit, hostWork } = state
   const record = hostWork.records[i]!
   if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return
   if (commit.items[i]!.fault !== PASS || isHeldUp(state, i)) return
-  describeRecord(state, i, record, commit.items[i]!.wait)
-  append(state, record)
+  describeRecordEnd(state, i, record, commit.items[i]!.wait)
+  appendCompletion(state, record)
 }
 
 /** Was a record of its queue before it refused? Then that is told first. */
-function isHeldUp(state: State, i: number): boolean {
+function isHeldUp(state: CommitState & QueueState, i: number): boolean {
   const { commit, hostWork } = state
   const { queue } = hostWork.records[i]!
   for (let j = 0; j < i; j++) {
@@ -51,7 +60,7 @@ function isHeldUp(state: State, i: number): boolean {
  * completion is written, perhaps again, with what is true now: the bytes of those that were there
  * already are the same.
  */
-export function endRecord(state: State, i: number): void {
+export function endRecord(state: BurstContext, i: number): void {
   const { commit, host, hostWork } = state
   const item = commit.items[i]!
   const record = hostWork.records[i]!
@@ -64,19 +73,24 @@ export function endRecord(state: State, i: number): void {
   if (taken && (record.flags & el.SIGNALED) === 0) {
     releaseCompletion(host, record.place)
   } else if (hostWork.groupFailed) {
-    describeRecord(state, i, record, taken ? item.wait : item.durable)
+    describeRecordEnd(state, i, record, taken ? item.wait : item.durable)
     if (!taken) {
       host.completion.status = el.WC_GENERAL_ERR
       host.completion.refusal = FAULTS[item.fault]!.code
       host.completion.flags = 0
       if (record.entry === ENTRY_NONE) goBefore(state, i)
     }
-    append(state, record)
+    appendCompletion(state, record)
   }
   freeBuffer(state, record.buffer)
 }
 
-function describeRecord(state: State, i: number, record: HostRecord, copies: number): void {
+function describeRecordEnd(
+  state: BoardState & CommitState & HostState,
+  i: number,
+  record: HostRecord,
+  copies: number,
+): void {
   const { completion } = state.host
   const item = state.commit.items[i]!
   blankOut(completion)
@@ -99,7 +113,7 @@ function describeRecord(state: State, i: number, record: HostRecord, copies: num
  * A refusal of which nobody asked to be told: it gets the entry of the record behind it in its
  * queue, that one the next, and so on. None of them was written yet, as this one was in the way.
  */
-function goBefore(state: State, i: number): void {
+function goBefore(state: CommitState & HostState & QueueState, i: number): void {
   const { commit, host, hostWork } = state
   const record = hostWork.records[i]!
   record.entry = entryOf(host, record)
@@ -118,23 +132,23 @@ function goBefore(state: State, i: number): void {
  * and a record is told of in the pass in which it was executed.
  */
 function entryOf(host: HostQueues, record: HostRecord): number {
-  const number = enter(host, record.place)
+  const number = enterCompletion(host, record.place)
   assert(number >= 0, 'a completion queue outlives what it has promised to a record')
   return number
 }
 
-function append(state: State, record: HostRecord): void {
+function appendCompletion(state: HostContext, record: HostRecord): void {
   const { host, list } = state
   if (record.entry === ENTRY_NONE) record.entry = entryOf(host, record)
   writeEntry(host, list, record.place, record.entry)
 }
 
 /** Behind the commit of `count` items: wakes the hosts whose records are done. */
-export function tellRecords(state: State, items: number): void {
+export function tellRecords(state: BurstContext, items: number): void {
   const { commit, host, hostWork, list } = state
   for (let i = 0; i < items; i++) {
     if (commit.items[i]!.owner !== HOST_OWNER) continue
     const record = hostWork.records[i]!
-    if (record.entry >= 0) tell(host, list, record.place)
+    if (record.entry >= 0) wakeHost(host, list, record.place)
   }
 }

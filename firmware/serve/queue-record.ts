@@ -13,6 +13,7 @@
  */
 
 import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   beginOperation,
   type ClientId,
@@ -24,6 +25,7 @@ import {
   takeClient,
 } from '../commit/operations.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import { count } from '../context.ts'
 import {
   BOUNDS,
   CONDITION,
@@ -38,6 +40,7 @@ import {
 } from '../fault.ts'
 import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
+import type { HostState } from '../host/host-state.ts'
 import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { COPIES_MAX } from '../limits.ts'
 import {
@@ -48,14 +51,22 @@ import {
   type Region,
   WRITE_PERSIST,
 } from '../memory/region.ts'
-import { count, type PersistMessage, type State } from '../state.ts'
+import type { TransportState } from '../transport/context.ts'
 import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
+import type {
+  AcceptContext,
+  BurstContext,
+  GroupContext,
+  QueueState,
+  RecordContext,
+} from './context.ts'
 import { commitNow } from './group.ts'
+import type { PersistMessage } from './message.ts'
 import { groupHoldsOperation, isForged, repetitionFault } from './operation.ts'
 import { copiesFault, namesCopy } from './persist.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
-import { describe, finish, refuseElement } from './queue-complete.ts'
+import { describeEnd, finishElement, refuseElement } from './queue-complete.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from './queue-state.ts'
 import { storageFault } from './storage.ts'
 
@@ -66,11 +77,16 @@ const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh
  * Executes `host.element`, a record into `region`, which grants it; `plain` has no operation.
  * Returns EXECUTED, WAIT or a fault.
  */
-export function executeRecord(state: State, region: Region, wait: number, plain: boolean): number {
+export function executeRecord(
+  state: AcceptContext,
+  region: Region,
+  wait: number,
+  plain: boolean,
+): number {
   const { host, hostWork } = state
   const { element } = host
   const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
-  const form = formFault(state, region, copies)
+  const form = recordFormFault(state, region, copies)
   if (form !== PASS) return form
   const message = messageOf(state, region, wait, plain, copies)
   if (region.placement >= PLACEMENT_THROUGH) {
@@ -81,7 +97,7 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
   const gathered = storage === PASS ? gatherBytes(state) : PASS
   if (gathered !== PASS) return gathered
   const buffer = storage === PASS ? hostWork.buffer : -1
-  const fault = accept(state, region, storage, buffer)
+  const fault = acceptHostRecord(state, region, storage, buffer)
   if (fault === PASS) return EXECUTED
   freeBuffer(state, buffer)
   if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
@@ -92,10 +108,15 @@ export function executeRecord(state: State, region: Region, wait: number, plain:
  * Executes `host.element`, a record of a batch whose bytes lie at `dataAt` already: PASS if it is
  * in the group, or complete, or why it is refused.
  */
-export function executeHeld(state: State, region: Region, wait: number, dataAt: number): Fault {
+export function executeHeld(
+  state: RecordContext,
+  region: Region,
+  wait: number,
+  dataAt: number,
+): Fault {
   const storage = storageFault(state, messageOf(state, region, wait, false, 1), region)
   state.hostWork.dataAt = dataAt
-  const fault = accept(state, region, storage, -1)
+  const fault = acceptHostRecord(state, region, storage, -1)
   return fault === REPEATED ? PASS : fault
 }
 
@@ -103,7 +124,12 @@ export function executeHeld(state: State, region: Region, wait: number, dataAt: 
  * What there is `against` `host.element`, a record of a batch that the table does not know as
  * durable; or OPERATION_FORGOTTEN.
  */
-export function heldFault(state: State, region: Region, wait: number, against: Fault): Fault {
+export function heldFault(
+  state: RecordContext,
+  region: Region,
+  wait: number,
+  against: Fault,
+): Fault {
   const { host, hostWork } = state
   const { place } = host.element
   whose.clientLow = zone1Word(host, place, Z1_CLIENT)
@@ -114,7 +140,7 @@ export function heldFault(state: State, region: Region, wait: number, against: F
 
 /** What `host.element` says of its record: `hostWork.message`. */
 export function messageOf(
-  state: State,
+  state: HostState & QueueState,
   region: Region,
   wait: number,
   plain: boolean,
@@ -137,7 +163,7 @@ export function messageOf(
 const REPEATED = -1 as Fault
 
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
-function formFault(state: State, region: Region, copies: number): Fault {
+function recordFormFault(state: AcceptContext, region: Region, copies: number): Fault {
   const { host, bytes, extension } = state
   const { element } = host
   const addressed = (element.flags & el.ADDRESSED) !== 0
@@ -161,7 +187,12 @@ function formFault(state: State, region: Region, copies: number): Fault {
 }
 
 /** The record joins the group; REPEATED, or why it is refused. */
-function accept(state: State, region: Region, storage: Fault, buffer: number): Fault {
+function acceptHostRecord(
+  state: RecordContext,
+  region: Region,
+  storage: Fault,
+  buffer: number,
+): Fault {
   const { commit, host, hostWork } = state
   const { message } = hostWork
   const { operations } = commit
@@ -172,7 +203,7 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
   const hint = hostWork.clients[place]!
   const isNew =
     !message.repetition && enterOperation(operations, hint, whose, operationHigh, operationLow)
-  if (!isNew && isRepetition(state, storage)) return REPEATED
+  if (!isNew && isHostRepetition(state, storage)) return REPEATED
   let fault = storage
   // The health may have changed by what was committed just now.
   if (fault === PASS && !isNew) fault = storageFault(state, message, region)
@@ -185,18 +216,18 @@ function accept(state: State, region: Region, storage: Fault, buffer: number): F
     commitNow(state)
     fault = storageFault(state, message, region)
     if (fault === PASS && lanesOf(commit, region) === 0) fault = READ_ONLY
-    if (isNegated(hostWork)) fault = CONDITION
+    if (isPredecessorRefused(hostWork)) fault = CONDITION
     if (fault !== PASS) return fault
   }
-  join(state, region, buffer, isNew)
+  joinHostRecord(state, region, buffer, isNew)
   return PASS
 }
 
-function join(state: State, region: Region, buffer: number, isNew: boolean): void {
+function joinHostRecord(state: BurstContext, region: Region, buffer: number, isNew: boolean): void {
   const { commit, hostWork } = state
   const { message } = hostWork
   const item = commit.items[commit.count]!
-  note(state, hostWork, commit.count, buffer)
+  noteRecord(state, hostWork, commit.count, buffer)
   item.imageAt = hostWork.dataAt - SLOT_HEADER_BYTES
   item.region = region
   item.slot = message.slot
@@ -214,19 +245,19 @@ function join(state: State, region: Region, buffer: number, isNew: boolean): voi
   item.plain = false
   item.batchIndex = -1
   item.chained = isChained(state)
-  item.client = clientOf(state, isNew)
+  item.client = hostClientOf(state, isNew)
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)
 }
 
 /** Is an earlier record of its batch in order refused? */
-function isNegated({ judged }: HostWork): boolean {
+function isPredecessorRefused({ judged }: HostWork): boolean {
   return judged !== null && judged.batch.condition === CONDITION_IN_ORDER && judged.batch.broken
 }
 
 /** Does the record that becomes an item follow another of its batch in order in the group? */
-function isChained({ hostWork, host, answers }: State): boolean {
+function isChained({ hostWork, host, answers }: TransportState & HostState & QueueState): boolean {
   const { judged } = hostWork
   if (judged === null) return false
   const { batch } = judged
@@ -238,7 +269,12 @@ function isChained({ hostWork, host, answers }: State): boolean {
 }
 
 /** What its completion says, beside item `i` of the group. */
-function note(state: State, work: HostWork, i: number, buffer: number): void {
+function noteRecord(
+  state: CommitState & HostState & QueueState,
+  work: HostWork,
+  i: number,
+  buffer: number,
+): void {
   const { element } = state.host
   const record = work.records[i]!
   record.queue = element.queue
@@ -251,7 +287,7 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
   record.addressHigh = element.addressHigh
   record.addressLow = element.addressLow
   record.buffer = buffer
-  record.level = levelOf(state, i)
+  record.level = recordLevelOf(state, i)
   record.entry = -1
   record.batch = work.judged === null ? -1 : work.judged.number
   record.batchIndex = element.batchIndex
@@ -259,7 +295,7 @@ function note(state: State, work: HostWork, i: number, buffer: number): void {
 }
 
 /** When the completion of the record that becomes item `i` is due: not before those before it. */
-function levelOf(state: State, i: number): number {
+function recordLevelOf(state: CommitState & HostState & QueueState, i: number): number {
   const { commit, host, hostWork } = state
   const { wait } = hostWork.message
   for (let j = i - 1; j >= 0; j--) {
@@ -271,7 +307,7 @@ function levelOf(state: State, i: number): number {
 }
 
 /** As `clientOf` of operation.ts does for a queue pair. */
-function clientOf(state: State, isNew: boolean): number {
+function hostClientOf(state: CommitState & HostState & QueueState, isNew: boolean): number {
   const { hostWork } = state
   const { operations } = state.commit
   const { operationHigh, operationLow } = hostWork.message
@@ -287,7 +323,7 @@ function clientOf(state: State, isNew: boolean): number {
 }
 
 /** Was the operation durable before? Then its element is complete. */
-function isRepetition(state: State, storage: Fault): boolean {
+function isHostRepetition(state: GroupContext, storage: Fault): boolean {
   const { host, hostWork } = state
   const { operations } = state.commit
   const { message } = hostWork
@@ -310,13 +346,13 @@ function isRepetition(state: State, storage: Fault): boolean {
   const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
   count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
   const region = message.region!
-  describe(state, el.WC_SUCCESS)
+  describeEnd(state, el.WC_SUCCESS)
   const { completion } = host
   completion.flags = el.DURABLE
   completion.copies = Math.min(message.wait, region.copies)
   completion.mechanism = region.mechanism
   completion.operationHigh = operationHigh
   completion.operationLow = operationLow
-  finish(state)
+  finishElement(state)
   return true
 }

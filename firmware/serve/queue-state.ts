@@ -24,8 +24,8 @@ import {
   WATCHES,
 } from '../limits.ts'
 import { type Blocks, createBlocks } from '../residency/blocks.ts'
-import { blankMessage, type PersistMessage } from '../state.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
+import { blankMessage, type PersistMessage } from './message.ts'
 
 /** Blocks of a peer's memory that are counted together. */
 const GROUP_BLOCKS = 64
@@ -417,7 +417,7 @@ export function createHostWork(): HostWork {
 export const NO_HOST_WORK: HostWork = createHostWork()
 
 /** A queue of the host has ended by itself: if it is of a pair, that ends when pairs are served. */
-export function noteEnd(work: HostWork, queue: number): void {
+export function noteQueueEnd(work: HostWork, queue: number): void {
   for (let i = 0; i < QUEUE_PAIRS; i++) {
     const pair = work.pairs[i]!
     if (!pair.ready || (pair.send !== queue && pair.receive !== queue)) continue

@@ -12,17 +12,23 @@
 
 import * as el from '../host/element.ts'
 import type { Element } from '../host/host.ts'
-import type { State } from '../state.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { ASSOCIATE, BLOCK_SIZE, PREFETCH_HINT, type Request } from '../transport/requester.ts'
 import { BSETH_BYTES, readBseth, SIZE_REFUSED, writeBseth } from '../wire/block-size.ts'
 import { u32 } from '../wire/bytes.ts'
 import { blankPfeth, PREFETCH_WILL_NEED, readPfeth } from '../wire/prefetch.ts'
+import type { QueueState } from './context.ts'
 import { beginWatch, endWatch, findWatch, isVain, takeSize } from './hearing.ts'
-import type { Work } from './initiator.ts'
 import type { HostPair, Posting } from './queue-state.ts'
+import type { Work } from './work.ts'
 
 /** Says the headers of `host.element` in the work, if it is one of these. */
-export function describeStatus(state: State, pair: HostPair, work: Work, posting: Posting): void {
+export function describeStatus(
+  state: HostContext & QueueState,
+  pair: HostPair,
+  work: Work,
+  posting: Posting,
+): void {
   const { host, bytes } = state
   const { element } = host
   const { opcode, at } = element
@@ -48,7 +54,7 @@ const hint = blankPfeth()
 const sizeBytes = new Uint8Array(BSETH_BYTES)
 
 /** What the peer has answered: to the watch, and for the completion. */
-export function noteSize(state: State, posting: Posting, request: Request): void {
+export function noteSize(state: QueueState, posting: Posting, request: Request): void {
   const { size, status } = request
   if (status !== 'SUCCESS') return
   if (posting.unheard) size.status = SIZE_REFUSED
@@ -64,7 +70,11 @@ export function noteSize(state: State, posting: Posting, request: Request): void
 }
 
 /** Is it a hint that need not be sent? */
-export function isVainHint(state: State, pair: HostPair, element: Element): boolean {
+export function isVainHint(
+  state: HostContext & QueueState,
+  pair: HostPair,
+  element: Element,
+): boolean {
   const { opcode, rkey, addressHigh, addressLow, length, at } = element
   if (opcode !== PREFETCH_HINT) return false
   const watch = findWatch(state, pair, rkey)

@@ -12,19 +12,26 @@
 import { assert } from '../assert.ts'
 import { typeOf } from '../host/context.ts'
 import * as el from '../host/element.ts'
+import type { HostState } from '../host/host-state.ts'
 import { TYPE_AGENT, TYPE_CONNECTED, TYPE_GSI, TYPE_LOCAL } from '../host/queue-info.ts'
 import { COMMANDS_MAX } from '../limits.ts'
-import type { State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type {
+  BurstContext,
+  QueueState,
+  RecordContext,
+  ServeContext,
+  WorkContext,
+} from './context.ts'
 import { executeAgentSend } from './flush-agent.ts'
 import { commitNow } from './group.ts'
 import { freeBuffer, gatherBytes } from './queue-buffers.ts'
-import { describe, finish } from './queue-complete.ts'
+import { describeEnd, finishElement } from './queue-complete.ts'
 import { executeConnected, isUntold } from './queue-connected.ts'
 import { sendDatagram } from './queue-gsi.ts'
-import { dropHeld } from './queue-held.ts'
+import { dropHeldBatches } from './queue-held.ts'
 import { executeLocal } from './queue-local.ts'
-import { storeHeld } from './queue-local-batch.ts'
+import { storeHeldLocal } from './queue-local-batch.ts'
 import { dropPairs, serveHostPairs } from './queue-pairs.ts'
 import { ringReceives } from './queue-receive.ts'
 import { EXECUTED, WAIT } from './queue-state.ts'
@@ -36,7 +43,7 @@ const LIST_ROOM: number = COMMANDS_MAX >> 3
  * Executes `host.element`, which has its promise of room in the completion queue whose context is
  * in that place: EXECUTED, WAIT, or the fault that ends its queue.
  */
-export function executeElement(state: State, completions: number): number {
+export function executeElement(state: ServeContext, completions: number): number {
   const { host } = state
   state.hostWork.place = completions
   const { element } = host
@@ -51,16 +58,16 @@ export function executeElement(state: State, completions: number): number {
 }
 
 /** A NOP: it completes behind everything that was posted before it. */
-function executeNothing(state: State, type: number): number {
+function executeNothing(state: RecordContext, type: number): number {
   if (type === TYPE_CONNECTED && isUntold(state, state.host.element.place)) return WAIT
-  if (type === TYPE_LOCAL) storeHeld(state)
+  if (type === TYPE_LOCAL) storeHeldLocal(state)
   if (state.hostWork.recordCount > 0) commitNow(state)
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
-function executeDatagram(state: State): number {
+function executeDatagram(state: BurstContext): number {
   const { element } = state.host
   const gathered = gatherBytes(state)
   if (gathered !== EXECUTED) return gathered
@@ -68,24 +75,24 @@ function executeDatagram(state: State): number {
   const sent = sendDatagram(state, element.at, dataAt, element.length)
   freeBuffer(state, buffer)
   if (sent !== EXECUTED) return sent
-  describe(state, el.WC_SUCCESS)
-  finish(state)
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
   return EXECUTED
 }
 
 /** A receive queue was rung; its context is in that place. */
-export function receivesRung(state: State, place: number): void {
+export function receivesRung(state: HostState & QueueState, place: number): void {
   if (typeOf(state.host, place) === TYPE_CONNECTED) ringReceives(state, place)
 }
 
 /** The end of a pass: what was fetched is not needed any more. */
-export function endPass(state: State): void {
+export function endPass(state: ServeContext): void {
   if (state.hostWork.recordCount > 0) commitNow(state)
   serveHostPairs(state)
 }
 
 /** The host is gone, with everything that it had asked for. */
-export function dropHostWork(state: State): void {
-  dropHeld(state)
+export function dropHostWork(state: WorkContext): void {
+  dropHeldBatches(state)
   dropPairs(state)
 }

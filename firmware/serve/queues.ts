@@ -14,6 +14,7 @@
 
 import { assert } from '../assert.ts'
 import { copy, resultOf, runAll } from '../command-list.ts'
+import { count } from '../context.ts'
 import { DOORBELL } from '../fault.ts'
 import { DMA_SPACE, DONE } from '../hal.ts'
 import { tickCompletions } from '../host/completion.ts'
@@ -21,6 +22,7 @@ import { writeContexts } from '../host/context.ts'
 import { isRung, ringQueue, takeDoorbells } from '../host/doorbell.ts'
 import { readEventsTaken, refreshEvents, writeInterrupt } from '../host/events.ts'
 import { HOST_SERVED, type HostQueues } from '../host/host.ts'
+import type { HostContext } from '../host/host-state.ts'
 import { frontOf, PENDING, stand, WAITING } from '../host/pending.ts'
 import {
   QUEUE_ERROR,
@@ -35,12 +37,12 @@ import {
 } from '../host/queue-info.ts'
 import { FETCHES } from '../limits.ts'
 import { FETCH_AT, FETCH_BYTES } from '../memory-map.ts'
-import { count, type State } from '../state.ts'
 import { runBurst } from './burst.ts'
+import type { BurstContext, QueueState, ServeContext } from './context.ts'
 import { heldDueUs } from './queue-held.ts'
 import { failHost, isHostDue, serveHost } from './queue-host.ts'
 import { serveHeld } from './queue-local-batch.ts'
-import { servePass } from './queue-pass.ts'
+import { serveQueuePass } from './queue-pass.ts'
 
 /** What found no room is tried again after this, µs, if nothing wakes it; so many at once. */
 const RETRY_US = 50
@@ -51,7 +53,7 @@ const SWEEP_QUEUES = 256
 const SWEEP_ZONE3_AT: number = FETCH_AT + SWEEP_QUEUES * ZONE1_BYTES
 
 /** Serves what was rung, as far as one call goes; `endQueues` ends what this began. */
-export function serveQueues(state: State, now: number): void {
+export function serveQueues(state: ServeContext, now: number): void {
   const { host } = state
   host.nowUs = now
   if (isHostDue(host)) serveHost(state)
@@ -64,12 +66,12 @@ export function serveQueues(state: State, now: number): void {
   if (host.retryUs <= now) retry(host)
   if (state.hostWork.openBatches > 0) serveHeld(state)
   if (host.sweepLeft > 0) sweep(state)
-  if (host.pending.pending > 0) servePass(state)
+  if (host.pending.pending > 0) serveQueuePass(state)
   else if (host.events.lost && host.events.lookUs <= now) lookAtEvents(state)
 }
 
 /** Nobody rings when the host has made room for events. */
-function lookAtEvents(state: State): void {
+function lookAtEvents(state: ServeContext): void {
   const { host, list } = state
   runBurst(state)
   const read = readEventsTaken(host, list)
@@ -82,7 +84,7 @@ function lookAtEvents(state: State): void {
  * Tells the host what has changed: zone 1 of its queues, and that there are events. Returns the µs
  * after which its queues are to be served again; 0 if nothing waits.
  */
-export function endQueues(state: State): number {
+export function endQueues(state: HostContext & QueueState): number {
   const { host, list } = state
   if (host.phase !== HOST_SERVED) return isHostDue(host) ? 1 : 0
   if (host.contexts.dirtyCount > 0) writeContexts(host, list)
@@ -109,7 +111,7 @@ function retry(host: HostQueues): void {
 }
 
 /** Doorbells were dropped: looks at some queues whether they have more than was seen. */
-function sweep(state: State): void {
+function sweep(state: BurstContext): void {
   const { host, list, words } = state
   const first = host.sweepNext < host.queues ? host.sweepNext : 0
   const rest = host.queues - first

@@ -19,6 +19,7 @@
 
 import { compare, copy, resultOf, run } from '../command-list.ts'
 import { imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import {
   BOUNDS,
   type Fault,
@@ -31,6 +32,7 @@ import {
 } from '../fault.ts'
 import { DMA_FAILED, DONE } from '../hal.ts'
 import { READ_PACKETS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import {
   byteOffset,
   KIND_BYTES,
@@ -41,8 +43,14 @@ import {
   slotAddress,
 } from '../memory/region.ts'
 import { ZEROS_AT } from '../memory-map.ts'
-import type { Ordered, State } from '../state.ts'
-import { beginFrame, endFrame, ownerOf, roomFor, writeAck } from '../transport/acknowledge.ts'
+import {
+  beginFrame,
+  endFrame,
+  psnOwnerOf,
+  transmitRoom,
+  writeAck,
+} from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd, psnDistance } from '../transport/psn.ts'
 import {
   KIND_READ,
@@ -53,6 +61,7 @@ import {
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import { AETH_BYTES } from '../wire/aeth.ts'
+import type { WireState } from '../wire/context.ts'
 import {
   type OpcodeRow,
   RC_READ_RESPONSE_FIRST,
@@ -64,6 +73,8 @@ import type { Packet } from '../wire/packet.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
+import type { BurstContext, BurstState, ServeContext, ThroughContext } from './context.ts'
+import type { Ordered } from './message.ts'
 import { BYTES_AT_ONCE, bringPages, checkPages, offsetIn, pagesFault } from './on-demand.ts'
 import { addOrdered, addResponse, ORDERED_READ } from './ordered.ts'
 import { LOST, settledFrom, UNDECIDED } from './settled.ts'
@@ -85,7 +96,7 @@ interface Source {
 export const source: Source = { paged: null, from: 0, end: 0, offset: 0 }
 
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
-function rangeFault(state: State, qp: QueuePair): Fault {
+function readRangeFault(state: WireState & MemoryState, qp: QueuePair): Fault {
   const reth = state.reth
   state.accessed = null
   if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
@@ -112,7 +123,7 @@ export function boundsFault(region: Region, reth: Reth): Fault {
  * returned has changed nothing.
  */
 export function receiveRead(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -120,7 +131,7 @@ export function receiveRead(
 ): Fault {
   const reth = state.reth
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
-  const fault = rangeFault(state, qp)
+  const fault = readRangeFault(state, qp)
   if (fault !== PASS) return fault
   const region = state.accessed
   const long = isLong(qp, region, reth.length)
@@ -151,7 +162,7 @@ function acceptStream(qp: QueuePair, psn: number): void {
 }
 
 /** Are the pages there that a READ of so many bytes begins with? */
-function beginFault(state: State, qp: QueuePair, region: Region, length: number): Fault {
+function beginFault(state: ServeContext, qp: QueuePair, region: Region, length: number): Fault {
   const offset = offsetIn(state, region)
   const bytes = Math.min(length, BYTES_AT_ONCE)
   return pagesFault(state, qp, region, offset, bytes, length, state.connections.nowUs)
@@ -194,7 +205,7 @@ function beginStream(qp: QueuePair, item: Ordered, from: number): void {
 }
 
 /** Answers a READ whose turn has come, or begins to. */
-export function serveRead(state: State, item: Ordered): void {
+export function serveRead(state: ServeContext, item: Ordered): void {
   const { qp, region } = item
   source.paged = null
   source.end = 0
@@ -229,7 +240,7 @@ export function serveRead(state: State, item: Ordered): void {
 }
 
 /** As `serveRead`, of memory registered on demand. False if nothing is to be sent now. */
-function findPages(state: State, item: Ordered, region: Region): boolean {
+function findPages(state: ServeContext, item: Ordered, region: Region): boolean {
   const { qp } = item
   const offset = byteOffset(region, item.vaHigh, item.vaLow, item.length)
   if (isLong(qp, region, item.length)) {
@@ -252,14 +263,14 @@ function findPages(state: State, item: Ordered, region: Region): boolean {
 
 /** Has every byte delivered once, on behalf of that PSN: where one cannot be, it is refused. */
 export function checkReadable(
-  state: State,
+  state: BoardState & BurstState,
   qp: QueuePair,
   psn: number,
   from: number,
   length: number,
 ): void {
   const list = state.list
-  list.owner = ownerOf(qp, psn)
+  list.owner = psnOwnerOf(qp, psn)
   compare(list, from, from, length)
   list.owner = 0
   state.stores += 1
@@ -269,7 +280,12 @@ export function checkReadable(
  * Finds where the bytes of a record are, and verifies the copy that is served: `source` says where.
  * The list is empty when this is asked.
  */
-export function findRecord(state: State, region: Region, slot: number, vaLow: number): Fault {
+export function findRecord(
+  state: ThroughContext,
+  region: Region,
+  slot: number,
+  vaLow: number,
+): Fault {
   const view = viewOf(vaLow)
   source.end = 0
   source.from = -1
@@ -277,7 +293,7 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
   if (view >= VIEW_FIRST_COPY) {
     source.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
     source.end = imageBytes(region.capacity)
-    const result = deliver(state, source.from, source.end)
+    const result = deliverOnce(state, source.from, source.end)
     // A host that does not answer has lost nothing.
     if (result === DMA_FAILED) return UNREADABLE
     // A copy that the medium lost shows as zeros, which no reader takes for a copy (D-3).
@@ -295,16 +311,16 @@ export function findRecord(state: State, region: Region, slot: number, vaLow: nu
 }
 
 /** The first copy in write order that is valid; LOST or UNDECIDED. */
-export function settledCopy(state: State, region: Region, slot: number): number {
+export function settledCopy(state: ThroughContext, region: Region, slot: number): number {
   return settledFrom(state, region, slot, firstShown(state, region, slot))
 }
 
 /** Sends the response packets; what fails on the way has been refused. */
-function respond(state: State, read: Ordered): void {
+function respond(state: BurstContext, read: Ordered): void {
   const qp = read.qp
   const packets = packetsOf(read.length, qp.pathMtu)
   for (let i = 0; i < packets; i++) {
-    if (roomFor(state.answers) === 0) runBurst(state)
+    if (transmitRoom(state.answers) === 0) runBurst(state)
     if (qp.state !== STATE_OPEN) return
     const at = i * qp.pathMtu
     const length = Math.min(qp.pathMtu, read.length - at)
@@ -313,14 +329,14 @@ function respond(state: State, read: Ordered): void {
 }
 
 /** Has every byte delivered once: DONE, or why not. The list is empty when this is asked. */
-function deliver({ list }: State, from: number, length: number): number {
+function deliverOnce({ list }: BoardState, from: number, length: number): number {
   compare(list, from, from, length)
   const failed = run(list)
   return failed < 0 ? DONE : resultOf(list, failed)
 }
 
 function respondPacket(
-  state: State,
+  state: BoardState & MemoryState & TransportState,
   read: Ordered,
   index: number,
   packets: number,
@@ -346,7 +362,7 @@ export function responseOpcode(index: number, packets: number): number {
  * behind.
  */
 export function sendResponse(
-  state: State,
+  state: BoardState & MemoryState & TransportState,
   qp: QueuePair,
   opcode: number,
   psn: number,

@@ -11,19 +11,17 @@
  */
 
 import { LANES, THROUGH_JOBS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { isUnsure, LOST_MAX, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
-import type { State } from '../state.ts'
+import { isRegionUnsure, lostAt, lostCount, updatesOf } from '../memory/superblock.ts'
+import type { ThroughContext, ThroughState } from './context.ts'
 import { writtenBy } from './through.ts'
 
 /** Stands for all records of the region together; no region has a record of that number. */
 const WHOLE = 2 ** 31 - 1
 
-/** Records of one region that may be absent at once, and can be named; and all of it. */
-export const ABSENT_MAX: number = LOST_MAX + LANES + THROUGH_JOBS + 1
-
 /** Another one whenever a record is lost, waits or is settled, or the region is made or sure. */
-export function stampOf(state: State, { unsettled, pending }: Region): number {
+export function stampOf(state: MemoryState, { unsettled, pending }: Region): number {
   // Both are below 2^8: the list of the lost, and the lanes.
   return updatesOf(state.superblock) * 2 ** 16 + unsettled * 2 ** 8 + pending
 }
@@ -39,14 +37,14 @@ export function absentBytes(region: Region, record: number): number {
 }
 
 /** May records be locked now, or have been since the last look, when `before` were absent? */
-export function mayBeLocked(state: State, region: Region, before: number): boolean {
+export function mayBeLocked(state: ThroughState, region: Region, before: number): boolean {
   return region.placement === PLACEMENT_THROUGH && (state.through.live || before > 0)
 }
 
 /** Writes the absent records of the region into `into`, each once; returns how many there are. */
-export function absentRecords(state: State, region: Region, into: Int32Array): number {
+export function absentRecords(state: ThroughContext, region: Region, into: Int32Array): number {
   const { superblock, commit, through } = state
-  let count = isUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0
+  let count = isRegionUnsure(superblock, region.index) ? add(into, 0, WHOLE) : 0
   const lost = lostCount(superblock)
   for (let i = 0; i < lost; i++) count = add(into, count, lostAt(superblock, i, region.id))
   for (let lane = 0; lane < LANES; lane++) {

@@ -11,21 +11,24 @@
  */
 
 import type { GroupItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { count } from '../context.ts'
 import { FAULTS, NOT_DURABLE, PASS } from '../fault.ts'
 import { BURST_FRAMES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
-import { count, type State } from '../state.ts'
 import {
   answerPersist,
   PERSIST_ALL,
   PERSIST_DEGRADED,
   type PersistRange,
 } from '../transport/acknowledge.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import { psnDistance } from '../transport/psn.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { MECHANISM_LOCAL_FLUSH } from '../wire/persist-ack.ts'
 import { acknowledgeBatches, endBatches, noteMember } from './batch-status.ts'
 import { refuseQueuePair } from './burst.ts'
+import type { GroupContext, ReceiptState } from './context.ts'
 import { completeRecord, endRecord } from './queue-record-end.ts'
 import { HOST_OWNER } from './queue-state.ts'
 
@@ -68,7 +71,7 @@ export function copiesIn(region: Region, copies: number): number {
  * NAK that ended the queue pair there is silence: an answer would acknowledge what it denied.
  */
 export function answerRecord(
-  state: State,
+  state: FrameContext & ReceiptState,
   qp: QueuePair,
   psn: number,
   operationHigh: number,
@@ -91,7 +94,7 @@ export function answerRecord(
 }
 
 /** Appends the PERSIST_ACKs of the records that wait for exactly so many durable copies. */
-export function acknowledgeCopies(state: State, copies: number): void {
+export function acknowledgeCopies(state: GroupContext, copies: number): void {
   const commit = state.commit
   let plain = false
   state.rangeCount = 0
@@ -116,7 +119,7 @@ export function acknowledgeCopies(state: State, copies: number): void {
 }
 
 /** Answers that are composed now stand behind so many copies of every plain WRITE of a record. */
-function releaseRecords(state: State, copies: number): void {
+function releaseRecords(state: CommitState & TransportState, copies: number): void {
   const { commit, answers, queuePairs } = state
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
@@ -129,7 +132,7 @@ function releaseRecords(state: State, copies: number): void {
   }
 }
 
-function addToRange(state: State, item: GroupItem, copies: number): void {
+function addToRange(state: TransportState & ReceiptState, item: GroupItem, copies: number): void {
   const open = state.openRange[item.owner]!
   const mechanism = item.region.mechanism
   let range = state.ranges[open === NO_RANGE ? state.rangeCount : open]!
@@ -158,7 +161,7 @@ function addToRange(state: State, item: GroupItem, copies: number): void {
 }
 
 /** After the group: remembers every record, and answers for those that went their own way. */
-export function rememberGroup(state: State): void {
+export function rememberGroup(state: GroupContext): void {
   const commit = state.commit
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!

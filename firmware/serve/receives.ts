@@ -17,11 +17,12 @@
  */
 
 import { copy } from '../command-list.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, NOT_DURABLE, NOT_READY, PASS, RECEIVE_LENGTH } from '../fault.ts'
 import { RECEIVE_BYTES, RECEIVES } from '../limits.ts'
 import { RECEIVES_AT } from '../memory-map.ts'
-import { type Ordered, type State, touch } from '../state.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
+import type { FrameContext } from '../transport/context.ts'
 import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
 import { room, SEND, SEND_IMM } from '../transport/requester.ts'
 import { advance } from '../transport/responder.ts'
@@ -31,8 +32,10 @@ import { readIeth } from '../wire/ieth.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { invalidate } from './access.ts'
-import { isSafe } from './burst.ts'
-import { findInitiator, submit, takeWork, type WorkOwner } from './initiator.ts'
+import { isSafe, touch } from './burst.ts'
+import type { BurstContext, GatherState, RequestState, ServeContext } from './context.ts'
+import { findInitiator } from './initiator.ts'
+import type { Ordered } from './message.ts'
 import { type InitiatorOptions, openInitiator } from './open-initiator.ts'
 import { addOrdered, ORDERED_CONFIRM } from './ordered.ts'
 import {
@@ -45,6 +48,7 @@ import {
 import { isRelaying } from './relay.ts'
 import { freeEntry, releaseReceive } from './staging.ts'
 import { isPassing } from './through.ts'
+import { submit, takeWork, type WorkOwner } from './work.ts'
 
 /** Where the message lies that this entry has. */
 export function receiveAt(entry: number): number {
@@ -52,7 +56,7 @@ export function receiveAt(entry: number): number {
 }
 
 /** Takes a free entry for the queue pair; -1 if there is none for it. */
-export function takeEntry(state: State, qp: QueuePair): number {
+export function takeEntry(state: FrameContext & GatherState, qp: QueuePair): number {
   const free = RECEIVES - state.receivesTaken
   // Who holds as many as are free leaves those to others; nobody can while half of them are free.
   if (free <= RECEIVES / 2 && entriesOf(state, qp) >= free) return -1
@@ -63,7 +67,7 @@ export function takeEntry(state: State, qp: QueuePair): number {
 }
 
 /** Entries that the peer of that queue pair holds, over all of its connections. */
-function entriesOf(state: State, qp: QueuePair): number {
+function entriesOf(state: FrameContext & GatherState, qp: QueuePair): number {
   let held = 0
   for (let i = 0; i < RECEIVES; i++) {
     const owner = state.queuePairs.places[state.receiveOwner[i]!] ?? null
@@ -73,14 +77,19 @@ function entriesOf(state: State, qp: QueuePair): number {
 }
 
 /** Takes a free entry for the message that begins. NOT_READY if there is none. */
-export function takeReceive(state: State, qp: QueuePair): Fault {
+export function takeReceive(state: BurstContext, qp: QueuePair): Fault {
   if (isHostPair(state, qp)) return takeHostReceive(state, qp)
   qp.receive = takeEntry(state, qp)
   return qp.receive < 0 ? NOT_READY : PASS
 }
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
-export function receiveSend(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receiveSend(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   if (isHostPair(state, qp)) return receiveHostSend(state, qp, packet, row)
   const length = packet.payloadLength
   const held = row.begins ? 0 : qp.messageTo - receiveAt(qp.receive)
@@ -103,7 +112,12 @@ export function receiveSend(state: State, qp: QueuePair, packet: Packet, row: Op
 }
 
 /** What the last packet may still have against it; the key that it takes back is then gone. */
-export function endFault(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function endFault(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   // Where the host receives, it is the host that is woken, and nothing is confirmed.
   if (qp.receive === HOST_RECEIVE) return PASS
   if (packet.solicited && (qp.cached || !isSafe(state))) return NOT_DURABLE
@@ -117,7 +131,7 @@ export function endFault(state: State, qp: QueuePair, packet: Packet, row: Opcod
 
 /** The message is over, `length` bytes of it in the entry: the sender is told, if it asked. */
 export function endReceive(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -145,7 +159,7 @@ export function endReceive(
  * receive entry, `item.length` the bytes in it; `item.operationLow` the immediate, if `item.to` is
  * not 0.
  */
-export function confirm(state: State, item: Ordered): void {
+export function confirmSend(state: GatherState & RequestState, item: Ordered): void {
   const initiator = findInitiator(state, item.qp)
   const work = takeWork(initiator)
   if (work === null) {
@@ -162,7 +176,7 @@ export function confirm(state: State, item: Ordered): void {
 /** The entry stays as it is until the sender has the confirmation, or is gone. */
 const CONFIRMATIONS: WorkOwner = {
   received() {},
-  done(state, work) {
+  done(state: BoardState & GatherState, work) {
     freeEntry(state, work.item)
   },
 }
@@ -171,7 +185,7 @@ const CONFIRMATIONS: WorkOwner = {
  * Can the queue pair be told? The works that its confirmations still have, and those that wait to
  * be told in this burst, must be fewer than there are.
  */
-function canConfirm(state: State, qp: QueuePair): boolean {
+function canConfirm(state: ServeContext, qp: QueuePair): boolean {
   const initiator = openInitiator(state, qp, PEER)
   return initiator !== null && room(initiator.requester) > state.orderedCount
 }

@@ -22,7 +22,6 @@ import {
   QP_ERROR_STATE,
 } from '../fault.ts'
 import { REMOTE_WRITE } from '../memory/region.ts'
-import { type PersistMessage, type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -34,13 +33,21 @@ import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { accessOf } from './access.ts'
-import { clearWay, endPersist, gather, openMessage } from './persist.ts'
+import { touch } from './burst.ts'
+import type { AcceptContext, ServeContext } from './context.ts'
+import type { PersistMessage } from './message.ts'
+import { clearWay, endPersist, gatherPacket, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { releaseReceive } from './staging.ts'
 import { storageFault } from './storage.ts'
 
 /** Takes a packet of the expected PSN; RETH of a first one was read. A fault changed nothing. */
-export function receiveRecord(state: State, qp: QueuePair, packet: Packet, row: OpcodeRow): Fault {
+export function receiveRecord(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
   const message = state.messages[qp.index]!
   let fault: Fault = PASS
   if (row.immAt !== 0) fault = takeReceive(state, qp)
@@ -51,7 +58,7 @@ export function receiveRecord(state: State, qp: QueuePair, packet: Packet, row: 
     touch(state, qp)
     endPersist(state, qp, message, packet.payloadAt)
   } else if (fault === PASS) {
-    fault = gather(state, qp, message, packet, row)
+    fault = gatherPacket(state, qp, message, packet, row)
   }
   if (row.immAt !== 0) {
     // Refused at its end it has given the entry back, with its queue pair.
@@ -62,7 +69,7 @@ export function receiveRecord(state: State, qp: QueuePair, packet: Packet, row: 
 }
 
 function beginRecord(
-  state: State,
+  state: AcceptContext,
   qp: QueuePair,
   message: PersistMessage,
   packet: Packet,

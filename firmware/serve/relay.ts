@@ -21,78 +21,33 @@
 import { assert } from '../assert.ts'
 import { copy } from '../command-list.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, NOT_DURABLE, NOT_READY, PASS, RIGHTS, STAGING } from '../fault.ts'
-import { REGIONS, RELAYS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
+import { REGIONS, STAGING_BUFFERS, STAGING_BYTES } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
 import { STAGING_AT } from '../memory-map.ts'
-import type { PersistMessage, State } from '../state.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { type Request, room, WRITE_PERSIST } from '../transport/requester.ts'
 import { refuseQueuePair } from './burst.ts'
-import { findInitiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import type { GatherState, GroupContext, RequestState, ServeContext } from './context.ts'
+import { findInitiator } from './initiator.ts'
+import type { PersistMessage } from './message.ts'
+import type { Passenger, Relay } from './passengers.ts'
 import { answerRecord, packCopies } from './receipt.ts'
 import { takeStaging } from './staging.ts'
-
-/** Where a relay's records go. */
-export interface Relay {
-  /** The queue pair to the other DPU, or null while there is none. */
-  qp: QueuePair | null
-  /** The region's key there. */
-  rkey: number
-  /** Whose records it takes, and in whose name the link speaks. */
-  clientHigh: number
-  clientLow: number
-}
-
-/** A record on its way; its number is that of the staging buffer that holds it. */
-interface Passenger {
-  /** Queue pair of the host; null while the buffer is not a relay's. */
-  qp: QueuePair | null
-  psn: number
-  operationHigh: number
-  operationLow: number
-  wantsAck: boolean
-  /** The outcome is known: `status` and `copies` as they are remembered. */
-  done: boolean
-  status: number
-  copies: number
-}
-
-export interface Relays {
-  readonly relays: readonly Relay[]
-  readonly passengers: readonly Passenger[]
-  /** Passengers whose host is to be told. */
-  arrived: number
-}
-
-export function createRelays(): Relays {
-  const relays: Relay[] = []
-  for (let i = 0; i < RELAYS; i++) relays.push({ qp: null, rkey: 0, clientHigh: 0, clientLow: 0 })
-  const passengers: Passenger[] = []
-  for (let i = 0; i < STAGING_BUFFERS; i++) passengers.push(blankPassenger())
-  return { relays, passengers, arrived: 0 }
-}
-
-function blankPassenger(): Passenger {
-  return {
-    qp: null,
-    psn: 0,
-    operationHigh: 0,
-    operationLow: 0,
-    wantsAck: false,
-    done: false,
-    status: 0,
-    copies: 0,
-  }
-}
+import { submit, takeWork, type Work, type WorkOwner } from './work.ts'
 
 /** The relay of a region that is one. */
-export function relayOf(state: State, region: Region): Relay {
+export function relayOf(state: RequestState, region: Region): Relay {
   return state.relays.relays[region.index - REGIONS]!
 }
 
 /** Whether a record of `host` could be taken now; asked before its first packet is. */
-export function relayReady(state: State, host: QueuePair, region: Region): Fault {
+export function relayReady(
+  state: GatherState & RequestState,
+  host: QueuePair,
+  region: Region,
+): Fault {
   const { qp, clientHigh, clientLow } = relayOf(state, region)
   if (host.clientHigh !== clientHigh || host.clientLow !== clientLow) return RIGHTS
   const initiator = findInitiator(state, qp)
@@ -105,7 +60,7 @@ export function relayReady(state: State, host: QueuePair, region: Region): Fault
 
 /** Sends the record on; its data is at `dataAt`. A fault refuses it. */
 export function acceptRelay(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
@@ -122,7 +77,7 @@ export function acceptRelay(
   if (qp.staging < 0) {
     const taken = takeStaging(state, qp)
     assert(taken, 'relayReady has found a buffer for a message of one packet')
-    copy(state.list, dataAt, bufferAt(qp.staging), total)
+    copy(state.list, dataAt, relayedAt(qp.staging), total)
   }
   const buffer = qp.staging
   qp.staging = -1
@@ -133,7 +88,7 @@ export function acceptRelay(
   passenger.operationLow = message.operationLow
   passenger.wantsAck = message.wantsAck
   passenger.done = false
-  work.from = bufferAt(buffer)
+  work.from = relayedAt(buffer)
   work.length = total
   work.reth.vaHigh = message.slot
   work.reth.vaLow = 0
@@ -152,19 +107,19 @@ export function acceptRelay(
 }
 
 /** Has the queue pair a record on its way to another DPU? */
-export function isRelaying(state: State, qp: QueuePair): boolean {
+export function isRelaying(state: RequestState, qp: QueuePair): boolean {
   const { passengers } = state.relays
   for (let i = 0; i < STAGING_BUFFERS; i++) if (passengers[i]!.qp === qp) return true
   return false
 }
 
-function bufferAt(buffer: number): number {
+function relayedAt(buffer: number): number {
   return STAGING_AT + buffer * STAGING_BYTES + SLOT_HEADER_BYTES
 }
 
 const PASSENGERS: WorkOwner = {
   received() {},
-  done(state: State, work: Work, request: Request) {
+  done(state: BoardState & RequestState, work: Work, request: Request) {
     const passenger = state.relays.passengers[work.item]!
     passenger.done = true
     state.relays.arrived += 1
@@ -178,19 +133,19 @@ const PASSENGERS: WorkOwner = {
 const UNKNOWN = -1
 
 /** Tells the hosts what became of their records, and frees the buffers. */
-export function serveRelays(state: State): void {
+export function serveRelays(state: ServeContext): void {
   const { relays } = state
   for (let i = 0; i < STAGING_BUFFERS && relays.arrived > 0; i++) {
     const passenger = relays.passengers[i]!
     if (passenger.qp === null || !passenger.done) continue
     relays.arrived -= 1
-    tell(state, passenger, passenger.qp)
+    tellPassenger(state, passenger, passenger.qp)
     passenger.qp = null
     state.stagingOwner[i] = -1
   }
 }
 
-function tell(state: State, passenger: Passenger, qp: QueuePair): void {
+function tellPassenger(state: GroupContext, passenger: Passenger, qp: QueuePair): void {
   if (qp.state !== STATE_OPEN || state.queuePairs.places[qp.index] !== qp) return
   const { psn, operationHigh, operationLow, status, copies } = passenger
   if (status === UNKNOWN) {

@@ -19,18 +19,20 @@
  *   again, they begin anew.
  */
 
+import type { CommitState } from '../commit/context.ts'
+import { type BoardState, isArmed } from '../context.ts'
 import { PASS } from '../fault.ts'
 import { ASSOCIATIONS, PAGE_BYTES, REGIONS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { KIND_ON_DEMAND, KIND_RECORDS, type Region } from '../memory/region.ts'
 import { frameOf, NO_FRAME, pagesOf } from '../memory/translation.ts'
-import { ASSOCIATIONS_AT, NOTICE_BYTES, NOTICES_AT } from '../memory-map.ts'
+import { NOTICE_BYTES, NOTICES_AT } from '../memory-map.ts'
 import {
   type Association,
   askCurrent,
   beginCount,
   beginOutage,
   countAbsent,
-  createAssociations,
   ENDING,
   endAssociation,
   endCount,
@@ -51,7 +53,6 @@ import {
   takeCounter,
   takeRefusal,
 } from '../residency/size.ts'
-import { isArmed, type State } from '../state.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { BLOCK_SIZE, MEMORY_STATUS, type Request } from '../transport/requester.ts'
 import { BLOCK_SIZE_VERSION, BSETH_WORDS, SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
@@ -64,17 +65,10 @@ import {
   STATUS_UNAVAILABLE,
 } from '../wire/memory-status.ts'
 import { isSafe } from './burst.ts'
-import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './initiator.ts'
+import type { ResidencyState, ServeContext } from './context.ts'
 import { openInitiator } from './open-initiator.ts'
-import {
-  ABSENT_MAX,
-  absentAt,
-  absentBytes,
-  absentRecords,
-  isAmong,
-  mayBeLocked,
-  stampOf,
-} from './readiness.ts'
+import { absentAt, absentBytes, absentRecords, isAmong, mayBeLocked, stampOf } from './readiness.ts'
+import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './work.ts'
 
 /** How soon a notice for which there is no room is tried again, µs. */
 const ROOM_US = 1_000
@@ -84,51 +78,12 @@ const HEALTH_US = 10_000
 /** Its association has no use for what the peer says of durability, and keeps no place. */
 const INITIATOR = { incarnation: 0, readDepth: 1, kept: false }
 
-export interface Residency {
-  readonly associations: readonly Association[]
-  /** Whose each association is, and with which region: null while its place is free. */
-  readonly qps: (QueuePair | null)[]
-  readonly regions: (Region | null)[]
-  /** Places that are not free. */
-  taken: number
-  /**
-   * The newest sequence of an association that has ended. The next one begins behind it: a notice
-   * that is late is older than all of its own.
-   */
-  sequence: number
-  /** Whose turn is first; and whether somebody may still count in this one. */
-  turn: number
-  mayCount: boolean
-  /** Of regions of records: the stamp of the last look, and which records were absent then. */
-  readonly stamps: Float64Array
-  readonly absent: readonly Int32Array[]
-  readonly absentCount: Int32Array
-  readonly found: Int32Array
-}
-
-export function createResidency(packets: ArrayBuffer): Residency {
-  const memory = new ArrayBuffer(4 * ASSOCIATIONS * ABSENT_MAX)
-  const absent: Int32Array[] = []
-  for (let i = 0; i < ASSOCIATIONS; i++) {
-    absent.push(new Int32Array(memory, 4 * i * ABSENT_MAX, ABSENT_MAX))
-  }
-  return {
-    associations: createAssociations(packets, ASSOCIATIONS_AT),
-    qps: new Array<QueuePair | null>(ASSOCIATIONS).fill(null),
-    regions: new Array<Region | null>(ASSOCIATIONS).fill(null),
-    taken: 0,
-    sequence: 0,
-    turn: 0,
-    mayCount: false,
-    stamps: new Float64Array(ASSOCIATIONS),
-    absent,
-    absentCount: new Int32Array(ASSOCIATIONS),
-    found: new Int32Array(ABSENT_MAX),
-  }
-}
-
 /** The association of the queue pair with the region, or null. */
-export function findAssociation(state: State, qp: QueuePair, region: Region): Association | null {
+export function findAssociation(
+  state: ResidencyState,
+  qp: QueuePair,
+  region: Region,
+): Association | null {
   const { associations, qps, regions } = state.residency
   for (let i = 0; i < ASSOCIATIONS; i++) {
     const a = associations[i]!
@@ -138,7 +93,11 @@ export function findAssociation(state: State, qp: QueuePair, region: Region): As
 }
 
 /** A place for another association, which the caller begins; null if all are taken. */
-export function takeAssociation(state: State, qp: QueuePair, region: Region): Association | null {
+export function takeAssociation(
+  state: ResidencyState,
+  qp: QueuePair,
+  region: Region,
+): Association | null {
   const { residency } = state
   for (let i = 0; i < ASSOCIATIONS; i++) {
     const a = residency.associations[i]!
@@ -154,7 +113,7 @@ export function takeAssociation(state: State, qp: QueuePair, region: Region): As
 }
 
 /** Ends it. What is under way of it is heard to its end. */
-export function releaseAssociation(state: State, a: Association): void {
+export function releaseAssociation(state: ResidencyState, a: Association): void {
   const { residency } = state
   if (((a.sequence - residency.sequence) | 0) > 0) residency.sequence = a.sequence
   endAssociation(a)
@@ -166,7 +125,12 @@ export function releaseAssociation(state: State, a: Association): void {
 // ---- what happens to memory --------------------------------------------------------------------
 
 /** A page of a region that is registered on demand was mapped, or unmapped. */
-export function pageChanged(state: State, region: Region, page: number, mapped: boolean): void {
+export function pageChanged(
+  state: ResidencyState,
+  region: Region,
+  page: number,
+  mapped: boolean,
+): void {
   const { associations, regions, taken } = state.residency
   if (taken === 0) return
   for (let i = 0; i < ASSOCIATIONS; i++) {
@@ -178,7 +142,7 @@ export function pageChanged(state: State, region: Region, page: number, mapped: 
  * The region fails (STATUS_ERROR) or cannot be used (STATUS_UNAVAILABLE); or it begins anew
  * (STATUS_RESET).
  */
-export function regionEnded(state: State, region: Region, kind: number): void {
+export function regionEnded(state: ResidencyState, region: Region, kind: number): void {
   const { associations, regions } = state.residency
   for (let i = 0; i < ASSOCIATIONS; i++) {
     if (regions[i] !== region) continue
@@ -190,7 +154,7 @@ export function regionEnded(state: State, region: Region, kind: number): void {
 // ---- in turns ----------------------------------------------------------------------------------
 
 /** Looks, and tells what is due. The µs after which it wants to be called again; 0 is never. */
-export function serveResidency(state: State, now: number): number {
+export function serveResidency(state: ServeContext, now: number): number {
   const { residency } = state
   if (residency.taken === 0) return 0
   residency.turn = (residency.turn + 1) % ASSOCIATIONS
@@ -207,7 +171,7 @@ export function serveResidency(state: State, now: number): number {
 }
 
 /** One association's turn. Returns when it wants the next one, µs; Infinity is never. */
-function serveAssociation(state: State, a: Association, now: number): number {
+function serveAssociation(state: ServeContext, a: Association, now: number): number {
   const { residency } = state
   const qp = residency.qps[a.index]!
   const region = residency.regions[a.index]!
@@ -218,7 +182,7 @@ function serveAssociation(state: State, a: Association, now: number): number {
   }
   if (a.stale && !residency.mayCount) return now
   if (a.stale) residency.mayCount = false
-  look(state, a, region)
+  lookForChanges(state, a, region)
   let tellsUs = tellsAtUs(a, now)
   const gone = state.regions.places[region.index] !== region
   if (gone && a.endKind === 0 && !a.underWay) {
@@ -228,13 +192,13 @@ function serveAssociation(state: State, a: Association, now: number): number {
   const looksUs = region.kind === KIND_ON_DEMAND || !a.optedIn ? Infinity : now + HEALTH_US
   if (a.underWay) return looksUs
   const offer = tellsUs > now ? offerFor(a, now) : 0
-  if (offer !== 0 || tellsUs <= now) tellsUs = tell(state, a, qp, region, offer, now)
+  if (offer !== 0 || tellsUs <= now) tellsUs = tellPeer(state, a, qp, region, offer, now)
   return Math.min(tellsUs, looksUs, a.windowEndUs > now ? a.windowEndUs : Infinity)
 }
 
 /** Sends an offer of that size, or a notice; when it wants another try, if there is no room. */
-function tell(
-  state: State,
+function tellPeer(
+  state: ServeContext,
   a: Association,
   qp: QueuePair,
   region: Region,
@@ -251,7 +215,7 @@ function tell(
 }
 
 function sendNotice(
-  state: State,
+  state: BoardState & CommitState,
   a: Association,
   region: Region,
   initiator: Initiator,
@@ -287,7 +251,7 @@ function sendOffer(a: Association, initiator: Initiator, work: Work, offer: numb
   submit(initiator, work, BLOCK_SIZE, OFFERS, a.index)
 }
 
-function healthOf(state: State, region: Region): number {
+function healthOf(state: BoardState & CommitState, region: Region): number {
   if (region.kind === KIND_ON_DEMAND) return HEALTH_OK
   if (!isArmed(state)) return HEALTH_NOT_PERSISTENT
   if (state.refused !== PASS || !isSafe(state)) return HEALTH_FAILED
@@ -296,21 +260,21 @@ function healthOf(state: State, region: Region): number {
 
 const NOTICES: WorkOwner = {
   received() {},
-  done(state, work) {
+  done(state: BoardState & ResidencyState, work) {
     ended(state, work)
   },
 }
 
 const OFFERS: WorkOwner = {
   received() {},
-  done(state, work, request) {
+  done(state: BoardState & ResidencyState, work, request) {
     const a = ended(state, work)
-    if (a.life === LIVE && request.status === 'SUCCESS') takeAnswer(state, a, work, request)
+    if (a.life === LIVE && request.status === 'SUCCESS') takeOfferAnswer(state, a, work, request)
   },
 }
 
 /** A message is not under way any more: it has come, or its queue pair is gone. */
-function ended(state: State, work: Work): Association {
+function ended(state: ResidencyState, work: Work): Association {
   const a = state.residency.associations[work.item]!
   a.underWay = false
   if (a.life === ENDING) {
@@ -321,7 +285,7 @@ function ended(state: State, work: Work): Association {
 }
 
 /** The requester's answer to an offer: only what it commits to is in force. */
-function takeAnswer(state: State, a: Association, work: Work, request: Request): void {
+function takeOfferAnswer(state: BoardState, a: Association, work: Work, request: Request): void {
   const { version, words, reserved, status, commit, blockSizeLog2 } = request.size
   const now = state.connections.nowUs
   const known = version === BLOCK_SIZE_VERSION && words === BSETH_WORDS && reserved === 0
@@ -339,7 +303,7 @@ function takeAnswer(state: State, a: Association, work: Work, request: Request):
 // ---- looking -----------------------------------------------------------------------------------
 
 /** Finds out what is to be told: counts anew where that is due, and looks at what may change. */
-function look(state: State, a: Association, region: Region): void {
+function lookForChanges(state: ServeContext, a: Association, region: Region): void {
   if (region.kind === KIND_ON_DEMAND) {
     if (a.stale) countPages(state, a, region)
     return
@@ -361,7 +325,7 @@ function countNone(a: Association): void {
   endCount(a)
 }
 
-function countPages(state: State, a: Association, region: Region): void {
+function countPages(state: MemoryState, a: Association, region: Region): void {
   const { translation } = state
   const place = region.index - REGIONS
   const end = Math.min(pagesOf(a.from + a.length), translation.pages[place]!)
@@ -373,7 +337,7 @@ function countPages(state: State, a: Association, region: Region): void {
   endCount(a)
 }
 
-function countRecords(state: State, a: Association, region: Region): void {
+function countRecords(state: ServeContext, a: Association, region: Region): void {
   const { residency } = state
   const absent = residency.absent[a.index]!
   const count = absentRecords(state, region, absent)
@@ -387,7 +351,7 @@ function countRecords(state: State, a: Association, region: Region): void {
 }
 
 /** Which records have become ready since the last look, and which ceased to be. */
-function lookAtRecords(state: State, a: Association, region: Region): void {
+function lookAtRecords(state: ServeContext, a: Association, region: Region): void {
   const { absent, absentCount, stamps, found } = state.residency
   const before = absentCount[a.index]!
   const stamp = stampOf(state, region)

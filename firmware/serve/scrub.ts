@@ -19,11 +19,14 @@
  */
 
 import { closedBy } from '../commit/closed.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
 import { scrubLines } from '../commit/operations.ts'
 import { LOOK_DUE, LOOK_WAITS, scanRegion } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
+import { count, isArmed } from '../context.ts'
 import { DMA, type Fault, PASS, SUPERBLOCK } from '../fault.ts'
 import { REGIONS, SCRUB_TURNS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { KIND_RECORDS, type Region } from '../memory/region.ts'
 import {
   isOverfull,
@@ -34,13 +37,13 @@ import {
   setOverfull,
   writeSuperblock,
 } from '../memory/superblock.ts'
-import { count, isArmed, type State } from '../state.ts'
+import type { ScrubState, ServeContext, ThroughContext } from './context.ts'
 import { SLICE_PAUSE_US, sliceEnd } from './slice.ts'
 import { mendFault } from './storage.ts'
 import { isUnflushed, isWriting, markUnflushed } from './through.ts'
 
 /** May the records of the region be looked at, and mended, just now? */
-function isMendable(state: State, region: Region): boolean {
+function isMendable(state: ThroughContext, region: Region): boolean {
   return mendFault(state, region) === PASS && !isUnflushed(state, region)
 }
 
@@ -48,7 +51,7 @@ function isMendable(state: State, region: Region): boolean {
  * Scans records [first, last) of a region, and writes down what is lost. DMA if a host did not
  * answer for one of them; or why the part has closed.
  */
-export function scanNow(state: State, region: Region, first: number, last: number): Fault {
+export function scanNow(state: ThroughContext, region: Region, first: number, last: number): Fault {
   const { superblock, recovery } = state
   const { unanswered, stored } = recovery
   const lost = lostCount(superblock)
@@ -69,7 +72,7 @@ export function scanNow(state: State, region: Region, first: number, last: numbe
  * Mends superblock and operation table. A page that takes no stores is counted: what was written
  * down stands in the other one, so the part goes on until something else is to be.
  */
-function scrubTables(state: State): void {
+function scrubTables(state: PartContext): void {
   const { list, commit } = state
   const fault = mendSuperblock(list, state.superblock)
   if (fault !== PASS) count(state, fault)
@@ -79,17 +82,17 @@ function scrubTables(state: State): void {
 }
 
 /** Scrubs the next records. Returns the µs after which it wants to go on; 0: nothing is urgent. */
-export function scrub(state: State): number {
+export function scrub(state: ServeContext): number {
   const { scrub: at } = state
   if (state.refused !== PASS || state.commit.closed !== PASS || !isArmed(state)) return 0
   at.turn = (at.turn + 1) % SCRUB_TURNS
   if (at.turn === 0) scrubTables(state)
   const urgent = urgentRegion(state)
-  if (urgent >= 0 && at.region !== urgent) begin(state, urgent)
+  if (urgent >= 0 && at.region !== urgent) beginRegionScrub(state, urgent)
   const region = state.regions.places[at.region]!
   const waitUs = urgent < 0 ? 0 : SLICE_PAUSE_US
   if (region === null || region.kind !== KIND_RECORDS || !isMendable(state, region)) {
-    begin(state, (at.region + 1) % REGIONS)
+    beginRegionScrub(state, (at.region + 1) % REGIONS)
     return waitUs
   }
   if (at.slot < region.slots) {
@@ -102,17 +105,17 @@ export function scrub(state: State): number {
   }
   // Also where the list is full: what is lost of this region may have been given up.
   if (isDue(state, region) || isOverfull(state.superblock, region.index)) endLook(state, region)
-  begin(state, (at.region + 1) % REGIONS)
+  beginRegionScrub(state, (at.region + 1) % REGIONS)
   return waitUs
 }
 
 /** The µs after which the scrub wants to go on with a region that is marked; 0 if there is none. */
-export function scrubWaitUs(state: State): number {
+export function scrubWaitUs(state: ThroughContext): number {
   return urgentRegion(state) < 0 ? 0 : SLICE_PAUSE_US
 }
 
 /** The scrub is at the first record of that region. */
-function begin(state: State, index: number): void {
+function beginRegionScrub(state: CommitState & ScrubState, index: number): void {
   const { scrub: at, recovery, placement } = state
   at.lives = placement.lives
   at.region = index
@@ -122,7 +125,7 @@ function begin(state: State, index: number): void {
 }
 
 /** The first region that has to be looked at, and can be; or -1. */
-function urgentRegion(state: State): number {
+function urgentRegion(state: ThroughContext): number {
   const { regions } = state
   if (state.refused !== PASS) return -1
   // Every burst asks: as few places as there are.
@@ -134,19 +137,19 @@ function urgentRegion(state: State): number {
 }
 
 /** Has nobody looked at all of it, and is its host there? */
-function isDue({ recovery }: State, { index }: Region): boolean {
+function isDue({ recovery }: CommitState, { index }: Region): boolean {
   return recovery.unscanned[index] === LOOK_DUE
 }
 
 /** Is that so, or is it marked, and the list has room? */
-function isUrgent(state: State, region: Region): boolean {
+function isUrgent(state: MemoryState & CommitState, region: Region): boolean {
   if (isDue(state, region)) return true
   const { superblock } = state
   return isOverfull(superblock, region.index) && lostCount(superblock) < LOST_MAX
 }
 
 /** All of the region was looked at: was it answered for, and is what is lost on the list? */
-function endLook(state: State, region: Region): void {
+function endLook(state: ServeContext, region: Region): void {
   const { superblock, recovery, scrub: at, placement } = state
   const { index } = region
   if (at.unanswered !== recovery.unanswered || at.lives !== placement.lives) return

@@ -16,6 +16,7 @@
 
 import { closedBy } from '../commit/closed.ts'
 import { type Commit, decide, freeLane } from '../commit/commit.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
 import type { Intent } from '../commit/lane.ts'
 import { forgetOperation, recoverOperation, writeImages } from '../commit/operations.ts'
 import {
@@ -27,15 +28,16 @@ import {
   UNTOLD,
 } from '../commit/recovery.ts'
 import type { Outcome } from '../commit/unify.ts'
+import type { BoardState } from '../context.ts'
 import { type Fault, PASS } from '../fault.ts'
 import { DMA_FAILED, NO_POWER } from '../hal.ts'
 import { BURST_FRAMES } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { findRegionById, type Region } from '../memory/region.ts'
 import { lostCount, writeSuperblock } from '../memory/superblock.ts'
-import type { State } from '../state.ts'
 
 /** Settles what waits, as far as the placement that was shown allows. */
-export function settlePending(state: State): void {
+export function settlePending(state: PartContext): void {
   const { commit } = state
   for (let lane = 0; lane < BURST_FRAMES; lane++) decideLane(state, lane)
   // The last one first: of a batch in order, what goes back does so before the one it follows.
@@ -46,14 +48,17 @@ export function settlePending(state: State): void {
 }
 
 /** The region of what waits in that lane, if its placement is shown, or null. */
-function shownRegionOf({ commit, placement, regions }: State, lane: number): Region | null {
+function shownRegionOf(
+  { commit, placement, regions }: MemoryState & CommitState,
+  lane: number,
+): Region | null {
   const intent = commit.pending[lane]!
   const region = intent === null ? null : findRegionById(regions, intent.regionId)
   return region !== null && region.placement === placement.proven ? region : null
 }
 
 /** Does what waits in that lane go back with the record before it? Without an answer it waits. */
-function decideLane(state: State, lane: number): void {
+function decideLane(state: MemoryState & CommitState, lane: number): void {
   const { commit, recovery } = state
   const intent = commit.undecided[lane]!
   const region = intent === null ? null : shownRegionOf(state, lane)
@@ -78,7 +83,7 @@ function mustWait({ pending, takenBack, undecided }: Commit, lane: number): bool
   return false
 }
 
-function settleLane(state: State, lane: number, region: Region): void {
+function settleLane(state: PartContext, lane: number, region: Region): void {
   const { commit, recovery, superblock } = state
   const intent = commit.pending[lane]!
   const lost = lostCount(superblock)
@@ -89,7 +94,7 @@ function settleLane(state: State, lane: number, region: Region): void {
   // A fence of the repair may have failed.
   let fault = recovery.closed
   if (fault === PASS && isLost) fault = writeSuperblock(state.list, superblock)
-  if (fault === PASS) fault = noteOperation(state, intent, outcome)
+  if (fault === PASS) fault = noteSettledOperation(state, intent, outcome)
   if (fault !== PASS) commit.closed = fault
   // The medium refuses the repair, or the part takes nothing: the lane says so to the next start.
   if (fault !== PASS || recovery.keptLanes[lane] !== 0) return
@@ -97,7 +102,11 @@ function settleLane(state: State, lane: number, region: Region): void {
 }
 
 /** The table says durably what became of the record, before the lane that spoke for it goes. */
-function noteOperation(state: State, intent: Intent, outcome: Outcome): Fault {
+function noteSettledOperation(
+  state: BoardState & CommitState,
+  intent: Intent,
+  outcome: Outcome,
+): Fault {
   const { list, recovery, commit } = state
   const { operations } = commit
   if (isOlder(recovery, outcome, intent)) forgetOperation(operations, intent)

@@ -10,11 +10,12 @@
  */
 
 import { firstCopy, heldIntent } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import { type Examination, examineCopies, sequenceAfter } from '../commit/examine.ts'
 import type { Intent } from '../commit/lane.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
 import { isForming, isLost } from '../memory/superblock.ts'
-import type { State } from '../state.ts'
+import type { ThroughContext, ThroughState } from './context.ts'
 import { heldByJob, isWritten } from './through-job.ts'
 
 /** No copy stands for the record, for good; or nobody can tell just now. */
@@ -22,7 +23,12 @@ export const LOST = -1
 export const UNDECIDED = -2
 
 /** That copy, not before copy `shown`; LOST or UNDECIDED. Usually the first one looked at. */
-export function settledFrom(state: State, region: Region, slot: number, shown: number): number {
+export function settledFrom(
+  state: ThroughContext,
+  region: Region,
+  slot: number,
+  shown: number,
+): number {
   const { list, words, examination } = state
   if (region.unsettled > 0 && isLost(state.superblock, region.id, slot)) return LOST
   const held = heldAgainst(state, region, slot)
@@ -32,18 +38,27 @@ export function settledFrom(state: State, region: Region, slot: number, shown: n
     if (examination.unanswered) return UNDECIDED
     if (mayStand(examination, c, held)) return c
   }
-  return first > 0 || isOpen(state, region, slot) ? UNDECIDED : LOST
+  return first > 0 || isRecordOpen(state, region, slot) ? UNDECIDED : LOST
 }
 
 /** Does the record wait for a host, for what a job writes of it, or for its region to be made? */
-function isOpen({ commit, through, superblock }: State, region: Region, slot: number): boolean {
+function isRecordOpen(
+  { commit, through, superblock }: ThroughContext,
+  region: Region,
+  slot: number,
+): boolean {
   if (heldIntent(commit.pending, region, slot) !== null) return true
   if (region.placement !== PLACEMENT_THROUGH) return false
   return isForming(superblock, region.index) || isWritten(through.jobs, region, slot)
 }
 
 /** Likewise, or -1, where all copies of the record have just been examined. */
-export function settledAmong(state: State, region: Region, slot: number, shown: number): number {
+export function settledAmong(
+  state: ThroughContext,
+  region: Region,
+  slot: number,
+  shown: number,
+): number {
   if (isLost(state.superblock, region.id, slot)) return -1
   const held = heldAgainst(state, region, slot)
   const first = Math.max(firstCopy(state.commit, region, slot), shown)
@@ -52,7 +67,11 @@ export function settledAmong(state: State, region: Region, slot: number, shown: 
 }
 
 /** What no older copy may stand for, or null. */
-function heldAgainst({ commit, through }: State, region: Region, slot: number): Intent | null {
+function heldAgainst(
+  { commit, through }: CommitState & ThroughState,
+  region: Region,
+  slot: number,
+): Intent | null {
   return heldIntent(commit.held, region, slot) ?? heldByJob(through.jobs, region, slot)
 }
 

@@ -7,9 +7,9 @@
  * waits for longer than one slice.
  */
 
+import type { BoardState } from '../context.ts'
 import { SLICE_BYTES, SLICE_PAUSE_US, SLICE_RECORDS } from '../limits.ts'
 import type { Region } from '../memory/region.ts'
-import type { State } from '../state.ts'
 
 export { SLICE_PAUSE_US }
 
@@ -21,7 +21,7 @@ export function sliceEnd(region: Region, first: number, most: number = SLICE_REC
 }
 
 /** May this call of the board do a slice? One that may has. */
-export function takeSlice(state: State): boolean {
+export function takeSlice(state: BoardState): boolean {
   const { work } = state
   const may = !work.sliced
   work.sliced = true

@@ -18,7 +18,9 @@
  */
 
 import { createBatch, dropBatch } from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
 import { SLOT_HEADER_BYTES } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { STAGING } from '../fault.ts'
 import {
   GATHERING_US,
@@ -29,8 +31,8 @@ import {
   STAGING_TIMEOUT_US,
 } from '../limits.ts'
 import { STAGING_AT } from '../memory-map.ts'
-import type { State } from '../state.ts'
 import { isSamePeer } from '../transport/acknowledge.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import {
   MESSAGE_NONE,
   openQueuePair,
@@ -38,6 +40,7 @@ import {
   type QueuePairOptions,
   STATE_ERROR,
 } from '../transport/queue-pair.ts'
+import type { GatherState, QueueState } from './context.ts'
 
 /** Largest message that can be gathered, bytes. */
 export const STAGED_BYTES_MAX: number = STAGING_BYTES - SLOT_HEADER_BYTES
@@ -48,7 +51,7 @@ export function stagedAt(qp: QueuePair): number {
 }
 
 /** Takes a free buffer for the queue pair; false if there is none. */
-export function takeStaging(state: State, qp: QueuePair): boolean {
+export function takeStaging(state: BoardState & GatherState, qp: QueuePair): boolean {
   const buffer = state.stagingOwner.indexOf(-1)
   if (buffer < 0) return false
   state.stagingOwner[buffer] = qp.index
@@ -58,10 +61,10 @@ export function takeStaging(state: State, qp: QueuePair): boolean {
 }
 
 /** Takes one that another peer has to give up; false if none has. None is free. */
-export function claimStaging(state: State, qp: QueuePair): boolean {
+export function claimStaging(state: FrameContext & GatherState, qp: QueuePair): boolean {
   const buffer = bufferOwed(state, qp)
   if (buffer < 0) return false
-  stopGathering(state, ownerOf(state, buffer)!)
+  stopGathering(state, gathererOf(state, buffer)!)
   return takeStaging(state, qp)
 }
 
@@ -69,16 +72,16 @@ export function claimStaging(state: State, qp: QueuePair): boolean {
  * Who gathers in that buffer, or null: one whose record is on its way to another DPU (relay.ts), or
  * waits for its group, gathers nothing; and the owner may be the host, which has no place.
  */
-function ownerOf(state: State, buffer: number): QueuePair | null {
+function gathererOf(state: TransportState & GatherState, buffer: number): QueuePair | null {
   const qp = state.queuePairs.places[state.stagingOwner[buffer]!] ?? null
   return qp !== null && qp.staging === buffer ? qp : null
 }
 
 /** Buffers in which the peer of that queue pair gathers, over all of its connections. */
-function heldBy(state: State, qp: QueuePair): number {
+function heldBy(state: FrameContext & GatherState, qp: QueuePair): number {
   let held = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = ownerOf(state, i)
+    const owner = gathererOf(state, i)
     if (owner !== null && isSamePeer(owner, qp, state.bytes)) held += 1
   }
   return held
@@ -89,13 +92,13 @@ function heldBy(state: State, qp: QueuePair): number {
  * for GATHERING_US, that of the peer that holds the most, if it holds more than this one does, or
  * if it was silent for so long that it repeats nothing.
  */
-function bufferOwed(state: State, qp: QueuePair): number {
+function bufferOwed(state: FrameContext & GatherState, qp: QueuePair): number {
   const now = state.connections.nowUs
   const own = heldBy(state, qp)
   let owed = -1
   let most = 0
   for (let i = 0; i < STAGING_BUFFERS; i++) {
-    const owner = ownerOf(state, i)
+    const owner = gathererOf(state, i)
     if (owner === null || now - state.stagingSinceUs[i]! < GATHERING_US) continue
     const held = heldBy(state, owner)
     if (held <= own && now - owner.heardUs < 2 * REPEAT_US) continue
@@ -107,14 +110,14 @@ function bufferOwed(state: State, qp: QueuePair): number {
 }
 
 /** Its message goes on, but is refused at its end: its bytes are gathered no more. */
-function stopGathering(state: State, qp: QueuePair): void {
+function stopGathering(state: GatherState, qp: QueuePair): void {
   releaseStaging(state, qp)
   qp.messageTo = 0
   qp.messageFault = STAGING
 }
 
 /** Gives the receive entry of the message in progress back, if there is one. */
-export function releaseReceive(state: State, qp: QueuePair): void {
+export function releaseReceive(state: GatherState, qp: QueuePair): void {
   if (qp.receive < 0) return
   // An element of the host, behind the entries, is the next one's.
   if (qp.receive < RECEIVES) freeEntry(state, qp.receive)
@@ -122,27 +125,31 @@ export function releaseReceive(state: State, qp: QueuePair): void {
 }
 
 /** The receive entry is free. */
-export function freeEntry(state: State, entry: number): void {
+export function freeEntry(state: GatherState, entry: number): void {
   state.receiveOwner[entry] = -1
   state.receivesTaken -= 1
 }
 
 /** Gives the buffer back, if there is one. */
-export function releaseStaging(state: State, qp: QueuePair): void {
+export function releaseStaging(state: GatherState, qp: QueuePair): void {
   if (qp.staging < 0) return
   state.stagingOwner[qp.staging] = -1
   qp.staging = -1
 }
 
 /** Opens the queue pair of that number, which may have a batch; its place must be free. */
-export function openPair(state: State, number: number, options: QueuePairOptions): QueuePair {
+export function openPair(
+  state: FrameContext & BatchState,
+  number: number,
+  options: QueuePairOptions,
+): QueuePair {
   const qp = openQueuePair(state.queuePairs, number, options)
   createBatch(state.batches, state.machine.memory, qp.index)
   return qp
 }
 
 /** The queue pair goes to the error state: silence, and what it was gathering is given back. */
-export function failQueuePair(state: State, qp: QueuePair): void {
+export function failQueuePair(state: BatchState & GatherState & QueueState, qp: QueuePair): void {
   qp.state = STATE_ERROR
   qp.ackDue = false
   qp.message = MESSAGE_NONE

@@ -7,7 +7,9 @@
  * for later, as what is committed meanwhile may close the part or unsettle the region.
  */
 
+import type { CommitState } from '../commit/context.ts'
 import { placeFault } from '../commit/placement.ts'
+import { isArmed } from '../context.ts'
 import {
   type Fault,
   FIXED_LENGTH as FIXED_LENGTH_FAULT,
@@ -30,13 +32,18 @@ import {
   type Region,
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
-import { isArmed, type PersistMessage, type State } from '../state.ts'
 import { isSafe } from './burst.ts'
+import type { ThroughContext } from './context.ts'
 import { agentFault } from './flush-agent.ts'
+import type { PersistMessage } from './message.ts'
 import { hostFault } from './through.ts'
 
 /** What storage has against the record. */
-export function storageFault(state: State, message: PersistMessage, region: Region): Fault {
+export function storageFault(
+  state: ThroughContext,
+  message: PersistMessage,
+  region: Region,
+): Fault {
   if (message.slot >= region.slots) return SLOT
   if (message.length > region.capacity) return RECORD_LENGTH
   if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
@@ -50,7 +57,7 @@ export function storageFault(state: State, message: PersistMessage, region: Regi
  * What there is against mending copies of a region now: looking for decayed ones, formatting. It
  * mends what is unsettled, too.
  */
-export function mendFault(state: State, region: Pick<Region, 'placement'>): Fault {
+export function mendFault(state: ThroughContext, region: Pick<Region, 'placement'>): Fault {
   if (state.commit.closed !== PASS) return state.commit.closed
   if (!isArmed(state)) return NOT_ARMED
   const { placement } = region
@@ -60,7 +67,7 @@ export function mendFault(state: State, region: Pick<Region, 'placement'>): Faul
 }
 
 /** A part that did not fence takes nothing more (D-13); one that refused a store goes on. */
-export function closeBy(state: State, fault: Fault): Fault {
+export function closeBy(state: CommitState, fault: Fault): Fault {
   if (fault === FLUSH || fault === NOT_ARMED) state.commit.closed = fault
   return fault
 }
@@ -69,7 +76,7 @@ export function closeBy(state: State, fault: Fault): Fault {
  * By what every write into the region is refused now, whatever it is; PASS if by nothing. Of bytes
  * durability is asked for only where they are registered write-persist.
  */
-export function writesFault(state: State, region: Region): Fault {
+export function writesFault(state: ThroughContext, region: Region): Fault {
   if (region.kind === KIND_RECORDS) return healthFault(state, region)
   if (region.kind !== KIND_BYTES || region.placement === PLACEMENT_RELAY) return PASS
   const placed = placeFault(state.placement, region.placement)
@@ -79,7 +86,7 @@ export function writesFault(state: State, region: Region): Fault {
 }
 
 /** D-13, D-14: a part that is not armed, or failed a save or a flush; an unsettled region. */
-export function healthFault(state: State, region: Region): Fault {
+export function healthFault(state: ThroughContext, region: Region): Fault {
   // The health that counts is the other DPU's, and it is asked there.
   if (region.placement === PLACEMENT_RELAY) return PASS
   if (state.commit.closed !== PASS) return state.commit.closed

@@ -16,16 +16,19 @@
  *   come, or it is time to ask for that one again.
  */
 
+import type { BoardState } from '../context.ts'
 import { type Fault, PAGE_ABSENT, PASS } from '../fault.ts'
 import { QUEUE_PAIRS, READ_PACKETS } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { KIND_ON_DEMAND, REMOTE_READ, type Region } from '../memory/region.ts'
 import { TELL_AGAIN_US } from '../memory/translation.ts'
-import type { State } from '../state.ts'
-import { answer, roomFor } from '../transport/acknowledge.ts'
+import { answer, transmitRoom } from '../transport/acknowledge.ts'
+import type { TransportState } from '../transport/context.ts'
 import { psnAdd } from '../transport/psn.ts'
 import { type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { accessOf } from './access.ts'
 import { refuseQueuePair, runBurst } from './burst.ts'
+import type { OrderedState, ServeContext } from './context.ts'
 import { BYTES_AT_ONCE, checkPages, pagesFault, reachOf, wakePaused } from './on-demand.ts'
 import { checkReadable, responseOpcode, sendResponse } from './read.ts'
 
@@ -33,7 +36,7 @@ import { checkReadable, responseOpcode, sendResponse } from './read.ts'
 const RNR_NAK_NEXT = 0x21
 
 /** Gives the next queue pair with a long READ its turn. */
-export function serveStreams(state: State): void {
+export function serveStreams(state: ServeContext): void {
   if (state.pausedUs <= state.connections.nowUs) wakePaused(state)
   if (!state.streaming) return
   const places = state.queuePairs.places
@@ -48,7 +51,7 @@ export function serveStreams(state: State): void {
   state.streaming = false
 }
 
-function serveTurn(state: State, qp: QueuePair): void {
+function serveTurn(state: ServeContext, qp: QueuePair): void {
   const stream = qp.stream
   const mtu = qp.pathMtu
   const at = stream.sent * mtu
@@ -68,7 +71,7 @@ function serveTurn(state: State, qp: QueuePair): void {
   if (paged !== null) checkPages(state, qp, first, paged, stream.from + at, length)
   else checkReadable(state, qp, first, stream.from + at, length)
   for (let i = 0; i < count; i++) {
-    if (roomFor(state.answers) === 0) runBurst(state)
+    if (transmitRoom(state.answers) === 0) runBurst(state)
     if (qp.state !== STATE_OPEN) return
     const index = stream.sent + i
     const bytes = Math.min(mtu, length - i * mtu)
@@ -84,7 +87,7 @@ function serveTurn(state: State, qp: QueuePair): void {
 }
 
 /** The READ is answered; the requests behind it are asked for, if there were any. */
-function endStream(state: State, qp: QueuePair): void {
+function endStream(state: TransportState, qp: QueuePair): void {
   qp.stream.active = false
   qp.stream.accepted = false
   qp.unanswered -= 1
@@ -92,7 +95,7 @@ function endStream(state: State, qp: QueuePair): void {
 }
 
 /** Is the page there that the next response needs? If not, the READ pauses: PAGE_ABSENT. */
-function awaitPages(state: State, qp: QueuePair, region: Region, offset: number): Fault {
+function awaitPages(state: ServeContext, qp: QueuePair, region: Region, offset: number): Fault {
   const { stream } = qp
   const left = stream.length - stream.sent * qp.pathMtu
   const now = state.connections.nowUs
@@ -105,7 +108,7 @@ function awaitPages(state: State, qp: QueuePair, region: Region, offset: number)
 }
 
 /** How many of the next `count` responses have their pages, one at the least. */
-function packetsThere(state: State, qp: QueuePair, region: Region, count: number): number {
+function packetsThere(state: MemoryState, qp: QueuePair, region: Region, count: number): number {
   const { stream, pathMtu } = qp
   const at = stream.sent * pathMtu
   const span = Math.min(count * pathMtu, stream.length - at, BYTES_AT_ONCE)
@@ -114,7 +117,7 @@ function packetsThere(state: State, qp: QueuePair, region: Region, count: number
 }
 
 /** The µs after which READs that pause look again; 0 if none does. */
-export function pausedWaitUs(state: State): number {
+export function pausedWaitUs(state: BoardState & OrderedState): number {
   if (state.pausedUs === Infinity) return 0
   return Math.max(1, Math.ceil(state.pausedUs - state.connections.nowUs))
 }

@@ -9,7 +9,7 @@
 import { blankItem, type GroupItem } from '../commit/commit.ts'
 import type { Intent } from '../commit/lane.ts'
 import { type ClientId, isNamed } from '../commit/operations.ts'
-import { BURST_FRAMES } from '../limits.ts'
+import { BURST_FRAMES, REGIONS, THROUGH_JOBS } from '../limits.ts'
 import { PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
 import { THROUGH_AT, THROUGH_BYTES } from '../memory-map.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
@@ -141,4 +141,92 @@ export function heldByJob(jobs: readonly Job[], region: Region, slot: number): I
     if (state === FURTHER && item.slot === slot && item.region === region) return item
   }
   return null
+}
+
+/** No unit, and no queue. */
+export const NONE = -1
+
+export interface FlushAgent {
+  attached: boolean
+  /**
+   * Grows when an agent comes, and when it goes; what was stored or asked in one life counts in no
+   * other. Above 0.
+   */
+  life: number
+  /** It is not to be believed any more, or cannot be reached: to be detached. */
+  broken: boolean
+  /** Its queues, and the epoch of the host that they belong to. */
+  send: number
+  receive: number
+  epoch: number
+  /** Number of the last request made, and of the last one finished. */
+  asked: number
+  finished: number
+  /** Unit of the SEND that waits for what it has finished to be acknowledged, or NONE. */
+  noted: number
+  /** It was: the jobs have been looked after since. */
+  served: boolean
+}
+
+export function createFlushAgent(): FlushAgent {
+  return {
+    attached: false,
+    life: 1,
+    broken: false,
+    send: NONE,
+    receive: NONE,
+    epoch: 0,
+    asked: 0,
+    finished: 0,
+    noted: NONE,
+    served: false,
+  }
+}
+
+/** What a request asks to be written back, and of which record it speaks. */
+export interface FlushRequest {
+  /** Address in HOST_SPACE, and bytes. */
+  address: number
+  length: number
+  psn: number
+  queuePair: number
+  operationHigh: number
+  operationLow: number
+}
+
+export interface Through {
+  readonly jobs: readonly Job[]
+  readonly agent: FlushAgent
+  readonly request: FlushRequest
+  /** Per region: FLUSHED, or what is to be done as it may lie in the host's cache in part. */
+  readonly unflushed: Uint8Array
+  /** In which life of the agent what has to be written back of them was stored; or 0. */
+  readonly storedIn: Float64Array
+  /** Per region the record that was given up, and is not blank for good; or -1. */
+  readonly blanked: Float64Array
+  order: number
+  /** There may be jobs: without any, and without an agent, nothing is looked at. */
+  live: boolean
+}
+
+export function createThrough(anyRegion: Region): Through {
+  const jobs: Job[] = []
+  for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))
+  return {
+    jobs,
+    agent: createFlushAgent(),
+    request: {
+      address: 0,
+      length: 0,
+      psn: 0,
+      queuePair: 0,
+      operationHigh: 0,
+      operationLow: 0,
+    },
+    unflushed: new Uint8Array(REGIONS),
+    storedIn: new Float64Array(REGIONS),
+    blanked: new Float64Array(REGIONS).fill(-1),
+    order: 0,
+    live: false,
+  }
 }

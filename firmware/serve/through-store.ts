@@ -21,15 +21,17 @@
 import { assert } from '../assert.ts'
 import { compare, copy, resultOf, run } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
 import { copiesSame, examineCopies, sequenceAfter } from '../commit/examine.ts'
 import { forgetOperation } from '../commit/operations.ts'
 import { hiddenCopies, isOlder, scanRegion, settleAgain } from '../commit/recovery.ts'
 import { imageBytes, type SlotHeader } from '../commit/slot.ts'
+import type { BoardState } from '../context.ts'
 import { DMA, MEDIA, PASS } from '../fault.ts'
 import { DMA_FAILED, EQUAL, MEDIA_ERROR, NO_POWER } from '../hal.ts'
 import { KIND_RECORDS, type Region, slotAddress } from '../memory/region.ts'
 import { isForming, lostCount, writeSuperblock } from '../memory/superblock.ts'
-import type { State } from '../state.ts'
+import type { ThroughContext } from './context.ts'
 import { formatSlots } from './format-slots.ts'
 import { sliceEnd, takeSlice } from './slice.ts'
 import { FORM, FURTHER, isWritten, type Job, REPAIR } from './through-job.ts'
@@ -46,10 +48,10 @@ export const REFUSED = 3
 const LOOKS = 3
 
 /** Stores what the job writes back next, or a part of it. Returns how far that came. */
-export function storeJob(state: State, job: Job): number {
+export function storeJob(state: ThroughContext, job: Job): number {
   const { life } = state.through.agent
   if (job.begun !== life) {
-    if (job.state === FURTHER && !goBack(state, job)) return LATER
+    if (job.state === FURTHER && !restartCopies(state, job)) return LATER
     job.begun = life
     job.slot = 0
     if (job.state === REPAIR || job.state === FORM) job.copy = 0
@@ -62,7 +64,7 @@ export function storeJob(state: State, job: Job): number {
  * Back to the first of the copies before that is not there: it was durable in other memory, or has
  * decayed. False if the host does not answer.
  */
-function goBack({ list }: State, job: Job): boolean {
+function restartCopies({ list }: BoardState, job: Job): boolean {
   const { region, slot, length, imageAt } = job.item
   for (let c = 0; c < job.copy; c++) {
     const found = compare(list, imageAt, slotAddress(region, c, slot), imageBytes(length))
@@ -78,7 +80,7 @@ function goBack({ list }: State, job: Job): boolean {
 }
 
 /** Stores the image into copy `job.copy`, and reads it back. */
-function storeCopy(state: State, job: Job): number {
+function storeCopy(state: BoardState, job: Job): number {
   const { list } = state
   const { item } = job
   const to = slotAddress(item.region, job.copy, item.slot)
@@ -94,7 +96,7 @@ function storeCopy(state: State, job: Job): number {
 }
 
 /** What the start has made one, again from its lane; until nothing is left to repair. */
-function repairAgain(state: State, job: Job): number {
+function repairAgain(state: PartContext, job: Job): number {
   const { recovery, superblock } = state
   const { region, slot, lane } = job.item
   const lost = lostCount(superblock)
@@ -116,20 +118,20 @@ function repairAgain(state: State, job: Job): number {
 }
 
 /** Is the copy that was kept of the write that the lane speaks of? */
-function isOfLane({ recovery }: State, { intent }: Job, kept: number): boolean {
+function isOfLane({ recovery }: CommitState, { intent }: Job, kept: number): boolean {
   const { header } = recovery.examination.copies[kept]!
   return !sequenceAfter(header, intent!) && !sequenceAfter(intent!, header)
 }
 
 /** The list of the lost is durable as it stands, or the part is closed. */
-function isWrittenDown(state: State): boolean {
+function isWrittenDown(state: PartContext): boolean {
   const fault = writeSuperblock(state.list, state.superblock)
   if (fault !== PASS) state.commit.closed = fault
   return fault === PASS
 }
 
 /** The next slots of a region: initial records, or whole ones. */
-function formAgain(state: State, job: Job): number {
+function formAgain(state: ThroughContext, job: Job): number {
   const { region } = job.item
   if (region.kind !== KIND_RECORDS) return STORED
   if (!takeSlice(state)) return MORE
@@ -137,14 +139,19 @@ function formAgain(state: State, job: Job): number {
   const forming = isForming(state.superblock, region.index)
   const came = forming
     ? formatAgain(state, region, job.slot, last)
-    : scanAgain(state, region, job.slot, last)
+    : rescanSlots(state, region, job.slot, last)
   if (came !== STORED) return came
   job.slot = last
   return last === region.slots ? STORED : MORE
 }
 
 /** Initial records in slots [first, last), unless they are there. */
-function formatAgain(state: State, region: Region, first: number, last: number): number {
+function formatAgain(
+  state: BoardState & CommitState,
+  region: Region,
+  first: number,
+  last: number,
+): number {
   if (isFormatted(state, region, first, last)) return STORED
   const fault = formatSlots(state, region, first, last)
   if (fault === PASS) return isFormatted(state, region, first, last) ? STORED : LATER
@@ -154,7 +161,12 @@ function formatAgain(state: State, region: Region, first: number, last: number):
 }
 
 /** Are all copies in slots [first, last) whole, the same, and initial records? */
-export function isFormatted(state: State, region: Region, first: number, last: number): boolean {
+export function isFormatted(
+  state: BoardState & CommitState,
+  region: Region,
+  first: number,
+  last: number,
+): boolean {
   const { list, words, examination } = state
   for (let slot = first; slot < last; slot++) {
     examineCopies(list, words, examination, region, slot, 0, region.copies)
@@ -173,7 +185,7 @@ function isInitial({ sequenceLow, sequenceHigh }: SlotHeader): boolean {
 }
 
 /** Makes the records in slots [first, last) whole, but for those that a job is writing. */
-function scanAgain(state: State, region: Region, first: number, last: number): number {
+function rescanSlots(state: ThroughContext, region: Region, first: number, last: number): number {
   const { recovery, superblock } = state
   const lost = lostCount(superblock)
   const { unanswered } = recovery

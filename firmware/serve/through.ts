@@ -48,6 +48,7 @@ import {
 } from '../command-list.ts'
 import { closedBy } from '../commit/closed.ts'
 import { type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
 import {
   type Intent,
   LANE_CHECKED_AT,
@@ -75,6 +76,7 @@ import {
 import { placeFault } from '../commit/placement.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
+import { type BoardState, count } from '../context.ts'
 import {
   FAULTS,
   type Fault,
@@ -99,35 +101,40 @@ import {
   REGIONS,
   THROUGH_JOBS,
 } from '../limits.ts'
+import type { MemoryState } from '../memory/context.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../memory/region.ts'
 import {
   addLost,
   isLost,
-  isUnsure,
+  isRegionUnsure,
   removeLost,
   setFormed,
   writeSuperblock,
 } from '../memory/superblock.ts'
 import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
-import { count, type PersistMessage, type State } from '../state.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { isSafe } from './burst.ts'
+import type {
+  GroupContext,
+  ReceiptState,
+  RecordContext,
+  ThroughContext,
+  ThroughState,
+} from './context.ts'
 import {
   askFlush,
-  createFlushAgent,
   endAgent,
-  type FlushAgent,
-  type FlushRequest,
   hasReceive,
   isAgentWell,
   isFinished,
   releaseSend,
-  tellHost,
+  tellAgentHost,
 } from './flush-agent.ts'
+import type { PersistMessage } from './message.ts'
 import { clientOf, isOpenOperation } from './operation.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 import {
-  createJob,
   ENDED,
   FIRST,
   FORM,
@@ -138,6 +145,7 @@ import {
   type Job,
   noteKnown,
   REPAIR,
+  type Through,
   WAITING,
 } from './through-job.ts'
 import { LATER, REFUSED, STORED, storeJob } from './through-store.ts'
@@ -156,45 +164,8 @@ const OWN_LANE = 1
 
 const NOBODY: Pick<Intent, 'operationHigh' | 'operationLow'> = { operationHigh: 0, operationLow: 0 }
 
-export interface Through {
-  readonly jobs: readonly Job[]
-  readonly agent: FlushAgent
-  readonly request: FlushRequest
-  /** Per region: FLUSHED, or what is to be done as it may lie in the host's cache in part. */
-  readonly unflushed: Uint8Array
-  /** In which life of the agent what has to be written back of them was stored; or 0. */
-  readonly storedIn: Float64Array
-  /** Per region the record that was given up, and is not blank for good; or -1. */
-  readonly blanked: Float64Array
-  order: number
-  /** There may be jobs: without any, and without an agent, nothing is looked at. */
-  live: boolean
-}
-
-export function createThrough(anyRegion: Region): Through {
-  const jobs: Job[] = []
-  for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))
-  return {
-    jobs,
-    agent: createFlushAgent(),
-    request: {
-      address: 0,
-      length: 0,
-      psn: 0,
-      queuePair: 0,
-      operationHigh: 0,
-      operationLow: 0,
-    },
-    unflushed: new Uint8Array(REGIONS),
-    storedIn: new Float64Array(REGIONS),
-    blanked: new Float64Array(REGIONS).fill(-1),
-    order: 0,
-    live: false,
-  }
-}
-
 /** Why a record in the host's memory is not taken now, or PASS. */
-export function hostFault(state: State, region: Region): Fault {
+export function hostFault(state: CommitState & ThroughState, region: Region): Fault {
   const fault = placeFault(state.placement, region.placement)
   if (fault !== PASS) return fault
   if (region.placement !== PLACEMENT_THROUGH) {
@@ -208,7 +179,7 @@ export function hostFault(state: State, region: Region): Fault {
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
  * before its first packet is. NOT_READY while every job has a record (P2-25).
  */
-export function throughReady(state: State): Fault {
+export function throughReady(state: ThroughState): Fault {
   const { jobs } = state.through
   let busy = false
   for (let i = 0; i < THROUGH_JOBS; i++) {
@@ -221,7 +192,7 @@ export function throughReady(state: State): Fault {
 
 /** Keeps a whole message, its data at `dataAt`, for a job of its own: PASS, STAGING or NO_AGENT. */
 export function acceptThrough(
-  state: State,
+  state: ThroughContext,
   qp: QueuePair,
   message: PersistMessage,
   dataAt: number,
@@ -248,12 +219,12 @@ export function acceptThrough(
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp
   job.told = false
-  begin(state.through, job, WAITING)
+  beginJob(state.through, job, WAITING)
   return PASS
 }
 
 /** Has the queue pair a record of which it has not been told that it is durable? */
-export function isPassing(state: State, qp: QueuePair): boolean {
+export function isPassing(state: ThroughState, qp: QueuePair): boolean {
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const { state: stands, qp: whose, told } = state.through.jobs[i]!
     if (stands === FREE || stands === ENDED || told) continue
@@ -268,7 +239,7 @@ function freeJob(through: Through): Job | null {
   return null
 }
 
-function begin(through: Through, job: Job, state: number): void {
+function beginJob(through: Through, job: Job, state: number): void {
   through.live = true
   through.order += 1
   job.order = through.order
@@ -285,7 +256,7 @@ function begin(through: Through, job: Job, state: number): void {
  * The first copy of the record that may be shown to a reader: 0, 1 while A is written, or none of
  * them while nobody can tell which one is durable.
  */
-export function firstShown(state: State, region: Region, slot: number): number {
+export function firstShown(state: ThroughState, region: Region, slot: number): number {
   if (region.placement !== PLACEMENT_THROUGH) return 0
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const { state: stands, item, hidden } = state.through.jobs[i]!
@@ -296,7 +267,7 @@ export function firstShown(state: State, region: Region, slot: number): number {
 }
 
 /** Is a job writing the record? Then nobody else may look after its copies. */
-export function isWriting(state: State, region: Region, slot: number): boolean {
+export function isWriting(state: ThroughState, region: Region, slot: number): boolean {
   if (region.placement !== PLACEMENT_THROUGH) return false
   return isWritten(state.through.jobs, region, slot)
 }
@@ -309,7 +280,7 @@ export function writtenBy(through: Through, i: number, region: Region): number {
 }
 
 /** Goes on with every job as far as it can. Returns the µs until it is wanted again; 0 never. */
-export function serveThrough(state: State): number {
+export function serveThrough(state: RecordContext): number {
   const { through } = state
   const { agent } = through
   if (!through.live && !agent.attached) return 0
@@ -322,23 +293,23 @@ export function serveThrough(state: State): number {
     if (job.state === FREE || job.state === ENDED) continue
     through.live = true
     const closed = isSafe(state) || state.commit.closed !== PASS ? state.commit.closed : NOT_ARMED
-    if (closed !== PASS) giveUp(state, job, closed)
-    else if (goOn(state, job)) wanted = 1
+    if (closed !== PASS) giveUpJob(state, job, closed)
+    else if (advanceJob(state, job)) wanted = 1
     const live = job.state === WAITING || (job.state !== FREE && agent.attached)
     if (live && wanted === 0 && state.commit.closed === PASS) wanted = LOOK_US
   }
   if (!isAgentWell(state)) detachAgent(state)
   // A job that has gone on may be what another one waits for; a SEND has its turn again.
   if (releaseSend(state)) wanted = 1
-  tellHost(state)
+  tellAgentHost(state)
   if (state.list.count > 0) run(state.list)
   return wanted
 }
 
 /** The next step of a job, if it can be taken. True if it was. */
-function goOn(state: State, job: Job): boolean {
+function advanceJob(state: RecordContext, job: Job): boolean {
   if (job.state === WAITING) {
-    start(state, job)
+    startJob(state, job)
     return job.state !== WAITING
   }
   const { agent } = state.through
@@ -356,21 +327,21 @@ function goOn(state: State, job: Job): boolean {
  * What comes next is stored, unless it was in this life of the agent, and is asked for as soon as
  * there is a receive. True if there was anything to do, and it was done.
  */
-function bringForward(state: State, job: Job): boolean {
+function bringForward(state: RecordContext, job: Job): boolean {
   const { agent } = state.through
   if (job.stored !== agent.life) {
     const came = storeJob(state, job)
-    if (came === REFUSED) leave(state, job)
+    if (came === REFUSED) leaveJob(state, job)
     if (came !== STORED) return came !== LATER
     job.stored = agent.life
   }
   if (!hasReceive(state)) return false
-  ask(state, job)
+  askWriteBack(state, job)
   return job.asked === agent.life
 }
 
 /** The medium of the host, or the part, has refused it: its lane says so to the next start. */
-function leave(state: State, job: Job): void {
+function leaveJob(state: RecordContext, job: Job): void {
   const { commit } = state
   const { item, state: stood } = job
   if (stood === FORM) {
@@ -383,18 +354,18 @@ function leave(state: State, job: Job): void {
   // Until then nothing older than what the lane speaks for is shown, and nothing that goes back.
   if (stood === FURTHER) commit.held[item.lane] = { ...item }
   job.hidden = stood === FIRST ? 1 : 0
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** The lane of the record stays, and leaves it unsettled. */
-function noteUnsettled({ commit, superblock }: State, item: GroupItem): void {
+function noteUnsettled({ commit, superblock }: MemoryState & CommitState, item: GroupItem): void {
   commit.unsettled[item.lane] = { ...item }
   deriveUnsettled(superblock, commit.unsettled, item.region)
 }
 
 /** Is it the turn of this job: is no other one on the same record before it? */
-function isNext(through: Through, job: Job): boolean {
+function isJobNext(through: Through, job: Job): boolean {
   const { slot, region } = job.item
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const other = through.jobs[i]!
@@ -405,20 +376,20 @@ function isNext(through: Through, job: Job): boolean {
   return true
 }
 
-function start(state: State, job: Job): void {
+function startJob(state: RecordContext, job: Job): void {
   const { commit, through, list, words } = state
   const { item } = job
-  if (!isNext(through, job)) return
+  if (!isJobNext(through, job)) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
   const { operationHigh, operationLow } = item
   if (job.known || isDurable(commit.operations, item.client, operationHigh, operationLow)) {
-    tell(state, job, PASS)
+    tellOutcome(state, job, PASS)
     job.state = FREE
     return
   }
   // A record of the region, this one even, may have been found lost since it was taken (D-14).
   if (item.region.unsettled > 0) {
-    giveUp(state, job, READ_ONLY)
+    giveUpJob(state, job, READ_ONLY)
     return
   }
   if (!hasReceive(state)) return
@@ -448,16 +419,16 @@ function start(state: State, job: Job): void {
   startFailed(state, job, failed)
 }
 
-function startFailed(state: State, job: Job, failed: number): void {
+function startFailed(state: GroupContext, job: Job, failed: number): void {
   const { commit, list } = state
   const owner = ownerOf(list, failed)
   if (resultOf(list, failed) !== MEDIA_ERROR) {
     commit.closed = closedBy(resultOf(list, failed))
-    tell(state, job, commit.closed)
-    end(state, job)
+    tellOutcome(state, job, commit.closed)
+    endJob(state, job)
   } else if (owner === OWN_LANE) {
-    tell(state, job, MEDIA)
-    end(state, job)
+    tellOutcome(state, job, MEDIA)
+    endJob(state, job)
   } else {
     assert(owner < 0, 'what it stores is its own lane, and those of others')
     retireLane(commit, -1 - owner)
@@ -465,13 +436,13 @@ function startFailed(state: State, job: Job, failed: number): void {
 }
 
 /** The job and its lane are not used again before the next start, which looks at the lane. */
-function end(state: State, job: Job): void {
+function endJob(state: CommitState, job: Job): void {
   retireLane(state.commit, job.item.lane)
   job.state = ENDED
 }
 
 /** What is next is copy `c`, or piece `c` of a region. */
-function goOnWith(state: State, job: Job, c: number): void {
+function goOnWith(state: RecordContext, job: Job, c: number): void {
   job.copy = c
   job.asked = 0
   job.sinceUs = -1
@@ -481,7 +452,7 @@ function goOnWith(state: State, job: Job, c: number): void {
 }
 
 /** Asks the agent to write back what the job has stored; behind it, as that list has been run. */
-function ask(state: State, job: Job): void {
+function askWriteBack(state: RecordContext, job: Job): void {
   const { item } = job
   const { request } = state.through
   const { region } = item
@@ -507,7 +478,7 @@ function ask(state: State, job: Job): void {
 }
 
 /** Copy A is durable. */
-function firstDone(state: State, job: Job): void {
+function firstDone(state: RecordContext, job: Job): void {
   const { list, words, commit } = state
   const { item } = job
   const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
@@ -518,7 +489,7 @@ function firstDone(state: State, job: Job): void {
   if (due) answerDurable(state, job)
   const failed = run(list)
   if (failed < 0) {
-    if (due) noteDurable(state, job)
+    if (due) noteJobDurable(state, job)
     job.state = FURTHER
     goOnWith(state, job, 1)
     return
@@ -527,12 +498,12 @@ function firstDone(state: State, job: Job): void {
   job.hidden = 1
   if (resultOf(list, failed) === MEDIA_ERROR) noteUnsettled(state, item)
   else commit.closed = closedBy(resultOf(list, failed))
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** Copy `job.copy` is durable: not the first one, unless other memory had to have that again. */
-function furtherDone(state: State, job: Job): void {
+function furtherDone(state: RecordContext, job: Job): void {
   const { list, commit } = state
   const { item } = job
   const { operations } = commit
@@ -561,7 +532,7 @@ function furtherDone(state: State, job: Job): void {
     endLines(operations)
     noteKnown(state.through.jobs, item)
   }
-  if (due) noteDurable(state, job)
+  if (due) noteJobDurable(state, job)
   if (!last) {
     goOnWith(state, job, durable)
     return
@@ -571,7 +542,7 @@ function furtherDone(state: State, job: Job): void {
 }
 
 /** Where only the line of the client was refused, the next call tries again with another. */
-function furtherFailed(state: State, job: Job, failed: number): void {
+function furtherFailed(state: GroupContext, job: Job, failed: number): void {
   const { commit, list } = state
   const client = clientOfOwner(ownerOf(list, failed))
   if (resultOf(list, failed) === MEDIA_ERROR && client !== NO_CLIENT) {
@@ -579,12 +550,12 @@ function furtherFailed(state: State, job: Job, failed: number): void {
     return
   }
   commit.closed = closedBy(resultOf(list, failed))
-  tell(state, job, IN_DOUBT)
-  end(state, job)
+  tellOutcome(state, job, IN_DOUBT)
+  endJob(state, job)
 }
 
 /** The next copy of what recovery made one, or the lane is free. */
-function repairDone(state: State, job: Job): void {
+function repairDone(state: RecordContext, job: Job): void {
   const { commit } = state
   const { lane, region } = job.item
   if (job.copy + 1 < region.copies) {
@@ -599,7 +570,7 @@ function repairDone(state: State, job: Job): void {
 }
 
 /** The operation of the lane is durable, in every copy: the table says so before the lane goes. */
-function noteRepaired(state: State, job: Job): boolean {
+function noteRepaired(state: ThroughContext, job: Job): boolean {
   const { list, commit } = state
   const { operations } = commit
   recoverOperation(operations, job.intent!, true)
@@ -609,7 +580,7 @@ function noteRepaired(state: State, job: Job): boolean {
     return true
   }
   commit.closed = closedBy(result)
-  end(state, job)
+  endJob(state, job)
   return false
 }
 
@@ -617,7 +588,7 @@ function noteRepaired(state: State, job: Job): boolean {
  * The next piece of the region; or every copy of it is durable: if it was just formatted, it is now
  * a region for good, and a record that was given up is blank for good.
  */
-function formDone(state: State, job: Job): void {
+function formDone(state: RecordContext, job: Job): void {
   const { region } = job.item
   const { superblock } = state
   const { unflushed } = state.through
@@ -628,7 +599,7 @@ function formDone(state: State, job: Job): void {
   job.state = FREE
   run(state.list)
   let fault = settleBlanked(state, region)
-  if (fault === PASS && isUnsure(superblock, region.index)) {
+  if (fault === PASS && isRegionUnsure(superblock, region.index)) {
     setFormed(superblock, region.index)
     fault = writeSuperblock(state.list, superblock)
   }
@@ -637,7 +608,7 @@ function formDone(state: State, job: Job): void {
 }
 
 /** Begins the write-back of regions that need it. */
-function formRegions(state: State): void {
+function formRegions(state: MemoryState & ThroughState): void {
   const { through, regions } = state
   if (!through.agent.attached) return
   for (let i = 0; i < REGIONS; i++) {
@@ -648,14 +619,14 @@ function formRegions(state: State): void {
     job.item.slot = 0
     job.qp = null
     job.told = true
-    begin(through, job, FORM)
-    if (!isUnsure(state.superblock, i)) job.stored = through.storedIn[i]!
+    beginJob(through, job, FORM)
+    if (!isRegionUnsure(state.superblock, i)) job.stored = through.storedIn[i]!
     through.unflushed[i] = FORMING
   }
 }
 
 /** What was stored there may be in the host's cache: the region takes no record until flushed. */
-export function markUnflushed(state: State, region: Region): void {
+export function markUnflushed(state: ThroughState, region: Region): void {
   if (region.placement !== PLACEMENT_THROUGH) return
   const { unflushed, storedIn, agent } = state.through
   // So what a job on it asks for is never older than what is due, and is all of one life.
@@ -666,18 +637,18 @@ export function markUnflushed(state: State, region: Region): void {
 }
 
 /** Is the region not yet written back since something was stored past its jobs? */
-export function isUnflushed(state: State, region: Region): boolean {
+export function isUnflushed(state: ThroughState, region: Region): boolean {
   return region.placement === PLACEMENT_THROUGH && state.through.unflushed[region.index] !== FLUSHED
 }
 
 /** The record was given up and is blank in every copy, as far as loads see: not yet for good. */
-export function markBlanked(state: State, region: Region, record: number): void {
+export function markBlanked(state: ThroughState, region: Region, record: number): void {
   markUnflushed(state, region)
   state.through.blanked[region.index] = record
 }
 
 /** It is blank for good: it is lost no more, and no lane holds it. Else why that is not durable. */
-export function settleBlanked(state: State, region: Region): Fault {
+export function settleBlanked(state: ThroughContext, region: Region): Fault {
   const { superblock, commit, through } = state
   const record = through.blanked[region.index]!
   through.blanked[region.index] = -1
@@ -703,7 +674,11 @@ export function settleBlanked(state: State, region: Region): Fault {
  * What holds the record against older copies is cleared on the medium, too: to the next start its
  * blank is one of them. A line that takes nothing stays, and the record is lost again then.
  */
-function clearHeld({ commit, list }: State, region: Region, record: number): Fault {
+function clearHeld(
+  { commit, list }: BoardState & CommitState,
+  region: Region,
+  record: number,
+): Fault {
   for (let lane = 0; lane < LANES; lane++) {
     const held = commit.held[lane]!
     if (held === null || held.regionId !== region.id || held.record !== record) continue
@@ -717,7 +692,7 @@ function clearHeld({ commit, list }: State, region: Region, record: number): Fau
 }
 
 /** The region is no more: what is under way into it is in doubt, or refused. */
-export function endThrough(state: State, region: Region): void {
+export function endThrough(state: RecordContext, region: Region): void {
   const { through, commit } = state
   through.unflushed[region.index] = FLUSHED
   through.blanked[region.index] = -1
@@ -727,11 +702,11 @@ export function endThrough(state: State, region: Region): void {
     job.hidden = 0
     if (job.state === ENDED) continue
     // Its queue pair lives, and what is told of a record is a status, never a NAK's.
-    giveUp(state, job, SLOT)
+    giveUpJob(state, job, SLOT)
     if (job.state === FREE) continue
     // The next start may find the region, and what the lane says of it.
     if (state.superblock.half) {
-      end(state, job)
+      endJob(state, job)
       continue
     }
     // Its lane names what is no region any more; it is cleared with the next group.
@@ -742,7 +717,7 @@ export function endThrough(state: State, region: Region): void {
 }
 
 /** At the start: nothing is under way, and a lane that must stay as it is serves no job. */
-export function resetThrough(state: State): void {
+export function resetThrough(state: CommitState & ThroughState): void {
   const { through, commit } = state
   for (let i = 0; i < THROUGH_JOBS; i++) {
     through.jobs[i]!.state = commit.retiredLanes[BURST_FRAMES + i] === 0 ? FREE : ENDED
@@ -757,7 +732,7 @@ export function resetThrough(state: State): void {
  * the first copies as `hidden` says are shown to nobody before.
  */
 export function resumeLane(
-  state: State,
+  state: ThroughState,
   lane: number,
   region: Region,
   intent: Intent,
@@ -771,12 +746,12 @@ export function resumeLane(
   job.phase = phase
   job.qp = null
   job.told = true
-  begin(state.through, job, REPAIR)
+  beginJob(state.through, job, REPAIR)
   job.hidden = hidden
 }
 
 /** No agent for too long: it is gone, and everybody who waits for it is told (G2-5). */
-export function timeThrough(state: State, now: number): void {
+export function timeThrough(state: RecordContext, now: number): void {
   const { jobs, agent, live } = state.through
   if (!live) return
   let silent = false
@@ -786,14 +761,14 @@ export function timeThrough(state: State, now: number): void {
     if (job.sinceUs < 0) job.sinceUs = now
     if (now - job.sinceUs < FLUSH_TIMEOUT_US) continue
     if (job.asked === agent.life) silent = true
-    else giveUp(state, job, NO_AGENT)
+    else giveUpJob(state, job, NO_AGENT)
   }
   if (silent && agent.attached) detachAgent(state)
   if (state.list.count > 0) run(state.list)
 }
 
 /** The agent is gone, and its life over: what it was asked, the next one finds stored again. */
-export function detachAgent(state: State): void {
+export function detachAgent(state: RecordContext): void {
   const { jobs, agent, blanked } = state.through
   endAgent(agent)
   // What it was to write back may never have been: that record is still lost.
@@ -801,39 +776,39 @@ export function detachAgent(state: State): void {
   for (let i = 0; i < THROUGH_JOBS; i++) {
     const job = jobs[i]!
     if (job.state === FREE || job.state === ENDED) continue
-    giveUp(state, job, NO_AGENT)
+    giveUpJob(state, job, NO_AGENT)
   }
 }
 
 /** A new agent is there: what waits for one waits from now on, what was stuck is tried again. */
-export function repeatRequests(state: State): void {
+export function repeatRequests(state: ThroughState): void {
   const { jobs, unflushed } = state.through
   for (let i = 0; i < THROUGH_JOBS; i++) jobs[i]!.sinceUs = -1
   for (let i = 0; i < REGIONS; i++) if (unflushed[i] === STUCK) unflushed[i] = DUE
 }
 
 /** Tells the requester: refused if no slot was touched, else in doubt. The job keeps its lane. */
-function giveUp(state: State, job: Job, fault: Fault): void {
+function giveUpJob(state: RecordContext, job: Job, fault: Fault): void {
   if (job.state === WAITING) {
     const { item } = job
     // Another job may have the same operation.
     const open = isOpenOperation(state, item, item.operationHigh, item.operationLow, job)
-    tell(state, job, open ? IN_DOUBT : fault)
+    tellOutcome(state, job, open ? IN_DOUBT : fault)
     job.state = FREE
     return
   }
-  tell(state, job, IN_DOUBT)
+  tellOutcome(state, job, IN_DOUBT)
 }
 
 /** The requester's queue pair, if it is still the same one. */
-function requester(state: State, job: Job): QueuePair | null {
+function requester(state: TransportState, job: Job): QueuePair | null {
   const { qp } = job
   if (qp === null || qp.state !== STATE_OPEN) return null
   assert(state.queuePairs.places[qp.index] === qp, 'a queue pair fails before its place is free')
   return qp
 }
 
-function answerDurable(state: State, job: Job): void {
+function answerDurable(state: FrameContext & ReceiptState, job: Job): void {
   const { item } = job
   const qp = requester(state, job)
   if (job.told || !item.wantsAck || qp === null) return
@@ -841,7 +816,7 @@ function answerDurable(state: State, job: Job): void {
   answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, 0, copies)
 }
 
-function noteDurable(state: State, job: Job): void {
+function noteJobDurable(state: TransportState, job: Job): void {
   const { item } = job
   const qp = requester(state, job)
   job.told = true
@@ -851,12 +826,12 @@ function noteDurable(state: State, job: Job): void {
 }
 
 /** Tells the outcome once: durable as it was asked for (PASS), or a fault. */
-function tell(state: State, job: Job, fault: Fault): void {
+function tellOutcome(state: FrameContext & ReceiptState, job: Job, fault: Fault): void {
   if (job.told) return
   const { item } = job
   if (fault === PASS) {
     answerDurable(state, job)
-    noteDurable(state, job)
+    noteJobDurable(state, job)
     return
   }
   job.told = true

@@ -6,8 +6,8 @@
  * there is one way in which headers are made (transport/acknowledge.ts).
  */
 
-import type { State } from '../state.ts'
 import { beginFrame, endFrame, prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
+import type { FrameContext, TransportState } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { BTH_BYTES, BTH_DEST_QP } from '../wire/bth.ts'
 import { putU24 } from '../wire/bytes.ts'
@@ -19,7 +19,12 @@ import { UD_SEND_ONLY } from '../wire/opcode.ts'
 import { blankPacket } from '../wire/packet.ts'
 
 /** Prepares the headers to the station whose addresses lie at `macAt` and `ipv4At`. */
-export function prepareTowards(state: State, qp: QueuePair, macAt: number, ipv4At: number): void {
+export function prepareTowards(
+  state: FrameContext,
+  qp: QueuePair,
+  macAt: number,
+  ipv4At: number,
+): void {
   const { bytes, facts } = state
   const packet = blankPacket()
   const at = takeFrame(state.answers)
@@ -37,7 +42,7 @@ export function prepareTowards(state: State, qp: QueuePair, macAt: number, ipv4A
  * Begins a datagram from QP 1 to QP 1 of the station of the queue pair's template. Returns where
  * its `length` bytes go; `endDatagram` sends it.
  */
-export function beginDatagram(state: State, qp: QueuePair, length: number): number {
+export function beginDatagram(state: FrameContext, qp: QueuePair, length: number): number {
   const { answers, bytes, connections } = state
   const end = beginFrame(answers, qp, UD_SEND_ONLY, connections.psn, DETH_BYTES + length, 0)
   connections.psn = (connections.psn + 1) & 0xffffff
@@ -46,6 +51,11 @@ export function beginDatagram(state: State, qp: QueuePair, length: number): numb
   return end + DETH_BYTES
 }
 
-export function endDatagram(state: State, qp: QueuePair, at: number, length: number): void {
+export function endDatagram(
+  state: TransportState,
+  qp: QueuePair,
+  at: number,
+  length: number,
+): void {
   endFrame(state.answers, qp, at - DETH_BYTES, DETH_BYTES + length)
 }

@@ -25,7 +25,6 @@ import {
   type Region,
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
-import { type State, touch } from '../state.ts'
 import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -34,11 +33,13 @@ import {
   type QueuePair,
 } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { accessOf } from './access.ts'
-import { isSafe, store, withhold } from './burst.ts'
+import { isSafe, store, touch, withhold } from './burst.ts'
+import type { AcceptContext, GatherState, ServeContext } from './context.ts'
 import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from './on-demand.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 import { receiveRecord } from './record.ts'
@@ -46,7 +47,7 @@ import { releaseReceive } from './staging.ts'
 
 /** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveWrite(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   packet: Packet,
   row: OpcodeRow,
@@ -70,7 +71,7 @@ export function receiveWrite(
   if (row.immAt !== 0) fault = takeReceive(state, qp)
   if (fault === PASS && long) fault = MESSAGE_LENGTH
   if (begins) qp.paged = false
-  if (fault === PASS && begins && length > 0) fault = aim(state, qp, length)
+  if (fault === PASS && begins && length > 0) fault = aimWrite(state, qp, length)
   if (fault === PASS && qp.paged) fault = absentFault(state, qp, length, packet, row, now)
   if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
   if (fault !== PASS) {
@@ -96,7 +97,7 @@ export function receiveWrite(
 }
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
-function aim(state: State, qp: QueuePair, length: number): Fault {
+function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
   const reth = state.reth
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
@@ -112,8 +113,8 @@ function aim(state: State, qp: QueuePair, length: number): Fault {
   return PASS
 }
 
-/** As `aim`; `qp.messageTo` is then an offset in the region. */
-function aimAtPages(state: State, qp: QueuePair, region: Region): Fault {
+/** As `aimWrite`; `qp.messageTo` is then an offset in the region. */
+function aimAtPages(state: WireState & GatherState, qp: QueuePair, region: Region): Fault {
   const offset = offsetIn(state, region)
   if (offset < 0) return BOUNDS
   state.messages[qp.index]!.region = region
@@ -125,7 +126,7 @@ function aimAtPages(state: State, qp: QueuePair, region: Region): Fault {
 
 /** Are the pages there: those that the message of `length` bytes begins with, or the packet's? */
 function absentFault(
-  state: State,
+  state: ServeContext,
   qp: QueuePair,
   length: number,
   packet: Packet,

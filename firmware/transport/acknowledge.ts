@@ -127,13 +127,13 @@ export interface Answers {
 
 export function createAnswers(list: CommandList): Answers {
   const bytes = new Uint8Array(list.machine.memory)
-  return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: nobody }
+  return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: makeNoRoom }
 }
 
-function nobody(): void {}
+function makeNoRoom(): void {}
 
 /** Transmit places that are free. */
-export function roomFor(answers: Answers): number {
+export function transmitRoom(answers: Answers): number {
   if (answers.runs !== answers.list.runs) {
     answers.runs = answers.list.runs
     answers.used = 0
@@ -143,9 +143,9 @@ export function roomFor(answers: Answers): number {
 
 /** A place for one frame; where there is none, the list is run to make room. */
 export function takeFrame(answers: Answers): number {
-  if (roomFor(answers) === 0) {
+  if (transmitRoom(answers) === 0) {
     answers.makeRoom()
-    roomFor(answers)
+    transmitRoom(answers)
   }
   const at = TRANSMIT_AT + answers.used * FRAME_STRIDE_BYTES + FRAME_OFFSET_BYTES
   answers.used += 1
@@ -252,7 +252,7 @@ function writeLengths(qp: QueuePair, bytes: Uint8Array, at: number, behind: numb
 }
 
 /** What the commands bear that stand in the list on behalf of that PSN of the queue pair. */
-export function ownerOf(qp: QueuePair, psn: number): number {
+export function psnOwnerOf(qp: QueuePair, psn: number): number {
   return (qp.index + 1) * 2 ** 24 + psn
 }
 
@@ -271,7 +271,7 @@ export function beginFrame(
   const bytes = answers.bytes
   const at = takeFrame(answers)
   const end = at + qp.templateBytes
-  answers.list.owner = ownerOf(qp, psn)
+  answers.list.owner = psnOwnerOf(qp, psn)
   bytes.copyWithin(at, qp.templateAt, qp.templateAt + qp.templateBytes)
   writeLengths(qp, bytes, at, behind)
   const bth = end - BTH_BYTES
@@ -426,7 +426,7 @@ export function answerPersist(
   incarnation: number,
 ): void {
   const behind = AETH_BYTES + PAETH_BYTES
-  const end = beginReceipt(answers, qp, range, incarnation, behind)
+  const end = beginPersistAck(answers, qp, range, incarnation, behind)
   endFrame(answers, qp, end, behind)
 }
 
@@ -440,7 +440,7 @@ export function answerBatch(
 ): void {
   const words = bitmapWords(batch.count)
   const behind = AETH_BYTES + PAETH_BYTES + 4 * words
-  const end = beginReceipt(answers, qp, range, incarnation, behind)
+  const end = beginPersistAck(answers, qp, range, incarnation, behind)
   const bytes = answers.bytes
   const at = end + AETH_BYTES
   bytes[at + PAETH_BITMAP_WORDS] = words
@@ -452,7 +452,7 @@ export function answerBatch(
 }
 
 /** Begins the frame and writes what every PERSIST_ACK has; returns the position behind BTH. */
-function beginReceipt(
+function beginPersistAck(
   answers: Answers,
   qp: QueuePair,
   range: PersistRange,

@@ -57,12 +57,11 @@ import {
   ATOMIC_WRITE,
   BLOCK_SIZE,
   COMPARE_SWAP,
-  complete,
   FETCH_ADD,
   FLUSH,
   fail,
-  isHeld,
-  isMember,
+  isBatchMember,
+  isHeldMember,
   isOrdered,
   NO_BATCH,
   PERSIST_QUERY,
@@ -71,6 +70,7 @@ import {
   type Requester,
   release,
   requestAt,
+  resolveRequest,
   type WcStatus,
   WRITE,
   WRITE_IMM,
@@ -127,7 +127,7 @@ export function takeResponse(q: Requester, bytes: Uint8Array, packet: Packet, no
 /** A record that is durable is with the responder, whatever became of the acknowledgement. */
 function passDone(q: Requester, nowUs: number): void {
   while (q.unacked !== q.tail && requestAt(q, q.unacked).done) {
-    advance(q, psnDistance(requestAt(q, q.unacked).lastPsn, q.unackedPsn) + 1, nowUs)
+    advanceUnacked(q, psnDistance(requestAt(q, q.unacked).lastPsn, q.unackedPsn) + 1, nowUs)
   }
   release(q)
 }
@@ -138,7 +138,7 @@ function onItsWay(q: Requester, psn: number): boolean {
 }
 
 /** Place of the request that holds a PSN that is on its way. */
-function placeOf(q: Requester, psn: number): number {
+function requestPlaceOf(q: Requester, psn: number): number {
   const distance = psnDistance(psn, q.unackedPsn)
   let place = q.unacked
   while (psnDistance(requestAt(q, place).lastPsn, q.unackedPsn) < distance) place++
@@ -197,7 +197,7 @@ function acknowledge(q: Requester, psn: number, nowUs: number): void {
     const inRequest = psnDistance(request.lastPsn, q.unackedPsn) + 1
     const step = left < inRequest ? left : inRequest
     left -= step
-    advance(q, step, nowUs)
+    advanceUnacked(q, step, nowUs)
     if (step === inRequest) {
       taken(q, request, nowUs)
       release(q)
@@ -212,17 +212,17 @@ function taken(q: Requester, request: Request, nowUs: number): void {
     return
   }
   request.received = true
-  complete(q, request, request.refusal === 0 ? 'SUCCESS' : 'GENERAL_ERR')
+  resolveRequest(q, request, request.refusal === 0 ? 'SUCCESS' : 'GENERAL_ERR')
 }
 
 function setReceived(q: Requester, request: Request, nowUs: number): void {
   request.received = true
-  request.persistAtUs = nowUs + (isHeld(request) ? HELD_US : q.persistTimeoutUs)
+  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : q.persistTimeoutUs)
   q.hooks.received(request)
 }
 
 /** Moves the oldest unacknowledged PSN on; this is progress, so every retry count starts anew. */
-function advance(q: Requester, count: number, nowUs: number): void {
+function advanceUnacked(q: Requester, count: number, nowUs: number): void {
   const request = requestAt(q, q.unacked)
   const behind = psnDistance(q.cursorPsn, q.unackedPsn) < count
   q.unackedPsn = psnAdd(q.unackedPsn, count)
@@ -280,7 +280,7 @@ function takeNak(q: Requester, psn: number, syndrome: number, nowUs: number): vo
     if (acknowledgeBelow(q, psn, nowUs)) goBack(q)
   } else if (syndrome <= NAK_OPERATIONAL) {
     // The responder is in its error state and silent from now on, also about a READ before `psn`.
-    const place = placeOf(q, psn)
+    const place = requestPlaceOf(q, psn)
     acknowledgeBelow(q, psn, nowUs)
     fail(q, place, NAK_STATUS[syndrome - NAK_INVALID]!)
   } else {
@@ -299,9 +299,9 @@ function reach(q: Requester, place: number, nowUs: number): boolean {
 /** The oldest request has its whole response. */
 function answered(q: Requester, request: Request, status: WcStatus, nowUs: number): void {
   freeDepth(q, request)
-  advance(q, 1, nowUs)
+  advanceUnacked(q, 1, nowUs)
   request.received = true
-  complete(q, request, status)
+  resolveRequest(q, request, status)
   release(q)
 }
 
@@ -314,7 +314,7 @@ function freeDepth(q: Requester, request: Request): void {
 /** Also the response to FLUSH and ATOMIC WRITE, which is that of a READ of no bytes. */
 function takeReadResponse(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
   const psn = packet.psn
-  const place = onItsWay(q, psn) ? placeOf(q, psn) : -1
+  const place = onItsWay(q, psn) ? requestPlaceOf(q, psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
   if (request === null || !responseFits(q, request, bytes, packet)) {
     q.counts.ghosts++
@@ -337,7 +337,7 @@ function takeReadResponse(q: Requester, bytes: Uint8Array, packet: Packet, nowUs
   if (!request.escape) {
     q.hooks.data(request, offset, bytes, packet.payloadAt, packet.payloadLength)
   }
-  if (!last) advance(q, 1, nowUs)
+  if (!last) advanceUnacked(q, 1, nowUs)
   else answered(q, request, 'SUCCESS', nowUs)
 }
 
@@ -368,7 +368,7 @@ function responseFits(q: Requester, request: Request, bytes: Uint8Array, packet:
 }
 
 function takeAtomicAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
-  const place = onItsWay(q, packet.psn) ? placeOf(q, packet.psn) : -1
+  const place = onItsWay(q, packet.psn) ? requestPlaceOf(q, packet.psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
   readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
   const isAtomic = request !== null && (request.kind === FETCH_ADD || request.kind === COMPARE_SWAP)
@@ -386,7 +386,7 @@ function takeAtomicAck(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: n
 
 /** The answer to an ASSOCIATE or BLOCK_SIZE; what it says is for the owner to judge. */
 function takeSizeAnswer(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): void {
-  const place = onItsWay(q, packet.psn) ? placeOf(q, packet.psn) : -1
+  const place = onItsWay(q, packet.psn) ? requestPlaceOf(q, packet.psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
   readAeth(q.aeth, bytes, packet.bthAt + packet.row!.aethAt)
   const isAsked = request !== null && (request.kind === ASSOCIATE || request.kind === BLOCK_SIZE)
@@ -446,11 +446,11 @@ function takeRecordReceipt(q: Requester, psn: number, nowUs: number): boolean {
   if (onItsWay(q, psn)) acknowledge(q, psn, nowUs)
   for (let i = q.head; i <= lastPlace && !q.failed; i++) {
     const request = requestAt(q, i)
-    if (request.done || request.kind !== WRITE_PERSIST || isMember(request)) continue
+    if (request.done || request.kind !== WRITE_PERSIST || isBatchMember(request)) continue
     if (psnDistance(request.lastPsn, firstPsn) > range) continue
     if (!request.received) setReceived(q, request, nowUs)
-    tell(q, request)
-    complete(q, request, request.refusal === STATUS_DURABLE ? 'SUCCESS' : 'GENERAL_ERR')
+    noteReceipt(q, request)
+    resolveRequest(q, request, request.refusal === STATUS_DURABLE ? 'SUCCESS' : 'GENERAL_ERR')
   }
   release(q)
   return true
@@ -462,7 +462,7 @@ function recordEndingAt(q: Requester, psn: number): number {
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)
     if (request.done || request.kind !== WRITE_PERSIST || request.lastPsn !== psn) continue
-    if (isMember(request)) return -1
+    if (isBatchMember(request)) return -1
     if (request.operationHigh !== paeth.operationHigh) return -1
     if (request.operationLow !== paeth.operationLow) return -1
     return i < q.unacked || onItsWay(q, psn) ? i : -1
@@ -478,13 +478,13 @@ function takeWriteReceipt(q: Requester, psn: number, nowUs: number): boolean {
   const firstPsn = q.paeth.firstPsn
   const range = psnDistance(q.paeth.lastPsn, firstPsn)
   if (!onItsWay(q, q.paeth.lastPsn)) return false
-  const lastPlace = placeOf(q, q.paeth.lastPsn)
+  const lastPlace = requestPlaceOf(q, q.paeth.lastPsn)
   let told = 0
   for (let i = q.unacked; i <= lastPlace; i++) {
     const request = requestAt(q, i)
     if (request.kind !== WRITE && request.kind !== WRITE_IMM) continue
     if (psnDistance(request.lastPsn, firstPsn) > range) continue
-    tell(q, request)
+    noteReceipt(q, request)
     told++
   }
   if (told > 0 && onItsWay(q, psn)) acknowledge(q, psn, nowUs)
@@ -495,7 +495,7 @@ function takeWriteReceipt(q: Requester, psn: number, nowUs: number): boolean {
 function takeQueryAnswer(q: Requester, bytes: Uint8Array, packet: Packet, nowUs: number): boolean {
   const paeth = q.paeth
   const { psn } = packet
-  const place = onItsWay(q, psn) ? placeOf(q, psn) : -1
+  const place = onItsWay(q, psn) ? requestPlaceOf(q, psn) : -1
   const request = place < 0 ? null : requestAt(q, place)
   if (request === null || request.kind !== PERSIST_QUERY) return false
   const isBatch = request.batchId !== NO_BATCH
@@ -506,7 +506,7 @@ function takeQueryAnswer(q: Requester, bytes: Uint8Array, packet: Packet, nowUs:
     if (request.operationLow !== paeth.operationLow) return false
   }
   if (!reach(q, place, nowUs)) return true
-  tell(q, request)
+  noteReceipt(q, request)
   request.resultHigh = paeth.operationHigh
   request.resultLow = paeth.operationLow
   request.cumulative = paeth.cumulative
@@ -538,10 +538,10 @@ function takeBatchStatus(q: Requester, bytes: Uint8Array, packet: Packet, nowUs:
     if (isInBitmap(bitmap, request.batchIndex)) {
       request.copies = paeth.copies
       request.mechanism = paeth.mechanism
-      complete(q, request, 'SUCCESS')
+      resolveRequest(q, request, 'SUCCESS')
     } else {
       request.refusal = request.batchIndex === firstRefused ? paeth.status : NOT_TOLD
-      complete(q, request, 'GENERAL_ERR')
+      resolveRequest(q, request, 'GENERAL_ERR')
     }
   }
   release(q)
@@ -563,7 +563,7 @@ function aboutBatch(q: Requester, request: Request, bytes: Uint8Array, packet: P
 /** Is it an unresolved record of the batch that the PERSIST_ACK names: same id, same operations? */
 function isCovered(q: Requester, request: Request): boolean {
   const paeth = q.paeth
-  if (request.done || !isMember(request) || request.batchId !== paeth.batchId) return false
+  if (request.done || !isBatchMember(request) || request.batchId !== paeth.batchId) return false
   if (request.batchCount !== paeth.batchCount) return false
   const low = paeth.operationLow + request.batchIndex
   if (request.operationLow !== low >>> 0) return false
@@ -604,7 +604,7 @@ function lowestRefused(q: Requester, lastPlace: number): number {
   return -1
 }
 
-function tell(q: Requester, request: Request): void {
+function noteReceipt(q: Requester, request: Request): void {
   request.copies = q.paeth.copies
   request.mechanism = q.paeth.mechanism
   request.refusal = q.paeth.status

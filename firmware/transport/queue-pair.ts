@@ -14,7 +14,7 @@
  *   order of the requests, however far apart their PSNs are; it may be overrun by a peer that has
  *   more outstanding than it may, and then only that peer waits in vain.
  * - Behind a request that was not answered, as something else has to be answered first, none is
- *   taken before the peer has gone back: its PSNs go up while it does not (`isHeld`).
+ *   taken before the peer has gone back: its PSNs go up while it does not (`isHeldBack`).
  * - Stores that are not fenced yet are told by the number of fences done so far (`dirtyAt`): the
  *   next fence makes every queue pair clean without looking at one.
  */
@@ -445,7 +445,7 @@ export function noteKind(qp: QueuePair, psn: number, kind: number): void {
 }
 
 /** The kind of the accepted request of that PSN, or 0 if it is not known. */
-export function kindOf(qp: QueuePair, psn: number): number {
+export function requestKindOf(qp: QueuePair, psn: number): number {
   const place = qp.kindPsn.indexOf(psn)
   return place < 0 ? 0 : qp.kinds[place]!
 }
@@ -489,7 +489,7 @@ export function savedAround(qp: QueuePair, psn: number): SavedRequest | null {
 
 /**
  * Nothing behind that PSN is taken before the peer has gone back to `first`, or before it. Nothing
- * was held back, or the peer has gone back since (`isHeld`).
+ * was held back, or the peer has gone back since (`isHeldBack`).
  */
 export function holdBack(qp: QueuePair, first: number, psn: number): void {
   qp.heldFirst = first
@@ -500,7 +500,7 @@ export function holdBack(qp: QueuePair, first: number, psn: number): void {
  * Is a request of that PSN behind one that was held back? Then it is held back, too. One that is
  * not ahead of the last of them shows that the peer has gone back.
  */
-export function isHeld(qp: QueuePair, psn: number): boolean {
+export function isHeldBack(qp: QueuePair, psn: number): boolean {
   const ahead = psnDistance(psn, qp.heldPsn)
   if (ahead > 0 && ahead < 0x800000) {
     qp.heldPsn = psn

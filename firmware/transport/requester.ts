@@ -411,14 +411,14 @@ export function post(
   operationLow: number,
 ): Request | null {
   if (!hasRoom(q)) return null
-  const request = append(q, kind, tag, length)
+  const request = appendRequest(q, kind, tag, length)
   request.operationHigh = operationHigh
   request.operationLow = operationLow
-  if (kind === FLUSH && q.linuxPeer) append(q, READ, tag, 0).escape = true
+  if (kind === FLUSH && q.linuxPeer) appendRequest(q, READ, tag, 0).escape = true
   return request
 }
 
-function append(q: Requester, kind: RequestKind, tag: number, length: number): Request {
+function appendRequest(q: Requester, kind: RequestKind, tag: number, length: number): Request {
   const request = requestAt(q, q.tail)
   request.tag = tag
   request.kind = kind
@@ -464,13 +464,13 @@ export function joinBatch(request: Request, pweth: Pweth): void {
 }
 
 /** A record that is answered by the status of its batch, and not by what comes for its own PSN. */
-export function isMember(request: Request): boolean {
+export function isBatchMember(request: Request): boolean {
   return request.kind === WRITE_PERSIST && request.batchId !== NO_BATCH
 }
 
 /** A record of a batch that only waits for those behind it: nothing comes for it before. */
-export function isHeld(request: Request): boolean {
-  return isMember(request) && !request.lastOfBatch
+export function isHeldMember(request: Request): boolean {
+  return isBatchMember(request) && !request.lastOfBatch
 }
 
 /**
@@ -506,7 +506,7 @@ export function withdraw(q: Requester, place: number, count: number): void {
 // ---- ends --------------------------------------------------------------------------------------
 
 /** Resolves one request. */
-export function complete(q: Requester, request: Request, status: WcStatus): void {
+export function resolveRequest(q: Requester, request: Request, status: WcStatus): void {
   request.done = true
   request.status = status
   if (!request.escape) q.hooks.complete(request)
@@ -530,12 +530,12 @@ export function fail(q: Requester, place: number, status: WcStatus): void {
   }
   for (let i = q.head; i < q.tail; i++) {
     const request = requestAt(q, i)
-    if (!request.done) complete(q, request, i === about ? status : 'WR_FLUSH_ERR')
+    if (!request.done) resolveRequest(q, request, i === about ? status : 'WR_FLUSH_ERR')
   }
 }
 
 /** Tears the queue down: everything unresolved ends as WR_FLUSH_ERR. */
-export function flush(q: Requester): void {
+export function flushRequester(q: Requester): void {
   fail(q, -1, 'WR_FLUSH_ERR')
 }
 

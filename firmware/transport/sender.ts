@@ -19,8 +19,8 @@ import { REMEMBERED_RECORDS } from '../limits.ts'
 import { psnAdd, psnDistance } from './psn.ts'
 import {
   fail,
-  isHeld,
-  isMember,
+  isBatchMember,
+  isHeldMember,
   isOrdered,
   needsDepth,
   READ,
@@ -38,7 +38,7 @@ export function pump(q: Requester, nowUs: number): void {
   while (!q.failed && q.cursor !== q.tail && nowUs >= q.rnrUntilUs) {
     const request = requestAt(q, q.cursor)
     if (request.done) {
-      skip(q, request)
+      skipRequest(q, request)
       continue
     }
     const index = psnDistance(q.cursorPsn, request.firstPsn)
@@ -52,7 +52,7 @@ export function pump(q: Requester, nowUs: number): void {
  * Passes over a record that is durable while something before it is asked for again: the responder
  * has it, and its owner may have given its bytes up.
  */
-function skip(q: Requester, request: Request): void {
+function skipRequest(q: Requester, request: Request): void {
   q.cursorPsn = psnAdd(request.lastPsn, 1)
   q.cursor++
 }
@@ -67,7 +67,7 @@ function send(
   const psn = q.cursorPsn
   const last = index + psnCount === request.packetCount
   const ordered = isOrdered(request.kind)
-  const asks = last && !isHeld(request)
+  const asks = last && !isHeldMember(request)
   const ackRequest = !ordered && (asks || q.sinceAck + 1 >= q.openWindow >> 1)
   q.counts.packets++
   if (psnDistance(psn, q.unackedPsn) < psnDistance(q.highPsn, q.unackedPsn)) {
@@ -96,7 +96,7 @@ function send(
 function mayGo(q: Requester, request: Request, index: number): boolean {
   if (needsDepth(request.kind) && q.readsOut >= q.readDepth) return false
   if (request.fenced && index === 0 && q.readsOut > 0) return false
-  if (isMember(request) && q.cursor > q.burstEnd && burstWaits(q)) return false
+  if (isBatchMember(request) && q.cursor > q.burstEnd && burstWaits(q)) return false
   if (q.asked < q.head) q.asked = q.head
   while (q.asked < q.cursor && !isAsked(requestAt(q, q.asked))) q.asked++
   if (q.asked >= q.cursor) return true
@@ -110,7 +110,7 @@ function burstWaits(q: Requester): boolean {
 
 /** May that record be asked for again by itself, now or later? */
 function isAsked(request: Request): boolean {
-  return request.kind === WRITE_PERSIST && !request.done && !isHeld(request)
+  return request.kind === WRITE_PERSIST && !request.done && !isHeldMember(request)
 }
 
 /**
@@ -199,7 +199,7 @@ function isFollowed(q: Requester, place: number): boolean {
   const { batchId } = requestAt(q, place)
   for (let i = place + 1; i < q.tail; i++) {
     const other = requestAt(q, i)
-    if (isMember(other) && other.batchId === batchId) return true
+    if (isBatchMember(other) && other.batchId === batchId) return true
   }
   return false
 }
@@ -209,7 +209,7 @@ function askAgain(q: Requester, nowUs: number): void {
   for (let i = q.head; i < q.unacked; i++) {
     const request = requestAt(q, i)
     if (request.done || nowUs < request.persistAtUs) continue
-    if (isHeld(request) && isFollowed(q, i)) {
+    if (isHeldMember(request) && isFollowed(q, i)) {
       request.persistAtUs = Infinity
       continue
     }

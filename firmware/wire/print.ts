@@ -56,7 +56,7 @@ import { blankReth, readReth } from './reth.ts'
 /** One line about a packet that `checkPacket` passed, without the end of line. */
 export function printPacket(packet: Packet, bytes: Uint8Array): string {
   const { row, bthAt } = packet
-  const words = [nameOf(packet), 'qp', hex(packet.destQp), 'psn', String(packet.psn)]
+  const words = [opcodeNameOf(packet), 'qp', hex(packet.destQp), 'psn', String(packet.psn)]
   if (row === null) return words.join(' ')
   if (row.dethAt !== 0) printDeth(words, bytes, bthAt + row.dethAt)
   if (row.fethAt !== 0) printFeth(words, bytes, bthAt + row.fethAt)
@@ -77,7 +77,7 @@ export function printPacket(packet: Packet, bytes: Uint8Array): string {
   return words.join(' ')
 }
 
-function nameOf({ row, opcode }: Packet): string {
+function opcodeNameOf({ row, opcode }: Packet): string {
   return row === null ? `reserved opcode ${hex(opcode)}` : row.name.replace(/^(Perdure|RC) /, '')
 }
 

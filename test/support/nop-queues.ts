@@ -6,7 +6,7 @@
  */
 
 import { HostRam } from '../../boards/emulator/host-ram.ts'
-import { idle, receive, settle } from '../../firmware/core.ts'
+import { idle, receive, type State, settle } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
 import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { SIGNALED, WQE_NOP } from '../../firmware/host/element.ts'
@@ -20,7 +20,6 @@ import {
 } from '../../firmware/limits.ts'
 import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
-import type { State } from '../../firmware/state.ts'
 import { ATTRIBUTE_COUNTERS, COUNTERS_FIRST, METHOD_GET } from '../../firmware/wire/management.ts'
 import { Card } from './card.ts'
 import { elementOf, hostOf, QueueHost, u64 } from './queue-host.ts'

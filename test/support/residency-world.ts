@@ -26,12 +26,22 @@ import {
   tellsAtUs,
   unitChanged,
 } from '../../firmware/residency/association.ts'
-import { associated, type Blocks, createBlocks, isReady } from '../../firmware/residency/blocks.ts'
-import { doubt, isAsking, isNotice, takeNotice, want } from '../../firmware/residency/heard.ts'
-import { ACCESS_READY, ACCESS_WAITS, judge, nextHint } from '../../firmware/residency/hints.ts'
+import {
+  associated,
+  type Blocks,
+  createBlocks,
+  isRangeReady,
+} from '../../firmware/residency/blocks.ts'
+import { doubtHint, isAsking, isNotice, takeNotice, want } from '../../firmware/residency/heard.ts'
+import {
+  ACCESS_READY,
+  ACCESS_WAITS,
+  judgeAccess,
+  nextHintedBlocks,
+} from '../../firmware/residency/hints.ts'
 import { composeNotice } from '../../firmware/residency/notice.ts'
 import { judgeWish, mostLog2, nearestLog2 } from '../../firmware/residency/size.ts'
-import { ANSWER_OFFER, takeAnswer } from '../../firmware/residency/wish.ts'
+import { ANSWER_OFFER, takeWishAnswer } from '../../firmware/residency/wish.ts'
 import {
   type Bseth,
   blankBseth,
@@ -142,10 +152,10 @@ export class ResidencyWorld {
   /** The requester accesses a page: judges, hints, waits, and then it is served in any case. */
   access(page: number, value: number | null = null): void {
     const { known } = this
-    const how = judge(known, page * PAGE, PAGE)
+    const how = judgeAccess(known, page * PAGE, PAGE)
     if (how === ACCESS_READY) this.trusted++
     if (how === ACCESS_WAITS) {
-      while (nextHint(known, page * PAGE, PAGE, this.nowUs, PREFETCH_US)) {
+      while (nextHintedBlocks(known, page * PAGE, PAGE, this.nowUs, PREFETCH_US)) {
         const per = 2 ** known.sizeLog2 / PAGE
         const first = known.hintFirst * per
         const pages = Math.min(known.hintCount * per, this.pages - first)
@@ -170,7 +180,8 @@ export class ResidencyWorld {
 
   /** The prefetch time of an access to that page is over, and nothing was heard. */
   waitInVain(page: number): void {
-    if (judge(this.known, page * PAGE, PAGE) === ACCESS_WAITS) doubt(this.known, this.nowUs)
+    if (judgeAccess(this.known, page * PAGE, PAGE) === ACCESS_WAITS)
+      doubtHint(this.known, this.nowUs)
   }
 
   // ---- connections -----------------------------------------------------------------------------
@@ -292,7 +303,7 @@ export class ResidencyWorld {
   }
 
   private takeAnswer(bseth: Bseth): void {
-    if (takeAnswer(this.known, bseth) === ANSWER_OFFER) this.propose(bseth.blockSizeLog2)
+    if (takeWishAnswer(this.known, bseth) === ANSWER_OFFER) this.propose(bseth.blockSizeLog2)
   }
 
   lose(at: number): void {
@@ -329,7 +340,7 @@ export class ResidencyWorld {
       const end = Math.min(first + per, this.pages)
       let ready = true
       for (let one = first; one < end; one++) if (!this.isMapped(one)) ready = false
-      return isReady(known, page * PAGE, PAGE) !== ready
+      return isRangeReady(known, page * PAGE, PAGE) !== ready
     })
   }
 }

@@ -11,7 +11,7 @@ import { HostRam } from '../../../boards/emulator/host-ram.ts'
 import { EmulatedMachine, type MachineOptions } from '../../../boards/emulator/machine.ts'
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { Random } from '../../../boards/emulator/random.ts'
-import { idle, receive, settle } from '../../../firmware/core.ts'
+import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import {
   BAD_COMMAND,
   COMMAND_WORDS,
@@ -32,7 +32,6 @@ import {
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
 import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
-import type { State } from '../../../firmware/state.ts'
 import {
   findQueuePair,
   MESSAGE_NONE,

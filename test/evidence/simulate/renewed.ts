@@ -17,9 +17,9 @@
 
 import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import type { State } from '../../../firmware/core.ts'
 import type { Facts, Machine } from '../../../firmware/hal.ts'
 import { createState, seeded, startWith } from '../../../firmware/main.ts'
-import type { State } from '../../../firmware/state.ts'
 
 type Fields = Record<string, unknown>
 type View = Int32Array | Uint8Array | Float64Array

@@ -18,8 +18,8 @@ import type { Watch } from '../../../boards/emulator/machine.ts'
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { type Coarse, NOT_COARSE } from '../../../boards/emulator/pieces.ts'
 import { Random } from '../../../boards/emulator/random.ts'
+import type { State } from '../../../firmware/core.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/hal.ts'
-import type { State } from '../../../firmware/state.ts'
 import { Card, type Sent } from '../card.ts'
 import {
   LANES,

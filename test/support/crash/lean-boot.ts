@@ -15,6 +15,7 @@
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
 import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
+import type { State } from '../../../firmware/core.ts'
 import { PASS } from '../../../firmware/fault.ts'
 import {
   COMMAND_WORDS,
@@ -33,7 +34,6 @@ import {
   SUPERBLOCK_AT,
   TEMPLATES_AT,
 } from '../../../firmware/memory-map.ts'
-import type { State } from '../../../firmware/state.ts'
 import { RememberedCodes } from './remembered-codes.ts'
 
 /**

@@ -4,8 +4,8 @@
  */
 
 import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
+import type { State } from '../../../firmware/core.ts'
 import { PASS } from '../../../firmware/fault.ts'
-import type { State } from '../../../firmware/state.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { DECIDED } from '../case-table.ts'
 import type { Asker, ReportLine, Started } from './booth.ts'

@@ -119,7 +119,7 @@ const STATUS: readonly Mutant[] = [
     rule: 'P4-12: a record that was refused is not durable',
     file: BATCH,
     find: '    count(state, fault)\n    noteRefused(batch, index, fault)\n',
-    replace: '    count(state, fault)\n    noteDurable(batch, index, 2)\n',
+    replace: '    count(state, fault)\n    noteMemberDurable(batch, index, 2)\n',
     killer: directed('the bitmap'),
   },
   {

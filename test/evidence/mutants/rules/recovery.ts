@@ -79,8 +79,8 @@ const DECISION: readonly Mutant[] = [
     id: 'a-repair-says-nothing',
     rule: 'O5: a lane says that its record is shown, before it is',
     file: 'firmware/commit/repair.ts',
-    find: 'if (isNew && !item.acknowledged && !hold(commit, item))',
-    replace: 'if (isNew && item.acknowledged && !hold(commit, item))',
+    find: 'if (isNew && !item.acknowledged && !holdInLane(commit, item))',
+    replace: 'if (isNew && item.acknowledged && !holdInLane(commit, item))',
     killer: simulate('media 100534-100534'),
   },
   {
@@ -166,8 +166,8 @@ const CHECKS: readonly Mutant[] = [
     id: 'half-a-code',
     rule: 'D-3: all 16 bytes of a check code are compared',
     file: EXAMINE,
-    find: 'compare(list, codeAt(c), headerAt(c), CHECK_CODE_BYTES)',
-    replace: 'compare(list, codeAt(c), headerAt(c), 8)',
+    find: 'compare(list, copyCodeAt(c), headerAt(c), CHECK_CODE_BYTES)',
+    replace: 'compare(list, copyCodeAt(c), headerAt(c), 8)',
     killer: directed('half a check code'),
   },
   {

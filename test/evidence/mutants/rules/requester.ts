@@ -14,7 +14,7 @@ export const REQUESTER: readonly Mutant[] = [
     find: '    if (!request.received) setReceived(q, request, nowUs)\n    return\n',
     replace:
       '    if (!request.received) setReceived(q, request, nowUs)\n' +
-      "    complete(q, request, 'SUCCESS')\n" +
+      "    resolveRequest(q, request, 'SUCCESS')\n" +
       '    return\n',
     killer: MODEL,
   },
@@ -48,7 +48,7 @@ export const REQUESTER: readonly Mutant[] = [
     id: 'never-asks-again',
     rule: 'G2-3: a record whose PERSIST_ACK was lost is asked for again',
     file: COMPLETER,
-    find: '  request.persistAtUs = nowUs + (isHeld(request) ? HELD_US : q.persistTimeoutUs)\n',
+    find: '  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : q.persistTimeoutUs)\n',
     replace: '  request.persistAtUs = Infinity\n',
     killer: MODEL,
   },

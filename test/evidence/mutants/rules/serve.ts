@@ -157,9 +157,9 @@ const ANSWERS: readonly Mutant[] = [
     id: 'store-not-cleaned',
     rule: 'crash-model 2.1: what is stored for a peer is written back before the fence',
     file: BURST,
-    find: '  copyClean(list, from, to, length, ownerOf(qp, psn))\n',
+    find: '  copyClean(list, from, to, length, psnOwnerOf(qp, psn))\n',
     replace:
-      '  copyClean(list, from, to, length, ownerOf(qp, psn))\n' +
+      '  copyClean(list, from, to, length, psnOwnerOf(qp, psn))\n' +
       '  list.words[(list.count - 1) * COMMAND_WORDS + OP] = 1\n',
     killer: failures('WRITE and FLUSH'),
   },

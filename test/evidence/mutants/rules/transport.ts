@@ -161,7 +161,7 @@ const DUPLICATES: readonly Mutant[] = [
     id: 'read-passed',
     rule: 'N3: nothing behind a READ that is to come again is acknowledged',
     file: 'firmware/core.ts',
-    find: '  if (qp.heldPsn >= 0 && isHeld(qp, packet.psn)) return HELD_BACK\n',
+    find: '  if (qp.heldPsn >= 0 && isHeldBack(qp, packet.psn)) return HELD_BACK\n',
     replace: '',
     killer: directed('what Linux repeats'),
   },

@@ -16,15 +16,15 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
     because: 'the loop begins with 1: what was found is -1, or not below 1',
   },
   {
-    at: 'commit/repair.ts noteDurable',
+    at: 'commit/repair.ts noteItemDurable',
     line: 'closeUnlessMedia(commit, result) retireLane(commit, item.lane)',
     mutant: ';retireLane(commit, item.lane) ;closeUnlessMedia(commit, result)',
     because: 'one says why the part is closed, the other marks a lane; neither reads the other',
   },
   {
     at: 'commit/repair.ts leaveItem',
-    line: 'retireLane(commit, item.lane) doubt(item)',
-    mutant: ';doubt(item) ;retireLane(commit, item.lane)',
+    line: 'retireLane(commit, item.lane) doubtRecord(item)',
+    mutant: ';doubtRecord(item) ;retireLane(commit, item.lane)',
     because: 'one marks a lane, the other says a fault of the item; neither reads the other',
   },
   {
@@ -76,7 +76,7 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
     because: 'the lines below hold codes of lanes and of the table, which are compared at once',
   },
   {
-    at: 'commit/examine.ts codeAt',
+    at: 'commit/examine.ts copyCodeAt',
     line: 'return EXAMINE_AT + (COPIES_MAX + c) * LINE_BYTES',
     mutant: 'return EXAMINE_AT - (COPIES_MAX + c) * LINE_BYTES',
     because: 'the lines below hold codes of lanes and of the table, which are compared at once',
@@ -91,11 +91,11 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   {
     at: 'commit/examine.ts verifyCodes',
     line:
-      'compare(list, codeAt(c), headerAt(c), CHECK_CODE_BYTES) into.linesRead += ' +
+      'compare(list, copyCodeAt(c), headerAt(c), CHECK_CODE_BYTES) into.linesRead += ' +
       'imageBytes(view.header.length) / LINE_BYTES - 1',
     mutant:
       ';into.linesRead += imageBytes(view.header.length) / LINE_BYTES - 1 ;compare(list, ' +
-      'codeAt(c), headerAt(c), CHECK_CODE_BYTES)',
+      'copyCodeAt(c), headerAt(c), CHECK_CODE_BYTES)',
     because: 'one appends a command, the other counts lines; neither reads the other',
   },
   {
@@ -266,18 +266,19 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   },
   {
     at: 'commit/recovery.ts recoverLane',
-    line: 'chain.fates[lane] = UNTOLD leaveToHost(recovery, lane, region, intent, as)',
-    mutant: ';leaveToHost(recovery, lane, region, intent, as) ;chain.fates[lane] = UNTOLD',
+    line: 'chain.fates[lane] = UNTOLD leaveLaneToHost(recovery, lane, region, intent, as)',
+    mutant: ';leaveLaneToHost(recovery, lane, region, intent, as) ;chain.fates[lane] = UNTOLD',
     because: 'one says what became of the record, the other leaves it; neither reads the other',
   },
   {
     at: 'commit/recovery.ts recoverLane',
-    line: 'leaveToHost(recovery, lane, region, intent, as) recovery.undecided[lane] = intent',
-    mutant: ';recovery.undecided[lane] = intent ;leaveToHost(recovery, lane, region, intent, as)',
+    line: 'leaveLaneToHost(recovery, lane, region, intent, as) recovery.undecided[lane] = intent',
+    mutant:
+      ';recovery.undecided[lane] = intent ;leaveLaneToHost(recovery, lane, region, intent, as)',
     because: 'what waits, and what is undecided, stand in two arrays; neither reads the other',
   },
   {
-    at: 'commit/recovery.ts leaveToHost',
+    at: 'commit/recovery.ts leaveLaneToHost',
     line: 'recovery.keptLanes[lane] = 1 leavePending(recovery, lane, region, intent, phase)',
     mutant: ';leavePending(recovery, lane, region, intent, phase) ;recovery.keptLanes[lane] = 1',
     because: 'one marks the lane, the other says that it waits; neither reads the other',
@@ -381,12 +382,12 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   },
   {
     at: 'commit/repair.ts repairItem',
-    line: 'if (!noteDurable(commit, item)) return true',
-    mutant: 'if (!noteDurable(commit, item)) return false',
+    line: 'if (!noteItemDurable(commit, item)) return true',
+    mutant: 'if (!noteItemDurable(commit, item)) return false',
     because: 'what repairItem returns is counted alone, and nobody looks at the count',
   },
   {
-    at: 'commit/repair.ts leaveToHost',
+    at: 'commit/repair.ts leaveItemToHost',
     line: 'return false',
     mutant: 'return true',
     because: 'what repairItem returns is counted alone, and nobody looks at the count',
@@ -410,7 +411,7 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
     because: 'what repairItem returns is counted alone, and nobody looks at the count',
   },
   {
-    at: 'commit/repair.ts hold',
+    at: 'commit/repair.ts holdInLane',
     line: 'holdLane(list, words, item.lane, item, 0)',
     mutant: 'holdLane(list, words, item.lane, item, 1)',
     because: 'nobody asks whose the command is: what the board says of it is enough',
@@ -446,33 +447,33 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
     because: 'a record whose lane was refused leaves nothing unsettled: the number is what it was',
   },
   {
-    at: 'commit/repair.ts hold',
+    at: 'commit/repair.ts holdInLane',
     line: 'if (failed >= 0) closeUnlessMedia(commit, resultOf(list, failed))',
     mutant: 'if (failed > 0) closeUnlessMedia(commit, resultOf(list, failed))',
     because: 'command 0 is a store into the NVDIMM: a media error is all it fails by with power',
   },
   {
-    at: 'commit/repair.ts hold',
+    at: 'commit/repair.ts holdInLane',
     line: 'if (failed >= 0) closeUnlessMedia(commit, resultOf(list, failed))',
     mutant: 'if (failed >= 1) closeUnlessMedia(commit, resultOf(list, failed))',
     because: 'command 0 is a store into the NVDIMM: a media error is all it fails by with power',
   },
   {
-    at: 'commit/repair.ts leaveToHost',
+    at: 'commit/repair.ts leaveItemToHost',
     line: 'retireLane(commit, lane) leavePending(commit, lane, region, { ...item }, phase)',
     mutant: ';leavePending(commit, lane, region, { ...item }, phase) ;retireLane(commit, lane)',
     because: 'one retires the lane, the other says that it waits; neither reads the other',
   },
   {
-    at: 'commit/repair.ts leaveToHost',
-    line: 'leavePending(commit, lane, region, { ...item }, phase) doubt(item)',
-    mutant: ';doubt(item) ;leavePending(commit, lane, region, { ...item }, phase)',
+    at: 'commit/repair.ts leaveItemToHost',
+    line: 'leavePending(commit, lane, region, { ...item }, phase) doubtRecord(item)',
+    mutant: ';doubtRecord(item) ;leavePending(commit, lane, region, { ...item }, phase)',
     because: 'what waits is a copy that is asked for its intent, and never for its fault',
   },
   {
-    at: 'commit/repair.ts leaveToHost',
-    line: 'doubt(item) noteDegraded(commit, item)',
-    mutant: ';noteDegraded(commit, item) ;doubt(item)',
+    at: 'commit/repair.ts leaveItemToHost',
+    line: 'doubtRecord(item) noteDegraded(commit, item)',
+    mutant: ';noteDegraded(commit, item) ;doubtRecord(item)',
     because: 'one says a fault, the other what the table knows; neither reads the other',
   },
   {
@@ -487,8 +488,8 @@ export const COMMIT_RECOVERY: readonly Equivalent[] = [
   },
   {
     at: 'commit/repair.ts leaveItem',
-    line: 'doubt(item) noteDegraded(commit, item)',
-    mutant: ';noteDegraded(commit, item) ;doubt(item)',
+    line: 'doubtRecord(item) noteDegraded(commit, item)',
+    mutant: ';noteDegraded(commit, item) ;doubtRecord(item)',
     because: 'one says a fault, the other what the table knows; neither reads the other',
   },
   {

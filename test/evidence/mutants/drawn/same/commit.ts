@@ -182,12 +182,12 @@ export const COMMIT: readonly Equivalent[] = [
   },
   {
     at: 'commit/commit.ts assignFrom',
-    line: 'item.link = item.chained ? linkOf(commit, i) : 0 lane += 1',
-    mutant: ';lane += 1 ;item.link = item.chained ? linkOf(commit, i) : 0',
+    line: 'item.link = item.chained ? laneLinkOf(commit, i) : 0 lane += 1',
+    mutant: ';lane += 1 ;item.link = item.chained ? laneLinkOf(commit, i) : 0',
     because: 'the link is found by the lanes of the items',
   },
   {
-    at: 'commit/commit.ts linkOf',
+    at: 'commit/commit.ts laneLinkOf',
     line: 'return 0',
     mutant: 'return 1',
     because: 'what is chained joined the group behind the record that it follows, so that is found',
@@ -308,7 +308,7 @@ export const COMMIT: readonly Equivalent[] = [
   },
   {
     at: 'commit/commit.ts abandon',
-    line: '} else doubt(item)',
+    line: '} else doubtRecord(item)',
     mutant: '} else ;',
     because: 'the repair behind it doubts every record that was refused, before anybody is told',
   },

@@ -47,7 +47,7 @@ export const CONNECT: readonly Equivalent[] = [
       'the end of a datagram reads lengths, and puts commands into the list, which runs later',
   },
   {
-    at: 'connect/table.ts confirm',
+    at: 'connect/table.ts confirmConnection',
     line:
       'const region = connection.announced === 0 ? null : ' +
       'findRegion(state.regions, connection.announced)',

@@ -15,17 +15,4 @@ export const CORE: readonly Equivalent[] = [
     mutant: 'const QUEUE_INFOS = 5',
     because: 'there is room for one more, and what lies behind it moves by as much',
   },
-  {
-    at: 'state.ts blankMessage',
-    line: 'repetition: false,',
-    mutant: 'repetition: true,',
-    because: 'the first packet of a record, or its element, says it before it is asked',
-  },
-  {
-    at: 'state.ts touch',
-    line: 'qp.touched = true state.touched[state.touchedCount] = qp',
-    mutant: ';state.touched[state.touchedCount] = qp ;qp.touched = true',
-    because:
-      'the mark is a field of the queue pair, the list one of the state; nothing runs between',
-  },
 ]

@@ -4,19 +4,19 @@ import type { Equivalent } from './equivalent.ts'
 
 export const SERVE_THROUGH: readonly Equivalent[] = [
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'order: 0,',
     mutant: 'order: 1,',
     because: 'orders are compared with one another, and each is one more than the last',
   },
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'blanked: new Float64Array(REGIONS).fill(-1),',
     mutant: 'blanked: new Float64Array(REGIONS).fill(0),',
     because: 'a start, before which nothing is served, sets all of them',
   },
   {
-    at: 'serve/through.ts tell',
+    at: 'serve/through.ts tellOutcome',
     line:
       'remember(qp, item.psn, item.operationHigh, item.operationLow, status, 0) ' +
       'answerRecord(state, qp, item.psn, item.operationHigh, item.operationLow, status, 0)',
@@ -128,19 +128,19 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'owners are compared with it by its name; the others are 0 or below',
   },
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))',
     mutant: 'for (let i = 0; i <= THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))',
     because: 'a job more is never taken, and stays free',
   },
   ...['address', 'length', 'psn', 'queuePair', 'operationHigh', 'operationLow'].map((field) => ({
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: `${field}: 0,`,
     mutant: `${field}: 1,`,
     because: 'who asks the agent sets all of the request before',
   })),
   {
-    at: 'serve/through.ts createThrough',
+    at: 'serve/through-job.ts createThrough',
     line: 'live: false,',
     mutant: 'live: true,',
     because: 'the first pass finds no job and no agent, and sets it',
@@ -163,8 +163,8 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'serve/through.ts acceptThrough',
-    line: 'job.told = false begin(state.through, job, WAITING)',
-    mutant: ';begin(state.through, job, WAITING) ;job.told = false',
+    line: 'job.told = false beginJob(state.through, job, WAITING)',
+    mutant: ';beginJob(state.through, job, WAITING) ;job.told = false',
     because: 'neither touches what the other sets',
   },
   {
@@ -181,39 +181,39 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'who is free, or has ended, was told before, or has no queue pair',
   },
   {
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: 'through.order += 1 job.order = through.order',
     mutant: ';job.order = through.order ;through.order += 1',
     because: 'orders are compared with one another, and each is one more than the last',
   },
   {
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: 'through.order += 1',
     mutant: 'through.order += 2',
     because: 'orders are compared with one another, and each is more than the last',
   },
   {
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: 'through.live = true',
     mutant: ';',
     because:
       'a pass sees every job itself while there is an agent; without one all are told ' + 'already',
   },
   {
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: 'through.live = true',
     mutant: 'through.live = false',
     because:
       'a pass sees every job itself while there is an agent; without one all are told ' + 'already',
   },
   ...['stored', 'begun', 'asked'].map((field) => ({
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: `job.${field} = 0`,
     mutant: `job.${field} = 1`,
     because: 'the first life ends with the start, so no agent has it',
   })),
   {
-    at: 'serve/through.ts begin',
+    at: 'serve/through.ts beginJob',
     line: 'job.hidden = 0',
     mutant: ';',
     because:
@@ -239,13 +239,13 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'a list of no commands does nothing',
   },
   {
-    at: 'serve/through.ts isNext',
+    at: 'serve/through.ts isJobNext',
     line: 'if (other.state !== WAITING || other.order < job.order) return false',
     mutant: 'if (other.state !== WAITING || other.order <= job.order) return false',
     because: 'no two jobs have the same order',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line:
       'writeIntent(words, line, item) checkCode(list, line + LANE_CHECKED_AT, line + ' +
       'LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)',
@@ -255,7 +255,7 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'one writes the line, the other appends a command; the list runs later',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line:
       'copyClean(list, line, laneAddress(item.lane), LINE_BYTES, OWN_LANE) ' +
       'commit.dirtyLanes[item.lane] = 0',
@@ -265,19 +265,19 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'one appends a command, the other sets a mark that the command does not read',
   },
   {
-    at: 'serve/through.ts start',
-    line: 'tell(state, job, PASS) job.state = FREE',
-    mutant: ';job.state = FREE ;tell(state, job, PASS)',
+    at: 'serve/through.ts startJob',
+    line: 'tellOutcome(state, job, PASS) job.state = FREE',
+    mutant: ';job.state = FREE ;tellOutcome(state, job, PASS)',
     because: 'who tells the outcome does not ask where the job stands',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line: 'if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
     mutant: 'if (pad >= 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
     because: 'a copy of no bytes does nothing, and there is room for it in the list',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line: 'if (failed < 0) {',
     mutant: 'if (failed <= 0) {',
     because:
@@ -285,7 +285,7 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
       'power',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line: 'if (failed < 0) {',
     mutant: 'if (failed < 1) {',
     because:
@@ -293,31 +293,31 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
       'power',
   },
   {
-    at: 'serve/through.ts start',
+    at: 'serve/through.ts startJob',
     line: 'commit.dirtyLanes.fill(0)',
     mutant: ';',
     because: 'a free lane that is clear is cleared once more',
   },
   {
     at: 'serve/through.ts startFailed',
-    line: 'tell(state, job, commit.closed) end(state, job)',
-    mutant: ';end(state, job) ;tell(state, job, commit.closed)',
+    line: 'tellOutcome(state, job, commit.closed) endJob(state, job)',
+    mutant: ';endJob(state, job) ;tellOutcome(state, job, commit.closed)',
     because: 'who tells the outcome does not ask where the job stands',
   },
   {
     at: 'serve/through.ts startFailed',
-    line: 'tell(state, job, MEDIA) end(state, job)',
-    mutant: ';end(state, job) ;tell(state, job, MEDIA)',
+    line: 'tellOutcome(state, job, MEDIA) endJob(state, job)',
+    mutant: ';endJob(state, job) ;tellOutcome(state, job, MEDIA)',
     because: 'who tells the outcome does not ask where the job stands',
   },
   {
-    at: 'serve/through.ts end',
+    at: 'serve/through.ts endJob',
     line: 'retireLane(state.commit, job.item.lane) job.state = ENDED',
     mutant: ';job.state = ENDED ;retireLane(state.commit, job.item.lane)',
     because: 'they store to different fields, and neither reads the other',
   },
   {
-    at: 'serve/through.ts end',
+    at: 'serve/through.ts endJob',
     line: 'retireLane(state.commit, job.item.lane)',
     mutant: ';',
     because: 'groups have other lanes, this one is not dirty, and the start makes its marks anew',
@@ -335,7 +335,7 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
     because: 'the first life ends with the start, so no agent has it',
   },
   {
-    at: 'serve/through.ts ask',
+    at: 'serve/through.ts askWriteBack',
     line: 'job.request = agent.asked job.asked = agent.life',
     mutant: ';job.asked = agent.life ;job.request = agent.asked',
     because: 'they store to different fields, from what neither changes',
@@ -358,14 +358,14 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'serve/through.ts furtherFailed',
-    line: 'commit.closed = closedBy(resultOf(list, failed)) tell(state, job, IN_DOUBT)',
-    mutant: ';tell(state, job, IN_DOUBT) ;commit.closed = closedBy(resultOf(list, failed))',
+    line: 'commit.closed = closedBy(resultOf(list, failed)) tellOutcome(state, job, IN_DOUBT)',
+    mutant: ';tellOutcome(state, job, IN_DOUBT) ;commit.closed = closedBy(resultOf(list, failed))',
     because: 'who tells the outcome does not ask whether the part is closed, nor runs the list',
   },
   {
     at: 'serve/through.ts furtherFailed',
-    line: 'tell(state, job, IN_DOUBT) end(state, job)',
-    mutant: ';end(state, job) ;tell(state, job, IN_DOUBT)',
+    line: 'tellOutcome(state, job, IN_DOUBT) endJob(state, job)',
+    mutant: ';endJob(state, job) ;tellOutcome(state, job, IN_DOUBT)',
     because: 'who tells the outcome does not ask where the job stands',
   },
   {
@@ -388,8 +388,8 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'serve/through.ts noteRepaired',
-    line: 'commit.closed = closedBy(result) end(state, job)',
-    mutant: ';end(state, job) ;commit.closed = closedBy(result)',
+    line: 'commit.closed = closedBy(result) endJob(state, job)',
+    mutant: ';endJob(state, job) ;commit.closed = closedBy(result)',
     because: 'they store to different fields, and neither reads the other',
   },
   {
@@ -406,8 +406,8 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'serve/through.ts formRegions',
-    line: 'job.told = true begin(through, job, FORM)',
-    mutant: ';begin(through, job, FORM) ;job.told = true',
+    line: 'job.told = true beginJob(through, job, FORM)',
+    mutant: ';beginJob(through, job, FORM) ;job.told = true',
     because: 'neither touches what the other sets',
   },
   {
@@ -481,8 +481,8 @@ export const SERVE_THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'serve/through.ts resumeLane',
-    line: 'job.told = true begin(state.through, job, REPAIR)',
-    mutant: ';begin(state.through, job, REPAIR) ;job.told = true',
+    line: 'job.told = true beginJob(state.through, job, REPAIR)',
+    mutant: ';beginJob(state.through, job, REPAIR) ;job.told = true',
     because: 'neither touches what the other sets',
   },
   {

@@ -11,13 +11,26 @@ export const SERVE: readonly Equivalent[] = [
       'a code that does not fit makes the look unknown; then all copies are looked at, as always',
   },
   {
+    at: 'serve/burst.ts touch',
+    line: 'qp.touched = true state.touched[state.touchedCount] = qp',
+    mutant: ';state.touched[state.touchedCount] = qp ;qp.touched = true',
+    because:
+      'the mark is a field of the queue pair, the list one of the state; nothing runs between',
+  },
+  {
     at: 'serve/hearing.ts serveWatches',
     line: 'return Math.max(1, Math.ceil(atUs - now))',
     mutant: 'return Math.max(2, Math.ceil(atUs - now))',
     because: 'a board calls when it can, and a microsecond later is soon enough',
   },
   {
-    at: 'serve/passes.ts servePass',
+    at: 'serve/message.ts blankMessage',
+    line: 'repetition: false,',
+    mutant: 'repetition: true,',
+    because: 'the first packet of a record, or its element, says it before it is asked',
+  },
+  {
+    at: 'serve/passes.ts serveOrderedPass',
     line: 'state.pass += 1',
     mutant: 'state.pass -= 1',
     because: 'it is a number that no pass before had, either way; nothing else is asked of it',
@@ -47,7 +60,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'a region of which nothing is unsettled has nothing in the list of what is lost',
   },
   {
-    at: 'serve/batch.ts judge',
+    at: 'serve/batch.ts judgeMember',
     line: 'record.slot = members.slots[n]! record.operationHigh = operationHighOf(batch, index)',
     mutant:
       ';record.operationHigh = operationHighOf(batch, index) ;record.slot = members.slots[n]!',
@@ -66,7 +79,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'it is told from others by being itself; a watch gets blocks before it looks at any',
   },
   {
-    at: 'serve/ordered.ts blankOrdered',
+    at: 'serve/message.ts blankOrdered',
     line: 'length: 0,',
     mutant: 'length: 1,',
     because: 'addOrdered sets it before anything waits there',
@@ -88,7 +101,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'of it are taken both addresses, which follow, and the upper six bits of the class',
   },
   {
-    at: 'serve/batch-status.ts levelOf',
+    at: 'serve/batch-status.ts batchLevelOf',
     line: 'let level = 0',
     mutant: 'let level = 1',
     because:
@@ -113,7 +126,7 @@ export const SERVE: readonly Equivalent[] = [
     because: 'it is read for a record of a batch that expects, and describeBatch wrote it for that',
   },
   {
-    at: 'serve/ordered.ts blankOrdered',
+    at: 'serve/message.ts blankOrdered',
     line: 'again: false,',
     mutant: 'again: true,',
     because: 'items below the count alone are looked at, and addOrdered wrote it for each',

@@ -14,7 +14,7 @@ export const TRANSPORT: readonly Equivalent[] = [
     because: 'what is read is the packet that came, and not the template, which both write',
   },
   {
-    at: 'transport/requester.ts append',
+    at: 'transport/requester.ts appendRequest',
     line: 'request.out = false',
     mutant: 'request.out = true',
     because: 'only what was sent is answered or rewound, and sending says that it is out',
@@ -35,20 +35,20 @@ export const TRANSPORT: readonly Equivalent[] = [
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: nobody }',
-    mutant: 'return { list, bytes, used: 1, runs: 0, groups: 0, makeRoom: nobody }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 1, runs: 0, groups: 0, makeRoom: makeNoRoom }',
     because: 'one place fewer before the first run of the list, behind which all are free',
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: nobody }',
-    mutant: 'return { list, bytes, used: 0, runs: 1, groups: 0, makeRoom: nobody }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 0, runs: 1, groups: 0, makeRoom: makeNoRoom }',
     because: 'no place is taken at first, so it is all the same whether they count as freed',
   },
   {
     at: 'transport/acknowledge.ts createAnswers',
-    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: nobody }',
-    mutant: 'return { list, bytes, used: 0, runs: 0, groups: 1, makeRoom: nobody }',
+    line: 'return { list, bytes, used: 0, runs: 0, groups: 0, makeRoom: makeNoRoom }',
+    mutant: 'return { list, bytes, used: 0, runs: 0, groups: 1, makeRoom: makeNoRoom }',
     because: 'numbers of groups are compared with each other alone, and with -1',
   },
   {
@@ -130,7 +130,7 @@ export const TRANSPORT: readonly Equivalent[] = [
     because: 'the version stands at the begin of the header, at 0',
   },
   {
-    at: 'transport/acknowledge.ts beginReceipt',
+    at: 'transport/acknowledge.ts beginPersistAck',
     line: 'bytes[at + PAETH_VERSION] = (PERSIST_ACK_VERSION << 4) | PAETH_WORDS',
     mutant: 'bytes[at - PAETH_VERSION] = (PERSIST_ACK_VERSION << 4) | PAETH_WORDS',
     because: 'the version stands at the begin of the header, at 0',
@@ -278,11 +278,11 @@ export const TRANSPORT: readonly Equivalent[] = [
   {
     at: 'transport/acknowledge.ts beginFrame',
     line:
-      'answers.list.owner = ownerOf(qp, psn) bytes.copyWithin(at, qp.templateAt, qp.templateAt ' +
+      'answers.list.owner = psnOwnerOf(qp, psn) bytes.copyWithin(at, qp.templateAt, qp.templateAt ' +
       '+ qp.templateBytes)',
     mutant:
       ';bytes.copyWithin(at, qp.templateAt, qp.templateAt + qp.templateBytes) ' +
-      ';answers.list.owner = ownerOf(qp, psn)',
+      ';answers.list.owner = psnOwnerOf(qp, psn)',
     because: 'one says on whose behalf commands stand, and the other appends none',
   },
   {

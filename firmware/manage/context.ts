@@ -1,0 +1,72 @@
+/**
+ * Relays in the making, calls that wait, answers that were given, regions that are made in slices:
+ * the slice of the state that manage/ owns.
+ */
+
+import type { ConnectContext, Link, WaitingManagement } from '../connect/context.ts'
+import { type Fault, PASS } from '../fault.ts'
+import type { Region } from '../memory/region.ts'
+import type { RegionEntry } from '../memory/superblock.ts'
+import type { ServeContext } from '../serve/context.ts'
+import type { Answer } from './once.ts'
+
+/** The relay that is being made, or was, at each place. */
+export interface Attachment {
+  name: string
+  link: Link | null
+  /** What the last attempt ended with. */
+  fault: Fault
+}
+
+export const WORK_NONE = 0
+/** A region is being made. */
+export const WORK_MAKE = 1
+/** The room of a region that was removed is filled with zeros. */
+export const WORK_ERASE = 2
+
+/** What is done of regions in slices (manage/region-work.ts). */
+export interface RegionWork {
+  /** One of WORK_*. */
+  kind: number
+  /** There may be something to do, now or when it may be. */
+  live: boolean
+  /** The region that is made, before it is in the table. */
+  region: Region | null
+  entry: RegionEntry | null
+  key: Uint8Array
+  /** Place of an entry that is erased. */
+  index: number
+  /** Lives of the host that were over when it began. */
+  lives: number
+  /** Slots, or of one that is erased bytes, that are done, and in all. */
+  done: number
+  total: number
+  /** Why the last making ended, until that is said; or PASS. */
+  fault: Fault
+  /** A region that was removed, and of which not everybody has been told. */
+  removed: Region | null
+  /** A slice was done in this call of the board. */
+  sliced: boolean
+}
+
+export function createRegionWork(): RegionWork {
+  return {
+    ...{ kind: WORK_NONE, live: false, region: null, entry: null, key: new Uint8Array(0) },
+    ...{ index: 0, lives: 0, done: 0, total: 0, fault: PASS, removed: null, sliced: false },
+  }
+}
+
+export interface ManageState {
+  readonly managements: WaitingManagement[]
+  managementsCount: number
+  readonly attachments: Attachment[]
+  /** Answers to control calls that must not be executed again. */
+  readonly answered: Answer[]
+  /** Likewise, to those of our own host. */
+  readonly answeredHost: Answer[]
+  /** What is done of regions in slices. */
+  readonly work: RegionWork
+}
+
+/** A control call is executed. */
+export type ManageContext = ServeContext & ConnectContext & ManageState
