@@ -27,6 +27,9 @@ import { Card, dataOf, persistFrames } from '../support/card.ts'
 import { filesBelow, ROOT } from '../support/sources.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
 
+/** Every page, whoever writes it. */
+export const PAGES: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
+
 export const FIRMWARE_PAGE = 'firmware/README.md'
 const TESTS_PAGE = 'test/README.md'
 const LINUX_PAGE = 'boards/linux/README.md'
@@ -279,7 +282,7 @@ const EXIT_CODE = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
 const EXIT_CODES: readonly PageTable[] = [
   {
     title: 'the exit codes are all there',
-    page: 'README.md',
+    page: 'boards/doc/operating.md',
     head: '| code | meaning |',
     rows: (old) => {
       const path = 'host-driver/commands/exit-codes.ts'
@@ -343,7 +346,7 @@ const KEY = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"(
 const LINUX: readonly PageTable[] = [
   {
     title: 'the page of the native runtime has every key, with what it takes and its default',
-    page: LINUX_PAGE,
+    page: 'boards/linux/doc/configuration.md',
     head: '| key | takes | unless said |',
     rows: keyed(
       [...read('boards/linux/src/config.c').matchAll(KEY)].map(([, name, fallback, takes]) => {
@@ -354,7 +357,7 @@ const LINUX: readonly PageTable[] = [
   },
   {
     title: 'the page of the native runtime has every key of the supervisor',
-    page: LINUX_PAGE,
+    page: 'boards/linux/doc/perdure-boot.md',
     head: '| key of `boot.conf` | takes | unless said |',
     rows: keyed(
       Object.entries(KEYS).map(([name, { takes, fallback, most }]) => {
