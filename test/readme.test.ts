@@ -279,7 +279,7 @@ function linksOf(path: string): { file: string; anchor: string }[] {
 }
 
 /** Pages that are still to be divided. */
-const LONG = ['firmware/README.md', 'test/evidence/README.md']
+const LONG = ['test/evidence/README.md']
 
 /** The most lines of a page: of the first one, of those that generating writes, of any other. */
 function linesMax(path: string): number {

@@ -30,7 +30,6 @@ import { type Row, withBlocks, withRows } from './markdown.ts'
 /** Every page, whoever writes it. */
 export const PAGES: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
 
-export const FIRMWARE_PAGE = 'firmware/README.md'
 const TESTS_PAGE = 'test/README.md'
 const LINUX_PAGE = 'boards/linux/README.md'
 
@@ -138,7 +137,7 @@ const PHASES = new Map<number, string>([
 const FIRMWARE: readonly PageTable[] = [
   {
     title: 'the faults are all there, with answer, code and meaning',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/faults.md',
     head: '| | name | answer |',
     rows: keyed(
       FAULTS.map((fault, number) => {
@@ -149,7 +148,7 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the recovery cases are all there, unchanged',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/recovery.md',
     head: '| | found | phase |',
     rows: keyed(
       CASES.map(({ name, phase, when, then, sourceCase }, row) => {
@@ -161,13 +160,13 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the limits are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/limits.md',
     head: '| limit | value |',
     rows: constantsOf('firmware/limits.ts', limits, /./),
   },
   {
     title: 'the attributes of the control call are all there',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/control.md',
     head: '| attribute | method | does |',
     rows: inOrder(
       Object.entries(numbersOf(management))
@@ -181,7 +180,7 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'our own opcodes are all there, under their names',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/wire.md',
     head: '| opcode | name | headers behind BTH |',
     rows: keyed(
       OPCODES.flatMap((row) => {
@@ -192,7 +191,7 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the constants EVENT_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/elements.md',
     head: '| event | type |',
     rows: constantsOf(
       'firmware/host/header-page.ts',
@@ -202,25 +201,25 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the constants STATUS_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/residency.md',
     head: '| kind | | says |',
     rows: constantsOf('firmware/wire/memory-status.ts', memoryStatus, /^STATUS_/),
   },
   {
     title: 'the constants CONDITION_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/batches.md',
     head: '| condition | | a record',
     rows: constantsOf('firmware/wire/persist.ts', persist, /^CONDITION_/),
   },
   {
     title: 'packet memory is laid out as the table says',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/engine.md',
     head: '| name | at |',
     rows: constantsOf('firmware/memory-map.ts', { ...hal, ...map }, /^(\w+_AT|MEMORY_BYTES)$/),
   },
   {
     title: 'the table of costs is right',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/persist.md',
     head: '| records | copies | board calls |',
     rows: (old) =>
       old.map(([records, copies]) => {
@@ -415,8 +414,7 @@ export const TABLES: readonly PageTable[] = [
 
 /** A page as the sources want it. */
 export function pageOf(path: string): string {
-  let page = withBlocks(read(path), read)
-  if (path === FIRMWARE_PAGE) page = withBurst(page)
+  let page = withBurst(withBlocks(read(path), read))
   for (const { head, rows } of TABLES.filter((table) => table.page === path)) {
     page = withRows(page, head, rows)
   }
