@@ -37,7 +37,7 @@ test('all 64 published vectors hold', () => {
   expect(all.digest('hex')).toBe('ecfaa9fe47ff788fa834a9863ea2715a2880cd37d2b8c3c194402838428119b9')
 })
 
-test('E7: the judges compute it by code of their own, for which all 64 hold as well', () => {
+test('R1-E7: the judges compute it by code of their own, for which all 64 hold as well', () => {
   const all = createHash('sha256')
   for (let length = 0; length < 64; length++) {
     all.update(sipHash128(COUNTING.subarray(0, 16), COUNTING.subarray(0, length)))

@@ -169,7 +169,7 @@ describe('R1-E0: a copy that took no store, and one that is lost later', () => {
   })
 })
 
-describe('E7: what an acknowledgement says, read by no code of the product', () => {
+describe('R1-E7: what an acknowledgement says, read by no code of the product', () => {
   const BTH = { opcode: 0xd1, destQp: 0x123456, psn: 0xfffffe }
   const PAETH = {
     ...{ status: 0x83, firstPsn: 0xfffffd, lastPsn: 0x000102, copies: 3, records: 6 },

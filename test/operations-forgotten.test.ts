@@ -473,7 +473,7 @@ describe('X-3: a batch of the own host is refused, and some of it may be forgott
   })
 })
 
-describe('R1-L3: lines decay in every order with groups, cuts and retries', () => {
+describe('L3: lines decay in every order with groups, cuts and retries', () => {
   test('one line, before or behind the group, and the power goes at each command of it', () => {
     let cuts = 0
     for (const which of [0, 1]) {

@@ -541,7 +541,7 @@ describe('the card starts while its host is away', () => {
     expect(startsOn(card, host).reads).toBe(0)
   })
 
-  test('R1-A2, U1: more of it is lost than the list holds: it is looked at, and read-only', () => {
+  test('R1-A2, R1-U1: more is lost than the list holds: it is looked at, and read-only', () => {
     const made = placed(DDIO_OFF, { slots: LOST_MAX + 2 })
     made.card.provision({ name: 'local', slots: 4 })
     made.card.machine.die()

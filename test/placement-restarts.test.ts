@@ -114,7 +114,7 @@ const LEVELS = [
   [3, 3],
 ] as const
 
-test('E2, B4: where an acknowledged first copy is not delivered, no older one is shown', () => {
+test('R1-E2, B4: where a first copy is not delivered, no older one is shown', () => {
   const made = placed(DDIO_ON)
   const { card, host, region, qp, agent } = made
   card.serve(...persistFrames(qp, region, 0, OLD))

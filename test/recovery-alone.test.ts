@@ -727,7 +727,7 @@ describe('a region whose lost records have no room on the list', () => {
     }
   })
 
-  test('E2: its lane holds one that was acknowledged: no older copy stands for it', () => {
+  test('R1-E2: its lane holds one that was acknowledged: no older copy stands for it', () => {
     const media = mediaOf({ wait: 1, copies: 2 })
     const part = fill(partOf(media, [media.fresh, media.old], media.laneB))
     part.poison(copyAt(media.layout, 0, 0) / LINE_BYTES)
@@ -982,7 +982,7 @@ describe('records in the host’s memory whose lane waits for the host', () => {
     expect(write(card, 1)).toBe(STATUS_DURABLE)
   })
 
-  test('E2: its memory refuses the second copy: the older one never stands for the first', () => {
+  test('R1-E2: its memory refuses copy B: the older one never stands for the first', () => {
     const made = placed(DDIO_OFF, { copies: 2 })
     const { card, region, qp } = made
     for (const data of [dataOf(64, 1), NEW]) {

@@ -168,7 +168,7 @@ describe('who may import whom', () => {
     expect(wrong).toEqual([])
   })
 
-  test('E7: judges have nothing of the product, nor has what they are made of', () => {
+  test('R1-E7: judges have nothing of the product, nor has what they are made of', () => {
     const wrong = JUDGES.flatMap((path) => {
       const judge = SOURCES.find((source) => source.path === path)
       if (judge === undefined) return [`${path} is not there`]
