@@ -181,7 +181,7 @@ const FIRMWARE: readonly PageTable[] = [
   {
     title: 'our own opcodes are all there, under their names',
     page: 'firmware/doc/wire.md',
-    head: '| opcode | name | headers behind BTH |',
+    head: '| opcode | name | headers after BTH |',
     rows: keyed(
       OPCODES.flatMap((row) => {
         if (row?.name.startsWith('Perdure ') !== true) return []
