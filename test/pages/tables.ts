@@ -22,6 +22,7 @@ import * as management from '../../firmware/wire/management.ts'
 import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
+import { adviceFor } from '../../host-driver/advice.ts'
 import * as exitCodes from '../../host-driver/commands/exit-codes.ts'
 import { Card, dataOf, persistFrames } from '../support/card.ts'
 import { filesBelow, ROOT } from '../support/sources.ts'
@@ -302,6 +303,28 @@ const EXIT_CODES: readonly PageTable[] = [
   },
 ]
 
+/** What to do about a reason, where something is known of it. */
+const adviceOf = (reason: string): string[] => {
+  const advice = adviceFor(reason)
+  return advice === adviceFor('') ? [] : [advice]
+}
+
+const DRIVER: readonly PageTable[] = [
+  ...['| `code` | what to do |', '| `code` in the end | what to do |'].map((head) => ({
+    title: `what to do about a record of a batch is what its error says: ${head}`,
+    page: 'host-driver/doc/batches.md',
+    head,
+    rows: (old: readonly Row[]) =>
+      old.map(([name]) => [name!, adviceFor(name!.replaceAll('`', ''))]),
+  })),
+  {
+    title: 'what to do about a refusal is what its error says',
+    page: 'host-driver/doc/errors.md',
+    head: '| `fault` | what to do |',
+    rows: () => FAULTS.flatMap(({ name }) => adviceOf(name).map((advice) => [code(name), advice])),
+  },
+]
+
 const EMULATOR: readonly PageTable[] = [
   {
     title: 'the times of the host model are those of the emulator',
@@ -407,6 +430,7 @@ const LINUX: readonly PageTable[] = [
 export const TABLES: readonly PageTable[] = [
   ...FIRMWARE,
   ...EXIT_CODES,
+  ...DRIVER,
   ...EMULATOR,
   ...TESTS,
   ...LINUX,
