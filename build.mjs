@@ -1,7 +1,7 @@
 /**
  * Sets up, builds and runs Perdure:
  * `node build.mjs start | test | test:thorough | test:interop | build | bench | evidence | check |
- * doc [...]`,
+ * doc | structure [...]`,
  * `node build.mjs board:qemu [...]` for the virtual machine, and
  * `node build.mjs --board NAME [...]` for a board that is compiled.
  *
@@ -39,8 +39,6 @@ import {
 import { constants, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { constsForVars } from './boards/bundle/constants.mjs'
-import { literalsForConstants, varsForLocals } from './boards/bundle/tighten.mjs'
 import { bundleBoot } from './boards/linux/boot/bundle.mjs'
 
 const ROOT = dirname(fileURLToPath(import.meta.url))
@@ -123,11 +121,12 @@ async function bundle(entries, options) {
  * bundler makes (`a && b`, and commas for statements) QuickJS makes more work, not less.
  */
 async function bundleFirmware() {
+  const { tightened } = await import('./boards/bundle/tighten.mjs')
   const [file] = await bundle(
     { firmware: 'firmware/main.ts' },
     { platform: 'neutral', target: 'es2023', format: 'iife', globalName: 'perdure' },
   )
-  const text = varsForLocals(literalsForConstants(file.text))
+  const text = tightened(file.text)
   return [{ path: file.path, text, contents: Buffer.from(text) }]
 }
 
@@ -143,12 +142,9 @@ function bundleForNode(entries, options = {}) {
 
 /** One program for Node that runs for minutes: its constants are worth something. */
 async function bundleOfConstants(entry) {
-  const files = await bundleForNode(entry, { sourcemap: 'external' })
-  const [map, program] = files.sort((a, b) => b.path.length - a.path.length)
-  return {
-    path: program.path,
-    contents: constsForVars(program.text, JSON.parse(map.text).mappings),
-  }
+  const { constsForVars } = await import('./boards/bundle/constants.mjs')
+  const [{ path, text }] = await bundleForNode(entry)
+  return { path, contents: constsForVars(text) }
 }
 
 /** Puts `files` into dist, the shared pieces first, each by one rename. */
@@ -355,6 +351,13 @@ const COMMANDS = {
   async doc() {
     place(await bundleForNode({ doc: 'test/pages/main.ts' }))
     return run(join(DIST, 'doc.js'), [])
+  },
+  /** How the repository is built up, in figures. */
+  async structure(args) {
+    const { callsCounted } = await import('./test/structure/counted.mjs')
+    const plugins = [callsCounted(ROOT)]
+    place(await bundleForNode({ structure: 'test/structure/main.ts' }, { plugins }))
+    return run(join(DIST, 'structure.js'), args)
   },
   /** The virtual machine, and before it what it runs. Its address alone goes to stdout. */
   async 'board:qemu'(args) {

@@ -64,7 +64,7 @@ async function imageOf(version: string, ...more: string[]): Promise<string> {
   prepared()
   const file = `${version}.bin`
   const { code, stderr } = await runIn(folder, [
-    ...['image', 'create', '--board', 'qemu-virt', '--signing-key', 'signing.pem'],
+    ...['image', 'create', '--board', 'qemu-virt', '--signing-key', 'key.pem'],
     ...['--image-version', version, '--out', file, ...more],
   ])
   expect(code, stderr).toBe(0)

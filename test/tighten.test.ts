@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect, test } from 'vitest'
 import { constsForVars } from '../boards/bundle/constants.mjs'
-import { literalsForConstants, varsForLocals } from '../boards/bundle/tighten.mjs'
+import { tightened } from '../boards/bundle/tighten.mjs'
 
 const inBundle = (body: string): string => `var bundle = (() => {\n${body}\nreturn f;\n})();`
 
@@ -22,9 +22,11 @@ test.each([
   ['function f(n) { if (n > 1) { const a = 1; return a } const a2 = 2; return a2 }'],
   ['function f(n) { let a; return n > 1 && (a = 1), a }'],
   ['function f(n) { for (let i = 0; i < n; i++) { const t = i; n -= t } return n }'],
+  ["function f(n) { let a = /a}'/.test(n); return [a, 6 / n / 2] }"],
+  ['function f(n) { const of = [n], type = of[0]; return type + `}` }'],
 ])('%s becomes a function of var', (body) => {
   const before = inBundle(body)
-  const after = varsForLocals(before)
+  const after = tightened(before)
   expect(after).not.toMatch(/\b(let|const)\b/)
   expect(after.replaceAll('var', '')).toBe(before.replaceAll(/\b(?:let|const|var)\b/g, ''))
   expect(outcome(after, [0, 1, 2, 5])).toEqual(outcome(before, [0, 1, 2, 5]))
@@ -43,7 +45,7 @@ test.each([
   ['no value, declared twice', 'function f(n) { if (n) { let a = 1; n = a } { let a; return a } }'],
   ['a pattern in a loop', 'function f(n) { for (const { a } of n) return a }'],
 ])('%s keeps a function as it is', (_, body) => {
-  expect(varsForLocals(inBundle(body))).toBe(inBundle(body))
+  expect(tightened(inBundle(body))).toBe(inBundle(body))
 })
 
 test('constants become literals wherever they are values, and nowhere else', () => {
@@ -55,23 +57,45 @@ test('constants become literals wherever they are values, and nowhere else', () 
       const o = { A_B, TWO: n, n: TWO, TEXT };
       return n > A_B ? TWO : [o.A_B + o.TWO, list, SUM, BIG, CHANGED, "A_B", o];
     }`)
-  const after = literalsForConstants(before)
-  expect(after).toContain('{ A_B, TWO: n, n: 48, TEXT }')
+  const after = tightened(before)
+  expect(after).toContain('{ A_B: 3, TWO: n, n: 48, TEXT }')
   expect(after).toContain('n > 3 ? 48 : [o.A_B + o.TWO, list, 51, BIG, CHANGED, "A_B", o]')
   expect(after).toContain('CHANGED += 1')
   expect(after).toContain('list = [3, 48]')
   expect(outcome(after, [1, 9])).toEqual(outcome(before, [1, 9]))
 })
 
-test('what it cannot read is an error, and no guess', () => {
-  expect(() => varsForLocals(inBundle('function f(n) { return /a}/.test(n) }'))).toThrow('regular')
+test.each([
+  ['stored to', 'function f(n) { A_B = n; return A_B }'],
+  ['stepped', 'function f(n) { --A_B; return A_B + n }'],
+  ['stored to by a pattern', 'function f(n) { [A_B] = [n]; return A_B }'],
+  ['stored to by the key of a pattern', 'function f(n) { ({ n: A_B } = { n }); return A_B }'],
+  ['stored to by a rest', 'function f(n) { [...A_B] = [n]; return A_B }'],
+  ['stored to by a loop', 'function f(n) { for (A_B of [n]); return A_B }'],
+  ['a parameter', 'function f(A_B) { return A_B }'],
+  ['a parameter with a value', 'function f(A_B = 2) { return A_B }'],
+])('what is %s somewhere is no constant', (_, body) => {
+  const before = inBundle(`var A_B = 3;\n${body}`)
+  const after = tightened(before)
+  expect(after).not.toMatch(/return 3|\b3 =/)
+  expect(outcome(after, [1, 9])).toEqual(outcome(before, [1, 9]))
+})
+
+test('the value that a parameter has by itself is a value', () => {
+  const before = inBundle('var A_B = 3;\nfunction f(n, m = A_B) { return n + m }')
+  expect(tightened(before)).toContain('m = 3')
+  expect(outcome(tightened(before), [1])).toEqual([4])
+})
+
+test('what is no program is an error, and no guess', () => {
+  expect(() => tightened(inBundle('function f(n) { return n + }'))).toThrow(SyntaxError)
+  expect(() => tightened('var A = 1; function f() {}')).toThrow('not one function')
 })
 
 test('the shipped bundle has been through it, and a second time changes nothing', () => {
   const path = fileURLToPath(new URL('../dist/firmware.js', import.meta.url))
   const bundle = readFileSync(path, 'utf8')
-  expect(varsForLocals(bundle)).toBe(bundle)
-  expect(literalsForConstants(bundle)).toBe(bundle)
+  expect(tightened(bundle)).toBe(bundle)
   expect(bundle).toMatch(/function copyClean\(/)
   expect(bundle).not.toMatch(/COPY_CLEAN[^ ]/)
 })
@@ -84,11 +108,8 @@ async function bundled(contents: string): Promise<string> {
     bundle: true,
     format: 'esm',
     write: false,
-    sourcemap: 'external',
   })
-  const map = result.outputFiles.find(({ path }) => path.endsWith('.map'))!
-  const { text } = result.outputFiles.find(({ path }) => !path.endsWith('.map'))!
-  return constsForVars(text, (JSON.parse(map.text) as { mappings: string }).mappings)
+  return constsForVars(result.outputFiles[0]!.text)
 }
 
 test('what is stored to once becomes a constant, and what the program prints stays', async () => {

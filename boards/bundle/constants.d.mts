@@ -1,2 +1,2 @@
 /** What constants.mjs gives; see there. */
-export function constsForVars(text: string, mappings: string): string
+export function constsForVars(text: string): string

@@ -1,3 +1,2 @@
 /** What tighten.mjs gives; see there. */
-export function varsForLocals(text: string): string
-export function literalsForConstants(text: string): string
+export function tightened(text: string): string

@@ -1,0 +1,1 @@
+export function counted(text: string, path: string): string
