@@ -367,7 +367,7 @@ describe('R1-U7: an error of the system in words', () => {
 })
 
 describe('R1-U14: one table of exit codes', () => {
-  const rows = read('README.md').split('| code | meaning |')[1]!.split('\n\n')[0]!
+  const rows = read('boards/doc/operating.md').split('| code | meaning |')[1]!.split('\n\n')[0]!
   const shown = [...rows.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code))
   const ofRuntime = [...read('boards/linux/src/exit-codes.h').matchAll(/EXIT_\w+ = (\d+),/g)]
   const codes = [...Object.values(numbersOf(exitCodes)), ...ofRuntime.map(([, one]) => Number(one))]

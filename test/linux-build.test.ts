@@ -32,13 +32,13 @@ const folder = mkdtempSync(join(tmpdir(), 'perdure-build-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** The first cells below that head of the page, which `node build.mjs doc` writes. */
-function keysUnder(head: string): string[] {
-  return rowsOf(read('boards/linux/README.md'), head).map(([key]) => key!.replaceAll('`', ''))
+function keysUnder(page: string, head: string): string[] {
+  return rowsOf(read(page), head).map(([key]) => key!.replaceAll('`', ''))
 }
 
 describe('what comes with it', () => {
   test('the configuration that a package installs uses keys that there are', () => {
-    const keys = keysUnder('| key | takes | unless said |')
+    const keys = keysUnder('boards/linux/doc/configuration.md', '| key | takes | unless said |')
     const used = [...read('boards/linux/perdured.conf').matchAll(/^#?([a-z0-9-]+) =/gm)]
     expect(used.length).toBeGreaterThan(5)
     expect(used.map(([, name]) => name).filter((name) => !keys.includes(name!))).toEqual([])
@@ -48,7 +48,7 @@ describe('what comes with it', () => {
     const unit = read('boards/linux/perdured.service')
     expect(unit).toContain('Type=notify')
     const [, codes] = /^RestartPreventExitStatus=(.*)$/m.exec(unit)!
-    const known = keysUnder('| code | meaning |')
+    const known = keysUnder('boards/linux/README.md', '| code | meaning |')
     for (const code of codes!.split(' ')) expect(known).toContain(code)
     expect(codes!.split(' ')).not.toContain('70')
   })

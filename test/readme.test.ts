@@ -1,5 +1,5 @@
 /**
- * The READMEs against the sources: byte maps, tables, examples and commands are what they say.
+ * The pages against the sources: byte maps, tables, examples and commands are what they say.
  *
  * A fenced block that shows a layout names its source behind the fence: "```text firmware/…". It
  * must stand in a comment of that file, word for word, but for the comment's prefix.
@@ -10,15 +10,12 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../firmware/fault.ts'
-import { adviceFor } from '../host-driver/advice.ts'
 import { CONDITIONS } from '../host-driver/batch-verdict.ts'
 import * as exitCodes from '../host-driver/commands/exit-codes.ts'
 import { commentsOf, rowsOf, withBlocks, withRows } from './pages/markdown.ts'
-import { FIRMWARE_PAGE, numbersOf, read, TABLES, withBurst } from './pages/tables.ts'
-import { filesBelow, ROOT } from './support/sources.ts'
+import { numbersOf, PAGES, pageOf, read, TABLES } from './pages/tables.ts'
+import { ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
-
-const READMES = filesBelow('.').filter((path) => path.endsWith('README.md'))
 
 interface Block {
   /** What stands behind the opening fence. */
@@ -69,9 +66,7 @@ const MAPPED = [
 ]
 
 describe('byte maps', () => {
-  const blocks = READMES.flatMap((path) =>
-    blocksOf(read(path)).map((block) => ({ path, ...block })),
-  )
+  const blocks = PAGES.flatMap((path) => blocksOf(read(path)).map((block) => ({ path, ...block })))
 
   test('each stands word for word in the comment of the file that it names', () => {
     const named = blocks.filter(({ info }) => /^text \S+\.ts$/.test(info))
@@ -90,17 +85,13 @@ describe('byte maps', () => {
 })
 
 describe('tables that sources decide', () => {
-  test.each(TABLES.map((table) => [table.title, table] as const))('%s', (_, table) => {
-    const page = read(table.page)
-    expect(rowsOf(withRows(page, table.head, table.rows), table.head), HINT).toEqual(
-      rowsOf(page, table.head),
-    )
+  test.each(PAGES)('generating changes nothing on %s', (path) => {
+    expect(pageOf(path), HINT).toBe(read(path))
   })
 
-  test('a burst of one record is the list that the page shows', () => {
-    const page = read(FIRMWARE_PAGE)
-    expect(withBurst(page), HINT).toBe(page)
-    expect(page).toContain('```text burst of one record')
+  test('the list of commands of a burst of one record is on one page', () => {
+    const having = PAGES.filter((path) => read(path).includes('```text burst of one record'))
+    expect(having).toHaveLength(1)
   })
 
   test('a row that is wrong, left out or of nothing is written anew; words stay', () => {
@@ -124,16 +115,14 @@ describe('tables that sources decide', () => {
   })
 })
 
-describe('tables of the first page', () => {
-  const page = read('README.md')
+describe('tables that people keep', () => {
+  const page = read('host-driver/doc/batches.md')
 
-  test('what to do about a record of a batch is what its error says', () => {
-    const rows = [...rowsUnder(page, '| `code` | what to do |')]
-    const codes = rows.map(([code]) => code!)
+  test('every fault that ends a record of a batch is there', () => {
+    const heads = ['| `code` | what to do |', '| `code` in the end | what to do |']
+    const codes = heads.flatMap((head) => rowsUnder(page, head).map(([code]) => code!))
     const ofBatches = FAULTS.filter(({ name }) => /^(BATCH_|CONDITION$)/.test(name))
     expect(codes).toEqual(expect.arrayContaining(ofBatches.map(({ name }) => name)))
-    const wrong = rows.filter(([code, what]) => !adviceFor(code!).startsWith(what!.slice(0, -1)))
-    expect(wrong).toEqual([])
   })
 
   test('the conditions of a batch are all there', () => {
@@ -144,7 +133,8 @@ describe('tables of the first page', () => {
   })
 
   test('the exit codes are all there, here and in the help', () => {
-    const shown = rowsUnder(page, '| code | meaning |').map(([code]) => Number(code))
+    const operating = read('boards/doc/operating.md')
+    const shown = rowsUnder(operating, '| code | meaning |').map(([code]) => Number(code))
     const overview = helpOf('').split('Exit codes:')[1]!
     const codes = Object.values(numbersOf(exitCodes)).sort((a, b) => a - b)
     expect(shown).toEqual(expect.arrayContaining(codes))
@@ -237,7 +227,7 @@ function complaint(line: string): string | null {
 }
 
 describe('commands', () => {
-  test.each(READMES)('every command line in %s names a script, command and options', (path) => {
+  test.each(PAGES)('every command line in %s names a script, command and options', (path) => {
     const wrong = commandLines(read(path)).flatMap((line) => {
       const what = complaint(line)
       return what === null ? [] : [`${line}: ${what}`]
@@ -246,7 +236,7 @@ describe('commands', () => {
   })
 
   test('the table of the host driver names commands and options that are there', () => {
-    const rows = rowsUnder(read('host-driver/README.md'), '| `perdure …` |')
+    const rows = rowsUnder(read('host-driver/doc/commands.md'), '| `perdure …` |')
     expect(rows.length).toBeGreaterThan(5)
     const wrong = rows.flatMap(([line]) => {
       const what = perdureComplaint(line!.replaceAll(/[[\]]/g, '').split(' '))
@@ -269,42 +259,61 @@ describe('commands', () => {
   })
 })
 
+/** What the headings of a page are called in links. */
+function anchorsOf(path: string): string[] {
+  const page = read(path).replaceAll(/^```[\s\S]*?^```$/gm, '')
+  return [...page.matchAll(/^#+ (.*)$/gm)].map(([, text]) => slugOf(text!))
+}
+
+/** Links of a page that stay in the repository: a file, an anchor, or both. */
+function linksOf(path: string): { file: string; anchor: string }[] {
+  const page = read(path).replaceAll(/^```[\s\S]*?^```$/gm, '')
+  const links = [...page.matchAll(/\]\(([^)#:\s]*)(?:#([^)\s]*))?\)/g)]
+  return links.map(([, to, anchor]) => ({
+    file: to === '' ? path : join(dirname(path), to!),
+    anchor: anchor ?? '',
+  }))
+}
+
+/** The most lines of a page: of the first one, of those that generating writes, of any other. */
+function linesMax(path: string): number {
+  if (path === 'README.md') return 200
+  return TABLES.some(({ page }) => page === path) ? Number.POSITIVE_INFINITY : 300
+}
+
 describe('links and lines', () => {
-  test('every link to a heading leads to one', () => {
-    const broken = READMES.flatMap((path) => {
-      const page = read(path).replaceAll(/^```[\s\S]*?^```$/gm, '')
-      const headings = [...page.matchAll(/^#+ (.*)$/gm)].map(([, text]) => slugOf(text!))
-      const links = [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, to]) => to!)
-      return links.filter((to) => !headings.includes(to)).map((to) => `${path}: #${to}`)
-    })
+  test('every link leads to a file, and to a heading of it', () => {
+    const broken = PAGES.flatMap((path) =>
+      linksOf(path)
+        .filter(({ file, anchor }) => {
+          if (!existsSync(join(ROOT, file))) return true
+          return anchor !== '' && !anchorsOf(file).includes(anchor)
+        })
+        .map(({ file, anchor }) => `${path}: ${file}#${anchor}`),
+    )
     expect(broken).toEqual([])
   })
 
-  test('every link to a file leads to one', () => {
-    const broken = READMES.flatMap((path) => {
-      const links = [...read(path).matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)].map(([, to]) => to!)
-      return links
-        .filter((to) => !existsSync(join(ROOT, dirname(path), to)))
-        .map((to) => `${path}: ${to}`)
-    })
-    expect(broken).toEqual([])
+  test('every page is linked from another', () => {
+    const linked = new Set(
+      PAGES.flatMap((path) => linksOf(path).flatMap(({ file }) => (file === path ? [] : [file]))),
+    )
+    expect(PAGES.filter((path) => path !== 'README.md' && !linked.has(path))).toEqual([])
   })
 
-  test(
-    'no line of a page is longer than 100 columns, but for rows taken from a source',
-    THOROUGH,
-    () => {
-      const pages = ['', 'firmware/', 'boards/', 'host-driver/', 'test/'].map((folder) => {
-        return `${folder}README.md`
-      })
-      const long = pages.flatMap((path) =>
-        read(path)
-          .split('\n')
-          .flatMap((line, at) => {
-            return [...line].length > 100 && !/^\| \d+ \|/.test(line) ? [`${path}:${at + 1}`] : []
-          }),
-      )
-      expect(long).toEqual([])
-    },
-  )
+  test('no page is too long to be read', () => {
+    const lines = (path: string): number => read(path).split('\n').length - 1
+    expect(PAGES.filter((path) => lines(path) > linesMax(path))).toEqual([])
+  })
+
+  test('no line of a page is longer than 100 columns, except rows of tables', THOROUGH, () => {
+    const long = PAGES.flatMap((path) =>
+      read(path)
+        .split('\n')
+        .flatMap((line, at) => {
+          return [...line].length > 100 && !line.startsWith('| ') ? [`${path}:${at + 1}`] : []
+        }),
+    )
+    expect(long).toEqual([])
+  })
 })

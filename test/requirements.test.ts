@@ -90,8 +90,9 @@ function complaints(pages: readonly string[], texts: readonly Text[]): string[] 
 
 /** The numbers by which `kind` is named: `wire-format 3.3, 3.5 to 3.6` has 3.3, 3.5 and 3.6. */
 function numbersOf(text: string, kind: string): string[] {
+  const more = String.raw`(?:(?:,| to| and)[\s*/]+\d+\.\d+)*`
   const list = new RegExp(
-    String.raw`\b${kind}(?: section)?(?:[\s*/]+| ?\()(\d+(?:\.\d+)?(?:(?:,| to| and)[\s*/]+\d+\.\d+)*)`,
+    String.raw`\b${kind}(?: section)?(?:[\s*/]+| ?\()(\d+(?:\.\d+)?${more})`,
     'g',
   )
   return [...text.matchAll(list)].flatMap(([, numbers]) => numbers!.match(/\d+(?:\.\d+)?/g) ?? [])

@@ -1,6 +1,7 @@
 /**
  * Kinds of violations that a fresh seed has found, and that are not mended yet. A run that meets no
- * other does not fail, but says so: in the table, on the page, and every kind stands in README.md.
+ * other does not fail, but says so: in the table and on the page. Every kind stands in
+ * `test/doc/evidence.md`.
  *
  * Invariant: only a violation that a stage describes is of a kind; what is counted and not
  * described is of none. A kind has an argument that shows it, and is taken from here when that
@@ -10,7 +11,7 @@
 import type { Violation } from './stage.ts'
 
 export interface OpenKind {
-  /** Two words or three, with hyphens; in README.md as it stands here. */
+  /** Two words or three, with hyphens; in test/doc/evidence.md as here. */
   readonly id: string
   readonly stage: string
   /** What is wrong, in one sentence. */

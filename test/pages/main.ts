@@ -2,10 +2,10 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesBelow, ROOT } from '../support/sources.ts'
-import { pageOf, read } from './tables.ts'
+import { ROOT } from '../support/sources.ts'
+import { PAGES, pageOf, read } from './tables.ts'
 
-for (const path of filesBelow('.').filter((name) => name.endsWith('README.md'))) {
+for (const path of PAGES) {
   const before = read(path)
   const page = pageOf(path)
   if (page === before) continue

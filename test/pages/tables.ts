@@ -22,12 +22,15 @@ import * as management from '../../firmware/wire/management.ts'
 import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
+import { adviceFor } from '../../host-driver/advice.ts'
 import * as exitCodes from '../../host-driver/commands/exit-codes.ts'
 import { Card, dataOf, persistFrames } from '../support/card.ts'
 import { filesBelow, ROOT } from '../support/sources.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
 
-export const FIRMWARE_PAGE = 'firmware/README.md'
+/** Every page, whoever writes it. */
+export const PAGES: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
+
 const TESTS_PAGE = 'test/README.md'
 const LINUX_PAGE = 'boards/linux/README.md'
 
@@ -135,7 +138,7 @@ const PHASES = new Map<number, string>([
 const FIRMWARE: readonly PageTable[] = [
   {
     title: 'the faults are all there, with answer, code and meaning',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/faults.md',
     head: '| | name | answer |',
     rows: keyed(
       FAULTS.map((fault, number) => {
@@ -146,7 +149,7 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the recovery cases are all there, unchanged',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/recovery.md',
     head: '| | found | phase |',
     rows: keyed(
       CASES.map(({ name, phase, when, then, sourceCase }, row) => {
@@ -158,13 +161,13 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the limits are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/limits.md',
     head: '| limit | value |',
     rows: constantsOf('firmware/limits.ts', limits, /./),
   },
   {
     title: 'the attributes of the control call are all there',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/control.md',
     head: '| attribute | method | does |',
     rows: inOrder(
       Object.entries(numbersOf(management))
@@ -178,8 +181,8 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'our own opcodes are all there, under their names',
-    page: FIRMWARE_PAGE,
-    head: '| opcode | name | headers behind BTH |',
+    page: 'firmware/doc/wire.md',
+    head: '| opcode | name | headers after BTH |',
     rows: keyed(
       OPCODES.flatMap((row) => {
         if (row?.name.startsWith('Perdure ') !== true) return []
@@ -189,7 +192,7 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the constants EVENT_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/elements.md',
     head: '| event | type |',
     rows: constantsOf(
       'firmware/host/header-page.ts',
@@ -199,25 +202,25 @@ const FIRMWARE: readonly PageTable[] = [
   },
   {
     title: 'the constants STATUS_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/residency.md',
     head: '| kind | | says |',
     rows: constantsOf('firmware/wire/memory-status.ts', memoryStatus, /^STATUS_/),
   },
   {
     title: 'the constants CONDITION_… are all there, with their values',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/batches.md',
     head: '| condition | | a record',
     rows: constantsOf('firmware/wire/persist.ts', persist, /^CONDITION_/),
   },
   {
     title: 'packet memory is laid out as the table says',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/engine.md',
     head: '| name | at |',
     rows: constantsOf('firmware/memory-map.ts', { ...hal, ...map }, /^(\w+_AT|MEMORY_BYTES)$/),
   },
   {
     title: 'the table of costs is right',
-    page: FIRMWARE_PAGE,
+    page: 'firmware/doc/persist.md',
     head: '| records | copies | board calls |',
     rows: (old) =>
       old.map(([records, copies]) => {
@@ -279,7 +282,7 @@ const EXIT_CODE = /EXIT_\w+ = (\d+),\s*\/\* (.*) \*\//g
 const EXIT_CODES: readonly PageTable[] = [
   {
     title: 'the exit codes are all there',
-    page: 'README.md',
+    page: 'boards/doc/operating.md',
     head: '| code | meaning |',
     rows: (old) => {
       const path = 'host-driver/commands/exit-codes.ts'
@@ -297,6 +300,28 @@ const EXIT_CODES: readonly PageTable[] = [
         (key) => words.get(key)!,
       )(old)
     },
+  },
+]
+
+/** What to do about a reason, where something is known of it. */
+const adviceOf = (reason: string): string[] => {
+  const advice = adviceFor(reason)
+  return advice === adviceFor('') ? [] : [advice]
+}
+
+const DRIVER: readonly PageTable[] = [
+  ...['| `code` | what to do |', '| `code` in the end | what to do |'].map((head) => ({
+    title: `what to do about a record of a batch is what its error says: ${head}`,
+    page: 'host-driver/doc/batches.md',
+    head,
+    rows: (old: readonly Row[]) =>
+      old.map(([name]) => [name!, adviceFor(name!.replaceAll('`', ''))]),
+  })),
+  {
+    title: 'what to do about a refusal is what its error says',
+    page: 'host-driver/doc/errors.md',
+    head: '| `fault` | what to do |',
+    rows: () => FAULTS.flatMap(({ name }) => adviceOf(name).map((advice) => [code(name), advice])),
   },
 ]
 
@@ -343,7 +368,7 @@ const KEY = /\{"([a-z0-9-]+)", [A-Z0-9]+, FIELD\(\w+\), (?:"([^"]*)"|NULL),\s*"(
 const LINUX: readonly PageTable[] = [
   {
     title: 'the page of the native runtime has every key, with what it takes and its default',
-    page: LINUX_PAGE,
+    page: 'boards/linux/doc/configuration.md',
     head: '| key | takes | unless said |',
     rows: keyed(
       [...read('boards/linux/src/service/config.c').matchAll(KEY)].map(
@@ -356,7 +381,7 @@ const LINUX: readonly PageTable[] = [
   },
   {
     title: 'the page of the native runtime has every key of the supervisor',
-    page: LINUX_PAGE,
+    page: 'boards/linux/doc/perdure-boot.md',
     head: '| key of `boot.conf` | takes | unless said |',
     rows: keyed(
       Object.entries(KEYS).map(([name, { takes, fallback, most }]) => {
@@ -407,6 +432,7 @@ const LINUX: readonly PageTable[] = [
 export const TABLES: readonly PageTable[] = [
   ...FIRMWARE,
   ...EXIT_CODES,
+  ...DRIVER,
   ...EMULATOR,
   ...TESTS,
   ...LINUX,
@@ -414,8 +440,7 @@ export const TABLES: readonly PageTable[] = [
 
 /** A page as the sources want it. */
 export function pageOf(path: string): string {
-  let page = withBlocks(read(path), read)
-  if (path === FIRMWARE_PAGE) page = withBurst(page)
+  let page = withBurst(withBlocks(read(path), read))
   for (const { head, rows } of TABLES.filter((table) => table.page === path)) {
     page = withRows(page, head, rows)
   }

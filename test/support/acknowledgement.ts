@@ -2,8 +2,8 @@
  * What a PERSIST_ACK says, read by the judges from the bytes of its frame.
  *
  * Invariant: nothing here is imported from `firmware/`. The byte map is written down a
- * second time (`firmware/README.md`), so that a mistake in the product's own reading and writing of
- * an acknowledgement does not cancel itself out here.
+ * second time (`firmware/doc/wire.md`), so that a mistake in the product's own reading and writing
+ * of an acknowledgement does not cancel itself out here.
  */
 
 const TAG = 0x8100

@@ -3,7 +3,7 @@
  * from the table of the firmware: which case it is, which copy stays.
  *
  * Invariant: nothing here is imported from `firmware/`. The number of a case is the one
- * that the report of a recovery gives, in the order of firmware/README.md.
+ * that the report of a recovery gives, in the order of firmware/doc/recovery.md.
  */
 
 export type Action = 'none' | 'useA' | 'useB' | 'lost'

@@ -25,7 +25,7 @@ import type { Actor } from './actor.ts'
 import type { Asker, Reader, Started } from './booth.ts'
 import type { Scenario } from './scenario.ts'
 
-/** Number of the action 'lost' in the report, and of the state 'serving' (README, byte maps). */
+/** Number of the action 'lost' in the report, and of the state 'serving' (doc/control.md). */
 const LOST_ACTION = 3
 const SERVING = 1
 
