@@ -19,7 +19,7 @@ import {
   TransportError,
   unmadeError,
 } from './errors.ts'
-import { isRefusal, type Job, type JobEnd } from './queue-pair.ts'
+import { isRefusal, type Job, type JobEnd } from './jobs.ts'
 import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
 

@@ -202,6 +202,32 @@ describe('who may import whom', () => {
   })
 })
 
+describe('who needs whom, types included', () => {
+  test('no file of the host driver and the boards needs itself in a circle', () => {
+    expect(circlesOf(SOURCES.filter(({ path }) => /^(host-driver|boards)\//.test(path)))).toEqual(
+      [],
+    )
+  })
+})
+
+/** Files that import each other in a circle, `a → b → a`; an import of types alone counts. */
+function circlesOf(sources: readonly Source[]): string[] {
+  const needs = new Map(
+    sources.map((source) => [source.path, importsOf(source).map(({ file }) => file)]),
+  )
+  const circles: string[] = []
+  const done = new Set<string>()
+  const walk = (path: string, trail: readonly string[]): void => {
+    const at = trail.indexOf(path)
+    if (at >= 0) circles.push([...trail.slice(at), path].join(' → '))
+    if (at >= 0 || done.has(path)) return
+    for (const next of needs.get(path) ?? []) if (next !== null) walk(next, [...trail, path])
+    done.add(path)
+  }
+  for (const path of needs.keys()) walk(path, [])
+  return circles
+}
+
 describe('how the code looks', () => {
   test(`no line is longer than ${COLUMNS_MAX} columns`, THOROUGH, () => {
     const long = SOURCES.flatMap(({ path, text }) =>

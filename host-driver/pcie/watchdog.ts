@@ -5,7 +5,7 @@
  * is watched no more: a process without work ends.
  */
 
-import type { Clock } from '../way.ts'
+import type { Clock } from '../clock.ts'
 
 /** Whoever waits for the card. */
 export interface Watched {
