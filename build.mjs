@@ -192,7 +192,7 @@ export async function build() {
       {
         index: 'host-driver/index.ts',
         emulator: 'boards/emulator/index.ts',
-        perdure: 'host-driver/cli.ts',
+        perdure: 'host-driver/command/main.ts',
       },
       { splitting: true, chunkNames: 'chunk-[hash]' },
     ),
@@ -361,7 +361,7 @@ const COMMANDS = {
     await build()
     const entries = {
       'board-linux': 'boards/linux/build.ts',
-      'board-qemu': 'host-driver/board-qemu/main.ts',
+      'board-qemu': 'host-driver/command/board-qemu/main.ts',
     }
     place(await bundleForNode(entries))
     const arm64 = ['--arch', 'arm64', '--install']

@@ -210,6 +210,38 @@ describe('who needs whom, types included', () => {
   })
 })
 
+/**
+ * What the library of the host driver may import of the boards, and where: whatever both ends of a
+ * port, a frame or a medium agree on, anywhere; the formats of flashing where a card is flashed; the
+ * emulator where a card is started in this process, or its port is opened in a file.
+ */
+const OF_BOARDS: readonly (readonly [what: RegExp, where: RegExp])[] = [
+  [/^boards\/(host-port|kinds)\.ts$|^boards\/software\//, /^host-driver\//],
+  [/^boards\/flash\//, /^host-driver\/flash\//],
+  [/^boards\/emulator\//, /^host-driver\/(local|pcie\/file-port)\.ts$/],
+]
+
+describe('the command stands apart from the library', () => {
+  const library = SOURCES.filter(({ path }) => /^host-driver\/(?!command\/)/.test(path))
+  const importsWhere = (isWrong: (file: string, path: string) => boolean): string[] =>
+    library.flatMap((source) =>
+      importsOf(source)
+        .filter(({ file }) => file !== null && isWrong(file, source.path))
+        .map(({ from }) => `${source.path} imports ${from}`),
+    )
+
+  test('the library needs nothing of the command', () => {
+    expect(importsWhere((file) => file.startsWith('host-driver/command/'))).toEqual([])
+  })
+
+  test('of the boards it has what is shared, and the emulator in two files', () => {
+    const isMeant = (file: string, path: string): boolean =>
+      OF_BOARDS.some(([what, where]) => what.test(file) && where.test(path))
+    const wrong = importsWhere((file, path) => file.startsWith('boards/') && !isMeant(file, path))
+    expect(wrong).toEqual([])
+  })
+})
+
 /** Files that import each other in a circle, `a → b → a`; an import of types alone counts. */
 function circlesOf(sources: readonly Source[]): string[] {
   const needs = new Map(

@@ -22,7 +22,7 @@ import * as management from '../../firmware/wire/management.ts'
 import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
-import * as exitCodes from '../../host-driver/commands/exit-codes.ts'
+import * as exitCodes from '../../host-driver/command/exit-codes.ts'
 import { Card, dataOf, persistFrames } from '../support/card.ts'
 import { filesBelow, ROOT } from '../support/sources.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
@@ -282,7 +282,7 @@ const EXIT_CODES: readonly PageTable[] = [
     page: 'README.md',
     head: '| code | meaning |',
     rows: (old) => {
-      const path = 'host-driver/commands/exit-codes.ts'
+      const path = 'host-driver/command/exit-codes.ts'
       const ofCommand = Object.entries(numbersOf(exitCodes)).map(([name, value]) => {
         return [String(value), said(path, name)] as const
       })
