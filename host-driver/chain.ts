@@ -40,7 +40,7 @@ export interface Completion {
 }
 
 /** One request that waits to be made. */
-export interface Verb {
+interface Verb {
   /** Makes the job: only now are the key and the address known for sure. */
   start(queuePair: JobQueue): Job
   reject(error: Error): void

@@ -46,7 +46,7 @@ import {
 } from './write.ts'
 
 /** A READ that somebody waits for. */
-export interface PendingRead {
+interface PendingRead {
   readonly region: OpenRegion
   readonly slot: number
   readonly view: number

@@ -106,10 +106,10 @@ export interface RegionRequest {
  * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
  * latter two the one that the probe has shown is to be had.
  */
-export type RegionPlacement = 'local' | 'bypass' | 'through'
+type RegionPlacement = 'local' | 'bypass' | 'through'
 
 /** In the order of their numbers. */
-export const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
+const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
 
 /** What a new region of plain bytes shall be. */
 export interface BytesRequest {
@@ -207,7 +207,7 @@ export interface Granted {
 }
 
 /** What a part of a full scan found. */
-export interface ScanStep {
+interface ScanStep {
   /** The record to go on with; the number of slots when done. */
   readonly next: number
   readonly checked: number

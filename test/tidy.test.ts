@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { unusedExports } from './support/exports.ts'
 import {
   filesBelow,
   functionsOf,
@@ -220,6 +221,40 @@ const OF_BOARDS: readonly (readonly [what: RegExp, where: RegExp])[] = [
   [/^boards\/flash\//, /^host-driver\/flash\//],
   [/^boards\/emulator\//, /^host-driver\/(local|pcie\/file-port)\.ts$/],
 ]
+
+/** What is used from outside of the sources: packages, bundles, and what a bundler puts in them. */
+const ENTRIES = [
+  'host-driver/index.ts',
+  'boards/emulator/index.ts',
+  'firmware/main.ts',
+  'boards/linux/boot/script/main.ts',
+  'boards/linux/boot/script/globals.ts',
+  'boards/linux/boot/script/node-crypto.ts',
+  'boards/linux/boot/script/node-zlib.ts',
+]
+
+describe('what nobody uses', () => {
+  test('everything that a file exports is imported somewhere', () => {
+    const unused = unusedExports(SOURCES).filter((one) => {
+      return /^(host-driver|boards)\//.test(one) && !ENTRIES.includes(one.split(' ')[0]!)
+    })
+    expect(unused).toEqual([])
+  })
+
+  test('a name counts as imported however it is', () => {
+    const source = (path: string, text: string): Source => ({ path, text, code: text })
+    const names = ['listed', 'renamed', 'read', 'unused', 'Alone']
+    const sources = [
+      source('a.ts', names.map((name) => `export const ${name}: number = 1`).join('\n')),
+      source('b.ts', 'export function late(): void {}'),
+      source('c.ts', "export class Whole {}\nexport type { Alone } from './a.ts'"),
+      source('d.ts', "import { listed, renamed as other } from './a.ts'\nimport './c.ts'"),
+      source('e.ts', "import * as a from './a.ts'\na.read\nawait import('./b.ts')"),
+      source('f.ts', "import * as c from './c.ts'\nlook(c)"),
+    ]
+    expect(unusedExports(sources)).toEqual(['a.ts unused'])
+  })
+})
 
 describe('the command stands apart from the library', () => {
   const library = SOURCES.filter(({ path }) => /^host-driver\/(?!command\/)/.test(path))

@@ -15,7 +15,7 @@ const HEAD_WORDS = 3
 const NOTE_WORDS = HEAD_WORDS + 2 * LINE_WORDS
 
 /** The lines of a part, as a journal reads them and takes them back. */
-export interface Lines {
+interface Lines {
   /** What loads see, and what is durable. */
   readonly liveWords: Int32Array
   readonly durableWords: Int32Array
@@ -24,7 +24,7 @@ export interface Lines {
 }
 
 /** How many notes there were. */
-export type Mark = number
+type Mark = number
 
 export class Journal {
   private count = 0

@@ -146,7 +146,7 @@ export interface LinkCounters {
   refused: number
 }
 
-export interface Posted {
+interface Posted {
   readonly memory: FarMemory
   readonly at: number
   readonly bytes: Uint8Array

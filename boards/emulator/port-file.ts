@@ -50,18 +50,17 @@ export const CARD_SERVES = 76
 export const CARD_SESSION = 80
 export const CARD_INTERRUPTS = 84
 export const CARD_CONSUMED = 88
-export const CARD_DROPPED = 92
 export const HOST_LIFE = 128
 export const HOST_PROCESS = 132
 export const HOST_BEAT = 136
 /** The registers that the host writes, as they lie behind PORT_AT. */
 export const REGISTERS = 192
-export const REGISTERS_BYTES = 16
+const REGISTERS_BYTES = 16
 export const HOST_PRODUCED = 208
 export const HOST_DROPPED = 212
 export const RING = 256
 /** What is looked at in one call: everything in front of the ring. */
-export const WORDS_BYTES = 256
+const WORDS_BYTES = 256
 const MEMORY = 4096
 
 /** From one beat to the next, ms. */

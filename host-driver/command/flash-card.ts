@@ -28,7 +28,7 @@ import { developmentKey, readTrustedKey } from './signing-key.ts'
 export const TRIAL_SECONDS = 600
 export const TRIAL_SECONDS_MAX = 86_400
 
-export interface FlashOptions {
+interface FlashOptions {
   /** The image of the NVDIMM: the slots lie beside it. */
   readonly image: string
   /** Files of public keys; that of this user's own key unless given. */

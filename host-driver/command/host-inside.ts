@@ -36,7 +36,7 @@ import { PcieDevice } from '../pcie/device.ts'
 import { type PlacementName, probePlacement } from '../registrar.ts'
 import type { MemoryRequest, PersistentRequest } from './emulate-options.ts'
 
-export interface HostRequest {
+interface HostRequest {
   readonly memory?: MemoryRequest
   readonly persistent?: PersistentRequest
   /** DMA writes go to the host's caches. */

@@ -59,7 +59,7 @@ function createProgram(): Command {
 }
 
 /** Runs the command line; sets the exit code of the process. */
-export async function main(argv: readonly string[]): Promise<void> {
+async function main(argv: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync([...argv])
   } catch (error) {

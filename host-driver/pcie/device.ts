@@ -78,7 +78,7 @@ export interface PcieOptions extends LayoutOptions, Partial<InlineRule> {
 }
 
 /** A completion queue to be made. */
-export interface CompletionQueueOptions extends Moderation {
+interface CompletionQueueOptions extends Moderation {
   /** Entries, a power of two. */
   readonly entries: number
 }
@@ -114,7 +114,7 @@ const PAGED = having(['use', 'load', 'store'], 'a PagedMemory')
 type State = 'opening' | 'open' | 'removed' | 'closed'
 
 /** Memory that was registered, and may be named in elements. */
-export interface MemoryRegion extends Range {
+interface MemoryRegion extends Range {
   /** Protection domain. */
   readonly domain: number
 }

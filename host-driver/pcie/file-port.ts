@@ -35,7 +35,7 @@ const BYTES = 64 * 2 ** 20
 /** A card that lives lets go of the host before within this time, ms. */
 const LETS_GO_MS = 15_000
 
-export interface FilePortOptions {
+interface FilePortOptions {
   readonly path: string
   /** Of memory, if the file has to be made; 64 MiB unless given. */
   readonly bytes?: number

@@ -12,7 +12,7 @@ import type { Endpoint } from '../wire.ts'
 import { openFilePort } from './file-port.ts'
 import type { HostPort } from './host-port.ts'
 
-export interface PcieTarget {
+interface PcieTarget {
   readonly path: string
   /** The DPU behind the card; null for the card itself. */
   readonly peer: Endpoint | null

@@ -8,7 +8,7 @@
 import type { Clock } from '../clock.ts'
 
 /** Whoever waits for the card. */
-export interface Watched {
+interface Watched {
   /** Looks, and rings again where nothing has moved. Whether it still waits. */
   pushOn(): boolean
 }

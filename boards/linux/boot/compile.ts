@@ -15,7 +15,7 @@ const BOOT = join(ROOT, 'boards/linux/boot')
 /** What of the runtime's files is in it, too. */
 const SHARED = ['endpoint', 'fault', 'json', 'log', 'notify', 'unix-socket'] as const
 
-export interface BootOptions extends RuntimeOptions {
+interface BootOptions extends RuntimeOptions {
   /** The file with the script: one that leaves the global `perdureBoot`. */
   readonly script: string
   /** The program's path. */

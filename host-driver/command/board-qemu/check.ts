@@ -12,7 +12,7 @@ import type { RegionRequest } from '../../management.ts'
 
 const REGION: RegionRequest = { name: 'board-check', slots: 1, capacity: 4096, copies: 2 }
 
-export interface CheckResult {
+interface CheckResult {
   /** From the start of QEMU until the record was acknowledged. */
   readonly firstRecordSeconds: number
   /** From the start of QEMU, killed before, until the record was read. */
