@@ -39,13 +39,11 @@ import type { Session } from './session.ts'
 import type { JobQueue, Large } from './way.ts'
 
 export interface QueuePairOptions {
-  readonly window?: number
   readonly ackTimeoutCode?: number
   readonly persistTimeoutUs?: number
   /** Ordered requests that the peer takes at once. */
   readonly readDepth?: number
   readonly retryCount?: number
-  readonly rnrRetryCount?: number
   /** The peer is Linux: its FLUSH has an ICRC of its own, and is not repeated (6.5). */
   readonly linuxPeer?: boolean
   /** Takes what the peer sends; `firstPsn` is the PSN that its first request has. */

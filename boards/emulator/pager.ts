@@ -195,10 +195,6 @@ export class Pager implements PagedMemory {
     return this.frames
   }
 
-  get usedFrames(): number {
-    return this.frames - this.free.length
-  }
-
   stateOf(page: number): PageState {
     return STATES[this.states[page]!]!
   }
