@@ -212,14 +212,14 @@ describe('who needs whom, types included', () => {
 })
 
 /**
- * What the library of the host driver may import of the boards, and where: whatever both ends of a
- * port, a frame or a medium agree on, anywhere; the formats of flashing where a card is flashed; the
- * emulator where a card is started in this process, or its port is opened in a file.
+ * What the library of the host driver may import of the boards, and where: what both ends of a
+ * port, a frame or a medium agree on, anywhere; the formats of flashing where a card is flashed;
+ * the emulator where a card is started in this process.
  */
 const OF_BOARDS: readonly (readonly [what: RegExp, where: RegExp])[] = [
-  [/^boards\/(host-port|kinds)\.ts$|^boards\/software\//, /^host-driver\//],
+  [/^boards\/(clock|host-port|kinds)\.ts$|^boards\/(port|software)\//, /^host-driver\//],
   [/^boards\/flash\//, /^host-driver\/flash\//],
-  [/^boards\/emulator\//, /^host-driver\/(local|pcie\/file-port)\.ts$/],
+  [/^boards\/emulator\//, /^host-driver\/local\.ts$/],
 ]
 
 /** What is used from outside of the sources: packages, bundles, and what a bundler puts in them. */
@@ -269,7 +269,7 @@ describe('the command stands apart from the library', () => {
     expect(importsWhere((file) => file.startsWith('host-driver/command/'))).toEqual([])
   })
 
-  test('of the boards it has what is shared, and the emulator in two files', () => {
+  test('of the boards it has what is shared, and the emulator in one file', () => {
     const isMeant = (file: string, path: string): boolean =>
       OF_BOARDS.some(([what, where]) => what.test(file) && where.test(path))
     const wrong = importsWhere((file, path) => file.startsWith('boards/') && !isMeant(file, path))

@@ -29,10 +29,10 @@
  */
 
 import { PAGE_BYTES } from '../../firmware/limits.ts'
+import type { Clock, Timer } from '../clock.ts'
 import { type PagedMemory, PageLost, type PageUse, type PageUser } from '../host-port.ts'
 import { COUNT, having, type Kinds, SIZE } from '../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS, RAM } from './arguments.ts'
-import type { Clock, Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
 import type { SwapDevice } from './swap.ts'
 

@@ -11,9 +11,9 @@
  */
 
 import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import type { Clock, Timer } from '../clock.ts'
 import { COUNT, having, type Kinds, TEXT } from '../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS } from './arguments.ts'
-import type { Clock, Timer } from './clock.ts'
 
 /*
  * What a drive takes for one page of 4 KiB, µs of virtual time. Nothing is measured: a flash drive

@@ -15,8 +15,11 @@ const ALL = '*'
 
 const LISTED = /^(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s+from\s+'(\.[^']+)'/gm
 const WHOLE = /^(?:import|export)\s+(?:type\s+)?\*(?:\s+as\s+(\w+))?\s+from\s+'(\.[^']+)'/gm
-const DECLARED =
-  /^export\s+(?:(?:abstract|async|declare)\s+)*(?:const|let|function\*?|class|interface|type)\s+(\w+)/gm
+const DECLARED = new RegExp(
+  String.raw`^export\s+(?:(?:abstract|async|declare)\s+)*` +
+    String.raw`(?:const|let|function\*?|class|interface|type)\s+(\w+)`,
+  'gm',
+)
 const PASSED_ON = /^export\s+(?:type\s+)?\{([^}]*)\}/gm
 
 /** `path name` of every export of `sources` that none of them imports. */
