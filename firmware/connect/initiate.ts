@@ -75,7 +75,7 @@ export interface Target {
 }
 
 /** Who asked for a connection. */
-export interface LinkOwner {
+interface LinkOwner {
   /** The queue pair may be used; the link says what the peer granted. */
   connected(state: State, link: Link): void
   /** It never was (EVENT_REJECTED, EVENT_TIMED_OUT), or is over (EVENT_CLOSED). */

@@ -35,7 +35,7 @@ import { STATE_ERROR } from '../transport/queue-pair.ts'
 import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
 
 /** What a client asks for. */
-export interface AttachRequest {
+interface AttachRequest {
   /** Of the relay, here. */
   readonly name: string
   readonly target: Target

@@ -71,11 +71,6 @@ function placeOf(region: Region): number {
   return region.index - REGIONS
 }
 
-/** Is the page there? The region must have it. */
-export function isMapped(state: State, region: Region, page: number): boolean {
-  return frameOf(state.translation, placeOf(region), page) !== NO_FRAME
-}
-
 /** How many of the `length` bytes from `offset` on are there, up to the first page that is away. */
 export function reachOf(state: State, region: Region, offset: number, length: number): number {
   const { translation } = state

@@ -42,7 +42,7 @@ import { accessOf } from './access.ts'
 import { runBurst } from './burst.ts'
 import { dropPages, expectPages } from './on-demand.ts'
 
-export interface Hint {
+interface Hint {
   /** Null while its place is free. */
   region: Region | null
   qp: QueuePair | null

@@ -34,7 +34,7 @@ import { answerRecord, packCopies } from './receipt.ts'
 import { takeStaging } from './staging.ts'
 
 /** Where a relay's records go. */
-export interface Relay {
+interface Relay {
   /** The queue pair to the other DPU, or null while there is none. */
   qp: QueuePair | null
   /** The region's key there. */
@@ -87,7 +87,7 @@ function blankPassenger(): Passenger {
 }
 
 /** The relay of a region that is one. */
-export function relayOf(state: State, region: Region): Relay {
+function relayOf(state: State, region: Region): Relay {
   return state.relays.relays[region.index - REGIONS]!
 }
 
