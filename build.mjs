@@ -181,14 +181,14 @@ function sweep(files) {
 }
 
 /** Builds everything that runs. About 0.2 s. */
-export async function build() {
+async function build() {
   const [firmware, node] = await Promise.all([
     bundleFirmware(),
     bundleForNode(
       {
         index: 'host-driver/index.ts',
         emulator: 'boards/emulator/index.ts',
-        perdure: 'host-driver/cli.ts',
+        perdure: 'host-driver/command/main.ts',
       },
       { splitting: true, chunkNames: 'chunk-[hash]' },
     ),
@@ -364,7 +364,7 @@ const COMMANDS = {
     await build()
     const entries = {
       'board-linux': 'boards/linux/build.ts',
-      'board-qemu': 'host-driver/board-qemu/main.ts',
+      'board-qemu': 'host-driver/command/board-qemu/main.ts',
     }
     place(await bundleForNode(entries))
     const arm64 = ['--arch', 'arm64', '--install']

@@ -109,7 +109,7 @@ export class PageLost extends Error {
 }
 
 /** What the host may not write. */
-export type ForbiddenPlace = 'zone1' | 'zone2' | 'header' | 'register'
+type ForbiddenPlace = 'zone1' | 'zone2' | 'header' | 'register'
 
 /** The host tried to write what is not its to write. Nothing was changed. */
 export class ForbiddenAccess extends Error {

@@ -114,7 +114,7 @@ export function refusal(what: What, value: unknown, give: string): string {
 }
 
 /** How a value is refused. */
-export type Refuse = (what: What, value: unknown, give: string) => never
+type Refuse = (what: What, value: unknown, give: string) => never
 
 /** Refuses what is no object whose fields are of these kinds; see `checkFields` of both sides. */
 export function checkFieldsBy<T extends object>(

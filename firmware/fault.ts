@@ -12,7 +12,7 @@ import { assert } from './assert.ts'
 export type Fault = number & { readonly unit: 'fault' }
 
 /** How a fault is answered. */
-export type Answer =
+type Answer =
   | 'drop' // silently, as RoCEv2 asks; only the counter shows it
   | 'nak' // an AETH NAK with the syndrome; from 0x61 on the queue pair goes to the error state
   | 'status' // a PERSIST_ACK with the status; the queue pair lives
@@ -21,7 +21,7 @@ export type Answer =
   | 'port' // the host is told in its header page, or by an event; nothing changes
   | 'queue' // a completion with an error, or an event; that queue goes to the error state
 
-export interface FaultRow {
+interface FaultRow {
   readonly name: string
   readonly answer: Answer
   /** AETH syndrome for 'nak', PERSIST_ACK status for 'status', a reason for 'reject', else 0. */

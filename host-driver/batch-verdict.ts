@@ -34,7 +34,7 @@ export const CONDITIONS: Readonly<Record<BatchCondition, number>> = {
 }
 
 /** A record that was not taken: its place in the batch, and the status that it ended with. */
-export interface Untaken {
+interface Untaken {
   readonly index: number
   readonly status: number
   /** An earlier burst has sent it, too, and was not told why it was not taken. */
@@ -76,7 +76,7 @@ const IN_DOUBT: Verdict = { kind: 'inDoubt' }
 const UNKNOWN: Verdict = { kind: 'forgotten' }
 
 /** What else is known of a burst. */
-export interface Circumstances {
+interface Circumstances {
   /** There will be no other burst: none of its records is sent again. */
   readonly isLast: boolean
   /** None of its records was taken. */

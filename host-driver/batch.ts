@@ -101,7 +101,7 @@ interface Entry {
 }
 
 /** What a batch needs to know of its region. */
-export interface BatchGround {
+interface BatchGround {
   readonly connection: Connection
   readonly open: OpenRegion
   readonly wait: number

@@ -19,7 +19,7 @@ import {
   TransportError,
   unmadeError,
 } from './errors.ts'
-import { isRefusal, type Job, type JobEnd } from './queue-pair.ts'
+import { isRefusal, type Job, type JobEnd } from './jobs.ts'
 import type { JobQueue } from './way.ts'
 import { type Mechanism, mechanismOf } from './write.ts'
 
@@ -40,7 +40,7 @@ export interface Completion {
 }
 
 /** One request that waits to be made. */
-export interface Verb {
+interface Verb {
   /** Makes the job: only now are the key and the address known for sure. */
   start(queuePair: JobQueue): Job
   reject(error: Error): void

@@ -11,11 +11,11 @@ import type { PartStatus } from './part.ts'
 import { PcieDevice } from './pcie/device.ts'
 import { isPcieTarget, openPort, parsePcieTarget } from './pcie/target.ts'
 import { PcieWay } from './pcie/way.ts'
-import { Session } from './session.ts'
 import { onAbort } from './signals.ts'
 import { openTunnel, parseTarget } from './udp.ts'
 import type { Way } from './way.ts'
 import { WIRE, type Wire } from './wire.ts'
+import { WireWay } from './wire-way.ts'
 
 /**
  * Connects to a DPU:
@@ -79,7 +79,7 @@ async function openWay(
   const at = typeof target === 'string' ? parseTarget(target) : null
   if (at === null) check('target', target, { ...WIRE, give: TARGETS })
   const wire = at === null ? (target as Wire) : await openTunnel(at)
-  return new Session(
+  return new WireWay(
     wire,
     options.own ?? neighbour(random),
     options.peer ?? { ...DPU_ENDPOINT, ...(at?.ipv4 && { ipv4: at.ipv4 }) },

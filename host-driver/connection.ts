@@ -13,7 +13,7 @@
  */
 
 import { blankCounts, type RequesterCounts } from '../firmware/transport/requester.ts'
-import { type Chain, type ChainPort, IN_DOUBT, postChain, rejectChain } from './chain.ts'
+import { type Chain, IN_DOUBT, postChain, rejectChain } from './chain.ts'
 import {
   ArgumentError,
   faultOfStatus,
@@ -23,17 +23,17 @@ import {
   unmadeError,
 } from './errors.ts'
 import { Inbox } from './inbox.ts'
-import { persistJob, readJob } from './jobs.ts'
+import { isRefusal, type JobEnd, persistJob, readJob } from './jobs.ts'
 import type { Management } from './management.ts'
 import { type ConnectOptions, warn } from './options.ts'
 import type { PartStatus } from './part.ts'
 import { PathMtu } from './path-mtu.ts'
 import { type BurstEnd, isUnsendable, PendingBatch } from './pending-batch.ts'
-import { isRefusal, type JobEnd } from './queue-pair.ts'
-import { Reconnection } from './reconnect.ts'
+import { type Broken, Reconnection } from './reconnect.ts'
 import { endGone, goneError, type OpenRegion } from './region-handle.ts'
 import { addCounts, type Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
+import type { WatchPort } from './watch.ts'
 import { Watches } from './watches.ts'
 import type { JobQueue, VerbsOptions, Way } from './way.ts'
 import {
@@ -46,7 +46,7 @@ import {
 } from './write.ts'
 
 /** A READ that somebody waits for. */
-export interface PendingRead {
+interface PendingRead {
   readonly region: OpenRegion
   readonly slot: number
   readonly view: number
@@ -72,7 +72,7 @@ const FORGOTTEN = 'OPERATION_FORGOTTEN'
 const RECEIVES = 64
 const MESSAGE_BYTES_MAX = 1 << 20
 
-export class Connection implements ChainPort {
+export class Connection implements WatchPort, Broken {
   readonly way: Way
   readonly management: Management
   readonly options: ConnectOptions

@@ -8,6 +8,7 @@
 import { copyOf } from './bytes.ts'
 import { BytesRegion } from './bytes-region.ts'
 import { type Completion, pending, resultOf } from './chain.ts'
+import { sleep, waitAtMost } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
 import type { AgentControl } from './flush-agent.ts'
@@ -29,7 +30,6 @@ import { isSameRegion, type OpenRegion } from './region-handle.ts'
 import type { PlacementControl } from './registrar.ts'
 import type { Statistics } from './statistics.ts'
 import type { VerbsContext } from './verbs/types.ts'
-import { sleep, waitAtMost } from './way.ts'
 
 /** How long `close` waits for what is on its way, µs. */
 const DRAIN_US = 1_000_000

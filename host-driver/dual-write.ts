@@ -18,6 +18,7 @@
 import { imageBytes } from '../firmware/commit/slot.ts'
 import { copyOf } from './bytes.ts'
 import { type Completion, quietly } from './chain.ts'
+import { sleep } from './clock.ts'
 import { ArgumentError, PerdureError } from './errors.ts'
 import {
   BYTES,
@@ -39,7 +40,6 @@ import {
   type SlotRecord,
   writeSlotImage,
 } from './slot-image.ts'
-import { sleep } from './way.ts'
 import { WIRE, type Wire } from './wire.ts'
 
 /** One place of the pair: `imageBytes(capacity)` bytes from there are its own. */

@@ -8,7 +8,7 @@ import { type Kind, refuse } from './kinds.ts'
 export type Durability = `${number}of${number}`
 
 /** Copies to wait for, and copies that the region must keep. */
-export interface Level {
+interface Level {
   readonly wait: number
   readonly copies: number
 }

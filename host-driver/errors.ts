@@ -9,8 +9,8 @@
  */
 
 import { FAULTS } from '../firmware/fault.ts'
+import type { WcStatus } from '../firmware/transport/requester.ts'
 import { adviceFor } from './advice.ts'
-import type { EndStatus } from './jobs.ts'
 
 export type ErrorCode =
   | 'PERDURE_ARGUMENT' // an argument is out of its range; nothing was sent
@@ -86,6 +86,15 @@ export class NotAccepted extends PerdureError {
     this.because = because
   }
 }
+
+/** How a request can end; the LOC_ ones only where our own card has looked at it. */
+export type EndStatus =
+  | WcStatus
+  | 'LOC_LEN_ERR'
+  | 'LOC_QP_OP_ERR'
+  | 'LOC_PROT_ERR'
+  | 'LOC_ACCESS_ERR'
+  | 'FATAL_ERR'
 
 /** The connection broke under the request, which had no effect. */
 export class TransportError extends PerdureError {

@@ -27,7 +27,7 @@ export const FRAME_BTH_AT: number = ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES
 /** First of the source ports: 0xc000 to 0xffff (wire-format 1.1). */
 const SOURCE_PORT_BASE = 0xc000
 
-export interface FrameFields {
+interface FrameFields {
   readonly opcode: number
   readonly destQp: number
   readonly psn: number

@@ -1,8 +1,8 @@
 /** Giving up: when the time of a call is over, or the signal of its caller fires. */
 
+import type { Clock } from './clock.ts'
 import { PerdureError } from './errors.ts'
 import { onAbort } from './signals.ts'
-import type { Clock } from './way.ts'
 
 /** What may be given up: `nothingSent` is its end where that is so. */
 export interface MayGiveUp {

@@ -19,7 +19,6 @@ import {
   SEND,
   SEND_IMM,
   SEND_INV,
-  type WcStatus,
   WRITE,
   WRITE_IMM,
   WRITE_PERSIST,
@@ -35,19 +34,10 @@ import {
 import { blankPweth, type Pweth } from '../firmware/wire/persist.ts'
 import type { Pfeth } from '../firmware/wire/prefetch.ts'
 import type { Reth } from '../firmware/wire/reth.ts'
-import type { PerdureError } from './errors.ts'
+import type { EndStatus, PerdureError } from './errors.ts'
 import { BOOLEAN, type Kinds, WORD } from './kinds.ts'
 import type { RegionInfo } from './part.ts'
 import type { Member, PendingWrite } from './write.ts'
-
-/** How a job can end; the LOC_ ones only where our own card has looked at it. */
-export type EndStatus =
-  | WcStatus
-  | 'LOC_LEN_ERR'
-  | 'LOC_QP_OP_ERR'
-  | 'LOC_PROT_ERR'
-  | 'LOC_ACCESS_ERR'
-  | 'FATAL_ERR'
 
 /** How a job ended. */
 export interface JobEnd {
@@ -73,6 +63,29 @@ export interface JobEnd {
   readonly isPartly?: boolean
   /** What was thrown as it was made or encoded: it ends by itself, and is not sent again. */
   readonly unmade?: PerdureError
+}
+
+/** The end of a job that was never sent, or of which nothing was heard. */
+export const FLUSHED: JobEnd = {
+  status: 'WR_FLUSH_ERR',
+  refusal: 0,
+  copies: 0,
+  mechanism: 0,
+  psn: 0,
+  resultHigh: 0,
+  resultLow: 0,
+  cumulative: false,
+  behindRefusal: false,
+}
+
+/** Whether the peer refused the request, and broke the connection before it executed any of it. */
+export function isNak(status: JobEnd['status']): boolean {
+  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR'
+}
+
+/** Whether the DPU itself said no. */
+export function isRefusal(status: JobEnd['status']): boolean {
+  return isNak(status) || status === 'GENERAL_ERR'
 }
 
 /** One request: where it goes, and what it carries or brings. */

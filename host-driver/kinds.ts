@@ -30,7 +30,6 @@ export {
   having,
   instanceOf,
   integer,
-  isObject,
   type Kind,
   type Kinds,
   LIST,

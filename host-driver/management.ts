@@ -23,6 +23,7 @@ import * as mad from '../firmware/wire/management.ts'
 import { addressBytes } from './addresses.ts'
 import { adviceFor } from './advice.ts'
 import { copyOf } from './bytes.ts'
+import { type Clock, sleep } from './clock.ts'
 import { faultOfNumber, PerdureError, RefusedError } from './errors.ts'
 import {
   BOOLEAN,
@@ -54,7 +55,6 @@ import {
   readQueueInfo,
   readQueuesStatus,
 } from './queues.ts'
-import { type DatagramWay, sleep } from './way.ts'
 
 /** First wait for an answer; each further one is twice as long, up to a second. */
 const RETRY_US = 50_000
@@ -66,6 +66,18 @@ const AGAIN_US = 1_000
 /** Calls that take their time; repeating them early makes it longer. */
 const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT]
 const SLOW_TIMEOUT_US = 60_000_000
+
+/** What carries management datagrams. */
+export interface DatagramWay extends Clock {
+  /** Takes the management datagrams that come: `length` bytes at `at`. */
+  onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
+  /** Where several speak, and each hears the answers of all: another number for each of them. */
+  nextSpeaker?(): number
+  /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
+  sendDatagram(datagram: Uint8Array): void
+  /** As of Wire. */
+  tried?(): string
+}
 
 interface Call {
   readonly attribute: number
@@ -94,10 +106,10 @@ export interface RegionRequest {
  * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
  * latter two the one that the probe has shown is to be had.
  */
-export type RegionPlacement = 'local' | 'bypass' | 'through'
+type RegionPlacement = 'local' | 'bypass' | 'through'
 
 /** In the order of their numbers. */
-export const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
+const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
 
 /** What a new region of plain bytes shall be. */
 export interface BytesRequest {
@@ -195,7 +207,7 @@ export interface Granted {
 }
 
 /** What a part of a full scan found. */
-export interface ScanStep {
+interface ScanStep {
   /** The record to go on with; the number of slots when done. */
   readonly next: number
   readonly checked: number

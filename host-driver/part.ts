@@ -55,7 +55,7 @@ export interface PartStatus {
 }
 
 /** A work in slices: a region is made, or its room is cleared after its end. */
-export interface PartWork {
+interface PartWork {
   readonly kind: 'making' | 'clearing' | 'unknown'
   /** Id of the region. */
   readonly region: number

@@ -16,7 +16,7 @@ import { OPERATION_WINDOW } from '../firmware/commit/operation-line.ts'
 import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../firmware/limits.ts'
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from './batch-verdict.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from './errors.ts'
-import { isNak, type JobEnd } from './queue-pair.ts'
+import { isNak, type JobEnd } from './jobs.ts'
 import { type PendingWrite, WHY_FORGOTTEN, WHY_NO_ROOM, WHY_UNMADE } from './write.ts'
 
 /** A record of a burst, and how its job ended. */

@@ -31,23 +31,19 @@ import { has, REQUEST } from '../firmware/wire/opcode.ts'
 import type { Packet } from '../firmware/wire/packet.ts'
 import { type PerdureError, unmadeError } from './errors.ts'
 import type { Notices, Receives } from './inbox.ts'
-import { type Job, type JobEnd, readBytesJob } from './jobs.ts'
+import { FLUSHED, isNak, type Job, readBytesJob } from './jobs.ts'
 import type { Granted, Management } from './management.ts'
 import { Receiver } from './receiver.ts'
 import { type Flow, high, low, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
 import type { JobQueue, Large } from './way.ts'
 
-export type { Job, JobEnd } from './jobs.ts'
-
 export interface QueuePairOptions {
-  readonly window?: number
   readonly ackTimeoutCode?: number
   readonly persistTimeoutUs?: number
   /** Ordered requests that the peer takes at once. */
   readonly readDepth?: number
   readonly retryCount?: number
-  readonly rnrRetryCount?: number
   /** The peer is Linux: its FLUSH has an ICRC of its own, and is not repeated (6.5). */
   readonly linuxPeer?: boolean
   /** Takes what the peer sends; `firstPsn` is the PSN that its first request has. */
@@ -310,27 +306,4 @@ function asksSize(kind: Job['kind']): boolean {
   return kind === ASSOCIATE || kind === BLOCK_SIZE
 }
 
-/** The end of a job that was never sent, or of which nothing was heard. */
-export const FLUSHED: JobEnd = {
-  status: 'WR_FLUSH_ERR',
-  refusal: 0,
-  copies: 0,
-  mechanism: 0,
-  psn: 0,
-  resultHigh: 0,
-  resultLow: 0,
-  cumulative: false,
-  behindRefusal: false,
-}
-
 const ESCAPE: Job = readBytesJob({ rkey: 0, va: 0n }, new Uint8Array(0), () => {})
-
-/** Whether the peer refused the request, and broke the connection before it executed any of it. */
-export function isNak(status: JobEnd['status']): boolean {
-  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR'
-}
-
-/** Whether the DPU itself said no. */
-export function isRefusal(status: JobEnd['status']): boolean {
-  return isNak(status) || status === 'GENERAL_ERR'
-}

@@ -26,17 +26,50 @@
  */
 
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'
-import type { Connection } from './connection.ts'
+import { sleep } from './clock.ts'
 import { PerdureError, RefusedError, TransportError } from './errors.ts'
 import { type JobEnd, queryJob, readJob, VIEW_FIRST_COPY, VIEW_SETTLED } from './jobs.ts'
+import type { Management } from './management.ts'
+import type { ConnectOptions } from './options.ts'
+import type { PartStatus } from './part.ts'
+import type { PathMtu } from './path-mtu.ts'
 import { endGone, isSameRegion, type OpenRegion } from './region-handle.ts'
 import { readSlotImage, type SlotRecord } from './slot-image.ts'
-import { type JobQueue, sleep } from './way.ts'
+import type { JobQueue, Way } from './way.ts'
 import type { PendingWrite } from './write.ts'
 
 /** How long one attempt waits for a sign of life, and between two attempts, µs. */
 const ATTEMPT_US = 500_000
 const PAUSE_US = 50_000
+
+/** A connection that broke, as a reconnection uses it. */
+export interface Broken {
+  readonly way: Way
+  readonly management: Management
+  readonly options: ConnectOptions
+  readonly clientId: bigint
+  readonly regions: ReadonlyMap<string, OpenRegion>
+  readonly unresolved: Map<bigint, PendingWrite>
+  readonly closed: PerdureError | null
+  readonly pathMtu: PathMtu
+  durable: PartStatus['durable']
+  readonly totals: { recovered: number; sentAgain: number }
+  /** A queue that broke, and is still open at the DPU for all that is known. */
+  readonly left: JobQueue | null
+  /** Takes the queue out of use, and returns it. */
+  retire(): JobQueue | null
+  /** Makes a queue at both ends; `use` takes it into use. */
+  open(): Promise<JobQueue>
+  use(queuePair: JobQueue): void
+  /** Puts what a broken connection left undone in front of everything else. */
+  requeue(writes: readonly PendingWrite[]): void
+  /** The part has said that a record is durable. */
+  noteDurable(): void
+  /** The attempt is over. */
+  endReconnection(): void
+  /** Ends everything that waits or is unresolved. */
+  drop(error: PerdureError): void
+}
 
 /** What a slot holds, and how many copies of it are durable at the least. */
 interface Found {
@@ -51,13 +84,13 @@ const QUERIES_AT_ONCE = 32
 const RESUMES_MAX = 8
 
 export class Reconnection {
-  private readonly connection: Connection
+  private readonly connection: Broken
   /** What the broken connection tells of the path counts once. */
   private hasLearnt = false
   /** Regions of which a slot could not be read. */
   private readonly unreadable: Set<OpenRegion> = new Set()
 
-  constructor(connection: Connection) {
+  constructor(connection: Broken) {
     this.connection = connection
   }
 

@@ -7,6 +7,7 @@
 
 import { Batch, type BatchOptions, checkBatchOptions } from './batch.ts'
 import { type Completion, quietly } from './chain.ts'
+import { sleep } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { DURABILITY, type Durability, waitFor } from './durability.ts'
 import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from './errors.ts'
@@ -31,7 +32,6 @@ import { RemoteMemory } from './remote-memory.ts'
 import type { Ranges, ResidencyStatus, SlotRange } from './residency-status.ts'
 import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
 import { READY_KINDS, type Watch, type WatchOptions } from './watch.ts'
-import { sleep } from './way.ts'
 import { PendingWrite, type Write } from './write.ts'
 
 export interface PersistOptions {

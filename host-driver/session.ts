@@ -1,5 +1,5 @@
 /**
- * The way over a wire: frames in and out, judged, counted and captured.
+ * One end of a wire: frames in and out, judged, counted and captured.
  *
  * Invariant: a frame that is not whole (form, ICRC) or not for us is dropped and counted,
  * and reaches nobody; frames are handed on one at a time, also when handling one brings the next.
@@ -7,7 +7,6 @@
 
 import { icrcGood } from '../boards/software/icrc.ts'
 import { PASS } from '../firmware/fault.ts'
-import { RECORD_BYTES_MAX } from '../firmware/limits.ts'
 import { BTH_BYTES } from '../firmware/wire/bth.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../firmware/wire/cm.ts'
@@ -18,17 +17,14 @@ import { UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
 import { copyOf } from './bytes.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
-import type { Management } from './management.ts'
+import type { DatagramWay } from './management.ts'
 import type { PcapWriter } from './pcap.ts'
-import { QueuePair } from './queue-pair.ts'
-import type { VerbsContext } from './verbs/types.ts'
-import { WireVerbs } from './verbs/wire-verbs.ts'
-import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from './way.ts'
+import type { WireCounts } from './way.ts'
 import type { Endpoint, Wire } from './wire.ts'
 
 type PacketHandler = (bytes: Uint8Array, packet: Packet) => void
 
-export class Session implements Way {
+export class Session implements DatagramWay {
   readonly wire: Wire
   readonly own: Endpoint
   readonly peer: Endpoint
@@ -39,8 +35,7 @@ export class Session implements Way {
     bytesReceived: 0,
     framesDropped: 0,
   }
-  readonly batchBytesMax: number = RECORD_BYTES_MAX
-  onDatagram: Way['onDatagram'] = null
+  onDatagram: DatagramWay['onDatagram'] = null
   /** Takes messages of RDMA-CM, by our communication id. */
   readonly connections: Map<number, PacketHandler> = new Map()
   /** Takes packets of the reliable connection, by the number of our queue pair. */
@@ -73,10 +68,6 @@ export class Session implements Way {
     return this.wire.tried?.() ?? ''
   }
 
-  seek(): void {
-    this.wire.seek?.()
-  }
-
   sendDatagram(datagram: Uint8Array): void {
     this.psn = (this.psn + 1) & 0xffffff
     const frame = beginFrame(this.own, this.peer, {
@@ -92,22 +83,6 @@ export class Session implements Way {
     })
     writeDeth(frame, FRAME_BTH_AT + BTH_BYTES, blankDeth())
     this.send(seal(frame))
-  }
-
-  async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
-    const { random, pathMtu, protectionDomain, clientId } = options
-    const { ackTimeoutCode, persistTimeoutUs, inbox, notices } = options
-    const number = 0x10 + (random() % 0xffff00)
-    const firstPsn = random() & 0xffffff
-    const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
-    const receive = { inbox, firstPsn, ...(notices && { notices }) }
-    return new QueuePair(this, number, granted, {
-      ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
-    })
-  }
-
-  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
-    return new WireVerbs(this, management, options)
   }
 
   close(): void {

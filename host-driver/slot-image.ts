@@ -20,7 +20,7 @@ import { copyOf } from './bytes.ts'
 import { BYTES, bytesOf, check, checkFields, type Kinds, LIST, WORD } from './kinds.ts'
 
 /** What the region says about every slot of it. */
-export interface SlotShape {
+interface SlotShape {
   readonly id: number
   readonly capacity: number
   /** Key of the check codes, 16 bytes. */

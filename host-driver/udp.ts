@@ -21,9 +21,9 @@ import { PerdureError } from './errors.ts'
 import type { Wire } from './wire.ts'
 
 /** The tunnel's port where the target names none. */
-export const TUNNEL_PORT = 4791
+const TUNNEL_PORT = 4791
 
-export interface Target {
+interface Target {
   /** A name, or an address of either family: without brackets, with its zone where it has one. */
   readonly host: string
   readonly port: number
@@ -81,7 +81,7 @@ const SOCKET_BYTES = 4 << 20
 const NEXT_MS = 250
 
 /** Addresses of a name, in the order in which they are to be tried. */
-export type Resolve = (host: string) => Promise<readonly string[]>
+type Resolve = (host: string) => Promise<readonly string[]>
 
 async function systemResolve(host: string): Promise<readonly string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address)

@@ -40,19 +40,19 @@ import {
 import { type Bseth, blankBseth, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import type { Mseth } from '../firmware/wire/memory-status.ts'
 import { blankPfeth } from '../firmware/wire/prefetch.ts'
-import { pending } from './chain.ts'
-import type { Connection } from './connection.ts'
+import { type ChainPort, pending } from './chain.ts'
+import type { Clock } from './clock.ts'
 import { PerdureError, TransportError } from './errors.ts'
 import {
   associateJob,
   blockSizeJob,
   type Done,
+  isRefusal,
   type Job,
   type JobEnd,
   prefetchJob,
 } from './jobs.ts'
 import { check, checkFields, FUNCTION, integer, type Kind, type Kinds, WORD } from './kinds.ts'
-import { isRefusal } from './queue-pair.ts'
 import { type ByteRange, type Ranges, ResidencyStatus } from './residency-status.ts'
 import type { JobQueue } from './way.ts'
 
@@ -81,6 +81,16 @@ export const READY_KINDS: Kinds<{ readonly timeoutMs?: number }> = {
   },
 }
 
+/** The connection that a watch hears over. */
+export interface WatchPort extends ChainPort {
+  readonly way: Clock
+  /** The open queue pair, or null while there is none. */
+  readonly current: JobQueue | null
+  /** The watches of the connection: one that has ended is none of them. */
+  readonly watches: { remove(watch: unknown): void }
+  reconnect(): Promise<void>
+}
+
 /** What is watched: its name for errors, and its key, address and length as they are now. */
 export interface Watched {
   readonly what: string
@@ -101,7 +111,7 @@ const nothing = (): void => {}
 export class Watch<Range = ByteRange> {
   /** What the DPU has told. */
   readonly status: ResidencyStatus<Range>
-  private readonly connection: Connection
+  private readonly connection: WatchPort
   private readonly watched: Watched
   private readonly ranges: Ranges<Range>
   private readonly bseth: Bseth
@@ -121,7 +131,7 @@ export class Watch<Range = ByteRange> {
 
   /** For the regions; not to be called by users. */
   constructor(
-    connection: Connection,
+    connection: WatchPort,
     watched: Watched,
     ranges: Ranges<Range>,
     options: WatchOptions = {},

@@ -8,12 +8,11 @@
 import { isNotice } from '../firmware/residency/heard.ts'
 import { type Bseth, SIZE_REFUSED } from '../firmware/wire/block-size.ts'
 import type { Mseth } from '../firmware/wire/memory-status.ts'
-import type { Connection } from './connection.ts'
 import { ArgumentError, RefusedError, TransportError } from './errors.ts'
 import type { Notices } from './inbox.ts'
 import type { OpenRegion } from './region-handle.ts'
 import type { Ranges } from './residency-status.ts'
-import { Watch, type Watched, type WatchOptions } from './watch.ts'
+import { Watch, type Watched, type WatchOptions, type WatchPort } from './watch.ts'
 import type { JobQueue } from './way.ts'
 
 /** What the connection needs of a watch, whatever its ranges are. */
@@ -27,7 +26,7 @@ export class Watches implements Notices {
 
   /** Opens the watch of a region; resolves when its status was told. */
   async open<Range>(
-    connection: Connection,
+    connection: WatchPort,
     region: OpenRegion,
     watched: Watched,
     ranges: Ranges<Range>,

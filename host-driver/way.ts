@@ -1,6 +1,6 @@
 /**
- * A way to a DPU: frames over a wire (session.ts), or the queues of our own card behind PCIe
- * (pcie/device.ts). Everything above stands on these two interfaces and knows neither frame nor
+ * A way to a DPU: frames over a wire (wire-way.ts), or the queues of our own card behind PCIe
+ * (pcie/way.ts). Everything above stands on these two interfaces and knows neither frame nor
  * doorbell.
  *
  * Invariants:
@@ -8,22 +8,13 @@
  * - Every job ends exactly once, by `done`; `onIdle` is called after whatever may have made room,
  *   and `onBroken` once, after the last job of a broken queue has ended. Any of them may be called
  *   from inside `post`.
- * - Time is microseconds on any scale that only moves forward, real or virtual.
  */
 
 import type { RequesterCounts } from '../firmware/transport/requester.ts'
 import type { Inbox, Notices } from './inbox.ts'
 import type { Job } from './jobs.ts'
-import type { Granted, Management } from './management.ts'
+import type { DatagramWay, Granted, Management } from './management.ts'
 import type { VerbsContext } from './verbs/types.ts'
-
-/** A clock, and what it wakes. */
-export interface Clock {
-  /** Now, µs. */
-  now(): number
-  /** Calls `callback` at `atUs` or soon after; returns what cancels it. */
-  setTimer(atUs: number, callback: () => void): () => void
-}
 
 /** What went over the wire, in frames and bytes of Ethernet; nothing where a card does that. */
 export interface WireCounts {
@@ -92,18 +83,6 @@ export interface JobQueue {
   disconnect(timeoutUs: number): Promise<void>
 }
 
-/** What carries management datagrams. */
-export interface DatagramWay extends Clock {
-  /** Takes the management datagrams that come: `length` bytes at `at`. */
-  onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
-  /** Where several speak, and each hears the answers of all: another number for each of them. */
-  nextSpeaker?(): number
-  /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
-  sendDatagram(datagram: Uint8Array): void
-  /** As of Wire. */
-  tried?(): string
-}
-
 export interface Way extends DatagramWay {
   readonly counts: WireCounts
   /**
@@ -118,21 +97,4 @@ export interface Way extends DatagramWay {
   /** As of Wire. */
   seek?(): void
   close(): void
-}
-
-/** Waits for so long on that clock. */
-export function sleep(clock: Clock, us: number): Promise<void> {
-  return new Promise((resolve) => clock.setTimer(clock.now() + us, resolve))
-}
-
-/** Waits until the promise is settled, however, but no longer than so long. */
-export function waitAtMost(clock: Clock, us: number, promise: Promise<unknown>): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.setTimer(clock.now() + us, resolve)
-    const settled = (): void => {
-      cancel()
-      resolve()
-    }
-    promise.then(settled, settled)
-  })
 }

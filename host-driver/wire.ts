@@ -8,8 +8,8 @@
  * - Time is microseconds on any scale that only moves forward, real or virtual.
  */
 
+import type { Clock } from './clock.ts'
 import { having, type Kind } from './kinds.ts'
-import type { Clock } from './way.ts'
 
 export interface Wire extends Clock {
   send(frame: Uint8Array): void

@@ -6,8 +6,7 @@
  */
 
 import { MECHANISM_VOLATILE } from '../firmware/wire/persist-ack.ts'
-import { OutcomeUnknown, TransportError } from './errors.ts'
-import type { EndStatus } from './jobs.ts'
+import { type EndStatus, OutcomeUnknown, TransportError } from './errors.ts'
 import type { OpenRegion } from './region-handle.ts'
 
 /** What made the copies durable, as the PERSIST_ACK says; 'unknown' where there was none. */

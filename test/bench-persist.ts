@@ -10,6 +10,7 @@
 
 import { has, RESPONSE, SEND } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
+import { sleep } from '../host-driver/clock.ts'
 import {
   type BytesRegion,
   connect,
@@ -17,7 +18,6 @@ import {
   dualWrite,
   type Region,
 } from '../host-driver/index.ts'
-import { sleep } from '../host-driver/way.ts'
 import { MODEL, openTimedCard, type TimedCard } from './bench-card.ts'
 
 const RECORDS = 256

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exitCodeOf } from '../host-driver/commands/exit-codes.ts'
+import { exitCodeOf } from '../host-driver/command/exit-codes.ts'
 import {
   connect,
   OutcomeUnknown,

@@ -17,9 +17,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { NO_CARD } from '../boards/emulator/card-port.ts'
-import * as form from '../boards/emulator/port-file.ts'
 import { Random } from '../boards/emulator/random.ts'
+import * as form from '../boards/port/port-file.ts'
+import { NO_CARD } from '../boards/port/registers.ts'
 import * as hal from '../firmware/hal.ts'
 import { connect, PerdureError, probePlacement, type Region } from '../host-driver/index.ts'
 import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'

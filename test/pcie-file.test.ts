@@ -4,12 +4,12 @@
  */
 
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { NO_CARD } from '../boards/emulator/card-port.ts'
-import { RealClock } from '../boards/emulator/clock.ts'
+import { RealClock } from '../boards/clock.ts'
 import { EmulatedDpu } from '../boards/emulator/dpu.ts'
 import { FileCard } from '../boards/emulator/file-card.ts'
 import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { PortFile, PortFileError } from '../boards/emulator/port-file.ts'
+import { PortFile, PortFileError } from '../boards/port/port-file.ts'
+import { NO_CARD } from '../boards/port/registers.ts'
 import * as hal from '../firmware/hal.ts'
 import * as header from '../firmware/host/header-page.ts'
 import { DOORBELLS } from '../firmware/limits.ts'

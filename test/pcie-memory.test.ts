@@ -20,8 +20,8 @@ import {
   READ_GAP_NS,
 } from '../boards/emulator/pcie.ts'
 import { Random } from '../boards/emulator/random.ts'
-import { CardViolation } from '../boards/emulator/zone-guard.ts'
 import { ForbiddenAccess } from '../boards/host-port.ts'
+import { CardViolation } from '../boards/port/zone-guard.ts'
 import {
   BAD_COMMAND,
   CHECK,

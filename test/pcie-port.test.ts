@@ -4,7 +4,6 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { NO_CARD } from '../boards/emulator/card-port.ts'
 import { VirtualClock } from '../boards/emulator/clock.ts'
 import { EmulatedDpu } from '../boards/emulator/dpu.ts'
 import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
@@ -19,6 +18,7 @@ import {
   LINK_BYTES_PER_NS,
 } from '../boards/emulator/pcie.ts'
 import { Random } from '../boards/emulator/random.ts'
+import { NO_CARD } from '../boards/port/registers.ts'
 import {
   PORT_AT,
   PORT_CONSUMED,

@@ -38,7 +38,7 @@ import {
 import { type MachineOptions, VirtualMachine } from '../boards/qemu-virt/machine.ts'
 import { PART_BYTES, PART_FRONT, preparePart } from '../boards/qemu-virt/part-file.ts'
 import { prepareSlots } from '../boards/qemu-virt/slots-file.ts'
-import { check } from '../host-driver/board-qemu/check.ts'
+import { check } from '../host-driver/command/board-qemu/check.ts'
 import { connect, probePlacement, RefusedError } from '../host-driver/index.ts'
 import { openLocal } from '../host-driver/local.ts'
 import { signedBundle } from './support/board/bundle.ts'

@@ -10,6 +10,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { circlesOf, importsBetween } from './structure/text.ts'
+import { unusedExports } from './support/exports.ts'
 import {
   filesBelow,
   functionsOf,
@@ -147,26 +149,6 @@ function againstOrder(sources: readonly Source[]): string[] {
   })
 }
 
-/** Files that need themselves by way of others, types included. */
-function circlesOf(sources: readonly Source[]): string[] {
-  const needs = new Map(
-    sources.map((source) => [
-      source.path,
-      importsOf(source).flatMap(({ file }) => (file === null ? [] : [file])),
-    ]),
-  )
-  const circles: string[] = []
-  const done = new Set<string>()
-  const walk = (path: string, trail: readonly string[]): void => {
-    if (trail.includes(path)) circles.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
-    if (done.has(path) || trail.includes(path)) return
-    for (const next of needs.get(path) ?? []) walk(next, [...trail, path])
-    done.add(path)
-  }
-  for (const path of needs.keys()) walk(path, [])
-  return circles
-}
-
 /** A source that imports the type of another one. */
 function importer(path: string, from: string): Source {
   const text = `import type { T } from '${from}'\n`
@@ -217,15 +199,85 @@ describe('who may import whom', () => {
     expect(wrong).toEqual([])
   })
 
-  test('no file of the firmware needs itself in a circle, not even for a type', () => {
-    expect(circlesOf(FIRMWARE)).toEqual([])
-    const circle = [importer('firmware/a.ts', './b.ts'), importer('firmware/b.ts', './a.ts')]
-    expect(circlesOf(circle)).toEqual(['firmware/a.ts → firmware/b.ts → firmware/a.ts'])
-  })
-
   test('the whole state is seen by core.ts and main.ts alone', () => {
     const seen = FIRMWARE.filter(({ code }) => /\bState\b/.test(code)).map(({ path }) => path)
     expect(seen).toEqual(['firmware/core.ts', 'firmware/main.ts'])
+  })
+})
+
+describe('who needs whom, types included', () => {
+  test('no file of the product needs itself in a circle', () => {
+    expect(circlesOf(importsBetween(SOURCES.filter(({ path }) => !/^test\//.test(path))))).toEqual(
+      [],
+    )
+    const circle = [importer('firmware/a.ts', './b.ts'), importer('firmware/b.ts', './a.ts')]
+    expect(circlesOf(importsBetween(circle))).toHaveLength(1)
+  })
+})
+
+/**
+ * What the library of the host driver may import of the boards, and where: what both ends of a
+ * port, a frame or a medium agree on, anywhere; the formats of flashing where a card is flashed;
+ * the emulator where a card is started in this process.
+ */
+const OF_BOARDS: readonly (readonly [what: RegExp, where: RegExp])[] = [
+  [/^boards\/(clock|host-port|kinds)\.ts$|^boards\/(port|software)\//, /^host-driver\//],
+  [/^boards\/flash\//, /^host-driver\/flash\//],
+  [/^boards\/emulator\//, /^host-driver\/local\.ts$/],
+]
+
+/** What is used from outside of the sources: packages, bundles, and what a bundler puts in them. */
+const ENTRIES = [
+  'host-driver/index.ts',
+  'boards/emulator/index.ts',
+  'firmware/main.ts',
+  'boards/linux/boot/script/main.ts',
+  'boards/linux/boot/script/globals.ts',
+  'boards/linux/boot/script/node-crypto.ts',
+  'boards/linux/boot/script/node-zlib.ts',
+]
+
+describe('what nobody uses', () => {
+  test('everything that a file of the product exports is imported somewhere', () => {
+    const unused = unusedExports(SOURCES).filter((one) => {
+      return !one.startsWith('test/') && !ENTRIES.includes(one.split(' ')[0]!)
+    })
+    expect(unused).toEqual([])
+  })
+
+  test('a name counts as imported however it is', () => {
+    const source = (path: string, text: string): Source => ({ path, text, code: text })
+    const names = ['listed', 'renamed', 'read', 'unused', 'Alone']
+    const sources = [
+      source('a.ts', names.map((name) => `export const ${name}: number = 1`).join('\n')),
+      source('b.ts', 'export function late(): void {}'),
+      source('c.ts', "export class Whole {}\nexport type { Alone } from './a.ts'"),
+      source('d.ts', "import { listed, renamed as other } from './a.ts'\nimport './c.ts'"),
+      source('e.ts', "import * as a from './a.ts'\na.read\nawait import('./b.ts')"),
+      source('f.ts', "import * as c from './c.ts'\nlook(c)"),
+    ]
+    expect(unusedExports(sources)).toEqual(['a.ts unused'])
+  })
+})
+
+describe('the command stands apart from the library', () => {
+  const library = SOURCES.filter(({ path }) => /^host-driver\/(?!command\/)/.test(path))
+  const importsWhere = (isWrong: (file: string, path: string) => boolean): string[] =>
+    library.flatMap((source) =>
+      importsOf(source)
+        .filter(({ file }) => file !== null && isWrong(file, source.path))
+        .map(({ from }) => `${source.path} imports ${from}`),
+    )
+
+  test('the library needs nothing of the command', () => {
+    expect(importsWhere((file) => file.startsWith('host-driver/command/'))).toEqual([])
+  })
+
+  test('of the boards it has what is shared, and the emulator in one file', () => {
+    const isMeant = (file: string, path: string): boolean =>
+      OF_BOARDS.some(([what, where]) => what.test(file) && where.test(path))
+    const wrong = importsWhere((file, path) => file.startsWith('boards/') && !isMeant(file, path))
+    expect(wrong).toEqual([])
   })
 })
 

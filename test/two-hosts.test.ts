@@ -9,6 +9,7 @@ import { afterEach, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, type Engine, Random } from '../boards/emulator/index.ts'
 import { DURABLE, RECEIVED } from '../firmware/host/element.ts'
 import { SEND, WRITE_PERSIST } from '../firmware/transport/requester.ts'
+import { sleep } from '../host-driver/clock.ts'
 import { connect, PerdureError } from '../host-driver/index.ts'
 import type { Management } from '../host-driver/management.ts'
 import type { HostBuffer } from '../host-driver/pcie/buffers.ts'
@@ -17,7 +18,6 @@ import type { PcieDevice } from '../host-driver/pcie/device.ts'
 import type { PcieQueuePair } from '../host-driver/pcie/queue-pair.ts'
 import type { Completion, Work } from '../host-driver/pcie/work.ts'
 import type { GrowthForm } from '../host-driver/pcie/work-queue.ts'
-import { sleep } from '../host-driver/way.ts'
 import {
   type Machine,
   MachineRoom,

@@ -97,7 +97,7 @@ export function attempt(work: () => void): string | null {
 }
 
 /** What stands before a command that only root may run, or null where that cannot be. */
-export function rootPrefix(): string[] | null {
+function rootPrefix(): string[] | null {
   if (process.getuid?.() === 0) return []
   return isThere('sudo') ? ['sudo', '-n', '-E'] : null
 }
@@ -105,7 +105,7 @@ export function rootPrefix(): string[] | null {
 /** Runs a program of apt, in a folder, and returns what it printed. */
 export type Apt = (program: string, args: readonly string[], cwd?: string) => string
 
-export interface Distribution {
+interface Distribution {
   /** As 'trixie'. */
   readonly release: string
   /** As Debian calls it: 'amd64', 'arm64'. */

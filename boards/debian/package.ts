@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { run } from './programs.ts'
 
-export interface PackageFile {
+interface PackageFile {
   /** Where it is installed, from the root, without a slash in front. */
   readonly path: string
   readonly content: Uint8Array | string

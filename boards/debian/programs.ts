@@ -21,7 +21,7 @@ export const NOT_HERE = 3
 /** What one program may print, bytes: a kernel goes through here. */
 const OUTPUT_BYTES_MAX = 512 << 20
 
-export interface RunOptions {
+interface RunOptions {
   readonly cwd?: string
   readonly input?: Uint8Array
   readonly env?: Readonly<Record<string, string>>

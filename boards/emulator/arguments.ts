@@ -67,8 +67,6 @@ export const PROBABILITY: Kind = {
   takes: (value) => typeof value === 'number' && value >= 0 && value <= 1,
 }
 export const UDP_PORT: Kind = integer(0, 65_535)
-/** A number of 32 bits without a sign. */
-export const WORD: Kind = integer(0, 2 ** 32 - 1)
 
 export const CLOCK: Kind = having(['schedule', 'cancel'], 'a clock')
 export const RANDOM: Kind = having(['next', 'below', 'chance'], 'a Random')

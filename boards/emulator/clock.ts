@@ -1,35 +1,18 @@
 /**
- * Time for everything outside the firmware, in microseconds.
+ * Virtual time for everything outside the firmware, and the time of one machine in it.
  *
  * Invariants:
- * - An event runs once, never before its time, and never inside the call that scheduled it. Events
- *   of the same time run in the order in which they were scheduled.
+ * - Events of the same time run in the order in which they were scheduled.
  * - In virtual time nothing happens between events and waiting costs nothing; the same events give
  *   the same run. A virtual clock moves when it is told to (`runUntilIdle`, `runUntil`) or, when
  *   it was released (`start`), by one event per turn of Node's loop, so that promises settle in
  *   between.
- * - A real clock has the same interface and Node's timers behind it.
  * - A machine's clock is another's, and what was scheduled by it ends with the machine's power.
  */
 
+import type { Clock, Timer } from '../clock.ts'
 import { COUNT } from '../kinds.ts'
 import { check, NUMBER } from './arguments.ts'
-
-/** An event that was scheduled, so that it can be cancelled. */
-export interface Timer {
-  readonly atUs: number
-  /** Undefined once it ran or was cancelled. */
-  action: (() => void) | undefined
-}
-
-export interface Clock {
-  /** Microseconds since the clock was made. */
-  readonly nowUs: number
-  /** Runs `action` at `atUs`, or as soon as may be if that is past. */
-  schedule(atUs: number, action: () => void): Timer
-  /** Makes sure that the event does not run; it may have run already. */
-  cancel(timer: Timer): void
-}
 
 interface Event extends Timer {
   readonly order: number
@@ -152,45 +135,6 @@ export class VirtualClock implements Clock {
       this.step()
       if (this.running) this.nextTurn()
     })
-  }
-}
-
-/** The time of the machine we run on. */
-export class RealClock implements Clock {
-  private readonly startedMs: number = performance.now()
-  private readonly timers = new Map<Timer, NodeJS.Timeout | NodeJS.Immediate>()
-
-  get nowUs(): number {
-    return Math.floor((performance.now() - this.startedMs) * 1000)
-  }
-
-  schedule(atUs: number, action: () => void): Timer {
-    const timer: Timer = { atUs, action }
-    const waitMs = (atUs - this.nowUs) / 1000
-    const run = (): void => {
-      this.timers.delete(timer)
-      const { action: due } = timer
-      timer.action = undefined
-      due?.()
-    }
-    // A timer of Node waits a millisecond at least; what is due within that runs in the next turn.
-    this.timers.set(timer, waitMs < 1 ? setImmediate(run) : setTimeout(run, waitMs))
-    return timer
-  }
-
-  cancel(timer: Timer): void {
-    timer.action = undefined
-    const handle = this.timers.get(timer)
-    if (handle === undefined) return
-    this.timers.delete(timer)
-    // Node takes either kind in both calls, and miscounts its immediates if it is the wrong one.
-    if ('refresh' in handle) clearTimeout(handle)
-    else clearImmediate(handle)
-  }
-
-  /** Cancels everything, so that the process can end. */
-  close(): void {
-    for (const timer of [...this.timers.keys()]) this.cancel(timer)
   }
 }
 

@@ -14,6 +14,7 @@
 
 import type { Facts } from '../../firmware/hal.ts'
 import { BURST_FRAMES } from '../../firmware/limits.ts'
+import type { Clock, Timer } from '../clock.ts'
 import { BOOLEAN, COUNT, FUNCTION, having, type Kinds, OBJECT, oneOf, TEXT } from '../kinds.ts'
 import {
   CLOCK,
@@ -28,7 +29,6 @@ import {
 } from './arguments.ts'
 import { type Bundle, findBundle } from './bundle.ts'
 import type { CardPort } from './card-port.ts'
-import type { Clock, Timer } from './clock.ts'
 import { bootDirect } from './direct.ts'
 import { type FirmwareEngine, FirmwareStopped } from './engine.ts'
 import { bootGuest } from './guest.ts'

@@ -1,6 +1,6 @@
 /**
- * The card's end of a port in a file (port-file.ts): what the power supply of an emulated card
- * wants of a port, with the host in another process.
+ * The card's end of a port in a file (../port/port-file.ts): what the power supply of an emulated
+ * card wants of a port, with the host in another process.
  *
  * Invariants:
  * - There is a link while the card is on and a host lives. When either begins or ends a session
@@ -22,11 +22,13 @@ import {
 import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 import { DOORBELLS } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+import type { Clock, Timer } from '../clock.ts'
 import { BOOLEAN, COUNT, type Kinds, TEXT } from '../kinds.ts'
+import * as form from '../port/port-file.ts'
+import { WRITABLE } from '../port/registers.ts'
 import { CLOCK, check, checkFields } from './arguments.ts'
-import { type CardPort, PortWords, WRITABLE } from './card-port.ts'
-import type { Clock, Timer } from './clock.ts'
-import * as form from './port-file.ts'
+import { type CardPort, PortWords } from './card-port.ts'
+import { HostRam } from './host-ram.ts'
 
 export interface FileCardOptions {
   readonly path: string
@@ -35,10 +37,46 @@ export interface FileCardOptions {
   readonly clock: Clock
 }
 
+/** The host's memory in that file: `live` is what was read of it, or written to it, last. */
+class FileRam extends HostRam {
+  /** Whether there is a host: without one no access of the card comes to anything. */
+  attached = false
+  private readonly file: form.PortFile
+
+  constructor(file: form.PortFile) {
+    super(file.bytes)
+    this.file = file
+  }
+
+  protected override fetch(at: number, length: number): void {
+    this.file.readMemory(at, length, this.live, at)
+  }
+
+  protected override publish(at: number, length: number): void {
+    this.file.writeMemory(at, length, this.live, at)
+  }
+
+  override dmaWrite(at: number, source: Uint8Array, from: number, length: number): void {
+    if (this.attached) super.dmaWrite(at, source, from, length)
+    else this.link.counts.writesLost++
+  }
+
+  override dmaRead(at: number, length: number): boolean {
+    if (this.attached) return super.dmaRead(at, length)
+    this.link.counts.readsFailed++
+    return false
+  }
+
+  /** The host is another process: its power is not ours to cut. */
+  override powerCut(): void {
+    this.guard.release()
+  }
+}
+
 const CARD_KINDS: Kinds<FileCardOptions> = { path: TEXT, bytes: COUNT, clock: CLOCK }
 
 export class FileCard implements CardPort {
-  readonly memory: form.FileRam
+  readonly memory: FileRam
   /** Writes of the card into what is the host's own. */
   violations = 0
 
@@ -63,7 +101,7 @@ export class FileCard implements CardPort {
     this.file = new form.PortFile(path, 'card', bytes)
     this.clock = clock
     this.beat = new form.Beat(this.file, form.CARD_BEAT)
-    this.memory = new form.FileRam(this.file)
+    this.memory = new FileRam(this.file)
     this.memory.onWrite = (at, length) => this.seeWrite(at, length)
     this.memory.onViolation = () => this.violations++
     this.unwatch = this.memory.link.watch(() => this.linkChanged())

@@ -87,7 +87,7 @@ export interface GuestMachine {
   die(): void
 }
 
-export interface GuestOptions<M extends GuestMachine = EmulatedMachine> {
+interface GuestOptions<M extends GuestMachine = EmulatedMachine> {
   /** The bundle: a script that defines the global `perdure` with its function `start`. */
   readonly source: string
   /** The name that stands in stacks. */

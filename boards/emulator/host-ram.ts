@@ -12,10 +12,10 @@
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
 import type { SharedMemory } from '../host-port.ts'
+import { type CardViolation, ZoneGuard } from '../port/zone-guard.ts'
 import { check, NUMBER, PCIE_LINK } from './arguments.ts'
 import { PageMarks } from './page-marks.ts'
 import { type FarMemory, PcieLink, Windows } from './pcie.ts'
-import { type CardViolation, ZoneGuard } from './zone-guard.ts'
 
 export class HostRam implements SharedMemory, FarMemory {
   readonly kind = 'ram'

@@ -1,8 +1,11 @@
 /** The emulator: a card, its NVDIMM, the link to it and the time in which all that happens. */
 
+export { type Clock, RealClock, type Timer } from '../clock.ts'
+export { type PortFileCode, PortFileError } from '../port/port-file.ts'
+export { CardViolation } from '../port/zone-guard.ts'
 export { type Bundle, BundleMissing, findBundle } from './bundle.ts'
 export type { CardPort } from './card-port.ts'
-export { type Clock, RealClock, type Timer, VirtualClock } from './clock.ts'
+export { VirtualClock } from './clock.ts'
 export {
   type CutPlan,
   DEFAULT_PORT,
@@ -73,7 +76,6 @@ export {
   PcieLink,
 } from './pcie.ts'
 export { CUT_MODES, type CutMode } from './pieces.ts'
-export { type PortFileCode, PortFileError } from './port-file.ts'
 export {
   CUT_STRATEGIES,
   type CutChoice,
@@ -94,4 +96,3 @@ export {
 } from './swap.ts'
 export { EthernetSwitch, type SwitchPort } from './switch.ts'
 export { openTunnel, Tunnel, type TunnelOptions } from './tunnel.ts'
-export { CardViolation } from './zone-guard.ts'

@@ -8,15 +8,23 @@
  */
 
 import { LINE_BYTES } from '../../firmware/limits.ts'
-import type { Nvdimm } from './nvdimm.ts'
 
 const LINE_WORDS = LINE_BYTES / 4
 /** Line, flags, where it was noted before; then what loads saw, and what was durable. */
 const HEAD_WORDS = 3
 const NOTE_WORDS = HEAD_WORDS + 2 * LINE_WORDS
 
+/** The lines of a part, as a journal reads them and takes them back. */
+interface Lines {
+  /** What loads see, and what is durable. */
+  readonly liveWords: Int32Array
+  readonly durableWords: Int32Array
+  lineFlags(line: number): number
+  restoreFlags(line: number, flags: number): void
+}
+
 /** How many notes there were. */
-export type Mark = number
+type Mark = number
 
 export class Journal {
   private count = 0
@@ -36,12 +44,12 @@ export class Journal {
   }
 
   /** Notes the lines from `first` to `last` as they are now. */
-  note(part: Nvdimm, first: number, last: number): void {
+  note(part: Lines, first: number, last: number): void {
     const { noted, since } = this
     for (let line = first; line <= last; line++) if (noted[line]! <= since) this.enter(part, line)
   }
 
-  private enter(part: Nvdimm, line: number): void {
+  private enter(part: Lines, line: number): void {
     const at = this.count++ * NOTE_WORDS
     if (at === this.words.length) {
       const words = new Int32Array(2 * at)
@@ -64,7 +72,7 @@ export class Journal {
   }
 
   /** Takes back every note since `mark`, which is the last mark again. */
-  undo(part: Nvdimm, mark: Mark): void {
+  undo(part: Lines, mark: Mark): void {
     const { words, noted } = this
     const { liveWords, durableWords } = part
     while (this.count > mark) {

@@ -9,9 +9,9 @@
  * - The tap sees what the cable carries: every frame as it leaves its sender, the lost ones too.
  */
 
+import type { Clock } from '../clock.ts'
 import { FUNCTION, type Kinds, OBJECT, oneOf } from '../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS, NUMBER, PROBABILITY } from './arguments.ts'
-import type { Clock } from './clock.ts'
 import { Random } from './random.ts'
 
 /** The ends of the link: `a` is the host's by custom, `b` the DPU's. */

@@ -32,9 +32,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { lockImage } from '../image-lock.ts'
 import { BOOLEAN, type Kinds, SIZE, TEXT } from '../kinds.ts'
 import { check, checkFields, NUMBER } from './arguments.ts'
-import { lockImage } from './image-lock.ts'
 import { type Backing, type Condition, NVDIMM_BYTES_MAX, Nvdimm, PAGE_BYTES } from './nvdimm.ts'
 
 /** Ends the name of the file beside the image. */

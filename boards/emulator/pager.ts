@@ -29,10 +29,10 @@
  */
 
 import { PAGE_BYTES } from '../../firmware/limits.ts'
+import type { Clock, Timer } from '../clock.ts'
 import { type PagedMemory, PageLost, type PageUse, type PageUser } from '../host-port.ts'
 import { COUNT, having, type Kinds, SIZE } from '../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS, RAM } from './arguments.ts'
-import type { Clock, Timer } from './clock.ts'
 import type { HostRam } from './host-ram.ts'
 import type { SwapDevice } from './swap.ts'
 
@@ -40,9 +40,9 @@ import type { SwapDevice } from './swap.ts'
  * What things take, µs of virtual time: the orders of magnitude of servers.
  */
 /** A page fault that needs no drive: a page of zeros. */
-export const ZERO_PAGE_US = 1
+const ZERO_PAGE_US = 1
 /** A page that came for the card stays so long unless it is used: some waits for a NAK of RNR. */
-export const STAY_US = 2000
+const STAY_US = 2000
 /** A page that could not be written back is tried again after this. */
 const WRITE_AGAIN_US = 10_000
 
@@ -193,10 +193,6 @@ export class Pager implements PagedMemory {
 
   get room(): number {
     return this.frames
-  }
-
-  get usedFrames(): number {
-    return this.frames - this.free.length
   }
 
   stateOf(page: number): PageState {

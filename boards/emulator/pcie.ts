@@ -23,9 +23,9 @@
  * list is over when the last has come. The card does nothing else meanwhile.
  */
 
+import type { Clock, Timer } from '../clock.ts'
 import { BOOLEAN, FUNCTION, having, SIZE } from '../kinds.ts'
 import { CLOCK, check } from './arguments.ts'
-import type { Clock, Timer } from './clock.ts'
 import { type CutChoice, checkChoice } from './power-cut.ts'
 import { Random } from './random.ts'
 
@@ -146,7 +146,7 @@ export interface LinkCounters {
   refused: number
 }
 
-export interface Posted {
+interface Posted {
   readonly memory: FarMemory
   readonly at: number
   readonly bytes: Uint8Array

@@ -22,7 +22,7 @@ const LINE_WORDS = LINE_BYTES / 4
 export const HEALS = 0x100
 
 /** A log that was put aside: its entries, and per entry the state of its line. */
-export interface Suspended {
+interface Suspended {
   readonly entries: number
   readonly line: Int32Array
   readonly mask: Uint16Array

@@ -11,19 +11,19 @@
  */
 
 import { closeSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import type { Clock, Timer } from '../clock.ts'
 import { COUNT, having, type Kinds, TEXT } from '../kinds.ts'
 import { CLOCK, check, checkFields, MICROSECONDS } from './arguments.ts'
-import type { Clock, Timer } from './clock.ts'
 
 /*
  * What a drive takes for one page of 4 KiB, µs of virtual time. Nothing is measured: a flash drive
  * of a server reads in 70 to 100 µs, and has a write in its buffer in 10 to 30 µs.
  */
-export const SWAP_READ_US = 80
-export const SWAP_WRITE_US = 20
+const SWAP_READ_US = 80
+const SWAP_WRITE_US = 20
 
 /** Commands that the drive carries out at once. */
-export const SWAP_DEPTH = 32
+const SWAP_DEPTH = 32
 
 /** Where the pages lie. */
 export interface SwapStore {

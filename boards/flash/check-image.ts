@@ -39,7 +39,7 @@ export function verifyImage({ image, payload }: Opened, trusted: readonly KeyObj
 }
 
 /** What a card asks of an image. */
-export interface Card {
+interface Card {
   readonly trusted: readonly KeyObject[]
   /** Its name, as an image is made for it. */
   readonly target: string

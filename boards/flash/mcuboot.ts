@@ -36,8 +36,8 @@ const ENTRY_BYTES = 4
 export const SHA256_BYTES = 32
 
 export const TLV_KEY_HASH = 0x01
-export const TLV_SHA256 = 0x10
-export const TLV_ED25519 = 0x24
+const TLV_SHA256 = 0x10
+const TLV_ED25519 = 0x24
 export const TLV_SECURITY_COUNTER = 0x50
 
 /** What an image has exactly once. */
@@ -58,7 +58,7 @@ export interface Version {
   readonly build: number
 }
 
-export interface Tlv {
+interface Tlv {
   readonly type: number
   readonly value: Uint8Array
 }

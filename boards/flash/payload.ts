@@ -35,7 +35,7 @@ const SHA256_BYTES = 32
 /** Bytes of what names the interface between firmware and board. */
 export const HAL_BYTES = 8
 
-export const PART_KINDS = ['bundle', 'signature', 'runtime'] as const
+const PART_KINDS = ['bundle', 'signature', 'runtime'] as const
 export type PartKind = (typeof PART_KINDS)[number]
 
 const PACKS = ['none', 'brotli'] as const
@@ -54,7 +54,7 @@ export interface Part {
 }
 
 /** What an image is for. */
-export interface Purpose {
+interface Purpose {
   /** Security counter, 0 to 2^32 - 1: a card that has a later one refuses it. */
   readonly counter: number
   /** Names of the boards that it is made for. */
@@ -65,7 +65,7 @@ export interface Purpose {
   readonly hal: Uint8Array
 }
 
-export interface Manifest extends Purpose {
+interface Manifest extends Purpose {
   readonly parts: readonly Part[]
 }
 

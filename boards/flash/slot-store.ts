@@ -59,7 +59,7 @@ export interface Checked {
 /** Looks at all bytes of an image. Throws ImageError or SlotError. */
 export type Check = (bytes: Uint8Array) => Checked
 
-export interface SlotStoreOptions {
+interface SlotStoreOptions {
   readonly check: Check
   /** Bytes of a slot, and where the first one begins. */
   readonly slotBytes?: number
@@ -67,7 +67,7 @@ export interface SlotStoreOptions {
 }
 
 /** An image in a slot, as a client is told of it. */
-export interface SlotInfo extends Checked {
+interface SlotInfo extends Checked {
   readonly slot: 0 | 1
   readonly active: boolean
   readonly confirmed: boolean
@@ -76,14 +76,14 @@ export interface SlotInfo extends Checked {
 }
 
 /** What a start came to. */
-export interface Started {
+interface Started {
   /** The image that is to run, all bytes of it; null: what the card came with. */
   readonly image: Uint8Array | null
   readonly onTrial: boolean
 }
 
 /** How far an upload is. */
-export interface Progress {
+interface Progress {
   /** Bytes that are there: the next piece begins with that one. */
   readonly off: number
   /** At the end: whether all of them have the SHA-256 that was said. */
@@ -91,7 +91,7 @@ export interface Progress {
 }
 
 /** What the first piece of an upload says. */
-export interface UploadBegin {
+interface UploadBegin {
   readonly length: number
   /** SHA-256 of the whole file, or nothing. */
   readonly sha: Uint8Array

@@ -50,7 +50,7 @@ export function writeFrame(packet: Uint8Array): Uint8Array {
 }
 
 /** What came on the line: a packet, or a line of text without its end. */
-export type Came = { readonly packet: Uint8Array } | { readonly text: string }
+type Came = { readonly packet: Uint8Array } | { readonly text: string }
 
 export class FrameReader {
   private line: number[] = []

@@ -31,7 +31,7 @@ export const IMAGE_UPLOAD = 1
 /** Commands of the group of ours. */
 export const PERDURE_ABOUT = 0
 
-export interface SmpHeader {
+interface SmpHeader {
   readonly op: number
   /** 0, or 1: the second version of the protocol. */
   readonly version: number

@@ -61,7 +61,7 @@ export interface RuntimeOptions {
 }
 
 /** Makes objects of ours, and programs of objects, for one processor. */
-export interface Workshop {
+interface Workshop {
   readonly tools: Toolchain
   /** The source of QuickJS. */
   readonly quickJs: QuickJs
@@ -76,7 +76,7 @@ export interface Workshop {
 }
 
 /** What programs are linked of. */
-export interface RuntimeParts extends Workshop {
+interface RuntimeParts extends Workshop {
   /** Objects of QuickJS with the firmware translated. */
   readonly engine: readonly string[]
   /** Our own objects, by the paths of their files in `src` without the ending. */

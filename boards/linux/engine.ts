@@ -56,7 +56,7 @@ export interface Program {
   readonly profile: string
 }
 
-export interface EngineOptions {
+interface EngineOptions {
   readonly engine: QuickJs
   /** For which the engine is compiled. */
   readonly target: Toolchain

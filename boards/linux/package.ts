@@ -9,7 +9,7 @@ import { ROOT } from './engine.ts'
 import type { Architecture } from './toolchain.ts'
 
 /** What is built for a package, as paths. */
-export interface Built {
+interface Built {
   readonly supervisor: string
   readonly perdured: string
   readonly trust: string

@@ -82,7 +82,7 @@ export interface Toolchain {
   readonly native: boolean
 }
 
-export interface Preparation {
+interface Preparation {
   readonly architecture: Architecture
   /** Folder for what is unpacked. */
   readonly folder: string

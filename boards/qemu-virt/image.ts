@@ -19,7 +19,7 @@ import { fetchKernel, hasKernel, type Kernel, type PageKib } from './kernel.ts'
 import { CACHE, HERE, ROOT } from './places.ts'
 
 /** What the card runs, as paths of this machine. */
-export interface Runtime {
+interface Runtime {
   /** perdure-boot and perdured for arm64, static. */
   readonly supervisor: string
   readonly perdured: string
@@ -121,7 +121,7 @@ function compileInit(): string {
 }
 
 /** What the machine is told. */
-export interface Told {
+interface Told {
   /** Texts of perdured.conf and of boot.conf. */
   readonly configuration: string
   readonly boot: string

@@ -66,7 +66,7 @@ export interface Stage {
 }
 
 /** How a machine ended: QEMU's exit code, or the signal that ended it. */
-export interface Ended {
+interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }

@@ -30,7 +30,7 @@
 import { PHASE_A, PHASE_B, PHASE_NONE } from './lane.ts'
 
 /** What is done with the record. */
-export type Action = 'none' | 'useA' | 'useB' | 'lost'
+type Action = 'none' | 'useA' | 'useB' | 'lost'
 
 export interface CopyFacts {
   readonly phase: number
@@ -41,7 +41,7 @@ export interface CopyFacts {
   readonly promised: boolean
 }
 
-export interface Case {
+interface Case {
   readonly name: string
   readonly phase: number
   /** 1 yes, 0 no, -1 any; in the order of the legend: A, B, same, B current, promised. */

@@ -107,7 +107,7 @@ import {
 } from './slot.ts'
 import type { UnsettledRecord } from './unsettled.ts'
 
-export const STAGE_LANES = 0
+const STAGE_LANES = 0
 export const STAGE_FIRST_COPY = 1
 export const STAGE_PHASE = 2
 const STAGES = 2 + COPIES_MAX

@@ -23,7 +23,7 @@ import {
 } from './slot.ts'
 
 /** What was seen of one copy. */
-export interface CopyView {
+interface CopyView {
   readonly header: SlotHeader
   readable: boolean
   valid: boolean
@@ -47,7 +47,7 @@ export function createExamination(): Examination {
 }
 
 /** Where the header line of copy `c` was read to, in packet memory. */
-export function headerAt(c: number): number {
+function headerAt(c: number): number {
   return EXAMINE_AT + c * LINE_BYTES
 }
 

@@ -81,7 +81,7 @@ import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.t
 import { deriveUnsettled, type UnsettledRecord } from './unsettled.ts'
 
 /** One line of the report. */
-export interface ReportEntry {
+interface ReportEntry {
   regionId: number
   record: number
   /** 0 to 31, or 255: found by a scan. */
@@ -104,14 +104,14 @@ export const LOST = 2
 export const REFUSED = 4
 /** Where the mask of overwritten copies begins. */
 export const REPAIRED_COPIES = 4
-export const SCANNED = 255
+const SCANNED = 255
 
 /** Nobody has looked at all of the region: that waits for a host, or one has shown its memory. */
 export const LOOK_WAITS = 1
 export const LOOK_DUE = 2
 
 /** What recovery found and did. */
-export interface Report {
+interface Report {
   readonly entries: ReportEntry[]
   /** Lines read from the medium: lanes, headers, data. */
   linesRead: number
@@ -184,7 +184,7 @@ export interface Recovery {
 }
 
 /** What is wrong with records behind a look at them: whoever asks takes the difference. */
-export interface Found {
+interface Found {
   /** No copy can stand for it. */
   lost: number
   /** It is not in every copy: the medium refuses the repair, or a lane holds it. */
@@ -192,7 +192,7 @@ export interface Found {
 }
 
 /** Adds one settled record to the report; what stands there of a scan is not said again. */
-export function report(
+function report(
   recovery: Recovery,
   region: Region,
   slot: number,
@@ -250,7 +250,7 @@ function isTold(recovery: Recovery, region: Region, slot: number, flags: number)
  * Settles one record by its lane, or by a scan (`intent` null), and says what became of it. Where
  * the lane has no phase to go by it names the record, and the check codes decide.
  */
-export function settleRecord(
+function settleRecord(
   recovery: Recovery,
   region: Region,
   slot: number,

@@ -17,10 +17,10 @@ import { putU32 } from '../wire/bytes.ts'
 import * as cm from '../wire/cm.ts'
 
 /** REQ was sent. */
-export const ACTIVE_REQUESTING = 1
+const ACTIVE_REQUESTING = 1
 export const ACTIVE_CONNECTED = 2
 /** DREQ was sent. */
-export const ACTIVE_CLOSING = 3
+const ACTIVE_CLOSING = 3
 export const ACTIVE_ENDED = 4
 
 /** What a message or a tick brought about. */

@@ -26,7 +26,7 @@ import type { CmContext, ConnectState, Resolution } from './context.ts'
 
 /** Nobody asks. */
 export const RESOLUTION_FREE = 0
-export const RESOLUTION_ASKING = 1
+const RESOLUTION_ASKING = 1
 export const RESOLUTION_KNOWN = 2
 export const RESOLUTION_FAILED = 3
 

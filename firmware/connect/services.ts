@@ -120,7 +120,7 @@ export const FEATURES: number =
   FEATURE_LINUX_FLUSH
 
 /** What a client's block, if there was one, tells of it, and who answers. */
-export interface Answerer {
+interface Answerer {
   /** The block of the client, or null for a plain RoCEv2 one. */
   readonly client: Capability | null
   readonly sessionId: number

@@ -43,7 +43,7 @@ import { blankResolution, RESOLUTION_FREE } from './resolve.ts'
 import { createServices } from './services.ts'
 
 /** Free. */
-export const PHASE_FREE = 0
+const PHASE_FREE = 0
 /** REP was sent; the peer may be connected already. */
 export const PHASE_REPLIED = 1
 /** RTU or a first request came. */

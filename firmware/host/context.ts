@@ -62,7 +62,7 @@ export function setZone1Word(host: HostQueues, place: number, offset: number, va
   markDirty(host.contexts, place)
 }
 
-export function zone1Byte(host: HostQueues, place: number, offset: number): number {
+function zone1Byte(host: HostQueues, place: number, offset: number): number {
   return host.bytes[contextAt(place) + CONTEXT_ZONE1 + offset]!
 }
 
@@ -243,13 +243,6 @@ function putNext(host: HostQueues, place: number): void {
   const address = unitOffset(host, place, pointerOf(host, place))
   host.words[word] = (address % 2 ** 32) | 0
   host.words[word + 1] = Math.floor(address / 2 ** 32)
-}
-
-/** Writes zone 2 of a context, on behalf of the host (P3-8). */
-export function writeZone2(host: HostQueues, list: CommandList, place: number): void {
-  const queue = host.contexts.queueOf[place]!
-  const to = DMA_SPACE + host.zone2 + queue * ZONE2_BYTES
-  copy(list, contextAt(place) + CONTEXT_ZONE2, to, ZONE2_BYTES)
 }
 
 assert(CONTEXT_FRESH + ZONE3_BYTES <= CONTEXT_BYTES, 'a context must fit')

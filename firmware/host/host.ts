@@ -127,7 +127,7 @@ export interface Completion {
 }
 
 /** The event ring of the host. */
-export interface EventRing {
+interface EventRing {
   at: number
   depth: number
   /** Events written, and those that the host has taken as far as is known; free-running. */

@@ -39,7 +39,7 @@ import { blankCapability, blankGeometry, readCapability, readGeometry } from '..
 import type { Attachment, ManageContext, ManageState } from './context.ts'
 
 /** What a client asks for. */
-export interface AttachRequest {
+interface AttachRequest {
   /** Of the relay, here. */
   readonly name: string
   readonly target: Target

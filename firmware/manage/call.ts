@@ -36,7 +36,7 @@ export function get64(bytes: Uint8Array, at: number): number {
   return u32(bytes, at) * 2 ** 32 + u32(bytes, at + 4)
 }
 
-export function isPowerOfTwo(value: number): boolean {
+function isPowerOfTwo(value: number): boolean {
   return value > 0 && (value & (value - 1)) === 0
 }
 

@@ -26,7 +26,7 @@ const SUGGESTED_BLOCKS = 512
 export const WINDOW_US = 100_000
 /** Edges of one window that are too many, and that are so few that finer blocks cost nothing. */
 export const EDGES_MANY = 2048
-export const EDGES_FEW = 64
+const EDGES_FEW = 64
 /** Windows with few edges, one behind the other, before a finer size is offered. */
 export const CALM_WINDOWS = 8
 /** A requester that refused is not asked again for so long, µs. */

@@ -10,7 +10,7 @@ import type { QueuePair } from '../transport/queue-pair.ts'
 import { type Association, createAssociations } from './association.ts'
 
 /** Records of one region that may be absent at once, and can be named; and all of it. */
-export const ABSENT_MAX: number = LOST_MAX + LANES + THROUGH_JOBS + 1
+const ABSENT_MAX: number = LOST_MAX + LANES + THROUGH_JOBS + 1
 
 export interface Residency {
   readonly associations: readonly Association[]

@@ -36,7 +36,7 @@ export function isBlockSize(bseth: Bseth): boolean {
 }
 
 /** Sizes that we take, log2: for which we have room, up to all of it as one block. */
-export function canTake(b: Blocks, sizeLog2: number): boolean {
+function canTake(b: Blocks, sizeLog2: number): boolean {
   return sizeLog2 >= leastTaken(b) && sizeLog2 <= mostLog2(b.length)
 }
 

@@ -96,7 +96,7 @@ export interface ResidencyState {
 }
 
 /** Where the idle scrub stands, and what recovery had counted when it began with that region. */
-export interface ScrubPlace {
+interface ScrubPlace {
   region: number
   slot: number
   /** Lives of the host that were over when it began with the region. */

@@ -76,11 +76,6 @@ function regionPlaceOf(region: Region): number {
   return region.index - REGIONS
 }
 
-/** Is the page there? The region must have it. */
-export function isMapped(state: MemoryState, region: Region, page: number): boolean {
-  return frameOf(state.translation, regionPlaceOf(region), page) !== NO_FRAME
-}
-
 /** How many of the `length` bytes from `offset` on are there, up to the first page that is away. */
 export function reachOf(
   state: MemoryState,

@@ -89,7 +89,7 @@ export function serveHost(state: ServeContext): void {
 }
 
 /** Nothing of the host is left. Its work is ended, and what it has not heard it never hears. */
-export function dropHost(state: ServeContext): void {
+function dropHost(state: ServeContext): void {
   const { host } = state
   if (host.phase === HOST_NONE) return
   // Records of the burst may have come by its queue pairs, which are gone behind this.

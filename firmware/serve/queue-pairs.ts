@@ -84,7 +84,7 @@ export function openHostPair(
 }
 
 /** The peer of a pair, and how it is spoken to. */
-export interface PairOptions {
+interface PairOptions {
   readonly peerNumber: number
   /** PSN of the peer's first request, and of ours. */
   readonly peerPsn: number

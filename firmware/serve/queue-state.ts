@@ -185,7 +185,7 @@ export interface HostRecord {
 }
 
 /** A record of a batch for the own part that waits for the last of its burst. */
-export interface HeldElement {
+interface HeldElement {
   unit: number
   units: number
   flags: number

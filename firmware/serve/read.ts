@@ -183,7 +183,7 @@ function save(qp: QueuePair, packet: Packet, reth: Reth): void {
 }
 
 /** Is that READ one that is answered in turns? */
-export function isLong(qp: QueuePair, region: Region | null, length: number): boolean {
+function isLong(qp: QueuePair, region: Region | null, length: number): boolean {
   if (region === null || region.kind === KIND_RECORDS) return false
   if (region.kind === KIND_ON_DEMAND && length > BYTES_AT_ONCE) return true
   return packetsOf(length, qp.pathMtu) > READ_PACKETS
@@ -311,7 +311,7 @@ export function findRecord(
 }
 
 /** The first copy in write order that is valid; LOST or UNDECIDED. */
-export function settledCopy(state: ThroughContext, region: Region, slot: number): number {
+function settledCopy(state: ThroughContext, region: Region, slot: number): number {
   return settledFrom(state, region, slot, firstShown(state, region, slot))
 }
 

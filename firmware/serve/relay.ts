@@ -38,7 +38,7 @@ import { takeStaging } from './staging.ts'
 import { submit, takeWork, type Work, type WorkOwner } from './work.ts'
 
 /** The relay of a region that is one. */
-export function relayOf(state: RequestState, region: Region): Relay {
+function relayOf(state: RequestState, region: Region): Relay {
   return state.relays.relays[region.index - REGIONS]!
 }
 

@@ -57,7 +57,7 @@ export interface Job {
 }
 
 /** Job `i`, which has a lane and an image of its own. */
-export function createJob(i: number, anyRegion: Region): Job {
+function createJob(i: number, anyRegion: Region): Job {
   const item = blankItem(anyRegion)
   item.imageAt = THROUGH_AT + i * THROUGH_BYTES
   item.lane = BURST_FRAMES + i
@@ -168,7 +168,7 @@ export interface FlushAgent {
   served: boolean
 }
 
-export function createFlushAgent(): FlushAgent {
+function createFlushAgent(): FlushAgent {
   return {
     attached: false,
     life: 1,

@@ -39,7 +39,7 @@ import { FORM, FURTHER, isWritten, type Job, REPAIR } from './through-job.ts'
 /** All of it is there. */
 export const STORED = 0
 /** Not yet, and there is more to do at once; or the host has to be asked again, later. */
-export const MORE = 1
+const MORE = 1
 export const LATER = 2
 /** The medium of the host refuses it, or the part has closed: the lane stays. */
 export const REFUSED = 3

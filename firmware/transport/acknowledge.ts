@@ -408,7 +408,7 @@ export interface PersistRange {
 }
 
 /** What the status of a batch says besides: its bitmap is by index, not by PSN. */
-export interface BatchStatus {
+interface BatchStatus {
   id: number
   /** Records of the batch, 1 to 256. */
   count: number

@@ -46,7 +46,7 @@ export const HOLD_CONNECTED = 1
 export const HOLD_RESTING = 2
 
 /** Every access flag: what a region grants decides. */
-export const ALL_RIGHTS = -1
+const ALL_RIGHTS = -1
 
 /** No message is in progress. */
 export const MESSAGE_NONE = 0
@@ -193,7 +193,7 @@ export interface SavedRequest {
 }
 
 /** A long READ: what is still to be sent of it. */
-export interface Stream {
+interface Stream {
   /** It was accepted, and is not answered: no request behind it is taken. */
   accepted: boolean
   /** Its turn has come: responses are being sent. */

@@ -153,7 +153,7 @@ export interface Request {
 }
 
 /** What the owner of the queue supplies. None of these may throw. */
-export interface RequesterHooks {
+interface RequesterHooks {
   /** Sends packet `index` of the request. An escape READ has length 0 and the tag of its FLUSH. */
   emit(request: Request, index: number, psn: number, ackRequest: boolean): void
   /** The responder has the whole record of a persist; comes once, before `complete`. */

@@ -66,7 +66,7 @@ export function checkSequence(qp: QueuePair, packet: Packet): Fault {
 }
 
 /** Step 6: First, Middle, Last and Only in order. */
-export function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
+function checkOrder(qp: QueuePair, row: OpcodeRow): Fault {
   const message = qp.message
   if (row.begins) return message === MESSAGE_NONE ? PASS : MESSAGE_ORDER
   const is = row.properties

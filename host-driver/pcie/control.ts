@@ -27,7 +27,7 @@ export const PAGES_UNMAPPED_AT_ONCE: number = mad.UNMAP_MAX
 const CALLS_AT_ONCE = 12
 
 /** A completion queue to be made. */
-export interface CompletionQueueShape {
+interface CompletionQueueShape {
   readonly ring: number
   readonly entries: number
   readonly count: number
@@ -35,7 +35,7 @@ export interface CompletionQueueShape {
 }
 
 /** A queue pair to be made. */
-export interface QueuePairShape {
+interface QueuePairShape {
   readonly type: number
   readonly domain: number
   readonly sendCq: number

@@ -20,6 +20,7 @@ import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/hal.ts'
 import * as page from '../../firmware/host/header-page.ts'
 import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+import { type Clock, sleep } from '../clock.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../errors.ts'
 import {
   BOOLEAN,
@@ -37,10 +38,8 @@ import {
   WORD,
   wide,
 } from '../kinds.ts'
-import { Management } from '../management.ts'
+import { type DatagramWay, Management } from '../management.ts'
 import { randomSource, SEED } from '../options.ts'
-import type { Clock, DatagramWay } from '../way.ts'
-import { sleep } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
 import { isPowerOfTwo } from './arena.ts'
 import { HostBuffer, PostedRanges } from './buffers.ts'
@@ -79,7 +78,7 @@ export interface PcieOptions extends LayoutOptions, Partial<InlineRule> {
 }
 
 /** A completion queue to be made. */
-export interface CompletionQueueOptions extends Moderation {
+interface CompletionQueueOptions extends Moderation {
   /** Entries, a power of two. */
   readonly entries: number
 }
@@ -115,7 +114,7 @@ const PAGED = having(['use', 'load', 'store'], 'a PagedMemory')
 type State = 'opening' | 'open' | 'removed' | 'closed'
 
 /** Memory that was registered, and may be named in elements. */
-export interface MemoryRegion extends Range {
+interface MemoryRegion extends Range {
   /** Protection domain. */
   readonly domain: number
 }

@@ -124,7 +124,7 @@ export class RegisterDoorbell implements Doorbell {
 export type Ring = readonly [queue: number, pointer: number]
 
 /** Makes a control call with them. */
-export type RingCall = (rings: readonly Ring[]) => Promise<void>
+type RingCall = (rings: readonly Ring[]) => Promise<void>
 
 /** Control calls; while one is on its way, what is rung waits for the next. */
 export class MessageDoorbell implements Doorbell {

@@ -224,7 +224,7 @@ function flagsOf(work: Work, inline: boolean): number {
 }
 
 /** PERDURE_ARGUMENT for what is no piece of memory that could ever be the card's. */
-export function checkRange(range: Range): void {
+function checkRange(range: Range): void {
   check('a range', range, OBJECT)
   const { address, length, lkey } = range
   checkNumber('length', length, 2 ** 32)

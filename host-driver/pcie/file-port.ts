@@ -1,6 +1,6 @@
 /**
- * The host's end of a port in a file (boards/emulator/port-file.ts): HostPort, with the emulated
- * card in another process.
+ * The host's end of a port in a file (boards/port/port-file.ts): HostPort, with the card
+ * in another process.
  *
  * Invariants:
  * - A host that opens the file finds memory of zeros, which no card writes on behalf of the host
@@ -13,10 +13,10 @@
  */
 
 import { performance } from 'node:perf_hooks'
-import { checkReadable, checkWritable, NO_CARD } from '../../boards/emulator/card-port.ts'
-import { RealClock, type Timer } from '../../boards/emulator/clock.ts'
-import * as form from '../../boards/emulator/port-file.ts'
+import { RealClock, type Timer } from '../../boards/clock.ts'
 import type { HostPort, SharedMemory } from '../../boards/host-port.ts'
+import * as form from '../../boards/port/port-file.ts'
+import { checkReadable, checkWritable, NO_CARD } from '../../boards/port/registers.ts'
 import {
   DOORBELL_BYTES,
   PORT_AT,
@@ -28,6 +28,7 @@ import {
 } from '../../firmware/hal.ts'
 import { DOORBELLS } from '../../firmware/limits.ts'
 import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+import { FileMemory } from './file-memory.ts'
 
 /** Memory of a port that has to be made, unless it is said. */
 const BYTES = 64 * 2 ** 20
@@ -35,7 +36,7 @@ const BYTES = 64 * 2 ** 20
 /** A card that lives lets go of the host before within this time, ms. */
 const LETS_GO_MS = 15_000
 
-export interface FilePortOptions {
+interface FilePortOptions {
   readonly path: string
   /** Of memory, if the file has to be made; 64 MiB unless given. */
   readonly bytes?: number
@@ -73,7 +74,7 @@ async function letGo(file: form.PortFile): Promise<void> {
 
 export class FilePort implements HostPort {
   private readonly file: form.PortFile
-  private readonly ram: form.FileRam
+  private readonly ram: FileMemory
   private readonly clock = new RealClock()
   private readonly card = new form.Peer()
   private readonly beat: form.Beat
@@ -92,7 +93,7 @@ export class FilePort implements HostPort {
   /** Use `openFilePort`. */
   constructor(file: form.PortFile) {
     this.file = file
-    this.ram = new form.FileRam(file)
+    this.ram = new FileMemory(file)
     this.beat = new form.Beat(file, form.HOST_BEAT)
     this.produced = file.get(form.HOST_PRODUCED)
     this.dropped = file.get(form.HOST_DROPPED)

@@ -4,7 +4,6 @@
 
 export {
   ForbiddenAccess,
-  type ForbiddenPlace,
   type HostPort,
   type PagedMemory,
   PageLost,

@@ -47,7 +47,7 @@ import {
 import type { PcieQueuePair } from './queue-pair.ts'
 import type { Completion, Work } from './work.ts'
 
-export interface PcieJobQueueOptions {
+interface PcieJobQueueOptions {
   readonly granted: Granted
   /** Takes what the peer sends; null for the own card, which sends nothing. */
   readonly inbox: Inbox | null

@@ -140,7 +140,7 @@ function placeOf(pweth: Pweth, expect: bigint | null, left: number): BatchPlace 
 }
 
 /** What the queue pair of another way would have said. */
-export function statusOf(status: WcName): JobEnd['status'] {
+function statusOf(status: WcName): JobEnd['status'] {
   switch (status) {
     case 'SUCCESS':
     case 'REM_INV_REQ_ERR':

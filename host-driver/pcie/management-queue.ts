@@ -29,7 +29,7 @@ import { type Encoded, type QueueGround, WorkQueue } from './work-queue.ts'
 const WAITING_MAX = 1024
 
 /** Takes a datagram, and the addresses of the card that sent it: null for our own. */
-export type DatagramTaker = (datagram: Uint8Array, from: Endpoint | null) => void
+type DatagramTaker = (datagram: Uint8Array, from: Endpoint | null) => void
 
 export class ManagementQueue {
   readonly send: WorkQueue

@@ -32,7 +32,7 @@ import type { InlineRule, Range, Receive, Work } from './work.ts'
 import type { Encoded, GrowthForm, QueueGround, WorkQueue } from './work-queue.ts'
 
 /** What a pair speaks to: another machine, the card's own regions, or the card as flush agent. */
-export type QueuePairType = 'connected' | 'local' | 'agent'
+type QueuePairType = 'connected' | 'local' | 'agent'
 
 export const QUEUE_PAIR_TYPES: Readonly<Record<QueuePairType, number>> = {
   connected: info.TYPE_CONNECTED,
@@ -56,7 +56,7 @@ export interface QueuePairOptions extends Partial<InlineRule> {
 }
 
 /** What a pair needs of its device. */
-export interface QueuePairParts {
+interface QueuePairParts {
   readonly ground: QueueGround
   readonly control: Control
   readonly send: WorkQueue

@@ -6,13 +6,13 @@
 import { accessSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import { PORT_AT, PORT_EPOCH } from '../../firmware/hal.ts'
+import { sleep } from '../clock.ts'
 import { PerdureError } from '../errors.ts'
-import { sleep } from '../way.ts'
 import type { Endpoint } from '../wire.ts'
 import { openFilePort } from './file-port.ts'
 import type { HostPort } from './host-port.ts'
 
-export interface PcieTarget {
+interface PcieTarget {
   readonly path: string
   /** The DPU behind the card; null for the card itself. */
   readonly peer: Endpoint | null

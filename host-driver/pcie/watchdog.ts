@@ -5,10 +5,10 @@
  * is watched no more: a process without work ends.
  */
 
-import type { Clock } from '../way.ts'
+import type { Clock } from '../clock.ts'
 
 /** Whoever waits for the card. */
-export interface Watched {
+interface Watched {
   /** Looks, and rings again where nothing has moved. Whether it still waits. */
   pushOn(): boolean
 }

@@ -22,7 +22,7 @@ export interface Range {
 }
 
 /** What to do when an element has completed. */
-export type Done = (completion: Completion) => void
+type Done = (completion: Completion) => void
 
 /** The place of a record in its batch (source 4; D-10). */
 export interface BatchPlace {

@@ -15,10 +15,10 @@ import type { SharedMemory } from './host-port.ts'
 import type { Layout } from './layout.ts'
 
 /** Which zone: 1, 2 or 3; of a receiver the source calls them 4, 5 and 6. */
-export type ZoneNumber = 1 | 2 | 3
+type ZoneNumber = 1 | 2 | 3
 
 /** What zone 2 says. */
-export interface Zone2 {
+interface Zone2 {
   /** Address of the first unit or entry. */
   readonly ring: number
   /** Units or entries, a power of two. */

@@ -9,36 +9,61 @@ import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../firmware/limi
 import { ArgumentError } from '../errors.ts'
 import { QueueEnded } from '../pcie/errors.ts'
 import type { PcieQueuePair as CardPair } from '../pcie/queue-pair.ts'
+import type { Endpoint } from '../wire.ts'
 import { checkBursts } from './batch-work.ts'
-import type { PcieProtectionDomain, PcieVerbs } from './pcie-verbs.ts'
 import { receiveOf, workOf } from './pcie-work.ts'
 import type {
+  AsyncEvent,
   ModifyQp,
   PeerAttributes,
+  ProtectionDomain,
   QueuePair,
   QueuePairState,
   RecvRequest,
   SendRequest,
 } from './types.ts'
-import { asList, checkModify, checkRecv, checkSend, keptRequest, totalOf } from './work.ts'
+import {
+  asList,
+  type CheckSge,
+  checkModify,
+  checkRecv,
+  checkSend,
+  keptRequest,
+  totalOf,
+} from './work.ts'
 
 /** READs and atomics that a peer takes at once, if it says nothing else. */
 const READ_DEPTH = 16
 
+/** The context of a queue pair, as the queue pair uses it. */
+export interface PcieContext {
+  /** The DPU that is behind the own card; null for the own card itself. */
+  readonly peer: Endpoint | null
+  tell(event: AsyncEvent): void
+  forget(qp: PcieVerbsQueuePair): void
+  disconnect(peerQpNum: number, qpNum: number): Promise<void>
+}
+
+/** A protection domain whose memory the card reaches. */
+export interface PcieDomain extends ProtectionDomain {
+  /** Throws PERDURE_ARGUMENT unless a region of this domain covers the piece. */
+  readonly checkSge: CheckSge
+}
+
 export class PcieVerbsQueuePair implements QueuePair {
-  readonly pd: PcieProtectionDomain
+  readonly pd: PcieDomain
   readonly inlineMax: number
   readonly card: CardPair
   /** PSN of the peer's first request. */
   readonly rqPsn: number
-  private readonly verbs: PcieVerbs
+  private readonly verbs: PcieContext
   private ready = false
   private peerQpNum: number | null = null
   private told = false
 
   constructor(
-    verbs: PcieVerbs,
-    pd: PcieProtectionDomain,
+    verbs: PcieContext,
+    pd: PcieDomain,
     card: CardPair,
     options: { readonly inlineMax: number; readonly rqPsn: number },
   ) {

@@ -16,7 +16,7 @@ import type { Endpoint } from '../wire.ts'
 import { connectPair, GOODBYE_US } from './connect-pair.ts'
 import { PcieCompletionQueue } from './pcie-completions.ts'
 import { PcieRegion } from './pcie-memory.ts'
-import { PcieVerbsQueuePair } from './pcie-queue-pair.ts'
+import { type PcieContext, type PcieDomain, PcieVerbsQueuePair } from './pcie-queue-pair.ts'
 import { checkRegionLength, RegionTable } from './regions.ts'
 import type {
   AsyncEvent,
@@ -37,10 +37,9 @@ import {
   unitsFor,
 } from './work.ts'
 
-export class PcieVerbs implements VerbsContext {
+export class PcieVerbs implements VerbsContext, PcieContext {
   onEvent: (event: AsyncEvent) => void = () => {}
   readonly device: PcieDevice
-  /** The DPU that is behind the own card; null for the own card itself. */
   readonly peer: Endpoint | null
   readonly regions: RegionTable<PcieRegion> = new RegionTable()
   private readonly management: Management
@@ -129,7 +128,7 @@ export class PcieVerbs implements VerbsContext {
     }
   }
 
-  async makeQp(pd: PcieProtectionDomain, options: CreateQp): Promise<PcieVerbsQueuePair> {
+  async makeQp(pd: PcieDomain, options: CreateQp): Promise<PcieVerbsQueuePair> {
     const { sendDepth = SEND_DEPTH, recvDepth = SEND_DEPTH, inlineMax = INLINE_MAX } = options
     const sendUnits = powerOfTwo(sendDepth * unitsFor(inlineMax))
     const card = await this.device.createQp({
@@ -167,9 +166,8 @@ export class PcieVerbs implements VerbsContext {
   }
 }
 
-export class PcieProtectionDomain implements ProtectionDomain {
+class PcieProtectionDomain implements PcieDomain {
   readonly number: number
-  /** Throws PERDURE_ARGUMENT unless a region of this domain covers the piece. */
   readonly checkSge: CheckSge
   private readonly verbs: PcieVerbs
 

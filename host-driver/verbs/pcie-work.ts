@@ -39,12 +39,12 @@ import {
 import { byteLenOf, has, kindOf, plainCompletion } from './work.ts'
 
 /** An element, and the request that it is of. */
-export interface SendWork extends Work {
+interface SendWork extends Work {
   readonly request: SendRequest
   readonly qpNum: number
 }
 
-export interface RecvWork extends Receive {
+interface RecvWork extends Receive {
   readonly received: RecvRequest
   readonly qpNum: number
 }

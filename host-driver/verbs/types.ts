@@ -24,7 +24,7 @@
  */
 
 import type { BatchCondition } from '../batch-verdict.ts'
-import type { EndStatus } from '../jobs.ts'
+import type { EndStatus } from '../errors.ts'
 import type { Endpoint } from '../wire.ts'
 import type { Mechanism } from '../write.ts'
 

@@ -33,7 +33,7 @@ export class WireMemory {
   }
 }
 
-export class WireRegion implements DomainRegion {
+class WireRegion implements DomainRegion {
   readonly domain: number
   readonly lkey: number
   readonly addr: number

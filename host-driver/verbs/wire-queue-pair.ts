@@ -10,14 +10,18 @@
 
 import { ArgumentError } from '../errors.ts'
 import type { Message, Receives } from '../inbox.ts'
-import type { JobEnd } from '../jobs.ts'
+import { FLUSHED, type JobEnd } from '../jobs.ts'
 import { QueueEnded, QueueFull } from '../pcie/errors.ts'
-import { FLUSHED, QueuePair as WireJobs } from '../queue-pair.ts'
+import { type QueuePairOptions, QueuePair as WireJobs } from '../queue-pair.ts'
+import type { Session } from '../session.ts'
 import { checkBursts } from './batch-work.ts'
 import type {
+  AsyncEvent,
+  CompletionQueue,
   CreateQp,
   ModifyQp,
   PeerAttributes,
+  ProtectionDomain,
   QueuePair,
   QueuePairState,
   RecvRequest,
@@ -26,10 +30,11 @@ import type {
 } from './types.ts'
 import { SIGNALED } from './types.ts'
 import type { WireCompletionQueue } from './wire-completions.ts'
-import type { WireProtectionDomain, WireVerbs } from './wire-verbs.ts'
+import type { WireMemory } from './wire-memory.ts'
 import { bytesOf, completionOf, jobOf, scatter } from './wire-work.ts'
 import {
   asList,
+  type CheckSge,
   checkModify,
   checkRecv,
   checkSend,
@@ -41,6 +46,24 @@ import {
   totalOf,
 } from './work.ts'
 
+/** The context of a queue pair, as the queue pair uses it. */
+export interface WireContext {
+  readonly session: Session
+  readonly jobOptions: QueuePairOptions
+  /** The completion queue, if it is one of this context; else throws PERDURE_ARGUMENT. */
+  ownCq(cq: CompletionQueue): WireCompletionQueue
+  tell(event: AsyncEvent): void
+  forget(qp: WireQueuePair): void
+  disconnect(jobs: WireJobs): Promise<void>
+}
+
+/** A protection domain whose memory this process has. */
+export interface WireDomain extends ProtectionDomain {
+  readonly memory: WireMemory
+  /** Throws PERDURE_ARGUMENT unless a region of this domain covers the piece. */
+  readonly checkSge: CheckSge
+}
+
 /** A request that has not completed yet. */
 interface Outstanding {
   readonly request: SendRequest
@@ -51,12 +74,12 @@ interface Outstanding {
 
 export class WireQueuePair implements QueuePair, Receives {
   readonly qpNum: number
-  readonly pd: WireProtectionDomain
+  readonly pd: WireDomain
   readonly inlineMax: number
   /** PSN of the peer's first request. */
   readonly rqPsn: number
   state: QueuePairState = 'INIT'
-  private readonly verbs: WireVerbs
+  private readonly verbs: WireContext
   private readonly sendCq: WireCompletionQueue
   private readonly recvCq: WireCompletionQueue
   private readonly sendDepth: number
@@ -71,8 +94,8 @@ export class WireQueuePair implements QueuePair, Receives {
   private claimed = false
 
   constructor(
-    verbs: WireVerbs,
-    pd: WireProtectionDomain,
+    verbs: WireContext,
+    pd: WireDomain,
     numbers: { readonly qpNum: number; readonly rqPsn: number },
     options: CreateQp,
   ) {

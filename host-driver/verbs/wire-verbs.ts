@@ -24,10 +24,10 @@ import type {
 } from './types.ts'
 import { WireCompletionQueue } from './wire-completions.ts'
 import { WireMemory } from './wire-memory.ts'
-import { WireQueuePair } from './wire-queue-pair.ts'
+import { type WireContext, type WireDomain, WireQueuePair } from './wire-queue-pair.ts'
 import { type CheckSge, checkCreate, checkDepth, checkInit } from './work.ts'
 
-export class WireVerbs implements VerbsContext {
+export class WireVerbs implements VerbsContext, WireContext {
   onEvent: (event: AsyncEvent) => void = () => {}
   readonly session: Session
   readonly memory: WireMemory = new WireMemory()
@@ -66,7 +66,7 @@ export class WireVerbs implements VerbsContext {
 
   // ---- for its queue pairs ---------------------------------------------------------------------
 
-  makeQp(pd: WireProtectionDomain, options: CreateQp): WireQueuePair {
+  makeQp(pd: WireDomain, options: CreateQp): WireQueuePair {
     const { random } = this.options
     const numbers = { qpNum: 0x10 + (random() % 0xffff00), rqPsn: random() & 0xffffff }
     const qp = new WireQueuePair(this, pd, numbers, options)
@@ -74,7 +74,6 @@ export class WireVerbs implements VerbsContext {
     return qp
   }
 
-  /** The completion queue, if it is one of ours. */
   ownCq(cq: CompletionQueue): WireCompletionQueue {
     if (cq instanceof WireCompletionQueue) return cq
     throw new ArgumentError('a completion queue of another context')
@@ -98,9 +97,8 @@ export class WireVerbs implements VerbsContext {
   }
 }
 
-export class WireProtectionDomain implements ProtectionDomain {
+class WireProtectionDomain implements WireDomain {
   readonly number: number
-  /** Throws PERDURE_ARGUMENT unless a region of this domain covers the piece. */
   readonly checkSge: CheckSge
   private readonly verbs: WireVerbs
 

@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { filesBelow, importsOf, ROOT, sourcesBelow } from '../support/sources.ts'
+import { filesBelow, importsOf, ROOT, type Source, sourcesBelow } from '../support/sources.ts'
 import { median } from '../support/table.ts'
 
 /** What is measured by itself. */
@@ -74,6 +74,16 @@ function importLines(text: string): number {
   return [...text.matchAll(IMPORT_LINES)].reduce((all, [one]) => all + one.split('\n').length, 0)
 }
 
+/** Which files each of these imports, types included. */
+export function importsBetween(sources: readonly Source[]): Map<string, string[]> {
+  return new Map(
+    sources.map((source) => [
+      source.path,
+      importsOf(source).flatMap(({ file }) => (file === null ? [] : [file])),
+    ]),
+  )
+}
+
 /** Groups of nodes that reach each other, of two and more (Tarjan). */
 export function circlesOf(edges: ReadonlyMap<string, readonly string[]>): string[][] {
   const index = new Map<string, number>()
@@ -101,13 +111,7 @@ export function circlesOf(edges: ReadonlyMap<string, readonly string[]>): string
 export function partOf(part: string): Part {
   const files = filesOf(part)
   const sources = sourcesBelow(part)
-  const edges = new Map(
-    sources.map((source) => [
-      source.path,
-      importsOf(source).flatMap(({ file }) => (file?.startsWith(`${part}/`) ? [file] : [])),
-    ]),
-  )
-  const circles = circlesOf(edges)
+  const circles = circlesOf(importsBetween(sources))
   const scriptLines = sum(files.filter(({ path }) => /\.(ts|mjs)$/.test(path)))
   const folders = [...byFolder(files)]
   const [largestFolder, there] = folders.sort(([, a], [, b]) => b.length - a.length)[0]!

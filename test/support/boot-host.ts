@@ -26,16 +26,6 @@ const KEYS: Readonly<Record<string, string>> = {
 
 const NOTHING: Came = { readable: [], writable: [], ended: [], stops: false }
 
-/** Told when the program would end. */
-export class Exit extends Error {
-  readonly code: number
-
-  constructor(code: number) {
-    super(`exit ${code}`)
-    this.code = code
-  }
-}
-
 export class BootHost implements Host {
   readonly args: readonly string[] = []
   readonly architecture = 'x86-64'

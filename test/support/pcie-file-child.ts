@@ -5,7 +5,7 @@
  * answered by one message, and what happens by itself is told by messages without a number.
  */
 
-import { RealClock } from '../../boards/emulator/clock.ts'
+import { RealClock } from '../../boards/clock.ts'
 import { FileCard } from '../../boards/emulator/file-card.ts'
 import { PORT_AT, PORT_LINK } from '../../firmware/hal.ts'
 import { MEMORY_BYTES } from '../../firmware/memory-map.ts'

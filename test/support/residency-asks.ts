@@ -4,7 +4,6 @@
  */
 
 import { type Bseth, blankBseth, readBseth } from '../../firmware/wire/block-size.ts'
-import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import {
   blankMseth,
@@ -152,9 +151,4 @@ export function noticeLine(one: Notice): string {
   }
   const states = one.blocks.map(([block, ready]) => `${block} ${ready ? 'ready' : 'not'}`)
   return [kind, states.join(', ')].filter((word) => word !== '').join(' ') + more
-}
-
-/** Where BTH ends in a frame, for tests that set bytes behind it. */
-export function behindBth({ packet }: Sent): number {
-  return packet.bthAt + BTH_BYTES
 }

@@ -10,11 +10,10 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import { Connection } from '../../host-driver/connection.ts'
-import type { Job, JobEnd } from '../../host-driver/jobs.ts'
+import { FLUSHED, type Job, type JobEnd } from '../../host-driver/jobs.ts'
 import type { Management } from '../../host-driver/management.ts'
 import type { ConnectOptions } from '../../host-driver/options.ts'
 import type { RegionInfo } from '../../host-driver/part.ts'
-import { FLUSHED } from '../../host-driver/queue-pair.ts'
 import { Region } from '../../host-driver/region.ts'
 import { type SlotRecord, writeSlotImage } from '../../host-driver/slot-image.ts'
 import type { JobQueue, Way } from '../../host-driver/way.ts'

@@ -131,6 +131,8 @@ export interface Import {
   readonly from: string
   /** True when only types are taken. */
   readonly types: boolean
+  /** True where it is imported as it is needed, by a call. */
+  readonly isLate: boolean
   /** The file from the root, for a relative import; null for a package. */
   readonly file: string | null
 }
@@ -142,16 +144,16 @@ const LATE_IMPORT = /\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
 export function importsOf(source: Source): Import[] {
   const text = source.text.replace(/\/\*[\s\S]*?\*\//g, '')
   const found: Import[] = []
-  const add = (from: string, types: boolean): void => {
+  const add = (from: string, types: boolean, isLate: boolean): void => {
     const file = from.startsWith('.')
       ? relative(ROOT, join(ROOT, dirname(source.path), from)).replaceAll('\\', '/')
       : null
-    found.push({ from, types, file })
+    found.push({ from, types, isLate, file })
   }
   for (const [, type, names, from] of text.matchAll(IMPORT)) {
-    add(from!, type !== undefined || onlyTypes(names ?? ''))
+    add(from!, type !== undefined || onlyTypes(names ?? ''), false)
   }
-  for (const [, from] of text.matchAll(LATE_IMPORT)) add(from!, false)
+  for (const [, from] of text.matchAll(LATE_IMPORT)) add(from!, false, true)
   return found
 }
 

@@ -22,7 +22,7 @@ const SHARED = [
   'link/unix-socket',
 ] as const
 
-export interface BootOptions extends RuntimeOptions {
+interface BootOptions extends RuntimeOptions {
   /** The file with the script: one that leaves the global `perdureBoot`. */
   readonly script: string
   /** The program's path. */

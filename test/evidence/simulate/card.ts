@@ -33,7 +33,6 @@ export type Boot = (
   machineFor: (packets?: Uint8Array) => EmulatedMachine,
 ) => FirmwareEngine | Promise<FirmwareEngine>
 
-export const BURST = 32
 /** The queue pair number of the operator, who asks without a network. */
 const OPERATOR = 0xe0
 const MAD_BYTES = 256

@@ -141,7 +141,6 @@ const WANTS_ACK = 0x04
 const REPETITION = 0x01
 const LAST_OF_BATCH = 0x08
 const ONE_STATUS = 0x04
-export const CONDITION_EXPECT = 2
 export const CELL_BYTES = 8
 /** A region of bytes begins at address 2^32. */
 const BYTES_HIGH = 1

@@ -13,12 +13,7 @@
  * - What runs on the host is a stand-in for the driver; who judges has no part in it.
  */
 
-import {
-  DDIO_OFF,
-  DDIO_ON,
-  HostMemory,
-  type Platform,
-} from '../../../boards/emulator/host-memory.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../boards/emulator/host-memory.ts'
 import { HostRam } from '../../../boards/emulator/host-ram.ts'
 import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
 import type { Access, AccessFault } from '../../../boards/emulator/pcie.ts'
@@ -426,9 +421,4 @@ function doesNotRefuse(run: () => void): boolean {
 const NO_CONTROL = {
   attachAgent: () => Promise.reject(new Error('attached already')),
   detachAgent: () => Promise.resolve(),
-}
-
-/** What a platform is called that has its caches used that way. */
-export function nameOf({ ddio }: Platform): string {
-  return ddio ? 'through' : 'bypass'
 }

@@ -32,7 +32,7 @@ export interface Report {
   readonly armed: boolean
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly settings: Settings
   /** What it runs; null: what came with the package. */
   readonly image: Uint8Array | null

@@ -32,7 +32,7 @@ export type SmpPlace =
 /** A configuration that is refused; its message says where and why. */
 export class SettingsError extends Error {}
 
-export interface Key {
+interface Key {
   /** What it takes, in words. */
   readonly takes: string
   /** As it would stand in the file; null: it has to be said. */
@@ -75,7 +75,7 @@ export const KEYS: Readonly<Record<string, Key>> = {
 }
 
 /** The place that a text names, or null. An address of IPv6 stands in brackets. */
-export function smpPlace(text: string): SmpPlace | null {
+function smpPlace(text: string): SmpPlace | null {
   const [, kind, where = ''] = /^(unix|tty|udp):(.*)$/.exec(text) ?? []
   if (kind === undefined) return null
   if (kind !== 'udp') return isPath(where) ? { kind: kind as 'unix' | 'tty', path: where } : null

@@ -47,7 +47,7 @@ const FOR_GOOD: ReadonlySet<number> = new Set([64, 65, 66, 77, 78])
 
 type State = 'starting' | 'serving' | 'ending' | 'waiting' | 'off'
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly host: Host
   readonly settings: Settings
   /** What the package's runtime has agreed on with a bundle. */

@@ -12,7 +12,7 @@
 
 #include "hal.h"
 
-/* The form of the file: `boards/emulator/port-file.ts` has the map. */
+/* The form of the file: `boards/port/port-file.ts` has the map. */
 enum {
   MAGIC = 0x46504450,
   VERSION = 1,

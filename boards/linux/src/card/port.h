@@ -2,7 +2,7 @@
  * The port to a host in another process: the card's end of a file that both share, and DMA_SPACE.
  *
  * Invariants:
- * - The file has the form of `boards/emulator/port-file.ts`, and the card here does what
+ * - The file has the form of `boards/port/port-file.ts`, and the card here does what
  *   `boards/emulator/file-card.ts` does: no host can tell the two apart. But for one thing: what
  *   the firmware writes into the host's own words is not held back here.
  * - There is a link while the firmware serves and a host lives. When either begins or ends a

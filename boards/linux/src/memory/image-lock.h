@@ -4,7 +4,7 @@
  * Invariant: the locks are the kernel's, on the open file, and go with it: after a kill,
  * and after a power cut, they are nobody's. The bytes that are ours are locked by an OFD lock, so
  * that several parts may lie in one file; the file as a whole is locked shared, by flock, which
- * the emulator takes exclusively, as its part is the whole file (boards/emulator/image-lock.ts).
+ * the emulator takes exclusively, as its part is the whole file (boards/image-lock.ts).
  * Locks of records that belong to a process (F_SETLK) would not do: they go when the process
  * closes any other descriptor of the file. Nothing is looked up in other processes, so no
  * capability is needed.

@@ -19,7 +19,7 @@ import type { SmpCard } from '../../boards/flash/smp.ts'
 import { type SmpWay, serveSmpSocket, serveSmpUdp } from '../../boards/flash/smp-ways.ts'
 import { StorageFile } from '../../boards/flash/storage.ts'
 import type { Dpu } from '../dpu.ts'
-import type { Address } from './emulate-options.ts'
+import type { SmpAddress } from './emulate-options.ts'
 import { firstUnread } from './first-record.ts'
 import { halOf } from './image.ts'
 import { developmentKey, readTrustedKey } from './signing-key.ts'
@@ -28,10 +28,7 @@ import { developmentKey, readTrustedKey } from './signing-key.ts'
 export const TRIAL_SECONDS = 600
 export const TRIAL_SECONDS_MAX = 86_400
 
-/** Where SMP is asked: a path of a Unix socket, or an address of UDP. */
-export type SmpAddress = { readonly path: string } | Address
-
-export interface FlashOptions {
+interface FlashOptions {
   /** The image of the NVDIMM: the slots lie beside it. */
   readonly image: string
   /** Files of public keys; that of this user's own key unless given. */

@@ -43,8 +43,9 @@ import type {
   PersistentRequest,
   PlacedRequest,
   PublishRequest,
+  SmpAddress,
 } from './emulate-options.ts'
-import { FlashCard, type SmpAddress } from './flash-card.ts'
+import { FlashCard } from './flash-card.ts'
 import { HostInside } from './host-inside.ts'
 import { type Output, toJson } from './output.ts'
 import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'

@@ -30,13 +30,13 @@ import {
   SwapDevice,
 } from '../../boards/emulator/index.ts'
 import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { sleep } from '../clock.ts'
 import { startFlushAgent } from '../pcie/agent-queues.ts'
 import { PcieDevice } from '../pcie/device.ts'
 import { type PlacementName, probePlacement } from '../registrar.ts'
-import { sleep } from '../way.ts'
 import type { MemoryRequest, PersistentRequest } from './emulate-options.ts'
 
-export interface HostRequest {
+interface HostRequest {
   readonly memory?: MemoryRequest
   readonly persistent?: PersistentRequest
   /** DMA writes go to the host's caches. */

@@ -32,10 +32,10 @@ import {
 } from 'node:fs'
 
 /** Gives a lock back. */
-export type Unlock = () => void
+type Unlock = () => void
 
 /** The process that has it; 0 is one that nothing names. */
-export type Holder = number
+type Holder = number
 
 /** Never through a symbolic link that somebody has laid there. */
 const { O_CREAT, O_NOFOLLOW = 0, O_RDWR, O_TRUNC, O_WRONLY } = constants

@@ -17,14 +17,14 @@ import { isPcieTarget } from '../pcie/target.ts'
 import type { Region } from '../region.ts'
 import { checkFile } from './system-errors.ts'
 
-export interface OpenTarget {
+interface OpenTarget {
   readonly dpu: Dpu
   /** The card in this process, or null for one that runs elsewhere. */
   readonly local: LocalDpu | null
   close(): Promise<void>
 }
 
-export interface TargetOptions {
+interface TargetOptions {
   /** Whether the command writes: an image is then opened for writing. */
   readonly writes: boolean
   /** Whether a part that does not serve is taken as well. */

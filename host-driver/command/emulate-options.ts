@@ -13,7 +13,6 @@ import {
 import { DATA_AT } from '../../firmware/memory/superblock.ts'
 import type { RegionRequest } from '../management.ts'
 import { regionRequest, size, unixSocket } from './arguments.ts'
-import type { SmpAddress } from './flash-card.ts'
 
 export interface Address {
   readonly host: string
@@ -154,6 +153,9 @@ export function placedRegion(text: string, before: PlacedRequest[] = []): Placed
   const [request] = regionRequest(inHost ? text.slice(0, -'@host'.length) : text)
   return [...before, { ...request!, inHost }]
 }
+
+/** Where SMP is asked: a path of a Unix socket, or an address of UDP. */
+export type SmpAddress = { readonly path: string } | Address
 
 /** 'unix:path' or 'udp:address:port': where SMP is asked; may be given several times. */
 export function smpAddress(text: string, before: SmpAddress[] = []): SmpAddress[] {

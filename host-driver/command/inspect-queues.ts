@@ -11,7 +11,7 @@ import { Output } from './output.ts'
 import { type Cell, facts, table, timeText } from './table.ts'
 import { openTarget } from './target.ts'
 
-export interface QueuesOptions {
+interface QueuesOptions {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
   /** Queues that are listed at most. */

@@ -5,14 +5,14 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import type { VirtualMachine } from '../../boards/qemu-virt/machine.ts'
-import { connect } from '../connect.ts'
-import type { Dpu } from '../dpu.ts'
-import type { RegionRequest } from '../management.ts'
+import type { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
+import { connect } from '../../connect.ts'
+import type { Dpu } from '../../dpu.ts'
+import type { RegionRequest } from '../../management.ts'
 
 const REGION: RegionRequest = { name: 'board-check', slots: 1, capacity: 4096, copies: 2 }
 
-export interface CheckResult {
+interface CheckResult {
   /** From the start of QEMU until the record was acknowledged. */
   readonly firstRecordSeconds: number
   /** From the start of QEMU, killed before, until the record was read. */

@@ -15,7 +15,7 @@ import { Output } from './output.ts'
 import { bytesText } from './table.ts'
 import { notServing, openTarget } from './target.ts'
 
-export interface StatusOptions {
+interface StatusOptions {
   readonly json?: boolean
   readonly engine?: 'quickjs' | 'node'
   /** Names of the regions that are shown; all that there are by default. */

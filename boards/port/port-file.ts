@@ -1,6 +1,6 @@
 /**
- * A file that a host and an emulated card share, each in a process of its own: the port's words in
- * its first page, the host's memory behind it.
+ * A file that a host and a card share, each in a process of its own: the port's words in its first
+ * page, the host's memory behind it.
  *
  *      0 magic "PDPF"   4 version   8 bytes of memory
  *     64 card   life  | process | beat | serves | session | interrupts | consumed | dropped
@@ -37,8 +37,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { LINE_BYTES } from '../../firmware/limits.ts'
-import { HostRam } from './host-ram.ts'
-import { lockSide } from './image-lock.ts'
+import { lockSide } from '../image-lock.ts'
 
 const MAGIC = 0x46504450
 const VERSION = 1
@@ -50,18 +49,17 @@ export const CARD_SERVES = 76
 export const CARD_SESSION = 80
 export const CARD_INTERRUPTS = 84
 export const CARD_CONSUMED = 88
-export const CARD_DROPPED = 92
 export const HOST_LIFE = 128
 export const HOST_PROCESS = 132
 export const HOST_BEAT = 136
 /** The registers that the host writes, as they lie behind PORT_AT. */
 export const REGISTERS = 192
-export const REGISTERS_BYTES = 16
+const REGISTERS_BYTES = 16
 export const HOST_PRODUCED = 208
 export const HOST_DROPPED = 212
 export const RING = 256
 /** What is looked at in one call: everything in front of the ring. */
-export const WORDS_BYTES = 256
+const WORDS_BYTES = 256
 const MEMORY = 4096
 
 /** From one beat to the next, ms. */
@@ -177,15 +175,19 @@ export class PortFile {
     writeSync(this.descriptor, new Uint8Array(REGISTERS_BYTES), 0, REGISTERS_BYTES, REGISTERS)
   }
 
-  /** Fills `into` from the memory; behind the end of the file there are zeros. */
-  readMemory(into: Uint8Array, at: number, length: number): void {
-    const read = readSync(this.descriptor, into, at, length, MEMORY + at)
-    if (read < length) into.fill(0, at + read, at + length)
+  /**
+   * Reads the memory at `at` into the bytes from `start` on; behind the end of the file there are
+   * zeros.
+   */
+  readMemory(at: number, length: number, into: Uint8Array, start: number): void {
+    const read = readSync(this.descriptor, into, start, length, MEMORY + at)
+    if (read < length) into.fill(0, start + read, start + length)
   }
 
-  writeMemory(from: Uint8Array, at: number, length: number): void {
+  /** Writes the bytes from `start` on into the memory at `at`. */
+  writeMemory(at: number, length: number, from: Uint8Array, start: number): void {
     for (let done = 0; done < length; ) {
-      done += writeSync(this.descriptor, from, at + done, length - done, MEMORY + at + done)
+      done += writeSync(this.descriptor, from, start + done, length - done, MEMORY + at + done)
     }
   }
 
@@ -295,41 +297,5 @@ export class Beat {
     this.dueMs = nowMs + BEAT_MS
     this.count = (this.count + 1) >>> 0
     this.file.put(this.at, this.count)
-  }
-}
-
-/** The host's memory in that file: `live` is what was read of it, or written to it, last. */
-export class FileRam extends HostRam {
-  /** Whether there is a host: without one no access of the card comes to anything. */
-  attached = false
-  private readonly file: PortFile
-
-  constructor(file: PortFile) {
-    super(file.bytes)
-    this.file = file
-  }
-
-  protected override fetch(at: number, length: number): void {
-    this.file.readMemory(this.live, at, length)
-  }
-
-  protected override publish(at: number, length: number): void {
-    this.file.writeMemory(this.live, at, length)
-  }
-
-  override dmaWrite(at: number, source: Uint8Array, from: number, length: number): void {
-    if (this.attached) super.dmaWrite(at, source, from, length)
-    else this.link.counts.writesLost++
-  }
-
-  override dmaRead(at: number, length: number): boolean {
-    if (this.attached) return super.dmaRead(at, length)
-    this.link.counts.readsFailed++
-    return false
-  }
-
-  /** The host is another process: its power is not ours to cut. */
-  override powerCut(): void {
-    this.guard.release()
   }
 }

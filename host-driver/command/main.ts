@@ -9,19 +9,19 @@
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { addCapture } from './commands/capture.ts'
-import { addConsole } from './commands/console.ts'
-import { addDemo } from './commands/demo.ts'
-import { addEmulate } from './commands/emulate.ts'
-import { exitCodeOf, OK, USAGE } from './commands/exit-codes.ts'
-import { addFlash } from './commands/flash.ts'
-import { addImage } from './commands/image.ts'
-import { addInspect } from './commands/inspect.ts'
-import { Output } from './commands/output.ts'
-import { addPersist } from './commands/persist.ts'
-import { addRead } from './commands/read.ts'
-import { addRecover } from './commands/recover.ts'
-import { addVerify } from './commands/verify.ts'
+import { addCapture } from './capture.ts'
+import { addConsole } from './console.ts'
+import { addDemo } from './demo.ts'
+import { addEmulate } from './emulate.ts'
+import { exitCodeOf, OK, USAGE } from './exit-codes.ts'
+import { addFlash } from './flash.ts'
+import { addImage } from './image.ts'
+import { addInspect } from './inspect.ts'
+import { Output } from './output.ts'
+import { addPersist } from './persist.ts'
+import { addRead } from './read.ts'
+import { addRecover } from './recover.ts'
+import { addVerify } from './verify.ts'
 
 const COMMANDS: readonly ((program: Command) => void)[] = [
   addDemo,
@@ -59,7 +59,7 @@ function createProgram(): Command {
 }
 
 /** Runs the command line; sets the exit code of the process. */
-export async function main(argv: readonly string[]): Promise<void> {
+async function main(argv: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync([...argv])
   } catch (error) {

@@ -105,7 +105,7 @@ interface SystemError extends Error {
 }
 
 /** A file that was named is not there, or is a folder. */
-export class FileError extends Error {
+class FileError extends Error {
   readonly code: 'ENOENT' | 'EISDIR'
 
   constructor(code: FileError['code'], path: string, advice: string = TOLD[code]!.advice) {
