@@ -117,11 +117,11 @@ async function bundle(entries, options) {
 
 /**
  * The firmware: nothing of Node can be imported, and what QuickJS pays for at every read is made
- * cheap (boards/bundle/tighten.mjs). Its syntax stays as it was written: of the short forms that a
- * bundler makes (`a && b`, and commas for statements) QuickJS makes more work, not less.
+ * cheap (boards/tools/bundle/tighten.mjs). Its syntax stays as it was written: of the short forms
+ * that a bundler makes (`a && b`, and commas for statements) QuickJS makes more work, not less.
  */
 async function bundleFirmware() {
-  const { tightened } = await import('./boards/bundle/tighten.mjs')
+  const { tightened } = await import('./boards/tools/bundle/tighten.mjs')
   const [file] = await bundle(
     { firmware: 'firmware/main.ts' },
     { platform: 'neutral', target: 'es2023', format: 'iife', globalName: 'perdure' },
@@ -142,7 +142,7 @@ function bundleForNode(entries, options = {}) {
 
 /** One program for Node that runs for minutes: its constants are worth something. */
 async function bundleOfConstants(entry) {
-  const { constsForVars } = await import('./boards/bundle/constants.mjs')
+  const { constsForVars } = await import('./boards/tools/bundle/constants.mjs')
   const [{ path, text }] = await bundleForNode(entry)
   return { path, contents: constsForVars(text) }
 }

@@ -5,16 +5,17 @@
  * unresolved says so; nothing is printed, and nothing is left behind that keeps a process alive.
  */
 
-import { copyOf } from './bytes.ts'
-import { BytesRegion } from './bytes-region.ts'
-import { type Completion, pending, resultOf } from './chain.ts'
-import { sleep, waitAtMost } from './clock.ts'
-import type { Connection } from './connection.ts'
-import { ArgumentError, PerdureError, RecordCorrupt, RecordLost, RefusedError } from './errors.ts'
-import type { AgentControl } from './flush-agent.ts'
-import type { Inbox } from './inbox.ts'
-import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './jobs.ts'
-import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './kinds.ts'
+import { copyOf } from './base/bytes.ts'
+import { sleep, waitAtMost } from './base/clock.ts'
+import {
+  ArgumentError,
+  PerdureError,
+  RecordCorrupt,
+  RecordLost,
+  RefusedError,
+} from './base/errors.ts'
+import { check, checkBytes, checkFields, FUNCTION, type Kind, wide } from './base/kinds.ts'
+import { BytesRegion } from './bytes/bytes-region.ts'
 import {
   ATTACHMENT_KINDS,
   type Attachment,
@@ -22,14 +23,19 @@ import {
   type Publication,
   REGION_NAME,
   type RegionRequest,
-} from './management.ts'
-import type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
-import type { CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
-import { Region } from './region.ts'
-import { isSameRegion, type OpenRegion } from './region-handle.ts'
-import type { PlacementControl } from './registrar.ts'
-import type { Statistics } from './statistics.ts'
-import type { VerbsContext } from './verbs/types.ts'
+} from './control/management.ts'
+import type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
+import type { CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
+import type { Connection } from './link/connection.ts'
+import { Region } from './records/region.ts'
+import type { AgentControl } from './target/flush-agent.ts'
+import type { PlacementControl } from './target/registrar.ts'
+import { type Completion, pending, resultOf } from './way/chain.ts'
+import type { Inbox } from './way/inbox.ts'
+import { queryJob, SEND_KINDS, type SendOptions, sendJob } from './way/jobs.ts'
+import { isSameRegion, type OpenRegion } from './way/region-handle.ts'
+import type { Statistics } from './way/statistics.ts'
+import type { VerbsContext } from './way/verbs.ts'
 
 /** How long `close` waits for what is on its way, µs. */
 const DRAIN_US = 1_000_000

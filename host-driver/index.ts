@@ -8,23 +8,6 @@
  *     const receipt = await write.persisted     // it is durable
  */
 
-export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './batch.ts'
-export type { BatchCondition } from './batch-verdict.ts'
-export type { BytesRegion } from './bytes-region.ts'
-export type { Completion } from './chain.ts'
-export { connect } from './connect.ts'
-export type { Dpu, ScanResult } from './dpu.ts'
-export {
-  type DualPair,
-  type DualPlace,
-  type DualRead,
-  type DualReadRequest,
-  type DualReceipt,
-  type DualWriteRequest,
-  dualRead,
-  dualWrite,
-} from './dual-write.ts'
-export type { Durability } from './durability.ts'
 export {
   ArgumentError,
   EffectUnknown,
@@ -36,23 +19,12 @@ export {
   RecordLost,
   RefusedError,
   TransportError,
-} from './errors.ts'
-export {
-  type AgentControl,
-  type AgentQueues,
-  FlushAgent,
-  type Flushed,
-  type HostMemory,
-} from './flush-agent.ts'
-export type { Inbox, Message } from './inbox.ts'
-export type { FlushOptions, MessageOptions, SendOptions } from './jobs.ts'
-export type { Attachment, BytesRequest, Publication, RegionRequest } from './management.ts'
-export type { ConnectOptions } from './options.ts'
-export type { PartStatus, RegionInfo, ReportEntry } from './part.ts'
-export { type CapturedFrame, PcapWriter, readPcap } from './pcap.ts'
-export { PcieAgentQueues, startFlushAgent } from './pcie/agent-queues.ts'
-export { PcieDevice, type PcieOptions } from './pcie/device.ts'
-export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './pcie/errors.ts'
+} from './base/errors.ts'
+export type { Endpoint, Wire } from './base/wire.ts'
+export type { BytesRegion } from './bytes/bytes-region.ts'
+export { RemoteMemory } from './bytes/remote-memory.ts'
+export { PcieAgentQueues, startFlushAgent } from './card/agent-queues.ts'
+export { PcieDevice, type PcieOptions } from './card/device.ts'
 export {
   ForbiddenAccess,
   type HostPort,
@@ -61,18 +33,26 @@ export {
   type PageUse,
   type PageUser,
   type SharedMemory,
-} from './pcie/host-port.ts'
-export type { OnDemandCounts, OnDemandOptions, OnDemandRegion } from './pcie/on-demand.ts'
-export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './queues.ts'
-export type { CopiesRead, PersistOptions, ReadRecord, Region } from './region.ts'
+} from './card/host-port.ts'
+export type { OnDemandCounts, OnDemandOptions, OnDemandRegion } from './card/on-demand.ts'
+export { connect } from './connect.ts'
+export type { Attachment, BytesRequest, Publication, RegionRequest } from './control/management.ts'
+export type { PartStatus, RegionInfo, ReportEntry } from './control/part.ts'
+export type { CachePolicy, CacheRequest, QueueInfo, QueuesStatus } from './control/queues.ts'
+export type { Dpu, ScanResult } from './dpu.ts'
+export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './link/slot-image.ts'
+export type { Batch, BatchOptions, BatchOutcome, BatchRecord } from './records/batch.ts'
 export {
-  type HostCpu,
-  type PlacementControl,
-  PlacementRefused,
-  type ProbeResult,
-  probePlacement,
-} from './registrar.ts'
-export { RemoteMemory } from './remote-memory.ts'
+  type DualPair,
+  type DualPlace,
+  type DualRead,
+  type DualReadRequest,
+  type DualReceipt,
+  type DualWriteRequest,
+  dualRead,
+  dualWrite,
+} from './records/dual-write.ts'
+export type { CopiesRead, PersistOptions, ReadRecord, Region } from './records/region.ts'
 export type {
   BlockGroup,
   BlockState,
@@ -80,10 +60,32 @@ export type {
   ResidencyStatus,
   SlotRange,
   StatusPhase,
-} from './residency-status.ts'
-export { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from './slot-image.ts'
-export type { Statistics } from './statistics.ts'
-export { connectTarget, type Target, type TargetOptions } from './target.ts'
+} from './status/residency-status.ts'
+export type { Watch, WatchOptions } from './status/watch.ts'
+export {
+  type AgentControl,
+  type AgentQueues,
+  FlushAgent,
+  type Flushed,
+  type HostMemory,
+} from './target/flush-agent.ts'
+export {
+  type HostCpu,
+  type PlacementControl,
+  PlacementRefused,
+  type ProbeResult,
+  probePlacement,
+} from './target/registrar.ts'
+export { connectTarget, type Target, type TargetOptions } from './target/target.ts'
+export type { BatchCondition } from './way/batch-verdict.ts'
+export type { Completion } from './way/chain.ts'
+export type { Durability } from './way/durability.ts'
+export type { Inbox, Message } from './way/inbox.ts'
+export type { FlushOptions, MessageOptions, SendOptions } from './way/jobs.ts'
+export type { ConnectOptions } from './way/options.ts'
+export { type CapturedFrame, PcapWriter, readPcap } from './way/pcap.ts'
+export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './way/queue-errors.ts'
+export type { Statistics } from './way/statistics.ts'
 export {
   type AsyncEvent,
   type BatchOf,
@@ -106,7 +108,5 @@ export {
   type WorkCompletion,
   type WorkOpcode,
   type WorkStatus,
-} from './verbs/types.ts'
-export type { Watch, WatchOptions } from './watch.ts'
-export type { Endpoint, Wire } from './wire.ts'
-export type { Mechanism, Outlives, Receipt, Write } from './write.ts'
+} from './way/verbs.ts'
+export type { Mechanism, Outlives, Receipt, Write } from './way/write.ts'

@@ -18,7 +18,7 @@ import {
   openNvdimm,
   VirtualClock,
 } from '../boards/emulator/index.ts'
-import type { Wire } from './wire.ts'
+import type { Wire } from './base/wire.ts'
 
 /** Time given to a card before its power goes, so that it can do its lazy work, µs. */
 const FAREWELL_US = 2000

@@ -7,9 +7,9 @@
  */
 
 import { expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { CUT_STRATEGIES, cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { CUT_STRATEGIES, cut } from '../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { batchFrames, IN_ORDER, statuses, upTo } from './support/batch-card.ts'
 import { Card, dataOf } from './support/card.ts'

@@ -5,11 +5,11 @@
  */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { CONDITION_IN_ORDER } from '../firmware/wire/persist.ts'
 import type { BatchCondition, BatchRecord } from '../host-driver/index.ts'
-import type { Job } from '../host-driver/jobs.ts'
+import type { Job } from '../host-driver/way/jobs.ts'
 import { bytesOf, ScriptedPart, settle } from './support/scripted-part.ts'
 
 const SEED = Number(process.env.SEED ?? 20265)

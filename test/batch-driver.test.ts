@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { type EmulatedDpu, type LinkFaults, Nvdimm, Random } from '../boards/emulator/index.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import { PERSIST_ACK } from '../firmware/wire/opcode.ts'
+import type { Wire } from '../host-driver/base/wire.ts'
 import {
   type BatchCondition,
   type BatchOutcome,
@@ -16,7 +17,6 @@ import {
   type Region,
   type RegionRequest,
 } from '../host-driver/index.ts'
-import type { Wire } from '../host-driver/wire.ts'
 import { Network } from './support/network.ts'
 
 const SEED = Number(process.env.SEED ?? 1)

@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { addMembers, hasSlot, noteSlot, takeMembers } from '../firmware/batch/members.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { COPY_CLEAN, FENCE, SKIP } from '../firmware/hal.ts'

@@ -9,7 +9,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'
 import {

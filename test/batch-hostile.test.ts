@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host-memory.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host/host-memory.ts'
 import {
   BATCH_CHUNKS,
   BATCH_CHUNKS_EACH,

@@ -4,8 +4,8 @@
  */
 
 import { beforeEach, describe, expect, test } from 'vitest'
-import { CUT_STRATEGIES, cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { CUT_STRATEGIES, cut } from '../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'

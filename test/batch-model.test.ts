@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { BATCH_TIMEOUT_US } from '../firmware/limits.ts'
 import {
   type BatchRecord,

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { HostRam } from '../boards/emulator/host-ram.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import { COPY_CLEAN, FENCE, LENGTH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
 import { LINE_BYTES } from '../firmware/limits.ts'
 import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'

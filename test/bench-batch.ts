@@ -14,13 +14,13 @@
  * (bench-card.ts): there a wait costs what a wait costs.
  */
 
-import type { Engine } from '../boards/emulator/dpu.ts'
+import type { Engine } from '../boards/emulator/run/dpu.ts'
 import { fillIcrc } from '../boards/software/icrc.ts'
 import { putU16, putU24, putU32 } from '../firmware/wire/bytes.ts'
 import { PERSIST_ACK } from '../firmware/wire/opcode.ts'
 import * as pweth from '../firmware/wire/persist.ts'
 import { PAETH_FLAGS, PAETH_STATUS } from '../firmware/wire/persist-ack.ts'
-import { sleep } from '../host-driver/clock.ts'
+import { sleep } from '../host-driver/base/clock.ts'
 import { connect, type Region } from '../host-driver/index.ts'
 import { MODEL, openTimedCard } from './bench-card.ts'
 import { dataOf, persistFrames, type TestQueuePair } from './support/card.ts'

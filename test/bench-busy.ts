@@ -15,7 +15,7 @@
 
 import { once } from 'node:events'
 import { isMainThread, Worker } from 'node:worker_threads'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { RECEIVES, STAGING_BUFFERS } from '../firmware/limits.ts'
 import { strideOf } from '../firmware/memory/region.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'

@@ -6,13 +6,13 @@
  * next burst begins when the last one is paid for; a port sends one frame after the other.
  */
 
-import { bootDirect } from '../boards/emulator/direct.ts'
 import { Link, Nvdimm, type Timer, VirtualClock } from '../boards/emulator/index.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
+import { bootDirect } from '../boards/emulator/run/direct.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { CHECK, COMPARE, COPY, COPY_CLEAN, FENCE, LENGTH, SKIP } from '../firmware/hal.ts'
 import { BURST_FRAMES } from '../firmware/limits.ts'
+import type { Wire } from '../host-driver/base/wire.ts'
 import { linkWire } from '../host-driver/local.ts'
-import type { Wire } from '../host-driver/wire.ts'
 import { FACTS } from './support/card.ts'
 
 /** The prices: microseconds, and bytes per microsecond. */

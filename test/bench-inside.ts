@@ -14,9 +14,9 @@
 
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { Trouble } from '../boards/debian/programs.ts'
 import type { BenchPrograms } from '../boards/linux/bench/compile.ts'
 import { ROOT } from '../boards/linux/engine.ts'
+import { Trouble } from '../boards/tools/debian/programs.ts'
 import { Inside } from './support/native/inside.ts'
 import { type Build, buildOf } from './support/native/rig.ts'
 import { median } from './support/table.ts'

@@ -10,7 +10,7 @@
 
 import { has, RESPONSE, SEND } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
-import { sleep } from '../host-driver/clock.ts'
+import { sleep } from '../host-driver/base/clock.ts'
 import {
   type BytesRegion,
   connect,

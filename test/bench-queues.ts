@@ -6,8 +6,8 @@
  * that the card does with them: doorbells, queue information, elements and bytes by DMA, its
  * command lists on the emulated NVDIMM, completions. Each figure is the upper quartile of pieces of
  * one millisecond, as what disturbs only slows; quote the ratios, as the machine is shared. Times
- * over PCIe are virtual (boards/emulator/pcie.ts) and do not change from run to run; nor do the
- * counts.
+ * over PCIe are virtual (boards/emulator/host/pcie.ts) and do not change from run to run; nor do
+ * the counts.
  *
  * The conventional scheme, for comparison, keeps in the queue information where the write pointer
  * lies, and not the pointer: the card reads that address, then what is there. It is carried out on
@@ -15,9 +15,9 @@
  */
 
 import { writeFileSync } from 'node:fs'
-import type { Engine } from '../boards/emulator/dpu.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
+import type { Engine } from '../boards/emulator/run/dpu.ts'
 import {
   AUX,
   COMMAND_WORDS,

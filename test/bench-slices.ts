@@ -9,7 +9,7 @@
  * every machine, and bench-slices.test.ts holds it.
  */
 
-import type { Engine } from '../boards/emulator/dpu.ts'
+import type { Engine } from '../boards/emulator/run/dpu.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { type Bench, openBench } from './support/engine.ts'

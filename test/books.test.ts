@@ -8,9 +8,9 @@
  */
 
 import { expect, test } from 'vitest'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import {
   blankItem,
   type Commit,

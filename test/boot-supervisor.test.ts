@@ -5,7 +5,7 @@
 
 import { sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { readImage, writeImage } from '../boards/flash/mcuboot.ts'
 import { type PartKind, writePayload } from '../boards/flash/payload.ts'
 import { answerSmp } from '../boards/flash/smp.ts'

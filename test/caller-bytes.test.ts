@@ -11,6 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { imageBytes } from '../firmware/commit/slot.ts'
 import { READ, WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import * as mad from '../firmware/wire/management.ts'
+import type { Work } from '../host-driver/card/queues/work.ts'
 import {
   type BytesRegion,
   connect,
@@ -23,8 +24,7 @@ import {
   SIGNALED,
   type Wire,
 } from '../host-driver/index.ts'
-import type { Work } from '../host-driver/pcie/work.ts'
-import { writeSlotImage } from '../host-driver/slot-image.ts'
+import { writeSlotImage } from '../host-driver/link/slot-image.ts'
 import { endpointOf } from './support/network.ts'
 import { complete, PcieRig } from './support/pcie-rig.ts'
 import { callsOf, inTypes, type Slot } from './support/types.ts'

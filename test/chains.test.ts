@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { forgetOld } from '../firmware/transport/queue-pair.ts'
 import { OPCODES, RC_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from './support/bytes-card.ts'

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { findBundle } from '../boards/emulator/bundle.ts'
+import { findBundle } from '../boards/emulator/run/bundle.ts'
 import { IMAGE_BYTES_MAX } from '../boards/flash/mcuboot.ts'
 import { type Run, runIn } from './support/command.ts'
 import { ROOT } from './support/sources.ts'

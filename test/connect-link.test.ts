@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { EVENT_CLOSED, EVENT_REJECTED, EVENT_TIMED_OUT } from '../firmware/connect/active.ts'
 import type { Link, Target } from '../firmware/connect/context.ts'
 import { closeLink, connectTo, takeForLink } from '../firmware/connect/initiate.ts'

@@ -6,8 +6,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { DPU_ENDPOINT, neighbour } from '../host-driver/addresses.ts'
-import { connectPort, type PortConnection, type PortOptions } from '../host-driver/connect-cm.ts'
+import { DPU_ENDPOINT, neighbour } from '../host-driver/base/addresses.ts'
+import type { Wire } from '../host-driver/base/wire.ts'
+import { QueuePair } from '../host-driver/frames/queue-pair.ts'
+import { Session } from '../host-driver/frames/session.ts'
 import {
   connect,
   connectTarget,
@@ -15,12 +17,14 @@ import {
   PerdureError,
   RefusedError,
 } from '../host-driver/index.ts'
-import { readJob, VIEW_SETTLED } from '../host-driver/jobs.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../host-driver/local.ts'
-import { randomSource } from '../host-driver/options.ts'
-import { QueuePair } from '../host-driver/queue-pair.ts'
-import { Session } from '../host-driver/session.ts'
-import type { Wire } from '../host-driver/wire.ts'
+import {
+  connectPort,
+  type PortConnection,
+  type PortOptions,
+} from '../host-driver/target/connect-cm.ts'
+import { readJob, VIEW_SETTLED } from '../host-driver/way/jobs.ts'
+import { randomSource } from '../host-driver/way/options.ts'
 
 const PORT = 7471
 

@@ -4,9 +4,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import type { Watch } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import type { Watch } from '../boards/emulator/run/machine.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { COPY_CLEAN, FENCE, FETCH_ADD } from '../firmware/hal.ts'
 import * as info from '../firmware/host/queue-info.ts'

@@ -5,7 +5,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_PAIRS, REGIONS } from '../firmware/limits.ts'
 import { DATA_AT, FORMAT_VERSION } from '../firmware/memory/superblock.ts'

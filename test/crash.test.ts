@@ -7,8 +7,8 @@
  */
 
 import { expect, test } from 'vitest'
-import { CUT_STRATEGIES, type CutStrategy, cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { CUT_STRATEGIES, type CutStrategy, cut } from '../boards/emulator/medium/power-cut.ts'
 import { Card, dataOf } from './support/card.ts'
 import {
   Actor,

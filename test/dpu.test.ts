@@ -1,11 +1,11 @@
 /** The emulated card around a firmware of a few lines; the real one has its own tests. */
 
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../boards/emulator/clock.ts'
-import { type DpuOptions, EmulatedDpu } from '../boards/emulator/dpu.ts'
-import { FirmwareStopped } from '../boards/emulator/engine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import type { CutReport } from '../boards/emulator/power-cut.ts'
+import { VirtualClock } from '../boards/emulator/base/clock.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import type { CutReport } from '../boards/emulator/medium/power-cut.ts'
+import { type DpuOptions, EmulatedDpu } from '../boards/emulator/run/dpu.ts'
+import { FirmwareStopped } from '../boards/emulator/run/engine.ts'
 import {
   COMMANDS_AT,
   COPY_CLEAN,

@@ -11,8 +11,9 @@ import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_ACK, UD_SEND_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
 import { PAETH_COPIES } from '../firmware/wire/persist-ack.ts'
-import type { ChainPort } from '../host-driver/chain.ts'
-import { seal } from '../host-driver/frames.ts'
+import type { Wire } from '../host-driver/base/wire.ts'
+import { RemoteMemory } from '../host-driver/bytes/remote-memory.ts'
+import { seal } from '../host-driver/frames/frames.ts'
 import {
   type ConnectOptions,
   connect,
@@ -22,9 +23,8 @@ import {
   EffectUnknown,
   type Region,
 } from '../host-driver/index.ts'
-import { RemoteMemory } from '../host-driver/remote-memory.ts'
-import type { JobQueue } from '../host-driver/way.ts'
-import type { Wire } from '../host-driver/wire.ts'
+import type { ChainPort } from '../host-driver/way/chain.ts'
+import type { JobQueue } from '../host-driver/way/way.ts'
 import { endpointOf, Network } from './support/network.ts'
 import { openWay, WAYS } from './support/ways.ts'
 

@@ -19,7 +19,7 @@ import {
 import { icrcGood } from '../boards/software/icrc.ts'
 import { PASS } from '../firmware/fault.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
-import { DPU_ENDPOINT } from '../host-driver/addresses.ts'
+import { DPU_ENDPOINT } from '../host-driver/base/addresses.ts'
 import type { ConnectOptions, Dpu, Receipt, Region, RegionRequest } from '../host-driver/index.ts'
 import {
   connect,

@@ -14,7 +14,7 @@ import {
   PerdureError,
   readSlotImage,
 } from '../host-driver/index.ts'
-import { writeSlotImage } from '../host-driver/slot-image.ts'
+import { writeSlotImage } from '../host-driver/link/slot-image.ts'
 import { type VerbsBench, type VerbsBenchOptions, verbsBench } from './support/verbs-bench.ts'
 
 const KEY = Uint8Array.from({ length: 16 }, (_, i) => i * 7 + 1)

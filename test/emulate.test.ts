@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { ipAddress, publishRequest, udpAddress } from '../host-driver/command/emulate-options.ts'
 import { connect, type Dpu, RecordLost, type Region } from '../host-driver/index.ts'
-import { readPcap } from '../host-driver/pcap.ts'
+import { readPcap } from '../host-driver/way/pcap.ts'
 import { PATIENCE_MS, PATIENT } from './support/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')

@@ -1,7 +1,7 @@
 /** C7 in short: failures of the board and of the engine, and that the judge notices. */
 
 import { expect, test } from 'vitest'
-import { DDIO_OFF } from '../boards/emulator/host-memory.ts'
+import { DDIO_OFF } from '../boards/emulator/host/host-memory.ts'
 import { FailingBoard } from './evidence/failures/board.ts'
 import { partOperations } from './evidence/failures/operations.ts'
 import { FAILURES } from './evidence/failures/stage.ts'

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { findBundle } from '../boards/emulator/bundle.ts'
+import { findBundle } from '../boards/emulator/run/bundle.ts'
 import { COMMANDS_AT, OWNER } from '../firmware/hal.ts'
 import { FlightRecorder } from './evidence/coverage/flight-recorder.ts'
 import { decode, encode, type Recorded, RUN } from './evidence/coverage/flight-tape.ts'

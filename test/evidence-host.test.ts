@@ -1,7 +1,7 @@
 /** B1 to B7 in short: card and host as two machines, and that the judge notices. */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { DONE } from '../firmware/hal.ts'
 import { brokenBases, makeBase, Play, playScript, type Script } from './evidence/host/play.ts'
 import { LEVELS, PLACEMENTS, Rig } from './evidence/host/rig.ts'

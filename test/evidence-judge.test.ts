@@ -6,7 +6,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { type Client, UP } from './evidence/simulate/client.ts'
 import { CELLS, type RecordState } from './evidence/simulate/judge.ts'
 import { copyAt } from './evidence/simulate/medium.ts'

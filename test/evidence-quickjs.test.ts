@@ -4,9 +4,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { findBundle } from '../boards/emulator/bundle.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { findBundle } from '../boards/emulator/run/bundle.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { AUX, COMMANDS_AT } from '../firmware/hal.ts'
 import { Guests } from './evidence/quickjs/guests.ts'
 import { playPair } from './evidence/quickjs/pair.ts'

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { bootDirect } from '../boards/emulator/direct.ts'
-import type { HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import type { HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { bootDirect } from '../boards/emulator/run/direct.ts'
 import {
   CHECK,
   COPY_CLEAN,

@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { missed, playAll } from './evidence/stage.ts'
 import { META } from './evidence/wide/meta.ts'
 import { playMeta } from './evidence/wide/meta-player.ts'

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import { encode } from 'cbor2'
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { joined } from '../boards/flash/bytes.ts'
 import { ImageError } from '../boards/flash/image-error.ts'
 import {

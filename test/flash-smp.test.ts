@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decode } from 'cbor2'
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { answerSmp } from '../boards/flash/smp.ts'
 import { crc16, FrameReader, PACKET_BYTES_MAX, writeFrame } from '../boards/flash/smp-frame.ts'
 import {

@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { CUT_STRATEGIES, cut, pending } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { CUT_STRATEGIES, cut, pending } from '../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard, watch } from './support/bytes-card.ts'
 import { dataOf, persistFrames, readFrame, type Sent } from './support/card.ts'

@@ -12,7 +12,8 @@ import { has, PERSIST } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
 import { printPacket } from '../firmware/wire/print.ts'
 import { RETH_RKEY } from '../firmware/wire/reth.ts'
-import { seal } from '../host-driver/frames.ts'
+import type { Wire } from '../host-driver/base/wire.ts'
+import { seal } from '../host-driver/frames/frames.ts'
 import {
   connect,
   type Dpu,
@@ -20,8 +21,7 @@ import {
   PcapWriter,
   RefusedError,
 } from '../host-driver/index.ts'
-import { readPcap } from '../host-driver/pcap.ts'
-import type { Wire } from '../host-driver/wire.ts'
+import { readPcap } from '../host-driver/way/pcap.ts'
 import { endpointOf, Network } from './support/network.ts'
 import { LINE_BYTES, OPERATIONS_AT } from './support/oracle.ts'
 

@@ -7,7 +7,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { BURST_FRAMES } from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'

@@ -7,9 +7,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { PHASE_A, PHASE_B, PHASE_HELD, PHASE_WORD_BYTES } from '../firmware/commit/lane.ts'
 import {
   COPY,

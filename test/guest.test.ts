@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { FirmwareStopped } from '../boards/emulator/engine.ts'
-import { bootGuest, type Guest } from '../boards/emulator/guest.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { FirmwareStopped } from '../boards/emulator/run/engine.ts'
+import { bootGuest, type Guest } from '../boards/emulator/run/guest.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import {
   COMMANDS_AT,
   COPY_CLEAN,

@@ -7,7 +7,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import {
   blankIntent,
   type Intent,

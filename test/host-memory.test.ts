@@ -4,6 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/base/random.ts'
 import {
   CPU_HIT_NS,
   CPU_MISS_NS,
@@ -12,11 +13,10 @@ import {
   HostMemory,
   NO_SNOOP_HONOURED,
   type Platform,
-} from '../boards/emulator/host-memory.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { CUT_STRATEGIES, pending } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+} from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { CUT_STRATEGIES, pending } from '../boards/emulator/medium/power-cut.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import {
   BAD_COMMAND,
   CHECK,

@@ -1,7 +1,7 @@
 /** What a board does about the ICRC of frames that may be anything; the sums are in wire-icrc. */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { fillIcrc, icrcGood } from '../boards/software/icrc.ts'
 import { hex, hexOf, unwritten } from './support/frames.ts'
 

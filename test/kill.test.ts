@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openLocal } from '../host-driver/local.ts'
-import { randomSource } from '../host-driver/options.ts'
+import { randomSource } from '../host-driver/way/options.ts'
 import { killCommand } from './kill/command.ts'
 import { judgeAfterKill, judgeByRead, judgeRecovered } from './kill/judge.ts'
 import {

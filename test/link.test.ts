@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { VirtualClock } from '../boards/emulator/clock.ts'
-import { Link, type LinkEnd, type LinkOptions } from '../boards/emulator/link.ts'
-import { Random } from '../boards/emulator/random.ts'
-import { openTunnel } from '../boards/emulator/tunnel.ts'
+import { VirtualClock } from '../boards/emulator/base/clock.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Link, type LinkEnd, type LinkOptions } from '../boards/emulator/network/link.ts'
+import { openTunnel } from '../boards/emulator/network/tunnel.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 

@@ -6,9 +6,9 @@
 
 import { spawnSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { isThere } from '../boards/debian/programs.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../boards/software/icrc.ts'
+import { isThere } from '../boards/tools/debian/programs.ts'
 import { compile, compileStatic, LINK_PARTS, titled } from './support/native/harness.ts'
 import { CAPTURES, VECTORS } from './support/vectors.ts'
 

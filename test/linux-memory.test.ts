@@ -21,7 +21,7 @@ import {
 import { constants, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { openNvdimm } from '../boards/emulator/nvdimm-file.ts'
+import { openNvdimm } from '../boards/emulator/medium/nvdimm-file.ts'
 import {
   ARMED,
   BAD_COMMAND,

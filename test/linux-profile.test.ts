@@ -5,9 +5,9 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { Trouble } from '../boards/debian/programs.ts'
 import { PROFILE } from '../boards/linux/engine.ts'
 import { lostFunctions, mergeProfiles } from '../boards/linux/profile.ts'
+import { Trouble } from '../boards/tools/debian/programs.ts'
 
 describe('several runs become one profile', () => {
   test('sorted by function, then by offset, with all that was seen', () => {

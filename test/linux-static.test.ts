@@ -17,9 +17,9 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isThere } from '../boards/debian/programs.ts'
 import { OURS } from '../boards/linux/compile.ts'
 import { halHeader } from '../boards/linux/hal-header.ts'
+import { isThere } from '../boards/tools/debian/programs.ts'
 import { filesBelow, ROOT } from './support/sources.ts'
 import { THOROUGH } from './support/thorough.ts'
 

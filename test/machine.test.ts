@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { pending } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { pending } from '../boards/emulator/medium/power-cut.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { checkCode } from '../boards/software/check-code.ts'
 import { icrcGood } from '../boards/software/icrc.ts'
 import {

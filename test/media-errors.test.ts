@@ -5,9 +5,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { COPY_CLEAN, FENCE, FLUSH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
 import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'

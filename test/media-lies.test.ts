@@ -5,10 +5,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import type { Watch } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut, pending } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut, pending } from '../boards/emulator/medium/power-cut.ts'
+import type { Watch } from '../boards/emulator/run/machine.ts'
 import * as hal from '../firmware/hal.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'

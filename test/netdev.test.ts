@@ -6,8 +6,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Netdev, openNetdev } from '../boards/emulator/netdev.ts'
-import { EthernetSwitch, type SwitchPort } from '../boards/emulator/switch.ts'
+import { type Netdev, openNetdev } from '../boards/emulator/network/netdev.ts'
+import { EthernetSwitch, type SwitchPort } from '../boards/emulator/network/switch.ts'
 
 const CARD = [2, 0, 0, 0, 0, 2]
 const BROADCAST = [255, 255, 255, 255, 255, 255]

@@ -5,7 +5,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { COPY, DMA_SPACE } from '../firmware/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_PAGES_UNWANTED } from '../firmware/host/header-page.ts'

@@ -8,9 +8,9 @@ import { HostRam, Pager, Random, SwapDevice, VirtualClock } from '../boards/emul
 import { PAGE_BYTES } from '../firmware/limits.ts'
 import { ON_DEMAND_READY } from '../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../firmware/wire/memory-status.ts'
-import { PerdureError, RefusedError } from '../host-driver/errors.ts'
-import type { Control, OnDemandShape, PlacedPage } from '../host-driver/pcie/control.ts'
-import { OnDemandRegion } from '../host-driver/pcie/on-demand.ts'
+import { PerdureError, RefusedError } from '../host-driver/base/errors.ts'
+import type { Control, OnDemandShape, PlacedPage } from '../host-driver/card/control.ts'
+import { OnDemandRegion } from '../host-driver/card/on-demand.ts'
 import { turn } from './support/paged-card.ts'
 
 const FRAMES_AT = PAGE_BYTES

@@ -9,7 +9,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import {
   addOperation,
   blankLine,

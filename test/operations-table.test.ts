@@ -7,10 +7,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { compare, fenceOwn, ownerOf, run } from '../firmware/command-list.ts'
 import {
   createGroupIndex,

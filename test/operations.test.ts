@@ -7,8 +7,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import {
   addOperation,
   blankLine,

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { cut, images, Nvdimm, Random, VirtualClock } from '../boards/emulator/index.ts'
 import { FENCE } from '../firmware/hal.ts'
+import { realTimer, realTimeUs } from '../host-driver/frames/udp.ts'
 import {
   type ConnectOptions,
   connect,
@@ -19,7 +20,6 @@ import {
   type RegionRequest,
 } from '../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../host-driver/local.ts'
-import { realTimer, realTimeUs } from '../host-driver/udp.ts'
 import { dataOf } from './support/card.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-outcome-'))

@@ -10,21 +10,21 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { bfCfg } from '../boards/bluefield/bf-cfg.ts'
-import { BLUEFIELD2, BLUEFIELD3 } from '../boards/bluefield/cards.ts'
-import {
-  type Card,
-  type PackageParts,
-  packageContents,
-  packageName,
-} from '../boards/debian/card-package.ts'
-import { writePackage } from '../boards/debian/package.ts'
-import { isThere, Missing, run } from '../boards/debian/programs.ts'
 import { readSettings } from '../boards/linux/boot/script/settings.ts'
 import { linuxCard, packCard } from '../boards/linux/package.ts'
 import type { CpuName } from '../boards/qemu-virt/configuration.ts'
 import { prepareImage, RUNTIME, whyNot } from '../boards/qemu-virt/image.ts'
 import { VirtualMachine } from '../boards/qemu-virt/machine.ts'
+import { bfCfg } from '../boards/tools/bluefield/bf-cfg.ts'
+import { BLUEFIELD2, BLUEFIELD3 } from '../boards/tools/bluefield/cards.ts'
+import {
+  type Card,
+  type PackageParts,
+  packageContents,
+  packageName,
+} from '../boards/tools/debian/card-package.ts'
+import { writePackage } from '../boards/tools/debian/package.ts'
+import { isThere, Missing, run } from '../boards/tools/debian/programs.ts'
 import { signedBundle } from './support/board/bundle.ts'
 import { DebianMachine } from './support/board/debian-machine.ts'
 import { type DebianOptions, debianRoot } from './support/board/debian-root.ts'

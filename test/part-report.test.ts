@@ -4,8 +4,8 @@
  */
 
 import { expect, test } from 'vitest'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { FAULTS, PASS } from '../firmware/fault.ts'
 import { start } from '../firmware/main.ts'
 import { u32 } from '../firmware/wire/bytes.ts'

@@ -7,9 +7,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import type { Wire } from '../host-driver/base/wire.ts'
 import { type ConnectOptions, connect, type Dpu } from '../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../host-driver/local.ts'
-import type { Wire } from '../host-driver/wire.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-mtu-'))
 const ends: (() => void)[] = []

@@ -5,6 +5,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Engine } from '../boards/emulator/index.ts'
+import { parsePcieTarget } from '../host-driver/card/target.ts'
 import {
   type BytesRegion,
   connect,
@@ -14,7 +15,6 @@ import {
   type Receipt,
   type Region,
 } from '../host-driver/index.ts'
-import { parsePcieTarget } from '../host-driver/pcie/target.ts'
 import { endpointOf } from './support/network.ts'
 import { divided } from './support/thorough.ts'
 import { type OpenWay, openWay, type WayName, type WayOptions } from './support/ways.ts'

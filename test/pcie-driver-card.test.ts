@@ -3,16 +3,16 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { ForbiddenAccess } from '../boards/host-port.ts'
 import { PORT_AT, PORT_REGISTER } from '../firmware/hal.ts'
 import { DURABLE } from '../firmware/host/element.ts'
 import { READ, WRITE_PERSIST } from '../firmware/transport/requester.ts'
-import { VIEW_SETTLED } from '../host-driver/jobs.ts'
-import { PcieDevice } from '../host-driver/pcie/device.ts'
-import { CardRemoved, QueueEnded, QueueFull } from '../host-driver/pcie/errors.ts'
-import type { PcieQueuePair } from '../host-driver/pcie/queue-pair.ts'
-import type { Completion, DoorbellForm, Work } from '../host-driver/pcie/work.ts'
+import { PcieDevice } from '../host-driver/card/device.ts'
+import type { PcieQueuePair } from '../host-driver/card/queues/queue-pair.ts'
+import type { Completion, DoorbellForm, Work } from '../host-driver/card/queues/work.ts'
+import { VIEW_SETTLED } from '../host-driver/way/jobs.ts'
+import { CardRemoved, QueueEnded, QueueFull } from '../host-driver/way/queue-errors.ts'
 import { complete, PcieRig, type RigOptions } from './support/pcie-rig.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)

@@ -5,12 +5,12 @@
  */
 
 import { afterEach, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { WRITE_PERSIST } from '../firmware/transport/requester.ts'
-import type { CompletionQueue } from '../host-driver/pcie/completion-queue.ts'
-import type { PcieQueuePair } from '../host-driver/pcie/queue-pair.ts'
-import type { DoorbellForm, Work } from '../host-driver/pcie/work.ts'
-import type { GrowthForm } from '../host-driver/pcie/work-queue.ts'
+import type { CompletionQueue } from '../host-driver/card/queues/completion-queue.ts'
+import type { PcieQueuePair } from '../host-driver/card/queues/queue-pair.ts'
+import type { DoorbellForm, Work } from '../host-driver/card/queues/work.ts'
+import type { GrowthForm } from '../host-driver/card/queues/work-queue.ts'
 import { PcieRig } from './support/pcie-rig.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)

@@ -13,8 +13,8 @@ import {
   goesInline,
   stamp,
   unitsOf,
-} from '../host-driver/pcie/element.ts'
-import type { Range, Work } from '../host-driver/pcie/work.ts'
+} from '../host-driver/card/queues/element.ts'
+import type { Range, Work } from '../host-driver/card/queues/work.ts'
 
 const ARGUMENT = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })
 const SENDING = [

@@ -2,13 +2,13 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { blankPweth } from '../firmware/wire/persist.ts'
-import { QueuePairPort } from '../host-driver/chain.ts'
-import { EffectUnknown } from '../host-driver/errors.ts'
-import * as jobs from '../host-driver/jobs.ts'
-import type { RegionInfo } from '../host-driver/part.ts'
-import { JOB_INLINE_BYTES, JOBS, PcieJobQueue } from '../host-driver/pcie/job-queue.ts'
-import { PIECE_BYTES } from '../host-driver/pcie/job-work.ts'
-import { RemoteMemory } from '../host-driver/remote-memory.ts'
+import { EffectUnknown } from '../host-driver/base/errors.ts'
+import { RemoteMemory } from '../host-driver/bytes/remote-memory.ts'
+import { JOB_INLINE_BYTES, JOBS, PcieJobQueue } from '../host-driver/card/job-queue.ts'
+import { PIECE_BYTES } from '../host-driver/card/job-work.ts'
+import type { RegionInfo } from '../host-driver/control/part.ts'
+import { QueuePairPort } from '../host-driver/way/chain.ts'
+import * as jobs from '../host-driver/way/jobs.ts'
 import { PcieRig, type RigOptions } from './support/pcie-rig.ts'
 
 const CAPACITY = 2000

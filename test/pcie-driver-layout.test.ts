@@ -1,16 +1,16 @@
 /** How the driver divides its memory, and who may write what of it, as its API says. */
 
 import { describe, expect, test } from 'vitest'
-import { HostRam } from '../boards/emulator/host-ram.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import { ForbiddenAccess } from '../boards/host-port.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { HOST_QUEUES } from '../firmware/limits.ts'
-import { Arena } from '../host-driver/pcie/arena.ts'
-import { HostBuffer, PostedRanges } from '../host-driver/pcie/buffers.ts'
-import { MemoryFull } from '../host-driver/pcie/errors.ts'
-import { Layout, QUEUE_INFO_BYTES } from '../host-driver/pcie/layout.ts'
-import { Zones } from '../host-driver/pcie/zones.ts'
+import { Arena } from '../host-driver/card/queues/arena.ts'
+import { HostBuffer, PostedRanges } from '../host-driver/card/queues/buffers.ts'
+import { Layout, QUEUE_INFO_BYTES } from '../host-driver/card/queues/layout.ts'
+import { Zones } from '../host-driver/card/queues/zones.ts'
+import { MemoryFull } from '../host-driver/way/queue-errors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const ARGUMENT = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })

@@ -6,9 +6,9 @@
 import { describe, expect, test } from 'vitest'
 import { CARRIES_POINTER } from '../firmware/hal.ts'
 import { Z1_POINTER, Z3_POINTER } from '../firmware/host/queue-info.ts'
-import { PerdureError } from '../host-driver/errors.ts'
-import { QueueFull } from '../host-driver/pcie/errors.ts'
-import type { GrowthForm, WorkQueue } from '../host-driver/pcie/work-queue.ts'
+import { PerdureError } from '../host-driver/base/errors.ts'
+import type { GrowthForm, WorkQueue } from '../host-driver/card/queues/work-queue.ts'
+import { QueueFull } from '../host-driver/way/queue-errors.ts'
 import { FakeQueueCard, refused, type Step, tagged } from './support/fake-queue-card.ts'
 
 /** Numbers around which something might go wrong. */

@@ -4,12 +4,12 @@
  */
 
 import { expect, test } from 'vitest'
-import type { AccessFault } from '../boards/emulator/pcie.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import type { AccessFault } from '../boards/emulator/host/pcie.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { WRITE_PERSIST } from '../firmware/transport/requester.ts'
-import type { PcieQueuePair } from '../host-driver/pcie/queue-pair.ts'
-import type { Work } from '../host-driver/pcie/work.ts'
+import type { PcieQueuePair } from '../host-driver/card/queues/queue-pair.ts'
+import type { Work } from '../host-driver/card/queues/work.ts'
 import { Card } from './support/card.ts'
 import { PcieRig } from './support/pcie-rig.ts'
 import { divided } from './support/thorough.ts'

@@ -5,17 +5,17 @@
 
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { RealClock } from '../boards/clock.ts'
-import { EmulatedDpu } from '../boards/emulator/dpu.ts'
-import { FileCard } from '../boards/emulator/file-card.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { FileCard } from '../boards/emulator/host/file-card.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedDpu } from '../boards/emulator/run/dpu.ts'
 import { PortFile, PortFileError } from '../boards/port/port-file.ts'
 import { NO_CARD } from '../boards/port/registers.ts'
 import * as hal from '../firmware/hal.ts'
 import * as header from '../firmware/host/header-page.ts'
 import { DOORBELLS } from '../firmware/limits.ts'
 import { MEMORY_BYTES } from '../firmware/memory-map.ts'
-import { type FilePort, openFilePort } from '../host-driver/pcie/file-port.ts'
-import { ForbiddenAccess, type HostPort } from '../host-driver/pcie/host-port.ts'
+import { type FilePort, openFilePort } from '../host-driver/card/file-port.ts'
+import { ForbiddenAccess, type HostPort } from '../host-driver/card/host-port.ts'
 import { until, Workshop } from './support/pcie-file.ts'
 
 const BYTES = 65536

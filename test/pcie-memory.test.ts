@@ -5,11 +5,10 @@
 
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
-import { VirtualClock } from '../boards/emulator/clock.ts'
-import { DDIO_OFF, HostMemory } from '../boards/emulator/host-memory.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import { EmulatedMachine } from '../boards/emulator/machine.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { VirtualClock } from '../boards/emulator/base/clock.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import {
   type AccessFault,
   COMPLETION_TIMEOUT_NS,
@@ -18,8 +17,9 @@ import {
   LINK_BYTES_PER_NS,
   PcieLink,
   READ_GAP_NS,
-} from '../boards/emulator/pcie.ts'
-import { Random } from '../boards/emulator/random.ts'
+} from '../boards/emulator/host/pcie.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
 import { ForbiddenAccess } from '../boards/host-port.ts'
 import { CardViolation } from '../boards/port/zone-guard.ts'
 import {

@@ -4,20 +4,20 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { VirtualClock } from '../boards/emulator/clock.ts'
-import { EmulatedDpu } from '../boards/emulator/dpu.ts'
-import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { EmulatedPort } from '../boards/emulator/host-port.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { VirtualClock } from '../boards/emulator/base/clock.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { EmulatedPort } from '../boards/emulator/host/host-port.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import {
   CPU_WAKE_NS,
   DMA_READ_NS,
   DMA_WRITE_NS,
   DOORBELL_NS,
   LINK_BYTES_PER_NS,
-} from '../boards/emulator/pcie.ts'
-import { Random } from '../boards/emulator/random.ts'
+} from '../boards/emulator/host/pcie.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { EmulatedDpu } from '../boards/emulator/run/dpu.ts'
 import { NO_CARD } from '../boards/port/registers.ts'
 import {
   PORT_AT,
@@ -35,7 +35,7 @@ import * as header from '../firmware/host/header-page.ts'
 import { Z3_POINTER, ZONE1_BYTES, ZONE3_BYTES } from '../firmware/host/queue-info.ts'
 import { DOORBELLS, LINE_BYTES } from '../firmware/limits.ts'
 import { MEMORY_BYTES } from '../firmware/memory-map.ts'
-import { ForbiddenAccess, type HostPort } from '../host-driver/pcie/host-port.ts'
+import { ForbiddenAccess, type HostPort } from '../host-driver/card/host-port.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const RAM_BYTES = 65536

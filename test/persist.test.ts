@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_ON } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { DDIO_ON } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { checkCode } from '../boards/software/check-code.ts'
 import { PHASE_A, PHASE_B } from '../firmware/commit/lane.ts'
 import { FAULTS } from '../firmware/fault.ts'

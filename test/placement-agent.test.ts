@@ -5,8 +5,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { QUEUE_ERROR, TYPE_AGENT } from '../firmware/host/queue-info.ts'
 import {

@@ -4,9 +4,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
-import type { Watch } from '../boards/emulator/machine.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host/host-memory.ts'
+import type { Watch } from '../boards/emulator/run/machine.ts'
 import { TRUNCATED } from '../firmware/fault.ts'
 import {
   COMMAND_WORDS,

@@ -8,9 +8,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, type Platform } from '../boards/emulator/host-memory.ts'
-import type { CutStrategy } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, type Platform } from '../boards/emulator/host/host-memory.ts'
+import type { CutStrategy } from '../boards/emulator/medium/power-cut.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
 import { VIEW_DATA, VIEW_SETTLED } from '../firmware/serve/view.ts'
 import { STATUS_DURABLE } from '../firmware/wire/persist-ack.ts'

@@ -15,6 +15,8 @@ import {
   Nvdimm,
   type Platform,
 } from '../boards/emulator/index.ts'
+import { startFlushAgent } from '../host-driver/card/agent-queues.ts'
+import { PcieDevice } from '../host-driver/card/device.ts'
 import {
   connect,
   type Dpu,
@@ -25,8 +27,6 @@ import {
   type Region,
 } from '../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../host-driver/local.ts'
-import { startFlushAgent } from '../host-driver/pcie/agent-queues.ts'
-import { PcieDevice } from '../host-driver/pcie/device.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-placement-'))
 const open: LocalDpu[] = []

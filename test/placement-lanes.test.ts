@@ -4,11 +4,11 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, HostMemory } from '../boards/emulator/host-memory.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import * as el from '../firmware/host/element.ts'
 import { BURST_FRAMES, LINE_BYTES, LOCAL_LANES } from '../firmware/limits.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'

@@ -4,8 +4,13 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory, NO_SNOOP_HONOURED } from '../boards/emulator/host-memory.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import {
+  DDIO_OFF,
+  DDIO_ON,
+  HostMemory,
+  NO_SNOOP_HONOURED,
+} from '../boards/emulator/host/host-memory.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
 import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { u32 } from '../firmware/wire/bytes.ts'

@@ -4,15 +4,15 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { Random } from '../boards/emulator/base/random.ts'
 import {
   DDIO_OFF,
   DDIO_ON,
   HostMemory,
   NO_SNOOP_HONOURED,
   type Platform,
-} from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+} from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { createPlacement, prove, unprove } from '../firmware/commit/placement.ts'
 import { AUX, COPY, FROM, HOST_SPACE, LENGTH, TO } from '../firmware/hal.ts'
 import { REGIONS } from '../firmware/limits.ts'
@@ -32,7 +32,7 @@ import {
   PlacementRefused,
   type ProbeResult,
   probePlacement,
-} from '../host-driver/registrar.ts'
+} from '../host-driver/target/registrar.ts'
 import { batchSetting } from './support/batch-card.ts'
 import { Card } from './support/card.ts'
 import {

@@ -8,10 +8,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import type { AccessFault } from '../boards/emulator/pcie.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import type { AccessFault } from '../boards/emulator/host/pcie.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { FLUSH_BYTES_MAX, LANES, LINE_BYTES } from '../firmware/limits.ts'

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { BURST_FRAMES, LANES, LINE_BYTES, SLICE_RECORDS } from '../firmware/limits.ts'
 import { boot } from '../firmware/manage/boot.ts'
 import {

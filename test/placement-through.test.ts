@@ -4,9 +4,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { FENCE, TRANSMIT } from '../firmware/hal.ts'
 import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
 import {
@@ -30,7 +30,7 @@ import {
   UD_SEND_ONLY,
 } from '../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../firmware/wire/persist-ack.ts'
-import type { AgentQueues, FlushAgent } from '../host-driver/flush-agent.ts'
+import type { AgentQueues, FlushAgent } from '../host-driver/target/flush-agent.ts'
 import { RawAgentQueues } from './support/agent-host.ts'
 import { type Card, dataOf, persistFrames, type Sent, withPassingCards } from './support/card.ts'
 import { frameOf } from './support/frames.ts'

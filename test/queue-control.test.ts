@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { CAPACITY_MIN, POLICIES } from '../firmware/host/context-cache.ts'
 import * as page from '../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS } from '../firmware/host/host.ts'

@@ -4,8 +4,8 @@
  */
 
 import { expect, test } from 'vitest'
-import { CUT_STRATEGIES, cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { CUT_STRATEGIES, cut } from '../boards/emulator/medium/power-cut.ts'
 import { FENCE, SKIP } from '../firmware/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import { Card, dataOf } from './support/card.ts'

@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { AccessFault } from '../boards/emulator/pcie.ts'
+import type { AccessFault } from '../boards/emulator/host/pcie.ts'
 import { SIGNALED, WQE_NOP } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'

@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { DDIO_ON } from '../boards/emulator/host-memory.ts'
+import { DDIO_ON } from '../boards/emulator/host/host-memory.ts'
 import { CAPACITY_MIN } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import {

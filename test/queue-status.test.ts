@@ -4,7 +4,7 @@
  */
 
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_RESIDENCY } from '../firmware/host/header-page.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'

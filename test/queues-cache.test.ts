@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import {
   type Contexts,
   clearContexts,

@@ -6,7 +6,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import * as hal from '../firmware/hal.ts'
 import { HEADER_EPOCH } from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'

@@ -3,7 +3,7 @@
  */
 
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { contextAt } from '../firmware/host/context.ts'
 import { insertContext } from '../firmware/host/context-cache.ts'

@@ -18,7 +18,7 @@ import {
   type Tunnel,
 } from '../boards/emulator/index.ts'
 import { connect } from '../host-driver/connect.ts'
-import { openTunnel as openWire, parseTarget } from '../host-driver/udp.ts'
+import { openTunnel as openWire, parseTarget } from '../host-driver/frames/udp.ts'
 import { PATIENCE_MS } from './support/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../dist/perdure.js')

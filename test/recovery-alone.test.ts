@@ -7,10 +7,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { compare } from '../firmware/command-list.ts'
 import { CASES } from '../firmware/commit/cases.ts'
 import { copiesSame, examineCopies } from '../firmware/commit/examine.ts'

@@ -7,7 +7,7 @@
  */
 
 import { expect, test } from 'vitest'
-import type { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { CASES, type CopyFacts, caseMatches, judgeCopies } from '../firmware/commit/cases.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

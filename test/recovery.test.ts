@@ -8,9 +8,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { CASES } from '../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B } from '../firmware/commit/lane.ts'
 import { COPY_CLEAN, FENCE, NVDIMM_SPACE, SKIP, TO } from '../firmware/hal.ts'

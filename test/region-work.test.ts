@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, it } from 'vitest'
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import {
   REGIONS,
   REMEMBERED_RECORDS,

@@ -7,7 +7,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { COPY_CLEAN, FENCE, FROM, NVDIMM_SPACE, TO } from '../firmware/hal.ts'
 import { BURST_FRAMES, LANES } from '../firmware/limits.ts'
 import { LANES_AT } from '../firmware/memory/superblock.ts'

@@ -6,13 +6,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { blankBseth } from '../firmware/wire/block-size.ts'
-import type { Connection } from '../host-driver/connection.ts'
 import type { BytesRegion, ConnectOptions, Dpu, Region } from '../host-driver/index.ts'
 import { connect, PerdureError } from '../host-driver/index.ts'
-import { blockSizeJob } from '../host-driver/jobs.ts'
+import type { Connection } from '../host-driver/link/connection.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../host-driver/local.ts'
+import { blockSizeJob } from '../host-driver/way/jobs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-residency-'))
 const open: LocalDpu[] = []

@@ -1,7 +1,7 @@
 /** The order of accesses to a region of which some wait for memory: all short programs. */
 
 import { expect, test } from 'vitest'
-import { Gate } from '../host-driver/gate.ts'
+import { Gate } from '../host-driver/base/gate.ts'
 import { sequencesOf } from './support/residency.ts'
 
 /** An access: W changes memory, R looks; small letters are ready at once. */

@@ -10,7 +10,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../firmware/wire/memory-status.ts'
 import { sequencesOf } from './support/residency.ts'
 import { ResidencyWorld, type WorldOptions } from './support/residency-world.ts'

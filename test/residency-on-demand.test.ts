@@ -4,7 +4,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
 import type { Watch, WatchOptions } from '../host-driver/index.ts'
 import { connect, RefusedError, TransportError } from '../host-driver/index.ts'
 import { difference, OnDemandRig, type OnDemandRigOptions } from './support/on-demand-rig.ts'

@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host-memory.ts'
-import { HostRam } from '../boards/emulator/host-ram.ts'
+import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import {
   EVENT_PAGES_HINTED,
   EVENT_PAGES_UNWANTED,

@@ -7,7 +7,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { TRANSMIT } from '../firmware/hal.ts'
 import {
   beginIncarnation,

@@ -8,9 +8,9 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { FENCE } from '../firmware/hal.ts'
 import { SCRUB_TURNS } from '../firmware/limits.ts'

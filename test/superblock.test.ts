@@ -7,10 +7,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { imageCount, images } from '../boards/emulator/images.ts'
-import { Nvdimm } from '../boards/emulator/nvdimm.ts'
-import { cut, pending } from '../boards/emulator/power-cut.ts'
-import { Random } from '../boards/emulator/random.ts'
+import { Random } from '../boards/emulator/base/random.ts'
+import { imageCount, images } from '../boards/emulator/medium/images.ts'
+import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { cut, pending } from '../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../firmware/fault.ts'
 import { FORMAT_VERSION } from '../firmware/memory/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'

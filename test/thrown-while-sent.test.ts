@@ -8,9 +8,9 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Pending, pending } from '../host-driver/chain.ts'
 import type { BytesRegion, Completion, Dpu, Region } from '../host-driver/index.ts'
-import { type Done, type Job, writeJob } from '../host-driver/jobs.ts'
+import { type Pending, pending } from '../host-driver/way/chain.ts'
+import { type Done, type Job, writeJob } from '../host-driver/way/jobs.ts'
 import { type OpenWay, openWay, WAYS, type WayName } from './support/ways.ts'
 
 interface Bench {

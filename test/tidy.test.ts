@@ -127,7 +127,9 @@ const JUDGES = [
   'test/support/sip-hash.ts',
 ]
 
-/** The part of the firmware that a file belongs to: its folder; core.ts and main.ts are their own. */
+/**
+ * The part of the firmware that a file belongs to: its folder; core.ts and main.ts are their own.
+ */
 function partOf(path: string): string {
   const [, first, below] = path.split('/')
   if (below !== undefined) return first!
@@ -442,7 +444,9 @@ describe('what the package depends on', () => {
     const used = { product: new Set<string>(), work: new Set<string>() }
     for (const source of SOURCES) {
       // The passes over bundles work where products are built, and are in none.
-      const kind = /^(host-driver|boards\/(?!bundle\/))/.test(source.path) ? 'product' : 'work'
+      const kind = /^(host-driver|boards\/(?!tools\/bundle\/))/.test(source.path)
+        ? 'product'
+        : 'work'
       for (const { from, file } of importsOf(source)) {
         if (file === null && !from.startsWith('node:')) used[kind].add(packageOf(from))
       }

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect, test } from 'vitest'
-import { constsForVars } from '../boards/bundle/constants.mjs'
-import { tightened } from '../boards/bundle/tighten.mjs'
+import { constsForVars } from '../boards/tools/bundle/constants.mjs'
+import { tightened } from '../boards/tools/bundle/tighten.mjs'
 
 const inBundle = (body: string): string => `var bundle = (() => {\n${body}\nreturn f;\n})();`
 

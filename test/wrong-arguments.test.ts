@@ -7,6 +7,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { checkFields, SIZE, TEXT } from '../host-driver/base/kinds.ts'
 import * as library from '../host-driver/index.ts'
 import {
   type BytesRegion,
@@ -33,7 +34,6 @@ import {
   startFlushAgent,
   type Watch,
 } from '../host-driver/index.ts'
-import { checkFields, SIZE, TEXT } from '../host-driver/kinds.ts'
 import { checkRecv, checkSend } from '../host-driver/verbs/work.ts'
 import { endpointOf } from './support/network.ts'
 import { type Call, callsOf, inTypes } from './support/types.ts'

@@ -1,6 +1,6 @@
 /** `node build.mjs --board bluefield3` */
 
-import { buildCard } from '../bluefield/build-card.ts'
-import { BLUEFIELD3 } from '../bluefield/cards.ts'
+import { buildCard } from '../tools/bluefield/build-card.ts'
+import { BLUEFIELD3 } from '../tools/bluefield/cards.ts'
 
 buildCard(BLUEFIELD3)

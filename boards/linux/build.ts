@@ -11,7 +11,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { Missing, NOT_HERE, Trouble } from '../debian/programs.ts'
+import { Missing, NOT_HERE, Trouble } from '../tools/debian/programs.ts'
 import { compileBoot, shippedBoot } from './boot/compile.ts'
 import { compileRuntime, flavourFolder } from './compile.ts'
 import { linuxCard, packCard } from './package.ts'

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { run } from '../debian/programs.ts'
+import { run } from '../tools/debian/programs.ts'
 import {
   AOT,
   engineObjects,

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { run } from '../debian/programs.ts'
+import { run } from '../tools/debian/programs.ts'
 import type { Toolchain } from './toolchain.ts'
 
 export class Objects {

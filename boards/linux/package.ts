@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Card, packageContents, packageName } from '../debian/card-package.ts'
-import { writePackage } from '../debian/package.ts'
+import { type Card, packageContents, packageName } from '../tools/debian/card-package.ts'
+import { writePackage } from '../tools/debian/package.ts'
 import { DIST } from './compile.ts'
 import { ROOT } from './engine.ts'
 import type { Architecture } from './toolchain.ts'

@@ -5,7 +5,7 @@
  * Invariant: a function is one line, and the order of what is merged changes nothing.
  */
 
-import { Trouble } from '../debian/programs.ts'
+import { Trouble } from '../tools/debian/programs.ts'
 
 /** As in `aot/seen.h`: it did not go its plain way; and a slot, which is no set of bits. */
 const SEEN_ASIDE = 32

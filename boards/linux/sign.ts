@@ -14,8 +14,8 @@ import {
 } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { placeFileOnce } from '../debian/once.ts'
-import { Trouble } from '../debian/programs.ts'
+import { placeFileOnce } from '../tools/debian/once.ts'
+import { Trouble } from '../tools/debian/programs.ts'
 import { DIST } from './compile.ts'
 
 const OWNER_ONLY = 0o600

@@ -8,9 +8,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Needs, need, privateApt } from '../debian/apt.ts'
-import { placeFolderOnce } from '../debian/once.ts'
-import { Missing, run, Trouble } from '../debian/programs.ts'
+import { type Needs, need, privateApt } from '../tools/debian/apt.ts'
+import { placeFolderOnce } from '../tools/debian/once.ts'
+import { Missing, run, Trouble } from '../tools/debian/programs.ts'
 
 export const ARCHITECTURES = ['x86-64', 'arm64'] as const
 export type Architecture = (typeof ARCHITECTURES)[number]

@@ -7,7 +7,7 @@
  * it for ordinary memory. QEMU's own NVDIMM device would need ACPI, and that UEFI.
  */
 
-import { run } from '../debian/programs.ts'
+import { run } from '../tools/debian/programs.ts'
 
 const MIB = 2 ** 20
 

@@ -22,10 +22,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { privateApt } from '../debian/apt.ts'
-import { archive } from '../debian/cpio.ts'
-import { kernelPackage, kernelVersion, moduleEntries } from '../debian/kernel.ts'
-import { isThere, run, Trouble } from '../debian/programs.ts'
+import { privateApt } from '../tools/debian/apt.ts'
+import { archive } from '../tools/debian/cpio.ts'
+import { kernelPackage, kernelVersion, moduleEntries } from '../tools/debian/kernel.ts'
+import { isThere, run, Trouble } from '../tools/debian/programs.ts'
 
 /** The release of Debian that the kernel is of. */
 const RELEASE = 'trixie'

@@ -15,7 +15,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { isThere, Trouble } from '../debian/programs.ts'
+import { isThere, Trouble } from '../tools/debian/programs.ts'
 import {
   bootText,
   CARD_MAC,

@@ -1,9 +1,9 @@
 /** The thread behind network.ts: a switch, hosts by UDP, machines by QEMU's stream backend. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { openNetdev } from '../emulator/netdev.ts'
-import { EthernetSwitch, type SwitchPort } from '../emulator/switch.ts'
-import { openTunnel } from '../emulator/tunnel.ts'
+import { openNetdev } from '../emulator/network/netdev.ts'
+import { EthernetSwitch, type SwitchPort } from '../emulator/network/switch.ts'
+import { openTunnel } from '../emulator/network/tunnel.ts'
 import type { NetworkPlaces, NetworkSays } from './network.ts'
 
 const { udp, path } = workerData as NetworkPlaces

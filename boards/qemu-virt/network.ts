@@ -13,7 +13,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { Trouble } from '../debian/programs.ts'
+import { Trouble } from '../tools/debian/programs.ts'
 import { NETWORK } from './places.ts'
 
 export interface UdpAddress {

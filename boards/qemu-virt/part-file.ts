@@ -12,7 +12,7 @@
  */
 
 import { closeSync, existsSync, ftruncateSync, openSync, readSync, statSync } from 'node:fs'
-import { Trouble } from '../debian/programs.ts'
+import { Trouble } from '../tools/debian/programs.ts'
 
 /** What the kernel keeps for itself, and the grain of the mapping, with pages of 4 KiB. */
 export const PART_FRONT: number = 2 ** 21

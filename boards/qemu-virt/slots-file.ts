@@ -1,8 +1,8 @@
 /** The file behind the machine's disk: the two slots of firmware (boards/flash/slot-store.ts). */
 
 import { closeSync, existsSync, ftruncateSync, openSync, statSync } from 'node:fs'
-import { Trouble } from '../debian/programs.ts'
 import { STORAGE_BYTES } from '../flash/slot-store.ts'
+import { Trouble } from '../tools/debian/programs.ts'
 
 /** Where it lies, by the part's file. */
 export function slotsPath(memory: string): string {

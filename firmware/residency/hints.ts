@@ -12,7 +12,9 @@ import { type Blocks, blockAt, isRangeReady, PHASE_TOLD } from './blocks.ts'
 
 /** How to access some bytes. */
 export const ACCESS_READY = 0
-/** Not ready: hint, if `nextHintedBlocks` finds anything to hint at, and wait until `waitUntilUs`. */
+/**
+ * Not ready: hint, if `nextHintedBlocks` finds anything to hint at, and wait until `waitUntilUs`.
+ */
 export const ACCESS_WAITS = 1
 /** Nothing is known that one could go by: at once, and whatever comes of it. */
 export const ACCESS_BLIND = 2

@@ -2,7 +2,7 @@
 
 import { InvalidArgumentError, Option } from 'commander'
 import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../firmware/limits.ts'
-import { PATH_MTUS, type RegionRequest } from '../management.ts'
+import { PATH_MTUS, type RegionRequest } from '../control/management.ts'
 
 /** A whole number of `least` or more, and of `most` or less where that is said. */
 export function wholeNumber(

@@ -10,7 +10,7 @@
 import { createInterface } from 'node:readline'
 import type { Duplex } from 'node:stream'
 import type { Command } from 'commander'
-import { PerdureError } from '../errors.ts'
+import { PerdureError } from '../base/errors.ts'
 import { unixSocket, wholeNumber } from './arguments.ts'
 import { OK, UNAVAILABLE } from './exit-codes.ts'
 import { BAUD, openLine } from './line.ts'

@@ -7,8 +7,8 @@
 
 import { relative } from 'node:path'
 import type { Command } from 'commander'
-import { type Durability, parseDurability } from '../durability.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
+import { type Durability, parseDurability } from '../way/durability.ts'
 import { probability, size, wholeNumber } from './arguments.ts'
 import type { WritingCost } from './demo/cost.ts'
 import type { DemoOptions, DemoResult } from './demo/result.ts'

@@ -11,7 +11,7 @@ import {
   PAGES_AT_ONCE,
 } from '../../firmware/limits.ts'
 import { DATA_AT } from '../../firmware/memory/superblock.ts'
-import type { RegionRequest } from '../management.ts'
+import type { RegionRequest } from '../control/management.ts'
 import { regionRequest, size, unixSocket } from './arguments.ts'
 
 export interface Address {

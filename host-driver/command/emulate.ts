@@ -14,7 +14,7 @@
 import { randomInt } from 'node:crypto'
 import type { Command } from 'commander'
 import { isToBeMade, Nvdimm, openNvdimm, RealClock } from '../../boards/emulator/index.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
 import { engineOption, probability, several, unixSocket, wholeNumber } from './arguments.ts'
 import {
   type Address,

@@ -28,14 +28,14 @@ import {
   type SwitchPort,
   type Tunnel,
 } from '../../boards/emulator/index.ts'
-import { DPU_ENDPOINT } from '../addresses.ts'
+import { DPU_ENDPOINT } from '../base/addresses.ts'
+import { ArgumentError, PerdureError } from '../base/errors.ts'
+import type { Wire } from '../base/wire.ts'
 import { connect } from '../connect.ts'
+import type { PartStatus, RegionInfo } from '../control/part.ts'
 import type { Dpu } from '../dpu.ts'
-import { ArgumentError, PerdureError } from '../errors.ts'
-import type { PartStatus, RegionInfo } from '../part.ts'
-import { PcapWriter } from '../pcap.ts'
-import { realTimeUs } from '../udp.ts'
-import type { Wire } from '../wire.ts'
+import { realTimeUs } from '../frames/udp.ts'
+import { PcapWriter } from '../way/pcap.ts'
 import type {
   Address,
   CardAddresses,

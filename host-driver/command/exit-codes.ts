@@ -1,7 +1,7 @@
 /** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
 
 import { ImageError } from '../../boards/flash/image-error.ts'
-import { PerdureError, RefusedError } from '../errors.ts'
+import { PerdureError, RefusedError } from '../base/errors.ts'
 import { systemCodeOf } from './system-errors.ts'
 
 export const OK = 0

@@ -1,7 +1,7 @@
 /** Whether what a card holds can be read: asked of new firmware before it stays. */
 
+import { RecordLost } from '../base/errors.ts'
 import type { Dpu } from '../dpu.ts'
-import { RecordLost } from '../errors.ts'
 
 /** Of which region of the card's own the first record cannot be read, and why; or null. */
 export async function firstUnread(dpu: Dpu): Promise<string | null> {

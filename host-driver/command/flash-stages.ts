@@ -1,7 +1,7 @@
 /** What the commands that flash have in common: what they say, and a restart of the card. */
 
 import { setTimeout } from 'node:timers/promises'
-import { PerdureError } from '../errors.ts'
+import { PerdureError } from '../base/errors.ts'
 import type { FlashTarget, Slot } from '../flash/card.ts'
 import type { Output } from './output.ts'
 import { shortHash } from './signing-key.ts'

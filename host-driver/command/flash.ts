@@ -8,7 +8,7 @@
 
 import { type Command, Option } from 'commander'
 import { SMP_PORT } from '../../boards/flash/smp-packet.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
 import { FlashTarget, plainText, type Slot } from '../flash/card.ts'
 import { SmpClient, SmpRefusal } from '../flash/smp-client.ts'
 import { linePort, type SmpPort, udpPort } from '../flash/smp-port.ts'

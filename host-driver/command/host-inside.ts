@@ -30,10 +30,10 @@ import {
   SwapDevice,
 } from '../../boards/emulator/index.ts'
 import { PAGE_BYTES } from '../../firmware/limits.ts'
-import { sleep } from '../clock.ts'
-import { startFlushAgent } from '../pcie/agent-queues.ts'
-import { PcieDevice } from '../pcie/device.ts'
-import { type PlacementName, probePlacement } from '../registrar.ts'
+import { sleep } from '../base/clock.ts'
+import { startFlushAgent } from '../card/agent-queues.ts'
+import { PcieDevice } from '../card/device.ts'
+import { type PlacementName, probePlacement } from '../target/registrar.ts'
 import type { MemoryRequest, PersistentRequest } from './emulate-options.ts'
 
 interface HostRequest {

@@ -5,7 +5,7 @@
  * Exit codes are those of every command; a card without a host is fine, and says so.
  */
 
-import type { QueueInfo, QueuesStatus } from '../queues.ts'
+import type { QueueInfo, QueuesStatus } from '../control/queues.ts'
 import { OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { type Cell, facts, table, timeText } from './table.ts'

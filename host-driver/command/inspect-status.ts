@@ -6,10 +6,10 @@
  * reason.
  */
 
+import { PerdureError } from '../base/errors.ts'
+import type { RegionInfo } from '../control/part.ts'
 import type { Dpu } from '../dpu.ts'
-import { PerdureError } from '../errors.ts'
-import type { RegionInfo } from '../part.ts'
-import type { BlockState, ResidencyStatus, StatusPhase } from '../residency-status.ts'
+import type { BlockState, ResidencyStatus, StatusPhase } from '../status/residency-status.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { Output } from './output.ts'
 import { bytesText } from './table.ts'

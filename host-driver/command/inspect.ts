@@ -4,8 +4,8 @@
  */
 
 import type { Command } from 'commander'
-import { ArgumentError } from '../errors.ts'
-import type { PartStatus, RegionInfo } from '../part.ts'
+import { ArgumentError } from '../base/errors.ts'
+import type { PartStatus, RegionInfo } from '../control/part.ts'
 import { engineOption, names, wholeNumber } from './arguments.ts'
 import { DATA, LOST, OK } from './exit-codes.ts'
 import { inspectQueues } from './inspect-queues.ts'

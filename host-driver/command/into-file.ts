@@ -18,7 +18,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { ArgumentError, PerdureError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../base/errors.ts'
 import { whenInterrupted } from './interrupts.ts'
 import { systemCodeOf } from './system-errors.ts'
 

@@ -7,7 +7,7 @@ import { EventEmitter } from 'node:events'
 import { accessSync, constants, createReadStream, createWriteStream } from 'node:fs'
 import { connect } from 'node:net'
 import { Duplex } from 'node:stream'
-import { ArgumentError, PerdureError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../base/errors.ts'
 import { checkFile } from './system-errors.ts'
 
 /** Speed of a serial line, unless another one is said. */

@@ -5,7 +5,7 @@
  * bytes are base64.
  */
 
-import { PerdureError, RefusedError } from '../errors.ts'
+import { PerdureError, RefusedError } from '../base/errors.ts'
 import { codeOf } from './exit-codes.ts'
 import { messageOf } from './system-errors.ts'
 

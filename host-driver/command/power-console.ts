@@ -7,7 +7,7 @@
  */
 
 import { createInterface } from 'node:readline'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
 
 /** Who has a power supply; `both` lose it in the same instant. */
 export type Party = 'card' | 'host' | 'both'

@@ -5,8 +5,8 @@
 
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { ArgumentError } from '../errors.ts'
-import type { Region } from '../region.ts'
+import { ArgumentError } from '../base/errors.ts'
+import type { Region } from '../records/region.ts'
 import { engineOption, pathMtuOf, pathMtuOption, type SlotRange, slotRange } from './arguments.ts'
 import { intoFile, writeAll } from './into-file.ts'
 import { Output } from './output.ts'

@@ -5,7 +5,7 @@
  */
 
 import type { Command } from 'commander'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
 import { engineOption, type RecordName, recordName } from './arguments.ts'
 import { LOST, OK, UNSETTLED } from './exit-codes.ts'
 import { Output } from './output.ts'

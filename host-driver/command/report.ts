@@ -1,6 +1,6 @@
 /** The recovery report, for people: per record what an interruption left, and what was done. */
 
-import type { PartStatus, RegionInfo, ReportEntry } from '../part.ts'
+import type { PartStatus, RegionInfo, ReportEntry } from '../control/part.ts'
 import type { Output } from './output.ts'
 import { table } from './table.ts'
 

@@ -10,8 +10,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { placeFileOnce } from '../../boards/debian/once.ts'
-import { PerdureError } from '../errors.ts'
+import { placeFileOnce } from '../../boards/tools/debian/once.ts'
+import { PerdureError } from '../base/errors.ts'
 import { checkFile } from './system-errors.ts'
 
 const OWNER_ONLY = 0o600

@@ -7,14 +7,14 @@
  */
 
 import { isIP, isIPv6 } from 'node:net'
+import { ArgumentError, RefusedError } from '../base/errors.ts'
+import { isPcieTarget } from '../card/target.ts'
 import { connect } from '../connect.ts'
 import type { Dpu } from '../dpu.ts'
-import { ArgumentError, RefusedError } from '../errors.ts'
 import type { LocalDpu } from '../local.ts'
-import type { ConnectOptions } from '../options.ts'
-import { PcapWriter } from '../pcap.ts'
-import { isPcieTarget } from '../pcie/target.ts'
-import type { Region } from '../region.ts'
+import type { Region } from '../records/region.ts'
+import type { ConnectOptions } from '../way/options.ts'
+import { PcapWriter } from '../way/pcap.ts'
 import { checkFile } from './system-errors.ts'
 
 interface OpenTarget {

@@ -16,8 +16,8 @@ import {
   OS_RESET,
   PERDURE_ABOUT,
 } from '../../boards/flash/smp-packet.ts'
-import { copyOf } from '../bytes.ts'
-import { PerdureError } from '../errors.ts'
+import { copyOf } from '../base/bytes.ts'
+import { PerdureError } from '../base/errors.ts'
 import { type SmpClient, SmpRefusal } from './smp-client.ts'
 
 /** Bytes of a piece that its frame needs besides the data, at the most. */

@@ -14,7 +14,7 @@ import {
   SMP_WRITE,
   writeSmp,
 } from '../../boards/flash/smp-packet.ts'
-import { PerdureError } from '../errors.ts'
+import { PerdureError } from '../base/errors.ts'
 import type { SmpPort } from './smp-port.ts'
 
 /** The second version of the protocol, by its number. */

@@ -9,7 +9,7 @@ import { createSocket } from 'node:dgram'
 import type { Duplex } from 'node:stream'
 import { FrameReader, writeFrame } from '../../boards/flash/smp-frame.ts'
 import { SMP_PORT } from '../../boards/flash/smp-packet.ts'
-import { ArgumentError, PerdureError } from '../errors.ts'
+import { ArgumentError, PerdureError } from '../base/errors.ts'
 
 export interface SmpPort {
   /** Bytes of a packet that this way carries in one piece. */

@@ -9,11 +9,11 @@
 
 import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
 import { isInBitmap } from '../../firmware/wire/persist-ack.ts'
-import { CONDITIONS } from '../batch-verdict.ts'
-import { ArgumentError } from '../errors.ts'
-import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../kinds.ts'
-import type { Member } from '../write.ts'
-import type { BatchOf, SendRequest } from './types.ts'
+import { ArgumentError } from '../base/errors.ts'
+import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../base/kinds.ts'
+import { CONDITIONS } from '../way/batch-verdict.ts'
+import type { BatchOf, SendRequest } from '../way/verbs.ts'
+import type { Member } from '../way/write.ts'
 
 const BATCH_ID = integer(0, 0xffff)
 const CONDITION: Kind = oneOf(Object.keys(CONDITIONS))

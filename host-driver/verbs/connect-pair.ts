@@ -5,9 +5,9 @@
  * from INIT to RTS with what the DPU granted, or not at all.
  */
 
-import type { Management } from '../management.ts'
-import type { VerbsOptions } from '../way.ts'
-import type { QueuePair } from './types.ts'
+import type { Management } from '../control/management.ts'
+import type { QueuePair } from '../way/verbs.ts'
+import type { VerbsOptions } from '../way/way.ts'
 
 /** How long the DPU may take to let a queue pair go, µs. */
 export const GOODBYE_US = 500_000

@@ -5,9 +5,9 @@
  * card judges again, by its own table: what passes here is a request that makes sense.
  */
 
-import { ArgumentError } from '../errors.ts'
-import { check, integer, SIZE, said, type What } from '../kinds.ts'
-import type { MemoryRegion, Sge } from './types.ts'
+import { ArgumentError } from '../base/errors.ts'
+import { check, integer, SIZE, said, type What } from '../base/kinds.ts'
+import type { MemoryRegion, Sge } from '../way/verbs.ts'
 
 /** A region, and the domain that it is of. */
 export interface DomainRegion extends MemoryRegion {

@@ -29,7 +29,7 @@ import {
   WRITE_IMM,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
-import { ArgumentError } from '../errors.ts'
+import { ArgumentError } from '../base/errors.ts'
 import {
   BOOLEAN,
   check,
@@ -48,9 +48,8 @@ import {
   type What,
   WORD,
   wide,
-} from '../kinds.ts'
-import { PATH_MTU } from '../options.ts'
-import { checkBatchId, checkBatchOf } from './batch-work.ts'
+} from '../base/kinds.ts'
+import { PATH_MTU } from '../way/options.ts'
 import {
   type CreateQp,
   FENCE,
@@ -65,7 +64,8 @@ import {
   SOLICITED,
   type WorkCompletion,
   type WorkOpcode,
-} from './types.ts'
+} from '../way/verbs.ts'
+import { checkBatchId, checkBatchOf } from './batch-work.ts'
 
 const KINDS: Readonly<Record<WorkOpcode, RequestKind>> = {
   WRITE_PERSIST,

@@ -8,7 +8,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 import { addTally, NOTHING, type Shard, type Stage, type Tally } from './stage.ts'
 
 /**

@@ -3,16 +3,16 @@
  *
  * Invariants:
  * - The guest's files come from a Debian mirror, checked against Debian's keys, without a trace in
- *   the machine's own package lists (boards/debian/apt.ts).
+ *   the machine's own package lists (boards/tools/debian/apt.ts).
  * - Only what is missing is installed. Where something cannot be had, the message says what it is
  *   and which command brings it.
  */
 
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Apt, attempt, need, privateApt } from '../../boards/debian/apt.ts'
-import { kernelPackage } from '../../boards/debian/kernel.ts'
-import { isThere, Missing, run } from '../../boards/debian/programs.ts'
+import { type Apt, attempt, need, privateApt } from '../../boards/tools/debian/apt.ts'
+import { kernelPackage } from '../../boards/tools/debian/kernel.ts'
+import { isThere, Missing, run } from '../../boards/tools/debian/programs.ts'
 
 /** The release that the guest is made of. */
 const RELEASE = 'trixie'

@@ -6,7 +6,7 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { Trouble } from '../../boards/debian/programs.ts'
+import { Trouble } from '../../boards/tools/debian/programs.ts'
 import { PATIENCE_MS } from '../support/patience.ts'
 import type { GuestImage } from './image.ts'
 

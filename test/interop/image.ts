@@ -23,9 +23,9 @@ import {
 } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { archive, type Entry } from '../../boards/debian/cpio.ts'
-import { kernelVersion, moduleEntries } from '../../boards/debian/kernel.ts'
-import { run, Trouble } from '../../boards/debian/programs.ts'
+import { archive, type Entry } from '../../boards/tools/debian/cpio.ts'
+import { kernelVersion, moduleEntries } from '../../boards/tools/debian/kernel.ts'
+import { run, Trouble } from '../../boards/tools/debian/programs.ts'
 import { fetchGuest, type GuestFiles } from './debian.ts'
 import { mendedModule } from './mended.ts'
 
@@ -44,7 +44,7 @@ const RECIPE = [
   'debian.ts',
   'image.ts',
   'mended.ts',
-  ...SHARED.map((name) => `../../boards/debian/${name}`),
+  ...SHARED.map((name) => `../../boards/tools/debian/${name}`),
 ]
 
 export interface GuestImage {

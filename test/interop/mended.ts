@@ -9,7 +9,7 @@
  * known; the signature, which would be wrong, goes.
  */
 
-import { Trouble } from '../../boards/debian/programs.ts'
+import { Trouble } from '../../boards/tools/debian/programs.ts'
 
 /** struct rxe_opcode_info: a pointer, a mask, a length, and an offset for each of these. */
 const OPCODES = 256

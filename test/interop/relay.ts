@@ -7,7 +7,7 @@
  */
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 
 /** QEMU's stream network backend: a length, big-endian, before each Ethernet frame. */
 const LENGTH_BYTES = 4

@@ -8,7 +8,7 @@
 
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { type PartStatus, PerdureError, RefusedError } from '../../host-driver/index.ts'
-import { randomSource } from '../../host-driver/options.ts'
+import { randomSource } from '../../host-driver/way/options.ts'
 import type { BoardKind, BoardUnderTest } from '../support/board/board.ts'
 import { judgeAfterKill, judgeByRead, judgeRecovered, type Violation } from './judge.ts'
 import { Ledger, PART_BYTES } from './ledger.ts'

@@ -7,7 +7,7 @@
  */
 
 import type { Durability } from '../../host-driver/index.ts'
-import { randomSource } from '../../host-driver/options.ts'
+import { randomSource } from '../../host-driver/way/options.ts'
 
 /** A region that the kills are aimed at. */
 export interface Target {

@@ -10,8 +10,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { EmulatedMachine } from '../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../../boards/emulator/run/machine.ts'
 import { idle, receive, type State, settle } from '../../firmware/core.ts'
 import { FENCE, RECEIVE_AT, RECEIVED_AT, SKIP } from '../../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'

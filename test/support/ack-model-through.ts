@@ -10,8 +10,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { DDIO_ON, HostMemory } from '../../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { DDIO_ON, HostMemory } from '../../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
 import { idle, receive, type State, settle } from '../../firmware/core.ts'
 import { HEALTH_AT, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'

@@ -8,7 +8,7 @@
 import { SIGNALED, WC_SUCCESS, WQE_RECEIVE, WRITE_BACK } from '../../firmware/host/element.ts'
 import { TYPE_AGENT } from '../../firmware/host/queue-info.ts'
 import { SEND_IMM } from '../../firmware/transport/requester.ts'
-import type { AgentQueues, Flushed } from '../../host-driver/flush-agent.ts'
+import type { AgentQueues, Flushed } from '../../host-driver/target/flush-agent.ts'
 import { type Cqe, elementOf, type QueueHost, type QueuePair, type Zone1 } from './queue-host.ts'
 
 /** Units of its send queue and of its receive queue. */

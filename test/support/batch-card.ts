@@ -2,8 +2,8 @@
  * A card that is sent batches, frame by frame; what their status says, and what the card holds.
  */
 
-import { bootDirect } from '../../boards/emulator/direct.ts'
-import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
+import { bootDirect } from '../../boards/emulator/run/direct.ts'
+import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
 import type { State } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
 import { PERSIST_QUERY } from '../../firmware/wire/opcode.ts'

@@ -6,7 +6,7 @@
  * The loop must never change: every floor in a bench is a multiple of it.
  */
 
-import { bootGuest } from '../../boards/emulator/guest.ts'
+import { bootGuest } from '../../boards/emulator/run/guest.ts'
 import { FACTS } from './card.ts'
 
 /** Of one look, ms: a few times what another program takes when it gets the processor. */

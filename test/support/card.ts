@@ -3,12 +3,12 @@
  * Node. For tests that need many boots, exact bursts, or a look at every command.
  */
 
-import { bootDirect } from '../../boards/emulator/direct.ts'
-import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
-import type { HostMemory } from '../../boards/emulator/host-memory.ts'
-import type { HostRam } from '../../boards/emulator/host-ram.ts'
-import { EmulatedMachine, type Watch } from '../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import type { HostMemory } from '../../boards/emulator/host/host-memory.ts'
+import type { HostRam } from '../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
+import { bootDirect } from '../../boards/emulator/run/direct.ts'
+import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
+import { EmulatedMachine, type Watch } from '../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../firmware/hal.ts'
 import { Conversation, type Sent, sentOf } from './conversation.ts'
 import { isRoce } from './frames.ts'

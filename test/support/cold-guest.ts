@@ -14,9 +14,9 @@
  * shipped one; a few lines behind it hold its `start` back until the facts are known.
  */
 
-import { findBundle } from '../../boards/emulator/bundle.ts'
-import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
-import { bootGuest, type Guest, type GuestMachine } from '../../boards/emulator/guest.ts'
+import { findBundle } from '../../boards/emulator/run/bundle.ts'
+import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
+import { bootGuest, type Guest, type GuestMachine } from '../../boards/emulator/run/guest.ts'
 import { RECEIVE_AT } from '../../firmware/hal.ts'
 import { FACTS } from './card.ts'
 

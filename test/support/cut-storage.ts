@@ -5,7 +5,7 @@
  * byte. This is more than a disk does, and no less.
  */
 
-import type { Random } from '../../boards/emulator/random.ts'
+import type { Random } from '../../boards/emulator/base/random.ts'
 import type { Storage } from '../../boards/flash/storage.ts'
 
 const SECTOR_BYTES = 512

@@ -8,8 +8,8 @@
 
 import { readFileSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
-import { EmulatedMachine } from '../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../../boards/emulator/run/machine.ts'
 import { receive, type State, settle } from '../../firmware/core.ts'
 import { type Facts, NVDIMM_SPACE, RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../firmware/limits.ts'

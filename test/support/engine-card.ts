@@ -2,14 +2,14 @@
  * A card with a host behind it, on either engine, without a clock: for raw hosts (queue-host.ts).
  */
 
-import { findBundle } from '../../boards/emulator/bundle.ts'
-import { bootDirect } from '../../boards/emulator/direct.ts'
-import type { Engine } from '../../boards/emulator/dpu.ts'
-import type { FirmwareEngine } from '../../boards/emulator/engine.ts'
-import { bootGuest } from '../../boards/emulator/guest.ts'
-import type { HostRam } from '../../boards/emulator/host-ram.ts'
-import { EmulatedMachine } from '../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
+import type { HostRam } from '../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
+import { findBundle } from '../../boards/emulator/run/bundle.ts'
+import { bootDirect } from '../../boards/emulator/run/direct.ts'
+import type { Engine } from '../../boards/emulator/run/dpu.ts'
+import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
+import { bootGuest } from '../../boards/emulator/run/guest.ts'
+import { EmulatedMachine } from '../../boards/emulator/run/machine.ts'
 import { FACTS } from './card.ts'
 import { Conversation, type Sent, sentOf } from './conversation.ts'
 import type { Hosted } from './queue-host.ts'

@@ -9,12 +9,16 @@
 import * as el from '../../firmware/host/element.ts'
 import * as info from '../../firmware/host/queue-info.ts'
 import { UNIT_BYTES } from '../../firmware/limits.ts'
-import { RefusedError } from '../../host-driver/errors.ts'
-import { FifoDoorbell } from '../../host-driver/pcie/doorbell.ts'
-import type { HostPort, SharedMemory } from '../../host-driver/pcie/host-port.ts'
-import { Layout } from '../../host-driver/pcie/layout.ts'
-import { type Encoded, type QueueGround, WorkQueue } from '../../host-driver/pcie/work-queue.ts'
-import { Zones } from '../../host-driver/pcie/zones.ts'
+import { RefusedError } from '../../host-driver/base/errors.ts'
+import type { HostPort, SharedMemory } from '../../host-driver/card/host-port.ts'
+import { FifoDoorbell } from '../../host-driver/card/queues/doorbell.ts'
+import { Layout } from '../../host-driver/card/queues/layout.ts'
+import {
+  type Encoded,
+  type QueueGround,
+  WorkQueue,
+} from '../../host-driver/card/queues/work-queue.ts'
+import { Zones } from '../../host-driver/card/queues/zones.ts'
 
 /** Plain memory; `seen` is told of every store: where, and how many bytes. */
 export class PlainMemory implements SharedMemory {

@@ -5,7 +5,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { expect } from 'vitest'
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 import { readImage } from '../../boards/flash/mcuboot.ts'
 import { openLine } from '../../host-driver/command/line.ts'
 import { FlashTarget, type Slot } from '../../host-driver/flash/card.ts'

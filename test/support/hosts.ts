@@ -17,12 +17,12 @@ import {
   PcieLink,
   type Platform,
 } from '../../boards/emulator/index.ts'
-import type { DatagramWay } from '../../host-driver/management.ts'
-import { Management } from '../../host-driver/management.ts'
-import { randomSource } from '../../host-driver/options.ts'
-import { startFlushAgent } from '../../host-driver/pcie/agent-queues.ts'
-import { PcieDevice, type PcieOptions } from '../../host-driver/pcie/device.ts'
-import { probePlacement } from '../../host-driver/registrar.ts'
+import { startFlushAgent } from '../../host-driver/card/agent-queues.ts'
+import { PcieDevice, type PcieOptions } from '../../host-driver/card/device.ts'
+import type { DatagramWay } from '../../host-driver/control/management.ts'
+import { Management } from '../../host-driver/control/management.ts'
+import { probePlacement } from '../../host-driver/target/registrar.ts'
+import { randomSource } from '../../host-driver/way/options.ts'
 import { endpointOf, Network } from './network.ts'
 
 export interface MachineOptions extends Partial<Omit<DpuOptions, 'port' | 'host' | 'ram'>> {

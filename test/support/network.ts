@@ -12,8 +12,8 @@ import {
   Nvdimm,
   VirtualClock,
 } from '../../boards/emulator/index.ts'
+import type { Endpoint, Wire } from '../../host-driver/base/wire.ts'
 import { linkWire } from '../../host-driver/local.ts'
-import type { Endpoint, Wire } from '../../host-driver/wire.ts'
 
 export interface NetworkOptions {
   readonly seed: number

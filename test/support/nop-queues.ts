@@ -5,7 +5,7 @@
  * the completion queues are those from FIRST on, the send queues behind them.
  */
 
-import { HostRam } from '../../boards/emulator/host-ram.ts'
+import { HostRam } from '../../boards/emulator/host/host-ram.ts'
 import { idle, receive, type State, settle } from '../../firmware/core.ts'
 import { FAULTS } from '../../firmware/fault.ts'
 import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'

@@ -23,12 +23,12 @@ import {
   type VirtualClock,
 } from '../../boards/emulator/index.ts'
 import { PAGE_BYTES } from '../../firmware/limits.ts'
-import type { BytesRegion } from '../../host-driver/bytes-region.ts'
+import type { BytesRegion } from '../../host-driver/bytes/bytes-region.ts'
+import type { PcieDevice, PcieOptions } from '../../host-driver/card/device.ts'
+import type { OnDemandOptions, OnDemandRegion } from '../../host-driver/card/on-demand.ts'
 import { connect } from '../../host-driver/connect.ts'
 import type { Dpu } from '../../host-driver/dpu.ts'
-import type { ConnectOptions } from '../../host-driver/options.ts'
-import type { PcieDevice, PcieOptions } from '../../host-driver/pcie/device.ts'
-import type { OnDemandOptions, OnDemandRegion } from '../../host-driver/pcie/on-demand.ts'
+import type { ConnectOptions } from '../../host-driver/way/options.ts'
 import { type Machine, MachineRoom, openDevice } from './hosts.ts'
 import { endpointOf } from './network.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { expect } from 'vitest'
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 import { PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/limits.ts'
 import { dataOf, sentOf, type TestQueuePair } from './card.ts'
 import { type OnDemand, OnDemandHost, payloadOf, RNR_PAGE } from './on-demand.ts'

@@ -11,13 +11,13 @@
  *   page has a content, half of them are in the swap file, nothing is mapped.
  */
 
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 import { PAGE_BYTES } from '../../firmware/limits.ts'
 import { MEMORY_STATUS, PREFETCH_HINT } from '../../firmware/wire/opcode.ts'
-import type { BytesRegion } from '../../host-driver/bytes-region.ts'
+import type { Wire } from '../../host-driver/base/wire.ts'
+import type { BytesRegion } from '../../host-driver/bytes/bytes-region.ts'
 import { connect } from '../../host-driver/connect.ts'
-import type { WatchOptions } from '../../host-driver/watch.ts'
-import type { Wire } from '../../host-driver/wire.ts'
+import type { WatchOptions } from '../../host-driver/status/watch.ts'
 import { endpointOf } from './network.ts'
 import { difference, OnDemandRig } from './on-demand-rig.ts'
 

@@ -11,10 +11,10 @@ import {
   Nvdimm,
   VirtualClock,
 } from '../../boards/emulator/index.ts'
-import type { RegionInfo } from '../../host-driver/part.ts'
-import { PcieDevice, type PcieOptions } from '../../host-driver/pcie/device.ts'
-import type { PcieQueuePair, QueuePairOptions } from '../../host-driver/pcie/queue-pair.ts'
-import type { Completion, Work } from '../../host-driver/pcie/work.ts'
+import { PcieDevice, type PcieOptions } from '../../host-driver/card/device.ts'
+import type { PcieQueuePair, QueuePairOptions } from '../../host-driver/card/queues/queue-pair.ts'
+import type { Completion, Work } from '../../host-driver/card/queues/work.ts'
+import type { RegionInfo } from '../../host-driver/control/part.ts'
 
 export interface RigOptions extends PcieOptions {
   readonly ramBytes?: number

@@ -5,19 +5,19 @@
  * (`restartHost`); every image that is judged is one that both memories may hold after that cut.
  */
 
+import { Random } from '../../boards/emulator/base/random.ts'
 import {
   DDIO_OFF,
   DDIO_ON,
   HostMemory,
   type HostReturn,
   type Platform,
-} from '../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../boards/emulator/host-ram.ts'
-import { imageCount, images } from '../../boards/emulator/images.ts'
-import type { Watch } from '../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../boards/emulator/nvdimm.ts'
-import { CUT_STRATEGIES, type CutChoice, cut } from '../../boards/emulator/power-cut.ts'
-import { Random } from '../../boards/emulator/random.ts'
+} from '../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../boards/emulator/host/host-ram.ts'
+import { imageCount, images } from '../../boards/emulator/medium/images.ts'
+import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
+import { CUT_STRATEGIES, type CutChoice, cut } from '../../boards/emulator/medium/power-cut.ts'
+import type { Watch } from '../../boards/emulator/run/machine.ts'
 import {
   HOST_DATA_AT,
   HOST_PROBE_AT,
@@ -31,8 +31,8 @@ import {
   type HostMemory as AgentMemory,
   type AgentQueues,
   FlushAgent,
-} from '../../host-driver/flush-agent.ts'
-import type { HostCpu, PlacementControl } from '../../host-driver/registrar.ts'
+} from '../../host-driver/target/flush-agent.ts'
+import type { HostCpu, PlacementControl } from '../../host-driver/target/registrar.ts'
 import { RawAgentQueues } from './agent-host.ts'
 import {
   Card,

@@ -9,7 +9,7 @@
  * another way than is written down here, PSNs begin anywhere, and the stage says what it lacks.
  */
 
-import type { Random } from '../../boards/emulator/random.ts'
+import type { Random } from '../../boards/emulator/base/random.ts'
 
 /** Connections of a start whose PSNs can be chosen: the generator has so many words. */
 export const CHOSEN = 4

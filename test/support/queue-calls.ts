@@ -3,7 +3,7 @@
  * be repeated as it was.
  */
 
-import { HostRam } from '../../boards/emulator/host-ram.ts'
+import { HostRam } from '../../boards/emulator/host/host-ram.ts'
 import { FAULTS } from '../../firmware/fault.ts'
 import { AH_IPV4, AH_MAC, WC_SUCCESS, WQE_LOCAL, WQE_RECEIVE } from '../../firmware/host/element.ts'
 import * as page from '../../firmware/host/header-page.ts'

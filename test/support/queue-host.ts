@@ -7,7 +7,7 @@
  * nothing: a test may store what no driver would.
  */
 
-import { HostRam } from '../../boards/emulator/host-ram.ts'
+import { HostRam } from '../../boards/emulator/host/host-ram.ts'
 import { FAULTS } from '../../firmware/fault.ts'
 import * as hal from '../../firmware/hal.ts'
 import * as el from '../../firmware/host/element.ts'

@@ -9,7 +9,7 @@
  * told from what any other post left; a FETCH-ADD shows what is executed twice.
  */
 
-import type { Access, AccessFault } from '../../boards/emulator/pcie.ts'
+import type { Access, AccessFault } from '../../boards/emulator/host/pcie.ts'
 import {
   CQE_STATUS,
   CQE_UNIT,

@@ -16,8 +16,8 @@ import { blankFeth, readFeth, SELECT_REGION } from '../../firmware/wire/feth.ts'
 import * as op from '../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet, payloadFault } from '../../firmware/wire/packet.ts'
 import { blankReth, type Reth, readReth } from '../../firmware/wire/reth.ts'
-import { beginFrame, FRAME_BTH_AT, seal } from '../../host-driver/frames.ts'
-import type { Endpoint } from '../../host-driver/wire.ts'
+import type { Endpoint } from '../../host-driver/base/wire.ts'
+import { beginFrame, FRAME_BTH_AT, seal } from '../../host-driver/frames/frames.ts'
 
 export interface TargetOptions {
   readonly own: Endpoint

@@ -7,7 +7,7 @@
  * kind that it was. So a card on any engine takes part, and has no door for tests.
  */
 
-import type { Engine } from '../../boards/emulator/dpu.ts'
+import type { Engine } from '../../boards/emulator/run/dpu.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../boards/software/icrc.ts'
 import type { Facts } from '../../firmware/hal.ts'
 import { BTH_DEST_QP, BTH_PSN } from '../../firmware/wire/bth.ts'

@@ -9,14 +9,14 @@ import {
   READ,
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
-import { Connection } from '../../host-driver/connection.ts'
-import { FLUSHED, type Job, type JobEnd } from '../../host-driver/jobs.ts'
-import type { Management } from '../../host-driver/management.ts'
-import type { ConnectOptions } from '../../host-driver/options.ts'
-import type { RegionInfo } from '../../host-driver/part.ts'
-import { Region } from '../../host-driver/region.ts'
-import { type SlotRecord, writeSlotImage } from '../../host-driver/slot-image.ts'
-import type { JobQueue, Way } from '../../host-driver/way.ts'
+import type { Management } from '../../host-driver/control/management.ts'
+import type { RegionInfo } from '../../host-driver/control/part.ts'
+import { Connection } from '../../host-driver/link/connection.ts'
+import { type SlotRecord, writeSlotImage } from '../../host-driver/link/slot-image.ts'
+import { Region } from '../../host-driver/records/region.ts'
+import { FLUSHED, type Job, type JobEnd } from '../../host-driver/way/jobs.ts'
+import type { ConnectOptions } from '../../host-driver/way/options.ts'
+import type { JobQueue, Way } from '../../host-driver/way/way.ts'
 
 export const CLIENT = 77n
 export const NOT_TOLD = 0x84

@@ -5,7 +5,7 @@
  */
 
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import { Random } from '../../boards/emulator/random.ts'
+import { Random } from '../../boards/emulator/base/random.ts'
 import { checkFor } from '../../boards/flash/check-image.ts'
 import { sha256, writeImage } from '../../boards/flash/mcuboot.ts'
 import { HAL_BYTES, writePayload } from '../../boards/flash/payload.ts'

@@ -3,12 +3,12 @@
  */
 
 import { Link, type LinkFaults, VirtualClock } from '../../boards/emulator/index.ts'
-import { QueuePairPort } from '../../host-driver/chain.ts'
+import type { Endpoint, Wire } from '../../host-driver/base/wire.ts'
+import { RemoteMemory } from '../../host-driver/bytes/remote-memory.ts'
+import { QueuePair, type QueuePairOptions } from '../../host-driver/frames/queue-pair.ts'
+import { Session } from '../../host-driver/frames/session.ts'
 import { linkWire } from '../../host-driver/local.ts'
-import { QueuePair, type QueuePairOptions } from '../../host-driver/queue-pair.ts'
-import { RemoteMemory } from '../../host-driver/remote-memory.ts'
-import { Session } from '../../host-driver/session.ts'
-import type { Endpoint, Wire } from '../../host-driver/wire.ts'
+import { QueuePairPort } from '../../host-driver/way/chain.ts'
 import { RdmaTarget } from './rdma-target.ts'
 
 export const OWN: Endpoint = { mac: [2, 0, 0, 0, 0, 1], ipv4: [10, 0, 0, 1] }

@@ -7,8 +7,8 @@
 import { randomBytes } from 'node:crypto'
 import type { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
 import { connect } from '../../connect.ts'
+import type { RegionRequest } from '../../control/management.ts'
 import type { Dpu } from '../../dpu.ts'
-import type { RegionRequest } from '../../management.ts'
 
 const REGION: RegionRequest = { name: 'board-check', slots: 1, capacity: 4096, copies: 2 }
 

@@ -1,7 +1,7 @@
 /** What it takes to write a file: counts at two moments, and what lies between. */
 
 import type { DpuStatistics, LinkCounts } from '../../../boards/emulator/index.ts'
-import type { Statistics } from '../../statistics.ts'
+import type { Statistics } from '../../way/statistics.ts'
 
 export interface WritingCost {
   /** WRITE_PERSISTs that went out for the first time on their connection. */

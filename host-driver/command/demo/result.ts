@@ -1,9 +1,9 @@
 /** What the demo is told, and what it finds out. */
 
 import type { CutReport, Engine } from '../../../boards/emulator/index.ts'
+import type { PartStatus, RegionInfo, ReportEntry } from '../../control/part.ts'
 import type { ScanResult } from '../../dpu.ts'
-import type { Durability } from '../../durability.ts'
-import type { PartStatus, RegionInfo, ReportEntry } from '../../part.ts'
+import type { Durability } from '../../way/durability.ts'
 import type { WritingCost } from './cost.ts'
 
 export interface DemoOptions {

@@ -11,8 +11,8 @@
  *   firmware says of itself: how often, and how many different ones.
  */
 
-import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import {
   CHECK,
   COMMAND_WORDS,

@@ -11,9 +11,9 @@
  * - What was recovered is looked at as well: a bound that is kept by doing nothing is none.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'

@@ -8,10 +8,10 @@
  *   taken together; but for those of a tape that was full, or that a bug ended.
  */
 
-import { ATOMIC_BYTES } from '../../../boards/emulator/atomic.ts'
-import { type Recorder, recordBoots } from '../../../boards/emulator/direct.ts'
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import { ATOMIC_BYTES } from '../../../boards/emulator/run/atomic.ts'
+import { type Recorder, recordBoots } from '../../../boards/emulator/run/direct.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
 import {
   AUX,

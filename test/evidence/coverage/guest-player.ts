@@ -7,7 +7,7 @@
  * difference the play ends, and the difference is told.
  */
 
-import type { GuestMachine } from '../../../boards/emulator/guest.ts'
+import type { GuestMachine } from '../../../boards/emulator/run/guest.ts'
 import { type Facts, NO_POWER } from '../../../firmware/hal.ts'
 import type { ColdGuest } from '../../support/cold-guest.ts'
 import { BACK, IDLE, OUT, PacketView, type Recorded, RUN, SERVE, WRITE } from './flight-tape.ts'

@@ -7,9 +7,9 @@
  * before is the oracle's word, what is said of the decision the firmware's own report.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type PendingChunk, pending } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { Card, type Sent } from '../../support/card.ts'
 import { DECIDED } from '../../support/case-table.ts'

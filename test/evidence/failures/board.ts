@@ -7,7 +7,7 @@
  * failure strikes only a command that may fail so (hal.ts).
  */
 
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import * as hal from '../../../firmware/hal.ts'
 import { LINE_BYTES } from '../../../firmware/limits.ts'
 

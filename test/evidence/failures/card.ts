@@ -3,11 +3,11 @@
  * as most of the cost of a start is to make it.
  */
 
-import { bootDirect } from '../../../boards/emulator/direct.ts'
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import type { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { bootDirect } from '../../../boards/emulator/run/direct.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/memory-map.ts'
 import { FACTS } from '../../support/card.ts'
 import { Conversation, type Sent, sentOf } from '../../support/conversation.ts'

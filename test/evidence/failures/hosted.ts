@@ -1,9 +1,9 @@
 /** Operations of a card with a host behind it: what the host posts, asks, and writes back. */
 
-import { DDIO_OFF, DDIO_ON, type Platform } from '../../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { CUT_STRATEGIES } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, type Platform } from '../../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { CUT_STRATEGIES } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import * as el from '../../../firmware/host/element.ts'
 import { PAGE_BYTES } from '../../../firmware/limits.ts'

@@ -6,8 +6,8 @@
  * card that starts on what is on the medium finds everything that was acknowledged.
  */
 
-import { FirmwareStopped, type StopReason } from '../../../boards/emulator/engine.ts'
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import { FirmwareStopped, type StopReason } from '../../../boards/emulator/run/engine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import type { Operation } from './operations.ts'
 import { NOTHING_MORE, type Squeezed, type Taken } from './squeeze.ts'
 import type { Counts, Judged, PartWorld } from './world.ts'

@@ -3,7 +3,7 @@
  * them in every phase of a write.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { dataOf, persistFrames, type RegionShape } from '../../support/conversation.ts'
 import { type Level, type Media, mediaOf, partOf } from '../../support/explorer.ts'

@@ -9,10 +9,10 @@
  *   change of an allocation's size, and what it refuses is answered as lack of memory.
  */
 
-import { findBundle } from '../../../boards/emulator/bundle.ts'
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import { bootGuest, type Guest, type GuestMachine } from '../../../boards/emulator/guest.ts'
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import { findBundle } from '../../../boards/emulator/run/bundle.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import { bootGuest, type Guest, type GuestMachine } from '../../../boards/emulator/run/guest.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FACTS } from '../../support/card.ts'
 import { putBack, type Stretch, stretchesOf } from '../../support/cold-guest.ts'
 import type { Starter } from './card.ts'

@@ -12,10 +12,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { HostRam } from '../../../boards/emulator/host-ram.ts'
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/hal.ts'
 import * as mad from '../../../firmware/wire/management.ts'

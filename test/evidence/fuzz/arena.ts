@@ -5,7 +5,7 @@
  * Invariant: everything follows from the seed.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { BURST_FRAMES, FRAME_BYTES_MAX } from '../../../firmware/limits.ts'
 import { findQueuePair, STATE_OPEN } from '../../../firmware/transport/queue-pair.ts'

@@ -7,7 +7,7 @@
  * slots; nothing else is changed.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as cm from '../../../firmware/wire/cm.ts'

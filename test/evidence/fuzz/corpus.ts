@@ -5,11 +5,11 @@
  * and nothing that comes of that may throw.
  */
 
-import { DDIO_ON, HostMemory } from '../../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { PcieLink } from '../../../boards/emulator/pcie.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { FENCE } from '../../../firmware/hal.ts'

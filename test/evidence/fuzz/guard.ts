@@ -7,7 +7,7 @@
  * its key, opens the lines of what it names until the world rests; nothing else opens any.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import * as oracle from '../../support/oracle.ts'
 
 /** A part that notices stores into lines that nobody opened. */

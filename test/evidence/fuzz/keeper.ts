@@ -6,8 +6,8 @@
  * oracle, which knows nothing of the firmware.
  */
 
-import { CUT_STRATEGIES, pending } from '../../../boards/emulator/power-cut.ts'
-import type { Random } from '../../../boards/emulator/random.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
+import { CUT_STRATEGIES, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
 import { acknowledgementIn } from '../../support/acknowledgement.ts'
 import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'

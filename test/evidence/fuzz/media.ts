@@ -11,8 +11,8 @@
  *   its slots nor what says where they are were spoilt, one not older than it was told is durable.
  */
 
-import { pending } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { dataOf, persistFrames, readFrame } from '../../support/card.ts'

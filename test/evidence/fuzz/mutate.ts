@@ -4,7 +4,7 @@
  * Invariant: a frame is changed in the buffer of its sender, and nothing is allocated.
  */
 
-import type { Random } from '../../../boards/emulator/random.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
 import type { Field } from './kinds.ts'
 
 /** Numbers near which mistakes are made, as far as they fit into a word. */

@@ -5,9 +5,9 @@
  * their parts; so whatever judges Node has judged the bundle. Its memory stays level.
  */
 
-import { findBundle } from '../../../boards/emulator/bundle.ts'
-import { bootGuest, type Guest } from '../../../boards/emulator/guest.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { findBundle } from '../../../boards/emulator/run/bundle.ts'
+import { bootGuest, type Guest } from '../../../boards/emulator/run/guest.ts'
 import type { Ledger } from './ledger.ts'
 import { type Episode, episodeSeed, playEpisode } from './play.ts'
 import { BRISK, DIALOGUES, Traffic } from './traffic.ts'

@@ -5,7 +5,7 @@
  * peer knows; so every state of a queue pair is met often.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { copyAt, LANES_AT, type RegionLayout } from '../../support/oracle.ts'
 import { Arena, type Pair } from './arena.ts'
 import type { Kind } from './kinds.ts'

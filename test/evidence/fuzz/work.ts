@@ -9,7 +9,7 @@
  * - On the part, regions of another domain and those of the good client stay as they are.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import * as hal from '../../../firmware/hal.ts'
 import * as el from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'

@@ -7,10 +7,10 @@
  */
 
 import { crc32 } from 'node:zlib'
-import { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { EmulatedMachine, type MachineOptions } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine, type MachineOptions } from '../../../boards/emulator/run/machine.ts'
 import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import {
   BAD_COMMAND,

@@ -8,7 +8,7 @@
  * host is served all the time. When all is back the record is served, and takes writes.
  */
 
-import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host-memory.ts'
+import { DDIO_OFF, DDIO_ON } from '../../../boards/emulator/host/host-memory.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {

@@ -16,11 +16,11 @@ import {
   HostMemory,
   type HostReturn,
   type Platform,
-} from '../../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host-ram.ts'
-import type { Watch } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type CutChoice, cut } from '../../../boards/emulator/power-cut.ts'
+} from '../../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.ts'
+import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import {
   FROM,
   LENGTH,
@@ -38,7 +38,7 @@ import {
   type AgentQueues,
   FlushAgent,
   type Flushed,
-} from '../../../host-driver/flush-agent.ts'
+} from '../../../host-driver/target/flush-agent.ts'
 import { RawAgentQueues } from '../../support/agent-host.ts'
 import { Card } from '../../support/card.ts'
 import { PushedHost } from '../../support/placed.ts'

@@ -6,9 +6,9 @@
  * with all other lines there and with none.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type CutChoice, pending } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type CutChoice, pending } from '../../../boards/emulator/medium/power-cut.ts'
 
 /** All, nothing, or the chunks whose bit is set in a mask over what is pending, in hexadecimal. */
 export type Survivors = 'all' | 'none' | `0x${string}`

@@ -6,9 +6,14 @@
  * every chunk changes. The formulas are worked out in integers, and know nothing of the generator.
  */
 
-import { imageCount, images } from '../../../boards/emulator/images.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type CutMode, collect, strictStates, unitsOf } from '../../../boards/emulator/pieces.ts'
+import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import {
+  type CutMode,
+  collect,
+  strictStates,
+  unitsOf,
+} from '../../../boards/emulator/medium/pieces.ts'
 import { ReferencePart } from '../../support/reference-enumerator.ts'
 
 /** What was counted, and what there is to object to. */

@@ -7,10 +7,10 @@
  * as was said before, and that afterwards the part is as it was.
  */
 
-import { imageCount, images } from '../../../boards/emulator/images.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { CUT_MODES, type CutMode } from '../../../boards/emulator/pieces.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { CUT_MODES, type CutMode } from '../../../boards/emulator/medium/pieces.ts'
 import { ReferencePart } from '../../support/reference-enumerator.ts'
 import type { Verdict } from './closed-forms.ts'
 

@@ -6,8 +6,8 @@
  * that keeps what it should let go grows.
  */
 
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import type { GuestMachine } from '../../../boards/emulator/guest.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import type { GuestMachine } from '../../../boards/emulator/run/guest.ts'
 import { QUEUE_PAIRS } from '../../../firmware/limits.ts'
 import { ColdGuest, type ColdOptions } from '../../support/cold-guest.ts'
 

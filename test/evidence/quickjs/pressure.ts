@@ -5,9 +5,9 @@
  * WebAssembly memory that is lowered, page by page: engine, heap, stack and packets have to fit.
  */
 
-import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/engine.ts'
-import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/run/engine.ts'
+import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FACTS } from '../../support/card.ts'
 import { ColdGuest } from '../../support/cold-guest.ts'
 import { Conversation, dataOf, persistFrames, sentOf } from '../../support/conversation.ts'

@@ -6,13 +6,13 @@
  * is still there, so that firmware which read it would be found out.
  */
 
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import type { HostMemory } from '../../../boards/emulator/host-memory.ts'
-import type { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type CutChoice, cut } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { HostMemory } from '../../../boards/emulator/host/host-memory.ts'
+import type { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../../firmware/hal.ts'
 import {
   clearPacketMemory,

@@ -12,7 +12,7 @@
  *   Until then a record need not be shown: nobody may know which copy is durable.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type Class, Judge, type RecordState } from './judge.ts'
 import { copyAt, type Layout, versionAt } from './medium.ts'
 import type { Operation } from './operation.ts'

@@ -6,7 +6,7 @@
  * loses frames or the card has no power.
  */
 
-import type { Random } from '../../../boards/emulator/random.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
 import { type Client, UP } from './client.ts'
 import { put32 } from './frames.ts'
 import type { HostedJudge } from './hosted-judge.ts'

@@ -9,7 +9,7 @@
  * - A record that is lost is on the list of the lost, and only if that much of it was damaged (O7).
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { readLane } from '../../support/oracle.ts'
 import { fillPattern, isBlank, isPattern } from './frames.ts'
 import {

@@ -8,7 +8,7 @@
  * missed; the stage `crash` judges the codes themselves.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { sealPage } from '../../support/oracle.ts'
 import { isPattern } from './frames.ts'
 import { highOf } from './operation.ts'

@@ -6,7 +6,7 @@
  * that are kept to be sent again, perhaps behind a restart, are copies, too.
  */
 
-import type { Random } from '../../../boards/emulator/random.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
 import { get24, seal } from './frames.ts'
 
 /** What the network did, by name: the cells of the stage. */

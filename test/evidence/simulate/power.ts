@@ -3,14 +3,14 @@
  * cell that a cut falls into (strategy × phase of the commit × what the restart made of it).
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import type { CutMode } from '../../../boards/emulator/pieces.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import type { CutMode } from '../../../boards/emulator/medium/pieces.ts'
 import {
   CUT_STRATEGIES,
   type CutChoice,
   type CutStrategy,
-} from '../../../boards/emulator/power-cut.ts'
-import type { Random } from '../../../boards/emulator/random.ts'
+} from '../../../boards/emulator/medium/power-cut.ts'
 import type { Layout } from './medium.ts'
 
 const LANES_AT = 8192

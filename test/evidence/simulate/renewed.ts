@@ -15,8 +15,8 @@
  * are new give the same command lists, byte for byte.
  */
 
-import type { FirmwareEngine } from '../../../boards/emulator/engine.ts'
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
+import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import type { State } from '../../../firmware/core.ts'
 import type { Facts, Machine } from '../../../firmware/hal.ts'
 import { createState, seeded, startWith } from '../../../firmware/main.ts'

@@ -6,7 +6,7 @@
  * a step does much the same when steps before it are left out.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { INCARNATION_LAST } from './medium.ts'
 
 /** What a step does; the place in this list is its number in a script. */

@@ -5,8 +5,8 @@
  * every card on.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { LANES, LANES_AT, sameBytes } from '../../support/oracle.ts'
 import { type Client, UP } from './client.ts'

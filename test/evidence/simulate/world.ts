@@ -21,8 +21,8 @@
  * - The first violation ends a world: what comes behind it proves nothing.
  */
 
-import type { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { FAULTS } from '../../../firmware/fault.ts'
 import { type Boot, Card, type Status } from './card.ts'
 import {

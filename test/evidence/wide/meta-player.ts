@@ -13,11 +13,11 @@
  *   again; and that image is also started the whole way, and must come to the same bytes.
  */
 
-import { imageCount, images } from '../../../boards/emulator/images.ts'
-import type { Watch } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type PendingChunk, pending } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
+import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import type { State } from '../../../firmware/core.ts'
 import { BLANK, FAULTS, PASS } from '../../../firmware/fault.ts'
 import { type Facts, FENCE, TRANSMIT } from '../../../firmware/hal.ts'

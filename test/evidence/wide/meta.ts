@@ -4,7 +4,7 @@
  * before.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type Facts, FENCE } from '../../../firmware/hal.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'

@@ -9,9 +9,9 @@
  * start is cut before a fence, and what that leaves, by a strategy, is started again.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type PendingChunk, pending } from '../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { Card, type RegionShape, type Sent } from '../../support/card.ts'
 import { Actor } from '../../support/crash/actor.ts'

@@ -16,7 +16,8 @@ export interface BoardOptions {
   readonly durable?: boolean
   /**
    * Whether a kill loses every store that was not written back and fenced, as a power cut does:
-   * stores go to a copy (boards/linux/src/memory/shadow.h). Without it they go straight to the part.
+   * stores go to a copy (boards/linux/src/memory/shadow.h). Without it they go straight to the
+   * part.
    */
   readonly shadow?: boolean
   /** A build of the runtime without some write-backs: it must be noticed. */

@@ -21,10 +21,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { privateApt } from '../../../boards/debian/apt.ts'
-import { archive, type Entry } from '../../../boards/debian/cpio.ts'
-import { run } from '../../../boards/debian/programs.ts'
 import { CACHE } from '../../../boards/qemu-virt/places.ts'
+import { privateApt } from '../../../boards/tools/debian/apt.ts'
+import { archive, type Entry } from '../../../boards/tools/debian/cpio.ts'
+import { run } from '../../../boards/tools/debian/programs.ts'
 
 const RELEASE = 'trixie'
 

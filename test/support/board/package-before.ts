@@ -3,7 +3,7 @@
  * the unit, and an upgrade starts nothing anew.
  */
 
-import type { PackageContents } from '../../../boards/debian/package.ts'
+import type { PackageContents } from '../../../boards/tools/debian/package.ts'
 
 const UNIT = `[Unit]
 Description=Perdure: crash-atomic remote persistent memory

@@ -6,9 +6,9 @@
  * again, zeroed.
  */
 
-import { bootDirect } from '../../../boards/emulator/direct.ts'
-import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { bootDirect } from '../../../boards/emulator/run/direct.ts'
+import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import type { Facts } from '../../../firmware/hal.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/memory-map.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'

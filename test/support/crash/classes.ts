@@ -5,7 +5,7 @@
  * made once for each number.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { Known } from '../known.ts'
 import { LANES_AT, LINE_BYTES, type RecordOracle, readLane } from '../oracle.ts'
 import type { Actor } from './actor.ts'

@@ -5,7 +5,7 @@
  * and the judge are the same.
  */
 
-import type { Watch } from '../../../boards/emulator/machine.ts'
+import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { LANE_CHECKED_AT } from '../../../firmware/commit/lane.ts'
 import {
   CHECK,

@@ -9,15 +9,15 @@
  * - Each image is booted lean (lean-boot.ts). The first of each class at each point, and one in so
  *   many of all, is booted the whole way as well, and asked over the wire; that the two differ in a
  *   durable byte, in the report or in the verdict is a violation.
- * - The part is put back by the journal behind `images` (boards/emulator/images.ts).
+ * - The part is put back by the journal behind `images` (boards/emulator/medium/images.ts).
  * - Nothing is random but the sample of a set that is too large, and that has a seed.
  */
 
-import { imageCount, images } from '../../../boards/emulator/images.ts'
-import type { Watch } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { type Coarse, NOT_COARSE } from '../../../boards/emulator/pieces.ts'
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
+import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { type Coarse, NOT_COARSE } from '../../../boards/emulator/medium/pieces.ts'
+import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import type { State } from '../../../firmware/core.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/hal.ts'
 import { Card, type Sent } from '../card.ts'

@@ -7,7 +7,7 @@
  * it answers and what it reads must agree with them.
  */
 
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import {
   type ClientLine,
   copyAt,

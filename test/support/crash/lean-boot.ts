@@ -12,8 +12,8 @@
  * - A boot inside another one, where a recovery is itself cut, has a desk of its own.
  */
 
-import { EmulatedMachine, type Watch } from '../../../boards/emulator/machine.ts'
-import type { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
 import type { State } from '../../../firmware/core.ts'
 import { PASS } from '../../../firmware/fault.ts'

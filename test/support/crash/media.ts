@@ -1,6 +1,6 @@
 /** Parts made by hand: images of one record and its lane, as the firmware wrote them. */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FENCE } from '../../../firmware/hal.ts'
 import { Card, dataOf, type RegionShape } from '../card.ts'
 import { copyAt, LANES_AT, LINE_BYTES, type RegionLayout } from '../oracle.ts'

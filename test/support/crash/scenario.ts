@@ -2,7 +2,7 @@
  * What is explored, and what was found: a scenario is played by an actor, and cut at every point.
  */
 
-import type { CutMode } from '../../../boards/emulator/pieces.ts'
+import type { CutMode } from '../../../boards/emulator/medium/pieces.ts'
 import { dataOf, type RegionShape } from '../card.ts'
 import type { Actor } from './actor.ts'
 import type { Damage } from './damage.ts'

@@ -5,8 +5,8 @@
  * what was durable on the other one.
  */
 
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import type { PendingChunk } from '../../../boards/emulator/power-cut.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import type { PendingChunk } from '../../../boards/emulator/medium/power-cut.ts'
 
 export class Scratch {
   readonly part: Nvdimm

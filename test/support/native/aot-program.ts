@@ -11,7 +11,6 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../../../boards/debian/programs.ts'
 import {
   AOT,
   engineObjects,
@@ -21,6 +20,7 @@ import {
   translation,
 } from '../../../boards/linux/engine.ts'
 import { quickJs, type Toolchain } from '../../../boards/linux/toolchain.ts'
+import { run } from '../../../boards/tools/debian/programs.ts'
 import { PATIENCE_MS } from '../patience.ts'
 import { noCompiler } from './harness.ts'
 

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { isThere, run } from '../../../boards/debian/programs.ts'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
+import { isThere, run } from '../../../boards/tools/debian/programs.ts'
 
 const SOURCES = fileURLToPath(new URL('../../../boards/linux/src/', import.meta.url))
 const HERE = fileURLToPath(new URL('./', import.meta.url))
@@ -41,8 +41,9 @@ export function titled(name: string, why: string | null = noCompiler): string {
 }
 
 /**
- * Compiles `harness` of this folder with `parts` of the runtime, paths in `src` without their ending.
- * Returns the program's path; it is gone when the process ends. `more` are flags and libraries.
+ * Compiles `harness` of this folder with `parts` of the runtime, paths in `src` without their
+ * ending. Returns the program's path; it is gone when the process ends. `more` are flags and
+ * libraries.
  */
 export function compile(
   harness: string,

@@ -6,7 +6,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
-import { Trouble } from '../../../boards/debian/programs.ts'
+import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import { type Build, type Running, type Served, SLOTS, startDuty, startPerdured } from './rig.ts'
 
 /** What one run of records took: processor time of the thread per record. */

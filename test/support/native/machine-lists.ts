@@ -9,12 +9,12 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DDIO_ON, HostMemory } from '../../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../../boards/emulator/host-ram.ts'
-import { EmulatedMachine } from '../../../boards/emulator/machine.ts'
-import { Nvdimm } from '../../../boards/emulator/nvdimm.ts'
-import { PcieLink } from '../../../boards/emulator/pcie.ts'
-import type { Random } from '../../../boards/emulator/random.ts'
+import type { Random } from '../../../boards/emulator/base/random.ts'
+import { DDIO_ON, HostMemory } from '../../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
+import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import {
   AUX,
   COMMAND_WORDS,

@@ -4,7 +4,7 @@
  * know nothing of one another.
  */
 
-import { Random } from '../../../boards/emulator/random.ts'
+import { Random } from '../../../boards/emulator/base/random.ts'
 import { connect, type Dpu, type Region } from '../../../host-driver/index.ts'
 
 const FORMS = ['replicated', 'carried', 'addressed'] as const

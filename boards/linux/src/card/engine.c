@@ -92,7 +92,7 @@ static bool part_of(JSContext *context, JSValueConst error, const char *name, ch
   return words != NULL;
 }
 
-/* As `reasonOf` of boards/emulator/guest.ts. */
+/* As `reasonOf` of boards/emulator/run/guest.ts. */
 static const char *reason_of(const char *name, const char *message) {
   if (strcmp(message, "interrupted") == 0) return "hung";
   if (strcmp(message, "out of memory") == 0) return "memory";

@@ -3,13 +3,13 @@
  *
  * Invariants:
  * - The engine has its bounds in bytes of heap and of stack, no clock, no chance, no files: what
- *   the firmware does follows from its frames, as in `boards/emulator/guest.ts`.
+ *   the firmware does follows from its frames, as in `boards/emulator/run/guest.ts`.
  * - What was translated is what the same bundle says, and the engine evaluates the bundle all the
  *   same; any other bundle is interpreted.
  * - Packet memory is shared without a copy.
  * - A firmware that throws, runs out of memory or of stack, or does not come back is stopped for
  *   good: the reason is one of 'threw', 'memory', 'stack', 'hung', 'bundle', as in
- *   `boards/emulator/engine.ts`, and every later call answers with it.
+ *   `boards/emulator/run/engine.ts`, and every later call answers with it.
  */
 #ifndef PERDURE_ENGINE_H
 #define PERDURE_ENGINE_H

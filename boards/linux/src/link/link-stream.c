@@ -1,6 +1,6 @@
 /*
  * The network cards of virtual machines: QEMU's stream network backend over a Unix socket, as
- * `boards/emulator/netdev.ts` speaks it.
+ * `boards/emulator/network/netdev.ts` speaks it.
  *
  *       0       1       2       3       4
  *     +-------+-------+-------+-------+---------------------------+

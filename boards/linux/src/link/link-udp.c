@@ -1,6 +1,6 @@
 /*
- * Ethernet over UDP, one datagram a frame: what `boards/emulator/tunnel.ts` does, and QEMU's dgram
- * backend speaks.
+ * Ethernet over UDP, one datagram a frame: what `boards/emulator/network/tunnel.ts` does, and
+ * QEMU's dgram backend speaks.
  *
  * Invariants:
  * - A frame goes to the peer from which its destination address was last heard; a broadcast, a

@@ -49,7 +49,8 @@ struct link {
  * Opens what `where` names:
  *   packet:INTERFACE      raw Ethernet, mapped rings
  *   udp:ADDRESS:PORT      one datagram is one frame; the peer of an address is learned, as
- *                         `boards/emulator/tunnel.ts` does it. Port 0: `name` says the real one
+ *                         `boards/emulator/network/tunnel.ts` does it. Port 0: `name` says the real
+ *                         one
  *   stream:unix:PATH      QEMU's stream backend, we listen
  *   dgram:ADDR:PORT,ADDR:PORT   QEMU's dgram backend: own, then the other's
  */

@@ -1,6 +1,7 @@
 /*
  * The shadow: a volatile copy that takes the stores, so that a missing clean or fence loses data
- * when the process is killed, as a power cut would (`boards/emulator/nvdimm.ts` is the model).
+ * when the process is killed, as a power cut would (`boards/emulator/medium/nvdimm.ts` is the
+ * model).
  *
  * Invariants:
  * - A clean takes a snapshot of the line as it is then; a fence carries the snapshots, and nothing

@@ -3,8 +3,8 @@
  *
  * Invariants:
  * - It stands in the small file beside an image that the emulator keeps, too, in the same form
- *   (`boards/emulator/nvdimm-file.ts`), so that an image means the same to both. The file exists
- *   only if there is something to say. A device has none: its lines go bad by themselves.
+ *   (`boards/emulator/medium/nvdimm-file.ts`), so that an image means the same to both. The file
+ *   exists only if there is something to say. A device has none: its lines go bad by themselves.
  * - A bad line is read by nobody. Written whole it is good for those who read it now; it is good
  *   for those who come after a power cut once that was fenced, which `condition_settle` notes.
  */

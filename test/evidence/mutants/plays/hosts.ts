@@ -6,10 +6,10 @@
  * more, beside what the card has said of it.
  */
 
-import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../../boards/emulator/host-memory.ts'
-import { HostRam } from '../../../../boards/emulator/host-ram.ts'
-import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
-import { Random } from '../../../../boards/emulator/random.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON, HostMemory } from '../../../../boards/emulator/host/host-memory.ts'
+import { HostRam } from '../../../../boards/emulator/host/host-ram.ts'
+import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../../firmware/memory/region.ts'
 import { KIND_BYTES } from '../../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'

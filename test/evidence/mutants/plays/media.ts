@@ -6,7 +6,7 @@
  * reader must get, or that there is none; never what the recovery table would do.
  */
 
-import type { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
+import type { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
 import { type Media, mediaOf, partOf } from '../../../support/explorer.ts'
 import { PART_KEY, readLane, sameBytes, sealSlot, sipHash128 } from '../../../support/oracle.ts'

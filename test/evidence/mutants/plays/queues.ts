@@ -6,8 +6,8 @@
  * when; and, of records in its memory, what a start finds when the power went at any command.
  */
 
-import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host-memory.ts'
-import { Random } from '../../../../boards/emulator/random.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host/host-memory.ts'
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/memory/region.ts'

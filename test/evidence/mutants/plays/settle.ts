@@ -1,7 +1,7 @@
 /** Lost records that are given up, or not yet: what may be read, and what takes writes. */
 
-import { DDIO_OFF } from '../../../../boards/emulator/host-memory.ts'
-import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
+import { DDIO_OFF } from '../../../../boards/emulator/host/host-memory.ts'
+import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { LOST_MAX } from '../../../../firmware/memory/superblock.ts'
 import { VIEW_DATA } from '../../../../firmware/serve/view.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'

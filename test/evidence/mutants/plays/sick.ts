@@ -6,8 +6,8 @@
  * started again: what was acknowledged must then be read, or its loss be told.
  */
 
-import { cut } from '../../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../../boards/emulator/random.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../../firmware/hal.ts'
 import {
   Card,

@@ -6,9 +6,9 @@
  * grows; the last start is not cut, and must serve, with the record as it was, as a new life.
  */
 
-import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
-import { cut } from '../../../../boards/emulator/power-cut.ts'
-import { Random } from '../../../../boards/emulator/random.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
+import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../../firmware/hal.ts'
 import { Card, dataOf, persistFrames } from '../../../support/card.ts'
 import { mediaOf, partOf } from '../../../support/explorer.ts'

@@ -6,8 +6,8 @@
  * said of the last ones of a client that were, over restarts. Operations are drawn by a fixed seed.
  */
 
-import { Nvdimm } from '../../../../boards/emulator/nvdimm.ts'
-import { Random } from '../../../../boards/emulator/random.ts'
+import { Random } from '../../../../boards/emulator/base/random.ts'
+import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
 import {
   Card,

@@ -48,7 +48,9 @@ export const REQUESTER: readonly Mutant[] = [
     id: 'never-asks-again',
     rule: 'G2-3: a record whose PERSIST_ACK was lost is asked for again',
     file: COMPLETER,
-    find: '  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : q.persistTimeoutUs)\n',
+    find:
+      '  request.persistAtUs = nowUs + (isHeldMember(request) ? HELD_US : ' +
+      'q.persistTimeoutUs)\n',
     replace: '  request.persistAtUs = Infinity\n',
     killer: MODEL,
   },

@@ -278,8 +278,8 @@ export const TRANSPORT: readonly Equivalent[] = [
   {
     at: 'transport/acknowledge.ts beginFrame',
     line:
-      'answers.list.owner = psnOwnerOf(qp, psn) bytes.copyWithin(at, qp.templateAt, qp.templateAt ' +
-      '+ qp.templateBytes)',
+      'answers.list.owner = psnOwnerOf(qp, psn) bytes.copyWithin(at, qp.templateAt, ' +
+      'qp.templateAt + qp.templateBytes)',
     mutant:
       ';bytes.copyWithin(at, qp.templateAt, qp.templateAt + qp.templateBytes) ' +
       ';answers.list.owner = psnOwnerOf(qp, psn)',

@@ -1,0 +1,253 @@
+/**
+ * Memory of a target, by offset: reads, writes, atomics and flushes, in the field's own nouns.
+ *
+ * Invariant: arguments are checked before anything is sent; bytes are copied at the call;
+ * requests of one connection take effect in the order of the calls; where the memory is watched, an
+ * access that waits for it lets those of other regions pass, and a READ that waits other READs. A
+ * WRITE that is done is with the target, and is durable only when a FLUSH behind it is, or where
+ * the region itself says so.
+ */
+
+import { blankPfeth } from '../../firmware/wire/prefetch.ts'
+import { copyOf } from '../base/bytes.ts'
+import { ArgumentError } from '../base/errors.ts'
+import { check, checkBytes, checkFields, FUNCTION, having, SIZE, UINT64 } from '../base/kinds.ts'
+import {
+  type ChainPort,
+  type Completion,
+  type Pending,
+  pending,
+  quietly,
+  resultOf,
+} from '../way/chain.ts'
+import {
+  atomicWriteJob,
+  compareSwapJob,
+  type Done,
+  FLUSH_KINDS,
+  type FlushOptions,
+  fetchAddJob,
+  flushJob,
+  type Job,
+  type JobEnd,
+  MESSAGE_KINDS,
+  type MessageOptions,
+  prefetchJob,
+  type RemoteAddress,
+  readBytesJob,
+  writeJob,
+} from '../way/jobs.ts'
+import type { JobQueue } from '../way/way.ts'
+
+/** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
+const READ_PIECE_BYTES = 1 << 18
+
+/** Bytes of one message, and of the range of one FLUSH. */
+const MESSAGE_BYTES_MAX = 2 ** 31
+const FLUSH_BYTES_MAX = 2 ** 32 - 1
+
+const PORT = having(['enqueueChain'], 'a ChainPort')
+
+export class RemoteMemory {
+  readonly port: ChainPort
+  private readonly what: () => string
+  private readonly where: () => RemoteAddress & { readonly length: bigint }
+
+  /**
+   * `where` says what the memory's key, address and length are now: a DPU gives a new key whenever
+   * it is started again. `what` names it in errors. Throws PERDURE_ARGUMENT.
+   */
+  constructor(
+    port: ChainPort,
+    what: () => string,
+    where: () => RemoteAddress & { readonly length: bigint },
+  ) {
+    check('port', port, PORT)
+    check('what', what, FUNCTION)
+    check('where', where, FUNCTION)
+    this.port = port
+    this.what = what
+    this.where = where
+  }
+
+  /**
+   * Writes `bytes` at `offset`. It resolves when the target has them, which is no durability: see
+   * `flush`. Immediate data consumes an entry of the target's receive queue.
+   */
+  write(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Promise<Completion> {
+    return quietly(() => {
+      const writing = this.writing(offset, bytes, options)
+      return this.pass(offset, bytes.length, true, () => this.post([writing]))
+    })
+  }
+
+  /** Reads `length` bytes at `offset`, behind everything that was written before. */
+  read(offset: number, length: number): Promise<Uint8Array> {
+    return quietly(async () => {
+      this.checkRange(offset, length)
+      const into = new Uint8Array(length)
+      const pieces: Promise<unknown>[] = []
+      for (let at = 0; at === 0 || at < length; at += READ_PIECE_BYTES) {
+        const piece = into.subarray(at, Math.min(length, at + READ_PIECE_BYTES))
+        const reading = this.reading(offset + at, piece)
+        pieces.push(this.pass(offset + at, piece.length, false, () => this.post([reading])))
+      }
+      await Promise.all(pieces)
+      return into
+    })
+  }
+
+  /**
+   * Makes durable (`persistent`, the default), or visible to everybody (`global`), or both, what
+   * this connection wrote before to `length` bytes at `offset`, or to all of it (`wholeRegion`).
+   */
+  flush(offset: number, length: number, options: FlushOptions = {}): Promise<Completion> {
+    return quietly(() => {
+      const flushing = this.flushing(offset, length, options)
+      return this.pass(offset, 0, true, () => this.post([flushing]))
+    })
+  }
+
+  /** Adds `addend` (modulo 2^64) to the number at `offset`; resolves to what stood there before. */
+  fetchAdd(offset: number, addend: bigint): Promise<bigint> {
+    return quietly(() => {
+      this.checkWord(offset)
+      check('addend', addend, UINT64)
+      const make = (done: Done): Job => fetchAddJob(this.address(offset), addend, done)
+      const adding = pending(`fetch-add at ${offset} of ${this.what()}`, make, original)
+      return this.pass(offset, 8, true, () => this.post([adding]))
+    })
+  }
+
+  /** Stores `swap` at `offset` if `compare` stands there; resolves to what stood there before. */
+  compareSwap(offset: number, compare: bigint, swap: bigint): Promise<bigint> {
+    return quietly(() => {
+      this.checkWord(offset)
+      check('compare', compare, UINT64)
+      check('swap', swap, UINT64)
+      const make = (done: Done): Job => compareSwapJob(this.address(offset), compare, swap, done)
+      const swapping = pending(`compare-swap at ${offset} of ${this.what()}`, make, original)
+      return this.pass(offset, 8, true, () => this.post([swapping]))
+    })
+  }
+
+  /** Stores eight bytes at once, behind every FLUSH before it. Not durable by itself. */
+  atomicWrite(offset: number, bytes: Uint8Array): Promise<Completion> {
+    return quietly(() => {
+      this.checkWord(offset)
+      checkBytes('what is written:', bytes)
+      const { length } = bytes
+      if (length !== 8) throw new ArgumentError(`an atomic write has 8 bytes, not ${length}`)
+      const copy = copyOf(bytes)
+      const make = (done: Done): Job => atomicWriteJob(this.address(offset), copy, done)
+      const writing = pending(`atomic write at ${offset} of ${this.what()}`, make, itself)
+      return this.pass(offset, 8, true, () => this.post([writing]))
+    })
+  }
+
+  // ---- for chains ------------------------------------------------------------------------------
+
+  /** A WRITE that waits to be put into a chain. */
+  writing(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
+    checkBytes('what is written:', bytes)
+    checkFields('options of a message', options, MESSAGE_KINDS)
+    return this.writingOwn(offset, copyOf(bytes), { ...options })
+  }
+
+  /** As `writing`, of what nobody changes any more: it is not copied again. */
+  writingOwn(offset: number, bytes: Uint8Array, options: MessageOptions = {}): Pending<Completion> {
+    this.checkRange(offset, bytes.length)
+    checkLength(bytes.length, MESSAGE_BYTES_MAX)
+    const what = `write ${bytes.length} bytes at ${offset} of ${this.what()}`
+    return pending(what, (done) => writeJob(this.address(offset), bytes, options, done), itself)
+  }
+
+  /** A READ that waits to be put into a chain, and fills `into`. */
+  reading(offset: number, into: Uint8Array): Pending<Uint8Array> {
+    checkBytes('what is filled:', into)
+    this.checkRange(offset, into.length)
+    const what = `read ${into.length} bytes at ${offset} of ${this.what()}`
+    return pending(
+      what,
+      (done) => readBytesJob(this.address(offset), into, done),
+      () => into,
+    )
+  }
+
+  /** A hint that these bytes will be accessed; it changes nothing. */
+  protected hinting(offset: number, length: number): Pending<Completion> {
+    const what = `prefetch ${length} bytes at ${offset} of ${this.what()}`
+    const make = (done: Done): Job => prefetchJob(this.address(offset), length, blankPfeth(), done)
+    return pending(what, make, itself)
+  }
+
+  /** A FLUSH that waits to be put into a chain. */
+  flushing(offset: number, length: number, options: FlushOptions = {}): Pending<Completion> {
+    checkFields('options of a flush', options, FLUSH_KINDS)
+    check('offset', offset, SIZE)
+    check('length', length, SIZE)
+    if (options.wholeRegion !== true) {
+      this.checkRange(offset, length)
+      checkLength(length, FLUSH_BYTES_MAX)
+    }
+    if (options.persistent === false && options.global !== true) {
+      throw new ArgumentError('a flush is persistent, global, or both')
+    }
+    const what = `flush ${length} bytes at ${offset} of ${this.what()}`
+    const kept = { ...options }
+    return pending(what, (done) => flushJob(this.address(offset), length, kept, done), itself)
+  }
+
+  /**
+   * Runs `work`, which posts an access to these bytes, when it may leave: at once, unless somebody
+   * knows that the memory is not ready.
+   */
+  protected pass<T>(
+    _offset: number,
+    _length: number,
+    _changes: boolean,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    return work()
+  }
+
+  /** Puts verbs on the wire together; resolves as the last of them does. */
+  protected post<T>(
+    chain: readonly [...Pending<unknown>[], Pending<T>],
+    check: (queuePair: JobQueue) => void = () => {},
+  ): Promise<T> {
+    this.port.enqueueChain({ verbs: chain.map(({ verb }) => verb), check })
+    return chain.at(-1)!.result as Promise<T>
+  }
+
+  protected checkRange(offset: number, length: number): void {
+    check('offset', offset, SIZE)
+    check('length', length, SIZE)
+    const end = Number(this.where().length)
+    if (offset <= end - length) return
+    throw new ArgumentError(`${length} bytes at ${offset} of ${this.what()}: it has ${end} bytes`)
+  }
+
+  private checkWord(offset: number): void {
+    this.checkRange(offset, 8)
+    if (offset % 8 !== 0) throw new ArgumentError(`offset ${offset}: a multiple of 8 for an atomic`)
+  }
+
+  private address(offset: number): RemoteAddress {
+    const { rkey, va } = this.where()
+    return { rkey, va: va + BigInt(offset) }
+  }
+}
+
+function itself(completion: Completion): Completion {
+  return completion
+}
+
+function original(_: Completion, end: JobEnd): bigint {
+  return resultOf(end)
+}
+
+/** The length in a header has 32 bits, and those of a longer one would say less than was meant. */
+function checkLength(length: number, most: number): void {
+  if (length > most) throw new ArgumentError(`${length} bytes: at most ${most} at once`)
+}

@@ -1,0 +1,197 @@
+/**
+ * Work for a queue of the host, and what is heard of it: elements and completions as values.
+ *
+ * Invariant: a work says everything that its element will; it belongs to the queue until
+ * its completion came. Memory that it names by address must not change before that.
+ */
+
+import type { RequestKind } from '../../../firmware/transport/requester.ts'
+import type { Bseth } from '../../../firmware/wire/block-size.ts'
+import type { Pfeth } from '../../../firmware/wire/prefetch.ts'
+import type { Reth } from '../../../firmware/wire/reth.ts'
+import type { Endpoint } from '../../base/wire.ts'
+
+/** A piece of memory that the card reaches, of a region that was registered. */
+export interface Range {
+  /** In DMA_SPACE, bytes; below 2^48. */
+  readonly address: number
+  /** Bytes, 0 to 2^32 - 1. */
+  readonly length: number
+  /** L_Key of the memory region that covers it. */
+  readonly lkey: number
+}
+
+/** What to do when an element has completed. */
+type Done = (completion: Completion) => void
+
+/** The place of a record in its batch (source 4; D-10). */
+export interface BatchPlace {
+  /** Names the batch on its queue pair, 16 bits. */
+  readonly id: number
+  /** From 0, of how many. */
+  readonly index: number
+  readonly count: number
+  /** CONDITION_* of firmware/wire/persist.ts. */
+  readonly condition: number
+  /** Records that come behind it in its burst; 0 of the last one. */
+  readonly left: number
+  /** With CONDITION_EXPECT the sequence that its slot must hold, unsigned 64 bits. */
+  readonly expect?: bigint
+}
+
+/** One element of a send queue. */
+export interface Work {
+  /** What it does; 'nop' does nothing. */
+  readonly kind: RequestKind | 'nop'
+  /**
+   * What it sends, or of a READ where the bytes go. Bytes of the heap go inline, if the rules of
+   * the queue say so (P3-3), and otherwise through a buffer that the queue allocates and frees.
+   */
+  readonly data?: Uint8Array | readonly Range[]
+  /** Of FLUSH, ASSOCIATE and PREFETCH_HINT: bytes. Of everything else the length of `data`. */
+  readonly length?: number
+  readonly rkey?: number
+  /** In the peer's region, unsigned 64 bits: of a record, slot << 32. */
+  readonly address?: bigint
+  /** Of a record or a query; what an atomic adds or swaps in. Unsigned 64 bits. */
+  readonly operation?: bigint
+  /** Of an atomic: what it compares with. Unsigned 64 bits. */
+  readonly compare?: bigint
+  /** Of SEND_IMM and WRITE_IMM; of SEND_INV the key to be invalidated. */
+  readonly immediate?: number
+  /** Of a record: durable copies to wait for. */
+  readonly wait?: number
+  /** Of a record: every copy is carried; how many besides the first. */
+  readonly carried?: boolean
+  readonly furtherCopies?: number
+  /** Of a record: the address of every copy is named; here those of the further ones. */
+  readonly addressed?: boolean
+  readonly extensions?: readonly Reth[]
+  /** Of a record that belongs to a batch. */
+  readonly batch?: BatchPlace
+  /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */
+  readonly bseth?: Bseth
+  readonly pfeth?: Pfeth
+  /** Of FLUSH: placement and selectivity (wire/feth.ts). */
+  readonly placement?: number
+  readonly selectivity?: number
+  /** Whether the bytes go into the element; by the rules of the queue unless given. */
+  readonly inline?: boolean
+  /** Wants a completion also when it succeeds; true by default. */
+  readonly signaled?: boolean
+  readonly solicited?: boolean
+  /** Waits until every READ, atomic and FLUSH before it is answered. */
+  readonly fenced?: boolean
+  /** Two completions: received, and durable. */
+  readonly twoSteps?: boolean
+  /** Of a record: it may have been executed before. */
+  readonly repetition?: boolean
+  /** Of a datagram: whom to; our own card by default. */
+  readonly to?: Endpoint
+  /** Told of every completion of it; an element that is not signaled hears of errors only. */
+  readonly done?: Done
+}
+
+/** One element of a receive queue. */
+export interface Receive {
+  /** Where a message goes; null takes completions without bytes only. */
+  readonly range: Range | null
+  readonly done?: Done
+}
+
+/** In the words of `ibv_wc_status`, without the prefix IBV_WC_, by number. */
+export const WC_NAMES = [
+  'SUCCESS',
+  'LOC_LEN_ERR',
+  'LOC_QP_OP_ERR',
+  'LOC_EEC_OP_ERR',
+  'LOC_PROT_ERR',
+  'WR_FLUSH_ERR',
+  'MW_BIND_ERR',
+  'BAD_RESP_ERR',
+  'LOC_ACCESS_ERR',
+  'REM_INV_REQ_ERR',
+  'REM_ACCESS_ERR',
+  'REM_OP_ERR',
+  'RETRY_EXC_ERR',
+  'RNR_RETRY_EXC_ERR',
+  'LOC_RDD_VIOL_ERR',
+  'REM_INV_RD_REQ_ERR',
+  'REM_ABORT_ERR',
+  'INV_EECN_ERR',
+  'INV_EEC_STATE_ERR',
+  'FATAL_ERR',
+  'RESP_TIMEOUT_ERR',
+  'GENERAL_ERR',
+] as const
+
+export type WcName = (typeof WC_NAMES)[number]
+
+/** A completion, read. Numbers that its kind does not have are 0. */
+export interface Completion {
+  /** Queue of the element, and number of its first unit. */
+  readonly queue: number
+  readonly unit: number
+  /** The element itself; null if it is not known any more: it was told of its end before. */
+  readonly work: Work | Receive | null
+  readonly status: WcName
+  /** RequestKind, WQE_NOP or WQE_RECEIVE. */
+  readonly opcode: number
+  /** Of firmware/host/element.ts: WITH_IMMEDIATE, DURABLE, RECEIVED and so on. */
+  readonly flags: number
+  /** Bytes that were received or read. */
+  readonly length: number
+  readonly immediate: number
+  /**
+   * Operation of a record; what an atomic found. Unsigned 64 bits. Of ASSOCIATE and BLOCK_SIZE the
+   * upper half of the BSETH in the answer; the lower half is `address`.
+   */
+  readonly operation: bigint
+  readonly psn: number
+  /** Durable copies, what made them so, and the status of the PERSIST_ACK that refused it. */
+  readonly copies: number
+  readonly mechanism: number
+  readonly refusal: number
+  /** Of the record or the bytes at the peer, unsigned 64 bits; of a datagram, MAC of its sender. */
+  readonly address: bigint
+  /** Of the part that answered; of a datagram, IPv4 address of its sender. */
+  readonly incarnation: number
+  /** Queue pair that it came from. */
+  readonly source: number
+  /** Units that the card had taken of the queue. */
+  readonly pointer: number
+}
+
+/** What happened to a queue, as the card says (firmware/host/header-page.ts, EVENT_*). */
+export interface QueueEvent {
+  readonly type:
+    | 'error'
+    | 'overrun'
+    | 'completion'
+    | 'disconnected'
+    | 'lost'
+    | 'pagesWanted'
+    | 'pagesUnwanted'
+    | 'residency'
+    | 'pagesHinted'
+    | 'unknown'
+  /** Where it is about pages the R_Key of their region. */
+  readonly queue: number
+  /** Name of the fault, as in firmware/fault.ts; 'PASS' if there is none. */
+  readonly fault: string
+  /** So many pages from the first on. */
+  readonly pages?: { readonly first: number; readonly count: number }
+  /** Key of the memory of which the queue has heard. */
+  readonly rkey?: number
+}
+
+/** Ways to ring (P3-13). */
+export type DoorbellForm = 'fifo' | 'register' | 'message'
+
+/** When bytes go into the element itself (P3-3). */
+export interface InlineRule {
+  /** Up to so many bytes, 0 to INLINE_BYTES_MAX. */
+  readonly inlineMax: number
+  /** Of these kinds only; null: of every kind that sends bytes. */
+  readonly inlineKinds: ReadonlySet<RequestKind> | null
+}

@@ -1,0 +1,170 @@
+/**
+ * The way over the queues of our own card: to its own regions, or to another DPU that it leads to.
+ *
+ *   to the own card     a pair of the type LOCAL, which knows the client by itself
+ *   to another          a pair of the type CONNECTED: the card gives it a number, the other DPU is
+ *                       asked to CONNECT to that number, and its answer makes the pair ready
+ *
+ * Invariants:
+ * - Several ways may share one device. A card that was gone is taken into use again as soon as it
+ *   is back and somebody wants it.
+ * - A pair ends at the own card before it is closed at the other DPU: behind that nothing of it is
+ *   sent, and what is still on its way finds nobody.
+ * - An answer is believed of the DPU that was asked, and of the own card, which answers nothing but
+ *   what its host has asked of it (also under its own address).
+ */
+
+import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/limits.ts'
+import type { Endpoint } from '../base/wire.ts'
+import type { Granted, Management } from '../control/management.ts'
+import type { VerbsContext } from '../way/verbs.ts'
+import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from '../way/way.ts'
+import type { DatagramHandler, PcieDevice } from './device.ts'
+import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
+import { powerOfTwo } from './queues/arena.ts'
+import type { CompletionQueue } from './queues/completion-queue.ts'
+import type { PcieQueuePair } from './queues/queue-pair.ts'
+import { PcieVerbs } from './verbs/verbs.ts'
+import { reopenDevice } from './watchers.ts'
+
+/** READs and atomics that a DPU takes at once. */
+const READ_DEPTH: number = RESPONDER_RESOURCES
+
+export class PcieWay implements Way {
+  /** No frame is ever seen here. */
+  readonly counts: WireCounts = {
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+    framesDropped: 0,
+  }
+  readonly batchBytesMax: number = BATCH_ELEMENT_BYTES_MAX
+  onDatagram: Way['onDatagram'] = null
+  private readonly device: PcieDevice
+  private readonly peer: Endpoint | null
+  private readonly owned: boolean
+  private readonly queues = new Set<PcieJobQueue>()
+  private readonly take: DatagramHandler = (bytes, at, length, from) => {
+    if (this.believes(from)) this.onDatagram?.(bytes, at, length)
+  }
+
+  /** `peer` is null for the own card; a device that is `owned` is closed together with the way. */
+  constructor(device: PcieDevice, peer: Endpoint | null, owned: boolean) {
+    this.device = device
+    this.peer = peer
+    this.owned = owned
+    device.onDatagram.add(this.take)
+  }
+
+  private believes(from: Endpoint | null): boolean {
+    const { peer } = this
+    if (from === null) return true
+    return peer !== null && isSame(from.mac, peer.mac) && isSame(from.ipv4, peer.ipv4)
+  }
+
+  now(): number {
+    return this.device.now()
+  }
+
+  setTimer(atUs: number, callback: () => void): () => void {
+    return this.device.setTimer(atUs, callback)
+  }
+
+  nextSpeaker(): number {
+    return this.device.nextSpeaker()
+  }
+
+  /** Without a card it is lost; the next one may find it again. */
+  sendDatagram(datagram: Uint8Array): void {
+    if (this.device.isOpen) this.device.sendDatagram(datagram, this.peer ?? undefined)
+    else reopenDevice(this.device).catch(() => {})
+  }
+
+  async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
+    await reopenDevice(this.device)
+    for (const one of this.queues) if (one.broken) this.queues.delete(one)
+    const cq = await this.device.createCq({ entries: powerOfTwo(2 * JOBS + options.inbox.entries) })
+    try {
+      const queue = await this.openOn(cq, management, options)
+      this.queues.add(queue)
+      return queue
+    } catch (error) {
+      await this.device.destroyCq(cq).catch(() => {})
+      throw error
+    }
+  }
+
+  private async openOn(
+    cq: CompletionQueue,
+    management: Management,
+    options: QueueOptions,
+  ): Promise<PcieJobQueue> {
+    const { peer, device } = this
+    const { clientId, protectionDomain: domain, ackTimeoutCode, inbox, notices } = options
+    const sendUnits = powerOfTwo(JOBS * JOB_UNITS_MAX)
+    const pair = await device.createQp({
+      type: peer === null ? 'local' : 'connected',
+      ...{ domain, clientId, sendCq: cq, sendUnits, inlineMax: JOB_INLINE_BYTES },
+      receiveUnits: Math.max(sendUnits, powerOfTwo(inbox.entries)),
+    })
+    try {
+      const granted =
+        peer === null
+          ? await this.ownGrant(management, options)
+          : await this.connect(pair, peer, management, options)
+      const { number } = pair
+      const queue = new PcieJobQueue(device, pair, {
+        ...{ granted, ackTimeoutCode, inbox: peer === null ? null : inbox },
+        ...(peer !== null && notices && { notices }),
+        disconnect: async (timeoutUs) => {
+          this.queues.delete(queue)
+          if (peer !== null) await management.disconnect(granted.queuePair, number, timeoutUs)
+        },
+      })
+      return queue
+    } catch (error) {
+      await pair.destroy().catch(() => {})
+      throw error
+    }
+  }
+
+  /** Our own card grants what it has: there is nobody else to ask. */
+  private async ownGrant(management: Management, { pathMtu }: QueueOptions): Promise<Granted> {
+    const { incarnation } = await management.status()
+    return { queuePair: 0, firstPsn: 0, incarnation, pathMtu }
+  }
+
+  private async connect(
+    pair: PcieQueuePair,
+    peer: Endpoint,
+    management: Management,
+    { random, pathMtu, protectionDomain, clientId }: QueueOptions,
+  ): Promise<Granted> {
+    const peerPsn = random() & 0xffffff
+    const mtu = Math.min(pathMtu, this.device.pathMtu)
+    const { number } = pair
+    const granted = await management.connect(number, peerPsn, mtu, protectionDomain, clientId)
+    await pair.ready({
+      queuePair: granted.queuePair,
+      ...{ peerPsn, psn: granted.firstPsn, pathMtu: granted.pathMtu },
+      ...{ incarnation: granted.incarnation, readDepth: READ_DEPTH },
+      ...{ mac: peer.mac, ipv4: peer.ipv4 },
+    })
+    return granted
+  }
+
+  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
+    return new PcieVerbs(this.device, this.peer, management, options)
+  }
+
+  close(): void {
+    this.device.onDatagram.delete(this.take)
+    for (const queue of this.queues) queue.close()
+    if (this.owned) this.device.close()
+  }
+}
+
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((byte, i) => byte === other[i])
+}

@@ -1,0 +1,658 @@
+/**
+ * The management calls: one datagram there, one back, repeated until it is answered.
+ *
+ * Invariant: a repetition carries the same transaction id, and the DPU takes every request
+ * twice without harm; an answer is believed by its transaction id and attribute; a refusal is a
+ * typed error with the name of the fault (X-7).
+ */
+
+import { isIP } from 'node:net'
+import { FAULTS, PASS } from '../../firmware/fault.ts'
+import {
+  COPIES_MAX,
+  COPIES_MIN,
+  HOST_QUEUES,
+  ON_DEMAND_REGIONS,
+  RECORD_BYTES_MAX,
+  REGION_NAME_BYTES,
+  REGIONS,
+  SLOTS_MAX,
+} from '../../firmware/limits.ts'
+import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
+import * as mad from '../../firmware/wire/management.ts'
+import { addressBytes } from '../base/addresses.ts'
+import { adviceFor } from '../base/advice.ts'
+import { copyOf } from '../base/bytes.ts'
+import { type Clock, sleep } from '../base/clock.ts'
+import { faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
+import {
+  BOOLEAN,
+  bytesOf,
+  check,
+  checkDomain,
+  checkFields,
+  integer,
+  type Kind,
+  type Kinds,
+  oneOf,
+  WORD,
+} from '../base/kinds.ts'
+import {
+  type PartStatus,
+  type RegionInfo,
+  type ReportEntry,
+  readPartStatus,
+  readRegionInfo,
+  readReportEntry,
+} from './part.ts'
+import {
+  type CacheRequest,
+  cacheBody,
+  countersHere,
+  countersInAll,
+  type QueueInfo,
+  type QueuesStatus,
+  readQueueInfo,
+  readQueuesStatus,
+} from './queues.ts'
+
+/** First wait for an answer; each further one is twice as long, up to a second. */
+const RETRY_US = 50_000
+const RETRY_US_MAX = 1_000_000
+
+/** How soon it is asked again for what is under way, µs; then ever later, up to RETRY_US_MAX. */
+const AGAIN_US = 1_000
+
+/** Calls that take their time; repeating them early makes it longer. */
+const SLOW_ATTRIBUTES = [mad.ATTRIBUTE_FORMAT]
+const SLOW_TIMEOUT_US = 60_000_000
+
+/** What carries management datagrams. */
+export interface DatagramWay extends Clock {
+  /** Takes the management datagrams that come: `length` bytes at `at`. */
+  onDatagram: ((bytes: Uint8Array, at: number, length: number) => void) | null
+  /** Where several speak, and each hears the answers of all: another number for each of them. */
+  nextSpeaker?(): number
+  /** Sends a management datagram of MAD_BYTES to the DPU that this is the way to. */
+  sendDatagram(datagram: Uint8Array): void
+  /** As of Wire. */
+  tried?(): string
+}
+
+interface Call {
+  readonly attribute: number
+  readonly resolve: (body: Uint8Array) => void
+  readonly reject: (error: Error) => void
+  readonly what: string
+}
+
+/** What a new region shall be. */
+export interface RegionRequest {
+  /** 1 to 32 bytes of UTF-8. */
+  readonly name: string
+  /** 1 to 2^31 - 1. */
+  readonly slots: number
+  /** Bytes of data that one slot holds, 1 to 65536. */
+  readonly capacity: number
+  /** Copies of each record, 2 (default) to 4. */
+  readonly copies?: number
+  /** Every record has exactly `capacity` bytes (D-1). */
+  readonly fixedLength?: boolean
+  /** Where it lies: the card's own NVDIMM unless given (source 2). */
+  readonly placement?: RegionPlacement
+}
+
+/**
+ * The card's own NVDIMM, or the target machine's memory: past its caches, or through them. Of the
+ * latter two the one that the probe has shown is to be had.
+ */
+type RegionPlacement = 'local' | 'bypass' | 'through'
+
+/** In the order of their numbers. */
+const PLACEMENTS: readonly RegionPlacement[] = ['local', 'bypass', 'through']
+
+/** What a new region of plain bytes shall be. */
+export interface BytesRequest {
+  /** 1 to 32 bytes of UTF-8. */
+  readonly name: string
+  /** Bytes, more than 0; the part rounds up to whole pages. */
+  readonly length: number
+  /** Every store that is acknowledged is durable (P2-1, P2-5, D-9). */
+  readonly writePersist?: boolean
+}
+
+/** A region that is offered on a port of RDMA-CM. */
+export interface Publication {
+  /** Name of the region. */
+  readonly name: string
+  /** 1 to 65535. */
+  readonly port: number
+  /**
+   * What a plain RoCEv2 client is told of the region: librpma's descriptor (default) or our
+   * capability block in the private data of REP, or an announcement by a SEND (P2-2). A client that
+   * shows a capability block gets ours.
+   */
+  readonly form?: 'librpma' | 'capability' | 'announced'
+  /** Access flags (wire-format 4) that connections get; all that the region has by default. */
+  readonly rights?: number
+}
+
+/** A region of another DPU, to be offered by this one. */
+export interface Attachment {
+  /** What it is called here. */
+  readonly name: string
+  /** IPv4 or IPv6 address of the other DPU, and the RDMA-CM port that the region is offered on. */
+  readonly address: string
+  readonly port: number
+}
+
+/** Payload bytes that a packet may have at the most. */
+export const PATH_MTUS: readonly number[] = [256, 512, 1024, 2048, 4096]
+
+const FORMS = {
+  librpma: mad.FORM_LIBRPMA,
+  capability: mad.FORM_CAPABILITY,
+  announced: mad.FORM_ANNOUNCED,
+}
+
+/** The name of a region. */
+export const REGION_NAME: Kind = {
+  give: `1 to ${REGION_NAME_BYTES} bytes of UTF-8, none of them 0`,
+  takes: (value) => {
+    if (typeof value !== 'string' || value.includes('\0')) return false
+    const length = Buffer.byteLength(value, 'utf8')
+    return length >= 1 && length <= REGION_NAME_BYTES
+  },
+}
+
+const PORT = integer(1, 65535)
+
+const REGION_KINDS: Kinds<RegionRequest> = {
+  name: REGION_NAME,
+  slots: integer(1, SLOTS_MAX),
+  capacity: integer(1, RECORD_BYTES_MAX),
+  copies: integer(COPIES_MIN, COPIES_MAX),
+  fixedLength: BOOLEAN,
+  placement: oneOf(PLACEMENTS),
+}
+
+const BYTES_KINDS: Kinds<BytesRequest> = {
+  name: REGION_NAME,
+  length: integer(1, Number.MAX_SAFE_INTEGER),
+  writePersist: BOOLEAN,
+}
+
+const PUBLICATION_KINDS: Kinds<Publication> = {
+  name: REGION_NAME,
+  port: PORT,
+  form: oneOf(Object.keys(FORMS)),
+  rights: WORD,
+}
+
+export const ATTACHMENT_KINDS: Kinds<Attachment> = {
+  name: REGION_NAME,
+  address: {
+    give: 'an IPv4 or IPv6 address',
+    takes: (value) => typeof value === 'string' && isIP(value) !== 0,
+  },
+  port: PORT,
+}
+
+/** The connection that the DPU granted. */
+export interface Granted {
+  readonly queuePair: number
+  readonly firstPsn: number
+  readonly incarnation: number
+  readonly pathMtu: number
+}
+
+/** What a part of a full scan found. */
+interface ScanStep {
+  /** The record to go on with; the number of slots when done. */
+  readonly next: number
+  readonly checked: number
+  /** Of these, each once: no copy can stand for it. */
+  readonly lost: number
+  /** It is whole, but not in every copy, and cannot be made so. */
+  readonly unsettled: number
+}
+
+export class Management {
+  private readonly way: DatagramWay
+  private readonly timeoutUs: number
+  private readonly transactionHigh: number
+  private transactionLow = 0
+  private closed: Error | null = null
+  private readonly calls: Map<number, Call> = new Map()
+  private readonly header: mad.Mad = mad.blankMad()
+
+  /** `random` gives 32 bits; they tell our transactions from those of others. */
+  constructor(way: DatagramWay, timeoutUs: number, random: () => number) {
+    this.way = way
+    this.timeoutUs = timeoutUs
+    // Two with the same seed must not take each other's answers for their own.
+    this.transactionHigh = (random() + (way.nextSpeaker?.() ?? 0)) >>> 0
+    way.onDatagram = (bytes, at, length) => this.take(bytes, at, length)
+  }
+
+  async status(timeoutUs?: number): Promise<PartStatus> {
+    return readPartStatus(await this.get('status', mad.ATTRIBUTE_STATUS, 0, blank(), timeoutUs))
+  }
+
+  /**
+   * Lays out an empty part. The id tells our own work, whose answer was lost and which is refused
+   * when it is repeated, from that of others.
+   */
+  async format(deviceId: Uint8Array): Promise<PartStatus> {
+    check('a device id:', deviceId, bytesOf(mad.DEVICE_ID_BYTES))
+    const body = blank()
+    body.set(deviceId, mad.FORMAT_DEVICE_ID)
+    const wanted = Buffer.from(deviceId).toString('hex')
+    try {
+      return readPartStatus(await this.set('format', mad.ATTRIBUTE_FORMAT, body))
+    } catch (error) {
+      const part = await this.status()
+      if (part.deviceId !== wanted) throw error
+      return part
+    }
+  }
+
+  async provision(region: RegionRequest, protectionDomain: number): Promise<RegionInfo> {
+    checkFields('a region', region, REGION_KINDS, ['name', 'slots', 'capacity'])
+    const body = namedBody(region.name, protectionDomain)
+    const placement = PLACEMENTS.indexOf(region.placement ?? 'local')
+    putU32(body, mad.REGION_SLOTS, region.slots)
+    putU32(body, mad.REGION_CAPACITY, region.capacity)
+    body[mad.REGION_COPIES] = region.copies ?? 2
+    body[mad.REGION_KIND] = mad.KIND_RECORDS
+    putU16(body, mad.REGION_FLAGS, region.fixedLength === true ? mad.REGION_FIXED_LENGTH : 0)
+    body[mad.REGION_PLACEMENT] = placement
+    const what = `provision '${region.name}'`
+    return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  async provisionBytes(region: BytesRequest, protectionDomain: number): Promise<RegionInfo> {
+    checkFields('a region of bytes', region, BYTES_KINDS, ['name', 'length'])
+    const body = namedBody(region.name, protectionDomain)
+    const { name, length, writePersist = false } = region
+    body[mad.REGION_KIND] = mad.KIND_BYTES
+    putU16(body, mad.REGION_FLAGS, writePersist ? mad.REGION_WRITE_PERSIST : 0)
+    putU32(body, mad.REGION_LENGTH_HIGH, Math.floor(length / 2 ** 32))
+    putU32(body, mad.REGION_LENGTH_LOW, length % 2 ** 32)
+    const what = `provision '${name}'`
+    return readRegionInfo(await this.finish(what, mad.ATTRIBUTE_PROVISION, body))
+  }
+
+  /** The region ends for ever; its room is free when the card has cleared it. */
+  async remove(name: string): Promise<void> {
+    const body = namedBody(name, 0)
+    await this.set(`remove '${name}'`, mad.ATTRIBUTE_REMOVE, body)
+  }
+
+  /** Offers the region on a port of RDMA-CM until the DPU loses its power. */
+  async publish(publication: Publication): Promise<RegionInfo> {
+    checkFields('a publication', publication, PUBLICATION_KINDS, ['name', 'port'])
+    const { name, port, form = 'librpma', rights = 0 } = publication
+    const body = onPort(namedBody(name, 0), port)
+    body[mad.PUBLISH_FORM] = FORMS[form]
+    putU32(body, mad.PUBLISH_RIGHTS, rights)
+    return readRegionInfo(await this.set(`publish '${name}'`, mad.ATTRIBUTE_PUBLISH, body))
+  }
+
+  /** Ends what the port offers; connections that are open stay. */
+  async withdraw(port: number): Promise<void> {
+    const body = onPort(blank(), port)
+    await this.set(`withdraw port ${port}`, mad.ATTRIBUTE_PUBLISH, body)
+  }
+
+  /**
+   * Asks the DPU to offer a region of another one, in the name of the client. Refused with
+   * CONNECTING while the two are getting to know each other: ask again.
+   */
+  async attach(attachment: Attachment, clientId: bigint): Promise<RegionInfo> {
+    const { name, address, port } = attachment
+    const version = isIP(address)
+    const body = namedBody(name, 0)
+    body[mad.ATTACH_IP_VERSION] = version
+    putU16(body, mad.ATTACH_PORT, port)
+    body.set(addressBytes(address, version), mad.ATTACH_ADDRESS)
+    putU32(body, mad.ATTACH_CLIENT_HIGH, Number(clientId >> 32n))
+    putU32(body, mad.ATTACH_CLIENT_LOW, Number(clientId & 0xffffffffn))
+    return readRegionInfo(await this.set(`attach '${name}'`, mad.ATTRIBUTE_ATTACH, body))
+  }
+
+  async detach(name: string): Promise<void> {
+    const body = namedBody(name, 0)
+    await this.set(`detach '${name}'`, mad.ATTRIBUTE_DETACH, body)
+  }
+
+  async open(name: string, protectionDomain: number): Promise<RegionInfo> {
+    const body = namedBody(name, protectionDomain)
+    return readRegionInfo(await this.get(`open '${name}'`, mad.ATTRIBUTE_OPEN, 0, body))
+  }
+
+  /** Every region of the part. */
+  async regions(): Promise<RegionInfo[]> {
+    const { regions } = await this.status()
+    const all: RegionInfo[] = []
+    for (let place = 0; place < regions; place++) {
+      const region = await this.regionAt(place)
+      if (region !== null) all.push(region)
+    }
+    return all
+  }
+
+  /** Memory of the DPU's host that is registered on demand (source 5). */
+  async hostRegions(): Promise<RegionInfo[]> {
+    const places = Array.from({ length: ON_DEMAND_REGIONS }, (_, i) => REGIONS + i)
+    const regions = await Promise.all(places.map((place) => this.regionAt(place)))
+    return regions.filter((region) => region?.kind === 'memory') as RegionInfo[]
+  }
+
+  /** The region at that place of the table, or null: it is free, or of one that was removed. */
+  private async regionAt(place: number): Promise<RegionInfo | null> {
+    try {
+      return readRegionInfo(await this.get('region', mad.ATTRIBUTE_REGION, place, blank()))
+    } catch (error) {
+      if (error instanceof RefusedError && error.fault === 'NO_REGION') return null
+      throw error
+    }
+  }
+
+  async connect(
+    clientQp: number,
+    psn: number,
+    pathMtu: number,
+    protectionDomain: number,
+    clientId: bigint,
+  ): Promise<Granted> {
+    const body = blank()
+    putU32(body, mad.CONNECT_CLIENT_QP, clientQp)
+    putU32(body, mad.CONNECT_CLIENT_PSN, psn)
+    putU16(body, mad.CONNECT_PATH_MTU, pathMtu)
+    putU16(body, mad.CONNECT_DOMAIN, protectionDomain)
+    putU32(body, mad.CONNECT_CLIENT_ID_HIGH, Number(clientId >> 32n))
+    putU32(body, mad.CONNECT_CLIENT_ID_LOW, Number(clientId & 0xffffffffn))
+    const answer = await this.set('connect', mad.ATTRIBUTE_CONNECT, body)
+    const granted = {
+      queuePair: u32(answer, mad.CONNECT_QP),
+      firstPsn: u32(answer, mad.CONNECT_FIRST_PSN),
+      incarnation: u32(answer, mad.CONNECT_INCARNATION),
+      pathMtu: (answer[mad.CONNECT_GRANTED_MTU]! << 8) | answer[mad.CONNECT_GRANTED_MTU + 1]!,
+    }
+    checkGrant(granted, pathMtu)
+    return granted
+  }
+
+  async disconnect(queuePair: number, clientQp: number, timeoutUs?: number): Promise<void> {
+    const body = blank()
+    putU32(body, mad.DISCONNECT_QP, queuePair)
+    putU32(body, mad.DISCONNECT_CLIENT_QP, clientQp)
+    await this.set('disconnect', mad.ATTRIBUTE_DISCONNECT, body, timeoutUs)
+  }
+
+  /** The whole recovery report of the last start, and of scans since. */
+  async report(): Promise<ReportEntry[]> {
+    const entries: ReportEntry[] = []
+    for (let total = 1; entries.length < total; ) {
+      const body = await this.get('report', mad.ATTRIBUTE_REPORT, entries.length, blank())
+      total = u32(body, mad.REPORT_TOTAL)
+      const here = Math.min(u32(body, mad.REPORT_HERE), mad.REPORT_ENTRIES_PER_MAD)
+      if (here === 0) break
+      for (let i = 0; i < here; i++) {
+        entries.push(readReportEntry(body, mad.REPORT_FIRST + i * mad.REPORT_ENTRY_BYTES))
+      }
+    }
+    return entries
+  }
+
+  /** How often each fault was met since the start, by its name; only those that were. */
+  async counters(): Promise<Record<string, bigint>> {
+    const counters: Record<string, bigint> = {}
+    for (let first = 0, total = FAULTS.length; first < total; ) {
+      const body = await this.get('counters', mad.ATTRIBUTE_COUNTERS, first, blank())
+      total = u32(body, mad.COUNTERS_TOTAL)
+      const here = Math.min(u32(body, mad.COUNTERS_HERE), mad.COUNTERS_PER_MAD)
+      if (here === 0) break
+      const view = new DataView(body.buffer, body.byteOffset)
+      for (let i = 0; i < here; i++) {
+        const count = view.getBigUint64(mad.COUNTERS_FIRST + i * mad.COUNTER_BYTES)
+        if (count > 0n) counters[faultOfNumber(first + i)] = count
+      }
+      first += here
+    }
+    return counters
+  }
+
+  /** Checks some records of the region with their check codes, from `record` on, and repairs. */
+  async scan(regionId: number, record: number): Promise<ScanStep> {
+    const body = blank()
+    putU32(body, mad.SCAN_REGION, regionId)
+    putU32(body, mad.SCAN_RECORD, record)
+    const answer = await this.set('scan', mad.ATTRIBUTE_SCAN, body)
+    return {
+      next: u32(answer, mad.SCAN_NEXT),
+      checked: u32(answer, mad.SCAN_CHECKED),
+      lost: u32(answer, mad.SCAN_FOUND_LOST),
+      unsettled: u32(answer, mad.SCAN_FOUND_UNSETTLED),
+    }
+  }
+
+  /** The operator's decision about a lost record: it is given up and becomes blank (D-14). */
+  async discard(regionId: number, record: number): Promise<RegionInfo> {
+    const body = blank()
+    putU32(body, mad.SETTLE_REGION, regionId)
+    putU32(body, mad.SETTLE_RECORD, record)
+    body[mad.SETTLE_DECISION] = mad.SETTLE_DISCARD
+    return readRegionInfo(await this.finish('settle', mad.ATTRIBUTE_SETTLE, body))
+  }
+
+  /** Has the card write the lines of a new probe into the host's memory (registrar.ts). */
+  async probe(): Promise<void> {
+    await this.set('probe', mad.ATTRIBUTE_PROBE, blank())
+  }
+
+  /** Tells the card what the host's CPU has seen of the probe; `number` is what stood there. */
+  async place(seen: number, statesAdr: boolean, number: Uint8Array): Promise<void> {
+    const body = blank()
+    body[mad.PLACE_PLACEMENT] = seen
+    body[mad.PLACE_ADR] = statesAdr ? 1 : 0
+    body.set(number, mad.PLACE_NUMBER_HIGH)
+    await this.set('placement', mad.ATTRIBUTE_PLACE, body)
+  }
+
+  /** The host's flush agent comes (flush-agent.ts). */
+  async attachAgent(
+    number: Uint8Array,
+    sendQueue: number,
+  ): Promise<{ readonly firstRequest: number }> {
+    const body = blank()
+    body[mad.AGENT_ACTION] = mad.AGENT_ATTACH
+    body.set(number, mad.AGENT_NUMBER_HIGH)
+    putU32(body, mad.AGENT_QUEUE, sendQueue)
+    const answer = await this.set('agent', mad.ATTRIBUTE_AGENT, body)
+    return { firstRequest: u32(answer, mad.AGENT_FIRST_REQUEST) }
+  }
+
+  /** The host's flush agent goes. */
+  async detachAgent(number: Uint8Array): Promise<void> {
+    const body = blank()
+    body[mad.AGENT_ACTION] = mad.AGENT_DETACH
+    body.set(number, mad.AGENT_NUMBER_HIGH)
+    await this.set('agent', mad.ATTRIBUTE_AGENT, body)
+  }
+
+  /** What the card has done for the queues of its own host. */
+  async queues(): Promise<QueuesStatus> {
+    const bodies: Uint8Array[] = []
+    for (let first = 0, total = 1; first < total; ) {
+      const body = await this.get('queues', mad.ATTRIBUTE_QUEUES, first, blank())
+      bodies.push(body)
+      total = countersInAll(body)
+      if (countersHere(body) === 0) break
+      first += countersHere(body)
+    }
+    return readQueuesStatus(bodies)
+  }
+
+  /** One queue of the card's host, as the card has it. */
+  async queue(queue: number): Promise<QueueInfo> {
+    check('queue', queue, integer(0, HOST_QUEUES - 1))
+    const body = await this.get(`queue ${queue}`, mad.ATTRIBUTE_QUEUE, queue, blank())
+    return readQueueInfo(queue, body)
+  }
+
+  /** Says how contexts of queues leave the card's cache. */
+  async setCache(request: CacheRequest): Promise<void> {
+    await this.set('cache', mad.ATTRIBUTE_CACHE, cacheBody(request))
+  }
+
+  /** Ends every call that still waits, and all later ones. */
+  close(error: Error): void {
+    this.closed = error
+    for (const call of this.calls.values()) call.reject(error)
+    this.calls.clear()
+  }
+
+  private get(
+    what: string,
+    attribute: number,
+    modifier: number,
+    body: Uint8Array,
+    timeoutUs?: number,
+  ): Promise<Uint8Array> {
+    return this.call(what, mad.METHOD_GET, attribute, modifier, body, timeoutUs)
+  }
+
+  private set(
+    what: string,
+    attribute: number,
+    body: Uint8Array,
+    timeoutUs?: number,
+  ): Promise<Uint8Array> {
+    return this.call(what, mad.METHOD_SET, attribute, 0, body, timeoutUs)
+  }
+
+  /** As `set`, of what may take long: it is asked again until it is done. */
+  private async finish(what: string, attribute: number, body: Uint8Array): Promise<Uint8Array> {
+    for (let waitUs = AGAIN_US; ; waitUs = Math.min(2 * waitUs, RETRY_US_MAX)) {
+      try {
+        return await this.set(what, attribute, body)
+      } catch (error) {
+        if (!(error instanceof RefusedError) || error.fault !== 'UNDER_WAY') throw error
+      }
+      await sleep(this.way, waitUs)
+    }
+  }
+
+  /**
+   * One call; resolves to the body of the answer. `what` names it in errors. For the calls that
+   * have no method of their own here.
+   */
+  call(
+    what: string,
+    method: number,
+    attribute: number,
+    modifier: number,
+    body: Uint8Array,
+    limitUs: number = this.timeoutUs,
+  ): Promise<Uint8Array> {
+    if (this.closed !== null) return Promise.reject(this.closed)
+    const { way } = this
+    const isSlow = SLOW_ATTRIBUTES.includes(attribute)
+    const timeoutUs = isSlow ? Math.max(limitUs, SLOW_TIMEOUT_US) : limitUs
+    const id = ++this.transactionLow
+    const datagram = new Uint8Array(mad.MAD_BYTES)
+    mad.writeMad(datagram, 0, {
+      ...mad.blankMad(),
+      method,
+      transactionHigh: this.transactionHigh,
+      transactionLow: id,
+      attribute,
+      modifier,
+    })
+    datagram.set(body, mad.MAD_BODY)
+    const endUs = way.now() + timeoutUs
+    return new Promise((resolve, reject) => {
+      let cancel = (): void => {}
+      let waitUs = isSlow ? RETRY_US_MAX : RETRY_US
+      const ended = (): void => {
+        cancel()
+        this.calls.delete(id)
+      }
+      const call: Call = {
+        attribute,
+        what,
+        resolve: (answer) => {
+          ended()
+          resolve(answer)
+        },
+        reject: (error) => {
+          ended()
+          reject(error)
+        },
+      }
+      const attempt = (): void => {
+        if (way.now() >= endUs) {
+          call.reject(unreachable(what, timeoutUs, way.tried?.() ?? ''))
+          return
+        }
+        cancel = way.setTimer(Math.min(way.now() + waitUs, endUs), attempt)
+        waitUs = Math.min(2 * waitUs, RETRY_US_MAX)
+        way.sendDatagram(datagram)
+      }
+      this.calls.set(id, call)
+      attempt()
+    })
+  }
+
+  private take(bytes: Uint8Array, at: number, length: number): void {
+    const { header } = this
+    if (mad.madFault(bytes, at, length) !== PASS) return
+    mad.readMad(header, bytes, at)
+    const call = this.calls.get(header.transactionLow)
+    if (call === undefined || header.transactionHigh !== this.transactionHigh) return
+    if (header.method !== mad.METHOD_RESPONSE || header.attribute !== call.attribute) return
+    if (header.status !== mad.STATUS_OK || header.fault !== 0) {
+      call.reject(new RefusedError(faultOfNumber(header.fault), header.status, call.what))
+      return
+    }
+    const body = at + mad.MAD_BODY
+    call.resolve(copyOf(bytes.subarray(body, body + mad.MAD_BODY_BYTES)))
+  }
+}
+
+function blank(): Uint8Array {
+  return new Uint8Array(mad.MAD_BODY_BYTES)
+}
+
+/** Of a publication, or without a name of its end. */
+function onPort(body: Uint8Array, port: number): Uint8Array {
+  check('port', port, PORT)
+  putU16(body, mad.PUBLISH_PORT, port)
+  return body
+}
+
+function namedBody(name: string, protectionDomain: number): Uint8Array {
+  check('region name', name, REGION_NAME)
+  checkDomain(protectionDomain)
+  const body = blank()
+  body.set(Buffer.from(name, 'utf8'), mad.REGION_NAME)
+  putU16(body, mad.REGION_DOMAIN, protectionDomain)
+  return body
+}
+
+/** No packets can be made for a connection that is not one: throws PERDURE_UNREACHABLE. */
+function checkGrant({ queuePair, firstPsn, pathMtu }: Granted, asked: number): void {
+  const fits = PATH_MTUS.includes(pathMtu) && pathMtu <= asked
+  if (fits && queuePair < 2 ** 24 && firstPsn < 2 ** 24) return
+  const what = `queue pair ${queuePair}, PSN ${firstPsn}, path MTU ${pathMtu}`
+  throw new PerdureError('PERDURE_UNREACHABLE', `connect: the DPU grants what cannot be: ${what}`)
+}
+
+function unreachable(what: string, timeoutUs: number, tried: string): PerdureError {
+  const message = `${what}: the DPU did not answer within ${Math.round(timeoutUs / 1000)} ms`
+  const where = tried === '' ? '' : `: ${tried}`
+  const advice = adviceFor('PERDURE_UNREACHABLE')
+  return new PerdureError('PERDURE_UNREACHABLE', `${message}${where}. ${advice}`)
+}

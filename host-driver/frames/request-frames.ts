@@ -1,0 +1,135 @@
+/**
+ * The packets of a request, as frames: opcode, extended headers, and its part of the payload.
+ *
+ * Invariant: a packet of the same place and PSN is the same to the byte, however often it
+ * is sent, but for a READ that is taken up again, which asks for the rest only (wire-format 3.8).
+ */
+
+import { requestOpcode } from '../../firmware/transport/request-opcode.ts'
+import { FLUSH, READ, type Request } from '../../firmware/transport/requester.ts'
+import { writeAtomic } from '../../firmware/wire/atomic.ts'
+import { writeBseth } from '../../firmware/wire/block-size.ts'
+import { BTH_BYTES } from '../../firmware/wire/bth.ts'
+import { putU32 } from '../../firmware/wire/bytes.ts'
+import { writeFeth } from '../../firmware/wire/feth.ts'
+import { writeIeth } from '../../firmware/wire/ieth.ts'
+import { writeImmdt } from '../../firmware/wire/immdt.ts'
+import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../../firmware/wire/opcode.ts'
+import {
+  ADDRESS_EXTENSION_BYTES,
+  EXPECT_EXTENSION_BYTES,
+  writePweth,
+} from '../../firmware/wire/persist.ts'
+import { blankPqeth, writePqeth } from '../../firmware/wire/persist-query.ts'
+import { writePfeth } from '../../firmware/wire/prefetch.ts'
+import { writeReth } from '../../firmware/wire/reth.ts'
+import type { Endpoint } from '../base/wire.ts'
+import type { Job } from '../way/jobs.ts'
+import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+
+/** The flow that a request belongs to. */
+export interface Flow {
+  readonly own: Endpoint
+  readonly peer: Endpoint
+  /** Number of our queue pair, and of the peer's. */
+  readonly number: number
+  readonly destQp: number
+  readonly pathMtu: number
+  /** FLUSH gets the ICRC that Linux computes (wire-format 2.5). */
+  readonly linuxPeer: boolean
+}
+
+/** Packet `index` of a request. */
+export function requestFrame(
+  flow: Flow,
+  job: Job,
+  request: Request,
+  index: number,
+  psn: number,
+  ackRequest: boolean,
+): Uint8Array {
+  const opcode = requestOpcode(request.kind, index, request.packetCount)
+  const row = OPCODES[opcode]!
+  const isRead = request.kind === READ
+  const offset = index * flow.pathMtu
+  const left = row.payload === PAYLOAD_NONE ? 0 : job.payload.length - offset
+  const extensions = row.pwethAt > 0 ? job.extensions : []
+  const expect = row.pwethAt > 0 ? job.expect : null
+  const extensionBytes =
+    extensions.length * ADDRESS_EXTENSION_BYTES + (expect === null ? 0 : EXPECT_EXTENSION_BYTES)
+  const frame = beginFrame(flow.own, flow.peer, {
+    opcode,
+    destQp: flow.destQp,
+    psn,
+    ackRequest,
+    solicited: job.solicited && index === request.packetCount - 1,
+    flow: flow.number,
+    headerBytes: row.headerBytes - BTH_BYTES + extensionBytes,
+    payload: job.payload,
+    payloadAt: offset,
+    payloadLength: Math.min(flow.pathMtu, left),
+  })
+  if (request.escape) writeNowhere(frame, row)
+  else writeHeaders(frame, row, job, isRead ? offset : 0)
+  for (const [i, extension] of extensions.entries()) {
+    writeReth(frame, FRAME_BTH_AT + row.headerBytes + i * ADDRESS_EXTENSION_BYTES, extension)
+  }
+  if (expect !== null) {
+    putU32(frame, FRAME_BTH_AT + row.headerBytes, high(expect))
+    putU32(frame, FRAME_BTH_AT + row.headerBytes + 4, low(expect))
+  }
+  return seal(frame, request.kind === FLUSH && flow.linuxPeer)
+}
+
+/** The extended headers; `skipped` bytes of a READ are here already. */
+function writeHeaders(frame: Uint8Array, row: OpcodeRow, job: Job, skipped: number): void {
+  const at = FRAME_BTH_AT
+  if (row.rethAt > 0) {
+    writeReth(frame, at + row.rethAt, {
+      vaHigh: job.vaHigh + (job.vaLow + skipped >= 2 ** 32 ? 1 : 0),
+      vaLow: (job.vaLow + skipped) >>> 0,
+      rkey: job.rkey,
+      length: job.length - skipped,
+    })
+  }
+  if (row.pwethAt > 0) writePweth(frame, at + row.pwethAt, job.pweth!)
+  if (row.fethAt > 0) writeFeth(frame, at + row.fethAt, job.feth!)
+  if (row.bsethAt > 0) writeBseth(frame, at + row.bsethAt, job.bseth!)
+  if (row.pfethAt > 0) writePfeth(frame, at + row.pfethAt, job.pfeth!)
+  if (row.immAt > 0) writeImmdt(frame, at + row.immAt, { immediate: job.immediate })
+  if (row.iethAt > 0) writeIeth(frame, at + row.iethAt, { rkey: job.immediate })
+  if (row.pqethAt > 0) {
+    writePqeth(frame, at + row.pqethAt, {
+      ...blankPqeth(),
+      operationHigh: high(job.operationId),
+      operationLow: low(job.operationId),
+      batch: job.batchId !== null,
+      batchId: job.batchId ?? 0,
+    })
+  }
+  if (row.atomicAt > 0) {
+    writeAtomic(frame, at + row.atomicAt, {
+      vaHigh: job.vaHigh,
+      vaLow: job.vaLow,
+      rkey: job.rkey,
+      swapHigh: high(job.operand),
+      swapLow: low(job.operand),
+      compareHigh: high(job.compare),
+      compareLow: low(job.compare),
+    })
+  }
+}
+
+/** A READ of no bytes needs neither key nor address (IBTA C9-88). */
+function writeNowhere(frame: Uint8Array, row: OpcodeRow): void {
+  writeReth(frame, FRAME_BTH_AT + row.rethAt, { vaHigh: 0, vaLow: 0, rkey: 0, length: 0 })
+}
+
+/** The halves of an unsigned 64-bit number. */
+export function high(value: bigint): number {
+  return Number(value >> 32n)
+}
+
+export function low(value: bigint): number {
+  return Number(value & 0xffffffffn)
+}

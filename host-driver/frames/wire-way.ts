@@ -1,0 +1,38 @@
+/**
+ * The way over a wire: its queues, and its verbs, are frames of one session.
+ *
+ * Invariant: whatever is opened here is named by a number that is drawn for it, and speaks in the
+ * name of the client and the protection domain of its options.
+ */
+
+import { RECORD_BYTES_MAX } from '../../firmware/limits.ts'
+import type { Management } from '../control/management.ts'
+import type { VerbsContext } from '../way/verbs.ts'
+import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'
+import { QueuePair } from './queue-pair.ts'
+import { Session } from './session.ts'
+import { WireVerbs } from './verbs/verbs.ts'
+
+export class WireWay extends Session implements Way {
+  readonly batchBytesMax: number = RECORD_BYTES_MAX
+
+  seek(): void {
+    this.wire.seek?.()
+  }
+
+  async openQueue(management: Management, options: QueueOptions): Promise<JobQueue> {
+    const { random, pathMtu, protectionDomain, clientId } = options
+    const { ackTimeoutCode, persistTimeoutUs, inbox, notices } = options
+    const number = 0x10 + (random() % 0xffff00)
+    const firstPsn = random() & 0xffffff
+    const granted = await management.connect(number, firstPsn, pathMtu, protectionDomain, clientId)
+    const receive = { inbox, firstPsn, ...(notices && { notices }) }
+    return new QueuePair(this, number, granted, {
+      ...{ ackTimeoutCode, persistTimeoutUs, receive, management },
+    })
+  }
+
+  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
+    return new WireVerbs(this, management, options)
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * A batch of records: many under one status, accepted by a condition (source 4).
+ *
+ *     const batch = region.batch({ condition: 'inOrder' })
+ *     for (const [slot, bytes] of changes) batch.persist(slot, bytes)
+ *     const outcome = await batch.commit()
+ *     if (!outcome.all) for (const record of outcome.records) …
+ *
+ * Invariants:
+ * - Nothing is sent before `commit`; arguments are checked, and bytes copied, at the call before.
+ * - Each record is crash-atomic. Of a batch in order the records that are durable are the first
+ *   ones, without a gap, also after a cut of power.
+ * - `commit` resolves when the end of every record is known, or that it cannot be; it rejects only
+ *   where nothing was sent at all because of how it was called.
+ */
+
+import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
+import { copyOf } from '../base/bytes.ts'
+import {
+  ArgumentError,
+  NotAccepted,
+  OutcomeUnknown,
+  type PerdureError,
+  RefusedError,
+} from '../base/errors.ts'
+import { giveUpWhen } from '../base/give-up.ts'
+import {
+  check,
+  checkFields,
+  DURATION,
+  integer,
+  type Kinds,
+  OBJECT,
+  oneOf,
+  SIGNAL,
+  UINT64,
+} from '../base/kinds.ts'
+import type { Connection } from '../link/connection.ts'
+import { PendingBatch } from '../link/pending-batch.ts'
+import { type BatchCondition, CONDITIONS } from '../way/batch-verdict.ts'
+import { quietly } from '../way/chain.ts'
+import { DURABILITY, type Durability } from '../way/durability.ts'
+import type { OpenRegion } from '../way/region-handle.ts'
+import { PendingWrite, type Receipt } from '../way/write.ts'
+
+export interface BatchOptions {
+  /** 'independent' unless given. */
+  readonly condition?: BatchCondition
+  /** Level for the records; that of `connect` by default. */
+  readonly durability?: Durability
+  /** Bursts on end in which nothing was taken before the rest is given up; 3 unless given. */
+  readonly retries?: number
+  /** Gives up waiting: what was not sent ends as aborted, the rest as OutcomeUnknown. */
+  readonly signal?: AbortSignal
+  /** Gives up waiting after this time, ms, from `commit` on. */
+  readonly deadlineMs?: number
+}
+
+interface RecordOf {
+  /** Place in the batch, from 0. */
+  readonly index: number
+  readonly slot: number
+  readonly operationId: bigint
+}
+
+/** How one record of a batch ended. */
+export type BatchRecord =
+  | (RecordOf & { readonly status: 'durable'; readonly receipt: Receipt })
+  /** Not durable as asked. `code` is the fault that the DPU named, or that of the error. */
+  | (RecordOf & {
+      readonly status: 'refused'
+      readonly error: PerdureError
+      readonly code: string
+    })
+  /** Not made durable, because the record with that index was refused. */
+  | (RecordOf & {
+      readonly status: 'notAccepted'
+      readonly error: NotAccepted
+      readonly because: number
+    })
+  /** Sent, and never heard of again: read the record before you decide. */
+  | (RecordOf & { readonly status: 'unknown'; readonly error: OutcomeUnknown })
+
+export interface BatchOutcome {
+  /** One for each record, by index. */
+  readonly records: readonly BatchRecord[]
+  /** How many are durable, and whether all are. */
+  readonly durable: number
+  readonly all: boolean
+  /** Bursts that were sent: one, and one for each time that something was not taken. */
+  readonly bursts: number
+  /** Answers that were waited for: one for each burst that was answered. */
+  readonly waits: number
+}
+
+/** A record that waits for `commit`. */
+interface Entry {
+  readonly slot: number
+  readonly bytes: Uint8Array
+  readonly expect: bigint | null
+}
+
+/** What a batch needs to know of its region. */
+interface BatchGround {
+  readonly connection: Connection
+  readonly open: OpenRegion
+  readonly wait: number
+  /** Throws PERDURE_ARGUMENT unless the region takes that record, PERDURE_CLOSED if closed. */
+  check(slot: number, bytes: Uint8Array): void
+}
+
+const RETRIES = 3
+const RETRIES_MAX = 1000
+
+const BATCH_KINDS: Kinds<BatchOptions> = {
+  condition: oneOf(Object.keys(CONDITIONS)),
+  durability: DURABILITY,
+  retries: integer(0, RETRIES_MAX),
+  signal: SIGNAL,
+  deadlineMs: DURATION,
+}
+
+/** Throws PERDURE_ARGUMENT unless a batch can be so. */
+export function checkBatchOptions(options: BatchOptions): void {
+  checkFields('options of a batch', options, BATCH_KINDS)
+}
+
+export class Batch {
+  private readonly ground: BatchGround
+  private readonly options: BatchOptions
+  private readonly condition: BatchCondition
+  private readonly entries: Entry[] = []
+  private readonly slots: Set<number> = new Set()
+  private committed = false
+
+  /** For `Region.batch`; not to be called by users. */
+  constructor(ground: BatchGround, options: BatchOptions) {
+    this.ground = ground
+    this.options = { ...options }
+    this.condition = options.condition ?? 'independent'
+  }
+
+  /** Records that it has so far. */
+  get length(): number {
+    return this.entries.length
+  }
+
+  /**
+   * Adds a record; of a batch with the condition 'expect' also the sequence that its slot must hold
+   * for it to be accepted, as `Region.read` gives it. Throws PERDURE_ARGUMENT.
+   */
+  persist(slot: number, bytes: Uint8Array, options: { readonly expect?: bigint } = {}): void {
+    this.checkOpen()
+    check('options of a record', options, OBJECT)
+    const { expect } = options
+    this.ground.check(slot, bytes)
+    const what = `record ${slot} of a batch`
+    if (this.entries.length === BATCH_RECORDS_MAX) {
+      throw new ArgumentError(`${what}: it has ${BATCH_RECORDS_MAX} already, the most there may be`)
+    }
+    if (this.slots.has(slot)) {
+      throw new ArgumentError(`${what}: it has that slot already; say it in the next batch`)
+    }
+    const wantsExpect = this.condition === 'expect'
+    if (wantsExpect !== (expect !== undefined)) {
+      const how = wantsExpect ? 'say which sequence to expect' : `expect in '${this.condition}'`
+      throw new ArgumentError(`${what}: ${how}`)
+    }
+    if (expect !== undefined) check(`${what}: expect`, expect, UINT64)
+    this.slots.add(slot)
+    this.entries.push({ slot, bytes: copyOf(bytes), expect: expect ?? null })
+  }
+
+  /**
+   * Sends the batch, and again what of it was not taken, and tells how each record has ended.
+   * Records are durable when it resolves, or it says which are not.
+   */
+  commit(): Promise<BatchOutcome> {
+    return quietly(() => this.send())
+  }
+
+  private async send(): Promise<BatchOutcome> {
+    this.checkOpen()
+    if (this.entries.length === 0) throw new ArgumentError('a batch without records')
+    const { connection } = this.ground
+    const first = connection.takeOperations(this.entries.length)
+    this.committed = true
+    const { signal } = this.options
+    const deadlineMs = this.options.deadlineMs ?? connection.options.deadlineMs
+    const { retries = RETRIES } = this.options
+    const writes = this.entries.map((entry, i) => this.writeOf(entry, first + BigInt(i)))
+    const batch = new PendingBatch(this.condition, connection.takeBatchId(), writes, retries)
+    const what = `a batch of ${writes.length} records of '${this.ground.open.info.name}'`
+    const giveUp = (why: string, error: PerdureError): void => batch.giveUp(why, error)
+    const release = giveUpWhen(connection.way, { what, giveUp }, deadlineMs, signal)
+    if (!batch.settled) connection.enqueueBatch(batch)
+    const ends = await Promise.allSettled(writes.map(({ persisted }) => persisted))
+    release()
+    return outcomeOf(batch, ends)
+  }
+
+  private writeOf({ slot, bytes, expect }: Entry, operationId: bigint): PendingWrite {
+    const { connection, open, wait } = this.ground
+    const write = new PendingWrite({
+      ...{ region: open, slot, operationId, payload: bytes },
+      ...{ length: bytes.length, wait, carried: false, startedUs: connection.way.now() },
+    })
+    write.expect = expect
+    return write
+  }
+
+  private checkOpen(): void {
+    if (this.committed) throw new ArgumentError('the batch is committed; begin another')
+    const { closed } = this.ground.connection
+    if (closed !== null) throw closed
+  }
+}
+
+function outcomeOf(
+  batch: PendingBatch,
+  ends: readonly PromiseSettledResult<Receipt>[],
+): BatchOutcome {
+  const records = ends.map((end, index): BatchRecord => {
+    const { slot, operationId } = batch.writes[index]!
+    const about = { index, slot, operationId }
+    if (end.status === 'fulfilled') return { ...about, status: 'durable', receipt: end.value }
+    const error = end.reason as PerdureError
+    if (error instanceof OutcomeUnknown) return { ...about, status: 'unknown', error }
+    if (error instanceof NotAccepted) {
+      return { ...about, status: 'notAccepted', error, because: error.because }
+    }
+    const code = error instanceof RefusedError ? error.fault : error.code
+    return { ...about, status: 'refused', error, code }
+  })
+  const durable = records.filter(({ status }) => status === 'durable').length
+  const { bursts, waits } = batch
+  return { records, durable, all: durable === records.length, bursts, waits }
+}

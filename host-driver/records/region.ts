@@ -1,0 +1,390 @@
+/**
+ * A region of records: the calls that people want.
+ *
+ * Invariant: arguments are checked before anything is sent; the bytes given to `persist`
+ * are copied at the call; what `read` returns was proved by the record's own check code.
+ */
+
+import { sleep } from '../base/clock.ts'
+import { ArgumentError, PerdureError, RecordCorrupt, RecordLost } from '../base/errors.ts'
+import { giveUpWhen } from '../base/give-up.ts'
+import {
+  check,
+  checkBytes,
+  checkFields,
+  DURATION,
+  integer,
+  type Kinds,
+  OBJECT,
+  oneOf,
+  SIGNAL,
+  SIZE,
+  shown,
+} from '../base/kinds.ts'
+import { RemoteMemory } from '../bytes/remote-memory.ts'
+import type { RegionInfo } from '../control/part.ts'
+import type { Connection } from '../link/connection.ts'
+import { chooseCopy, readSlotImage, type SlotImage, type SlotRecord } from '../link/slot-image.ts'
+import type { Ranges, ResidencyStatus, SlotRange } from '../status/residency-status.ts'
+import { READY_KINDS, type Watch, type WatchOptions } from '../status/watch.ts'
+import { type Completion, quietly } from '../way/chain.ts'
+import { DURABILITY, type Durability, waitFor } from '../way/durability.ts'
+import { VIEW_FIRST_COPY, VIEW_SETTLED } from '../way/jobs.ts'
+import { goneError, type OpenRegion } from '../way/region-handle.ts'
+import { PendingWrite, type Write } from '../way/write.ts'
+import { Batch, type BatchOptions, checkBatchOptions } from './batch.ts'
+
+export interface PersistOptions {
+  /** Level for this record; that of `connect` by default. */
+  readonly durability?: Durability
+  /**
+   * 'replicated' (default): one copy on the wire, the DPU makes the others. 'carried': every copy
+   * on the wire; the DPU refuses copies that differ (D-8). 'addressed': carried, with the address
+   * and the key of every copy, as in source 1, claim 5 (P1-6).
+   */
+  readonly form?: 'replicated' | 'carried' | 'addressed'
+  /** Gives up waiting: before anything is sent as aborted, later as OutcomeUnknown. */
+  readonly signal?: AbortSignal
+  /** Gives up waiting after this time, ms. */
+  readonly deadlineMs?: number
+}
+
+/** A record as it was read and verified. */
+export interface ReadRecord extends SlotRecord {
+  /** Whether anybody has written this slot yet. */
+  readonly written: boolean
+}
+
+/** The copies of one record as they stand, which no reader of one copy would see. */
+export interface CopiesRead {
+  readonly copies: readonly SlotImage[]
+  /** The copy to be used: the first that its own check code proves (D-15). */
+  readonly chosen: number
+  readonly record: ReadRecord
+  /** Every copy is valid and of the same sequence; else a write was under way, or one is bad. */
+  readonly settled: boolean
+  /** How often the copies were read. */
+  readonly attempts: number
+}
+
+/** Reads of the copies before they are reported as they are, and the pause between two, µs. */
+const COPY_ATTEMPTS = 4
+const COPY_PAUSE_US = 1000
+
+/** Reads of a settled image before a wrong check code is reported. */
+const READ_ATTEMPTS = 3
+
+/** How long a read of a record that is not ready waits, unless the watch says otherwise, µs. */
+const RECORD_WAIT_US = 500
+
+const PERSIST_KINDS: Kinds<PersistOptions> = {
+  durability: DURABILITY,
+  form: oneOf(['replicated', 'carried', 'addressed']),
+  signal: SIGNAL,
+  deadlineMs: DURATION,
+}
+
+const SLOT_RANGE: Kinds<SlotRange> = { slot: SIZE, count: integer(1, 2 ** 32) }
+
+export class Region {
+  private readonly connection: Connection
+  private readonly open: OpenRegion
+  private closed = false
+
+  /** For `Dpu.openRegion`; not to be called by users. */
+  constructor(connection: Connection, open: OpenRegion) {
+    this.connection = connection
+    this.open = open
+  }
+
+  get name(): string {
+    return this.open.info.name
+  }
+
+  /** Slots, and therefore records: 0 to slots - 1. */
+  get slots(): number {
+    return this.open.info.slots
+  }
+
+  /** Bytes of data that one record may hold. */
+  get capacity(): number {
+    return this.open.info.capacity
+  }
+
+  /** Copies of each record. */
+  get copies(): number {
+    return this.open.info.copies
+  }
+
+  /** Every record has exactly `capacity` bytes. */
+  get fixedLength(): boolean {
+    return this.open.info.fixedLength
+  }
+
+  /** Refuses writes until an operator decides about a lost record. */
+  get readOnly(): boolean {
+    return this.open.info.readOnly
+  }
+
+  /** Everything that the DPU says about the region. */
+  get info(): RegionInfo {
+    return this.open.info
+  }
+
+  /**
+   * Stores `bytes` as record `slot`, crash-atomically: after any power cut the record is wholly the
+   * old or wholly this one, and this one once `persisted` has resolved. Records to one slot take
+   * effect in the order of the calls. Throws PERDURE_ARGUMENT; everything later comes through the
+   * promises.
+   */
+  persist(slot: number, bytes: Uint8Array, options: PersistOptions = {}): Write {
+    this.checkOpen()
+    this.checkSlot(slot)
+    this.checkLength(bytes)
+    checkFields('options of a persist', options, PERSIST_KINDS)
+    const { connection } = this
+    const form = options.form ?? 'replicated'
+    const durability = options.durability ?? connection.options.durability
+    const wait = waitFor(durability, this.copies)
+    const deadlineMs = options.deadlineMs ?? connection.options.deadlineMs
+    const carried = form !== 'replicated'
+    const write = new PendingWrite({
+      region: this.open,
+      slot,
+      operationId: connection.takeOperations(1),
+      payload: repeated(bytes, carried ? this.copies : 1),
+      length: bytes.length,
+      wait,
+      carried,
+      addressed: form === 'addressed',
+      startedUs: connection.way.now(),
+    })
+    write.release = giveUpWhen(connection.way, write, deadlineMs, options.signal)
+    if (!write.settled) connection.enqueue(write)
+    return write
+  }
+
+  /**
+   * Begins a batch: many records under one status, accepted by a condition (D-10). Throws
+   * PERDURE_ARGUMENT.
+   */
+  batch(options: BatchOptions = {}): Batch {
+    this.checkOpen()
+    checkBatchOptions(options)
+    const { connection, open } = this
+    const wait = waitFor(options.durability ?? connection.options.durability, this.copies)
+    const check = (slot: number, bytes: Uint8Array): void => {
+      this.checkOpen()
+      this.checkSlot(slot)
+      this.checkLength(bytes)
+      const most = connection.way.batchBytesMax
+      if (bytes.length <= most) return
+      const what = `${bytes.length} bytes for a record of '${this.name}' in a batch`
+      const how = `at most ${most} over the queues of a card; persist it by itself`
+      throw new ArgumentError(`${what}: ${how}`)
+    }
+    return new Batch({ connection, open, wait, check }, options)
+  }
+
+  /**
+   * Stores `bytes` as record `slot` by a plain WRITE, as a client would that knows nothing of this
+   * driver (source 2's form B, P2-5): crash-atomic, in every copy alike, without an operation id.
+   * It resolves when every copy is durable. After a broken connection nobody knows whether it is
+   * (EffectUnknown), and nothing is sent again.
+   */
+  async write(slot: number, bytes: Uint8Array): Promise<Completion> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    this.checkLength(bytes)
+    // A WRITE of no bytes touches nothing, wherever it goes (IBTA C9-88).
+    if (bytes.length === 0) throw new ArgumentError('a plain WRITE of a record has some bytes')
+    const memory = new RemoteMemory(
+      this.connection,
+      () => `record ${slot} of '${this.name}'`,
+      () => ({
+        rkey: this.open.info.rkey,
+        va: BigInt(slot) << 32n,
+        length: BigInt(this.capacity),
+      }),
+    )
+    return await memory.write(0, bytes)
+  }
+
+  /**
+   * The record as the DPU has settled it. Throws RecordLost where no copy is valid, RecordCorrupt
+   * where what arrives does not match its check code.
+   */
+  async read(slot: number): Promise<ReadRecord> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    const { stride } = this.open.info
+    // What need not wait leaves within the call: a write that is asked for next stays behind it.
+    const wait = this.watched?.pause(slot * stride, stride) ?? null
+    if (wait !== null) await wait
+    for (let attempt = 1; ; attempt++) {
+      const bytes = await this.connection.read(this.open, slot, VIEW_SETTLED)
+      const { record, why } = readSlotImage(bytes, this.open.info, slot)
+      if (record !== null) return asRead(record)
+      if (why === 'empty') throw new RecordLost(this.name, slot)
+      if (attempt === READ_ATTEMPTS) {
+        const reason = why === 'foreign' ? 'it is another record' : 'its check code is wrong'
+        throw new RecordCorrupt(this.name, slot, reason)
+      }
+    }
+  }
+
+  /**
+   * Every copy of the record as it stands on the medium, read one-sidedly (P1-28). Copies that
+   * differ are read again a few times, for a writer may be at work, and then reported (P1-29).
+   * Nothing is repaired. Throws RecordLost where no copy is valid.
+   */
+  async readCopies(slot: number): Promise<CopiesRead> {
+    this.checkOpen()
+    this.checkSlot(slot)
+    for (let attempts = 1; ; attempts++) {
+      const copies = await this.readImages(slot)
+      const chosen = chooseCopy(copies)
+      const record = copies[chosen]?.record ?? null
+      const settled =
+        record !== null && copies.every((copy) => copy.record?.sequence === record.sequence)
+      if (settled || attempts === COPY_ATTEMPTS) {
+        if (record === null) throw new RecordLost(this.name, slot)
+        return { copies, chosen, record: asRead(record), settled, attempts }
+      }
+      await sleep(this.connection.way, COPY_PAUSE_US)
+    }
+  }
+
+  // ---- memory status ---------------------------------------------------------------------------
+
+  /**
+   * Has the DPU tell which blocks of records are ready: settled, healthy and not under an update
+   * (P5-30). Resolves when their status was told. Reads then wait, at most for the prefetch time,
+   * for records that are not; what is persisted leaves at once, in the order of the calls.
+   */
+  watch(options: WatchOptions = {}): Promise<Watch<SlotRange>> {
+    return quietly(async () => {
+      this.checkOpen()
+      const { connection, open } = this
+      // Records are addressed by what they take of the first copy.
+      const watched = {
+        what: `'${this.name}'`,
+        where: () => ({ rkey: open.info.rkey, va: 0n, length: this.slots * open.info.stride }),
+      }
+      check('options of a watch', options, OBJECT)
+      const wanted = { prefetchUs: RECORD_WAIT_US, ...options }
+      return await connection.watches.open(connection, open, watched, this.ranges, wanted)
+    })
+  }
+
+  /** What the DPU told of the region's records, while it is watched; else null. */
+  get status(): ResidencyStatus<SlotRange> | null {
+    return this.watched?.status ?? null
+  }
+
+  /** Resolves when all of these records are ready. Rejects with PERDURE_DEADLINE. */
+  ready(range: SlotRange, options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    return quietly(async () => {
+      this.checkOpen()
+      this.checkSlots(range)
+      checkFields('options', options, READY_KINDS)
+      if (this.watched === null) throw new ArgumentError(`'${this.name}' is not watched`)
+      await this.watched.ready(range, options)
+    })
+  }
+
+  /** Hints that these records will be accessed. They are in memory anyway: it changes nothing. */
+  prefetch(range: SlotRange): Promise<void> {
+    return quietly(async () => {
+      this.checkOpen()
+      this.checkSlots(range)
+      await this.watched?.prefetch(range)
+    })
+  }
+
+  private get watched(): Watch<SlotRange> | null {
+    return this.connection.watches.of(this.open)
+  }
+
+  private get ranges(): Ranges<SlotRange> {
+    const { info } = this.open
+    return {
+      toBytes: (range) => {
+        checkFields('a range', range, SLOT_RANGE, ['slot'])
+        const { slot, count = 1 } = range
+        return { offset: slot * info.stride, length: count * info.stride }
+      },
+      fromBytes: (offset, length) => ({
+        slot: Math.ceil(offset / info.stride),
+        count: length / info.stride,
+      }),
+      unit: () => info.stride,
+    }
+  }
+
+  private checkSlots(range: SlotRange): void {
+    checkFields('a range', range, SLOT_RANGE, ['slot'])
+    const { slot, count = 1 } = range
+    this.checkSlot(slot)
+    this.checkSlot(slot + count - 1)
+  }
+
+  /** Gives the region up. What is on its way goes on. */
+  close(): void {
+    this.closed = true
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.close()
+    return Promise.resolve()
+  }
+
+  private async readImages(slot: number): Promise<SlotImage[]> {
+    const reads: Promise<Uint8Array>[] = []
+    for (let copy = 0; copy < this.copies; copy++) {
+      reads.push(this.connection.read(this.open, slot, VIEW_FIRST_COPY + copy))
+    }
+    const images = await Promise.all(reads)
+    return images.map((image) => readSlotImage(image, this.open.info, slot))
+  }
+
+  private checkOpen(): void {
+    const { closed } = this.connection
+    if (closed !== null) throw closed
+    if (this.closed) throw new PerdureError('PERDURE_CLOSED', `region '${this.name}' is closed`)
+    if (this.open.gone === true) throw goneError(`use '${this.name}'`)
+    if (this.open.info.kind !== 'records') {
+      throw new ArgumentError(`region '${this.name}' holds plain bytes, not records`)
+    }
+  }
+
+  private checkSlot(slot: number): void {
+    if (Number.isInteger(slot) && slot >= 0 && slot < this.slots) return
+    throw new ArgumentError(`slot ${shown(slot)} of '${this.name}': 0 to ${this.slots - 1}`)
+  }
+
+  private checkLength(bytes: Uint8Array): void {
+    checkBytes('a record:', bytes)
+    const { length } = bytes
+    if (this.fixedLength && length !== this.capacity) {
+      throw new ArgumentError(
+        `${length} bytes for a record of '${this.name}': exactly ${this.capacity}`,
+      )
+    }
+    if (length > this.capacity) {
+      throw new ArgumentError(
+        `${length} bytes for a record of '${this.name}': at most ${this.capacity}`,
+      )
+    }
+  }
+}
+
+function repeated(bytes: Uint8Array, count: number): Uint8Array {
+  const all = new Uint8Array(bytes.length * count)
+  for (let i = 0; i < count; i++) all.set(bytes, i * bytes.length)
+  return all
+}
+
+function asRead(record: SlotRecord): ReadRecord {
+  return { ...record, written: record.operationId !== 0n || record.clientId !== 0n }
+}
