@@ -1,3 +1,4 @@
+/* Branches, and the truth of values. */
 #include <stdio.h>
 
 #include "notes.h"

@@ -1,3 +1,4 @@
+/* Calls and returns. */
 #include <stdio.h>
 
 #include "notes.h"
@@ -80,4 +81,3 @@ bool write_call_or_return(struct body *body, const struct instruction *i) {
     default: return false;
   }
 }
-

@@ -1,4 +1,4 @@
-/* QuickJS with its inner parts, of which nothing is seen outside. */
+/* The engine itself, in one with what reads its inner parts: they have no header. */
 #include "quickjs.c"
 
 #include "compiled.h"

@@ -1,3 +1,4 @@
+/* Constants, and names that stand for values. */
 #include <stdio.h>
 
 #include "compiled.h"

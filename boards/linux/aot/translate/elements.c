@@ -1,3 +1,4 @@
+/* Elements of arrays. */
 #include <stdio.h>
 #include <string.h>
 

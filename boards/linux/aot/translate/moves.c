@@ -1,3 +1,4 @@
+/* Moves on the interpreter's stack: no value changes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,4 +50,3 @@ bool write_move(struct body *body, const struct instruction *i) {
     default: return false;
   }
 }
-

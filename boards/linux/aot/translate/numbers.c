@@ -1,3 +1,7 @@
+/*
+ * Operations of numbers, and of values that may be some. Where the operands are what was seen,
+ * integers or doubles of C; else whatever support.h can do, or the interpreter.
+ */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>

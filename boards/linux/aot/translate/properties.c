@@ -1,3 +1,7 @@
+/*
+ * Properties of objects: in the slot where they were seen, else where the place of the operation
+ * remembers them.
+ */
 #include <stdio.h>
 
 #include "notes.h"
@@ -45,6 +49,7 @@ static void write_expected_field(struct body *body, const struct instruction *i,
   else push_owned(body, t);
 }
 
+/* Notes in which slot the place has found it. */
 static void note_slot(const struct body *body, const struct instruction *i, const char *object,
                       int place) {
   note(body, i->at, "aot_slot_seen(aot_seen[%d], %s, &aot_places[%d])",
@@ -62,8 +67,7 @@ static void write_get_field(struct body *body, const struct instruction *i, bool
   int t = temporary(body), place = new_place(body->program);
   const struct expression o = value_of(&object);
   printf("  JSValue t%d;\n  if (aot_is_at(%s, &aot_places[%d])) {\n", t, o.text, place);
-  printf("  t%d = JS_DupValue(ctx, *aot_property(%s, &aot_places[%d]));\n", t, o.text,
-         place);
+  printf("  t%d = JS_DupValue(ctx, *aot_property(%s, &aot_places[%d]));\n", t, o.text, place);
   printf("  } else {\n  t%d = aot_get_field(ctx, &sf, self, %u, %s, &aot_places[%d]);\n", t,
          i->at, o.text, place);
   fail_if_exception(body, t);

@@ -69,9 +69,9 @@ struct expression value_of(const struct entry *e) {
 }
 
 struct expression own_of(const struct entry *e) {
-  struct expression value = value_of(e), own;
-  if (e->owned || e->plain) return value;
-  snprintf(own.text, sizeof own.text, "JS_DupValue(ctx, %.64s)", value.text);
+  struct expression own;
+  if (e->owned || e->plain) return value_of(e);
+  snprintf(own.text, sizeof own.text, "JS_DupValue(ctx, %s)", e->text);
   return own;
 }
 

@@ -1,3 +1,4 @@
+/* Variables: of the function, and of closures. */
 #include <stdio.h>
 
 #include "opcodes.h"
