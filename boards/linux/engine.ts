@@ -24,6 +24,8 @@ import type { QuickJs, Toolchain } from './toolchain.ts'
 export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
 /** The sources of the translation; `bind.h` is for whoever runs a program. */
 export const AOT: string = join(ROOT, 'boards/linux/aot')
+/** The sources of the translator, which is a program of the build. */
+export const TRANSLATOR: string = join(AOT, 'translate')
 /** What was seen of the firmware: `npm run bench:native -- --learn` writes it anew. */
 export const PROFILE: string = join(ROOT, 'boards/linux/firmware.profile')
 const HOT = '// hot path'
@@ -52,7 +54,7 @@ export interface Program {
   readonly source: Uint8Array
   /** The files whose functions are translated; all must be in it. */
   readonly files: readonly string[]
-  /** What was seen of it (`aot/profile.h`), or of an older one. */
+  /** What was seen of it (`aot/translate/profile.h`), or of an older one. */
   readonly profile: string
 }
 
@@ -140,7 +142,9 @@ function about({ version, folder }: QuickJs): string[] {
 
 /** Named by everything that makes it. */
 function translationName(program: Program, { engine, learns }: EngineOptions): string {
-  const hash = createHash('sha256').update(sourcesHash(engine)).update(program.source)
+  const hash = createHash('sha256')
+    .update(sourcesHash(engine, /\.[ch]$/))
+    .update(program.source)
   hash.update(program.files.join('\0')).update(JSON.stringify(ADDITIONS))
   const name = hash
     .update(learns ? '' : program.profile)
@@ -149,11 +153,22 @@ function translationName(program: Program, { engine, learns }: EngineOptions): s
   return learns ? `aot-${name}-learn` : `aot-${name}`
 }
 
-/** Of the engine, and of the translation's own sources, which include one another. */
-function sourcesHash(engine: QuickJs): string {
+/** Of the engine, and of the translation's own sources of that kind. */
+function sourcesHash(engine: QuickJs, kind: RegExp): string {
   const hash = createHash('sha256').update(engine.hash)
-  for (const name of readdirSync(AOT).sort()) hash.update(readFileSync(join(AOT, name)))
+  for (const folder of [AOT, TRANSLATOR]) {
+    const names = readdirSync(folder).filter((name) => kind.test(name))
+    for (const name of names.sort()) hash.update(readFileSync(join(folder, name)))
+  }
   return hash.digest('hex')
+}
+
+/** The translator's own objects, for the machine that builds. */
+function translatorObjects(objects: Objects, engine: QuickJs): string[] {
+  const flags = ['-O1', ...FLAGS, ...about(engine), `-I${engine.folder}`]
+  const headers = sourcesHash(engine, /\.h$/)
+  const names = readdirSync(TRANSLATOR).filter((name) => name.endsWith('.c'))
+  return names.sort().map((name) => objects.of(join(TRANSLATOR, name), flags, headers))
 }
 
 /** Makes a folder with `firmware.h` and `quickjs-patched.c`. */
@@ -161,11 +176,10 @@ function translate(program: Program, aside: string, options: EngineOptions): voi
   const { engine, host, folder, say } = options
   const objects = new Objects(join(folder, 'objects'), host, say)
   mkdirSync(aside, { recursive: true })
-  const flags = ['-O1', ...FLAGS, ...about(engine), `-I${engine.folder}`]
   const translator = join(aside, 'translate')
   const others = engine.files.filter((file) => !file.endsWith('/quickjs.c'))
   run(host.compiler, [
-    ...['-o', translator, objects.of(join(AOT, 'translate.c'), flags, sourcesHash(engine))],
+    ...['-o', translator, ...translatorObjects(objects, engine)],
     ...others.map((file) => objects.of(file, ['-O2', ...FLAGS, ...about(engine)], engine.hash)),
     ...['-lm', '-lpthread'],
   ])

@@ -1,16 +1,7 @@
-/*
- * The bytecode of QuickJS, one operation at a time: short forms are read as the long ones.
- */
-#ifndef AOT_BYTECODE_H
-#define AOT_BYTECODE_H
+#include "bytecode.h"
 
-#include <stdbool.h>
-
-struct instruction {
-  uint32_t at, next; /* offsets of it and of what stands behind it */
-  OPCodeEnum opcode; /* the long form */
-  int32_t operand;   /* number, index, count, or the offset that is jumped to */
-};
+#include "cutils.h"
+#include "opcodes.h"
 
 /* Of `get_loc0` and its like: the index is in the opcode. */
 #define SHORT_OF(kind)                                                                             \
@@ -20,6 +11,18 @@ struct instruction {
     return (struct instruction){at, next, OP_put_##kind, opcode - OP_put_##kind##0};               \
   case OP_set_##kind##0 ... OP_set_##kind##3:                                                      \
     return (struct instruction){at, next, OP_set_##kind, opcode - OP_set_##kind##0};
+
+/* How long each is, with its operand; what it does to the stack. */
+static const struct {
+  uint8_t size, pops, pushes;
+  enum operand_form form;
+} operations[OPCODES] = {
+#define DEF(id, size, pops, pushes, form) [OP_##id] = {size, pops, pushes, OP_FMT_##form},
+#define def(id, size, pops, pushes, form)
+#include "quickjs-opcode.h"
+#undef def
+#undef DEF
+};
 
 static struct instruction read_short(const uint8_t *code, uint32_t at, uint32_t next) {
   const uint8_t *pc = code + at + 1;
@@ -46,14 +49,12 @@ static struct instruction read_short(const uint8_t *code, uint32_t at, uint32_t 
     default: return (struct instruction){at, next, opcode, 0};
   }
 }
-#undef SHORT_OF
 
-static struct instruction read_at(const JSFunctionBytecode *b, uint32_t at) {
-  const uint8_t *pc = b->byte_code_buf + at + 1;
-  uint32_t next = at + short_opcode_info(pc[-1]).size;
-  struct instruction i = read_short(b->byte_code_buf, at, next);
-  if (i.opcode != (OPCodeEnum)pc[-1]) return i;
-  switch (short_opcode_info(i.opcode).fmt) {
+struct instruction read_at(const uint8_t *code, uint32_t at) {
+  const uint8_t *pc = code + at + 1;
+  struct instruction i = read_short(code, at, at + operations[code[at]].size);
+  if (i.opcode != code[at]) return i;
+  switch (operations[i.opcode].form) {
     case OP_FMT_u8:
     case OP_FMT_loc8: i.operand = *pc; break;
     case OP_FMT_i8: i.operand = get_i8(pc); break;
@@ -72,21 +73,23 @@ static struct instruction read_at(const JSFunctionBytecode *b, uint32_t at) {
   return i;
 }
 
-/* How many values it takes from the stack. */
-static int pops(const struct instruction *i) {
-  const JSOpCode *info = &short_opcode_info(i->opcode);
-  return info->n_pop + (info->fmt == OP_FMT_npop ? i->operand : 0);
+int referred(const uint8_t *code, const struct instruction *i) {
+  const size_t name_bytes = 4;
+  return (int)get_u16(code + i->at + 1 + name_bytes);
 }
 
-/* Does it jump, perhaps? */
-static bool jumps(OPCodeEnum opcode) {
+int pops(const struct instruction *i) {
+  int operands = operations[i->opcode].form == OP_FMT_npop ? i->operand : 0;
+  return operations[i->opcode].pops + operands;
+}
+
+int pushes(const struct instruction *i) { return operations[i->opcode].pushes; }
+
+bool jumps(int opcode) {
   return opcode == OP_if_false || opcode == OP_if_true || opcode == OP_goto;
 }
 
-/* Does nothing come behind it? */
-static bool ends(OPCodeEnum opcode) {
+bool ends(int opcode) {
   return opcode == OP_return || opcode == OP_return_undef || opcode == OP_tail_call ||
          opcode == OP_tail_call_method || opcode == OP_goto;
 }
-
-#endif
