@@ -25,7 +25,7 @@ export const ROOT: string = rootAbove(dirname(fileURLToPath(import.meta.url)))
 /** The sources of the translation; `bind.h` is for whoever runs a program. */
 export const AOT: string = join(ROOT, 'boards/linux/aot')
 /** The sources of the translator, which is a program of the build. */
-export const TRANSLATOR: string = join(AOT, 'translate')
+const TRANSLATOR: string = join(AOT, 'translate')
 /** What was seen of the firmware: `npm run bench:native -- --learn` writes it anew. */
 export const PROFILE: string = join(ROOT, 'boards/linux/firmware.profile')
 const HOT = '// hot path'
