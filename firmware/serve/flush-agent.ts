@@ -114,11 +114,6 @@ export function endAgent(agent: FlushAgent): void {
   agent.life += 1
 }
 
-/** PASS while an agent is attached, as far as is known. */
-export function agentFault(state: ThroughState): Fault {
-  return state.through.agent.attached ? PASS : NO_AGENT
-}
-
 /** Is the agent still to be believed, and its host there? */
 export function isAgentWell(state: CommitState & HostState & ThroughState): boolean {
   const { agent } = state.through

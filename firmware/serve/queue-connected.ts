@@ -42,11 +42,7 @@ import {
   ASSOCIATE,
   ATOMIC_WRITE,
   BLOCK_SIZE,
-  COMPARE_SWAP,
-  FETCH_ADD,
-  FLUSH,
   joinBatch,
-  PERSIST_QUERY,
   READ,
   type Request,
   type RequestKind,
@@ -74,6 +70,7 @@ import {
   writePieces,
 } from './queue-buffers.ts'
 import { failHostQueue } from './queue-context.ts'
+import { describeOutcome, freePosting, holdResult } from './queue-outcome.ts'
 import { EXECUTED, type HostPair, type HostWork, type Posting, WAIT } from './queue-state.ts'
 import { describeStatus, isVainHint, noteSize } from './queue-status.ts'
 import { type Initiator, submit, takeWork, type Work, type WorkOwner } from './work.ts'
@@ -455,44 +452,4 @@ function describeResult(into: Completion, posting: Posting): void {
   into.operationLow = posting.operationLow
   into.psn = posting.psn
   into.incarnation = posting.pair!.incarnation
-}
-
-/** What the peer said of it. */
-export function describeOutcome(into: Completion, posting: Posting): void {
-  const { opcode, status } = posting
-  into.status = status
-  into.refusal = posting.refusal
-  into.copies = posting.copies
-  into.mechanism = posting.mechanism
-  if (opcode >= FETCH_ADD && opcode !== FLUSH && opcode !== ATOMIC_WRITE) {
-    into.operationHigh = posting.resultHigh
-    into.operationLow = posting.resultLow
-  }
-  if (opcode === FETCH_ADD || opcode === COMPARE_SWAP || status !== el.WC_SUCCESS) return
-  if (posting.copies > 0 && posting.refusal === 0) into.flags |= el.DURABLE
-  if (opcode === PERSIST_QUERY && posting.cumulative) into.flags |= el.UP_TO
-}
-
-/** The result waits for a receive of its pair. */
-function holdResult(work: HostWork, pair: HostPair, item: number): void {
-  work.postings[item]!.next = -1
-  if (pair.heldFirst < 0) pair.heldFirst = item
-  else work.postings[pair.heldLast]!.next = item
-  pair.heldLast = item
-}
-
-/** Takes the first result that waits out of its pair, and forgets it. */
-export function dropHeldResult(work: HostWork, pair: HostPair): void {
-  const item = pair.heldFirst
-  pair.heldFirst = work.postings[item]!.next
-  freePosting(work, item)
-}
-
-function freePosting(work: HostWork, item: number): void {
-  const posting = work.postings[item]!
-  posting.pair!.postings -= 1
-  work.freed = true
-  posting.pair = null
-  work.freePostings[work.freePostingCount] = item
-  work.freePostingCount += 1
 }

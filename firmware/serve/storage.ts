@@ -15,8 +15,10 @@ import {
   FIXED_LENGTH as FIXED_LENGTH_FAULT,
   FLUSH,
   LEVEL,
+  NO_AGENT,
   NOT_ARMED,
   PASS,
+  PLACEMENT_UNKNOWN,
   READ_ONLY,
   RECORD_LENGTH,
   SLOT,
@@ -33,10 +35,9 @@ import {
   WRITE_PERSIST_REGION,
 } from '../memory/region.ts'
 import { isSafe } from './burst.ts'
-import type { ThroughContext } from './context.ts'
-import { agentFault } from './flush-agent.ts'
+import type { ThroughContext, ThroughState } from './context.ts'
 import type { PersistMessage } from './message.ts'
-import { hostFault } from './through.ts'
+import { FLUSHED } from './through-job.ts'
 
 /** What storage has against the record. */
 export function storageFault(
@@ -96,4 +97,20 @@ export function healthFault(state: ThroughContext, region: Region): Fault {
   // What waits for the host waits until its memory is shown: whoever can is told to show it.
   const fault = hostFault(state, region)
   return fault === PASS && region.pending > 0 ? READ_ONLY : fault
+}
+
+/** PASS while an agent is attached, as far as is known. */
+function agentFault(state: ThroughState): Fault {
+  return state.through.agent.attached ? PASS : NO_AGENT
+}
+
+/** Why a record in the host's memory is not taken now, or PASS. */
+function hostFault(state: CommitState & ThroughState, region: Region): Fault {
+  const fault = placeFault(state.placement, region.placement)
+  if (fault !== PASS) return fault
+  if (region.placement !== PLACEMENT_THROUGH) {
+    return state.recovery.unscanned[region.index] === 0 ? PASS : PLACEMENT_UNKNOWN
+  }
+  const { agent, unflushed } = state.through
+  return agent.attached && unflushed[region.index] === FLUSHED ? PASS : NO_AGENT
 }

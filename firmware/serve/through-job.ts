@@ -23,6 +23,9 @@ export const FORM = 5
 /** Its lane is not used again before the next start. */
 export const ENDED = 6
 
+/** Of a region: nothing of it may lie in the host's cache alone. */
+export const FLUSHED = 0
+
 export interface Job {
   state: number
   readonly item: GroupItem

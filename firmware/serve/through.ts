@@ -73,7 +73,6 @@ import {
   takeClient,
   writeImages,
 } from '../commit/operations.ts'
-import { placeFault } from '../commit/placement.ts'
 import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../commit/slot.ts'
 import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
 import { type BoardState, count } from '../context.ts'
@@ -86,7 +85,6 @@ import {
   NOT_ARMED,
   NOT_READY,
   PASS,
-  PLACEMENT_UNKNOWN,
   READ_ONLY,
   SLOT,
   STAGING,
@@ -137,6 +135,7 @@ import { answerRecord, copiesIn } from './receipt.ts'
 import {
   ENDED,
   FIRST,
+  FLUSHED,
   FORM,
   FREE,
   FURTHER,
@@ -150,8 +149,7 @@ import {
 } from './through-job.ts'
 import { LATER, REFUSED, STORED, storeJob } from './through-store.ts'
 
-/* A region is written back; has to be; is being; or cannot be before another agent comes. */
-const FLUSHED = 0
+/* A region is written back (FLUSHED); has to be; is being; or cannot be before another agent comes. */
 const DUE = 1
 const FORMING = 2
 const STUCK = 3
@@ -163,17 +161,6 @@ const LOOK_US = 200
 const OWN_LANE = 1
 
 const NOBODY: Pick<Intent, 'operationHigh' | 'operationLow'> = { operationHigh: 0, operationLow: 0 }
-
-/** Why a record in the host's memory is not taken now, or PASS. */
-export function hostFault(state: CommitState & ThroughState, region: Region): Fault {
-  const fault = placeFault(state.placement, region.placement)
-  if (fault !== PASS) return fault
-  if (region.placement !== PLACEMENT_THROUGH) {
-    return state.recovery.unscanned[region.index] === 0 ? PASS : PLACEMENT_UNKNOWN
-  }
-  const { agent, unflushed } = state.through
-  return agent.attached && unflushed[region.index] === FLUSHED ? PASS : NO_AGENT
-}
 
 /**
  * Whether a record could be taken now, or never (then it is refused when all of it is here); asked
