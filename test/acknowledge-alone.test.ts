@@ -4,20 +4,24 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { copy } from '../firmware/command-list.ts'
+import { copy } from '../firmware/board/command-list.ts'
+import { COMPARE, FENCE, RECEIVE_AT, TRANSMIT_AT } from '../firmware/board/hal.ts'
+import {
+  FRAME_OFFSET_BYTES,
+  FRAME_STRIDE_BYTES,
+  TRANSMIT_FRAMES,
+} from '../firmware/board/limits.ts'
+import { LSB_AT, TEMPLATE_BYTES, ZEROS_AT } from '../firmware/board/memory-map.ts'
+import { runBurst } from '../firmware/burst/burst.ts'
+import { openPair } from '../firmware/burst/staging.ts'
 import type { State } from '../firmware/core.ts'
-import { COMPARE, FENCE, RECEIVE_AT, TRANSMIT_AT } from '../firmware/hal.ts'
-import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../firmware/limits.ts'
-import { LSB_AT, TEMPLATE_BYTES, ZEROS_AT } from '../firmware/memory-map.ts'
-import { runBurst } from '../firmware/serve/burst.ts'
 import {
   acknowledgeCopies,
   answerRecord,
   copiesIn,
   packCopies,
   rememberGroup,
-} from '../firmware/serve/receipt.ts'
-import { openPair } from '../firmware/serve/staging.ts'
+} from '../firmware/engine/receipt.ts'
 import {
   acknowledgeable,
   answer,

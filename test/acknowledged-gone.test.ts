@@ -11,7 +11,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FENCE, TRANSMIT } from '../firmware/hal.ts'
+import { FENCE, TRANSMIT } from '../firmware/board/hal.ts'
 import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from './support/card.ts'
 import { recoveryReport } from './support/explorer.ts'
 import { hexOf } from './support/frames.ts'

@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../firmware/memory/region.ts'
+import { BYTES_BASE_HIGH, BYTES_RIGHTS } from '../firmware/medium/region.ts'
 import { readAnnouncement } from '../firmware/wire/announcement.ts'
 import * as cm from '../firmware/wire/cm.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { COPY_CLEAN, LENGTH } from '../firmware/hal.ts'
+import { COPY_CLEAN, LENGTH } from '../firmware/board/hal.ts'
 import {
   BYTES_AT,
   BYTES_LENGTH,

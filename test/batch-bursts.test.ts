@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import type { BatchCondition, BatchOutcome } from '../host-driver/index.ts'
 import { NotAccepted, OutcomeUnknown, PerdureError, RefusedError } from '../host-driver/index.ts'
 import { bytesOf, type Decide, indexesOf, ScriptedPart, settle } from './support/scripted-part.ts'

@@ -6,7 +6,7 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import { CONDITION_IN_ORDER } from '../firmware/wire/persist.ts'
 import type { BatchCondition, BatchRecord } from '../host-driver/index.ts'
 import type { Job } from '../host-driver/way/jobs.ts'

@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { type EmulatedDpu, type LinkFaults, Nvdimm, Random } from '../boards/emulator/index.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { PERSIST_ACK } from '../firmware/wire/opcode.ts'
 import type { Wire } from '../host-driver/base/wire.ts'
 import {

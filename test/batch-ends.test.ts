@@ -3,8 +3,8 @@
  */
 
 import { expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import { FENCE } from '../firmware/hal.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { FENCE } from '../firmware/board/hal.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import {

@@ -10,8 +10,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { FENCE } from '../firmware/hal.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+import { FENCE } from '../firmware/board/hal.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import {
   type BatchRecord,
   type BatchSetting,

@@ -13,7 +13,7 @@ import {
   BATCHES,
   LINE_BYTES,
   STAGING_TIMEOUT_US,
-} from '../firmware/limits.ts'
+} from '../firmware/board/limits.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import type { Pweth } from '../firmware/wire/persist.ts'

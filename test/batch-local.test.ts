@@ -6,17 +6,17 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../boards/emulator/medium/power-cut.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import * as el from '../firmware/host/element.ts'
-import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import {
   BATCH_ELEMENTS_MAX,
   BATCH_TIMEOUT_US,
   LINE_BYTES,
   LOCAL_BATCHES,
-} from '../firmware/limits.ts'
-import { WRITE_PERSIST_REGION } from '../firmware/memory/region.ts'
-import { DATA_AT } from '../firmware/memory/superblock.ts'
+} from '../firmware/board/limits.ts'
+import * as el from '../firmware/host/element.ts'
+import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
+import { WRITE_PERSIST_REGION } from '../firmware/medium/region.ts'
+import { DATA_AT } from '../firmware/medium/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import {

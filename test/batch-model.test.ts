@@ -5,7 +5,7 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { BATCH_TIMEOUT_US } from '../firmware/limits.ts'
+import { BATCH_TIMEOUT_US } from '../firmware/board/limits.ts'
 import {
   type BatchRecord,
   type BatchSetting,

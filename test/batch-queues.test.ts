@@ -5,10 +5,10 @@
 
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { PERSIST_ACK, WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import {

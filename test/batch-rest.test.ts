@@ -3,7 +3,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import type { BatchCondition, BatchOutcome } from '../host-driver/index.ts'
 import { bytesOf, indexesOf, ScriptedPart, settle } from './support/scripted-part.ts'
 

@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import { bytesOf, indexesOf, ScriptedPart, settle } from './support/scripted-part.ts'
 import { type OpenWay, openWay, WAYS } from './support/ways.ts'
 

@@ -5,9 +5,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { HostRam } from '../boards/emulator/host/host-ram.ts'
-import { COPY_CLEAN, FENCE, LENGTH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
-import { LINE_BYTES } from '../firmware/limits.ts'
-import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
+import { COPY_CLEAN, FENCE, LENGTH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/board/hal.ts'
+import { LINE_BYTES } from '../firmware/board/limits.ts'
+import { DATA_AT, LANES_AT } from '../firmware/medium/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import type { Pweth } from '../firmware/wire/persist.ts'

@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- busy [--json] [--records N]`: how long a record of 64 bytes, alone, takes from
  * its arrival to its acknowledgement while the card has other work: 4,000,000 slots are made, a
- * million are looked at by SCAN, or a peer holds all that one may (serve/slice.ts, fault N8).
+ * million are looked at by SCAN, or a peer holds all that one may (burst/slice.ts, fault N8).
  *
  * Method: in one process, by the true clock. Records arrive at times that are drawn beforehand, so
  * what stands in their way when they come counts. In between, the card has its idle calls when it
@@ -16,8 +16,8 @@
 import { once } from 'node:events'
 import { isMainThread, Worker } from 'node:worker_threads'
 import { Random } from '../boards/emulator/base/random.ts'
-import { RECEIVES, STAGING_BUFFERS } from '../firmware/limits.ts'
-import { strideOf } from '../firmware/memory/region.ts'
+import { RECEIVES, STAGING_BUFFERS } from '../firmware/board/limits.ts'
+import { strideOf } from '../firmware/medium/region.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { ENGINES, type Engine } from './bench-floors.ts'

@@ -1,8 +1,8 @@
 /** What the bench of the host's queues counts, and the form of its plot. Times are not asserted. */
 
 import { describe, expect, test } from 'vitest'
+import { CONTEXTS } from '../firmware/board/limits.ts'
 import { POLICIES } from '../firmware/host/context-cache.ts'
-import { CONTEXTS } from '../firmware/limits.ts'
 import {
   type CurvePoint,
   crowdCost,

@@ -28,7 +28,9 @@ import {
   LENGTH,
   OP,
   TO,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
+import { CONTEXTS, UNIT_BYTES } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import { POLICIES } from '../firmware/host/context-cache.ts'
 import {
   CQE_STAMP,
@@ -39,8 +41,6 @@ import {
   WQE_OPERATION,
 } from '../firmware/host/element.ts'
 import { ZONE3_BYTES } from '../firmware/host/queue-info.ts'
-import { CONTEXTS, UNIT_BYTES } from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
 import { WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import { dataOf } from './support/card.ts'
 import { EngineCard } from './support/engine-card.ts'

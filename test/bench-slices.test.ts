@@ -1,8 +1,8 @@
 /** How much work a burst may have to wait for: counted, as it is the same on every machine. */
 
 import { expect, test } from 'vitest'
-import { SLICE_BYTES, SLICE_MADE, SLICE_RECORDS } from '../firmware/limits.ts'
-import { ZEROS_BYTES } from '../firmware/memory-map.ts'
+import { SLICE_BYTES, SLICE_MADE, SLICE_RECORDS } from '../firmware/board/limits.ts'
+import { ZEROS_BYTES } from '../firmware/board/memory-map.ts'
 import { sliceCosts } from './bench-slices.ts'
 
 /** Of a record in a slice: its stores, or looks at it, and at its copies; of a page, one. */

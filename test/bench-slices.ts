@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- slices [--json]`: how long a burst may have to wait for a slice of what takes
- * long (serve/slice.ts): the making of a region, a look at its records by SCAN and in idle time,
+ * long (burst/slice.ts): the making of a region, a look at its records by SCAN and in idle time,
  * and the room of one that is removed.
  *
  * Method: slots of several sizes, with two copies and with four; each call of the board that does a

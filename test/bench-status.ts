@@ -13,7 +13,7 @@
  */
 
 import { writeFileSync } from 'node:fs'
-import { PAGE_BYTES } from '../firmware/limits.ts'
+import { PAGE_BYTES } from '../firmware/board/limits.ts'
 import {
   AHEAD,
   DEPTH,

@@ -11,6 +11,16 @@ import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
+import { PASS, PLACEMENT_UNKNOWN } from '../firmware/board/fault.ts'
+import {
+  CLIENTS,
+  LANES,
+  LINE_BYTES,
+  ON_DEMAND_PAGES,
+  ON_DEMAND_REGIONS,
+  SCRUB_CLIENTS,
+} from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import {
   blankItem,
   type Commit,
@@ -22,23 +32,6 @@ import {
   leavePending,
   type Pending,
 } from '../firmware/commit/commit.ts'
-import {
-  blankIntent,
-  type Intent,
-  PHASE_A,
-  PHASE_B,
-  PHASE_HELD,
-  PHASE_NONE,
-} from '../firmware/commit/lane.ts'
-import {
-  addOperation,
-  blankLine,
-  dropOperation,
-  knowsOperation,
-  mayBeForgotten,
-  OPERATION_LINE_WORDS,
-  OPERATION_WINDOW,
-} from '../firmware/commit/operation-line.ts'
 import {
   beginOperation,
   findClient,
@@ -61,17 +54,25 @@ import {
 } from '../firmware/commit/placement.ts'
 import { deriveUnsettled, letGo, type UnsettledRecord } from '../firmware/commit/unsettled.ts'
 import type { State } from '../firmware/core.ts'
-import { PASS, PLACEMENT_UNKNOWN } from '../firmware/fault.ts'
-import {
-  CLIENTS,
-  LANES,
-  LINE_BYTES,
-  ON_DEMAND_PAGES,
-  ON_DEMAND_REGIONS,
-  SCRUB_CLIENTS,
-} from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
 import { boot } from '../firmware/manage/boot.ts'
+import {
+  blankIntent,
+  type Intent,
+  PHASE_A,
+  PHASE_B,
+  PHASE_HELD,
+  PHASE_NONE,
+} from '../firmware/medium/lane.ts'
+import {
+  addOperation,
+  blankLine,
+  dropOperation,
+  knowsOperation,
+  mayBeForgotten,
+  OPERATION_LINE_WORDS,
+  OPERATION_WINDOW,
+} from '../firmware/medium/operation-line.ts'
 import {
   BYTES_RIGHTS,
   createRegionTable,
@@ -87,7 +88,7 @@ import {
   type Region,
   WRITE_PERSIST,
   WRITE_PERSIST_REGION,
-} from '../firmware/memory/region.ts'
+} from '../firmware/medium/region.ts'
 import {
   addLost,
   createSuperblock,
@@ -95,9 +96,8 @@ import {
   OPERATIONS_AT,
   removeLost,
   setOverfull,
-} from '../firmware/memory/superblock.ts'
-import { createTranslation, releasePages, takePages } from '../firmware/memory/translation.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/medium/superblock.ts'
+import { createTranslation, releasePages, takePages } from '../firmware/medium/translation.ts'
 import {
   associated,
   createBlocks,

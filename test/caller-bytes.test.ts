@@ -8,7 +8,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { imageBytes } from '../firmware/commit/slot.ts'
+import { imageBytes } from '../firmware/medium/slot.ts'
 import { READ, WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import * as mad from '../firmware/wire/management.ts'
 import type { Work } from '../host-driver/card/queues/work.ts'

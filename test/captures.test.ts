@@ -8,7 +8,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { RECEIVES } from '../firmware/limits.ts'
+import { RECEIVES } from '../firmware/board/limits.ts'
 import { CM_REP } from '../firmware/wire/cm.ts'
 import {
   USAGE_FLUSH_PERSISTENT as FLUSH_PERSISTENT,

@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { NOTIFICATION_US } from '../firmware/limits.ts'
+import { NOTIFICATION_US } from '../firmware/board/limits.ts'
 import { icrcReference } from '../firmware/wire/icrc.ts'
 import { CNP } from '../firmware/wire/opcode.ts'
 import { bytesCard } from './support/bytes-card.ts'

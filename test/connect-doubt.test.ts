@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { INITIATORS } from '../firmware/limits.ts'
+import { INITIATORS } from '../firmware/board/limits.ts'
 import {
   blankCapability,
   blankGeometry,

@@ -5,7 +5,7 @@
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { QUEUE_PAIRS } from '../firmware/limits.ts'
+import { QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import { blankCapability, writeCapability } from '../firmware/wire/capability.ts'
 import * as cm from '../firmware/wire/cm.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -3,11 +3,11 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import { dismissSilent } from '../firmware/connect/room.ts'
 import { TIME_WAIT_US } from '../firmware/connect/table.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import { QUEUE_PAIRS } from '../firmware/limits.ts'
-import { REMOTE_READ, REMOTE_WRITE } from '../firmware/memory/region.ts'
+import { REMOTE_READ, REMOTE_WRITE } from '../firmware/medium/region.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { blankCapability, readCapability, writeCapability } from '../firmware/wire/capability.ts'
 import * as cm from '../firmware/wire/cm.ts'

@@ -15,8 +15,8 @@ import {
   PRIVATE_AT,
   RECEIVE_AT,
   TRANSMIT,
-} from '../firmware/hal.ts'
-import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../firmware/limits.ts'
+} from '../firmware/board/hal.ts'
+import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../firmware/board/limits.ts'
 import { hex } from './support/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)

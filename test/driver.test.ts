@@ -17,7 +17,7 @@ import {
   RealClock,
 } from '../boards/emulator/index.ts'
 import { icrcGood } from '../boards/software/icrc.ts'
-import { PASS } from '../firmware/fault.ts'
+import { PASS } from '../firmware/board/fault.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'
 import { DPU_ENDPOINT } from '../host-driver/base/addresses.ts'
 import type { ConnectOptions, Dpu, Receipt, Region, RegionRequest } from '../host-driver/index.ts'

@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random, type VirtualClock } from '../boards/emulator/index.ts'
-import { imageBytes } from '../firmware/commit/slot.ts'
+import { imageBytes } from '../firmware/medium/slot.ts'
 import {
   type DualPair,
   type DualRead,

@@ -7,7 +7,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { stir } from '../firmware/random.ts'
+import { stir } from '../firmware/board/random.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { connect, type Dpu } from '../host-driver/index.ts'
 import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from './support/card.ts'

@@ -6,9 +6,9 @@
  */
 
 import { expect, test } from 'vitest'
+import { PASS } from '../firmware/board/fault.ts'
+import { STAGING_AT } from '../firmware/board/memory-map.ts'
 import type { State } from '../firmware/core.ts'
-import { PASS } from '../firmware/fault.ts'
-import { STAGING_AT } from '../firmware/memory-map.ts'
 import { exploreOnce, tellOne } from './evidence/crash/engine.ts'
 import { LEVELS, playOf } from './evidence/crash/plays.ts'
 import { CRASH } from './evidence/crash/stage.ts'

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findBundle } from '../boards/emulator/run/bundle.ts'
-import { COMMANDS_AT, OWNER } from '../firmware/hal.ts'
+import { COMMANDS_AT, OWNER } from '../firmware/board/hal.ts'
 import { FlightRecorder } from './evidence/coverage/flight-recorder.ts'
 import { decode, encode, type Recorded, RUN } from './evidence/coverage/flight-tape.ts'
 import { play } from './evidence/coverage/guest-player.ts'

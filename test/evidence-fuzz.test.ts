@@ -5,7 +5,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE, SKIP } from '../firmware/hal.ts'
+import { FENCE, SKIP } from '../firmware/board/hal.ts'
 import { SEEDS } from './evidence/fuzz/corpus.ts'
 import { Ledger } from './evidence/fuzz/ledger.ts'
 import { type Episode, fuzzOnce, openEpisode, TARGETS } from './evidence/fuzz/play.ts'

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { DONE } from '../firmware/hal.ts'
+import { DONE } from '../firmware/board/hal.ts'
 import { brokenBases, makeBase, Play, playScript, type Script } from './evidence/host/play.ts'
 import { LEVELS, PLACEMENTS, Rig } from './evidence/host/rig.ts'
 import { HOST, lineOf, scriptOf } from './evidence/host/stage.ts'

@@ -1,7 +1,7 @@
 /** C2 in short: small walks of the model, every rule left out, and the firmware beside it. */
 
 import { expect, test } from 'vitest'
-import { COPY_CLEAN, FENCE, NVDIMM_SPACE, OP, TO } from '../firmware/hal.ts'
+import { COPY_CLEAN, FENCE, NVDIMM_SPACE, OP, TO } from '../firmware/board/hal.ts'
 import { MODEL } from './evidence/model/stage.ts'
 import { missed, playAll } from './evidence/stage.ts'
 import { Card } from './support/card.ts'

@@ -17,9 +17,9 @@ import {
   SKIP,
   TO,
   TRANSMIT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
+import { nextRandom, stir } from '../firmware/board/random.ts'
 import { seeded } from '../firmware/main.ts'
-import { nextRandom, stir } from '../firmware/random.ts'
 import type { Boot } from './evidence/simulate/card.ts'
 import { PAST_AN_END } from './evidence/simulate/client.ts'
 import { ACKNOWLEDGE, DATAGRAM, fillPattern, get24, put24 } from './evidence/simulate/frames.ts'

@@ -21,7 +21,7 @@ import {
   SKIP,
   TO,
   TRANSMIT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import { Card, dataOf, sentOf } from './support/card.ts'
 import {
   Actor,

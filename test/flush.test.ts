@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut, pending } from '../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../firmware/hal.ts'
+import { FENCE } from '../firmware/board/hal.ts'
 import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard, watch } from './support/bytes-card.ts'
 import { dataOf, persistFrames, readFrame, type Sent } from './support/card.ts'
 import { hexOf } from './support/frames.ts'

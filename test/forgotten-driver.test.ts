@@ -6,7 +6,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import type { EmulatedDpu } from '../boards/emulator/index.ts'
-import { CLIENTS } from '../firmware/limits.ts'
+import { CLIENTS } from '../firmware/board/limits.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { has, PERSIST } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../firmware/wire/packet.ts'

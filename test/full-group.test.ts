@@ -8,10 +8,10 @@
 
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FENCE } from '../firmware/hal.ts'
-import { BURST_FRAMES } from '../firmware/limits.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { FENCE } from '../firmware/board/hal.ts'
+import { BURST_FRAMES } from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { batchFrames, IN_ORDER, statuses as statusesOf, upTo } from './support/batch-card.ts'
 import {
   Card,

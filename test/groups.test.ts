@@ -10,7 +10,6 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { PHASE_A, PHASE_B, PHASE_HELD, PHASE_WORD_BYTES } from '../firmware/commit/lane.ts'
 import {
   COPY,
   COPY_CLEAN,
@@ -21,11 +20,18 @@ import {
   NVDIMM_SPACE,
   TO,
   TRANSMIT,
-} from '../firmware/hal.ts'
-import { BURST_FRAMES, LANES, LINE_BYTES, LOCAL_LANES, UNIT_BYTES } from '../firmware/limits.ts'
-import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
-import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/board/hal.ts'
+import {
+  BURST_FRAMES,
+  LANES,
+  LINE_BYTES,
+  LOCAL_LANES,
+  UNIT_BYTES,
+} from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { PHASE_A, PHASE_B, PHASE_HELD, PHASE_WORD_BYTES } from '../firmware/medium/lane.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/medium/region.ts'
+import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/medium/superblock.ts'
 import {
   batchFrames,
   batchSetting,

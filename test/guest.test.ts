@@ -10,7 +10,7 @@ import {
   FENCE,
   NVDIMM_SPACE,
   PRIVATE_AT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 
 const FACTS: Facts = {
   board: 'emulator',

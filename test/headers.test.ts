@@ -8,6 +8,8 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import { LINE_BYTES, RECORD_BYTES_MAX, REGION_NAME_BYTES } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import {
   blankIntent,
   type Intent,
@@ -22,18 +24,16 @@ import {
   readIntent,
   writeIntent,
   writePhaseWord,
-} from '../firmware/commit/lane.ts'
+} from '../firmware/medium/lane.ts'
+import type { Region } from '../firmware/medium/region.ts'
 import {
   blankSlotHeader,
   headerFits,
   readSlotHeader,
   SLOT_HEADER_BYTES,
   writeSlotHeader,
-} from '../firmware/commit/slot.ts'
-import { LINE_BYTES, RECORD_BYTES_MAX, REGION_NAME_BYTES } from '../firmware/limits.ts'
-import type { Region } from '../firmware/memory/region.ts'
-import { addEntry, createSuperblock, readEntry } from '../firmware/memory/superblock.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/medium/slot.ts'
+import { addEntry, createSuperblock, readEntry } from '../firmware/medium/superblock.ts'
 
 const SEED = Number(process.env.SEED ?? 20261123)
 const ROUNDS = 100

@@ -39,7 +39,7 @@ import {
   PRIVATE_AT,
   RESULT,
   TRANSMIT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import { FACTS } from './support/card.ts'
 
 const BYTES = 8192

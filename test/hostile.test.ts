@@ -8,9 +8,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import { FRAME_BYTES_MAX, READ_PACKETS } from '../firmware/limits.ts'
-import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { FRAME_BYTES_MAX, READ_PACKETS } from '../firmware/board/limits.ts'
+import { DATA_AT, LANES_AT } from '../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -10,17 +10,17 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import * as lane from '../firmware/commit/lane.ts'
-import * as operationLine from '../firmware/commit/operation-line.ts'
+import * as hal from '../firmware/board/hal.ts'
+import * as view from '../firmware/burst/view.ts'
 import * as placement from '../firmware/commit/placement.ts'
-import * as slot from '../firmware/commit/slot.ts'
-import * as hal from '../firmware/hal.ts'
 import * as element from '../firmware/host/element.ts'
 import * as headerPage from '../firmware/host/header-page.ts'
 import * as queueInfo from '../firmware/host/queue-info.ts'
-import * as region from '../firmware/memory/region.ts'
-import * as superblock from '../firmware/memory/superblock.ts'
-import * as view from '../firmware/serve/view.ts'
+import * as lane from '../firmware/medium/lane.ts'
+import * as operationLine from '../firmware/medium/operation-line.ts'
+import * as region from '../firmware/medium/region.ts'
+import * as slot from '../firmware/medium/slot.ts'
+import * as superblock from '../firmware/medium/superblock.ts'
 import * as aeth from '../firmware/wire/aeth.ts'
 import * as announcement from '../firmware/wire/announcement.ts'
 import * as arp from '../firmware/wire/arp.ts'
@@ -82,13 +82,13 @@ const MODULES: Readonly<Record<string, object>> = {
   'host/element.ts': element,
   'host/header-page.ts': headerPage,
   'host/queue-info.ts': queueInfo,
-  'commit/slot.ts': slot,
-  'commit/lane.ts': lane,
-  'commit/operation-line.ts': operationLine,
+  'medium/slot.ts': slot,
+  'medium/lane.ts': lane,
+  'medium/operation-line.ts': operationLine,
   'commit/placement.ts': placement,
-  'memory/superblock.ts': superblock,
-  'memory/region.ts': region,
-  'serve/view.ts': view,
+  'medium/superblock.ts': superblock,
+  'medium/region.ts': region,
+  'burst/view.ts': view,
 }
 
 type Numbers = Readonly<Record<string, number>>

@@ -22,7 +22,7 @@ import { signBundle } from '../boards/linux/sign.ts'
 import { missing, need } from '../boards/tools/debian/apt.ts'
 import { placeFileOnce, placeFolderOnce } from '../boards/tools/debian/once.ts'
 import { Trouble } from '../boards/tools/debian/programs.ts'
-import * as hal from '../firmware/hal.ts'
+import * as hal from '../firmware/board/hal.ts'
 import { rowsOf } from './pages/markdown.ts'
 import { ROOT } from './support/sources.ts'
 

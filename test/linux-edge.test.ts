@@ -17,9 +17,9 @@ import {
   NVDIMM_SPACE,
   RESULT,
   SPACE_BYTES,
-} from '../firmware/hal.ts'
-import { COMMANDS_MAX } from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/board/hal.ts'
+import { COMMANDS_MAX } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import { ServiceFolder } from './support/native/service.ts'
 import { Workshop } from './support/pcie-file.ts'
 import { ROOT } from './support/sources.ts'

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
+import { FRAME_BYTES_MAX } from '../firmware/board/limits.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from './support/native/harness.ts'
 import { THOROUGH } from './support/thorough.ts'
 

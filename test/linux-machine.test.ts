@@ -29,7 +29,7 @@ import {
   PRIVATE_AT,
   RESULT,
   SKIP,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import { Drawing, type Left, runEmulated, runNative } from './support/native/machine-lists.ts'
 import { because, compileMachine, noMachine } from './support/native/machine-program.ts'
 import { divided } from './support/thorough.ts'

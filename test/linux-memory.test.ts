@@ -43,7 +43,7 @@ import {
   PRIVATE_AT,
   SAVE_FAILED,
   VOLATILE,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import { connect } from '../host-driver/index.ts'
 import { Harness } from './support/native/harness.ts'
 import { because, compileMachine, noMachine } from './support/native/machine-program.ts'

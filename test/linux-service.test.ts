@@ -25,7 +25,7 @@ import {
   TO,
   TRANSMIT,
   TRANSMIT_AT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import { connect } from '../host-driver/index.ts'
 import { Runtime } from './support/board/runtime.ts'
 import { compile, Harness, noCompiler } from './support/native/harness.ts'

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { READ_PACKETS } from '../firmware/limits.ts'
+import { READ_PACKETS } from '../firmware/board/limits.ts'
 import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard } from './support/bytes-card.ts'
 import { dataOf, readFrame, type Sent, type TestQueuePair } from './support/card.ts'
 import { Dialogue, USUAL } from './support/dialogue.ts'

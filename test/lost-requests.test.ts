@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { REMEMBERED_KINDS } from '../firmware/limits.ts'
+import { REMEMBERED_KINDS } from '../firmware/board/limits.ts'
 import { RC_ACKNOWLEDGE } from '../firmware/wire/opcode.ts'
 import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard } from './support/bytes-card.ts'
 import { dataOf, readFrame, type Sent, type TestQueuePair } from './support/card.ts'

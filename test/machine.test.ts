@@ -37,14 +37,14 @@ import {
   SPACE_BYTES,
   TRANSMIT,
   TRANSMIT_AT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import {
   COMMANDS_MAX,
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
-} from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import { hex, hexOf } from './support/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)

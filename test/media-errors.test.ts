@@ -8,8 +8,8 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
-import { COPY_CLEAN, FENCE, FLUSH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/hal.ts'
-import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
+import { COPY_CLEAN, FENCE, FLUSH, NVDIMM_SPACE, TO, TRANSMIT } from '../firmware/board/hal.ts'
+import { DATA_AT, LANES_AT } from '../firmware/medium/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {
   Card,

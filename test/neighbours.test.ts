@@ -7,7 +7,7 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import { neighbourChecksum } from '../firmware/wire/neighbour.ts'
 import { Card } from './support/card.ts'
 import { framesOfCapture, hex, hexOf } from './support/frames.ts'

@@ -8,7 +8,7 @@ import { Nvdimm, type NvdimmOptions } from '../boards/emulator/medium/nvdimm.ts'
 import { NvdimmFileError, openNvdimm } from '../boards/emulator/medium/nvdimm-file.ts'
 import { CUT_MODES, type CutMode } from '../boards/emulator/medium/pieces.ts'
 import { CUT_STRATEGIES, cut, pending } from '../boards/emulator/medium/power-cut.ts'
-import { DONE, FLUSH_FAILED, MEDIA_ERROR, NOT_ARMED } from '../firmware/hal.ts'
+import { DONE, FLUSH_FAILED, MEDIA_ERROR, NOT_ARMED } from '../firmware/board/hal.ts'
 import { ReferencePart } from './support/reference-enumerator.ts'
 
 /** What the disk answers next; an error of a disk is nothing that a test can have. */

@@ -6,11 +6,16 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { COPY, DMA_SPACE } from '../firmware/hal.ts'
+import { COPY, DMA_SPACE } from '../firmware/board/hal.ts'
+import {
+  ON_DEMAND_PAGES,
+  ON_DEMAND_REGIONS,
+  PAGE_BYTES,
+  REGIONS,
+} from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_PAGES_UNWANTED } from '../firmware/host/header-page.ts'
-import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS } from '../firmware/limits.ts'
-import { REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE } from '../firmware/memory/region.ts'
+import { REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE } from '../firmware/medium/region.ts'
 import { READ, WRITE } from '../firmware/transport/requester.ts'
 import { putU16, putU32, u16, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { HostRam, Pager, Random, SwapDevice, VirtualClock } from '../boards/emulator/index.ts'
-import { PAGE_BYTES } from '../firmware/limits.ts'
+import { PAGE_BYTES } from '../firmware/board/limits.ts'
 import { ON_DEMAND_READY } from '../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../firmware/wire/memory-status.ts'
 import { PerdureError, RefusedError } from '../host-driver/base/errors.ts'
@@ -95,7 +95,7 @@ class FakeCard {
     if (++this.underWay > 1) throw new Error('two calls of a region at once')
     return new Promise((resolve, reject) => {
       const execute = (): void => {
-        // As firmware/memory/translation.ts does: what is not newer was executed before.
+        // As firmware/medium/translation.ts does: what is not newer was executed before.
         if (sequence <= this.sequence) return
         this.sequence = sequence
         run()

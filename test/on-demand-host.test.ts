@@ -7,7 +7,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Engine, Random } from '../boards/emulator/index.ts'
 import type { PagedMemory } from '../boards/host-port.ts'
-import { PAGE_BYTES } from '../firmware/limits.ts'
+import { PAGE_BYTES } from '../firmware/board/limits.ts'
 import { RC_READ_RESPONSE_ONLY } from '../firmware/wire/opcode.ts'
 import { RefusedError } from '../host-driver/base/errors.ts'
 import type { Wire } from '../host-driver/base/wire.ts'

@@ -6,8 +6,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import * as limits from '../firmware/limits.ts'
-import { PAGE_BYTES } from '../firmware/limits.ts'
+import * as limits from '../firmware/board/limits.ts'
+import { PAGE_BYTES } from '../firmware/board/limits.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { dataOf, type Sent, sentOf, type TestQueuePair } from './support/card.ts'
 import { hexOf } from './support/frames.ts'

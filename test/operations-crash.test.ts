@@ -13,8 +13,8 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { type CutStrategy, cut } from '../boards/emulator/medium/power-cut.ts'
 import type { Watch } from '../boards/emulator/run/machine.ts'
-import { COPY_CLEAN, FENCE } from '../firmware/hal.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { COPY_CLEAN, FENCE } from '../firmware/board/hal.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
 import {
   explore,

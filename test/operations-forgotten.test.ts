@@ -12,17 +12,17 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import { FENCE } from '../firmware/hal.ts'
-import * as el from '../firmware/host/element.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { FENCE } from '../firmware/board/hal.ts'
 import {
   BATCH_TIMEOUT_US,
   CLIENTS,
   FLUSH_TIMEOUT_US,
   SCRUB_CLIENTS,
   SCRUB_TURNS,
-} from '../firmware/limits.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import * as el from '../firmware/host/element.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {

@@ -11,7 +11,9 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
-import { fenceOwn, ownerOf, run } from '../firmware/command-list.ts'
+import { fenceOwn, ownerOf, run } from '../firmware/board/command-list.ts'
+import { NVDIMM_SPACE } from '../firmware/board/hal.ts'
+import { CLIENTS, LINE_BYTES, SCRUB_CLIENTS } from '../firmware/board/limits.ts'
 import {
   addToLine,
   beginLines,
@@ -36,11 +38,9 @@ import {
   writeImages,
 } from '../firmware/commit/operations.ts'
 import type { State } from '../firmware/core.ts'
-import { NVDIMM_SPACE } from '../firmware/hal.ts'
-import { CLIENTS, LINE_BYTES, SCRUB_CLIENTS } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
 import { boot } from '../firmware/manage/boot.ts'
-import { formatPart } from '../firmware/memory/superblock.ts'
+import { formatPart } from '../firmware/medium/superblock.ts'
 import { FACTS } from './support/card.ts'
 
 const SEED = Number(process.env.SEED ?? 20261124)

@@ -10,6 +10,7 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import { LINE_BYTES } from '../firmware/board/limits.ts'
 import {
   addOperation,
   blankLine,
@@ -34,8 +35,7 @@ import {
   OPERATION_LINE_WORDS,
   openOperations,
   setLineSequence,
-} from '../firmware/commit/operation-line.ts'
-import { LINE_BYTES } from '../firmware/limits.ts'
+} from '../firmware/medium/operation-line.ts'
 
 const SEED = Number(process.env.SEED ?? 20261124)
 const ROUNDS = 3

@@ -11,7 +11,16 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
 import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
-import { compare, fenceOwn, ownerOf, run } from '../firmware/command-list.ts'
+import { compare, fenceOwn, ownerOf, run } from '../firmware/board/command-list.ts'
+import { COMMAND_WORDS, FLUSH_FAILED, NOT_ARMED, NVDIMM_SPACE, TO } from '../firmware/board/hal.ts'
+import {
+  BURST_FRAMES,
+  CLIENTS,
+  LANES,
+  LINE_BYTES,
+  SCRUB_CLIENTS,
+} from '../firmware/board/limits.ts'
+import { OPERATION_LINES_AT, ZEROS_AT } from '../firmware/board/memory-map.ts'
 import {
   createGroupIndex,
   type GroupItem,
@@ -19,22 +28,6 @@ import {
   groupHolds,
   sealItem,
 } from '../firmware/commit/commit.ts'
-import { blankIntent, lanePhase, PHASE_A, PHASE_B, writeIntent } from '../firmware/commit/lane.ts'
-import {
-  addOperation,
-  blankLine,
-  dropOperation,
-  forgetAll,
-  forgetBefore,
-  forgetUpTo,
-  knowsOperation,
-  lineIsFree,
-  lineIsOf,
-  mayBeForgotten,
-  OPERATION_LINE_WORDS,
-  OPERATION_WINDOW,
-  setLineSequence,
-} from '../firmware/commit/operation-line.ts'
 import {
   addToLine,
   beginLines,
@@ -66,12 +59,25 @@ import {
   writeImages,
 } from '../firmware/commit/operations.ts'
 import type { State } from '../firmware/core.ts'
-import { COMMAND_WORDS, FLUSH_FAILED, NOT_ARMED, NVDIMM_SPACE, TO } from '../firmware/hal.ts'
-import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES, SCRUB_CLIENTS } from '../firmware/limits.ts'
 import { createState } from '../firmware/main.ts'
 import { boot } from '../firmware/manage/boot.ts'
-import { formatPart, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
-import { OPERATION_LINES_AT, ZEROS_AT } from '../firmware/memory-map.ts'
+import { blankIntent, lanePhase, PHASE_A, PHASE_B, writeIntent } from '../firmware/medium/lane.ts'
+import {
+  addOperation,
+  blankLine,
+  dropOperation,
+  forgetAll,
+  forgetBefore,
+  forgetUpTo,
+  knowsOperation,
+  lineIsFree,
+  lineIsOf,
+  mayBeForgotten,
+  OPERATION_LINE_WORDS,
+  OPERATION_WINDOW,
+  setLineSequence,
+} from '../firmware/medium/operation-line.ts'
+import { formatPart, OPERATIONS_AT } from '../firmware/medium/superblock.ts'
 import { FACTS } from './support/card.ts'
 import { THOROUGH } from './support/thorough.ts'
 

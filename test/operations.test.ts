@@ -9,6 +9,8 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { FENCE } from '../firmware/board/hal.ts'
+import { CLIENTS } from '../firmware/board/limits.ts'
 import {
   addOperation,
   blankLine,
@@ -17,9 +19,7 @@ import {
   newestLow,
   OPERATION_WINDOW,
   openOperations,
-} from '../firmware/commit/operation-line.ts'
-import { FENCE } from '../firmware/hal.ts'
-import { CLIENTS } from '../firmware/limits.ts'
+} from '../firmware/medium/operation-line.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_ACK, PERSIST_QUERY } from '../firmware/wire/opcode.ts'

@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { BURST_FRAMES, LANES, READ_PACKETS } from '../firmware/limits.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+import { BURST_FRAMES, LANES, READ_PACKETS } from '../firmware/board/limits.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { CNP, PERSIST_ACK, RC_ATOMIC_ACK } from '../firmware/wire/opcode.ts'
 import { batchFrames, statuses } from './support/batch-card.ts'
 import { bytesCard } from './support/bytes-card.ts'

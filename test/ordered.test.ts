@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { COMMAND_WORDS, COPY_CLEAN, FENCE, OWNER } from '../firmware/hal.ts'
+import { COMMAND_WORDS, COPY_CLEAN, FENCE, OWNER } from '../firmware/board/hal.ts'
 import { has, PERSIST_ACK, RC_ACKNOWLEDGE, RESPONSE } from '../firmware/wire/opcode.ts'
 import {
   BYTES_AT,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { cut, images, Nvdimm, Random, VirtualClock } from '../boards/emulator/index.ts'
-import { FENCE } from '../firmware/hal.ts'
+import { FENCE } from '../firmware/board/hal.ts'
 import { realTimer, realTimeUs } from '../host-driver/frames/udp.ts'
 import {
   type ConnectOptions,

@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
-import { FAULTS, PASS } from '../firmware/fault.ts'
+import { FAULTS, PASS } from '../firmware/board/fault.ts'
 import { start } from '../firmware/main.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

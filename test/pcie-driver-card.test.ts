@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { ForbiddenAccess } from '../boards/host-port.ts'
-import { PORT_AT, PORT_REGISTER } from '../firmware/hal.ts'
+import { PORT_AT, PORT_REGISTER } from '../firmware/board/hal.ts'
 import { DURABLE } from '../firmware/host/element.ts'
 import { READ, WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import { PcieDevice } from '../host-driver/card/device.ts'

@@ -3,8 +3,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
-import { INLINE_BYTES_MAX, SGES_MAX, UNIT_BYTES } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import {
   checkInlineRule,

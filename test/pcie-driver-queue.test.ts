@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { CARRIES_POINTER } from '../firmware/hal.ts'
+import { CARRIES_POINTER } from '../firmware/board/hal.ts'
 import { Z1_POINTER, Z3_POINTER } from '../firmware/host/queue-info.ts'
 import { PerdureError } from '../host-driver/base/errors.ts'
 import type { GrowthForm, WorkQueue } from '../host-driver/card/queues/work-queue.ts'

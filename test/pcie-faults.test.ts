@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import type { AccessFault } from '../boards/emulator/host/pcie.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import { WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import type { PcieQueuePair } from '../host-driver/card/queues/queue-pair.ts'
 import type { Work } from '../host-driver/card/queues/work.ts'

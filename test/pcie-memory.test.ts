@@ -39,10 +39,10 @@ import {
   NVDIMM_SPACE,
   PRIVATE_AT,
   RESULT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import * as header from '../firmware/host/header-page.ts'
 import { Z1_LOCK, ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../firmware/host/queue-info.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
 import { dataOf, FACTS, persistAcks, persistFrames } from './support/card.ts'
 import { cutPower, type Placed, placed, restarted } from './support/placed.ts'
 import { THOROUGH } from './support/thorough.ts'

@@ -30,11 +30,11 @@ import {
   PORT_PRODUCED,
   PORT_REGISTER,
   PORT_RING,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
+import { DOORBELLS, LINE_BYTES } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import * as header from '../firmware/host/header-page.ts'
 import { Z3_POINTER, ZONE1_BYTES, ZONE3_BYTES } from '../firmware/host/queue-info.ts'
-import { DOORBELLS, LINE_BYTES } from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
 import { ForbiddenAccess, type HostPort } from '../host-driver/card/host-port.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)

@@ -7,8 +7,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import { COMPARE, FENCE } from '../firmware/hal.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { COMPARE, FENCE } from '../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   INITIATORS,
@@ -17,8 +17,8 @@ import {
   REMEMBERED_RECORDS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../firmware/limits.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+} from '../firmware/board/limits.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {

@@ -6,7 +6,7 @@
 
 import { afterEach, expect, test } from 'vitest'
 import { icrcGood } from '../boards/software/icrc.ts'
-import { PASS } from '../firmware/fault.ts'
+import { PASS } from '../firmware/board/fault.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'
 import { blankPweth, readPweth } from '../firmware/wire/persist.ts'

@@ -7,8 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { checkCode } from '../boards/software/check-code.ts'
-import { PHASE_A, PHASE_B } from '../firmware/commit/lane.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import {
   COPY,
   COPY_CLEAN,
@@ -18,16 +17,17 @@ import {
   NVDIMM_SPACE,
   TO,
   TRANSMIT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
 import {
   BATCH_TIMEOUT_US,
   BATCHES,
   RECEIVE_BYTES,
   RECEIVES,
   STAGING_TIMEOUT_US,
-} from '../firmware/limits.ts'
-import { PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
-import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/memory/superblock.ts'
+} from '../firmware/board/limits.ts'
+import { PHASE_A, PHASE_B } from '../firmware/medium/lane.ts'
+import { PLACEMENT_THROUGH } from '../firmware/medium/region.ts'
+import { DATA_AT, LANES_AT, OPERATIONS_AT } from '../firmware/medium/superblock.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'
 import type { Pweth } from '../firmware/wire/persist.ts'

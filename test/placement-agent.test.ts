@@ -7,14 +7,14 @@
 import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import { QUEUE_ERROR, TYPE_AGENT } from '../firmware/host/queue-info.ts'
 import {
   HOST_DATA_AT,
   HOST_PROBE_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
-} from '../firmware/memory/region.ts'
+} from '../firmware/medium/region.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { putU32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -9,16 +9,16 @@ import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memo
 import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
-import { COMPARE, COPY, FENCE, FROM, NVDIMM_SPACE } from '../firmware/hal.ts'
-import { LINE_BYTES, SLICE_RECORDS } from '../firmware/limits.ts'
+import { COMPARE, COPY, FENCE, FROM, NVDIMM_SPACE } from '../firmware/board/hal.ts'
+import { LINE_BYTES, SLICE_RECORDS } from '../firmware/board/limits.ts'
+import { VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED } from '../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
   HOST_PROBE_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
-} from '../firmware/memory/region.ts'
-import { LOST_MAX } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED } from '../firmware/serve/view.ts'
+} from '../firmware/medium/region.ts'
+import { LOST_MAX } from '../firmware/medium/superblock.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../firmware/wire/opcode.ts'

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host/host-memory.ts'
 import type { Watch } from '../boards/emulator/run/machine.ts'
-import { TRUNCATED } from '../firmware/fault.ts'
+import { TRUNCATED } from '../firmware/board/fault.ts'
 import {
   COMMAND_WORDS,
   COPY,
@@ -20,15 +20,15 @@ import {
   SKIP,
   TO,
   TRANSMIT,
-} from '../firmware/hal.ts'
+} from '../firmware/board/hal.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
-} from '../firmware/memory/region.ts'
-import { DATA_AT, LANES_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/medium/region.ts'
+import { DATA_AT, LANES_AT } from '../firmware/medium/superblock.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../firmware/wire/opcode.ts'

@@ -9,9 +9,10 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import type { CutChoice } from '../boards/emulator/medium/power-cut.ts'
-import { PHASE_B } from '../firmware/commit/lane.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import { FENCE } from '../firmware/hal.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { FENCE } from '../firmware/board/hal.ts'
+import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import { WQE_RECEIVE } from '../firmware/host/element.ts'
 import { HEADER_INTERRUPTS } from '../firmware/host/header-page.ts'
 import {
@@ -21,15 +22,14 @@ import {
   QUEUE_ERROR,
   TYPE_AGENT,
 } from '../firmware/host/queue-info.ts'
-import { BURST_FRAMES, FLUSH_TIMEOUT_US, LANES, THROUGH_JOBS } from '../firmware/limits.ts'
+import { PHASE_B } from '../firmware/medium/lane.ts'
 import {
   FIXED_LENGTH,
   HOST_DATA_AT,
   HOST_PROBE_AT,
   PLACEMENT_THROUGH,
-} from '../firmware/memory/region.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/medium/region.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { faultOfStatus } from '../host-driver/base/errors.ts'

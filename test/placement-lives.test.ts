@@ -7,9 +7,9 @@ import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON, NO_SNOOP_HONOURED } from '../boards/emulator/host/host-memory.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
-import { FLUSH_TIMEOUT_US } from '../firmware/limits.ts'
-import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { FLUSH_TIMEOUT_US } from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/medium/region.ts'
 import { type Card, dataOf, persistFrames, type Sent, type TestQueuePair } from './support/card.ts'
 import {
   type Agent,

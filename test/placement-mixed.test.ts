@@ -11,8 +11,8 @@ import {
   HostMemory,
   NO_SNOOP_HONOURED,
 } from '../boards/emulator/host/host-memory.ts'
-import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/memory/region.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../firmware/medium/region.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH, MECHANISM_LOCAL_FLUSH } from '../firmware/wire/persist-ack.ts'

@@ -13,9 +13,9 @@ import {
   type Platform,
 } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
+import { AUX, COPY, FROM, HOST_SPACE, LENGTH, TO } from '../firmware/board/hal.ts'
+import { REGIONS } from '../firmware/board/limits.ts'
 import { createPlacement, prove, unprove } from '../firmware/commit/placement.ts'
-import { AUX, COPY, FROM, HOST_SPACE, LENGTH, TO } from '../firmware/hal.ts'
-import { REGIONS } from '../firmware/limits.ts'
 import {
   createRegionTable,
   HOST_PROBE_AT,
@@ -24,7 +24,7 @@ import {
   PLACEMENT_THROUGH,
   REMOTE_READ,
   REMOTE_WRITE,
-} from '../firmware/memory/region.ts'
+} from '../firmware/medium/region.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {

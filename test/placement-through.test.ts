@@ -7,18 +7,18 @@ import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FENCE, TRANSMIT } from '../firmware/hal.ts'
-import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
+import { FENCE, TRANSMIT } from '../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   FLUSH_BYTES_MAX,
   FLUSH_TIMEOUT_US,
   LANES,
   THROUGH_JOBS,
-} from '../firmware/limits.ts'
-import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/board/limits.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
+import { HOST_DATA_AT, HOST_PROBE_AT, PLACEMENT_THROUGH } from '../firmware/medium/region.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -5,6 +5,13 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import {
+  CONTEXTS,
+  HOST_QUEUES,
+  MEMORY_REGIONS,
+  QUEUE_DEPTH_MAX,
+  UNIT_BYTES,
+} from '../firmware/board/limits.ts'
 import { CAPACITY_MIN, POLICIES } from '../firmware/host/context-cache.ts'
 import * as page from '../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS } from '../firmware/host/host.ts'
@@ -16,13 +23,6 @@ import {
   resetNumbers,
   takeNumber,
 } from '../firmware/host/queue-numbers.ts'
-import {
-  CONTEXTS,
-  HOST_QUEUES,
-  MEMORY_REGIONS,
-  QUEUE_DEPTH_MAX,
-  UNIT_BYTES,
-} from '../firmware/limits.ts'
 import { putU16, putU32, u16, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import {

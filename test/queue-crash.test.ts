@@ -6,7 +6,7 @@
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../boards/emulator/medium/power-cut.ts'
-import { FENCE, SKIP } from '../firmware/hal.ts'
+import { FENCE, SKIP } from '../firmware/board/hal.ts'
 import * as el from '../firmware/host/element.ts'
 import { Card, dataOf } from './support/card.ts'
 import { type LocalQueue, localQueue, one, readyHost, record } from './support/local-queue.ts'

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { PORT_EPOCH } from '../firmware/hal.ts'
+import { PORT_EPOCH } from '../firmware/board/hal.ts'
+import { LINE_BYTES } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { LINE_BYTES } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import {

@@ -14,7 +14,8 @@
  */
 
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { NVDIMM_SPACE, SPACE_BYTES } from '../firmware/hal.ts'
+import { NVDIMM_SPACE, SPACE_BYTES } from '../firmware/board/hal.ts'
+import { MEMORY_REGIONS, UNIT_BYTES } from '../firmware/board/limits.ts'
 import {
   SIGNALED,
   WQE_ADDRESS,
@@ -31,7 +32,6 @@ import {
   WQE_WAIT,
 } from '../firmware/host/element.ts'
 import { KIND_SEND, QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { MEMORY_REGIONS, UNIT_BYTES } from '../firmware/limits.ts'
 import { WRITE_PERSIST } from '../firmware/transport/requester.ts'
 import { play, Schedules, type Step } from './support/interleave.ts'
 import { elementOf, type Form, type Sge } from './support/queue-host.ts'

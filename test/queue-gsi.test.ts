@@ -4,11 +4,11 @@
  */
 
 import { describe, expect, test } from 'vitest'
+import { HOST_CALLS } from '../firmware/board/limits.ts'
 import { CAPACITY_MIN, POLICIES } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { HOST_CALLS } from '../firmware/limits.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'

@@ -5,18 +5,18 @@
 
 import { expect, test } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host/host-memory.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import { PORT_EPOCH } from '../firmware/hal.ts'
-import * as el from '../firmware/host/element.ts'
-import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { PORT_EPOCH } from '../firmware/board/hal.ts'
 import {
   BATCH_CHUNK_BYTES,
   BATCH_CHUNKS,
   BATCH_TIMEOUT_US,
   BATCHES,
   BURST_FRAMES,
-} from '../firmware/limits.ts'
-import { LANES_AT } from '../firmware/memory/superblock.ts'
+} from '../firmware/board/limits.ts'
+import * as el from '../firmware/host/element.ts'
+import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
+import { LANES_AT } from '../firmware/medium/superblock.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'

@@ -4,10 +4,10 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE } from '../firmware/hal.ts'
+import { FENCE } from '../firmware/board/hal.ts'
+import { LINE_BYTES, LOCAL_BYTES_MAX } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { LINE_BYTES, LOCAL_BYTES_MAX } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'

@@ -5,6 +5,7 @@
 
 import { expect, test } from 'vitest'
 import { DDIO_ON } from '../boards/emulator/host/host-memory.ts'
+import { HOST_POSTINGS, QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import { CAPACITY_MIN } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import {
@@ -13,7 +14,6 @@ import {
   QUEUE_READY,
   TYPE_CONNECTED,
 } from '../firmware/host/queue-info.ts'
-import { HOST_POSTINGS, QUEUE_PAIRS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { QUEUE_PAIRS } from '../firmware/limits.ts'
+import { QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import {
   createQueuePairTable,
   freeNumber,

@@ -5,10 +5,10 @@
 
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import { PAGE_BYTES, WATCHES, WORKS } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import { EVENT_RESIDENCY } from '../firmware/host/header-page.ts'
 import { QUEUE_ERROR, QUEUE_READY } from '../firmware/host/queue-info.ts'
-import { PAGE_BYTES, WATCHES, WORKS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import {
   type Bseth,

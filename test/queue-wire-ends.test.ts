@@ -4,11 +4,11 @@
  */
 
 import { expect, test } from 'vitest'
+import { HOST_BUFFERS, POSTED_RECEIVES, QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import { CAPACITY_MIN } from '../firmware/host/context-cache.ts'
 import * as el from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { HOST_BUFFERS, POSTED_RECEIVES, QUEUE_PAIRS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { putU16, putU32 } from '../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../firmware/wire/deth.ts'

@@ -4,9 +4,9 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import { INITIATORS } from '../firmware/board/limits.ts'
 import * as el from '../firmware/host/element.ts'
 import { QUEUE_ERROR } from '../firmware/host/queue-info.ts'
-import { INITIATORS } from '../firmware/limits.ts'
 import * as kind from '../firmware/transport/requester.ts'
 import { u32 } from '../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../firmware/wire/management.ts'

@@ -5,10 +5,10 @@
 
 import { describe, expect, test } from 'vitest'
 import { ForbiddenAccess } from '../boards/host-port.ts'
+import { FETCH_UNITS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../firmware/board/limits.ts'
 import { SIGNALED, WC_SUCCESS, WQE_NOP } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { FETCH_UNITS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../firmware/limits.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'

@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
+import { CONTEXTS } from '../firmware/board/limits.ts'
 import {
   type Contexts,
   clearContexts,
@@ -23,7 +24,6 @@ import {
 } from '../firmware/host/context-cache.ts'
 import { ORDER_DISTANCE, ORDER_TIME } from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { CONTEXTS } from '../firmware/limits.ts'
 import { nop, nopHost } from './support/nop-queues.ts'
 import type { QueueHost } from './support/queue-host.ts'
 

@@ -7,7 +7,7 @@
 
 import { expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import * as hal from '../firmware/hal.ts'
+import * as hal from '../firmware/board/hal.ts'
 import { HEADER_EPOCH } from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
 import { type NopHost, nop, nopHost, wait } from './support/nop-queues.ts'

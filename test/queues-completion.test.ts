@@ -3,14 +3,14 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { DMA } from '../firmware/fault.ts'
+import { DMA } from '../firmware/board/fault.ts'
+import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE } from '../firmware/burst/queue-contexts.ts'
 import { releaseCompletion, reserveCompletion } from '../firmware/host/completion.ts'
 import { setQueueState } from '../firmware/host/context.ts'
 import { setPolicy } from '../firmware/host/context-cache.ts'
 import { SIGNALED, WC_SUCCESS } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { contextNow, failHostQueue, NO_PLACE, NO_QUEUE } from '../firmware/serve/queue-context.ts'
 import { type NopHost, nop, nopHost, openCard, wait } from './support/nop-queues.ts'
 import { elementOf, type QueueHost } from './support/queue-host.ts'
 

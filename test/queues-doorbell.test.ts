@@ -4,11 +4,11 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import * as hal from '../firmware/hal.ts'
+import * as hal from '../firmware/board/hal.ts'
+import { DOORBELLS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../firmware/board/limits.ts'
 import { WC_LOC_QP_OP_ERR, WC_SUCCESS, WQE_NOP, WQE_STAMP } from '../firmware/host/element.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { DOORBELLS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../firmware/limits.ts'
 import { faultsOf, nop, nopHost } from './support/nop-queues.ts'
 import type { Cqe, QueueHost } from './support/queue-host.ts'
 

@@ -4,7 +4,17 @@
 
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import {
+  BATCH_ELEMENT_BYTES_MAX,
+  BATCH_ELEMENTS_MAX,
+  INLINE_BYTES_MAX,
+  MEMORY_REGIONS,
+  SGES_MAX,
+  UNIT_BYTES,
+  WQE_UNITS_MAX,
+} from '../firmware/board/limits.ts'
+import { FETCH_AT, MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import { contextAt } from '../firmware/host/context.ts'
 import { insertContext } from '../firmware/host/context-cache.ts'
 import * as wqe from '../firmware/host/element.ts'
@@ -18,16 +28,6 @@ import {
   registerMemory,
 } from '../firmware/host/memory-regions.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import {
-  BATCH_ELEMENT_BYTES_MAX,
-  BATCH_ELEMENTS_MAX,
-  INLINE_BYTES_MAX,
-  MEMORY_REGIONS,
-  SGES_MAX,
-  UNIT_BYTES,
-  WQE_UNITS_MAX,
-} from '../firmware/limits.ts'
-import { FETCH_AT, MEMORY_BYTES } from '../firmware/memory-map.ts'
 import * as requester from '../firmware/transport/requester.ts'
 import { type ElementFields, elementOf } from './support/queue-host.ts'
 

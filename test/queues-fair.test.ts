@@ -5,10 +5,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { DMA_SPACE, FROM, TO } from '../firmware/hal.ts'
+import { DMA_SPACE, FROM, TO } from '../firmware/board/hal.ts'
+import { FETCH_UNITS, FETCHES } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { FETCH_UNITS, FETCHES } from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
 import { nop, nopHost } from './support/nop-queues.ts'
 import type { QueueHost } from './support/queue-host.ts'
 

@@ -3,11 +3,11 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import * as hal from '../firmware/hal.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import * as hal from '../firmware/board/hal.ts'
+import { HOST_QUEUES, QUEUE_DEPTH_MAX } from '../firmware/board/limits.ts'
 import * as page from '../firmware/host/header-page.ts'
 import * as info from '../firmware/host/queue-info.ts'
-import { HOST_QUEUES, QUEUE_DEPTH_MAX } from '../firmware/limits.ts'
 import { ATTRIBUTE_QUEUES, METHOD_GET, QUEUES_EPOCH } from '../firmware/wire/management.ts'
 import { FIRST, faultsOf, nop, nopHost, wait } from './support/nop-queues.ts'
 import { hostOf, type QueueHost } from './support/queue-host.ts'

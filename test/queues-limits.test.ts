@@ -4,14 +4,14 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { append, copyClean, runAll } from '../firmware/command-list.ts'
-import { DMA } from '../firmware/fault.ts'
-import { FENCE, PORT_PRODUCED } from '../firmware/hal.ts'
+import { append, copyClean, runAll } from '../firmware/board/command-list.ts'
+import { DMA } from '../firmware/board/fault.ts'
+import { FENCE, PORT_PRODUCED } from '../firmware/board/hal.ts'
+import { COMMANDS_MAX, COMPLETIONS, DOORBELLS, HOST_QUEUES } from '../firmware/board/limits.ts'
+import { failHostQueue } from '../firmware/burst/queue-contexts.ts'
 import { complete, reserveCompletion } from '../firmware/host/completion.ts'
 import { composeRoom, takeLine } from '../firmware/host/compose.ts'
 import { createQueueNumbers, isNumberUsed, takeNumber } from '../firmware/host/queue-numbers.ts'
-import { COMMANDS_MAX, COMPLETIONS, DOORBELLS, HOST_QUEUES } from '../firmware/limits.ts'
-import { failHostQueue } from '../firmware/serve/queue-context.ts'
 import { nop, nopHost, openCard } from './support/nop-queues.ts'
 
 describe('a list of commands', () => {

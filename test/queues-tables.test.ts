@@ -5,7 +5,9 @@
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MEMORY_KEY, PASS } from '../firmware/fault.ts'
+import { MEMORY_KEY, PASS } from '../firmware/board/fault.ts'
+import { HOST_QUEUES, MEMORY_REGIONS } from '../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import { EVENT_BYTES, FIRST_QUEUE } from '../firmware/host/header-page.ts'
 import { createHostQueues } from '../firmware/host/host.ts'
 import {
@@ -35,8 +37,6 @@ import {
   takeNumber,
 } from '../firmware/host/queue-numbers.ts'
 import { isHostRange, meet } from '../firmware/host/ranges.ts'
-import { HOST_QUEUES, MEMORY_REGIONS } from '../firmware/limits.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 

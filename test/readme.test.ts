@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import * as exitCodes from '../host-driver/command/exit-codes.ts'
 import { CONDITIONS } from '../host-driver/way/batch-verdict.ts'
 import { commentsOf, rowsOf, withBlocks, withRows } from './pages/markdown.ts'
@@ -47,10 +47,10 @@ const HINT = 'node build.mjs doc writes it'
 
 const MAPPED = [
   'boards/qemu-virt/part-file.ts',
-  'firmware/commit/slot.ts',
-  'firmware/commit/lane.ts',
-  'firmware/commit/operation-line.ts',
-  'firmware/memory/superblock.ts',
+  'firmware/medium/slot.ts',
+  'firmware/medium/lane.ts',
+  'firmware/medium/operation-line.ts',
+  'firmware/medium/superblock.ts',
   'firmware/wire/persist.ts',
   'firmware/wire/persist-ack.ts',
   'firmware/wire/persist-query.ts',
@@ -61,8 +61,8 @@ const MAPPED = [
   'firmware/wire/announcement.ts',
   'firmware/wire/cm.ts',
   'firmware/wire/management.ts',
-  'firmware/serve/view.ts',
-  'firmware/hal.ts',
+  'firmware/burst/view.ts',
+  'firmware/board/hal.ts',
 ]
 
 describe('byte maps', () => {
@@ -109,7 +109,7 @@ describe('tables that sources decide', () => {
   })
 
   test('a byte map that has changed in its source is found again in its page', () => {
-    const page = 'before\n```text firmware/hal.ts\n+--+\n| old |\n+--+\n```\nbehind\n'
+    const page = 'before\n```text firmware/board/hal.ts\n+--+\n| old |\n+--+\n```\nbehind\n'
     const source = '/**\n * Words.\n *\n * +--+\n * | new |\n * +--+\n *\n * More.\n */\n'
     expect(withBlocks(page, () => source)).toBe(page.replace('old', 'new'))
   })

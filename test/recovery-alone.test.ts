@@ -11,12 +11,7 @@ import { Random } from '../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON, HostMemory } from '../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../boards/emulator/medium/power-cut.ts'
-import { compare } from '../firmware/command-list.ts'
-import { CASES } from '../firmware/commit/cases.ts'
-import { copiesSame, examineCopies } from '../firmware/commit/examine.ts'
-import { PHASE_A, PHASE_B, PHASE_NONE } from '../firmware/commit/lane.ts'
-import { hiddenCopies, LOST, REFUSED, REPAIRED } from '../firmware/commit/recovery.ts'
-import { blankOutcome } from '../firmware/commit/unify.ts'
+import { compare } from '../firmware/board/command-list.ts'
 import {
   CHECK,
   COPY,
@@ -29,11 +24,16 @@ import {
   NVDIMM_SPACE,
   SKIP,
   TO,
-} from '../firmware/hal.ts'
-import { BURST_FRAMES, CLIENTS, COPIES_MAX, LANES, LOCAL_LANES } from '../firmware/limits.ts'
-import { PLACEMENT_BYPASS, slotAddress } from '../firmware/memory/region.ts'
-import { EXAMINE_AT, ZEROS_AT } from '../firmware/memory-map.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/board/hal.ts'
+import { BURST_FRAMES, CLIENTS, COPIES_MAX, LANES, LOCAL_LANES } from '../firmware/board/limits.ts'
+import { EXAMINE_AT, ZEROS_AT } from '../firmware/board/memory-map.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
+import { CASES } from '../firmware/commit/cases.ts'
+import { copiesSame, examineCopies } from '../firmware/commit/examine.ts'
+import { hiddenCopies, LOST, REFUSED, REPAIRED } from '../firmware/commit/recovery.ts'
+import { blankOutcome } from '../firmware/commit/unify.ts'
+import { PHASE_A, PHASE_B, PHASE_NONE } from '../firmware/medium/lane.ts'
+import { PLACEMENT_BYPASS, slotAddress } from '../firmware/medium/region.ts'
 import { putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../firmware/wire/opcode.ts'

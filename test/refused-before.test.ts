@@ -7,8 +7,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import { STAGING_BUFFERS } from '../firmware/limits.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { STAGING_BUFFERS } from '../firmware/board/limits.ts'
 import { BYTES_AT, bytesCard } from './support/bytes-card.ts'
 import {
   type Card,

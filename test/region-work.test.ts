@@ -15,16 +15,16 @@ import {
   SLICE_BYTES,
   SLICE_MADE,
   SLICE_RECORDS,
-} from '../firmware/limits.ts'
+} from '../firmware/board/limits.ts'
+import { sliceEnd } from '../firmware/burst/slice.ts'
+import { VIEW_DATA } from '../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_LOCAL,
   PLACEMENT_THROUGH,
   type Region,
-} from '../firmware/memory/region.ts'
-import { sliceEnd } from '../firmware/serve/slice.ts'
-import { VIEW_DATA } from '../firmware/serve/view.ts'
+} from '../firmware/medium/region.ts'
 import { putU16, putU32, u32 } from '../firmware/wire/bytes.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { batchFrames } from './support/batch-card.ts'

@@ -5,9 +5,9 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { FAULTS, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../firmware/fault.ts'
-import { NVDIMM_SPACE } from '../firmware/hal.ts'
-import { REGIONS } from '../firmware/limits.ts'
+import { FAULTS, KEY, PASS, PROTECTION_DOMAIN, RIGHTS } from '../firmware/board/fault.ts'
+import { NVDIMM_SPACE } from '../firmware/board/hal.ts'
+import { REGIONS } from '../firmware/board/limits.ts'
 import {
   accessFault,
   byteOffset,
@@ -23,7 +23,7 @@ import {
   slotAddress,
   strideOf,
   WRITE_PERSIST,
-} from '../firmware/memory/region.ts'
+} from '../firmware/medium/region.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card, dataOf, persistFrames, readFrame } from './support/card.ts'
 import { contentOf, firstDifference, writeFrames } from './support/requests.ts'

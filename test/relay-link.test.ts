@@ -5,8 +5,8 @@
 
 import { expect, test } from 'vitest'
 import { fillIcrc } from '../boards/software/icrc.ts'
-import { FAULTS } from '../firmware/fault.ts'
-import { QUEUE_PAIRS, STAGING_BUFFERS } from '../firmware/limits.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
+import { QUEUE_PAIRS, STAGING_BUFFERS } from '../firmware/board/limits.ts'
 import { putU16, putU32, u16 } from '../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES, MAC_BYTES } from '../firmware/wire/ethernet.ts'
 import { IPV4_CHECKSUM, IPV4_DESTINATION } from '../firmware/wire/ipv4.ts'

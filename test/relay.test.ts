@@ -16,9 +16,9 @@ import {
   Nvdimm,
 } from '../boards/emulator/index.ts'
 import { EmulatedMachine } from '../boards/emulator/run/machine.ts'
-import { RELAYS, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { RELAYS, STAGING_TIMEOUT_US } from '../firmware/board/limits.ts'
+import { openPair, takeStaging } from '../firmware/burst/staging.ts'
 import { createState } from '../firmware/main.ts'
-import { openPair, takeStaging } from '../firmware/serve/staging.ts'
 import type { Psn } from '../firmware/transport/psn.ts'
 import { MESSAGE_PERSIST } from '../firmware/transport/queue-pair.ts'
 import { putU16 } from '../firmware/wire/bytes.ts'

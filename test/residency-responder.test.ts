@@ -4,8 +4,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../firmware/limits.ts'
-import { nextRandom } from '../firmware/random.ts'
+import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../firmware/board/limits.ts'
+import { nextRandom } from '../firmware/board/random.ts'
 import {
   type Association,
   askCurrent,

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { PASS } from '../firmware/fault.ts'
+import { PASS } from '../firmware/board/fault.ts'
 import { takeResponse } from '../firmware/transport/completer.ts'
 import {
   ASSOCIATE,

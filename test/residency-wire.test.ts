@@ -7,11 +7,6 @@ import { describe, expect, test } from 'vitest'
 import { DDIO_OFF, DDIO_ON } from '../boards/emulator/host/host-memory.ts'
 import { HostRam } from '../boards/emulator/host/host-ram.ts'
 import {
-  EVENT_PAGES_HINTED,
-  EVENT_PAGES_UNWANTED,
-  EVENT_PAGES_WANTED,
-} from '../firmware/host/header-page.ts'
-import {
   ASSOCIATED_BLOCKS,
   ASSOCIATIONS,
   HINT_PAGES,
@@ -21,9 +16,14 @@ import {
   PAGE_BYTES,
   QUEUE_PAIRS,
   SLICE_PAUSE_US,
-} from '../firmware/limits.ts'
-import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/memory/region.ts'
-import { nextRandom } from '../firmware/random.ts'
+} from '../firmware/board/limits.ts'
+import { nextRandom } from '../firmware/board/random.ts'
+import {
+  EVENT_PAGES_HINTED,
+  EVENT_PAGES_UNWANTED,
+  EVENT_PAGES_WANTED,
+} from '../firmware/host/header-page.ts'
+import { PLACEMENT_BYPASS, PLACEMENT_THROUGH } from '../firmware/medium/region.ts'
 import { EDGES_MANY, WINDOW_US } from '../firmware/residency/size.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { SIZE_GRANTED, SIZE_OFFERED, SIZE_REFUSED } from '../firmware/wire/block-size.ts'

@@ -5,13 +5,13 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import {
   GATHERING_US,
   QUEUE_PAIRS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../firmware/limits.ts'
+} from '../firmware/board/limits.ts'
 import { answerDuplicate } from '../firmware/transport/acknowledge.ts'
 import type { Psn } from '../firmware/transport/psn.ts'
 import {

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { RECEIVE_BYTES, RECEIVES, STAGING_TIMEOUT_US } from '../firmware/limits.ts'
+import { RECEIVE_BYTES, RECEIVES, STAGING_TIMEOUT_US } from '../firmware/board/limits.ts'
 import {
   RC_ACKNOWLEDGE,
   RC_SEND_LAST_IMM,

@@ -4,8 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS } from '../firmware/fault.ts'
-import { WC_SUCCESS } from '../firmware/host/element.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import {
   GATHERING_US,
   QUEUE_PAIRS,
@@ -13,7 +12,8 @@ import {
   REPEAT_US,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../firmware/limits.ts'
+} from '../firmware/board/limits.ts'
+import { WC_SUCCESS } from '../firmware/host/element.ts'
 import { SEND } from '../firmware/transport/requester.ts'
 import { type BytesCard, bytesCard } from './support/bytes-card.ts'
 import {

@@ -8,15 +8,15 @@
 
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { TRANSMIT } from '../firmware/hal.ts'
+import { TRANSMIT } from '../firmware/board/hal.ts'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import {
   beginIncarnation,
   createSuperblock,
   INCARNATIONS,
   incarnationOf,
   LANES_AT,
-} from '../firmware/memory/superblock.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/medium/superblock.ts'
 import { Card, dataOf, persistAcks, persistFrames } from './support/card.ts'
 import { readSuperblock } from './support/oracle.ts'
 

@@ -1,6 +1,7 @@
 /** The superblock's list of records that are lost (D-14). */
 
 import { expect, test } from 'vitest'
+import { MEMORY_BYTES } from '../firmware/board/memory-map.ts'
 import {
   addLost,
   createSuperblock,
@@ -8,8 +9,7 @@ import {
   lostAt,
   lostOf,
   removeLost,
-} from '../firmware/memory/superblock.ts'
-import { MEMORY_BYTES } from '../firmware/memory-map.ts'
+} from '../firmware/medium/superblock.ts'
 
 test('D-14: the list of the lost keeps the records of regions apart', () => {
   const sb = createSuperblock(new ArrayBuffer(MEMORY_BYTES))

@@ -6,7 +6,7 @@
 import { describe, expect, test } from 'vitest'
 import { Random } from '../boards/emulator/base/random.ts'
 import { Nvdimm } from '../boards/emulator/medium/nvdimm.ts'
-import { FAULTS } from '../firmware/fault.ts'
+import { FAULTS } from '../firmware/board/fault.ts'
 import * as mad from '../firmware/wire/management.ts'
 import { Card } from './support/card.ts'
 import { PART_BYTES } from './support/explorer.ts'

@@ -91,9 +91,10 @@ describe('what tools say', () => {
  * folder, without its folders.
  */
 const ORDER = [
-  ...['firmware/*', 'firmware/wire/', 'firmware/memory/', 'firmware/commit/'],
-  ...['firmware/transport/', 'firmware/batch/', 'firmware/host/', 'firmware/residency/'],
-  ...['firmware/serve/', 'firmware/connect/', 'firmware/manage/'],
+  ...['firmware/board/', 'firmware/wire/', 'firmware/medium/', 'firmware/commit/'],
+  ...['firmware/transport/', 'firmware/batch/', 'firmware/residency/', 'firmware/host/'],
+  ...['firmware/burst/', 'firmware/engine/', 'firmware/placement/', 'firmware/status/'],
+  ...['firmware/respond/', 'firmware/connect/', 'firmware/queues/', 'firmware/manage/'],
   ...['firmware/core.ts', 'firmware/main.ts'],
 
   ...['boards/*', 'boards/software/', 'boards/flash/', 'boards/port/', 'boards/emulator/base/'],
@@ -162,8 +163,8 @@ describe('who may import whom', () => {
     const places = new Set(PRODUCT.map(({ path }) => ORDER[placeOf(path)]))
     expect(ORDER.filter((place) => !places.has(place))).toEqual([])
     const wrong = [
-      importer('firmware/serve/a.ts', '../connect/b.ts'),
-      importer('firmware/limits.ts', './wire/bytes.ts'),
+      importer('firmware/respond/a.ts', '../connect/b.ts'),
+      importer('firmware/board/limits.ts', '../wire/bytes.ts'),
       importer('firmware/manage/a.ts', '../core.ts'),
       importer('firmware/core.ts', './elsewhere/a.ts'),
       importer('boards/flash/a.ts', '../../host-driver/index.ts'),
@@ -171,7 +172,7 @@ describe('who may import whom', () => {
       importer('host-driver/elsewhere/a.ts', '../base/b.ts'),
     ]
     expect(againstOrder(wrong)).toHaveLength(wrong.length)
-    expect(againstOrder([importer('firmware/connect/b.ts', '../serve/a.ts')])).toEqual([])
+    expect(againstOrder([importer('firmware/connect/b.ts', '../respond/a.ts')])).toEqual([])
   })
 
   test('firmware imports no package', () => {

@@ -4,7 +4,7 @@
  */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { QUEUE_PAIRS } from '../firmware/limits.ts'
+import { QUEUE_PAIRS } from '../firmware/board/limits.ts'
 import {
   type AsyncEvent,
   type BytesRegion,

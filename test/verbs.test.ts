@@ -5,7 +5,7 @@
 
 import { afterEach, describe, expect, test } from 'vitest'
 import { Random, type VirtualClock } from '../boards/emulator/index.ts'
-import { PASS } from '../firmware/fault.ts'
+import { PASS } from '../firmware/board/fault.ts'
 import { type Aeth, blankAeth, readAeth } from '../firmware/wire/aeth.ts'
 import * as op from '../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../firmware/wire/packet.ts'

@@ -17,8 +17,8 @@ import {
   PASS,
   TRANSPORT_VERSION,
   WRONG_TRANSPORT,
-} from '../firmware/fault.ts'
-import { FRAME_BYTES_MAX } from '../firmware/limits.ts'
+} from '../firmware/board/fault.ts'
+import { FRAME_BYTES_MAX } from '../firmware/board/limits.ts'
 import { ICRC_BYTES, icrcReference } from '../firmware/wire/icrc.ts'
 import {
   CNP,

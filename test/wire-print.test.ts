@@ -3,7 +3,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { NO_REGION, PASS } from '../firmware/fault.ts'
+import { NO_REGION, PASS } from '../firmware/board/fault.ts'
 import { blankReq, CM_REQ, writeIds, writeReq } from '../firmware/wire/cm.ts'
 import {
   ATTRIBUTE_CONNECT,

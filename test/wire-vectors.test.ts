@@ -3,7 +3,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FAULTS, type Fault, PARTITION, PASS } from '../firmware/fault.ts'
+import { FAULTS, type Fault, PARTITION, PASS } from '../firmware/board/fault.ts'
 import { blankAeth, readAeth } from '../firmware/wire/aeth.ts'
 import { blankAtomic, readAtomic } from '../firmware/wire/atomic.ts'
 import { BTH_CONGESTION } from '../firmware/wire/bth.ts'

@@ -4,7 +4,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { FAULTS, MANAGEMENT_FORM, PASS } from '../firmware/fault.ts'
+import { FAULTS, MANAGEMENT_FORM, PASS } from '../firmware/board/fault.ts'
 import { AETH_BYTES, blankAeth, NAK_ACCESS, readAeth, writeAeth } from '../firmware/wire/aeth.ts'
 import {
   ATOMIC_ACK_BYTES,

@@ -4,7 +4,7 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { FENCE } from '../firmware/hal.ts'
+import { FENCE } from '../firmware/board/hal.ts'
 import { KIND_BYTES } from '../firmware/wire/management.ts'
 import {
   PERSIST_ACK,

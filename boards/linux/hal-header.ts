@@ -4,8 +4,7 @@
  * Invariant: every number comes from `firmware/`; nobody writes one of them twice.
  */
 
-import * as hal from '../../firmware/hal.ts'
-import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
+import * as hal from '../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   COMMANDS_MAX,
@@ -15,8 +14,9 @@ import {
   FRAME_STRIDE_BYTES,
   LINE_BYTES,
   TRANSMIT_FRAMES,
-} from '../../firmware/limits.ts'
-import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/memory-map.ts'
+} from '../../firmware/board/limits.ts'
+import { HEADER_PAGE_BYTES, MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
+import { HEADER_INTERRUPTS } from '../../firmware/host/header-page.ts'
 
 const LIMITS: Readonly<Record<string, number>> = {
   BURST_FRAMES,
@@ -32,7 +32,9 @@ const LIMITS: Readonly<Record<string, number>> = {
   TRANSMIT_FRAMES,
 }
 
-/** The text of `hal.h`: each number of firmware/hal.ts, and the limits it needs, as HAL_NAME. */
+/**
+ * The text of `hal.h`: each number of firmware/board/hal.ts, and the limits it needs, as HAL_NAME.
+ */
 export function halHeader(): string {
   // In one order, whatever has loaded the module: images name the interface by this text's hash.
   const sorted = Object.entries(hal).sort(([one], [other]) => (one < other ? -1 : 1))
@@ -41,7 +43,7 @@ export function halHeader(): string {
   )
   const lines = numbers.map(([name, value]) => `#define HAL_${name} ${literal(value)}`)
   return [
-    '/* Made from firmware/hal.ts, limits.ts and memory-map.ts by the build. */',
+    '/* Made from firmware/board/hal.ts, limits.ts and memory-map.ts by the build. */',
     '#ifndef PERDURE_HAL_H',
     '#define PERDURE_HAL_H',
     ...lines,

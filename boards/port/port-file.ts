@@ -36,7 +36,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs'
-import { LINE_BYTES } from '../../firmware/limits.ts'
+import { LINE_BYTES } from '../../firmware/board/limits.ts'
 import { lockSide } from '../image-lock.ts'
 
 const MAGIC = 0x46504450

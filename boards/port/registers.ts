@@ -7,7 +7,7 @@ import {
   PORT_LINK,
   PORT_POINTER,
   PORT_REGISTER,
-} from '../../firmware/hal.ts'
+} from '../../firmware/board/hal.ts'
 import { ForbiddenAccess } from '../host-port.ts'
 
 /** What a read of a register gives if there is nobody to answer it. */

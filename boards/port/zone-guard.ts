@@ -15,6 +15,7 @@
  * - The lock is read from zone 1 itself, which only the card writes.
  */
 
+import { HEADER_PAGE_BYTES } from '../../firmware/board/memory-map.ts'
 import {
   HEADER_CARD,
   HEADER_CARD_BYTES,
@@ -24,7 +25,6 @@ import {
   HEADER_ZONE3,
 } from '../../firmware/host/header-page.ts'
 import { Z1_LOCK, ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../../firmware/host/queue-info.ts'
-import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { ForbiddenAccess } from '../host-port.ts'
 
 /** The card wrote what only the host writes: a bug of the firmware, or an address of a bad host. */

@@ -15,10 +15,10 @@
  * - A bit of the bitmap that is set is the truth for ever: that record was durable.
  */
 
-import type { CommandList } from '../command-list.ts'
-import { BATCH_FIELDS, type Fault, IN_DOUBT, OPERATION_FORGOTTEN, PASS } from '../fault.ts'
-import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../limits.ts'
-import type { Region } from '../memory/region.ts'
+import type { CommandList } from '../board/command-list.ts'
+import { BATCH_FIELDS, type Fault, IN_DOUBT, OPERATION_FORGOTTEN, PASS } from '../board/fault.ts'
+import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
+import type { Region } from '../medium/region.ts'
 import type { Pweth } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
 import { addMembers, freeMembers, type Members, type Room } from './members.ts'

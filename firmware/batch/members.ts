@@ -13,17 +13,17 @@
  *   for the batch of before would go over them.
  */
 
-import { assert } from '../assert.ts'
-import type { CommandList } from '../command-list.ts'
-import type { Fault } from '../fault.ts'
+import { assert } from '../board/assert.ts'
+import type { CommandList } from '../board/command-list.ts'
+import type { Fault } from '../board/fault.ts'
 import {
   BATCH_CHUNK_BYTES,
   BATCH_CHUNKS_EACH,
   BATCH_RECORDS_MAX,
   BATCHES,
   LINE_BYTES,
-} from '../limits.ts'
-import { BATCHES_AT, MEMBERS_AT, MEMBERS_BYTES, SLOT_PLACES } from '../memory-map.ts'
+} from '../board/limits.ts'
+import { BATCHES_AT, MEMBERS_AT, MEMBERS_BYTES, SLOT_PLACES } from '../board/memory-map.ts'
 
 /** What was seen of the slot of a member that expects a sequence there. */
 export const LOOK_UNKNOWN = 0

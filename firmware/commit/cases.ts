@@ -27,7 +27,7 @@
  * One that cannot be read says nothing, and the record is lost rather than older than acknowledged.
  */
 
-import { PHASE_A, PHASE_B, PHASE_NONE } from './lane.ts'
+import { PHASE_A, PHASE_B, PHASE_NONE } from '../medium/lane.ts'
 
 /** What is done with the record. */
 type Action = 'none' | 'useA' | 'useB' | 'lost'

@@ -1,7 +1,7 @@
 /** Why a part is closed: what does not fence takes nothing more until it is started again. */
 
-import { DMA, type Fault, FLUSH, MEDIA, NOT_ARMED } from '../fault.ts'
-import { DMA_FAILED, MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../hal.ts'
+import { DMA, type Fault, FLUSH, MEDIA, NOT_ARMED } from '../board/fault.ts'
+import { DMA_FAILED, MEDIA_ERROR, NOT_ARMED as NOT_ARMED_RESULT } from '../board/hal.ts'
 
 /** Why a part that answered a fence so takes nothing more (D-13). */
 export function closedBy(result: number): Fault {

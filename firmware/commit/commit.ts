@@ -50,7 +50,7 @@
  * Each fence is needed: test/fences.test.ts leaves out one after the other and finds the loss.
  */
 
-import { assert } from '../assert.ts'
+import { assert } from '../board/assert.ts'
 import {
   type CommandList,
   checkCode,
@@ -62,14 +62,11 @@ import {
   resultOf,
   run,
   runAll,
-} from '../command-list.ts'
-import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS, PLACEMENT_UNKNOWN } from '../fault.ts'
-import * as hal from '../hal.ts'
-import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES, LOCAL_LANES } from '../limits.ts'
-import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
-import { LANES_AT } from '../memory/superblock.ts'
-import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../memory-map.ts'
-import { closedBy } from './closed.ts'
+} from '../board/command-list.ts'
+import { CONDITION, type Fault, IN_DOUBT, MEDIA, PASS, PLACEMENT_UNKNOWN } from '../board/fault.ts'
+import * as hal from '../board/hal.ts'
+import { BURST_FRAMES, COPIES_MAX, LANES, LINE_BYTES, LOCAL_LANES } from '../board/limits.ts'
+import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../board/memory-map.ts'
 import {
   type Intent,
   isPredecessor,
@@ -82,7 +79,17 @@ import {
   PHASE_WORD_BYTES,
   writeIntent,
   writePhaseWord,
-} from './lane.ts'
+} from '../medium/lane.ts'
+import { PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
+import {
+  CHECKED_AT,
+  imageBytes,
+  SLOT_HEADER_BYTES,
+  type SlotContent,
+  writeSlotHeader,
+} from '../medium/slot.ts'
+import { LANES_AT } from '../medium/superblock.ts'
+import { closedBy } from './closed.ts'
 import {
   addToLine,
   beginLines,
@@ -98,13 +105,6 @@ import {
   storeLines,
   storeSecondLines,
 } from './operations.ts'
-import {
-  CHECKED_AT,
-  imageBytes,
-  SLOT_HEADER_BYTES,
-  type SlotContent,
-  writeSlotHeader,
-} from './slot.ts'
 import type { UnsettledRecord } from './unsettled.ts'
 
 const STAGE_LANES = 0
@@ -413,8 +413,8 @@ export function holdLane(
 }
 
 /**
- * The record of the lane waits for a host that shows its memory (serve/settle-host.ts). Until then
- * no copy that is older than an acknowledged one may stand for it, and none that may go back.
+ * The record of the lane waits for a host that shows its memory (placement/settle-host.ts). Until
+ * then no copy that is older than an acknowledged one may stand for it, and none that may go back.
  */
 export function leavePending(
   lanes: Pending,

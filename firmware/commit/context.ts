@@ -1,7 +1,7 @@
 /** Records on their way into the part: the slice of the state that commit/ owns. */
 
-import type { BoardState } from '../context.ts'
-import type { MemoryState } from '../memory/context.ts'
+import type { BoardState } from '../board/context.ts'
+import type { MemoryState } from '../medium/context.ts'
 import type { Commit, GroupIndex } from './commit.ts'
 import type { Examination } from './examine.ts'
 import type { Placement } from './placement.ts'

@@ -6,11 +6,18 @@
  * not answer, that is said.
  */
 
-import { type CommandList, checkCode, compare, copy, resultOf, runAll } from '../command-list.ts'
-import { DMA_FAILED, DONE, EQUAL } from '../hal.ts'
-import { COPIES_MAX, LINE_BYTES } from '../limits.ts'
-import { type Region, slotAddress } from '../memory/region.ts'
-import { EXAMINE_AT } from '../memory-map.ts'
+import {
+  type CommandList,
+  checkCode,
+  compare,
+  copy,
+  resultOf,
+  runAll,
+} from '../board/command-list.ts'
+import { DMA_FAILED, DONE, EQUAL } from '../board/hal.ts'
+import { COPIES_MAX, LINE_BYTES } from '../board/limits.ts'
+import { EXAMINE_AT } from '../board/memory-map.ts'
+import { type Region, slotAddress } from '../medium/region.ts'
 import {
   blankSlotHeader,
   CHECK_CODE_BYTES,
@@ -20,7 +27,7 @@ import {
   readSlotHeader,
   SLOT_HEADER_BYTES,
   type SlotHeader,
-} from './slot.ts'
+} from '../medium/slot.ts'
 
 /** What was seen of one copy. */
 interface CopyView {

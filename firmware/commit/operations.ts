@@ -49,7 +49,7 @@
  *   newest is executed and not recorded. Client 0 is nobody, operation 0 has no name.
  */
 
-import { assert } from '../assert.ts'
+import { assert } from '../board/assert.ts'
 import {
   type CommandList,
   checkCode,
@@ -60,17 +60,16 @@ import {
   resultOf,
   run,
   runAll,
-} from '../command-list.ts'
-import { EQUAL, MEDIA_ERROR, NVDIMM_SPACE } from '../hal.ts'
-import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES, SCRUB_CLIENTS } from '../limits.ts'
-import { OPERATIONS_AT } from '../memory/superblock.ts'
+} from '../board/command-list.ts'
+import { EQUAL, MEDIA_ERROR, NVDIMM_SPACE } from '../board/hal.ts'
+import { BURST_FRAMES, CLIENTS, LANES, LINE_BYTES, SCRUB_CLIENTS } from '../board/limits.ts'
 import {
   KEYS_AT,
   OPERATION_LINES_AT,
   RECOVERY_AT,
   RECOVERY_BYTES,
   ZEROS_AT,
-} from '../memory-map.ts'
+} from '../board/memory-map.ts'
 import {
   addOperation,
   blankLine,
@@ -98,8 +97,9 @@ import {
   OPERATION_LINE_WORDS,
   openOperations,
   setLineSequence,
-} from './operation-line.ts'
-import { CHECK_CODE_BYTES } from './slot.ts'
+} from '../medium/operation-line.ts'
+import { CHECK_CODE_BYTES } from '../medium/slot.ts'
+import { OPERATIONS_AT } from '../medium/superblock.ts'
 
 /** No client: nobody, or one that the table has no place for. */
 export const NO_CLIENT = -1

@@ -17,10 +17,11 @@
  *   that was set otherwise meanwhile loses no acknowledged record (fault H6).
  */
 
-import { append, type CommandList, run } from '../command-list.ts'
-import { type Fault, PASS, PLACEMENT_UNKNOWN, PLACEMENT_WRONG } from '../fault.ts'
-import { COPY, HOST_SPACE, NO_SNOOP } from '../hal.ts'
-import { LINE_BYTES, REGIONS } from '../limits.ts'
+import { append, type CommandList, run } from '../board/command-list.ts'
+import { type Fault, PASS, PLACEMENT_UNKNOWN, PLACEMENT_WRONG } from '../board/fault.ts'
+import { COPY, HOST_SPACE, NO_SNOOP } from '../board/hal.ts'
+import { LINE_BYTES, REGIONS } from '../board/limits.ts'
+import { LANE_LINES_AT, LSB_AT } from '../board/memory-map.ts'
 import {
   BYTES_RIGHTS,
   FLUSH_PERSISTENT,
@@ -36,8 +37,7 @@ import {
   type RegionTable,
   WRITE_PERSIST,
   WRITE_PERSIST_REGION,
-} from '../memory/region.ts'
-import { LANE_LINES_AT, LSB_AT } from '../memory-map.ts'
+} from '../medium/region.ts'
 
 /** Nothing was shown in this life of the host. */
 export const PLACEMENT_UNPROVEN = -1

@@ -19,8 +19,8 @@
  *   medium lost the old one, the new one is kept rather than none; and past the host's caches, if
  *   they are not passed by as ever (fault H6), a scan finds what went back new again.
  * - Where the host does not answer nothing is decided: the lane stays, the record waits for a host
- *   that shows its memory (serve/settle-host.ts), and everything else is served (fault B3). So does
- *   one that must not outlive such a record, and nobody is shown it meanwhile.
+ *   that shows its memory (placement/settle-host.ts), and everything else is served (fault B3). So
+ *   does one that must not outlive such a record, and nobody is shown it meanwhile.
  * - A record that cannot be settled is not written. It goes onto the superblock's list before its
  *   lane is cleared, so it stays lost, by name, until an operator decides.
  */
@@ -35,24 +35,11 @@ import {
   ownerOf,
   resultOf,
   runAll,
-} from '../command-list.ts'
-import { type Fault, PASS } from '../fault.ts'
-import { DMA_FAILED, EQUAL, MEDIA_ERROR } from '../hal.ts'
-import { COPIES_MAX, LANES, LINE_BYTES, REPORT_ENTRIES } from '../limits.ts'
-import {
-  findRegionById,
-  KIND_RECORDS,
-  PLACEMENT_BYPASS,
-  PLACEMENT_THROUGH,
-  type Region,
-  type RegionTable,
-} from '../memory/region.ts'
-import { addLost, isLost, isOverfull, type Superblock, setOverfull } from '../memory/superblock.ts'
-import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../memory-map.ts'
-import { CASES, CLEAN_ROW } from './cases.ts'
-import { closedBy } from './closed.ts'
-import { endPending, heldIntent, holdLane, laneAddress, leavePending } from './commit.ts'
-import { type Examination, examineCopies, sequenceAfter } from './examine.ts'
+} from '../board/command-list.ts'
+import { type Fault, PASS } from '../board/fault.ts'
+import { DMA_FAILED, EQUAL, MEDIA_ERROR } from '../board/hal.ts'
+import { COPIES_MAX, LANES, LINE_BYTES, REPORT_ENTRIES } from '../board/limits.ts'
+import { KEYS_AT, RECOVERY_AT, ZEROS_AT } from '../board/memory-map.ts'
 import {
   blankIntent,
   type Intent,
@@ -68,7 +55,21 @@ import {
   PHASE_NONE,
   PHASE_UNSURE,
   readIntent,
-} from './lane.ts'
+} from '../medium/lane.ts'
+import {
+  findRegionById,
+  KIND_RECORDS,
+  PLACEMENT_BYPASS,
+  PLACEMENT_THROUGH,
+  type Region,
+  type RegionTable,
+} from '../medium/region.ts'
+import { CHECK_CODE_BYTES } from '../medium/slot.ts'
+import { addLost, isLost, isOverfull, type Superblock, setOverfull } from '../medium/superblock.ts'
+import { CASES, CLEAN_ROW } from './cases.ts'
+import { closedBy } from './closed.ts'
+import { endPending, heldIntent, holdLane, laneAddress, leavePending } from './commit.ts'
+import { type Examination, examineCopies, sequenceAfter } from './examine.ts'
 import {
   forgetDurably,
   forgetOperation,
@@ -76,7 +77,6 @@ import {
   recoverOperation,
   writeImages,
 } from './operations.ts'
-import { CHECK_CODE_BYTES } from './slot.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
 import { deriveUnsettled, type UnsettledRecord } from './unsettled.ts'
 

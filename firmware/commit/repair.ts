@@ -15,13 +15,14 @@
  * their operations are not known.
  */
 
-import { copyClean, fenceOwn, resultOf, run } from '../command-list.ts'
-import { CONDITION, PASS } from '../fault.ts'
-import { MEDIA_ERROR } from '../hal.ts'
-import { LINE_BYTES } from '../limits.ts'
-import { PLACEMENT_LOCAL } from '../memory/region.ts'
-import type { Superblock } from '../memory/superblock.ts'
-import { ZEROS_AT } from '../memory-map.ts'
+import { copyClean, fenceOwn, resultOf, run } from '../board/command-list.ts'
+import { CONDITION, PASS } from '../board/fault.ts'
+import { MEDIA_ERROR } from '../board/hal.ts'
+import { LINE_BYTES } from '../board/limits.ts'
+import { ZEROS_AT } from '../board/memory-map.ts'
+import { PHASE_A, PHASE_B } from '../medium/lane.ts'
+import { PLACEMENT_LOCAL } from '../medium/region.ts'
+import type { Superblock } from '../medium/superblock.ts'
 import { closedBy } from './closed.ts'
 import {
   type Commit,
@@ -36,7 +37,6 @@ import {
   STAGE_PHASE,
 } from './commit.ts'
 import { type Examination, sequenceAfter } from './examine.ts'
-import { PHASE_A, PHASE_B } from './lane.ts'
 import { recordOperation, withdrawOperation, writeImages } from './operations.ts'
 import { blankOutcome, judgeRecord, type Outcome, repairRecord } from './unify.ts'
 import { deriveUnsettled } from './unsettled.ts'

@@ -11,13 +11,20 @@
  *   acknowledged: the record is reported as lost.
  */
 
-import { append, type CommandList, copyClean, fenceFor, resultOf, run } from '../command-list.ts'
-import { DMA_FAILED, FLUSH } from '../hal.ts'
-import { PLACEMENT_LOCAL, type Region, slotAddress } from '../memory/region.ts'
+import {
+  append,
+  type CommandList,
+  copyClean,
+  fenceFor,
+  resultOf,
+  run,
+} from '../board/command-list.ts'
+import { DMA_FAILED, FLUSH } from '../board/hal.ts'
+import { type Intent, isForward, PHASE_B, PHASE_HELD, PHASE_NONE } from '../medium/lane.ts'
+import { PLACEMENT_LOCAL, type Region, slotAddress } from '../medium/region.ts'
+import { imageBytes } from '../medium/slot.ts'
 import { CASES, CLEAN_ROW, type CopyFacts, judgeCopies } from './cases.ts'
 import { copiesSame, type Examination, examineCopies, sequenceAfter } from './examine.ts'
-import { type Intent, isForward, PHASE_B, PHASE_HELD, PHASE_NONE } from './lane.ts'
-import { imageBytes } from './slot.ts'
 
 /** What was decided and done for one record. */
 export interface Outcome {

@@ -12,10 +12,10 @@
  * with the latest sequence are void, as none is given twice.
  */
 
-import { LANES } from '../limits.ts'
-import type { Region } from '../memory/region.ts'
-import { isLost, isOverfull, lostOf, type Superblock } from '../memory/superblock.ts'
-import type { Intent } from './lane.ts'
+import { LANES } from '../board/limits.ts'
+import type { Intent } from '../medium/lane.ts'
+import type { Region } from '../medium/region.ts'
+import { isLost, isOverfull, lostOf, type Superblock } from '../medium/superblock.ts'
 import type { Named } from './operations.ts'
 
 /** The record that a lane which stays leaves unsettled; its operation is 0 where it is unsure. */

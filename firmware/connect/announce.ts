@@ -7,13 +7,13 @@
  * cannot use what it was not told, as keys are drawn at random.
  */
 
-import type { BoardState } from '../context.ts'
-import type { Region } from '../memory/region.ts'
-import type { GatherState, WorkContext } from '../serve/context.ts'
-import { openInitiator } from '../serve/open-initiator.ts'
-import { receiveAt, takeEntry } from '../serve/receives.ts'
-import { freeEntry } from '../serve/staging.ts'
-import { submit, takeWork, type WorkOwner } from '../serve/work.ts'
+import type { BoardState } from '../board/context.ts'
+import type { GatherState, WorkContext } from '../burst/context.ts'
+import { openInitiator } from '../burst/open-initiator.ts'
+import { freeEntry } from '../burst/staging.ts'
+import { submit, takeWork, type WorkOwner } from '../burst/work.ts'
+import type { Region } from '../medium/region.ts'
+import { receiveAt, takeEntry } from '../respond/receives.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { SEND } from '../transport/requester.ts'
 import { ANNOUNCEMENT_BYTES, writeAnnouncement } from '../wire/announcement.ts'

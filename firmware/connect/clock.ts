@@ -5,7 +5,7 @@
  * is as good as RTU; a peer that never comes is told so, for the case that it still waits.
  */
 
-import { QUEUE_PAIRS } from '../limits.ts'
+import { QUEUE_PAIRS } from '../board/limits.ts'
 import * as cm from '../wire/cm.ts'
 import type { ConnectContext, Connection } from './context.ts'
 import { tickLink } from './initiate.ts'

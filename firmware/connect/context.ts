@@ -1,8 +1,8 @@
 /** Connections, links of our own, published services: the slice of the state that connect/ owns. */
 
+import type { WorkContext } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
-import type { MemoryState } from '../memory/context.ts'
-import type { WorkContext } from '../serve/context.ts'
+import type { MemoryState } from '../medium/context.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import type { Packet } from '../wire/packet.ts'
@@ -24,7 +24,7 @@ export interface Service {
   port: number
   regionId: number
   form: number
-  /** Access flags (memory/region.ts) that connections to it get, at the most. */
+  /** Access flags (medium/region.ts) that connections to it get, at the most. */
   rights: number
 }
 

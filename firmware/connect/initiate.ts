@@ -9,10 +9,10 @@
  * - A link ends exactly once, with an event, and its owner hears of it; its number then rests.
  */
 
-import { random32 } from '../context.ts'
-import { RESPONDER_RESOURCES } from '../limits.ts'
-import type { RefusalContext } from '../serve/context.ts'
-import { failQueuePair, openPair } from '../serve/staging.ts'
+import { random32 } from '../board/context.ts'
+import { RESPONDER_RESOURCES } from '../board/limits.ts'
+import type { RefusalContext } from '../burst/context.ts'
+import { failQueuePair, openPair } from '../burst/staging.ts'
 import { prepareTemplate, takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'

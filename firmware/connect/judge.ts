@@ -5,8 +5,8 @@
  * first; nothing here changes anything.
  */
 
-import type { BoardState } from '../context.ts'
-import { type Fault, PASS } from '../fault.ts'
+import type { BoardState } from '../board/context.ts'
+import { type Fault, PASS } from '../board/fault.ts'
 import * as cm from '../wire/cm.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_ADDRESS_BYTES, IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'

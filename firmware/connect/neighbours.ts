@@ -9,10 +9,10 @@
  * while it talks to us; without an answer it stops talking.
  */
 
-import { append } from '../command-list.ts'
-import type { BoardState } from '../context.ts'
-import { type Fault, NEIGHBOUR_FORM, NOT_FOR_US, NOT_ROCE, PASS } from '../fault.ts'
-import { ICRC_NONE, TRANSMIT } from '../hal.ts'
+import { append } from '../board/command-list.ts'
+import type { BoardState } from '../board/context.ts'
+import { type Fault, NEIGHBOUR_FORM, NOT_FOR_US, NOT_ROCE, PASS } from '../board/fault.ts'
+import { ICRC_NONE, TRANSMIT } from '../board/hal.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'

@@ -11,8 +11,8 @@
  * connection of our own making goes to its link (initiate.ts).
  */
 
-import { CONNECTION_FORM, type Fault, PASS } from '../fault.ts'
-import { QUEUE_PAIRS } from '../limits.ts'
+import { CONNECTION_FORM, type Fault, PASS } from '../board/fault.ts'
+import { QUEUE_PAIRS } from '../board/limits.ts'
 import { u32 } from '../wire/bytes.ts'
 import * as cm from '../wire/cm.ts'
 import type { Call } from './call.ts'

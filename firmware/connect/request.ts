@@ -10,7 +10,7 @@
  * - Every refusal says its reason.
  */
 
-import { type BoardState, random32 } from '../context.ts'
+import { type BoardState, random32 } from '../board/context.ts'
 import {
   DUPLICATE,
   type Fault,
@@ -18,10 +18,10 @@ import {
   QUEUE_PAIRS_FULL,
   STALE_CONNECTION,
   UNSERVED_CONNECTION,
-} from '../fault.ts'
-import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../limits.ts'
-import type { Region } from '../memory/region.ts'
-import { failQueuePair, openPair } from '../serve/staging.ts'
+} from '../board/fault.ts'
+import { QUEUE_PAIRS, RESPONDER_RESOURCES, TARGET_ACK_DELAY } from '../board/limits.ts'
+import { failQueuePair, openPair } from '../burst/staging.ts'
+import type { Region } from '../medium/region.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import type { Psn } from '../transport/psn.ts'
 import { freeNumber, type QueuePair } from '../transport/queue-pair.ts'

@@ -6,9 +6,9 @@
  * once; what is learnt is used for the one connection that asked, and not kept.
  */
 
-import { append } from '../command-list.ts'
-import type { BoardState } from '../context.ts'
-import { ICRC_NONE, TRANSMIT } from '../hal.ts'
+import { append } from '../board/command-list.ts'
+import type { BoardState } from '../board/context.ts'
+import { ICRC_NONE, TRANSMIT } from '../board/hal.ts'
 import { takeFrame } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import * as arp from '../wire/arp.ts'

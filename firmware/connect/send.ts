@@ -5,7 +5,7 @@
  * connection; 256 bytes, each of them written.
  */
 
-import { beginDatagram, endDatagram } from '../serve/towards.ts'
+import { beginDatagram, endDatagram } from '../burst/towards.ts'
 import { prepareTemplate } from '../transport/acknowledge.ts'
 import type { FrameContext } from '../transport/context.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'

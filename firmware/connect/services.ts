@@ -9,12 +9,12 @@
  * gets ours, whatever the form.
  */
 
+import type { BoardState } from '../board/context.ts'
+import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../board/fault.ts'
+import { BATCH_RECORDS_MAX, SERVICES } from '../board/limits.ts'
 import type { CommitState } from '../commit/context.ts'
 import { durableUpTo, findClient } from '../commit/operations.ts'
-import type { BoardState } from '../context.ts'
-import { type Fault, NO_REGION, PASS, REQUEST, SERVICES_FULL } from '../fault.ts'
-import { BATCH_RECORDS_MAX, SERVICES } from '../limits.ts'
-import type { MemoryState } from '../memory/context.ts'
+import type { MemoryState } from '../medium/context.ts'
 import {
   FLUSH_GLOBAL,
   FLUSH_PERSISTENT,
@@ -25,7 +25,7 @@ import {
   REMOTE_READ,
   REMOTE_WRITE,
   type Region,
-} from '../memory/region.ts'
+} from '../medium/region.ts'
 import { mostLog2, PAGE_LOG2 } from '../residency/size.ts'
 import {
   blankCapability,

@@ -12,10 +12,10 @@
  *   TIME_WAIT_US have passed: what was on its way has died by then.
  */
 
-import { type BoardState, random32 } from '../context.ts'
-import { QUEUE_PAIRS, RESOLUTIONS } from '../limits.ts'
-import { findRegion } from '../memory/region.ts'
-import { failQueuePair } from '../serve/staging.ts'
+import { type BoardState, random32 } from '../board/context.ts'
+import { QUEUE_PAIRS, RESOLUTIONS } from '../board/limits.ts'
+import { failQueuePair } from '../burst/staging.ts'
+import { findRegion } from '../medium/region.ts'
 import type { Psn } from '../transport/psn.ts'
 import {
   closeQueuePair,

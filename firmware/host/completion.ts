@@ -12,10 +12,10 @@
  *   told of, also if it was armed after that completion.
  */
 
-import { type CommandList, copy } from '../command-list.ts'
-import { COMPLETION_OVERRUN, PASS } from '../fault.ts'
-import { DMA_SPACE } from '../hal.ts'
-import { CONTEXTS, UNIT_BYTES } from '../limits.ts'
+import { type CommandList, copy } from '../board/command-list.ts'
+import { COMPLETION_OVERRUN, PASS } from '../board/fault.ts'
+import { DMA_SPACE } from '../board/hal.ts'
+import { CONTEXTS, UNIT_BYTES } from '../board/limits.ts'
 import { takeLine } from './compose.ts'
 import {
   armOf,

@@ -6,9 +6,9 @@
  * Invariant: a place is not used again before the list that copies from it has run.
  */
 
-import type { CommandList } from '../command-list.ts'
-import { COMMANDS_MAX, COMPLETIONS, UNIT_BYTES } from '../limits.ts'
-import { COMPLETIONS_AT } from '../memory-map.ts'
+import type { CommandList } from '../board/command-list.ts'
+import { COMMANDS_MAX, COMPLETIONS, UNIT_BYTES } from '../board/limits.ts'
+import { COMPLETIONS_AT } from '../board/memory-map.ts'
 import type { HostQueues } from './host.ts'
 
 /** Commands that telling one thing takes, with room to spare. */

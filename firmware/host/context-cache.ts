@@ -15,8 +15,8 @@
  * - The numbers that random eviction draws come from the owner, so a run can be repeated.
  */
 
-import { assert } from '../assert.ts'
-import { CONTEXTS, HOST_QUEUES } from '../limits.ts'
+import { assert } from '../board/assert.ts'
+import { CONTEXTS, HOST_QUEUES } from '../board/limits.ts'
 
 /** The one inserted first; the n inserted first; all older than a time, or else the oldest. */
 export const POLICY_OLDEST = 0

@@ -10,12 +10,12 @@
  * - Of two write pointers the newer is used (P3-19): the one further ahead, or stored later.
  */
 
-import { assert } from '../assert.ts'
-import { type CommandList, copy } from '../command-list.ts'
-import { type Fault, PASS, QUEUE_CONTEXT, QUEUE_POINTER } from '../fault.ts'
-import { DMA_SPACE } from '../hal.ts'
-import { UNIT_BYTES } from '../limits.ts'
-import { CONTEXT_BYTES, CONTEXTS_AT } from '../memory-map.ts'
+import { assert } from '../board/assert.ts'
+import { type CommandList, copy } from '../board/command-list.ts'
+import { type Fault, PASS, QUEUE_CONTEXT, QUEUE_POINTER } from '../board/fault.ts'
+import { DMA_SPACE } from '../board/hal.ts'
+import { UNIT_BYTES } from '../board/limits.ts'
+import { CONTEXT_BYTES, CONTEXTS_AT } from '../board/memory-map.ts'
 import { markDirty } from './context-cache.ts'
 import { ORDER_TIME } from './header-page.ts'
 import { type HostQueues, POINTER_READS } from './host.ts'

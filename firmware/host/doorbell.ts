@@ -12,7 +12,7 @@
  * What the port had to drop is found again by looking at every queue.
  */
 
-import { type CommandList, copy } from '../command-list.ts'
+import { type CommandList, copy } from '../board/command-list.ts'
 import {
   CARRIES_POINTER,
   DMA_SPACE,
@@ -23,9 +23,9 @@ import {
   PORT_PRODUCED,
   PORT_REGISTER,
   PORT_RING,
-} from '../hal.ts'
-import { DOORBELLS } from '../limits.ts'
-import { HEADER_PAGE_AT } from '../memory-map.ts'
+} from '../board/hal.ts'
+import { DOORBELLS } from '../board/limits.ts'
+import { HEADER_PAGE_AT } from '../board/memory-map.ts'
 import { HEADER_RECORDED } from './header-page.ts'
 import { DOORBELLS_REFUSED, DOORBELLS_TAKEN, type HostQueues, SWEEPS } from './host.ts'
 import { carry, PENDING, stand } from './pending.ts'

@@ -7,7 +7,7 @@
  * the element names is covered by a memory region of its key and its queue's domain (P3-28).
  */
 
-import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, MEMORY_KEY, PASS } from '../fault.ts'
+import { ELEMENT_FORM, ELEMENT_LENGTH, type Fault, MEMORY_KEY, PASS } from '../board/fault.ts'
 import {
   BATCH_ELEMENT_BYTES_MAX,
   BATCH_ELEMENTS_MAX,
@@ -15,7 +15,7 @@ import {
   SGES_MAX,
   UNIT_BYTES,
   WQE_UNITS_MAX,
-} from '../limits.ts'
+} from '../board/limits.ts'
 import { BLOCK_SIZE_VERSION, BSETH_WORDS, blankBseth, readBseth } from '../wire/block-size.ts'
 import { CONDITION_EXPECT } from '../wire/persist.ts'
 import {

@@ -37,8 +37,8 @@
  * stored last: one that is old, or half stored, is seen to be (fault H2).
  */
 
-import { assert } from '../assert.ts'
-import { UNIT_BYTES } from '../limits.ts'
+import { assert } from '../board/assert.ts'
+import { UNIT_BYTES } from '../board/limits.ts'
 
 export const WQE_STAMP = 0
 export const WQE_OPCODE = 4

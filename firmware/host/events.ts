@@ -7,10 +7,10 @@
  * said again when there were more.
  */
 
-import { type CommandList, copy } from '../command-list.ts'
-import { PASS } from '../fault.ts'
-import { DMA_SPACE } from '../hal.ts'
-import { HEADER_PAGE_AT } from '../memory-map.ts'
+import { type CommandList, copy } from '../board/command-list.ts'
+import { PASS } from '../board/fault.ts'
+import { DMA_SPACE } from '../board/hal.ts'
+import { HEADER_PAGE_AT } from '../board/memory-map.ts'
 import { takeLine } from './compose.ts'
 import {
   EVENT_BYTES,

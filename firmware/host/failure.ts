@@ -6,9 +6,9 @@
  * queue that is in the error state already is told of only once.
  */
 
-import { type CommandList, copy } from '../command-list.ts'
-import type { Fault } from '../fault.ts'
-import { DMA_SPACE } from '../hal.ts'
+import { type CommandList, copy } from '../board/command-list.ts'
+import type { Fault } from '../board/fault.ts'
+import { DMA_SPACE } from '../board/hal.ts'
 import { takeLine } from './compose.ts'
 import { setQueueState, setZone1Word, stateOf } from './context.ts'
 import { postEvent } from './events.ts'

@@ -20,7 +20,7 @@
  * behind it; the line at 128 is the host's, the line at 192 the card's.
  */
 
-import { LINE_BYTES } from '../limits.ts'
+import { LINE_BYTES } from '../board/limits.ts'
 
 export const HEADER_MAGIC = 0x48514450
 export const HEADER_VERSION = 1

@@ -5,9 +5,9 @@
  * executed in the order in which they came, and those of a host that is gone are forgotten.
  */
 
-import { assert } from '../assert.ts'
-import { HOST_CALLS } from '../limits.ts'
-import { HOST_CALL_BYTES, HOST_CALLS_AT } from '../memory-map.ts'
+import { assert } from '../board/assert.ts'
+import { HOST_CALLS } from '../board/limits.ts'
+import { HOST_CALL_BYTES, HOST_CALLS_AT } from '../board/memory-map.ts'
 import { MAD_BYTES } from '../wire/management.ts'
 
 export interface HostCalls {

@@ -1,6 +1,6 @@
 /** The queues of our own host: the slice of the state that host/ owns. */
 
-import type { BoardState } from '../context.ts'
+import type { BoardState } from '../board/context.ts'
 import type { HostQueues } from './host.ts'
 
 export interface HostState {

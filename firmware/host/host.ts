@@ -6,7 +6,7 @@
  * limits, and does not grow with the number of queues.
  */
 
-import { CONTEXTS, FETCHES } from '../limits.ts'
+import { CONTEXTS, FETCHES } from '../board/limits.ts'
 import { type Contexts, createContexts } from './context-cache.ts'
 import { createHostCalls, type HostCalls } from './host-calls.ts'
 import { createMemoryRegions, type MemoryRegions } from './memory-regions.ts'

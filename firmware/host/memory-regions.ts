@@ -6,9 +6,9 @@
  * back, or was never given, finds nothing; bounds are compared without a sum that could overflow.
  */
 
-import { assert } from '../assert.ts'
-import { type Fault, MEMORY_KEY, PASS } from '../fault.ts'
-import { MEMORY_REGIONS } from '../limits.ts'
+import { assert } from '../board/assert.ts'
+import { type Fault, MEMORY_KEY, PASS } from '../board/fault.ts'
+import { MEMORY_REGIONS } from '../board/limits.ts'
 
 export interface MemoryRegions {
   /** By place: the L_Key, or 0. */

@@ -9,7 +9,7 @@
  * step takes the same time, however many queues there are; memory is made once.
  */
 
-import { HOST_QUEUES } from '../limits.ts'
+import { HOST_QUEUES } from '../board/limits.ts'
 
 /** Heads of the two lists, behind the places of all queues. */
 export const PENDING: number = HOST_QUEUES

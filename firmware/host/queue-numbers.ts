@@ -5,7 +5,7 @@
  * second kind, however many queues there are; a number that was given back is not soon given again.
  */
 
-import { HOST_QUEUES } from '../limits.ts'
+import { HOST_QUEUES } from '../board/limits.ts'
 import { FIRST_QUEUE } from './header-page.ts'
 
 const WORDS = HOST_QUEUES / 32

@@ -7,8 +7,8 @@
  * through the card); bounds are compared without a sum that could overflow.
  */
 
-import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../limits.ts'
-import { HEADER_PAGE_BYTES } from '../memory-map.ts'
+import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../board/limits.ts'
+import { HEADER_PAGE_BYTES } from '../board/memory-map.ts'
 import { EVENT_BYTES } from './header-page.ts'
 import type { HostQueues } from './host.ts'
 import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from './queue-info.ts'

@@ -6,9 +6,9 @@
  * card writes for one queue is another's; all of them lie in what DMA may reach.
  */
 
-import { type Fault, HEADER_PAGE, PASS } from '../fault.ts'
-import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../limits.ts'
-import { HEADER_PAGE_AT, HEADER_PAGE_BYTES } from '../memory-map.ts'
+import { type Fault, HEADER_PAGE, PASS } from '../board/fault.ts'
+import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../board/limits.ts'
+import { HEADER_PAGE_AT, HEADER_PAGE_BYTES } from '../board/memory-map.ts'
 import * as page from './header-page.ts'
 import type { HostQueues } from './host.ts'
 import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from './queue-info.ts'

@@ -1,6 +1,6 @@
 /**
  * Attaching: a region of records of another DPU is offered here, under a name of ours
- * (serve/relay.ts). The connection is made over RDMA-CM, in the name of the client that asks.
+ * (placement/relay.ts). The connection is made over RDMA-CM, in the name of the client that asks.
  *
  * Invariants:
  * - Asked again for the same name, address and client, the answer is that of the relay there is; it
@@ -9,10 +9,8 @@
  *   another one.
  */
 
-import { assert } from '../assert.ts'
-import type { ConnectState, Link, Target } from '../connect/context.ts'
-import { closeLink, connectTo } from '../connect/initiate.ts'
-import { type BoardState, random32 } from '../context.ts'
+import { assert } from '../board/assert.ts'
+import { type BoardState, random32 } from '../board/context.ts'
 import {
   ATTACH_FAILED,
   CONNECTING,
@@ -21,19 +19,21 @@ import {
   REGION_EXISTS,
   REGIONS_FULL,
   REQUEST,
-} from '../fault.ts'
-import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../limits.ts'
-import type { MemoryState } from '../memory/context.ts'
+} from '../board/fault.ts'
+import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../board/limits.ts'
+import { forgetInvalidated } from '../burst/access.ts'
+import type { RequestState } from '../burst/context.ts'
+import { openInitiator } from '../burst/open-initiator.ts'
+import type { ConnectState, Link, Target } from '../connect/context.ts'
+import { closeLink, connectTo } from '../connect/initiate.ts'
+import type { MemoryState } from '../medium/context.ts'
 import {
   findRegionByName,
   KIND_RECORDS,
   PLACEMENT_RELAY,
   type Region,
   WRITE_PERSIST,
-} from '../memory/region.ts'
-import { forgetInvalidated } from '../serve/access.ts'
-import type { RequestState } from '../serve/context.ts'
-import { openInitiator } from '../serve/open-initiator.ts'
+} from '../medium/region.ts'
 import { STATE_ERROR } from '../transport/queue-pair.ts'
 import { blankCapability, blankGeometry, readCapability, readGeometry } from '../wire/capability.ts'
 import type { Attachment, ManageContext, ManageState } from './context.ts'

@@ -10,10 +10,16 @@
  *   is cleared and no record taken: what the part holds is whole, and is served for reading.
  */
 
+import { type BoardState, isArmed, random32 } from '../board/context.ts'
+import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../board/fault.ts'
+import { HEALTH_AT, SAVE_FAILED } from '../board/hal.ts'
+import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../board/limits.ts'
+import { KEY_BYTES, KEYS_AT } from '../board/memory-map.ts'
+import { stir } from '../board/random.ts'
+import type { ThroughContext } from '../burst/context.ts'
 import { resetLanes } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { createExamination } from '../commit/examine.ts'
-import type { Intent } from '../commit/lane.ts'
 import { readOperations, voidOperations } from '../commit/operations.ts'
 import { rightsOf } from '../commit/placement.ts'
 import {
@@ -26,11 +32,8 @@ import {
   writeOperations,
 } from '../commit/recovery.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
-import { type BoardState, isArmed, random32 } from '../context.ts'
-import { type Fault, NOT_ARMED, PASS, SUPERBLOCK, TRUNCATED } from '../fault.ts'
-import { HEALTH_AT, SAVE_FAILED } from '../hal.ts'
-import { BURST_FRAMES, LANES, REGION_NAME_BYTES, REGIONS } from '../limits.ts'
-import type { MemoryState } from '../memory/context.ts'
+import type { MemoryState } from '../medium/context.ts'
+import type { Intent } from '../medium/lane.ts'
 import {
   BYTES_BASE_HIGH,
   findRegionById,
@@ -41,7 +44,7 @@ import {
   placedAt,
   type Region,
   strideOf,
-} from '../memory/region.ts'
+} from '../medium/region.ts'
 import {
   beginIncarnation,
   dirtyCountOf,
@@ -63,12 +66,9 @@ import {
   upgrade,
   voidOperationsOf,
   writeSuperblock,
-} from '../memory/superblock.ts'
-import { KEY_BYTES, KEYS_AT } from '../memory-map.ts'
-import { stir } from '../random.ts'
-import type { ThroughContext } from '../serve/context.ts'
-import { mechanismOf } from '../serve/mechanism.ts'
-import { markUnflushed, resetThrough, resumeLane } from '../serve/through.ts'
+} from '../medium/superblock.ts'
+import { markUnflushed, resetThrough, resumeLane } from '../placement/through.ts'
+import { mechanismOf } from '../transport/mechanism.ts'
 import { type ManageContext, type ManageState, WORK_NONE } from './context.ts'
 
 /** Bits of the sequence's upper word below the incarnation: the counter has 44 bits. */

@@ -5,8 +5,8 @@
  * a copy of the request, so what a handler does not write is what was asked.
  */
 
-import type { Fault } from '../fault.ts'
-import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../limits.ts'
+import type { Fault } from '../board/fault.ts'
+import { PATH_MTU_BYTES_MAX, PATH_MTU_BYTES_MIN } from '../board/limits.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import type { Packet } from '../wire/packet.ts'
 import type { ManageContext } from './context.ts'

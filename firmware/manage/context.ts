@@ -3,11 +3,11 @@
  * the slice of the state that manage/ owns.
  */
 
+import { type Fault, PASS } from '../board/fault.ts'
+import type { ServeContext } from '../burst/context.ts'
 import type { ConnectContext, Link, WaitingManagement } from '../connect/context.ts'
-import { type Fault, PASS } from '../fault.ts'
-import type { Region } from '../memory/region.ts'
-import type { RegionEntry } from '../memory/superblock.ts'
-import type { ServeContext } from '../serve/context.ts'
+import type { Region } from '../medium/region.ts'
+import type { RegionEntry } from '../medium/superblock.ts'
 import type { Answer } from './once.ts'
 
 /** The relay that is being made, or was, at each place. */

@@ -7,14 +7,8 @@
  * with the number of its fault.
  */
 
-import { run } from '../command-list.ts'
-import { CASES } from '../commit/cases.ts'
-import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
-import type { WaitingManagement } from '../connect/context.ts'
-import { serveConnection } from '../connect/passive.ts'
-import { dismissSilent } from '../connect/room.ts'
-import { publish } from '../connect/services.ts'
-import { type BoardState, count, random32 } from '../context.ts'
+import { run } from '../board/command-list.ts'
+import { type BoardState, count, random32 } from '../board/context.ts'
 import {
   BLANK,
   FAULTS,
@@ -30,10 +24,23 @@ import {
   REQUEST,
   UNDER_WAY,
   UNREADABLE,
-} from '../fault.ts'
-import { HEALTH_AT } from '../hal.ts'
+} from '../board/fault.ts'
+import { HEALTH_AT } from '../board/hal.ts'
+import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../board/limits.ts'
+import { KEY_BYTES } from '../board/memory-map.ts'
+import { stir } from '../board/random.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { QueueState } from '../burst/context.ts'
+import { sliceEnd, takeSlice } from '../burst/slice.ts'
+import { failQueuePair, openPair } from '../burst/staging.ts'
+import { CASES } from '../commit/cases.ts'
+import { PROBE_LINES, prove, writeProbe } from '../commit/placement.ts'
+import type { WaitingManagement } from '../connect/context.ts'
+import { serveConnection } from '../connect/passive.ts'
+import { dismissSilent } from '../connect/room.ts'
+import { publish } from '../connect/services.ts'
+import { mendFault, writesFault } from '../engine/storage.ts'
 import { callAt, HOST_ANSWER_AT } from '../host/host-calls.ts'
-import { PATH_MTU_BYTES_MIN, QUEUE_PAIRS, REGION_NAME_BYTES } from '../limits.ts'
 import {
   findRegionById,
   findRegionByName,
@@ -42,21 +49,14 @@ import {
   PLACEMENT_RELAY,
   type Region,
   strideOf,
-} from '../memory/region.ts'
-import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../memory/superblock.ts'
-import { KEY_BYTES } from '../memory-map.ts'
-import { stir } from '../random.ts'
-import { runBurst } from '../serve/burst.ts'
-import type { QueueState } from '../serve/context.ts'
-import { attachAgent, proveAgent } from '../serve/flush-agent.ts'
-import { deliverDatagram } from '../serve/queue-gsi.ts'
-import { isHostPair } from '../serve/queue-receive.ts'
-import { scanNow } from '../serve/scrub.ts'
-import { settlePending } from '../serve/settle-host.ts'
-import { sliceEnd, takeSlice } from '../serve/slice.ts'
-import { failQueuePair, openPair } from '../serve/staging.ts'
-import { mendFault, writesFault } from '../serve/storage.ts'
-import { detachAgent, isUnflushed, repeatRequests } from '../serve/through.ts'
+} from '../medium/region.ts'
+import { DEVICE_ID_AT, FORMAT_VERSION, formatPart, type RegionEntry } from '../medium/superblock.ts'
+import { attachAgent, proveAgent } from '../placement/flush-agent.ts'
+import { scanNow } from '../placement/scrub.ts'
+import { settlePending } from '../placement/settle-host.ts'
+import { detachAgent, isUnflushed, repeatRequests } from '../placement/through.ts'
+import { deliverDatagram } from '../queues/gsi.ts'
+import { isHostPair } from '../respond/host-receive.ts'
 import { beginFrame, endFrame, prepareTemplate } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
 import type { Psn } from '../transport/psn.ts'

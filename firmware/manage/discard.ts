@@ -15,21 +15,27 @@
  *   in every copy, whatever they say.
  */
 
+import type { BoardState } from '../board/context.ts'
+import { DMA, type Fault, PASS, PLACEMENT_UNKNOWN, UNDER_WAY } from '../board/fault.ts'
+import type { ThroughContext } from '../burst/context.ts'
+import { takeSlice } from '../burst/slice.ts'
 import { heldIntent } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { examineCopies } from '../commit/examine.ts'
+import { formatSlots } from '../commit/format-slots.ts'
 import { deriveUnsettled } from '../commit/unsettled.ts'
-import type { BoardState } from '../context.ts'
-import { DMA, type Fault, PASS, PLACEMENT_UNKNOWN, UNDER_WAY } from '../fault.ts'
-import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../memory/region.ts'
-import { addLost, isLost, setOverfull, writeSuperblock } from '../memory/superblock.ts'
-import type { ThroughContext } from '../serve/context.ts'
-import { formatSlots } from '../serve/format-slots.ts'
-import { settledAmong } from '../serve/settled.ts'
-import { takeSlice } from '../serve/slice.ts'
-import { closeBy, mendFault } from '../serve/storage.ts'
-import { firstShown, isUnflushed, isWriting, markBlanked, settleBlanked } from '../serve/through.ts'
-import { isFormatted } from '../serve/through-store.ts'
+import { settledAmong } from '../engine/settled.ts'
+import { closeBy, mendFault } from '../engine/storage.ts'
+import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { addLost, isLost, setOverfull, writeSuperblock } from '../medium/superblock.ts'
+import {
+  firstShown,
+  isUnflushed,
+  isWriting,
+  markBlanked,
+  settleBlanked,
+} from '../placement/through.ts'
+import { isFormatted } from '../placement/through-store.ts'
 
 /**
  * Makes the record blank if it is lost; PASS as well if it is not. Faults: UNDER_WAY, to be asked

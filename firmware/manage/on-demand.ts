@@ -8,15 +8,26 @@
  * - MAP and UNMAP are executed in their order, each once, however often they come: the sequence
  *   says so, and no answer has to be kept.
  * - Whoever follows the state of memory is told of every page that came or went, and of nothing
- *   else (serve/residency.ts).
+ *   else (status/telling.ts).
  */
 
-import { assert } from '../assert.ts'
-import { type BoardState, random32 } from '../context.ts'
-import { type Fault, KEY, ON_DEMAND_FULL, PAGE, PASS, REGION_EXISTS, REQUEST } from '../fault.ts'
+import { assert } from '../board/assert.ts'
+import { type BoardState, random32 } from '../board/context.ts'
+import {
+  type Fault,
+  KEY,
+  ON_DEMAND_FULL,
+  PAGE,
+  PASS,
+  REGION_EXISTS,
+  REQUEST,
+} from '../board/fault.ts'
+import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
+import { ZEROS_AT } from '../board/memory-map.ts'
+import { forgetInvalidated } from '../burst/access.ts'
+import type { ResidencyState } from '../burst/context.ts'
 import { isHostRange } from '../host/ranges.ts'
-import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../limits.ts'
-import type { MemoryState } from '../memory/context.ts'
+import type { MemoryState } from '../medium/context.ts'
 import {
   findRegion,
   findRegionByName,
@@ -25,7 +36,7 @@ import {
   REMOTE_READ,
   REMOTE_WRITE,
   type Region,
-} from '../memory/region.ts'
+} from '../medium/region.ts'
 import {
   clearPages,
   isNextCall,
@@ -33,12 +44,9 @@ import {
   pagesOf,
   setFrame,
   takePages,
-} from '../memory/translation.ts'
-import { ZEROS_AT } from '../memory-map.ts'
-import { forgetInvalidated } from '../serve/access.ts'
-import type { ResidencyState } from '../serve/context.ts'
-import { endOnDemand, wakePaused } from '../serve/on-demand.ts'
-import { pageChanged, regionEnded } from '../serve/residency.ts'
+} from '../medium/translation.ts'
+import { endOnDemand, wakePaused } from '../status/on-demand.ts'
+import { pageChanged, regionEnded } from '../status/telling.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { STATUS_ERROR, STATUS_RESET, STATUS_UNAVAILABLE } from '../wire/memory-status.ts'

@@ -9,7 +9,7 @@
  * list of its own.
  */
 
-import type { Fault } from '../fault.ts'
+import type { Fault } from '../board/fault.ts'
 import { MAD_BODY_BYTES, type Mad } from '../wire/management.ts'
 
 /** Answers that are kept. */

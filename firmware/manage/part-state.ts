@@ -1,10 +1,10 @@
 /** What becomes of a part at its start: its state, and one line about it for the board. */
 
+import type { BoardState } from '../board/context.ts'
+import { BLANK, FAULTS, type Fault, PASS } from '../board/fault.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
-import type { BoardState } from '../context.ts'
-import { BLANK, FAULTS, type Fault, PASS } from '../fault.ts'
-import type { MemoryState } from '../memory/context.ts'
-import { FORMAT_VERSION, lostCount } from '../memory/superblock.ts'
+import type { MemoryState } from '../medium/context.ts'
+import { FORMAT_VERSION, lostCount } from '../medium/superblock.ts'
 import * as mad from '../wire/management.ts'
 
 export function partState(state: BoardState & CommitState): number {

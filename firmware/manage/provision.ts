@@ -8,10 +8,7 @@
  *   has left in its room is valid in none of its slots (I8).
  */
 
-import type { CommitState } from '../commit/context.ts'
-import { placeFault } from '../commit/placement.ts'
-import { LOOK_DUE } from '../commit/recovery.ts'
-import { random32 } from '../context.ts'
+import { random32 } from '../board/context.ts'
 import {
   type Fault,
   NO_SPACE,
@@ -20,9 +17,15 @@ import {
   REGIONS_FULL,
   REQUEST,
   UNDER_WAY,
-} from '../fault.ts'
-import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../limits.ts'
-import type { MemoryState } from '../memory/context.ts'
+} from '../board/fault.ts'
+import { COPIES_MAX, COPIES_MIN, RECORD_BYTES_MAX, REGIONS, SLOTS_MAX } from '../board/limits.ts'
+import { KEY_BYTES, SUPERBLOCK_BYTES } from '../board/memory-map.ts'
+import { takeSlice } from '../burst/slice.ts'
+import type { CommitState } from '../commit/context.ts'
+import { placeFault } from '../commit/placement.ts'
+import { LOOK_DUE } from '../commit/recovery.ts'
+import { closeBy, mendFault } from '../engine/storage.ts'
+import type { MemoryState } from '../medium/context.ts'
 import {
   FIXED_LENGTH,
   findRegionByName,
@@ -34,7 +37,7 @@ import {
   type Region,
   strideOf,
   WRITE_PERSIST_REGION,
-} from '../memory/region.ts'
+} from '../medium/region.ts'
 import {
   isFreePlace,
   mendSuperblock,
@@ -43,10 +46,7 @@ import {
   REGION_IDS,
   type RegionEntry,
   regionRoomFor,
-} from '../memory/superblock.ts'
-import { KEY_BYTES, SUPERBLOCK_BYTES } from '../memory-map.ts'
-import { takeSlice } from '../serve/slice.ts'
-import { closeBy, mendFault } from '../serve/storage.ts'
+} from '../medium/superblock.ts'
 import { putU32 } from '../wire/bytes.ts'
 import { regionNameOf, regionOfEntry } from './boot.ts'
 import { type ManageContext, type RegionWork, WORK_MAKE, WORK_NONE } from './context.ts'

@@ -9,8 +9,8 @@
  * - What is refused has changed nothing.
  */
 
-import { copy, resultOf, runAll } from '../command-list.ts'
-import type { BoardState } from '../context.ts'
+import { copy, resultOf, runAll } from '../board/command-list.ts'
+import type { BoardState } from '../board/context.ts'
 import {
   DMA,
   type Fault,
@@ -21,8 +21,12 @@ import {
   QUEUE_UNKNOWN,
   QUEUES_FULL,
   REQUEST,
-} from '../fault.ts'
-import { DONE } from '../hal.ts'
+} from '../board/fault.ts'
+import { DONE } from '../board/hal.ts'
+import { RESPONDER_RESOURCES, UNIT_BYTES } from '../board/limits.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { BurstContext, ServeContext } from '../burst/context.ts'
+import { flushHeld } from '../burst/held-batches.ts'
 import { startCompletions, tellAll } from '../host/completion.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
 import type { HostContext } from '../host/host-state.ts'
@@ -30,12 +34,8 @@ import { leaveLists, PENDING, stand, takeCarried } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { giveNumber, isNumberUsed, takeNumber } from '../host/queue-numbers.ts'
 import { isRing, meet } from '../host/ranges.ts'
-import { RESPONDER_RESOURCES, UNIT_BYTES } from '../limits.ts'
-import { runBurst } from '../serve/burst.ts'
-import type { BurstContext, ServeContext } from '../serve/context.ts'
-import { flushHeld } from '../serve/queue-held.ts'
-import * as seen from '../serve/queue-look.ts'
-import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../serve/queue-pairs.ts'
+import * as seen from '../queues/look.ts'
+import { closeHostPair, openHostPair, pairOf, readyHostPair } from '../queues/pairs.ts'
 import { putU32, u16, u32 } from '../wire/bytes.ts'
 import { MAC_BYTES } from '../wire/ethernet.ts'
 import * as mad from '../wire/management.ts'

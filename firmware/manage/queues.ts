@@ -7,7 +7,7 @@
  * how contexts are evicted; all else only the host itself may ask, through its own queue.
  */
 
-import { count, random32 } from '../context.ts'
+import { count, random32 } from '../board/context.ts'
 import {
   DMA,
   DOORBELL,
@@ -17,15 +17,15 @@ import {
   QUEUE_UNKNOWN,
   REGIONS_OF_HOST_FULL,
   REQUEST,
-} from '../fault.ts'
+} from '../board/fault.ts'
+import { CONTEXTS } from '../board/limits.ts'
 import { CAPACITY_MIN, POLICIES, setPolicy } from '../host/context-cache.ts'
 import { takeMessageDoorbell } from '../host/doorbell.ts'
 import { QUEUE_COUNTERS } from '../host/host.ts'
 import { deregisterMemory, registerMemory } from '../host/memory-regions.ts'
 import * as info from '../host/queue-info.ts'
 import { isHostRange } from '../host/ranges.ts'
-import { CONTEXTS } from '../limits.ts'
-import * as seen from '../serve/queue-look.ts'
+import * as seen from '../queues/look.ts'
 import { putU16, putU32, u16, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { type Call, get64, type Handler, put64 } from './call.ts'

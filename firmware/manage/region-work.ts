@@ -1,5 +1,5 @@
 /**
- * What takes long about regions, in slices between bursts (serve/slice.ts): the initial records of
+ * What takes long about regions, in slices between bursts (burst/slice.ts): the initial records of
  * one that is made, and the room of one that was removed.
  *
  * Invariants:
@@ -9,7 +9,7 @@
  *   part as it was, as nothing on it names the region: its making is undone, and whoever asked was
  *   not answered. What was stored lies in room that is free.
  * - A region through the host's caches joins it as forming, at once. Its slots are stored in slices
- *   too, by the job that has them written back (serve/through-store.ts): until then it takes no
+ *   too, by the job that has them written back (placement/through-store.ts): until then it takes no
  *   record, and a cut, or another agent, begins that anew.
  * - A region that was removed is none from the fence on that marks its entry (remove.ts). Its room
  *   is filled with zeros before it is free, so no later region shows what it held; a cut resumes
@@ -20,14 +20,20 @@
  *   anew.
  */
 
-import { copyClean, fenceFor, resultOf, runAll } from '../command-list.ts'
+import { copyClean, fenceFor, resultOf, runAll } from '../board/command-list.ts'
+import type { BoardState } from '../board/context.ts'
+import { DMA, type Fault, MEDIA, PASS } from '../board/fault.ts'
+import { MEDIA_ERROR } from '../board/hal.ts'
+import { LINE_BYTES, SLICE_BYTES, SLICE_MADE, SLICE_PAUSE_US } from '../board/limits.ts'
+import { KEY_BYTES, ZEROS_AT, ZEROS_BYTES } from '../board/memory-map.ts'
+import { forgetInvalidated } from '../burst/access.ts'
+import type { RecordContext, ThroughContext } from '../burst/context.ts'
+import { sliceEnd } from '../burst/slice.ts'
 import { listFault } from '../commit/closed.ts'
 import type { CommitState } from '../commit/context.ts'
-import type { BoardState } from '../context.ts'
-import { DMA, type Fault, MEDIA, PASS } from '../fault.ts'
-import { MEDIA_ERROR } from '../hal.ts'
-import { LINE_BYTES, SLICE_BYTES, SLICE_MADE, SLICE_PAUSE_US } from '../limits.ts'
-import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, placedAt, type Region } from '../memory/region.ts'
+import { formatSlots } from '../commit/format-slots.ts'
+import { closeBy, mendFault } from '../engine/storage.ts'
+import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, placedAt, type Region } from '../medium/region.ts'
 import {
   addEntry,
   dropEntry,
@@ -39,15 +45,9 @@ import {
   regionCountOf,
   setForming,
   writeSuperblock,
-} from '../memory/superblock.ts'
-import { KEY_BYTES, ZEROS_AT, ZEROS_BYTES } from '../memory-map.ts'
-import { forgetInvalidated } from '../serve/access.ts'
-import type { RecordContext, ThroughContext } from '../serve/context.ts'
-import { formatSlots } from '../serve/format-slots.ts'
-import { sliceEnd } from '../serve/slice.ts'
-import { closeBy, mendFault } from '../serve/storage.ts'
-import { markUnflushed } from '../serve/through.ts'
-import { isFormatted } from '../serve/through-store.ts'
+} from '../medium/superblock.ts'
+import { markUnflushed } from '../placement/through.ts'
+import { isFormatted } from '../placement/through-store.ts'
 import { installRegion, isPending } from './boot.ts'
 import {
   type ManageContext,

@@ -6,10 +6,10 @@
  * states in one answer are those of one moment.
  */
 
-import { type Fault, KEY, PASS, REQUEST } from '../fault.ts'
-import { WATCHES } from '../limits.ts'
-import type { QueueState } from '../serve/context.ts'
-import type { Watch } from '../serve/queue-state.ts'
+import { type Fault, KEY, PASS, REQUEST } from '../board/fault.ts'
+import { WATCHES } from '../board/limits.ts'
+import type { QueueState } from '../burst/context.ts'
+import type { Watch } from '../host/work.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import { BLOCK_READY } from '../wire/memory-status.ts'

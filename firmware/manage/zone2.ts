@@ -19,8 +19,8 @@
  * - A bad zone 2 ends that queue and no other; one that is sent by message is refused instead.
  */
 
-import { copy, resultOf, runAll } from '../command-list.ts'
-import { type BoardState, random32 } from '../context.ts'
+import { copy, resultOf, runAll } from '../board/command-list.ts'
+import { type BoardState, random32 } from '../board/context.ts'
 import {
   DMA,
   type Fault,
@@ -30,16 +30,16 @@ import {
   QUEUE_LOCKED,
   QUEUE_UNKNOWN,
   REQUEST,
-} from '../fault.ts'
-import { DONE } from '../hal.ts'
+} from '../board/fault.ts'
+import { DONE } from '../board/hal.ts'
+import type { BurstContext } from '../burst/context.ts'
+import { failHostQueue } from '../burst/queue-contexts.ts'
 import { FIRST_QUEUE } from '../host/header-page.ts'
 import type { HostContext } from '../host/host-state.ts'
 import { PENDING, stand } from '../host/pending.ts'
 import * as info from '../host/queue-info.ts'
 import { isRing } from '../host/ranges.ts'
-import type { BurstContext } from '../serve/context.ts'
-import { failHostQueue } from '../serve/queue-context.ts'
-import * as seen from '../serve/queue-look.ts'
+import * as seen from '../queues/look.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
 import * as mad from '../wire/management.ts'
 import type { Call } from './call.ts'

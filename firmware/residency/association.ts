@@ -17,8 +17,8 @@
  * - All memory is made at start; an association that has ended leaves nothing behind.
  */
 
-import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../limits.ts'
-import { ASSOCIATION_BYTES } from '../memory-map.ts'
+import { ASSOCIATED_BLOCKS, ASSOCIATIONS } from '../board/limits.ts'
+import { ASSOCIATION_BYTES } from '../board/memory-map.ts'
 import { STATUS_RESET } from '../wire/memory-status.ts'
 
 /** Its place is free; it lives; it waits for the end of a message, and then its place is free. */

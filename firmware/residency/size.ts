@@ -11,7 +11,7 @@
  * every edge is told over the network; few, window after window, for finer ones, down to the wish.
  */
 
-import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../limits.ts'
+import { ASSOCIATED_BLOCKS, PAGE_BYTES } from '../board/limits.ts'
 import { SIZE_GRANTED, SIZE_OFFERED } from '../wire/block-size.ts'
 import type { Association } from './association.ts'
 import { clearWatch } from './association.ts'

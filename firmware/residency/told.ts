@@ -1,11 +1,11 @@
 /**
- * What the responder keeps of those whom it tells which memory is ready (serve/residency.ts).
+ * What the responder keeps of those whom it tells which memory is ready (status/telling.ts).
  */
 
-import { ASSOCIATIONS, LANES, THROUGH_JOBS } from '../limits.ts'
-import type { Region } from '../memory/region.ts'
-import { LOST_MAX } from '../memory/superblock.ts'
-import { ASSOCIATIONS_AT } from '../memory-map.ts'
+import { ASSOCIATIONS, LANES, THROUGH_JOBS } from '../board/limits.ts'
+import { ASSOCIATIONS_AT } from '../board/memory-map.ts'
+import type { Region } from '../medium/region.ts'
+import { LOST_MAX } from '../medium/superblock.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { type Association, createAssociations } from './association.ts'
 

@@ -1,14 +1,14 @@
 // hot path
 /**
- * Hints that wait for their turn (serve/prefetch.ts): who has a place, and whose turn is next.
+ * Hints that wait for their turn (status/prefetch.ts): who has a place, and whose turn is next.
  *
  * Invariants:
  * - The queue pairs take turns, whatever the priority of their hints is: that orders those of one.
  * - None has more than HINTS_EACH waiting, and one of each finds room while others have several.
  */
 
-import { HINTS, HINTS_EACH, QUEUE_PAIRS } from '../limits.ts'
-import type { Region } from '../memory/region.ts'
+import { HINTS, HINTS_EACH, QUEUE_PAIRS } from '../board/limits.ts'
+import type { Region } from '../medium/region.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 
 export interface Hint {

@@ -10,14 +10,14 @@
  * it failed.
  */
 
-import { type CommandList, transmit } from '../command-list.ts'
-import { TRANSMIT_AT } from '../hal.ts'
+import { type CommandList, transmit } from '../board/command-list.ts'
+import { TRANSMIT_AT } from '../board/hal.ts'
 import {
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   REMEMBERED_KINDS,
   TRANSMIT_FRAMES,
-} from '../limits.ts'
+} from '../board/limits.ts'
 import { AETH_BYTES, SYNDROME_ACK } from '../wire/aeth.ts'
 import {
   BECN,

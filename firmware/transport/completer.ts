@@ -17,8 +17,8 @@
  *   network doubles must not double the traffic.
  */
 
-import { BATCH_ABORTED, FAULTS } from '../fault.ts'
-import { BATCH_TIMEOUT_US } from '../limits.ts'
+import { BATCH_ABORTED, FAULTS } from '../board/fault.ts'
+import { BATCH_TIMEOUT_US } from '../board/limits.ts'
 import {
   KIND_ACK,
   KIND_NAK,

@@ -1,6 +1,6 @@
 /** Queue pairs and the frames that leave: the slice of the state that transport/ owns. */
 
-import type { BoardState } from '../context.ts'
+import type { BoardState } from '../board/context.ts'
 import type { Answers } from './acknowledge.ts'
 import type { QueuePair, QueuePairTable } from './queue-pair.ts'
 

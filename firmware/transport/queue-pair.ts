@@ -19,15 +19,15 @@
  *   next fence makes every queue pair clean without looking at one.
  */
 
-import type { Fault } from '../fault.ts'
-import { PASS } from '../fault.ts'
+import type { Fault } from '../board/fault.ts'
+import { PASS } from '../board/fault.ts'
 import {
   QUEUE_PAIRS,
   REMEMBERED_KINDS,
   REMEMBERED_RECORDS,
   RESPONDER_RESOURCES,
-} from '../limits.ts'
-import { ORIGINAL_BYTES, ORIGINALS_AT, TEMPLATE_BYTES, TEMPLATES_AT } from '../memory-map.ts'
+} from '../board/limits.ts'
+import { ORIGINAL_BYTES, ORIGINALS_AT, TEMPLATE_BYTES, TEMPLATES_AT } from '../board/memory-map.ts'
 import { type Psn, psnDistance } from './psn.ts'
 
 /** The queue pair serves. */
@@ -312,7 +312,7 @@ export interface QueuePairOptions {
   readonly requesterPsn?: Psn
   /** The peer knows our operations: WRITE_PERSIST, PERSIST_ACK. A control call's client does. */
   readonly speaksPersist?: boolean
-  /** Access flags (memory/region.ts) that it has at the most; all of them if absent. */
+  /** Access flags (medium/region.ts) that it has at the most; all of them if absent. */
   readonly rights?: number
 }
 

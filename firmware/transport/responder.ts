@@ -19,7 +19,7 @@ import {
   SEQUENCE,
   SEQUENCE_AGAIN,
   WRONG_PEER,
-} from '../fault.ts'
+} from '../board/fault.ts'
 import { ETHERNET_BYTES } from '../wire/ethernet.ts'
 import { IPV4_SOURCE } from '../wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../wire/ipv6.ts'

@@ -15,7 +15,7 @@
  *   responder that says so itself (RNR retry count 7).
  */
 
-import { REMEMBERED_RECORDS } from '../limits.ts'
+import { REMEMBERED_RECORDS } from '../board/limits.ts'
 import { psnAdd, psnDistance } from './psn.ts'
 import {
   fail,

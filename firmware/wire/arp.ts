@@ -19,7 +19,7 @@
  * above; anything else is no ARP that concerns us.
  */
 
-import { type Fault, NEIGHBOUR_FORM, PASS } from '../fault.ts'
+import { type Fault, NEIGHBOUR_FORM, PASS } from '../board/fault.ts'
 import { putU16, u16 } from './bytes.ts'
 
 export const ETHERTYPE_ARP = 0x0806

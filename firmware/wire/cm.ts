@@ -21,7 +21,7 @@
  * what has no name is zero in what is written. Offsets below count from the body.
  */
 
-import { CONNECTION_FORM, type Fault, PASS } from '../fault.ts'
+import { CONNECTION_FORM, type Fault, PASS } from '../board/fault.ts'
 import { putU16, putU24, putU32, u16, u24, u32 } from './bytes.ts'
 
 export const CM_BYTES = 256

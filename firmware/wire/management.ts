@@ -28,7 +28,7 @@
  * body count from its first byte.
  */
 
-import { type Fault, MANAGEMENT_FORM, PASS } from '../fault.ts'
+import { type Fault, MANAGEMENT_FORM, PASS } from '../board/fault.ts'
 import { putU16, putU32, u16, u32 } from './bytes.ts'
 
 export const MAD_BYTES = 256

@@ -22,7 +22,7 @@
  * packet, no option has length 0, the checksum is right and the target is no group.
  */
 
-import { type Fault, NEIGHBOUR_FORM, PASS } from '../fault.ts'
+import { type Fault, NEIGHBOUR_FORM, PASS } from '../board/fault.ts'
 import { putU16, putU32, u16 } from './bytes.ts'
 import {
   IPV6_ADDRESS_BYTES,

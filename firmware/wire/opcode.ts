@@ -6,7 +6,7 @@
  * packet whose length satisfies its row (packet.ts) may be read without looking at lengths again.
  */
 
-import { assert } from '../assert.ts'
+import { assert } from '../board/assert.ts'
 import { AETH_BYTES } from './aeth.ts'
 import { ATOMIC_ACK_BYTES, ATOMIC_BYTES } from './atomic.ts'
 import { BSETH_BYTES } from './block-size.ts'

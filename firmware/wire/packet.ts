@@ -26,8 +26,8 @@ import {
   PASS,
   TRANSPORT_VERSION,
   WRONG_TRANSPORT,
-} from '../fault.ts'
-import { FRAME_BYTES_MAX } from '../limits.ts'
+} from '../board/fault.ts'
+import { FRAME_BYTES_MAX } from '../board/limits.ts'
 import {
   BTH_ACK_REQUEST,
   BTH_BYTES,

@@ -2,7 +2,7 @@
  * One line about a message of RDMA-CM, for traces and tests; nothing on the packet path uses it.
  */
 
-import { PASS } from '../fault.ts'
+import { PASS } from '../board/fault.ts'
 import * as cm from './cm.ts'
 
 const NAMES = new Map([

@@ -10,7 +10,7 @@
  * This is not on the packet path: it allocates as it likes.
  */
 
-import { FAULTS, PASS } from '../fault.ts'
+import { FAULTS, PASS } from '../board/fault.ts'
 import { blankAeth, KIND_ACK, KIND_RNR, readAeth, SYNDROME_KIND } from './aeth.ts'
 import { blankAtomic, blankAtomicAck, readAtomic, readAtomicAck } from './atomic.ts'
 import { blankBseth, readBseth } from './block-size.ts'

@@ -8,7 +8,7 @@
  *   it reads the record, and only then decides. Every other error of a persist means: not durable.
  */
 
-import { FAULTS } from '../../firmware/fault.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
 import type { WcStatus } from '../../firmware/transport/requester.ts'
 import { adviceFor } from './advice.ts'
 
@@ -58,7 +58,9 @@ export function unmadeError(thrown: unknown): PerdureError {
 
 /** The DPU refused the request, and its state is what it was. */
 export class RefusedError extends PerdureError {
-  /** Name of the fault, as in firmware/fault.ts: 'NOT_ARMED', 'SLOT', 'NO_REGION' and so on. */
+  /**
+   * Name of the fault, as in firmware/board/fault.ts: 'NOT_ARMED', 'SLOT', 'NO_REGION' and so on.
+   */
   readonly fault: string
   /** Status of the PERSIST_ACK or of the management answer. */
   readonly status: number

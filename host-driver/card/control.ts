@@ -9,7 +9,7 @@
  *   fewer than that are executed between a call and its last repetition.
  */
 
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import type { Management } from '../control/management.ts'

@@ -16,10 +16,10 @@
  *   `onRemoved` is called. `reopen` starts anew with an empty card; buffers stay.
  */
 
-import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/hal.ts'
+import { PORT_AT, PORT_EPOCH, PORT_HEADER } from '../../firmware/board/hal.ts'
+import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/board/limits.ts'
+import { HEADER_PAGE_BYTES } from '../../firmware/board/memory-map.ts'
 import * as page from '../../firmware/host/header-page.ts'
-import { QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../firmware/limits.ts'
-import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
 import { type Clock, sleep } from '../base/clock.ts'
 import { ArgumentError, faultOfNumber, PerdureError, RefusedError } from '../base/errors.ts'
 import {

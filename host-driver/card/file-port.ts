@@ -25,9 +25,9 @@ import {
   PORT_EPOCH,
   PORT_HEADER,
   PORT_LINK,
-} from '../../firmware/hal.ts'
-import { DOORBELLS } from '../../firmware/limits.ts'
-import { HEADER_PAGE_BYTES } from '../../firmware/memory-map.ts'
+} from '../../firmware/board/hal.ts'
+import { DOORBELLS } from '../../firmware/board/limits.ts'
+import { HEADER_PAGE_BYTES } from '../../firmware/board/memory-map.ts'
 import { FileMemory } from './file-memory.ts'
 
 /** Memory of a port that has to be made, unless it is said. */

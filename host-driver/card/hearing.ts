@@ -3,7 +3,7 @@
  * same that come in frames where a driver has no card (receiver.ts).
  *
  * Invariants:
- * - The card follows the memory, and asks again for what it has not heard (serve/hearing.ts of the
+ * - The card follows the memory, and asks again for what it has not heard (status/hearing.ts of the
  *   firmware); its states are read when it says that there is something new, or that events were
  *   lost.
  * - Each answer of the card is a notice of the current status, with a sequence of its own; what

@@ -14,9 +14,9 @@
  *   and a peer that sends more is told to wait.
  */
 
+import { BATCH_ELEMENTS_MAX, COPIES_MAX, RECEIVE_BYTES } from '../../firmware/board/limits.ts'
 import { WAS_SOLICITED, WITH_IMMEDIATE, WITH_INVALIDATE } from '../../firmware/host/element.ts'
 import { ahead } from '../../firmware/host/queue-info.ts'
-import { BATCH_ELEMENTS_MAX, COPIES_MAX, RECEIVE_BYTES } from '../../firmware/limits.ts'
 import {
   ASSOCIATE,
   blankCounts,

@@ -5,8 +5,8 @@
  * or writes more bytes than one takes; a job that no element can say is never posted.
  */
 
+import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/board/limits.ts'
 import { RECEIVED, UP_TO } from '../../firmware/host/element.ts'
-import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/limits.ts'
 import * as kind from '../../firmware/transport/requester.ts'
 import { BSETH_BYTES, type Bseth, blankBseth, readBseth } from '../../firmware/wire/block-size.ts'
 import type { Pweth } from '../../firmware/wire/persist.ts'

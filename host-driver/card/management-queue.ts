@@ -7,12 +7,12 @@
  * so what waits is bounded.
  */
 
+import { UNIT_BYTES } from '../../firmware/board/limits.ts'
 import {
   QUEUE_GSI_COMPLETION,
   QUEUE_GSI_RECEIVE,
   QUEUE_GSI_SEND,
 } from '../../firmware/host/header-page.ts'
-import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { SEND } from '../../firmware/transport/requester.ts'
 import { MAD_BYTES } from '../../firmware/wire/management.ts'
 import { keptEndpoint } from '../base/addresses.ts'

@@ -23,8 +23,8 @@
  *   under another R_Key, without any page.
  */
 
-import { PAGES_AT_ONCE } from '../../firmware/limits.ts'
-import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/memory/region.ts'
+import { PAGES_AT_ONCE } from '../../firmware/board/limits.ts'
+import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/medium/region.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { STATUS_ERROR } from '../../firmware/wire/memory-status.ts'
 import { ArgumentError, PerdureError, RefusedError } from '../base/errors.ts'

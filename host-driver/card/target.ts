@@ -5,7 +5,7 @@
 
 import { accessSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
-import { PORT_AT, PORT_EPOCH } from '../../firmware/hal.ts'
+import { PORT_AT, PORT_EPOCH } from '../../firmware/board/hal.ts'
 import { sleep } from '../base/clock.ts'
 import { PerdureError } from '../base/errors.ts'
 import type { Endpoint } from '../base/wire.ts'

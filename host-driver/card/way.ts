@@ -14,7 +14,7 @@
  *   what its host has asked of it (also under its own address).
  */
 
-import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/limits.ts'
+import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted, Management } from '../control/management.ts'
 import type { VerbsContext } from '../way/verbs.ts'

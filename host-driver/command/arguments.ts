@@ -1,7 +1,7 @@
 /** Readers of what stands on the command line; each throws what is shown as a usage error. */
 
 import { InvalidArgumentError, Option } from 'commander'
-import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../firmware/limits.ts'
+import { RECORD_BYTES_MAX, SLOTS_MAX } from '../../firmware/board/limits.ts'
 import { PATH_MTUS, type RegionRequest } from '../control/management.ts'
 
 /** A whole number of `least` or more, and of `most` or less where that is said. */

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { icrcGood } from '../../boards/software/icrc.ts'
-import { FAULTS, PASS } from '../../firmware/fault.ts'
+import { FAULTS, PASS } from '../../firmware/board/fault.ts'
 import { IPV4_DESTINATION, IPV4_SOURCE } from '../../firmware/wire/ipv4.ts'
 import { IPV6_DESTINATION, IPV6_SOURCE } from '../../firmware/wire/ipv6.ts'
 import { blankPacket, checkPacket, type Packet } from '../../firmware/wire/packet.ts'

@@ -9,8 +9,8 @@ import {
   ON_DEMAND_PAGES,
   PAGE_BYTES,
   PAGES_AT_ONCE,
-} from '../../firmware/limits.ts'
-import { DATA_AT } from '../../firmware/memory/superblock.ts'
+} from '../../firmware/board/limits.ts'
+import { DATA_AT } from '../../firmware/medium/superblock.ts'
 import type { RegionRequest } from '../control/management.ts'
 import { regionRequest, size, unixSocket } from './arguments.ts'
 

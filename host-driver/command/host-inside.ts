@@ -29,7 +29,7 @@ import {
   type RealClock,
   SwapDevice,
 } from '../../boards/emulator/index.ts'
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import { sleep } from '../base/clock.ts'
 import { startFlushAgent } from '../card/agent-queues.ts'
 import { PcieDevice } from '../card/device.ts'

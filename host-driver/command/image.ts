@@ -26,7 +26,7 @@ import {
 } from '../../boards/flash/mcuboot.ts'
 import { HAL_BYTES, type PartKind, writePayload } from '../../boards/flash/payload.ts'
 import { halHeader } from '../../boards/linux/hal-header.ts'
-import { FORMAT_VERSION } from '../../firmware/memory/superblock.ts'
+import { FORMAT_VERSION } from '../../firmware/medium/superblock.ts'
 import { ArgumentError, PerdureError } from '../base/errors.ts'
 import { several, wholeNumber } from './arguments.ts'
 import { intoFile, writeAll } from './into-file.ts'

@@ -7,7 +7,7 @@
  */
 
 import { isIP } from 'node:net'
-import { FAULTS, PASS } from '../../firmware/fault.ts'
+import { FAULTS, PASS } from '../../firmware/board/fault.ts'
 import {
   COPIES_MAX,
   COPIES_MIN,
@@ -17,7 +17,7 @@ import {
   REGION_NAME_BYTES,
   REGIONS,
   SLOTS_MAX,
-} from '../../firmware/limits.ts'
+} from '../../firmware/board/limits.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { addressBytes } from '../base/addresses.ts'

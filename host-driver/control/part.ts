@@ -1,9 +1,9 @@
 /** What the management answers say, in plain values: the part, its regions, its recovery report. */
 
+import { ARMED, SAVE_FAILED, VOLATILE } from '../../firmware/board/hal.ts'
+import { REGION_NAME_BYTES } from '../../firmware/board/limits.ts'
 import { CASES } from '../../firmware/commit/cases.ts'
 import { LOST, REFUSED, REPAIRED, REPAIRED_COPIES } from '../../firmware/commit/recovery.ts'
-import { ARMED, SAVE_FAILED, VOLATILE } from '../../firmware/hal.ts'
-import { REGION_NAME_BYTES } from '../../firmware/limits.ts'
 import { u16, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { copyOf } from '../base/bytes.ts'

@@ -1,10 +1,10 @@
 /** What a card says of the queues of its own host, in plain values. */
 
+import { CONTEXTS } from '../../firmware/board/limits.ts'
 import { CAPACITY_MIN, POLICIES } from '../../firmware/host/context-cache.ts'
 import { ORDER_TIME } from '../../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS, type QueueCounter } from '../../firmware/host/host.ts'
 import * as info from '../../firmware/host/queue-info.ts'
-import { CONTEXTS } from '../../firmware/limits.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { faultOfNumber } from '../base/errors.ts'
 import { checkFields, integer, type Kinds, oneOf, WORD } from '../base/kinds.ts'

@@ -8,7 +8,7 @@
  *   others go on. Only where the peer has begun with it, or with its burst, the queue breaks.
  */
 
-import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
+import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { takeResponse } from '../../firmware/transport/completer.ts'
 import {
   ASSOCIATE,

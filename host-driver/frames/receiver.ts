@@ -9,7 +9,7 @@
  * READ, WRITE or atomic to serve.
  */
 
-import { PASS } from '../../firmware/fault.ts'
+import { PASS } from '../../firmware/board/fault.ts'
 import { isBlockSize } from '../../firmware/residency/wish.ts'
 import { psnAdd, psnBehind } from '../../firmware/transport/psn.ts'
 import {

@@ -6,7 +6,7 @@
  */
 
 import { icrcGood } from '../../boards/software/icrc.ts'
-import { PASS } from '../../firmware/fault.ts'
+import { PASS } from '../../firmware/board/fault.ts'
 import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import { CM_BODY, CM_REMOTE_ID, cmFault, isCm } from '../../firmware/wire/cm.ts'

@@ -5,7 +5,7 @@
  * name of the client and the protection domain of its options.
  */
 
-import { RECORD_BYTES_MAX } from '../../firmware/limits.ts'
+import { RECORD_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Management } from '../control/management.ts'
 import type { VerbsContext } from '../way/verbs.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'

@@ -12,8 +12,8 @@
  * - Bursts are bounded: after `retries` of them in which no record has ended it gives up (P4-10).
  */
 
-import { OPERATION_WINDOW } from '../../firmware/commit/operation-line.ts'
-import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../../firmware/limits.ts'
+import { BATCH_CHUNK_BYTES, BATCH_CHUNKS_EACH, LINE_BYTES } from '../../firmware/board/limits.ts'
+import { OPERATION_WINDOW } from '../../firmware/medium/operation-line.ts'
 import { NotAccepted, type PerdureError, RefusedError, TransportError } from '../base/errors.ts'
 import { type BatchCondition, CONDITIONS, judge, type Verdict } from '../way/batch-verdict.ts'
 import { isNak, type JobEnd } from '../way/jobs.ts'

@@ -1,5 +1,5 @@
 /**
- * One copy of a record as the DPU hands it out: a header line and the data (firmware/commit/slot.ts
+ * One copy of a record as the DPU hands it out: a header line and the data (firmware/medium/slot.ts
  * has the layout), and whether it is what it says.
  *
  * Invariant: nothing in an image is believed before its check code agrees. The code is
@@ -15,7 +15,7 @@ import {
   SLOT_HEADER_BYTES,
   SLOT_MAGIC,
   SLOT_VERSION,
-} from '../../firmware/commit/slot.ts'
+} from '../../firmware/medium/slot.ts'
 import { copyOf } from '../base/bytes.ts'
 import { BYTES, bytesOf, check, checkFields, type Kinds, LIST, WORD } from '../base/kinds.ts'
 

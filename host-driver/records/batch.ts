@@ -14,7 +14,7 @@
  *   where nothing was sent at all because of how it was called.
  */
 
-import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
+import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { copyOf } from '../base/bytes.ts'
 import {
   ArgumentError,

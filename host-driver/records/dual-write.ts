@@ -6,7 +6,7 @@
  * - The target executes a chain in order, and nothing behind a request that failed. So B keeps the
  *   old content, whole, until A is durable (P1-9, P1-10, P1-11), and the next write of the pair
  *   does not touch A before B is durable (P1-12).
- * - Each copy is a slot image (firmware/commit/slot.ts): its own check code covers data, length and
+ * - Each copy is a slot image (firmware/medium/slot.ts): its own check code covers data, length and
  *   sequence. Both copies are identical to the byte (P1-1).
  * - A reader believes a copy for its check code and its sequence, never because two are equal
  *   (P1-28, D-15). It repairs nothing: a writer may be at work (P1-29).
@@ -15,7 +15,7 @@
  * copies different, the next dual write makes them equal again.
  */
 
-import { imageBytes } from '../../firmware/commit/slot.ts'
+import { imageBytes } from '../../firmware/medium/slot.ts'
 import { copyOf } from '../base/bytes.ts'
 import { sleep } from '../base/clock.ts'
 import { ArgumentError, PerdureError } from '../base/errors.ts'

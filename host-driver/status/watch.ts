@@ -9,7 +9,7 @@
  * - No access is refused for what is known here: at the latest after the prefetch time it leaves.
  */
 
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import {
   associated,
   type Blocks,

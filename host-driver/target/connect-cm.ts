@@ -9,6 +9,7 @@
  * came.
  */
 
+import { RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import {
   type Active,
   closeActive,
@@ -21,7 +22,6 @@ import {
   takeMessage,
   tickActive,
 } from '../../firmware/connect/active.ts'
-import { RESPONDER_RESOURCES } from '../../firmware/limits.ts'
 import { BTH_BYTES } from '../../firmware/wire/bth.ts'
 import {
   blankCapability,

@@ -11,7 +11,7 @@
  */
 
 import { PROBE_NUMBER_BYTES } from '../../firmware/commit/placement.ts'
-import { HOST_PROBE_AT } from '../../firmware/memory/region.ts'
+import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
 import { check, having } from '../base/kinds.ts'
 
 /** The target machine's memory that the card sees. Offsets and lengths are bytes. */

@@ -13,9 +13,9 @@
  * - An operator may ask for a placement; the probe decides. Asked for another one, it is refused.
  */
 
+import { LINE_BYTES } from '../../firmware/board/limits.ts'
 import { PROBE_LINES, PROBE_NUMBER_BYTES } from '../../firmware/commit/placement.ts'
-import { LINE_BYTES } from '../../firmware/limits.ts'
-import { HOST_PROBE_AT } from '../../firmware/memory/region.ts'
+import { HOST_PROBE_AT } from '../../firmware/medium/region.ts'
 import { copyOf } from '../base/bytes.ts'
 import { PerdureError } from '../base/errors.ts'
 import { check, having, oneOf } from '../base/kinds.ts'

@@ -7,7 +7,7 @@
  * the indexes, every slot once, and a last one at its end and nowhere else.
  */
 
-import { BATCH_RECORDS_MAX } from '../../firmware/limits.ts'
+import { BATCH_RECORDS_MAX } from '../../firmware/board/limits.ts'
 import { isInBitmap } from '../../firmware/wire/persist-ack.ts'
 import { ArgumentError } from '../base/errors.ts'
 import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../base/kinds.ts'

@@ -5,14 +5,14 @@
  * field that its opcode needs, in range; what the peer thinks of it the peer says.
  */
 
-import { SGE_BYTES } from '../../firmware/host/element.ts'
 import {
   COPIES_MAX,
   INLINE_BYTES_MAX,
   QUEUE_DEPTH_MAX,
   SGES_MAX,
   UNIT_BYTES,
-} from '../../firmware/limits.ts'
+} from '../../firmware/board/limits.ts'
+import { SGE_BYTES } from '../../firmware/host/element.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,

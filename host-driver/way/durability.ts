@@ -1,6 +1,6 @@
 /** Durability levels: of how many copies, how many must be durable before `persisted` (D-4). */
 
-import { COPIES_MAX, COPIES_MIN } from '../../firmware/limits.ts'
+import { COPIES_MAX, COPIES_MIN } from '../../firmware/board/limits.ts'
 import { ArgumentError } from '../base/errors.ts'
 import { type Kind, refuse } from '../base/kinds.ts'
 

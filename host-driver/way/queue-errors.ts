@@ -35,7 +35,7 @@ export class MemoryFull extends PerdureError {
 /** The queue takes nothing more. */
 export class QueueEnded extends PerdureError {
   readonly queue: number
-  /** Name of the fault that ended it, as in firmware/fault.ts; '' if it was closed. */
+  /** Name of the fault that ended it, as in firmware/board/fault.ts; '' if it was closed. */
   readonly fault: string
 
   constructor(queue: number, fault: string) {

@@ -11,13 +11,13 @@ import { join } from 'node:path'
 import * as hostMemory from '../../boards/emulator/host/host-memory.ts'
 import { OP_NAMES } from '../../boards/emulator/run/machine.ts'
 import { KEYS } from '../../boards/linux/boot/script/settings.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
+import * as hal from '../../firmware/board/hal.ts'
+import * as limits from '../../firmware/board/limits.ts'
+import * as map from '../../firmware/board/memory-map.ts'
 import { CASES } from '../../firmware/commit/cases.ts'
-import { PHASE_A, PHASE_B, PHASE_NONE } from '../../firmware/commit/lane.ts'
-import { FAULTS } from '../../firmware/fault.ts'
-import * as hal from '../../firmware/hal.ts'
 import * as headerPage from '../../firmware/host/header-page.ts'
-import * as limits from '../../firmware/limits.ts'
-import * as map from '../../firmware/memory-map.ts'
+import { PHASE_A, PHASE_B, PHASE_NONE } from '../../firmware/medium/lane.ts'
 import * as management from '../../firmware/wire/management.ts'
 import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
@@ -163,7 +163,7 @@ const FIRMWARE: readonly PageTable[] = [
     title: 'the limits are all there, with their values',
     page: 'firmware/doc/limits.md',
     head: '| limit | value |',
-    rows: constantsOf('firmware/limits.ts', limits, /./),
+    rows: constantsOf('firmware/board/limits.ts', limits, /./),
   },
   {
     title: 'the attributes of the control call are all there',
@@ -216,7 +216,11 @@ const FIRMWARE: readonly PageTable[] = [
     title: 'packet memory is laid out as the table says',
     page: 'firmware/doc/engine.md',
     head: '| name | at |',
-    rows: constantsOf('firmware/memory-map.ts', { ...hal, ...map }, /^(\w+_AT|MEMORY_BYTES)$/),
+    rows: constantsOf(
+      'firmware/board/memory-map.ts',
+      { ...hal, ...map },
+      /^(\w+_AT|MEMORY_BYTES)$/,
+    ),
   },
   {
     title: 'the table of costs is right',

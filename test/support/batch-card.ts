@@ -4,8 +4,8 @@
 
 import { bootDirect } from '../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
 import type { State } from '../../firmware/core.ts'
-import { FAULTS } from '../../firmware/fault.ts'
 import { PERSIST_QUERY } from '../../firmware/wire/opcode.ts'
 import {
   CONDITION_EXPECT,

@@ -3,8 +3,8 @@
  * look at what is durable in the very moment in which an answer leaves.
  */
 
-import { TRANSMIT } from '../../firmware/hal.ts'
-import { DATA_AT } from '../../firmware/memory/superblock.ts'
+import { TRANSMIT } from '../../firmware/board/hal.ts'
+import { DATA_AT } from '../../firmware/medium/superblock.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { Card, type Sent, type TestQueuePair, type TestRegion } from './card.ts'
 

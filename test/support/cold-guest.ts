@@ -17,7 +17,7 @@
 import { findBundle } from '../../boards/emulator/run/bundle.ts'
 import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
 import { bootGuest, type Guest, type GuestMachine } from '../../boards/emulator/run/guest.ts'
-import { RECEIVE_AT } from '../../firmware/hal.ts'
+import { RECEIVE_AT } from '../../firmware/board/hal.ts'
 import { FACTS } from './card.ts'
 
 /** Instead of a count of frames: the facts lie in packet memory, start. */

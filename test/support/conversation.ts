@@ -3,7 +3,7 @@
  * engine, with no clock and no retransmission in between.
  */
 
-import { FAULTS } from '../../firmware/fault.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
 import { putU16, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../firmware/wire/deth.ts'
 import * as mad from '../../firmware/wire/management.ts'

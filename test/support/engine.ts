@@ -7,7 +7,7 @@ import type { Engine } from '../../boards/emulator/run/dpu.ts'
 import type { FirmwareEngine } from '../../boards/emulator/run/engine.ts'
 import { bootGuest } from '../../boards/emulator/run/guest.ts'
 import { EmulatedMachine } from '../../boards/emulator/run/machine.ts'
-import type { Facts } from '../../firmware/hal.ts'
+import type { Facts } from '../../firmware/board/hal.ts'
 import { FACTS } from './card.ts'
 import { Conversation, sentOf } from './conversation.ts'
 

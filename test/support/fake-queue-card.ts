@@ -6,9 +6,9 @@
  * write pointer, and only while the queue is not locked; every element has to be whole.
  */
 
+import { UNIT_BYTES } from '../../firmware/board/limits.ts'
 import * as el from '../../firmware/host/element.ts'
 import * as info from '../../firmware/host/queue-info.ts'
-import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { RefusedError } from '../../host-driver/base/errors.ts'
 import type { HostPort, SharedMemory } from '../../host-driver/card/host-port.ts'
 import { FifoDoorbell } from '../../host-driver/card/queues/doorbell.ts'

@@ -2,8 +2,8 @@
  * A card with its host and one local queue pair: posts elements and takes their completions.
  */
 
+import { INLINE_BYTES_MAX } from '../../firmware/board/limits.ts'
 import * as el from '../../firmware/host/element.ts'
-import { INLINE_BYTES_MAX } from '../../firmware/limits.ts'
 import type { TestRegion } from './card.ts'
 import { type CardHost, hostOf } from './queue-calls.ts'
 import { type Cqe, type ElementFields, elementOf, type QueuePair } from './queue-host.ts'

@@ -6,18 +6,18 @@
  */
 
 import { HostRam } from '../../boards/emulator/host/host-ram.ts'
-import { idle, receive, type State, settle } from '../../firmware/core.ts'
-import { FAULTS } from '../../firmware/fault.ts'
-import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/hal.ts'
-import { SIGNALED, WQE_NOP } from '../../firmware/host/element.ts'
-import { ORDER_DISTANCE } from '../../firmware/host/header-page.ts'
-import * as info from '../../firmware/host/queue-info.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
+import { RECEIVE_AT, RECEIVED_AT } from '../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   UNIT_BYTES,
-} from '../../firmware/limits.ts'
+} from '../../firmware/board/limits.ts'
+import { idle, receive, type State, settle } from '../../firmware/core.ts'
+import { SIGNALED, WQE_NOP } from '../../firmware/host/element.ts'
+import { ORDER_DISTANCE } from '../../firmware/host/header-page.ts'
+import * as info from '../../firmware/host/queue-info.ts'
 import { createState } from '../../firmware/main.ts'
 import { boot } from '../../firmware/manage/boot.ts'
 import { ATTRIBUTE_COUNTERS, COUNTERS_FIRST, METHOD_GET } from '../../firmware/wire/management.ts'

@@ -22,7 +22,7 @@ import {
   SwapDevice,
   type VirtualClock,
 } from '../../boards/emulator/index.ts'
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import type { BytesRegion } from '../../host-driver/bytes/bytes-region.ts'
 import type { PcieDevice, PcieOptions } from '../../host-driver/card/device.ts'
 import type { OnDemandOptions, OnDemandRegion } from '../../host-driver/card/on-demand.ts'

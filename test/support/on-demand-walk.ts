@@ -5,7 +5,7 @@
 
 import { expect } from 'vitest'
 import { Random } from '../../boards/emulator/base/random.ts'
-import { PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/limits.ts'
+import { PAGE_BYTES, PAGES_AT_ONCE } from '../../firmware/board/limits.ts'
 import { dataOf, sentOf, type TestQueuePair } from './card.ts'
 import { type OnDemand, OnDemandHost, payloadOf, RNR_PAGE } from './on-demand.ts'
 

@@ -3,9 +3,9 @@
  * a pager by hand, and what the card asks for.
  */
 
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import * as page from '../../firmware/host/header-page.ts'
-import { PAGE_BYTES } from '../../firmware/limits.ts'
-import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/memory/region.ts'
+import { REMOTE_READ, REMOTE_WRITE } from '../../firmware/medium/region.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import { dataOf, readFrame, type Sent, sentOf, type TestQueuePair } from './card.ts'

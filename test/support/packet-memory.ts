@@ -14,7 +14,7 @@ import {
   MEMORY_BYTES,
   STAGING_AT,
   THROUGH_AT,
-} from '../../firmware/memory-map.ts'
+} from '../../firmware/board/memory-map.ts'
 
 /** What is zero at power-on: everything but payloads. */
 const CLEARED: readonly (readonly [number, number])[] = [

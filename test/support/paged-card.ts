@@ -5,7 +5,7 @@
 
 import { HostRam, Pager, SwapDevice, VirtualClock } from '../../boards/emulator/index.ts'
 import type { PageUse, PageUser } from '../../boards/host-port.ts'
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 
 /** The frames begin here: nothing is at 0. */
 const FRAMES_AT: number = 2 * PAGE_BYTES

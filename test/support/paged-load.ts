@@ -12,7 +12,7 @@
  */
 
 import { Random } from '../../boards/emulator/base/random.ts'
-import { PAGE_BYTES } from '../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../firmware/board/limits.ts'
 import { MEMORY_STATUS, PREFETCH_HINT } from '../../firmware/wire/opcode.ts'
 import type { Wire } from '../../host-driver/base/wire.ts'
 import type { BytesRegion } from '../../host-driver/bytes/bytes-region.ts'

@@ -7,8 +7,8 @@
 
 import { RealClock } from '../../boards/clock.ts'
 import { FileCard } from '../../boards/emulator/host/file-card.ts'
-import { PORT_AT, PORT_LINK } from '../../firmware/hal.ts'
-import { MEMORY_BYTES } from '../../firmware/memory-map.ts'
+import { PORT_AT, PORT_LINK } from '../../firmware/board/hal.ts'
+import { MEMORY_BYTES } from '../../firmware/board/memory-map.ts'
 import { WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { PcieDevice } from '../../host-driver/card/device.ts'
 import { type FilePort, openFilePort } from '../../host-driver/card/file-port.ts'

@@ -18,13 +18,13 @@ import { imageCount, images } from '../../boards/emulator/medium/images.ts'
 import { Nvdimm } from '../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, type CutChoice, cut } from '../../boards/emulator/medium/power-cut.ts'
 import type { Watch } from '../../boards/emulator/run/machine.ts'
+import { VIEW_FIRST_COPY } from '../../firmware/burst/view.ts'
 import {
   HOST_DATA_AT,
   HOST_PROBE_AT,
   PLACEMENT_BYPASS,
   PLACEMENT_THROUGH,
-} from '../../firmware/memory/region.ts'
-import { VIEW_FIRST_COPY } from '../../firmware/serve/view.ts'
+} from '../../firmware/medium/region.ts'
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
 import {

@@ -4,11 +4,11 @@
  */
 
 import { HostRam } from '../../boards/emulator/host/host-ram.ts'
-import { FAULTS } from '../../firmware/fault.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
+import { UNIT_BYTES } from '../../firmware/board/limits.ts'
 import { AH_IPV4, AH_MAC, WC_SUCCESS, WQE_LOCAL, WQE_RECEIVE } from '../../firmware/host/element.ts'
 import * as page from '../../firmware/host/header-page.ts'
 import * as info from '../../firmware/host/queue-info.ts'
-import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { SEND } from '../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'

@@ -8,13 +8,13 @@
  */
 
 import { HostRam } from '../../boards/emulator/host/host-ram.ts'
-import { FAULTS } from '../../firmware/fault.ts'
-import * as hal from '../../firmware/hal.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
+import * as hal from '../../firmware/board/hal.ts'
+import { DOORBELLS, UNIT_BYTES } from '../../firmware/board/limits.ts'
 import * as el from '../../firmware/host/element.ts'
 import * as page from '../../firmware/host/header-page.ts'
 import { QUEUE_COUNTERS, type QueueCounter } from '../../firmware/host/host.ts'
 import * as info from '../../firmware/host/queue-info.ts'
-import { DOORBELLS, UNIT_BYTES } from '../../firmware/limits.ts'
 import { SEND } from '../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'

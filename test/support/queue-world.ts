@@ -10,6 +10,7 @@
  */
 
 import type { Access, AccessFault } from '../../boards/emulator/host/pcie.ts'
+import { UNIT_BYTES } from '../../firmware/board/limits.ts'
 import {
   CQE_STATUS,
   CQE_UNIT,
@@ -29,7 +30,6 @@ import {
   ZONE2_BYTES,
   ZONE3_BYTES,
 } from '../../firmware/host/queue-info.ts'
-import { UNIT_BYTES } from '../../firmware/limits.ts'
 import { FETCH_ADD, WRITE_PERSIST } from '../../firmware/transport/requester.ts'
 import { u32 } from '../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../firmware/wire/management.ts'

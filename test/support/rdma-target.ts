@@ -7,7 +7,7 @@
  */
 
 import { icrcGood, icrcGoodLinuxFlush } from '../../boards/software/icrc.ts'
-import { PASS } from '../../firmware/fault.ts'
+import { PASS } from '../../firmware/board/fault.ts'
 import { packetsOf, psnAdd, psnBehind, psnDistance } from '../../firmware/transport/psn.ts'
 import { SYNDROME_ACK, writeAeth } from '../../firmware/wire/aeth.ts'
 import { blankAtomic, readAtomic, writeAtomicAck } from '../../firmware/wire/atomic.ts'

@@ -9,7 +9,7 @@
 
 import type { Engine } from '../../boards/emulator/run/dpu.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../boards/software/icrc.ts'
-import type { Facts } from '../../firmware/hal.ts'
+import type { Facts } from '../../firmware/board/hal.ts'
 import { BTH_DEST_QP, BTH_PSN } from '../../firmware/wire/bth.ts'
 import { putU16, putU24, putU32, u16, u32 } from '../../firmware/wire/bytes.ts'
 import { ETHERNET_BYTES, MAC_BYTES } from '../../firmware/wire/ethernet.ts'

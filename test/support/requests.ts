@@ -3,8 +3,8 @@
  */
 
 import { fillIcrc } from '../../boards/software/icrc.ts'
-import { FAULTS } from '../../firmware/fault.ts'
-import { DATA_AT } from '../../firmware/memory/superblock.ts'
+import { FAULTS } from '../../firmware/board/fault.ts'
+import { DATA_AT } from '../../firmware/medium/superblock.ts'
 import type { QueuePair } from '../../firmware/transport/queue-pair.ts'
 import { putU16, putU32, u32 } from '../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../firmware/wire/deth.ts'

@@ -1,7 +1,7 @@
 /** Notices for the requester's engine, and a plain model of what it has to know. */
 
-import { ASSOCIATIONS } from '../../firmware/limits.ts'
-import { ASSOCIATION_BYTES } from '../../firmware/memory-map.ts'
+import { ASSOCIATIONS } from '../../firmware/board/limits.ts'
+import { ASSOCIATION_BYTES } from '../../firmware/board/memory-map.ts'
 import { type Association, createAssociations } from '../../firmware/residency/association.ts'
 import {
   associated,

@@ -12,8 +12,8 @@ import {
   PORT_DROPPED,
   PORT_PRODUCED,
   PORT_RING,
-} from '../../../firmware/hal.ts'
-import { DOORBELLS } from '../../../firmware/limits.ts'
+} from '../../../firmware/board/hal.ts'
+import { DOORBELLS } from '../../../firmware/board/limits.ts'
 import { WRITABLE } from '../../port/registers.ts'
 import type { HostRam } from './host-ram.ts'
 

@@ -18,10 +18,10 @@ import {
   PORT_EPOCH,
   PORT_HEADER,
   PORT_LINK,
-} from '../../../firmware/hal.ts'
+} from '../../../firmware/board/hal.ts'
+import { DOORBELLS } from '../../../firmware/board/limits.ts'
+import { HEADER_PAGE_BYTES } from '../../../firmware/board/memory-map.ts'
 import { HEADER_INTERRUPTS } from '../../../firmware/host/header-page.ts'
-import { DOORBELLS } from '../../../firmware/limits.ts'
-import { HEADER_PAGE_BYTES } from '../../../firmware/memory-map.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { BOOLEAN, COUNT, type Kinds, TEXT } from '../../kinds.ts'
 import * as form from '../../port/port-file.ts'

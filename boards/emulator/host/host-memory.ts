@@ -24,8 +24,8 @@
  * Offsets and lengths are bytes; the machine has checked that they are inside.
  */
 
-import { DONE } from '../../../firmware/hal.ts'
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { DONE } from '../../../firmware/board/hal.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { BOOLEAN, type Kinds, OBJECT } from '../../kinds.ts'
 import { checkFields, NVDIMM, PCIE_LINK, RANDOM } from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'

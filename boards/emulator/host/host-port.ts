@@ -15,9 +15,9 @@
  * - A card that was started, and a link that came back, has registers of 0.
  */
 
-import { PORT_AT, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../../../firmware/hal.ts'
+import { PORT_AT, PORT_EPOCH, PORT_HEADER, PORT_LINK } from '../../../firmware/board/hal.ts'
+import { HEADER_PAGE_BYTES } from '../../../firmware/board/memory-map.ts'
 import { HEADER_INTERRUPTS } from '../../../firmware/host/header-page.ts'
-import { HEADER_PAGE_BYTES } from '../../../firmware/memory-map.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import type { HostPort } from '../../host-port.ts'
 import { FUNCTION, type Kinds } from '../../kinds.ts'

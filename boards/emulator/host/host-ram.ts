@@ -10,7 +10,7 @@
  *   is not the card's to make is told to `onViolation`, which throws it unless a test listens.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import type { SharedMemory } from '../../host-port.ts'
 import { type CardViolation, ZoneGuard } from '../../port/zone-guard.ts'
 import { check, NUMBER, PCIE_LINK } from '../base/arguments.ts'

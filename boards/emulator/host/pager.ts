@@ -28,7 +28,7 @@
  *   keep an access waiting.
  */
 
-import { PAGE_BYTES } from '../../../firmware/limits.ts'
+import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { type PagedMemory, PageLost, type PageUse, type PageUser } from '../../host-port.ts'
 import { COUNT, having, type Kinds, SIZE } from '../../kinds.ts'

@@ -11,7 +11,7 @@
  * a chunk, whatever the size of the part.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { BOOLEAN, FUNCTION } from '../../kinds.ts'
 import { check, checkGiven, NVDIMM } from '../base/arguments.ts'
 import { Journal } from './journal.ts'

@@ -7,7 +7,7 @@
  * at the mark is what counts. A note costs three copies of a line, and only inside a visit.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 
 const LINE_WORDS = LINE_BYTES / 4
 /** Line, flags, where it was noted before; then what loads saw, and what was durable. */

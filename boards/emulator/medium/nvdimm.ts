@@ -26,8 +26,8 @@ import {
   NOT_ARMED,
   SAVE_FAILED,
   VOLATILE,
-} from '../../../firmware/hal.ts'
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+} from '../../../firmware/board/hal.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { BOOLEAN, BYTES, integer, type Kind, type Kinds, LIST, OBJECT, SIZE } from '../../kinds.ts'
 import { check, checkFields, NUMBER } from '../base/arguments.ts'
 import type { Journal } from './journal.ts'

@@ -14,7 +14,7 @@
  * - `entries` counts the entries that are still pending; an entry that is not has mask 0.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 
 const LINE_WORDS = LINE_BYTES / 4
 

@@ -16,7 +16,7 @@
  * pending, too.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { type Kind, oneOf } from '../../kinds.ts'
 import type { FencedLines, Nvdimm } from './nvdimm.ts'
 import { HEALS } from './pending.ts'

@@ -6,7 +6,7 @@
  * generator leaves the same image.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { BOOLEAN, FUNCTION, type Kinds, oneOf } from '../../kinds.ts'
 import { check, checkFields, NVDIMM, RANDOM } from '../base/arguments.ts'
 import type { Random } from '../base/random.ts'

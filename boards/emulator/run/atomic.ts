@@ -6,7 +6,7 @@
  * that in one piece of eight bytes, which is never torn.
  */
 
-import { COMPARE_SWAP } from '../../../firmware/hal.ts'
+import { COMPARE_SWAP } from '../../../firmware/board/hal.ts'
 
 /** Bytes of the word, and of the two operands. */
 export const ATOMIC_BYTES = 8

@@ -6,8 +6,8 @@
  * many boots or much speed; what a card runs is the bundle.
  */
 
+import type { Machine } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import type { Machine } from '../../../firmware/hal.ts'
 import { createState, type Firmware, startWith } from '../../../firmware/main.ts'
 import type { FirmwareEngine } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'

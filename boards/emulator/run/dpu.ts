@@ -12,8 +12,8 @@
  * - The same seed, clock and frames give the same run, command by command.
  */
 
-import type { Facts } from '../../../firmware/hal.ts'
-import { BURST_FRAMES } from '../../../firmware/limits.ts'
+import type { Facts } from '../../../firmware/board/hal.ts'
+import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
 import type { Clock, Timer } from '../../clock.ts'
 import { BOOLEAN, COUNT, FUNCTION, having, type Kinds, OBJECT, oneOf, TEXT } from '../../kinds.ts'
 import {

@@ -25,8 +25,8 @@ import {
   type QuickJSHandle,
   RELEASE_SYNC,
 } from 'quickjs-emscripten'
-import type { Facts } from '../../../firmware/hal.ts'
-import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+import type { Facts } from '../../../firmware/board/hal.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { type FirmwareEngine, FirmwareStopped, type StopReason } from './engine.ts'
 import type { EmulatedMachine } from './machine.ts'
 

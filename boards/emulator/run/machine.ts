@@ -53,7 +53,7 @@ import {
   SPACE_BYTES,
   TO,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
+} from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   CHUNK_BYTES,
@@ -62,8 +62,8 @@ import {
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   LINE_BYTES,
-} from '../../../firmware/limits.ts'
-import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+} from '../../../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { BYTES, FUNCTION, type Kinds, OBJECT, SIZE } from '../../kinds.ts'
 import { CHECK_CODE_BYTES, CHECK_KEY_BYTES, checkCode } from '../../software/check-code.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../software/icrc.ts'

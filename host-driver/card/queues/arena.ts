@@ -7,7 +7,7 @@
  * again.
  */
 
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { COUNT, check, shown } from '../../base/kinds.ts'
 import { MemoryFull } from '../../way/queue-errors.ts'

@@ -9,8 +9,8 @@
  * - A completion of no element that is known is counted and dropped.
  */
 
+import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import * as el from '../../../firmware/host/element.ts'
-import { UNIT_BYTES } from '../../../firmware/limits.ts'
 import { ArgumentError, RefusedError } from '../../base/errors.ts'
 import { COUNT, check } from '../../base/kinds.ts'
 import { QueueEnded } from '../../way/queue-errors.ts'

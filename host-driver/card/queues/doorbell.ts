@@ -11,7 +11,7 @@
  * pointer that is then the latest.
  */
 
-import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../firmware/hal.ts'
+import { CARRIES_POINTER, PORT_AT, PORT_REGISTER } from '../../../firmware/board/hal.ts'
 import { HEADER_RECORDED } from '../../../firmware/host/header-page.ts'
 import type { HostPort } from '../host-port.ts'
 

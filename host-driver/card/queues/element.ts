@@ -6,7 +6,6 @@
  * touched; what cannot be said in one is PERDURE_ARGUMENT.
  */
 
-import * as el from '../../../firmware/host/element.ts'
 import {
   BATCH_ELEMENTS_MAX,
   BATCH_RECORDS_MAX,
@@ -14,7 +13,8 @@ import {
   SGES_MAX,
   UNIT_BYTES,
   WQE_UNITS_MAX,
-} from '../../../firmware/limits.ts'
+} from '../../../firmware/board/limits.ts'
+import * as el from '../../../firmware/host/element.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { writeBseth } from '../../../firmware/wire/block-size.ts'
 import { CONDITION_EXPECT } from '../../../firmware/wire/persist.ts'

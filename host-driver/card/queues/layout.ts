@@ -12,10 +12,10 @@
  * ends. Everything in front of the arena is cleared before the card hears of it.
  */
 
+import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../../firmware/board/limits.ts'
+import { HEADER_PAGE_BYTES } from '../../../firmware/board/memory-map.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import { ZONE1_BYTES, ZONE2_BYTES, ZONE3_BYTES } from '../../../firmware/host/queue-info.ts'
-import { HOST_QUEUES, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../../firmware/limits.ts'
-import { HEADER_PAGE_BYTES } from '../../../firmware/memory-map.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { shown } from '../../base/kinds.ts'
 import { MemoryFull } from '../../way/queue-errors.ts'

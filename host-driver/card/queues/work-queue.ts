@@ -18,8 +18,8 @@
  * - Every element ends at most once: by its completion, or as flushed.
  */
 
+import { UNIT_BYTES } from '../../../firmware/board/limits.ts'
 import { ahead, QUEUE_ERROR } from '../../../firmware/host/queue-info.ts'
-import { UNIT_BYTES } from '../../../firmware/limits.ts'
 import { ArgumentError, faultOfNumber, RefusedError } from '../../base/errors.ts'
 import { QueueEnded, QueueFull } from '../../way/queue-errors.ts'
 import type { SharedMemory } from '../host-port.ts'

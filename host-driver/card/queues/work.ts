@@ -177,7 +177,7 @@ export interface QueueEvent {
     | 'unknown'
   /** Where it is about pages the R_Key of their region. */
   readonly queue: number
-  /** Name of the fault, as in firmware/fault.ts; 'PASS' if there is none. */
+  /** Name of the fault, as in firmware/board/fault.ts; 'PASS' if there is none. */
   readonly fault: string
   /** So many pages from the first on. */
   readonly pages?: { readonly first: number; readonly count: number }

@@ -5,7 +5,7 @@
  * card's, and the PSN that the peer begins with is ours.
  */
 
-import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../../firmware/limits.ts'
+import { BATCH_ELEMENT_BYTES_MAX, BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import type { Endpoint } from '../../base/wire.ts'
 import { checkBursts } from '../../verbs/batch-work.ts'

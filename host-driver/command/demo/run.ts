@@ -20,11 +20,11 @@ import {
   Random,
   VirtualClock,
 } from '../../../boards/emulator/index.ts'
-import { SLOT_HEADER_BYTES } from '../../../firmware/commit/slot.ts'
-import { PASS } from '../../../firmware/fault.ts'
-import { BURST_FRAMES, PATH_MTU_BYTES_MAX } from '../../../firmware/limits.ts'
-import { strideOf } from '../../../firmware/memory/region.ts'
-import { DATA_AT } from '../../../firmware/memory/superblock.ts'
+import { PASS } from '../../../firmware/board/fault.ts'
+import { BURST_FRAMES, PATH_MTU_BYTES_MAX } from '../../../firmware/board/limits.ts'
+import { strideOf } from '../../../firmware/medium/region.ts'
+import { SLOT_HEADER_BYTES } from '../../../firmware/medium/slot.ts'
+import { DATA_AT } from '../../../firmware/medium/superblock.ts'
 import { has, PERSIST, REQUEST } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
 import { ArgumentError } from '../../base/errors.ts'

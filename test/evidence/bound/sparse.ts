@@ -31,10 +31,10 @@ import {
   SPACE_BYTES,
   TO,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
-import { COMMANDS_MAX } from '../../../firmware/limits.ts'
+} from '../../../firmware/board/hal.ts'
+import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
+import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
 import { type Firmware, start } from '../../../firmware/main.ts'
-import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/memory-map.ts'
 import { Conversation, FACTS, type Sent, sentOf } from '../../support/card.ts'
 import { LINE_BYTES } from '../../support/oracle.ts'
 

@@ -14,7 +14,7 @@
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../firmware/hal.ts'
+import { FENCE } from '../../../firmware/board/hal.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { dataOf, persistFrames, type TestRegion } from '../../support/card.ts'

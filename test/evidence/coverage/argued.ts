@@ -37,7 +37,7 @@ const CONDITIONS: readonly Argued[] = [
       which owns it. It stands there for a board that pushes something in between.`,
   },
   {
-    file: 'firmware/serve/receipt.ts',
+    file: 'firmware/engine/receipt.ts',
     of: ['copies >> MECHANISM_SHIFT', 'MECHANISM_LOCAL_FLUSH'],
     never: [
       ['copies >> MECHANISM_SHIFT', false],
@@ -47,7 +47,7 @@ const CONDITIONS: readonly Argued[] = [
       Both ways of the number are played.`,
   },
   {
-    file: 'firmware/serve/receipt.ts',
+    file: 'firmware/engine/receipt.ts',
     of: [
       'open === NO_RANGE',
       'range.segment !== item.segment',

@@ -17,7 +17,7 @@ export const DECIDING: readonly string[] = [
   'firmware/commit/cases.ts',
   'firmware/commit/recovery.ts',
   'firmware/commit/unify.ts',
-  'firmware/serve/receipt.ts',
+  'firmware/engine/receipt.ts',
   'firmware/transport/acknowledge.ts',
   'firmware/transport/responder.ts',
   'firmware/wire/opcode.ts',

@@ -27,12 +27,12 @@ import {
   RECEIVED_AT,
   RESULT,
   TO,
-} from '../../../firmware/hal.ts'
+} from '../../../firmware/board/hal.ts'
 import {
   FRAME_BYTES_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
-} from '../../../firmware/limits.ts'
+} from '../../../firmware/board/limits.ts'
 import { BACK, IDLE, OUT, PacketView, type Recorded, RUN, SERVE, Tape } from './flight-tape.ts'
 
 /** Branches by number: 0 not taken, 1 taken, 2 on a tape that another process has kept. */

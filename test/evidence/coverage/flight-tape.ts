@@ -27,8 +27,8 @@ import {
   RECEIVED_AT,
   RESULT,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
-import { COMMANDS_MAX } from '../../../firmware/limits.ts'
+} from '../../../firmware/board/hal.ts'
+import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 
 export const WRITE = 1
 export const SERVE = 2

@@ -8,7 +8,7 @@
  */
 
 import type { GuestMachine } from '../../../boards/emulator/run/guest.ts'
-import { type Facts, NO_POWER } from '../../../firmware/hal.ts'
+import { type Facts, NO_POWER } from '../../../firmware/board/hal.ts'
 import type { ColdGuest } from '../../support/cold-guest.ts'
 import { BACK, IDLE, OUT, PacketView, type Recorded, RUN, SERVE, WRITE } from './flight-tape.ts'
 

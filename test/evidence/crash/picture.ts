@@ -10,7 +10,7 @@
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../firmware/hal.ts'
+import { FENCE } from '../../../firmware/board/hal.ts'
 import { Card, type Sent } from '../../support/card.ts'
 import { DECIDED } from '../../support/case-table.ts'
 import { Actor } from '../../support/crash/actor.ts'

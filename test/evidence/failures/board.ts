@@ -8,8 +8,8 @@
  */
 
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import * as hal from '../../../firmware/hal.ts'
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import * as hal from '../../../firmware/board/hal.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 
 /** How a command may fail. */
 export type FailureKind =

@@ -8,7 +8,7 @@ import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/memory-map.ts'
+import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
 import { FACTS } from '../../support/card.ts'
 import { Conversation, type Sent, sentOf } from '../../support/conversation.ts'
 

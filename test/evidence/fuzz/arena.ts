@@ -7,7 +7,7 @@
 
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
-import { BURST_FRAMES, FRAME_BYTES_MAX } from '../../../firmware/limits.ts'
+import { BURST_FRAMES, FRAME_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import { findQueuePair, STATE_OPEN } from '../../../firmware/transport/queue-pair.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'

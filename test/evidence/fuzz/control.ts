@@ -8,7 +8,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'

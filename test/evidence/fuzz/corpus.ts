@@ -11,19 +11,19 @@ import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import { PcieLink } from '../../../boards/emulator/host/pcie.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { fillIcrc } from '../../../boards/software/icrc.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
-import { FENCE } from '../../../firmware/hal.ts'
-import { SIGNALED } from '../../../firmware/host/element.ts'
-import { HEADER_QUEUES } from '../../../firmware/host/header-page.ts'
-import { Z2_DEPTH, ZONE2_BYTES } from '../../../firmware/host/queue-info.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
+import { FENCE } from '../../../firmware/board/hal.ts'
 import {
   BATCHES,
   MEMORY_REGIONS,
   QUEUE_PAIRS,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../../../firmware/limits.ts'
-import { PLACEMENT_THROUGH } from '../../../firmware/memory/region.ts'
+} from '../../../firmware/board/limits.ts'
+import { SIGNALED } from '../../../firmware/host/element.ts'
+import { HEADER_QUEUES } from '../../../firmware/host/header-page.ts'
+import { Z2_DEPTH, ZONE2_BYTES } from '../../../firmware/host/queue-info.ts'
+import { PLACEMENT_THROUGH } from '../../../firmware/medium/region.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { CM_RTU } from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'

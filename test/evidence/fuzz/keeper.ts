@@ -8,7 +8,7 @@
 
 import type { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/medium/power-cut.ts'
-import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { acknowledgementIn } from '../../support/acknowledgement.ts'
 import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'
 import { sentOf, type TestRegion } from '../../support/conversation.ts'

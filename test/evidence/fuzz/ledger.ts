@@ -5,7 +5,7 @@
  * hashes (HyperLogLog, 2^14 registers, about one per cent), which follows from the inputs alone.
  */
 
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { OPCODES } from '../../../firmware/wire/opcode.ts'
 import type { Tally, Violation } from '../stage.ts'
 

@@ -13,7 +13,7 @@
 
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { pending } from '../../../boards/emulator/medium/power-cut.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { dataOf, persistFrames, readFrame } from '../../support/card.ts'
 import * as oracle from '../../support/oracle.ts'

@@ -1,6 +1,6 @@
 /** Inputs that nobody should send: packets, dialogues, work of a host, media, control messages. */
 
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import type { Shard, Size, Stage, Tally } from '../stage.ts'
 import { playCorpus } from './corpus.ts'
 import { Ledger, opcodeCell, refusalCell } from './ledger.ts'

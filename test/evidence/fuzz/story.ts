@@ -1,6 +1,6 @@
 /** What a script does, line by line: frames as they came, answers as they left, who objects. */
 
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { printPacket } from '../../../firmware/wire/print.ts'
 import { hexOf } from '../../support/frames.ts'

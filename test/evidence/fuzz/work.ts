@@ -10,7 +10,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import * as hal from '../../../firmware/hal.ts'
+import * as hal from '../../../firmware/board/hal.ts'
 import * as el from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'

@@ -11,7 +11,6 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { HostRam } from '../../../boards/emulator/host/host-ram.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine, type MachineOptions } from '../../../boards/emulator/run/machine.ts'
-import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import {
   BAD_COMMAND,
   COMMAND_WORDS,
@@ -21,17 +20,18 @@ import {
   RECEIVE_AT,
   RECEIVED_AT,
   RESULT,
-} from '../../../firmware/hal.ts'
+} from '../../../firmware/board/hal.ts'
 import {
   BURST_FRAMES,
   COMMANDS_MAX,
   FRAME_OFFSET_BYTES,
   FRAME_STRIDE_BYTES,
   STAGING_TIMEOUT_US,
-} from '../../../firmware/limits.ts'
+} from '../../../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
+import { idle, receive, type State, settle } from '../../../firmware/core.ts'
 import { createState } from '../../../firmware/main.ts'
 import { boot } from '../../../firmware/manage/boot.ts'
-import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
 import {
   findQueuePair,
   MESSAGE_NONE,

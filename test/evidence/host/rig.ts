@@ -28,8 +28,8 @@ import {
   PORT_LINK,
   PORT_REGISTER,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
-import { HOST_DATA_AT, HOST_PROBE_AT } from '../../../firmware/memory/region.ts'
+} from '../../../firmware/board/hal.ts'
+import { HOST_DATA_AT, HOST_PROBE_AT } from '../../../firmware/medium/region.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import {

@@ -3,8 +3,6 @@
  * and that lane, and in which order a commit stores, fences and acknowledges.
  */
 
-import { judgeCopies } from '../../../firmware/commit/cases.ts'
-import { PHASE_A, PHASE_B } from '../../../firmware/commit/lane.ts'
 import {
   COPY_CLEAN,
   FENCE,
@@ -13,8 +11,10 @@ import {
   NVDIMM_SPACE,
   TO,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
-import { ZEROS_AT } from '../../../firmware/memory-map.ts'
+} from '../../../firmware/board/hal.ts'
+import { ZEROS_AT } from '../../../firmware/board/memory-map.ts'
+import { judgeCopies } from '../../../firmware/commit/cases.ts'
+import { PHASE_A, PHASE_B } from '../../../firmware/medium/lane.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
 import { Card, dataOf, persistFrames } from '../../support/card.ts'
 import { type Media, mediaOf, PART_BYTES, partOf } from '../../support/explorer.ts'

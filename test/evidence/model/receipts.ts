@@ -5,7 +5,7 @@
  * on it, by the medium.
  */
 
-import { FLUSH_FAILED } from '../../../firmware/hal.ts'
+import { FLUSH_FAILED } from '../../../firmware/board/hal.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
 import { Card, dataOf, persistFrames, type Sent } from '../../support/card.ts'
 import { copyAt, readSlot, readSuperblock, sameBytes, slotValid } from '../../support/oracle.ts'

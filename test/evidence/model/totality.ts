@@ -7,9 +7,9 @@
  * specification has it, not from the tables of the firmware.
  */
 
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { CASES, type CopyFacts, caseMatches, judgeCopies } from '../../../firmware/commit/cases.ts'
-import { PHASE_A, PHASE_B, PHASE_NONE } from '../../../firmware/commit/lane.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
+import { PHASE_A, PHASE_B, PHASE_NONE } from '../../../firmware/medium/lane.ts'
 import type { Psn } from '../../../firmware/transport/psn.ts'
 import {
   createQueuePair,

@@ -8,7 +8,7 @@
 
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { GuestMachine } from '../../../boards/emulator/run/guest.ts'
-import { QUEUE_PAIRS } from '../../../firmware/limits.ts'
+import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { ColdGuest, type ColdOptions } from '../../support/cold-guest.ts'
 
 /**

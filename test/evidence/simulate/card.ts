@@ -13,7 +13,7 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type CutChoice, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
-import type { Facts } from '../../../firmware/hal.ts'
+import type { Facts } from '../../../firmware/board/hal.ts'
 import {
   clearPacketMemory,
   givePacketMemory,

@@ -17,8 +17,8 @@
 
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
+import type { Facts, Machine } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import type { Facts, Machine } from '../../../firmware/hal.ts'
 import { createState, seeded, startWith } from '../../../firmware/main.ts'
 
 type Fields = Record<string, unknown>

@@ -7,7 +7,7 @@
 
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { LANES, LANES_AT, sameBytes } from '../../support/oracle.ts'
 import { type Client, UP } from './client.ts'
 import { get32 } from './frames.ts'

@@ -23,7 +23,7 @@
 
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { FAULTS } from '../../../firmware/fault.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
 import { type Boot, Card, type Status } from './card.ts'
 import {
   BYTES,

@@ -5,7 +5,7 @@
  */
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { type Facts, FENCE } from '../../../firmware/hal.ts'
+import { type Facts, FENCE } from '../../../firmware/board/hal.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { Card, dataOf, persistFrames, type RegionShape } from '../../support/card.ts'

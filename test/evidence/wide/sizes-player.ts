@@ -12,7 +12,7 @@
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../firmware/hal.ts'
+import { FENCE } from '../../../firmware/board/hal.ts'
 import { Card, type RegionShape, type Sent } from '../../support/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Judge } from '../../support/crash/judge.ts'

@@ -5,7 +5,7 @@
  * as acknowledged when the frame that says so has left.
  */
 
-import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/hal.ts'
+import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.ts'
 import { acknowledgementIn } from '../acknowledgement.ts'
 import { batchFrames, IN_ORDER } from '../batch-card.ts'
 import {

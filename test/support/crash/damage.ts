@@ -6,7 +6,6 @@
  */
 
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
-import { LANE_CHECKED_AT } from '../../../firmware/commit/lane.ts'
 import {
   CHECK,
   COMMAND_WORDS,
@@ -20,8 +19,9 @@ import {
   SKIP,
   TO,
   TRANSMIT,
-} from '../../../firmware/hal.ts'
-import { LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../../../firmware/memory-map.ts'
+} from '../../../firmware/board/hal.ts'
+import { LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../../../firmware/board/memory-map.ts'
+import { LANE_CHECKED_AT } from '../../../firmware/medium/lane.ts'
 import { LINE_BYTES, OPERATIONS_AT, OPERATIONS_BYTES } from '../oracle.ts'
 
 /** How the machine is damaged on purpose, to see that the exploration notices. */

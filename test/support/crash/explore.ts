@@ -18,8 +18,8 @@ import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type Coarse, NOT_COARSE } from '../../../boards/emulator/medium/pieces.ts'
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
+import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/hal.ts'
 import { Card, type Sent } from '../card.ts'
 import {
   LANES,

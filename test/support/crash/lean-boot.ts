@@ -15,25 +15,25 @@
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { EmulatedMachine, type Watch } from '../../../boards/emulator/run/machine.ts'
 import { CHECK_CODE_BYTES } from '../../../boards/software/check-code.ts'
-import type { State } from '../../../firmware/core.ts'
-import { PASS } from '../../../firmware/fault.ts'
+import { PASS } from '../../../firmware/board/fault.ts'
 import {
   COMMAND_WORDS,
   COMMANDS_AT,
   DONE,
   type Facts,
   NVDIMM_SPACE,
-} from '../../../firmware/hal.ts'
-import { BURST_FRAMES, LOCAL_LANES } from '../../../firmware/limits.ts'
-import { createState } from '../../../firmware/main.ts'
-import { boot } from '../../../firmware/manage/boot.ts'
+} from '../../../firmware/board/hal.ts'
+import { BURST_FRAMES, LOCAL_LANES } from '../../../firmware/board/limits.ts'
 import {
   KEY_BYTES,
   KEYS_AT,
   STAGING_AT,
   SUPERBLOCK_AT,
   TEMPLATES_AT,
-} from '../../../firmware/memory-map.ts'
+} from '../../../firmware/board/memory-map.ts'
+import type { State } from '../../../firmware/core.ts'
+import { createState } from '../../../firmware/main.ts'
+import { boot } from '../../../firmware/manage/boot.ts'
 import { RememberedCodes } from './remembered-codes.ts'
 
 /**

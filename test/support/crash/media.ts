@@ -1,7 +1,7 @@
 /** Parts made by hand: images of one record and its lane, as the firmware wrote them. */
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { FENCE } from '../../../firmware/hal.ts'
+import { FENCE } from '../../../firmware/board/hal.ts'
 import { Card, dataOf, type RegionShape } from '../card.ts'
 import { copyAt, LANES_AT, LINE_BYTES, type RegionLayout } from '../oracle.ts'
 import { Actor } from './actor.ts'

@@ -3,9 +3,9 @@
  * wire: the judge compares it with what lies on the part.
  */
 
+import { PASS } from '../../../firmware/board/fault.ts'
 import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
-import { PASS } from '../../../firmware/fault.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { DECIDED } from '../case-table.ts'
 import type { Asker, ReportLine, Started } from './booth.ts'

@@ -5,7 +5,7 @@
  */
 
 import { closeSync, openSync, readSync } from 'node:fs'
-import { LINE_BYTES } from '../../../firmware/limits.ts'
+import { LINE_BYTES } from '../../../firmware/board/limits.ts'
 
 const HIT_NS = 10
 const MISS_NS = 100

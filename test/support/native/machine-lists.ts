@@ -34,9 +34,9 @@ import {
   TO,
   TRANSMIT,
   TRANSMIT_AT,
-} from '../../../firmware/hal.ts'
-import { FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/limits.ts'
-import { MEMORY_BYTES } from '../../../firmware/memory-map.ts'
+} from '../../../firmware/board/hal.ts'
+import { FRAME_STRIDE_BYTES, TRANSMIT_FRAMES } from '../../../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 
 /** Bytes of the part, and of each window. */
 export const SPACE = 65_536

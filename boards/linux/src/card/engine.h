@@ -22,7 +22,7 @@
 #include "card/verify.h"
 #include "service/fault.h"
 
-/* `Facts` of firmware/hal.ts. */
+/* `Facts` of firmware/board/hal.ts. */
 struct facts {
   char board[64];
   uint64_t nvdimm_bytes, host_bytes, dma_bytes;

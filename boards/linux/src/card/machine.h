@@ -1,5 +1,5 @@
 /*
- * The machine that the firmware asks for (firmware/hal.ts): spaces, and lists of commands.
+ * The machine that the firmware asks for (firmware/board/hal.ts): spaces, and lists of commands.
  *
  * Invariants, whatever JavaScript has written into the ring:
  * - No command reads or writes a byte outside the space that its address names. Addresses, lengths
@@ -42,7 +42,7 @@ struct machine {
   uint8_t frame[HAL_FRAME_BYTES_MAX] __attribute__((aligned(64)));
 };
 
-/* `Machine.run` of firmware/hal.ts. `count` is what JavaScript gave. */
+/* `Machine.run` of firmware/board/hal.ts. `count` is what JavaScript gave. */
 uint32_t machine_run(struct machine *machine, double count);
 
 /* Writes the health bits into packet memory. Called before every call of the firmware. */

@@ -76,7 +76,7 @@ export class Killers {
     const { memories } = this.shared
     const support = this.evaluation.load(MEMORY)
     const makeNew = support.takePacketMemory as () => Uint8Array
-    const { MEMORY_BYTES } = this.evaluation.load('firmware/memory-map.ts')
+    const { MEMORY_BYTES } = this.evaluation.load('firmware/board/memory-map.ts')
     const lend = (): Uint8Array => {
       const place = memories.findIndex(({ length }) => length === MEMORY_BYTES)
       const memory = place < 0 ? makeNew() : memories.splice(place, 1)[0]!.fill(0)

@@ -9,6 +9,7 @@
  */
 
 import type { Drawn } from './places.ts'
+import { ANSWERS } from './same/answers.ts'
 import { BATCH } from './same/batch.ts'
 import { COMMIT } from './same/commit.ts'
 import { COMMIT_OPERATIONS } from './same/commit-operations.ts'
@@ -19,9 +20,8 @@ import type { Equivalent } from './same/equivalent.ts'
 import { HOST } from './same/host.ts'
 import { MANAGE } from './same/manage.ts'
 import { RESIDENCY } from './same/residency.ts'
-import { SERVE } from './same/serve.ts'
-import { SERVE_ANSWERS } from './same/serve-answers.ts'
-import { SERVE_THROUGH } from './same/serve-through.ts'
+import { REST } from './same/rest.ts'
+import { THROUGH } from './same/through.ts'
 import { TRANSPORT } from './same/transport.ts'
 import { WIRE } from './same/wire.ts'
 import { edited } from './syntax.ts'
@@ -55,9 +55,9 @@ export const EQUIVALENTS: readonly Equivalent[] = [
   ...HOST,
   ...MANAGE,
   ...RESIDENCY,
-  ...SERVE,
-  ...SERVE_ANSWERS,
-  ...SERVE_THROUGH,
+  ...REST,
+  ...ANSWERS,
+  ...THROUGH,
   ...TRANSPORT,
   ...WIRE,
 ]

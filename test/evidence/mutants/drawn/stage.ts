@@ -52,8 +52,16 @@ const PLANS: Readonly<Record<Size, Plan>> = {
 }
 
 /** What decides whether anything is durable: its mutants have a floor of their own. */
-const ESSENTIAL =
-  /^firmware\/(commit\/|serve\/(through|operation|receipt|placed)|transport\/acknowledge)/
+const ESSENTIAL = new RegExp(
+  [
+    String.raw`^firmware\/(?:commit\/`,
+    String.raw`medium\/(?:slot|lane|operation-line)`,
+    String.raw`(?:burst|placement)\/through`,
+    String.raw`engine\/(?:operation|receipt)`,
+    String.raw`respond\/placed`,
+    String.raw`transport\/acknowledge)`,
+  ].join('|'),
+)
 
 /** Of these each is given so many times the work, as all of them should be noticed. */
 const ESSENTIAL_TIMES = 2

@@ -10,7 +10,7 @@ import {
   BATCH_TIMEOUT_US,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../../../../firmware/limits.ts'
+} from '../../../../firmware/board/limits.ts'
 import {
   type BatchOptions,
   type BatchRecord,

@@ -8,7 +8,7 @@ import {
   RECEIVES,
   STAGING_BUFFERS,
   STAGING_TIMEOUT_US,
-} from '../../../../firmware/limits.ts'
+} from '../../../../firmware/board/limits.ts'
 import { RC_READ_RESPONSE_ONLY } from '../../../../firmware/wire/opcode.ts'
 import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from '../../../support/card.ts'
 import { sameBytes } from '../../../support/oracle.ts'

@@ -10,7 +10,7 @@ import { Random } from '../../../../boards/emulator/base/random.ts'
 import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host/host-memory.ts'
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
-import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/memory/region.ts'
+import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/medium/region.ts'
 import { dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
 import {
   type LocalQueue,

@@ -2,8 +2,8 @@
 
 import { DDIO_OFF } from '../../../../boards/emulator/host/host-memory.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
-import { LOST_MAX } from '../../../../firmware/memory/superblock.ts'
-import { VIEW_DATA } from '../../../../firmware/serve/view.ts'
+import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
+import { LOST_MAX } from '../../../../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import { Card, dataOf, persistFrames, type TestRegion } from '../../../support/card.ts'

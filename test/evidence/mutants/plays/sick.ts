@@ -8,7 +8,7 @@
 
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../../firmware/hal.ts'
+import { FENCE } from '../../../../firmware/board/hal.ts'
 import {
   Card,
   dataOf,

@@ -9,7 +9,7 @@
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
-import { FENCE } from '../../../../firmware/hal.ts'
+import { FENCE } from '../../../../firmware/board/hal.ts'
 import { Card, dataOf, persistFrames } from '../../../support/card.ts'
 import { mediaOf, partOf } from '../../../support/explorer.ts'
 import {

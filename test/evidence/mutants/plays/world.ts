@@ -3,7 +3,7 @@
  * protection domain; and the judges that the conversations share.
  */
 
-import { DATA_AT } from '../../../../firmware/memory/superblock.ts'
+import { DATA_AT } from '../../../../firmware/medium/superblock.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, WRITE_PERSIST_ONLY } from '../../../../firmware/wire/opcode.ts'
 import {

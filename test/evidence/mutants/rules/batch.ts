@@ -2,9 +2,9 @@
 
 import { crash, directed, type Mutant } from '../mutant.ts'
 
-const BATCH = 'firmware/serve/batch.ts'
+const BATCH = 'firmware/respond/batch.ts'
 const FIELDS = 'firmware/batch/batch.ts'
-const STAGING = 'firmware/serve/staging.ts'
+const STAGING = 'firmware/burst/staging.ts'
 
 const WHOLE: readonly Mutant[] = [
   {
@@ -149,7 +149,7 @@ const STATUS: readonly Mutant[] = [
   {
     id: 'expect-low-word',
     rule: 'P4-11: a sequence that is expected has 64 bits',
-    file: 'firmware/serve/batch-expect.ts',
+    file: 'firmware/engine/batch-expect.ts',
     find: 'return sequenceHigh === members.expectHigh[n]! && sequenceLow === members.expectLow[n]!',
     replace: 'return sequenceHigh !== -1 && sequenceLow === members.expectLow[n]!',
     killer: directed('a batch that expects'),
@@ -176,7 +176,7 @@ const GATHERING: readonly Mutant[] = [
   {
     id: 'staging-leaks',
     rule: 'N8: a buffer is given back when its record is committed',
-    file: 'firmware/serve/group.ts',
+    file: 'firmware/engine/group.ts',
     find: '    if (staging >= 0) state.stagingOwner[staging] = -1\n',
     replace: '    if (staging >= 32) state.stagingOwner[staging] = -1\n',
     killer: directed('messages at once'),
@@ -200,7 +200,7 @@ const GATHERING: readonly Mutant[] = [
   {
     id: 'entries-of-one',
     rule: 'N22: who holds as many receive entries as are free gets no more',
-    file: 'firmware/serve/receives.ts',
+    file: 'firmware/respond/receives.ts',
     find: 'entriesOf(state, qp) >= free) return -1',
     replace: 'free === 0) return -1',
     killer: directed('one slow peer'),
@@ -224,7 +224,7 @@ const GATHERING: readonly Mutant[] = [
   {
     id: 'gathered-in-one-place',
     rule: 'D-7: each packet of a message goes behind the one before',
-    file: 'firmware/serve/persist.ts',
+    file: 'firmware/respond/persist.ts',
     find: '    qp.messageTo = payloadTo + packet.payloadLength\n',
     replace: '    qp.messageTo = payloadTo\n',
     killer: directed('messages at once'),

@@ -5,10 +5,10 @@ import { directed, type Mutant } from '../mutant.ts'
 const CHECK = 'firmware/host/element-check.ts'
 const COMPLETION = 'firmware/host/completion.ts'
 const CONTEXT = 'firmware/host/context.ts'
-const LIST = 'firmware/command-list.ts'
+const LIST = 'firmware/board/command-list.ts'
 const MEMORY = 'firmware/host/memory-regions.ts'
-const PASS_FILE = 'firmware/serve/queue-pass.ts'
-const THROUGH = 'firmware/serve/through.ts'
+const PASS_FILE = 'firmware/queues/pass.ts'
+const THROUGH = 'firmware/placement/through.ts'
 
 const HOST_MEMORY: readonly Mutant[] = [
   {
@@ -22,7 +22,7 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'through-without-the-agent',
     rule: 'P2-24: through the caches, an answer leaves behind the bell of the agent',
-    file: 'firmware/serve/flush-agent.ts',
+    file: 'firmware/placement/flush-agent.ts',
     find: '  return agent.attached && reached(agent.finished, number)\n',
     replace: '  return agent.attached && reached(agent.asked, number)\n',
     killer: directed('through the caches'),
@@ -55,7 +55,7 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'stored-as-it-was-sent',
     rule: 'R1-C3: a copy is read behind its write before the agent is asked',
-    file: 'firmware/serve/through-store.ts',
+    file: 'firmware/placement/through-store.ts',
     find: '  if (failed < 0) return resultOf(list, found) === EQUAL ? STORED : LATER\n',
     replace: '  if (failed < 0) return found > 0 ? STORED : LATER\n',
     killer: directed('a write that is lost'),
@@ -71,7 +71,7 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'proof-outlives-the-host',
     rule: 'R1-C2: what a host has shown ends with its link and its epoch',
-    file: 'firmware/serve/queue-host.ts',
+    file: 'firmware/queues/host.ts',
     find: '  if (!isOver && !isAnew) return\n  host.gone = true\n  loseHost(state)\n',
     replace: '  if (!isOver && !isAnew) return\n  host.gone = true\n',
     killer: directed('another host'),
@@ -79,7 +79,7 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'push-closes-the-part',
     rule: 'R1-A1: a push that fails concerns the host alone',
-    file: 'firmware/serve/burst.ts',
+    file: 'firmware/burst/burst.ts',
     find: '    if (isPush(list, at)) pushed = false\n    else if (isFence(list, at)) closeAt',
     replace: '    if (isPush(list, at) || isFence(list, at)) closeAt',
     killer: directed('a host that is away'),
@@ -178,7 +178,7 @@ const QUEUES: readonly Mutant[] = [
   {
     id: 'completion-early',
     rule: 'X-1: a record of the host completes when it is durable at its level',
-    file: 'firmware/serve/queue-record-end.ts',
+    file: 'firmware/engine/record-end.ts',
     find: '  if (record.level !== copies || (record.flags & el.SIGNALED) === 0) return\n',
     replace: '  if (copies !== 1 || (record.flags & el.SIGNALED) === 0) return\n',
     killer: directed('a record of the host'),

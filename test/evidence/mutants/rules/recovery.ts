@@ -4,9 +4,9 @@ import { crash, directed, failures, type Mutant, model, simulate } from '../muta
 
 const CASES = 'firmware/commit/cases.ts'
 const EXAMINE = 'firmware/commit/examine.ts'
-const LANE = 'firmware/commit/lane.ts'
+const LANE = 'firmware/medium/lane.ts'
 const RECOVERY = 'firmware/commit/recovery.ts'
-const SLOT = 'firmware/commit/slot.ts'
+const SLOT = 'firmware/medium/slot.ts'
 const UNIFY = 'firmware/commit/unify.ts'
 
 /** Which copy is kept. */

@@ -2,15 +2,15 @@
 
 import { directed, failures, fuzz, type Mutant } from '../mutant.ts'
 
-const BURST = 'firmware/serve/burst.ts'
+const BURST = 'firmware/burst/burst.ts'
 const COMMIT = 'firmware/commit/commit.ts'
-const PASSES = 'firmware/serve/passes.ts'
-const PERSIST = 'firmware/serve/persist.ts'
-const READ = 'firmware/serve/read.ts'
-const REGION = 'firmware/memory/region.ts'
+const PASSES = 'firmware/respond/passes.ts'
+const PERSIST = 'firmware/respond/persist.ts'
+const READ = 'firmware/respond/read.ts'
+const REGION = 'firmware/medium/region.ts'
 const REPAIR = 'firmware/commit/repair.ts'
-const SETTLED = 'firmware/serve/settled.ts'
-const STORAGE = 'firmware/serve/storage.ts'
+const SETTLED = 'firmware/engine/settled.ts'
+const STORAGE = 'firmware/engine/storage.ts'
 
 const ACCESS: readonly Mutant[] = [
   {
@@ -124,7 +124,7 @@ const ACCESS: readonly Mutant[] = [
   {
     id: 'first-too-long',
     rule: 'N18: the packets of a message add up to what was announced',
-    file: 'firmware/serve/write.ts',
+    file: 'firmware/respond/write.ts',
     find: 'const long = length > MESSAGE_BYTES_MAX || (ends ? left !== 0 : left <= 0)',
     replace: 'const long = length > MESSAGE_BYTES_MAX || (ends && left > 0)',
     killer: directed('lengths'),
@@ -325,7 +325,7 @@ const FAILURES: readonly Mutant[] = [
   {
     id: 'scrub-asleep',
     rule: 'D-14: idle time is used to look for decay',
-    file: 'firmware/serve/scrub.ts',
+    file: 'firmware/placement/scrub.ts',
     find: '    const fault = scanNow(state, region, at.slot, last)\n',
     replace: '    const fault: Fault = PASS\n',
     killer: directed('the scrub'),

@@ -2,10 +2,10 @@
 
 import { crash, directed, type Mutant } from '../mutant.ts'
 
-const LINE = 'firmware/commit/operation-line.ts'
-const OPERATION = 'firmware/serve/operation.ts'
+const LINE = 'firmware/medium/operation-line.ts'
+const OPERATION = 'firmware/engine/operation.ts'
 const OPERATIONS = 'firmware/commit/operations.ts'
-const SUPERBLOCK = 'firmware/memory/superblock.ts'
+const SUPERBLOCK = 'firmware/medium/superblock.ts'
 
 /** One line of the table. */
 const LINES: readonly Mutant[] = [
@@ -150,7 +150,7 @@ const CLIENTS: readonly Mutant[] = [
   {
     id: 'known-of-nobody',
     rule: 'G2-3: a query is answered "durable" only of what the table knows',
-    file: 'firmware/serve/query.ts',
+    file: 'firmware/respond/query.ts',
     find: '  const known = !batch && isKnown(state, qp, operationHigh, operationLow)\n',
     replace:
       '  const newest = isKnown(state, qp, operationHigh, operationLow - 1)\n' +

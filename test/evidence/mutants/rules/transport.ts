@@ -3,7 +3,7 @@
 import { directed, type Mutant, simulate } from '../mutant.ts'
 
 const CORE = 'firmware/core.ts'
-const DUPLICATE = 'firmware/serve/duplicate.ts'
+const DUPLICATE = 'firmware/respond/duplicate.ts'
 const PACKET = 'firmware/wire/packet.ts'
 const PSN = 'firmware/transport/psn.ts'
 const QUEUE_PAIR = 'firmware/transport/queue-pair.ts'
@@ -144,7 +144,7 @@ const DUPLICATES: readonly Mutant[] = [
   {
     id: 'zero-based',
     rule: 'N3: nothing lies at the address with which Linux repeats an ATOMIC WRITE',
-    file: 'firmware/memory/region.ts',
+    file: 'firmware/medium/region.ts',
     find: 'export const BYTES_BASE_HIGH = 1\n',
     replace: 'export const BYTES_BASE_HIGH = 0\n',
     killer: directed('what Linux repeats'),
@@ -152,7 +152,7 @@ const DUPLICATES: readonly Mutant[] = [
   {
     id: 'flush-by-its-address',
     rule: 'N3: a FLUSH that Linux repeats is whole without its address',
-    file: 'firmware/serve/flush.ts',
+    file: 'firmware/respond/flush.ts',
     find: ' || isUnaddressed(state, region)\n',
     replace: '\n',
     killer: directed('what Linux repeats'),
@@ -176,7 +176,7 @@ const DUPLICATES: readonly Mutant[] = [
   {
     id: 'atomic-twice',
     rule: 'wire-format 3.5: an atomic that comes twice is executed once',
-    file: 'firmware/serve/passes.ts',
+    file: 'firmware/respond/passes.ts',
     find: '    if (!item.stored && !item.again) {\n',
     replace: '    if (!item.stored) {\n',
     killer: directed('an atomic twice'),

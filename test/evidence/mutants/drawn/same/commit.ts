@@ -22,7 +22,7 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'one appends commands for the image, the other writes the line; the list runs later',
   },
   {
-    at: 'commit/lane.ts writeIntent',
+    at: 'medium/lane.ts writeIntent',
     line:
       'writePhaseWord(words, at, PHASE_A, from.sequenceLow, from.sequenceHigh) ' +
       'words[w + MAGIC] = LANE_MAGIC',
@@ -223,7 +223,7 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'a store is appended without a look at what is to be cleared',
   },
   {
-    at: 'commit/lane.ts writePhaseWord',
+    at: 'medium/lane.ts writePhaseWord',
     line:
       'words[at >> 2] = phase | ((phase ^ 0xff) << 8) | (sequenceHigh << 16) ' +
       'words[(at >> 2) + PHASE_SEQUENCE] = sequenceLow',
@@ -240,14 +240,14 @@ export const COMMIT: readonly Equivalent[] = [
     'into.length = words[w + LENGTH]! & (3 ** LENGTH_BITS - 1)',
     'into.length = words[w + LENGTH]! & (2 ** LENGTH_BITS - 2)',
   ].map((mutant) => ({
-    at: 'commit/lane.ts readIntent',
+    at: 'medium/lane.ts readIntent',
     line: 'into.length = words[w + LENGTH]! & (2 ** LENGTH_BITS - 1)',
     mutant,
     because: 'nobody asks for the length of an intent that was read: each slot says its own',
   })),
   ...['regionId', 'record', 'length', 'sequenceLow', 'sequenceHigh', 'wait', 'link'].map(
     (field) => ({
-      at: 'commit/lane.ts blankIntent',
+      at: 'medium/lane.ts blankIntent',
       line: `${field}: 0,`,
       mutant: `${field}: 1,`,
       because: 'a line is read into it, or it says whose record is unsettled, and then not this',
@@ -257,7 +257,7 @@ export const COMMIT: readonly Equivalent[] = [
     ...['magic', 'regionId', 'record', 'length', 'clientLow', 'clientHigh', 'operationLow'],
     ...['operationHigh', 'version'],
   ].map((field) => ({
-    at: 'commit/slot.ts blankSlotHeader',
+    at: 'medium/slot.ts blankSlotHeader',
     line: `${field}: 0,`,
     mutant: `${field}: 1,`,
     because: 'a header is read into it, or its copy is unreadable, and nobody asks what it says',
@@ -328,13 +328,13 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'a part that is closed gives no lane to anybody, and these were not to be cleared',
   })),
   {
-    at: 'commit/lane.ts readIntent',
+    at: 'medium/lane.ts readIntent',
     line: 'into.regionId = words[w + REGION]! >>> 0',
     mutant: 'into.regionId = words[w + REGION]! >> 0',
     because: 'no region has an id with the upper bit, so what has it names none either way',
   },
   {
-    at: 'commit/slot.ts readSlotHeader',
+    at: 'medium/slot.ts readSlotHeader',
     line: 'into.regionId = words[w + REGION]! >>> 0',
     mutant: 'into.regionId = words[w + REGION]! >> 0',
     because: 'no region has an id with the upper bit, so what has it names none either way',

@@ -10,7 +10,7 @@ export const CORE: readonly Equivalent[] = [
     because: 'it has room for one more; how many of it count stands beside it',
   },
   {
-    at: 'memory-map.ts',
+    at: 'board/memory-map.ts',
     line: 'const QUEUE_INFOS = 4',
     mutant: 'const QUEUE_INFOS = 5',
     because: 'there is room for one more, and what lies behind it moves by as much',

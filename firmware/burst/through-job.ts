@@ -1,0 +1,235 @@
+/**
+ * The jobs of placement through (through.ts): one record, or one region, that the host's CPU has to
+ * write back.
+ *
+ * Invariant: what a job has stored, and what it has asked for, counts in one life of the
+ * agent alone. Both are the number of that life; no life has the number 0, and none comes twice.
+ */
+
+import { BURST_FRAMES, REGIONS, THROUGH_JOBS } from '../board/limits.ts'
+import { THROUGH_AT, THROUGH_BYTES } from '../board/memory-map.ts'
+import { blankItem, type GroupItem } from '../commit/commit.ts'
+import { type ClientId, isNamed } from '../commit/operations.ts'
+import type { Intent } from '../medium/lane.ts'
+import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+
+export const FREE = 0
+export const WAITING = 1
+export const FIRST = 2
+export const FURTHER = 3
+export const REPAIR = 4
+export const FORM = 5
+/** Its lane is not used again before the next start. */
+export const ENDED = 6
+
+/** Of a region: nothing of it may lie in the host's cache alone. */
+export const FLUSHED = 0
+
+export interface Job {
+  state: number
+  readonly item: GroupItem
+  /** The requester's queue pair: another one may have its place, and its number, by now. */
+  qp: QueuePair | null
+  /** The copy that is being written back; of a region, the piece of FLUSH_BYTES_MAX. */
+  copy: number
+  /** In which life of the agent all was stored that it writes back next, and found there; or 0. */
+  stored: number
+  /** In which that was begun. */
+  begun: number
+  /** In which it was asked for that, and by which request; or 0. */
+  asked: number
+  request: number
+  /** Of a repair: what the start read in its lane, and the phase that it went by. */
+  intent: Intent | null
+  phase: number
+  /** Of a repair: the record that it keeps is that of the lane. */
+  kept: boolean
+  /** Of a region: its slots before this one are stored. */
+  slot: number
+  /** Since when it waits for an agent, µs; -1 while nobody has looked at the clock. */
+  sinceUs: number
+  /** The requester knows the outcome. */
+  told: boolean
+  /** Its operation became durable while it waited, or before: it is never executed again. */
+  known: boolean
+  /** So many of its first copies are shown to nobody: a repair overwrites them, or they may go. */
+  hidden: number
+  /** Jobs of one record are done in the order in which they came. */
+  order: number
+}
+
+/** Job `i`, which has a lane and an image of its own. */
+function createJob(i: number, anyRegion: Region): Job {
+  const item = blankItem(anyRegion)
+  item.imageAt = THROUGH_AT + i * THROUGH_BYTES
+  item.lane = BURST_FRAMES + i
+  return {
+    state: FREE,
+    item,
+    qp: null,
+    copy: 0,
+    stored: 0,
+    begun: 0,
+    asked: 0,
+    request: 0,
+    intent: null,
+    phase: 0,
+    kept: false,
+    slot: 0,
+    sinceUs: -1,
+    told: false,
+    known: false,
+    hidden: 0,
+    order: 0,
+  }
+}
+
+/** Has the job to do with a record, now or until the next start? */
+export function isOnRecord(job: Job): boolean {
+  if (job.state === ENDED) return job.hidden > 0
+  return job.state !== FREE && job.state !== FORM
+}
+
+/**
+ * Has one of the jobs, but for `except`, that operation, and not come to its end? One that waits
+ * may still make it durable.
+ */
+export function isOnItsWay(
+  jobs: readonly Job[],
+  whose: ClientId,
+  high: number,
+  low: number,
+  except: Job | null,
+): boolean {
+  for (let i = 0; i < jobs.length; i++) {
+    const job = jobs[i]!
+    if (job.state === FREE || job.state === FORM || job === except) continue
+    if (isNamed(job.state === REPAIR ? job.intent! : job.item, whose, high, low)) return true
+  }
+  return false
+}
+
+/**
+ * That operation is durable, and a table that hears of later ones may forget it before those have
+ * their turn that wait with it.
+ */
+export function noteKnown(jobs: readonly Job[], named: Intent): void {
+  for (let i = 0; i < jobs.length; i++) {
+    const job = jobs[i]!
+    if (job.state !== WAITING) continue
+    if (isNamed(job.item, named, named.operationHigh, named.operationLow)) job.known = true
+  }
+}
+
+/** Is one of the jobs writing the record? */
+export function isWritten(jobs: readonly Job[], region: Region, slot: number): boolean {
+  for (let i = 0; i < jobs.length; i++) {
+    const job = jobs[i]!
+    const { item } = job
+    if (!isOnRecord(job) || job.state === WAITING) continue
+    if (item.slot === slot && item.region === region) return true
+  }
+  return false
+}
+
+/**
+ * What the record is held to while its further copies are written: its first one may have been
+ * acknowledged, or shown, and no older copy may stand for it.
+ */
+export function heldByJob(jobs: readonly Job[], region: Region, slot: number): Intent | null {
+  if (region.placement !== PLACEMENT_THROUGH) return null
+  for (let i = 0; i < jobs.length; i++) {
+    const { state, item } = jobs[i]!
+    if (state === FURTHER && item.slot === slot && item.region === region) return item
+  }
+  return null
+}
+
+/** No unit, and no queue. */
+export const NONE = -1
+
+export interface FlushAgent {
+  attached: boolean
+  /**
+   * Grows when an agent comes, and when it goes; what was stored or asked in one life counts in no
+   * other. Above 0.
+   */
+  life: number
+  /** It is not to be believed any more, or cannot be reached: to be detached. */
+  broken: boolean
+  /** Its queues, and the epoch of the host that they belong to. */
+  send: number
+  receive: number
+  epoch: number
+  /** Number of the last request made, and of the last one finished. */
+  asked: number
+  finished: number
+  /** Unit of the SEND that waits for what it has finished to be acknowledged, or NONE. */
+  noted: number
+  /** It was: the jobs have been looked after since. */
+  served: boolean
+}
+
+function createFlushAgent(): FlushAgent {
+  return {
+    attached: false,
+    life: 1,
+    broken: false,
+    send: NONE,
+    receive: NONE,
+    epoch: 0,
+    asked: 0,
+    finished: 0,
+    noted: NONE,
+    served: false,
+  }
+}
+
+/** What a request asks to be written back, and of which record it speaks. */
+export interface FlushRequest {
+  /** Address in HOST_SPACE, and bytes. */
+  address: number
+  length: number
+  psn: number
+  queuePair: number
+  operationHigh: number
+  operationLow: number
+}
+
+export interface Through {
+  readonly jobs: readonly Job[]
+  readonly agent: FlushAgent
+  readonly request: FlushRequest
+  /** Per region: FLUSHED, or what is to be done as it may lie in the host's cache in part. */
+  readonly unflushed: Uint8Array
+  /** In which life of the agent what has to be written back of them was stored; or 0. */
+  readonly storedIn: Float64Array
+  /** Per region the record that was given up, and is not blank for good; or -1. */
+  readonly blanked: Float64Array
+  order: number
+  /** There may be jobs: without any, and without an agent, nothing is looked at. */
+  live: boolean
+}
+
+export function createThrough(anyRegion: Region): Through {
+  const jobs: Job[] = []
+  for (let i = 0; i < THROUGH_JOBS; i++) jobs.push(createJob(i, anyRegion))
+  return {
+    jobs,
+    agent: createFlushAgent(),
+    request: {
+      address: 0,
+      length: 0,
+      psn: 0,
+      queuePair: 0,
+      operationHigh: 0,
+      operationLow: 0,
+    },
+    unflushed: new Uint8Array(REGIONS),
+    storedIn: new Float64Array(REGIONS),
+    blanked: new Float64Array(REGIONS).fill(-1),
+    order: 0,
+    live: false,
+  }
+}

@@ -1,0 +1,225 @@
+// hot path
+/**
+ * Whose operation a record is, and whether it was durable before (D-6, X-3, G2-2).
+ *
+ * Invariant: an operation that the table knows as durable is acknowledged again, whatever
+ * connection, packet or payload it comes with, and never executed again; a PSN has no part in it,
+ * nor have the health of the part and the condition of a batch: what is durable is so already.
+ * For a new operation, nearly every one, that is found out by two comparisons.
+ */
+
+import { compare, copy, resultOf, runAll } from '../board/command-list.ts'
+import { count } from '../board/context.ts'
+import {
+  COPIES_DIFFER,
+  DUPLICATE,
+  DUPLICATE_FORGED,
+  type Fault,
+  FIXED_LENGTH,
+  IN_DOUBT,
+  LEVEL,
+  OPERATION_FORGOTTEN,
+  PASS,
+  RECORD_LENGTH,
+  SLOT,
+} from '../board/fault.ts'
+import { DIFFERENT } from '../board/hal.ts'
+import { EXAMINE_AT } from '../board/memory-map.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { BurstContext, GroupContext, ThroughState } from '../burst/context.ts'
+import { isOnItsWay, type Job } from '../burst/through-job.ts'
+import { isLeftOpen } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import {
+  beginOperation,
+  type ClientId,
+  findClient,
+  isDurable,
+  isForgotten,
+  NO_CLIENT,
+  noteNewOperation,
+  takeClient,
+} from '../commit/operations.ts'
+import { PLACEMENT_RELAY, type Region, slotAddress } from '../medium/region.ts'
+import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import type { PersistMessage } from '../transport/message.ts'
+import { type QueuePair, remember } from '../transport/queue-pair.ts'
+import { commitNow } from './group.ts'
+import { answerRecord, copiesIn } from './receipt.ts'
+
+/**
+ * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
+ * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
+ */
+export function isRepetition(
+  state: GroupContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+  writing: boolean,
+): boolean {
+  if (!wasDurable(state, qp, message, writing)) return false
+  repeat(state, qp, message, dataAt)
+  return true
+}
+
+/**
+ * Was the record of this message durable before? Else its operation is noted. While its slot is
+ * `writing` nothing is said of it: a job of its own will find it durable, in as many copies as it
+ * asks for.
+ */
+export function wasDurable(
+  state: GroupContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  writing: boolean,
+): boolean {
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = message
+  if ((operationHigh | operationLow) === 0) return false
+  const { clientHigh, clientLow } = qp
+  qp.client = findClient(operations, qp.client, clientHigh, clientLow)
+  if (qp.client === NO_CLIENT) return false
+  // It may be in the group, on its way.
+  if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
+  qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
+  if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true
+  beginOperation(operations, qp.client, operationHigh, operationLow)
+  return false
+}
+
+/** Is the operation in the group, on its way? */
+export function groupHoldsOperation(
+  state: CommitState,
+  client: number,
+  message: PersistMessage,
+): boolean {
+  const { commit } = state
+  for (let i = 0; i < commit.count; i++) {
+    const item = commit.items[i]!
+    if (item.client !== client || item.operationLow !== message.operationLow) continue
+    if (item.operationHigh === message.operationHigh) return true
+  }
+  return false
+}
+
+function repeat(state: GroupContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  const region = message.region!
+  const { lastPsn, operationHigh, operationLow, wait } = message
+  count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
+  // As many copies as it asks for, and as it was acknowledged with.
+  const copies = copiesIn(region, Math.min(wait, region.copies))
+  remember(qp, lastPsn, operationHigh, operationLow, 0, copies)
+  if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
+}
+
+const heldHeader = blankSlotHeader()
+
+/** Does the slot, which there is, hold that operation, and other data than the message brings? */
+export function isForged(
+  state: BurstContext,
+  whose: ClientId,
+  message: PersistMessage,
+  dataAt: number,
+): boolean {
+  const region: Region = message.region!
+  const { list } = state
+  // What was received lies in packet memory only when the list has been run.
+  runBurst(state)
+  const from = slotAddress(region, 0, message.slot)
+  copy(list, from, EXAMINE_AT, SLOT_HEADER_BYTES)
+  compare(list, from + SLOT_HEADER_BYTES, dataAt, message.length)
+  runAll(list)
+  if (resultOf(list, 0) !== 0) return false
+  const differs = resultOf(list, 1) === DIFFERENT
+  readSlotHeader(heldHeader, state.words, EXAMINE_AT)
+  if (
+    heldHeader.clientLow !== whose.clientLow >>> 0 ||
+    heldHeader.clientHigh !== whose.clientHigh >>> 0
+  ) {
+    return false
+  }
+  const { operationHigh, operationLow } = message
+  if (heldHeader.operationLow !== operationLow || heldHeader.operationHigh !== operationHigh)
+    return false
+  return differs || heldHeader.length !== message.length
+}
+
+/** Is it the same whenever the record comes? What is refused for it was never executed. */
+function isOfRequest(fault: Fault): boolean {
+  const shape = fault === SLOT || fault === RECORD_LENGTH || fault === FIXED_LENGTH
+  return shape || fault === LEVEL || fault === COPIES_DIFFER
+}
+
+/**
+ * May that operation be durable now, or later, though it cannot be acknowledged just now? Nobody is
+ * sure of it; or it is durable, and another write of its slot is under way; or a job, but for
+ * `except`, has it.
+ */
+export function isOpenOperation(
+  { commit, through }: CommitState & ThroughState,
+  whose: ClientId,
+  high: number,
+  low: number,
+  except: Job | null = null,
+): boolean {
+  const { operations } = commit
+  const client = findClient(operations, NO_CLIENT, whose.clientHigh, whose.clientLow)
+  if (isDurable(operations, client, high, low)) return true
+  return isLeftOpen(commit, whose, high, low) || isOnItsWay(through.jobs, whose, high, low, except)
+}
+
+/**
+ * OPERATION_FORGOTTEN for a repetition that may have been executed before, IN_DOUBT for one that
+ * may be durable later; else what there is `against` it, or PASS. The table does not know it as
+ * durable, and `client` is where it has the client. Health and conditions are those of now: who
+ * hears of them takes the record for one that is not durable, and never will be. So they say
+ * nothing of a record that may be durable since long, nor of one that the next start may finish.
+ */
+export function repetitionFault(
+  state: CommitState & ThroughState,
+  region: Region,
+  client: number,
+  whose: ClientId,
+  message: PersistMessage,
+  against: Fault,
+): Fault {
+  // What goes on to another part, that one judges.
+  if (!message.repetition || region.placement === PLACEMENT_RELAY) return against
+  if (isOfRequest(against)) return against
+  const { operationHigh, operationLow } = message
+  const { operations } = state.commit
+  if (isForgotten(operations, client, whose, operationHigh, operationLow)) {
+    return OPERATION_FORGOTTEN
+  }
+  const open = against !== PASS && isOpenOperation(state, whose, operationHigh, operationLow)
+  return open ? IN_DOUBT : against
+}
+
+/** Is that operation of the queue pair's client known to be durable? */
+export function isKnown(state: CommitState, qp: QueuePair, high: number, low: number): boolean {
+  const { operations } = state.commit
+  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  return isDurable(operations, qp.client, high, low)
+}
+
+/** The place in the table of the client of a record that has just come, and is taken. */
+export function clientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
+  const { operationHigh, operationLow } = message
+  const client = heldClientOf(state, qp, message)
+  noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
+  beginOperation(state.commit.operations, client, operationHigh, operationLow)
+  return client
+}
+
+/** Likewise of one that may have come long ago. */
+export function heldClientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
+  const { operationHigh, operationLow } = message
+  if ((operationHigh | operationLow) === 0) return NO_CLIENT
+  const { operations } = state.commit
+  // `isRepetition` has just noted it, unless it is the first of its client, or the place has gone.
+  if (qp.client >= 0 && operations.retired[qp.client] === 0) return qp.client
+  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  beginOperation(operations, qp.client, operationHigh, operationLow)
+  return qp.client
+}

@@ -1,0 +1,165 @@
+/**
+ * The scrub: in idle time a few records at a time are read with their check codes, and a copy that
+ * has decayed is repaired from a whole one before the other decays too (architecture 5). Every
+ * SCRUB_TURNS calls what describes the part has its turn: the pages of the superblock, and some
+ * lines of the operation table.
+ *
+ * Invariants:
+ * - It never runs beside a commit; nor where nothing may be stored now, as what it finds could not
+ *   be mended.
+ * - A record that it finds lost is on the superblock's list, durably, before the next record is
+ *   looked at; where the list is full, its region is marked as durably.
+ * - A region is so marked until all of it was looked at, from its first record to its last, every
+ *   record was answered for, and none was lost that is not on the list. As soon as the list has
+ *   room that is done first, so the region takes writes again when the last one is settled; while
+ *   the list is full, in its turn.
+ * - One past the host's caches that a start could not look at, as its host was away, takes no
+ *   writes until such a look at all of it, which is the first thing that is done when the host has
+ *   shown its memory. In one life of the host, or it begins anew.
+ */
+
+import { count, isArmed } from '../board/context.ts'
+import { DMA, type Fault, PASS, SUPERBLOCK } from '../board/fault.ts'
+import { REGIONS, SCRUB_TURNS } from '../board/limits.ts'
+import type { ScrubState, ServeContext, ThroughContext } from '../burst/context.ts'
+import { SLICE_PAUSE_US, sliceEnd } from '../burst/slice.ts'
+import { closedBy } from '../commit/closed.ts'
+import type { CommitState, PartContext } from '../commit/context.ts'
+import { scrubLines } from '../commit/operations.ts'
+import { LOOK_DUE, LOOK_WAITS, scanRegion } from '../commit/recovery.ts'
+import { deriveUnsettled } from '../commit/unsettled.ts'
+import { mendFault } from '../engine/storage.ts'
+import type { MemoryState } from '../medium/context.ts'
+import { KIND_RECORDS, type Region } from '../medium/region.ts'
+import {
+  isOverfull,
+  LOST_MAX,
+  lostCount,
+  mendSuperblock,
+  setFormed,
+  setOverfull,
+  writeSuperblock,
+} from '../medium/superblock.ts'
+import { isUnflushed, isWriting, markUnflushed } from './through.ts'
+
+/** May the records of the region be looked at, and mended, just now? */
+function isMendable(state: ThroughContext, region: Region): boolean {
+  return mendFault(state, region) === PASS && !isUnflushed(state, region)
+}
+
+/**
+ * Scans records [first, last) of a region, and writes down what is lost. DMA if a host did not
+ * answer for one of them; or why the part has closed.
+ */
+export function scanNow(state: ThroughContext, region: Region, first: number, last: number): Fault {
+  const { superblock, recovery } = state
+  const { unanswered, stored } = recovery
+  const lost = lostCount(superblock)
+  const overfull = isOverfull(superblock, region.index)
+  for (let slot = first; slot < last; slot++) {
+    if (!isWriting(state, region, slot)) scanRegion(recovery, region, slot, slot + 1)
+  }
+  if (recovery.stored !== stored) markUnflushed(state, region)
+  let fault = recovery.closed
+  const same = lostCount(superblock) === lost && isOverfull(superblock, region.index) === overfull
+  if (fault === PASS && !same) fault = writeSuperblock(state.list, superblock)
+  if (fault !== PASS) state.commit.closed = fault
+  else if (recovery.unanswered !== unanswered) fault = DMA
+  return fault
+}
+
+/**
+ * Mends superblock and operation table. A page that takes no stores is counted: what was written
+ * down stands in the other one, so the part goes on until something else is to be.
+ */
+function scrubTables(state: PartContext): void {
+  const { list, commit } = state
+  const fault = mendSuperblock(list, state.superblock)
+  if (fault !== PASS) count(state, fault)
+  if (fault !== PASS && fault !== SUPERBLOCK) commit.closed = fault
+  const result = scrubLines(commit.operations, list)
+  if (result !== 0) commit.closed = closedBy(result)
+}
+
+/** Scrubs the next records. Returns the µs after which it wants to go on; 0: nothing is urgent. */
+export function scrub(state: ServeContext): number {
+  const { scrub: at } = state
+  if (state.refused !== PASS || state.commit.closed !== PASS || !isArmed(state)) return 0
+  at.turn = (at.turn + 1) % SCRUB_TURNS
+  if (at.turn === 0) scrubTables(state)
+  const urgent = urgentRegion(state)
+  if (urgent >= 0 && at.region !== urgent) beginRegionScrub(state, urgent)
+  const region = state.regions.places[at.region]!
+  const waitUs = urgent < 0 ? 0 : SLICE_PAUSE_US
+  if (region === null || region.kind !== KIND_RECORDS || !isMendable(state, region)) {
+    beginRegionScrub(state, (at.region + 1) % REGIONS)
+    return waitUs
+  }
+  if (at.slot < region.slots) {
+    const last = sliceEnd(region, at.slot)
+    const fault = scanNow(state, region, at.slot, last)
+    // A host that hangs is not asked again before it has shown its memory anew.
+    if (fault === DMA && isDue(state, region)) state.recovery.unscanned[region.index] = LOOK_WAITS
+    at.slot = last
+    return waitUs
+  }
+  // Also where the list is full: what is lost of this region may have been given up.
+  if (isDue(state, region) || isOverfull(state.superblock, region.index)) endLook(state, region)
+  beginRegionScrub(state, (at.region + 1) % REGIONS)
+  return waitUs
+}
+
+/** The µs after which the scrub wants to go on with a region that is marked; 0 if there is none. */
+export function scrubWaitUs(state: ThroughContext): number {
+  return urgentRegion(state) < 0 ? 0 : SLICE_PAUSE_US
+}
+
+/** The scrub is at the first record of that region. */
+function beginRegionScrub(state: CommitState & ScrubState, index: number): void {
+  const { scrub: at, recovery, placement } = state
+  at.lives = placement.lives
+  at.region = index
+  at.slot = 0
+  at.unlisted = recovery.unlisted
+  at.unanswered = recovery.unanswered
+}
+
+/** The first region that has to be looked at, and can be; or -1. */
+function urgentRegion(state: ThroughContext): number {
+  const { regions } = state
+  if (state.refused !== PASS) return -1
+  // Every burst asks: as few places as there are.
+  for (let i = 0; i < regions.count; i++) {
+    const region = regions.places[i]!
+    if (region !== null && isUrgent(state, region) && isMendable(state, region)) return i
+  }
+  return -1
+}
+
+/** Has nobody looked at all of it, and is its host there? */
+function isDue({ recovery }: CommitState, { index }: Region): boolean {
+  return recovery.unscanned[index] === LOOK_DUE
+}
+
+/** Is that so, or is it marked, and the list has room? */
+function isUrgent(state: MemoryState & CommitState, region: Region): boolean {
+  if (isDue(state, region)) return true
+  const { superblock } = state
+  return isOverfull(superblock, region.index) && lostCount(superblock) < LOST_MAX
+}
+
+/** All of the region was looked at: was it answered for, and is what is lost on the list? */
+function endLook(state: ServeContext, region: Region): void {
+  const { superblock, recovery, scrub: at, placement } = state
+  const { index } = region
+  if (at.unanswered !== recovery.unanswered || at.lives !== placement.lives) return
+  const isListed = at.unlisted === recovery.unlisted
+  const wasDue = isDue(state, region)
+  if (!wasDue && !isListed) return
+  if (wasDue) setFormed(superblock, index)
+  recovery.unscanned[index] = 0
+  if (isListed) setOverfull(superblock, index, false)
+  deriveUnsettled(superblock, state.commit.unsettled, region)
+  const fault = writeSuperblock(state.list, superblock)
+  if (fault !== PASS) state.commit.closed = fault
+}

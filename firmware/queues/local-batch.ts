@@ -1,0 +1,364 @@
+// hot path
+/**
+ * Batches of the host for its own part: records of a local queue that are accepted by a condition
+ * (source 4; D-10), as those that come over the wire are (batch.ts).
+ *
+ * Invariants:
+ * - Nothing of a burst is stored before its last record has come, unless another element of its
+ *   queue has to follow it: then what is held goes first, and the batch goes on.
+ * - What contradicts itself, finds no room, comes too late or goes to a region that takes no
+ *   batches is refused whole, before the first store of it, and what it held is given back.
+ * - There is no wire, and so no one status: each record has a completion of its own, with its own
+ *   reason, in the order of its queue, behind the fence that makes it durable. Its room there was
+ *   promised when the element was taken. Of one that may be durable, or become so, none says less.
+ * - A burst that fits into a group is one: its fences are shared (P4-13).
+ */
+
+import {
+  BATCH_REFUSED,
+  type Batch,
+  beginBatch,
+  fieldsFault,
+  noteRefused,
+  operationHighOf,
+  operationLowOf,
+  refuseWhole,
+} from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
+import { addMember, isStillFilled, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
+import { count } from '../board/context.ts'
+import {
+  BATCH_ABORTED,
+  BATCH_FIELDS,
+  BATCH_REGION,
+  BATCH_ROOM,
+  BATCH_TIME,
+  BOUNDS,
+  CONDITION,
+  FAULTS,
+  type Fault,
+  PASS,
+} from '../board/fault.ts'
+import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../board/limits.ts'
+import { runBurst } from '../burst/burst.ts'
+import type {
+  AcceptContext,
+  GroupContext,
+  QueueState,
+  RecordContext,
+  ThroughState,
+} from '../burst/context.ts'
+import { closeHeld, describeHeld, openOf } from '../burst/held-batches.ts'
+import { lanesLeft, lanesOf } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
+import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
+import { bringBytes } from '../engine/buffers.ts'
+import { refuseElement } from '../engine/complete.ts'
+import { commitNow } from '../engine/group.ts'
+import { groupHoldsOperation, repetitionFault } from '../engine/operation.ts'
+import { storageFault } from '../engine/storage.ts'
+import { complete } from '../host/completion.ts'
+import { zone1Word } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import type { Element } from '../host/host.ts'
+import type { HostState } from '../host/host-state.ts'
+import { Z1_CLIENT } from '../host/queue-info.ts'
+import { EXECUTED, type LocalBatch } from '../host/work.ts'
+import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import type { WireState } from '../wire/context.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
+import { executeHeld, heldFault, messageOf } from './record.ts'
+
+/** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
+export function executeMember(state: AcceptContext, region: Region): number {
+  const { host, hostWork } = state
+  const { element } = host
+  if (element.addressLow !== 0) return BOUNDS
+  describePweth(state.pweth, element)
+  let local = openOf(state, element.queue)
+  let why: Fault = PASS
+  if (local !== null && local.batch.id !== element.batchId) {
+    // Its sender has lost its way: neither of the two is taken.
+    giveUpBatch(state, local, BATCH_ABORTED)
+    closeHeld(state, local)
+    local = null
+    why = BATCH_FIELDS
+  }
+  if (local === null) local = openLocalBatch(state, region)
+  // What stands before it in its queue is told of first.
+  if (hostWork.recordCount > 0) commitNow(state)
+  if (local === null) return refuseMember(state, region, BATCH_ROOM)
+  const { batch } = local
+  batch.lastUs = host.nowUs
+  if (batch.phase !== BATCH_REFUSED) {
+    const fault = why === PASS ? enterFault(state, local, region) : why
+    if (fault !== PASS) giveUpBatch(state, local, fault)
+  }
+  if (batch.phase === BATCH_REFUSED) {
+    refuseMember(state, region, batch.fault)
+  } else {
+    const fault = holdRecord(state, local, region)
+    if (fault !== PASS) return fault
+    if (element.last) storeBatch(state, local)
+  }
+  if (state.pweth.lastOfBatch) closeHeld(state, local)
+  return EXECUTED
+}
+
+/** Refuses `host.element`, as its batch is. */
+function refuseMember(state: RecordContext, region: Region, against: Fault): number {
+  const { element } = state.host
+  const known = isLocalKnown(state, region, element.operationHigh, element.operationLow)
+  return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
+}
+
+/** What a packet of the record would say of its batch. */
+function describePweth(pweth: Pweth, element: Element): void {
+  pweth.carried = false
+  pweth.wantsAck = true
+  pweth.oneStatus = true
+  pweth.batch = true
+  pweth.condition = element.condition
+  pweth.lastOfBatch = element.last
+  pweth.batchId = element.batchId
+  pweth.batchIndex = element.batchIndex
+  pweth.batchCount = element.batchCount
+  pweth.operationHigh = element.operationHigh
+  pweth.operationLow = element.operationLow
+}
+
+/** Begins a burst with `host.element`; null if there are too many. */
+function openLocalBatch(state: AcceptContext, region: Region): LocalBatch | null {
+  const { hostWork, batches } = state
+  for (let i = 0; i < LOCAL_BATCHES; i++) {
+    const local = hostWork.batches[i]!
+    if (local.queue >= 0) continue
+    const { queue, place } = state.host.element
+    local.queue = queue
+    local.clientHigh = zone1Word(state.host, place, Z1_CLIENT + 4)
+    local.clientLow = zone1Word(state.host, place, Z1_CLIENT)
+    hostWork.openBatches += 1
+    beginBatch(batches, local.batch, state.pweth, region)
+    return local
+  }
+  return null
+}
+
+/** Why all of the batch is refused with `host.element`. */
+function enterFault(
+  state: WireState & BatchState & HostState,
+  local: LocalBatch,
+  region: Region,
+): Fault {
+  const { batches, pweth } = state
+  const { batch } = local
+  const fault = fieldsFault(batch, pweth, region)
+  if (fault !== PASS) return fault
+  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
+  if (batch.received === BATCH_ELEMENTS_MAX) return BATCH_ROOM
+  if (batch.members === null) batch.members = takeMembers(batches)
+  if (batch.members === null) return BATCH_ROOM
+  const { addressHigh, length } = state.host.element
+  const n = batch.received
+  if (noteSlot(batch.members, addressHigh, n)) return BATCH_FIELDS
+  const at = takeRoom(batches, batch.members, length)
+  if (at === 0) return BATCH_ROOM
+  batch.members.at[n] = at
+  return PASS
+}
+
+/** The record waits for the last of its burst. DMA if the host does not give its bytes. */
+function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fault {
+  const { element } = state.host
+  const { batch } = local
+  const n = batch.received
+  const members = batch.members!
+  const at = members.at[n]!
+  const storage = storageFault(state, messageOf(state, region, element.wait, false, 1), region)
+  const brought = storage === PASS ? bringBytes(state, at) : PASS
+  if (brought !== PASS) return brought
+  addMember(members, n, element.batchIndex, element.length, element.wait, storage)
+  members.at[n] = at
+  members.expectHigh[n] = element.expectHigh
+  members.expectLow[n] = element.expectLow
+  const held = local.held[n]!
+  held.unit = element.unit
+  held.units = element.units
+  held.flags = element.flags
+  held.place = state.hostWork.place
+  batch.received = n + 1
+  batch.lastIndex = element.batchIndex
+  return PASS
+}
+
+// ---- its judgement -----------------------------------------------------------------------------
+
+/** Another element of the queue comes: what is held of its batch goes before it. */
+export function storeHeldLocal(state: RecordContext): void {
+  const { host, hostWork } = state
+  const { element } = host
+  if (hostWork.openBatches === 0) return
+  if (element.opcode === el.WQE_WRITE_PERSIST && (element.flags & el.BATCH) !== 0) return
+  const local = openOf(state, element.queue)
+  if (local === null || local.batch.judged === local.batch.received) return
+  const { place } = hostWork
+  Object.assign(hostWork.aside, element)
+  storeBatch(state, local)
+  Object.assign(element, hostWork.aside)
+  hostWork.place = place
+}
+
+/** What is held is committed, as far as the condition lets it. */
+function storeBatch(state: RecordContext, local: LocalBatch): void {
+  const { commit, hostWork } = state
+  const { batch } = local
+  if (isStillFilled(state.batches)) runBurst(state)
+  const left = batch.received - batch.judged
+  // One group where it fits into one.
+  const region = batch.region!
+  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
+  let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
+  while (batch.judged < batch.received) {
+    const n = batch.judged
+    if (n === looked) looked = lookAtSlots(state, batch, n)
+    batch.judged = n + 1
+    const index = takeUp(state, local, n)
+    hostWork.judged = local
+    const fault = judgeElement(state, batch, n)
+    hostWork.judged = null
+    if (fault === PASS) {
+      batch.next = index + 1
+      continue
+    }
+    noteRefused(batch, index, fault)
+    if (hostWork.recordCount > 0) commitNow(state)
+    refuseElement(state, fault)
+  }
+  // What it holds is given back.
+  if (hostWork.recordCount > 0) commitNow(state)
+}
+
+/** Record `n` is `host.element` again; returns its index. */
+function takeUp(state: HostState & QueueState, local: LocalBatch, n: number): number {
+  const { element } = state.host
+  const { batch } = local
+  const members = batch.members!
+  const held = local.held[n]!
+  const index = members.indexes[n]!
+  element.queue = local.queue
+  element.opcode = el.WQE_WRITE_PERSIST
+  element.unit = held.unit
+  element.units = held.units
+  element.flags = held.flags
+  element.length = members.lengths[n]!
+  element.addressHigh = members.slots[n]!
+  element.addressLow = 0
+  element.operationHigh = operationHighOf(batch, index)
+  element.operationLow = operationLowOf(batch, index)
+  element.batchIndex = index
+  state.hostWork.place = held.place
+  return index
+}
+
+/** Judges `host.element`: it joins the group, or is known to be durable; or its fault. */
+function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
+  const { element } = state.host
+  const members = batch.members!
+  const region = batch.region!
+  if (!isLocalKnown(state, region, element.operationHigh, element.operationLow)) {
+    let fault = members.faults[n] as Fault
+    const inOrder = batch.condition === CONDITION_IN_ORDER
+    if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
+    if (fault === PASS && batch.condition === CONDITION_EXPECT) fault = expectFault(state, batch, n)
+    if (fault !== PASS) return heldFault(state, region, members.waits[n]!, fault)
+  }
+  return executeHeld(state, region, members.waits[n]!, members.at[n]!)
+}
+
+/** Is that operation of the queue's client durable? */
+function isLocalKnown(state: GroupContext, region: Region, high: number, low: number): boolean {
+  const { host, hostWork, commit } = state
+  const { place } = host.element
+  const { operations } = commit
+  const clientLow = zone1Word(host, place, Z1_CLIENT)
+  const clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
+  hostWork.clients[place] = client
+  if (client === NO_CLIENT) return false
+  const message = messageOf(state, region, 1, false, 1)
+  message.operationHigh = high
+  message.operationLow = low
+  // It may be in the group, on its way.
+  if (groupHoldsOperation(state, client, message)) commitNow(state)
+  return isDurable(operations, client, high, low)
+}
+
+/** Is every record before that index durable, or in the group? */
+function isLocalInOrder(state: GroupContext, batch: Batch, index: number): boolean {
+  if (batch.broken) return false
+  for (; batch.next < index; batch.next++) {
+    const high = operationHighOf(batch, batch.next)
+    const low = operationLowOf(batch, batch.next)
+    if (!isLocalKnown(state, batch.region!, high, low)) return false
+  }
+  return true
+}
+
+// ---- its end -----------------------------------------------------------------------------------
+
+/** What is held is refused, and so is what is still to come of the burst. */
+function giveUpBatch(state: RecordContext, local: LocalBatch, fault: Fault): void {
+  const { hostWork, host } = state
+  const { batch } = local
+  if (hostWork.recordCount > 0) commitNow(state)
+  for (let n = batch.judged; n < batch.received; n++) {
+    const told = givenUpFault(state, local, n, fault)
+    count(state, told)
+    describeHeld(state, local, n)
+    host.completion.status = el.WC_GENERAL_ERR
+    host.completion.refusal = FAULTS[told]!.code
+    complete(host, state.list, local.held[n]!.place)
+  }
+  refuseWhole(state.batches, batch, batch.lastIndex, fault)
+}
+
+/** What is said of record `n`; its queue's context may be elsewhere by now. */
+function givenUpFault(
+  state: CommitState & ThroughState & QueueState,
+  local: LocalBatch,
+  n: number,
+  against: Fault,
+): Fault {
+  const { batch } = local
+  const { message } = state.hostWork
+  const { operations } = state.commit
+  const index = batch.members!.indexes[n]!
+  const high = operationHighOf(batch, index)
+  const low = operationLowOf(batch, index)
+  const client = findClient(operations, NO_CLIENT, local.clientHigh, local.clientLow)
+  if (client !== NO_CLIENT && isDurable(operations, client, high, low)) return against
+  message.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
+  message.operationHigh = high
+  message.operationLow = low
+  return repetitionFault(state, batch.region!, client, local, message, against)
+}
+
+/** An element ends the queue: the records of a batch that is open end before it. */
+export function abortHeld(state: RecordContext, queue: number): void {
+  const local = openOf(state, queue)
+  if (local === null) return
+  if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_ABORTED)
+  closeHeld(state, local)
+}
+
+/** Gives up what nothing more came of. */
+export function serveHeld(state: RecordContext): void {
+  const { hostWork, host } = state
+  for (let i = 0; i < LOCAL_BATCHES; i++) {
+    const local = hostWork.batches[i]!
+    if (local.queue < 0 || local.batch.lastUs + BATCH_TIMEOUT_US > host.nowUs) continue
+    if (local.batch.phase !== BATCH_REFUSED) giveUpBatch(state, local, BATCH_TIME)
+    closeHeld(state, local)
+  }
+}

@@ -1,0 +1,374 @@
+// hot path
+/**
+ * Elements of a local queue: requests of the host to the part of its own card, without a wire.
+ *
+ * Invariants:
+ * - They are judged as if they came over the wire: what draws a NAK there ends the queue here; what
+ *   is refused there by a status ends its element alone, by GENERAL_ERR and that status.
+ * - They are executed in the order of their queue, each exactly once: an element that is not a
+ *   record stands behind the commit of every record before it (queues/record.ts).
+ * - A READ is served from what is settled (read.ts), and it is complete before its completion is
+ *   composed: where a byte could not be delivered, the completion is an error.
+ * - What is stored into a region registered write-persist is durable before its completion stands
+ *   in a list; so is everything before a FLUSH.
+ * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
+ *   host that asks is the one whose CPU would have to write back, and a relay speaks in the name of
+ *   a connection. Both are reached over a connected queue pair. Memory of the host itself that is
+ *   registered on demand is not reached from here at all (RIGHTS).
+ */
+
+import { append, copyClean, resultOf, run } from '../board/command-list.ts'
+import {
+  BOUNDS,
+  DMA,
+  ELEMENT_FORM,
+  ELEMENT_LENGTH,
+  type Fault,
+  FLUSH_FORM,
+  LEVEL,
+  NOT_DURABLE,
+  OWN_HOST,
+  PASS,
+  PERSIST_HEADER,
+  RIGHTS,
+  UNREADABLE,
+} from '../board/fault.ts'
+import {
+  DMA_FAILED,
+  DMA_SPACE,
+  COMPARE_SWAP as OP_COMPARE_SWAP,
+  FETCH_ADD as OP_FETCH_ADD,
+} from '../board/hal.ts'
+import { LOCAL_BYTES_MAX } from '../board/limits.ts'
+import { ZEROS_AT, ZEROS_BYTES } from '../board/memory-map.ts'
+import { isSafe, makeDurable, runBurst } from '../burst/burst.ts'
+import type { AcceptContext, BurstContext, GroupContext, QueueState } from '../burst/context.ts'
+import { durableUpTo, findClient, isDurable, type OperationId } from '../commit/operations.ts'
+import { findPieces, writePieces } from '../engine/buffers.ts'
+import { describeEnd, finishElement, refuseElement } from '../engine/complete.ts'
+import { commitNow } from '../engine/group.ts'
+import { zone1Word } from '../host/context.ts'
+import * as el from '../host/element.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
+import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
+import { EXECUTED } from '../host/work.ts'
+import type { MemoryState } from '../medium/context.ts'
+import {
+  accessFault,
+  byteOffset,
+  FLUSH_GLOBAL,
+  FLUSH_PERSISTENT,
+  findRegion,
+  KIND_BYTES,
+  KIND_ON_DEMAND,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  REMOTE_ATOMIC,
+  REMOTE_READ,
+  REMOTE_WRITE,
+  type Region,
+  WRITE_PERSIST_REGION,
+  WRITE_PERSIST as WRITE_PERSIST_RIGHT,
+} from '../medium/region.ts'
+import { wordFault } from '../respond/atomic.ts'
+import { isInside } from '../respond/flush.ts'
+import { boundsFault, findRecord, source } from '../respond/read.ts'
+import {
+  ATOMIC_WRITE,
+  COMPARE_SWAP,
+  FETCH_ADD,
+  FLUSH,
+  PERSIST_QUERY,
+  READ,
+  WRITE,
+  WRITE_PERSIST,
+} from '../transport/requester.ts'
+import { putU32, u32 } from '../wire/bytes.ts'
+import type { WireState } from '../wire/context.ts'
+import {
+  PLACEMENT_GLOBAL,
+  PLACEMENT_PERSISTENT,
+  SELECT_RANGE,
+  SELECT_REGION,
+} from '../wire/feth.ts'
+import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
+import { executeMember, storeHeldLocal } from './local-batch.ts'
+import { executeRecord } from './record.ts'
+
+type Execute = (state: AcceptContext) => number
+
+/** By opcode. What is not here is not served: nobody receives what a local queue sends. */
+const EXECUTE: readonly Execute[] = makeTable()
+
+function makeTable(): Execute[] {
+  const table: Execute[] = []
+  for (let i = 0; i <= PERSIST_QUERY; i++) table.push(refuseForm)
+  table[WRITE_PERSIST] = persist
+  table[WRITE] = writeLocal
+  table[READ] = read
+  table[FETCH_ADD] = atomic
+  table[COMPARE_SWAP] = atomic
+  table[FLUSH] = flushLocal
+  table[ATOMIC_WRITE] = writeWord
+  table[PERSIST_QUERY] = query
+  return table
+}
+
+function refuseForm(): number {
+  return ELEMENT_FORM
+}
+
+/** Executes `host.element`. */
+export function executeLocal(state: AcceptContext): number {
+  storeHeldLocal(state)
+  const { opcode } = state.host.element
+  const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
+  // Everything else is executed, and completes, behind the records that are on their way.
+  if (!isRecord && state.hostWork.recordCount > 0) commitNow(state)
+  const outcome = EXECUTE[opcode]!(state)
+  // What ends the queue does so behind them, too.
+  if (outcome !== EXECUTED && state.hostWork.recordCount > 0) commitNow(state)
+  return outcome
+}
+
+/** The region that the element names, if its queue may do that there: `state.accessed`. */
+function access(state: WireState & MemoryState & HostState, rights: number): Fault {
+  const { host, reth } = state
+  const { element } = host
+  const region = findRegion(state.regions, element.rkey)
+  state.accessed = region
+  reth.vaHigh = element.addressHigh
+  reth.vaLow = element.addressLow
+  reth.rkey = element.rkey
+  reth.length = element.length
+  // The host reaches its own memory without the card.
+  if (region !== null && region.kind === KIND_ON_DEMAND) return RIGHTS
+  return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
+}
+
+function persist(state: AcceptContext): number {
+  const { element } = state.host
+  const fault = access(state, WRITE_PERSIST_RIGHT)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (element.wait < 1) return PERSIST_HEADER
+  if ((element.flags & el.BATCH) !== 0) return executeMember(state, region)
+  if (region.kind !== KIND_BYTES) return executeRecord(state, region, element.wait, false)
+  if ((element.flags & el.CARRIED) !== 0) return PERSIST_HEADER
+  commitNow(state)
+  if (element.wait > 1) return refuseElement(state, LEVEL)
+  return storeElement(state, region, true)
+}
+
+/** A plain WRITE: of bytes, or of a whole record in every copy (source 2, form B). */
+function writeLocal(state: AcceptContext): number {
+  const fault = access(state, REMOTE_WRITE)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (region.kind !== KIND_BYTES) return executeRecord(state, region, region.copies, true)
+  return storeElement(state, region, false)
+}
+
+/** Stores the bytes of the element into a region of bytes. */
+function storeElement(state: GroupContext, region: Region, persisted: boolean): number {
+  const { element } = state.host
+  if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
+  const { addressHigh, addressLow, length } = element
+  const offset = byteOffset(region, addressHigh, addressLow, length)
+  if (offset < 0) return BOUNDS
+  commitNow(state)
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
+  const durable = persisted || (region.flags & WRITE_PERSIST_REGION) !== 0
+  if (durable && !isSafe(state)) return NOT_DURABLE
+  const work = state.hostWork
+  const inline = (element.flags & el.INLINE) !== 0
+  work.pieces.count = 0
+  findPieces(state, work.pieces)
+  commitNow(state)
+  runBurst(state)
+  const { list } = state
+  let to = region.base + offset
+  if (inline) copyClean(list, element.behindAt, to, length, 0)
+  for (let i = 0; i < work.pieces.count; i++) {
+    const bytes = work.pieces.length[i]!
+    copyClean(list, DMA_SPACE + work.pieces.at[i]!, to, bytes, 0)
+    to += bytes
+  }
+  const stored = endStore(state, durable)
+  if (stored !== PASS) return stored
+  describeEnd(state, el.WC_SUCCESS)
+  if (durable) describeDurable(state, region, 1)
+  finishElement(state)
+  return EXECUTED
+}
+
+/** Runs what stores, alone in the list, and makes it durable if that is asked for. */
+function endStore(state: BurstContext, durable: boolean): Fault {
+  const { list } = state
+  const failed = run(list)
+  // Part of it may be stored: the next FLUSH covers that, too.
+  state.unfenced += 1
+  if (failed >= 0) return storeFault(resultOf(list, failed))
+  return !durable || makeDurable(state) ? PASS : NOT_DURABLE
+}
+
+function storeFault(result: number): Fault {
+  return result === DMA_FAILED ? DMA : UNREADABLE
+}
+
+/** What became durable, and how. */
+function describeDurable(state: HostState, region: Region, copies: number): void {
+  const { completion, element } = state.host
+  completion.flags = el.DURABLE
+  completion.copies = copies
+  completion.mechanism = region.mechanism
+  completion.operationHigh = element.operationHigh
+  completion.operationLow = element.operationLow
+}
+
+function read(state: AcceptContext): number {
+  const { element } = state.host
+  const { length } = element
+  let fault: Fault = PASS
+  if (length > 0) fault = access(state, REMOTE_READ)
+  if (fault !== PASS) return fault
+  if (length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
+  const region = length > 0 ? state.accessed! : null
+  if (region !== null) fault = boundsFault(region, state.reth)
+  if (fault !== PASS) return fault
+  commitNow(state)
+  // What stands in the list is not to be mixed with what the examination runs.
+  runBurst(state)
+  if (region !== null) fault = locate(state, region)
+  if (fault !== PASS) return fault
+  if (region !== null && !bring(state, length)) return UNREADABLE
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
+  return EXECUTED
+}
+
+/** Finds where the bytes lie: `source` of read.ts. */
+function locate(state: AcceptContext, region: Region): Fault {
+  const { vaHigh, vaLow, length } = state.reth
+  if (region.kind !== KIND_BYTES) return findRecord(state, region, vaHigh, vaLow)
+  source.from = region.base
+  source.end = region.areaBytes
+  source.offset = byteOffset(region, vaHigh, vaLow, length)
+  return PASS
+}
+
+/** Copies what is there to the host's memory, and zeros behind. False if it cannot be delivered. */
+function bring(state: HostContext & QueueState, length: number): boolean {
+  const { pieces } = state.hostWork
+  const { from, end, offset } = source
+  findPieces(state, pieces)
+  const held = from < 0 ? 0 : Math.min(length, Math.max(0, end - offset))
+  if (held > 0) writePieces(state, pieces, 0, from + offset, held)
+  for (let at = held; at < length; at += ZEROS_BYTES) {
+    writePieces(state, pieces, at, ZEROS_AT, Math.min(ZEROS_BYTES, length - at))
+  }
+  return run(state.list) < 0
+}
+
+function flushLocal(state: AcceptContext): number {
+  const { element } = state.host
+  const { placement, selectivity } = element
+  if ((placement & ~(PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT)) !== 0) return FLUSH_FORM
+  if (selectivity !== SELECT_RANGE && selectivity !== SELECT_REGION) return FLUSH_FORM
+  const persistent = (placement & PLACEMENT_PERSISTENT) !== 0
+  let rights = persistent ? FLUSH_PERSISTENT : 0
+  if ((placement & PLACEMENT_GLOBAL) !== 0) rights |= FLUSH_GLOBAL
+  const fault = access(state, rights)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (selectivity === SELECT_RANGE && !isInside(state, region)) return BOUNDS
+  if (persistent && !isSafe(state)) return NOT_DURABLE
+  commitNow(state)
+  const far = region.placement !== PLACEMENT_LOCAL && placement !== 0
+  const due = (persistent || far) && state.unfenced > 0
+  if (due && !makeDurable(state)) return NOT_DURABLE
+  // A group that was committed just now may have closed the part.
+  if (persistent && !isSafe(state)) return NOT_DURABLE
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
+  return EXECUTED
+}
+
+/** Operands and original lie in the spent element, behind the opcode: a refusal names that yet. */
+const OPERANDS_BEHIND = 16
+const ORIGINAL_BEHIND = 16
+const WORD_BYTES = 8
+
+function atomic(state: AcceptContext): number {
+  const { host, bytes, list } = state
+  const { element } = host
+  let fault = access(state, REMOTE_ATOMIC)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  fault = wordFault(state, region, element.addressHigh, element.addressLow)
+  if (fault !== PASS) return fault
+  const at = element.at + OPERANDS_BEHIND
+  putU32(bytes, at, element.operationHigh)
+  putU32(bytes, at + 4, element.operationLow)
+  putU32(bytes, at + 8, element.compareHigh)
+  putU32(bytes, at + 12, element.compareLow)
+  commitNow(state)
+  runBurst(state)
+  const op = element.opcode === COMPARE_SWAP ? OP_COMPARE_SWAP : OP_FETCH_ADD
+  append(list, op, at, wordAddress(state, region), WORD_BYTES, at + ORIGINAL_BEHIND)
+  fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
+  if (fault !== PASS) return fault
+  describeEnd(state, el.WC_SUCCESS)
+  host.completion.operationHigh = u32(bytes, at + ORIGINAL_BEHIND)
+  host.completion.operationLow = u32(bytes, at + ORIGINAL_BEHIND + 4)
+  finishElement(state)
+  return EXECUTED
+}
+
+function wordAddress(state: HostState, region: Region): number {
+  const { addressHigh, addressLow } = state.host.element
+  return region.base + byteOffset(region, addressHigh, addressLow, WORD_BYTES)
+}
+
+/** ATOMIC WRITE: the eight bytes of the operation field, as they are. */
+function writeWord(state: AcceptContext): number {
+  const { element } = state.host
+  let fault = access(state, REMOTE_WRITE)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  fault = wordFault(state, region, element.addressHigh, element.addressLow)
+  if (fault !== PASS) return fault
+  if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
+  commitNow(state)
+  runBurst(state)
+  const from = element.at + el.WQE_OPERATION
+  copyClean(state.list, from, wordAddress(state, region), WORD_BYTES, 0)
+  fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
+  if (fault !== PASS) return fault
+  describeEnd(state, el.WC_SUCCESS)
+  finishElement(state)
+  return EXECUTED
+}
+
+const upTo: OperationId = { high: 0, low: 0 }
+
+/** Is that operation of the queue's client durable? */
+function query(state: GroupContext): number {
+  const { host, commit, hostWork } = state
+  const { element, completion } = host
+  commitNow(state)
+  const { operations } = commit
+  const clientLow = zone1Word(host, element.place, Z1_CLIENT)
+  const clientHigh = zone1Word(host, element.place, Z1_CLIENT + 4)
+  const client = findClient(operations, hostWork.clients[element.place]!, clientHigh, clientLow)
+  const known = isDurable(operations, client, element.operationHigh, element.operationLow)
+  const cumulative = durableUpTo(operations, client, upTo)
+  describeEnd(state, el.WC_SUCCESS)
+  completion.operationHigh = cumulative ? upTo.high : element.operationHigh
+  completion.operationLow = cumulative ? upTo.low : element.operationLow
+  completion.flags = (known ? el.DURABLE : 0) | (cumulative ? el.UP_TO : 0)
+  completion.refusal = known ? 0 : QUERY_NOT_KNOWN
+  completion.copies = known ? 1 : 0
+  finishElement(state)
+  return EXECUTED
+}

@@ -1,0 +1,487 @@
+// hot path
+/**
+ * Batches of records, from their packets to the group (source 4; D-10, P4-3 to P4-14).
+ *
+ * Invariants:
+ * - Nothing of a burst is stored before its last record has come, unless another request of its
+ *   queue pair has to follow it: then what is held goes first, and the batch goes on.
+ * - What contradicts itself is refused whole (BATCH_FIELDS), as is what finds no room, comes too
+ *   late, or names a region that takes no batches: nothing more of it is stored, one status says
+ *   so, and what it held is given back. What is still to come of the burst is passed over.
+ * - A record that is known to be durable is accepted and not stored again, whatever the condition.
+ *   In order, every record before it is durable or stands in the same group in front of it.
+ * - To be received is to be held: the transport acknowledges a record as it comes, and its
+ *   durability is said by the one status (batch-status.ts).
+ */
+
+import {
+  BATCH_JUDGED,
+  BATCH_OPEN,
+  BATCH_REFUSED,
+  type Batch,
+  beginBatch,
+  fieldsFault,
+  isBatchOpen,
+  noteMemberDurable,
+  noteRefused,
+  operationHighOf,
+  operationLowOf,
+  refuseWhole,
+} from '../batch/batch.ts'
+import type { BatchState } from '../batch/context.ts'
+import {
+  addMember,
+  hasSlot,
+  isStillFilled,
+  type Members,
+  noteSlot,
+  takeMembers,
+  takeRoom,
+} from '../batch/members.ts'
+import { assert } from '../board/assert.ts'
+import { copy } from '../board/command-list.ts'
+import { count } from '../board/context.ts'
+import {
+  BATCH_ABORTED,
+  BATCH_FIELDS,
+  BATCH_REGION,
+  BATCH_ROOM,
+  BATCH_TIME,
+  BOUNDS,
+  CONDITION,
+  DUPLICATE,
+  type Fault,
+  IN_DOUBT,
+  PASS,
+  PERSIST_HEADER,
+  QP_ERROR_STATE,
+  READ_ONLY,
+} from '../board/fault.ts'
+import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../board/limits.ts'
+import { accessOf } from '../burst/access.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
+import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { enterOperation, noteNewOperation, takeClient } from '../commit/operations.ts'
+import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
+import { concludeBatch } from '../engine/batch-status.ts'
+import { commitNow } from '../engine/group.ts'
+import { heldClientOf, isKnown, repetitionFault, wasDurable } from '../engine/operation.ts'
+import { healthFault, storageFault } from '../engine/storage.ts'
+import {
+  KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  PLACEMENT_THROUGH,
+  type Region,
+  WRITE_PERSIST,
+} from '../medium/region.ts'
+import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import type { TransportState } from '../transport/context.ts'
+import { blankMessage, type PersistMessage } from '../transport/message.ts'
+import { packetsOf, psnAdd } from '../transport/psn.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_PERSIST,
+  type QueuePair,
+  STATE_OPEN,
+} from '../transport/queue-pair.ts'
+import { u32 } from '../wire/bytes.ts'
+import type { WireState } from '../wire/context.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
+import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
+
+/** The record that is being judged. */
+const record = blankMessage()
+
+// ---- its packets -------------------------------------------------------------------------------
+
+/** The first packet of a record of a batch. A fault that is returned has changed nothing. */
+export function beginMember(
+  state: AcceptContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const { reth, pweth } = state
+  if (pweth.condition > CONDITION_EXPECT) return PERSIST_HEADER
+  if (!pweth.slotAddressed && !pweth.carried) return PERSIST_HEADER
+  const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
+  const batch = state.batches.of[qp.index]!
+  let why = PASS
+  if (qp.batching && batch.id !== pweth.batchId) {
+    // Its sender has lost its way: neither of the two is taken.
+    refuseBatch(state, qp, batch, batch.lastIndex, BATCH_ABORTED)
+    closeBatch(state, qp, batch)
+    why = BATCH_FIELDS
+  }
+  if (batch.pending > 0 && !qp.batching) commitNow(state)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  message.placed = false
+  message.plain = false
+  message.region = region
+  message.slot = reth.vaHigh
+  message.length = reth.length
+  message.wait = pweth.wait
+  message.carried = pweth.carried ? pweth.furtherCopies + 1 : 1
+  message.lastOfBatch = pweth.lastOfBatch
+  const total = reth.length * message.carried
+  message.lastPsn = psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
+  enterMember(state, qp, batch, message, why)
+  if (batch.phase === BATCH_OPEN && batch.condition === CONDITION_EXPECT) {
+    const at = packet.bthAt + row.pwethAt + PWETH_BYTES
+    batch.members!.expectHigh[batch.received] = u32(state.bytes, at)
+    batch.members!.expectLow[batch.received] = u32(state.bytes, at + 4)
+  }
+  return PASS
+}
+
+/** The record becomes the next member of its batch, or all of the batch is refused: `why`. */
+function enterMember(
+  state: AcceptContext,
+  qp: QueuePair,
+  batch: Batch,
+  message: PersistMessage,
+  why: Fault,
+): void {
+  const { batches, pweth } = state
+  const region = message.region!
+  const { batchIndex } = pweth
+  if (!qp.batching) {
+    beginBatch(batches, batch, pweth, region)
+    qp.batching = true
+    if (!pweth.repetition) noteBegin(state, qp)
+  }
+  batch.lastUs = state.connections.nowUs
+  if (pweth.repetition) batch.repetition = true
+  if (batch.phase === BATCH_REFUSED) return
+  let fault = why !== PASS ? why : fieldsFault(batch, pweth, region)
+  if (fault === PASS && !takesBatches(region)) fault = BATCH_REGION
+  if (fault === PASS && batch.members === null) {
+    batch.members = takeMembers(batches)
+    if (batch.members === null) fault = BATCH_ROOM
+  }
+  const n = batch.received
+  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = BATCH_FIELDS
+  if (fault !== PASS) {
+    refuseBatch(state, qp, batch, batchIndex, fault)
+    return
+  }
+  batch.lastIndex = batchIndex
+  const storage = storageFault(state, message, region)
+  addMember(batch.members!, n, batchIndex, message.length, message.wait, storage)
+}
+
+/** Its operations are new ones as it comes: when it is judged, they may be so no more. */
+function noteBegin({ commit, pweth }: WireState & CommitState, qp: QueuePair): void {
+  const { operations } = commit
+  const { operationHigh, operationLow } = pweth
+  if ((operationHigh | operationLow) === 0) return
+  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
+  noteNewOperation(operations, qp.client, operationHigh, operationLow)
+}
+
+/** Does the group store what goes there? */
+function takesBatches(region: Region): boolean {
+  return region.kind === KIND_RECORDS && region.placement < PLACEMENT_THROUGH
+}
+
+/** The record has several packets: they are gathered where it is held. */
+export function openMember(state: RecordContext, qp: QueuePair, message: PersistMessage): void {
+  const batch = state.batches.of[qp.index]!
+  qp.message = MESSAGE_PERSIST
+  qp.messageLeft = message.length * message.carried
+  qp.staging = -1
+  qp.messageTo = 0
+  if (batch.phase !== BATCH_OPEN) return
+  const members = batch.members!
+  const n = batch.received
+  if (members.faults[n] !== PASS) return
+  const at = takeRoom(state.batches, members, message.length)
+  if (at === 0) refuseBatch(state, qp, batch, batch.lastIndex, BATCH_ROOM)
+  members.at[n] = at
+  qp.messageTo = at
+}
+
+/** The record is complete; if it has one packet only, its data is at `dataAt`. */
+export function endMember(
+  state: RecordContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+): void {
+  const { batches } = state
+  const batch = batches.of[qp.index]!
+  // No range of records that are acknowledged one by one spans it.
+  qp.segment += 1
+  batch.psn = message.lastPsn
+  batch.lastUs = state.connections.nowUs
+  if (batch.phase === BATCH_OPEN) {
+    const members = batch.members!
+    const n = batch.received
+    if (members.faults[n] === PASS && members.at[n] === 0) {
+      members.at[n] = dataAt
+      members.inFrame[n] = 1
+      batches.inFrames += 1
+    }
+    batch.received = n + 1
+  }
+  if (!message.lastOfBatch) return
+  storeHeld(state, qp)
+  if (qp.state === STATE_OPEN) closeBatch(state, qp, batch)
+}
+
+// ---- its end -----------------------------------------------------------------------------------
+
+/** Nothing more comes of the burst, and all of it is judged. */
+function closeBatch(state: GroupContext, qp: QueuePair, batch: Batch): void {
+  state.batches.open -= 1
+  qp.batching = false
+  for (let index = 0; index < batch.count; index++) {
+    if (isInBitmap(batch.bitmap, index)) continue
+    if (knows(state, qp, batch, index)) setInBitmap(batch.bitmap, index)
+  }
+  batch.phase = BATCH_JUDGED
+  if (batch.pending === 0) concludeBatch(state, qp, batch, true)
+}
+
+/** Refuses what was not judged of the burst, and whatever of it is still to come. */
+function refuseBatch(
+  state: RecordContext,
+  qp: QueuePair,
+  batch: Batch,
+  index: number,
+  fault: Fault,
+): void {
+  if (batch.phase === BATCH_REFUSED) return
+  const told = wholeFault(state, qp, batch, index, fault)
+  count(state, told)
+  // What is gathered of it goes nowhere any more.
+  if (qp.message === MESSAGE_PERSIST && state.messages[qp.index]!.batch) qp.messageTo = 0
+  refuseWhole(state.batches, batch, index, told)
+}
+
+/** What is said of a burst that is refused whole, from that record on: as of each one of it. */
+function wholeFault(
+  state: CommitState & ThroughState,
+  qp: QueuePair,
+  batch: Batch,
+  index: number,
+  against: Fault,
+): Fault {
+  record.repetition = batch.repetition
+  let told = against
+  const first = batch.judged < batch.received ? batch.members!.indexes[batch.judged]! : index
+  for (let i = first; batch.repetition && i < batch.count; i++) {
+    if (knows(state, qp, batch, i)) continue
+    record.operationHigh = operationHighOf(batch, i)
+    record.operationLow = operationLowOf(batch, i)
+    const fault = repetitionFault(state, batch.region!, qp.client, qp, record, against)
+    // Of a doubt nobody is told less.
+    if (fault !== against && told !== IN_DOUBT) told = fault
+  }
+  return told
+}
+
+/** The burst of frames ends: what is held in them is moved, as the next one overwrites them. */
+export function keepHeld(state: RecordContext): void {
+  const { batches } = state
+  if (batches.inFrames === 0) return
+  batches.inFrames = 0
+  for (let place = 0; place < QUEUE_PAIRS; place++) {
+    const batch = batches.of[place] ?? null
+    if (batch !== null && batch.phase === BATCH_OPEN) keepMembers(state, batch)
+  }
+}
+
+function keepMembers(state: RecordContext, batch: Batch): void {
+  const members = batch.members!
+  for (let n = batch.judged; n < batch.received; n++) {
+    if (members.inFrame[n] === 0) continue
+    const length = members.lengths[n]!
+    const to = takeRoom(state.batches, members, length)
+    if (to === 0) {
+      refuseBatch(state, state.queuePairs.places[batch.place]!, batch, batch.lastIndex, BATCH_ROOM)
+      return
+    }
+    if (length > 0) copy(state.list, members.at[n]!, to, length)
+    members.at[n] = to
+    members.inFrame[n] = 0
+  }
+}
+
+/** Gives up batches of which nothing more came. Returns the µs until it is wanted again, or 0. */
+export function serveBatches(state: RecordContext, now: number): number {
+  const { batches } = state
+  let waitUs = 0
+  for (let place = 0; place < QUEUE_PAIRS && batches.open > 0; place++) {
+    const batch = batches.of[place] ?? null
+    if (batch === null || !isBatchOpen(batch)) continue
+    const qp = state.queuePairs.places[place]!
+    let leftUs = batch.lastUs + BATCH_TIMEOUT_US - now
+    if (qp.message !== MESSAGE_NONE) {
+      // A message that stops half-way ends its queue pair, and the batch with it.
+      leftUs = Math.max(1, leftUs, qp.heardUs + STAGING_TIMEOUT_US + 1 - now)
+    }
+    if (leftUs > 0) {
+      if (waitUs === 0 || leftUs < waitUs) waitUs = leftUs
+      continue
+    }
+    refuseBatch(state, qp, batch, batch.lastIndex, BATCH_TIME)
+    closeBatch(state, qp, batch)
+  }
+  return waitUs
+}
+
+// ---- its judgement -----------------------------------------------------------------------------
+
+/** Is a record of that slot held, and not judged yet? */
+export function holds(state: BatchState, qp: QueuePair, region: Region, slot: number): boolean {
+  const batch = state.batches.of[qp.index]!
+  if (batch.phase !== BATCH_OPEN || batch.region !== region) return false
+  return batch.judged < batch.received && hasSlot(batch.members!, slot)
+}
+
+/** What is held goes into the group, as far as the condition lets it. */
+export function storeHeld(state: RecordContext, qp: QueuePair): void {
+  const batch = state.batches.of[qp.index]!
+  if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
+  const members = batch.members!
+  const { commit } = state
+  if (isStillFilled(state.batches)) runBurst(state)
+  const left = batch.received - batch.judged
+  // One group where it fits into one.
+  const region = batch.region!
+  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
+  let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
+  while (batch.judged < batch.received) {
+    const n = batch.judged
+    // What was run just now may have ended the queue pair, and given back what it held.
+    if (n === looked && qp.state === STATE_OPEN) looked = lookAtSlots(state, batch, n)
+    if (qp.state !== STATE_OPEN) return
+    const index = members.indexes[n]!
+    batch.judged = n + 1
+    const fault = judgeMember(state, qp, batch, members, n)
+    if (fault === PASS) {
+      batch.next = index + 1
+      continue
+    }
+    count(state, fault)
+    noteRefused(batch, index, fault)
+  }
+}
+
+/** Judges one record: it joins the group, or is known to be durable, or its fault is returned. */
+function judgeMember(
+  state: RecordContext,
+  qp: QueuePair,
+  batch: Batch,
+  members: Members,
+  n: number,
+): Fault {
+  const { commit } = state
+  const { operations } = commit
+  const index = members.indexes[n]!
+  const region = batch.region!
+  record.slot = members.slots[n]!
+  record.operationHigh = operationHighOf(batch, index)
+  record.operationLow = operationLowOf(batch, index)
+  const { operationHigh, operationLow } = record
+  record.repetition = batch.repetition
+  const isNew =
+    !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
+  if (!isNew && wasDurable(state, qp, record, false)) {
+    count(state, DUPLICATE)
+    noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
+    return PASS
+  }
+  if (qp.state !== STATE_OPEN) return BATCH_ABORTED
+  let fault = members.faults[n] as Fault
+  if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
+    fault = CONDITION
+  if (fault === PASS) fault = healthFault(state, region)
+  fault = repetitionFault(state, region, qp.client, qp, record, fault)
+  if (fault !== PASS) return fault
+  let full = commit.count === commit.usableLanes
+  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
+  if (full || groupHolds(state.group, commit, region, record.slot)) {
+    commitNow(state)
+    if (qp.state !== STATE_OPEN) return BATCH_ABORTED
+    // What was committed just now may have closed the part, or been refused itself.
+    if (batch.condition === CONDITION_IN_ORDER && batch.broken) return CONDITION
+    fault = healthFault(state, region)
+    if (fault !== PASS || lanesOf(commit, region) === 0) return fault !== PASS ? fault : READ_ONLY
+  }
+  if (batch.condition === CONDITION_EXPECT) {
+    fault = expectFault(state, batch, n)
+    assert(qp.state === STATE_OPEN, 'what may fail of it was run before its slots were looked at')
+    if (fault !== PASS) return fault
+  }
+  joinMember(state, qp, batch, members, n, isNew)
+  return PASS
+}
+
+/** Is every record before that index durable, or in the group? */
+function isInOrder(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
+  if (batch.broken) return false
+  for (; batch.next < index; batch.next++) {
+    if (isInBitmap(batch.bitmap, batch.next)) continue
+    if (!knows(state, qp, batch, batch.next)) return false
+  }
+  return true
+}
+
+function knows(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
+  return isKnown(state, qp, operationHighOf(batch, index), operationLowOf(batch, index))
+}
+
+/** The record joins the group. */
+function joinMember(
+  state: CommitState & TransportState & BatchState,
+  qp: QueuePair,
+  batch: Batch,
+  members: Members,
+  n: number,
+  isNew: boolean,
+): void {
+  const { commit, batches, answers } = state
+  const index = members.indexes[n]!
+  if (batch.pending === 0) {
+    batches.joined[batches.joinedCount] = batch.place
+    batches.joinedCount += 1
+    batch.saidAt = 0
+  }
+  batch.pending += 1
+  const item = commit.items[commit.count]!
+  item.imageAt = members.at[n]! - SLOT_HEADER_BYTES
+  item.region = batch.region!
+  item.slot = record.slot
+  item.length = members.lengths[n]!
+  item.wait = members.waits[n]!
+  item.wantsAck = false
+  item.clientHigh = qp.clientHigh
+  item.clientLow = qp.clientLow
+  item.operationHigh = record.operationHigh
+  item.operationLow = record.operationLow
+  item.owner = qp.index
+  item.psn = batch.psn
+  item.segment = qp.segment
+  item.staging = -1
+  item.plain = false
+  const sameGroup = batch.joinedGroup === answers.groups && batch.joinedIndex === index - 1
+  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER
+  item.batchIndex = index
+  const noted = isNew && commit.operations.retired[qp.client] === 0
+  item.client = noted ? qp.client : heldClientOf(state, qp, record)
+  batch.joinedIndex = index
+  batch.joinedGroup = answers.groups
+  commit.count += 1
+  sealItem(commit, item)
+  groupAdd(state.group, commit)
+}

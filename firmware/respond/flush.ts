@@ -1,0 +1,94 @@
+// hot path
+/**
+ * FLUSH (IBTA annex A19): what the queue pair stored before it is visible, or durable, when it is
+ * answered (D-9; wire-format 6.1).
+ *
+ * Invariants:
+ * - It is answered behind a fence that stands behind every store of its queue pair, and behind the
+ *   commit of its records: it covers the whole part, whichever range it names. So one that Linux
+ *   repeats without its address is whole, where no byte of the region has address 0. While one of
+ *   its records waits for the host's CPU or for another DPU, the answer is an RNR NAK.
+ * - A part that cannot make anything durable refuses it (0x63), a region that does not grant it, or
+ *   whose bounds it leaves, does so by 0x62; reserved placement types and selectivities are 0x61.
+ *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
+ */
+
+import { BOUNDS, type Fault, FLUSH_FORM, NOT_DURABLE, NOT_READY, PASS } from '../board/fault.ts'
+import { accessOf } from '../burst/access.ts'
+import { isSafe } from '../burst/burst.ts'
+import type { ServeContext } from '../burst/context.ts'
+import { offsetOf, VIEW_DATA, viewOf } from '../burst/view.ts'
+import {
+  byteOffset,
+  FLUSH_GLOBAL,
+  FLUSH_PERSISTENT,
+  KIND_RECORDS,
+  PLACEMENT_LOCAL,
+  type Region,
+} from '../medium/region.ts'
+import { isRelaying } from '../placement/relay.ts'
+import { isPassing } from '../placement/through.ts'
+import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
+import {
+  PLACEMENT_GLOBAL,
+  PLACEMENT_PERSISTENT,
+  readFeth,
+  SELECT_RANGE,
+  SELECT_REGION,
+} from '../wire/feth.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { readReth } from '../wire/reth.ts'
+import { addResponse } from './ordered.ts'
+
+const PLACEMENTS: number = PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT
+
+/** Accepts a FLUSH of the expected PSN. A fault that is returned has changed nothing. */
+export function receiveFlush(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const feth = state.feth
+  const reth = state.reth
+  readFeth(feth, state.bytes, packet.bthAt + row.fethAt)
+  readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  if (feth.reserved !== 0 || (feth.placement & ~PLACEMENTS) !== 0) return FLUSH_FORM
+  if (feth.selectivity !== SELECT_RANGE && feth.selectivity !== SELECT_REGION) return FLUSH_FORM
+  const persistent = (feth.placement & PLACEMENT_PERSISTENT) !== 0
+  let rights = persistent ? FLUSH_PERSISTENT : 0
+  if ((feth.placement & PLACEMENT_GLOBAL) !== 0) rights |= FLUSH_GLOBAL
+  const fault = accessOf(state, qp, reth.rkey, rights)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
+  if (!whole && !isInside(state, region)) return BOUNDS
+  if (persistent && !isSafe(state)) return NOT_DURABLE
+  // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
+  if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
+  advance(qp, packet, 1, true)
+  const item = addResponse(state, qp, KIND_FLUSH, packet, region)
+  item.form = feth.placement
+  // What other queue pairs stored and are done with is covered, too. A host sees what was written
+  // to its memory when a read has pushed the writes, which stands behind every fence.
+  const far = region.placement !== PLACEMENT_LOCAL && feth.placement !== 0
+  if ((persistent || far) && state.unfenced > 0) item.since = state.list.fences
+  return PASS
+}
+
+/** Does the range of `state.reth` lie inside the region, or inside one record of it? */
+export function isInside(state: WireState, region: Region): boolean {
+  const { vaHigh, vaLow, length } = state.reth
+  if (region.kind !== KIND_RECORDS) return byteOffset(region, vaHigh, vaLow, length) >= 0
+  if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
+  return length <= region.capacity && offsetOf(vaLow) <= region.capacity - length
+}
+
+/** Is it one that Linux repeats, its address lost on the way? */
+function isUnaddressed(state: WireState, region: Region): boolean {
+  const { vaHigh, vaLow, length } = state.reth
+  return vaHigh === 0 && vaLow === 0 && length <= region.areaBytes
+}

@@ -1,0 +1,334 @@
+// hot path
+/**
+ * Receive queues of the host's connected pairs: what the peer sends goes where element n points
+ * (P3-26), and results in two steps are told by them (P2-24).
+ *
+ * Invariants:
+ * - Elements are fetched ahead, POSTED_RECEIVES of a queue at the most, each once and judged; data
+ *   n goes where element n points, whatever the host has changed meanwhile.
+ * - A message of which no element, or no room for its completion, is here draws an RNR NAK, and
+ *   nothing of it has happened (P2-25); room and elements are then looked for, and room is kept.
+ * - The completion stands in the list behind the bytes that it speaks of, and the acknowledgement
+ *   behind both: posted writes keep their order, so the host sees the data first.
+ * - Only the sender's message is longer than the element: that is its error (RECEIVE_LENGTH).
+ */
+
+import { copy, resultOf, runAll } from '../board/command-list.ts'
+import {
+  COMPLETION_OVERRUN,
+  DMA,
+  type Fault,
+  MEMORY_KEY,
+  NOT_READY,
+  PASS,
+  RECEIVE_LENGTH,
+  UNREADABLE,
+} from '../board/fault.ts'
+import { DMA_SPACE, DONE } from '../board/hal.ts'
+import { POSTED_RECEIVES, QUEUE_PAIRS, RECEIVES, UNIT_BYTES } from '../board/limits.ts'
+import { FETCH_AT } from '../board/memory-map.ts'
+import { invalidate } from '../burst/access.ts'
+import { runBurst, touch } from '../burst/burst.ts'
+import type { AcceptContext, BurstContext, QueueContext, QueueState } from '../burst/context.ts'
+import {
+  contextNow,
+  failHostQueue,
+  NO_PLACE,
+  NO_QUEUE,
+  refreshNow,
+} from '../burst/queue-contexts.ts'
+import { failQueuePair } from '../burst/staging.ts'
+import { describeOutcome, dropHeldResult } from '../engine/outcome.ts'
+import { blankOut, complete, releaseCompletion, reserveCompletion } from '../host/completion.ts'
+import {
+  depthOf,
+  farPointerOf,
+  movePointer,
+  pointerOf,
+  stateOf,
+  unitOffset,
+  zone1Word,
+} from '../host/context.ts'
+import * as el from '../host/element.ts'
+import { checkElement } from '../host/element-check.ts'
+import type { HostContext, HostState } from '../host/host-state.ts'
+import { memoryFault } from '../host/memory-regions.ts'
+import {
+  ahead,
+  QUEUE_ERROR,
+  QUEUE_READY,
+  Z1_COMPLETIONS,
+  Z1_QUEUE_PAIR,
+} from '../host/queue-info.ts'
+import type { HostPair } from '../host/work.ts'
+import { MESSAGE_NONE, MESSAGE_SEND, type QueuePair } from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import { u32 } from '../wire/bytes.ts'
+import { readIeth } from '../wire/ieth.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+
+/** Receive entry of a queue pair whose message goes into an element of the host. */
+export const HOST_RECEIVE: number = RECEIVES
+
+/** Does the queue pair belong to the host? */
+export function isHostPair(state: QueueState, qp: QueuePair): boolean {
+  return state.hostWork.pairs[qp.index]!.qp === qp
+}
+
+/** The receive queue in that place was rung: its elements are fetched at the end of the pass. */
+export function ringReceives(state: HostState & QueueState, place: number): void {
+  const number = zone1Word(state.host, place, Z1_QUEUE_PAIR)
+  const pair = state.hostWork.pairs[number & (QUEUE_PAIRS - 1)]!
+  if (pair.qp === null || pair.qp.number !== number) return
+  pair.receiveWaits = true
+  state.hostWork.look = true
+}
+
+/** Takes the element that is next for a message that begins. NOT_READY if there is none. */
+export function takeHostReceive(state: HostState & QueueState, qp: QueuePair): Fault {
+  const { host, hostWork } = state
+  const pair = hostWork.pairs[qp.index]!
+  if (pair.promised < 0 && pair.fetched !== pair.taken) {
+    const place = host.contexts.placeOf[pair.completions]!
+    if (place >= 0 && reserveCompletion(host, place)) pair.promised = place
+  }
+  if (pair.promised < 0 || pair.fetched === pair.taken) {
+    pair.starved = true
+    hostWork.look = true
+    return NOT_READY
+  }
+  qp.receive = HOST_RECEIVE
+  return PASS
+}
+
+/** Takes a packet of a SEND, of the expected PSN. A fault that is returned has changed nothing. */
+export function receiveHostSend(
+  state: AcceptContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const pair = state.hostWork.pairs[qp.index]!
+  const length = packet.payloadLength
+  let fault: Fault = row.begins ? takeHostReceive(state, qp) : PASS
+  const held = row.begins ? 0 : qp.messageTo
+  const entry = pair.taken & (POSTED_RECEIVES - 1)
+  if (fault === PASS && held + length > pair.receiveBytes[entry]!) fault = RECEIVE_LENGTH
+  if (fault === PASS && length > 0) fault = receiveKeyFault(state, pair, entry)
+  if (fault === PASS && row.iethAt > 0) {
+    readIeth(state.ieth, state.bytes, packet.bthAt + row.iethAt)
+    fault = invalidate(state, qp, state.ieth.rkey)
+  }
+  if (fault !== PASS) {
+    if (row.begins) qp.receive = -1
+    return fault
+  }
+  if (length > 0) {
+    copy(state.list, packet.payloadAt, DMA_SPACE + pair.receiveAt[entry]! + held, length)
+  }
+  qp.messageTo = held + length
+  qp.message = row.ends ? MESSAGE_NONE : MESSAGE_SEND
+  advance(qp, packet, 1, row.ends)
+  touch(state, qp)
+  if (row.ends) endHostReceive(state, qp, packet, row, held + length)
+  return PASS
+}
+
+/** The memory of an element may have been taken back since it was judged: its queue is over. */
+function receiveKeyFault(state: QueueContext, pair: HostPair, entry: number): Fault {
+  const { regions } = state.host
+  const key = pair.receiveKey[entry]!
+  const at = pair.receiveAt[entry]!
+  const bytes = pair.receiveBytes[entry]!
+  const fault = memoryFault(regions, key, pair.qp!.protectionDomain, at, bytes)
+  if (fault === PASS) return PASS
+  failHostQueue(state, pair.receive, MEMORY_KEY)
+  return UNREADABLE
+}
+
+/** The message is over, `length` bytes of it in the host's memory: the host is told. */
+export function endHostReceive(
+  state: HostContext & QueueState,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  length: number,
+): void {
+  const { host, hostWork, bytes } = state
+  const { completion } = host
+  const pair = hostWork.pairs[qp.index]!
+  qp.receive = -1
+  beginReceiveCompletion(state, pair)
+  completion.length = length
+  completion.psn = packet.psn
+  completion.source = qp.peerNumber
+  if (row.immAt > 0) {
+    completion.flags |= el.WITH_IMMEDIATE
+    completion.immediate = u32(bytes, packet.bthAt + row.immAt)
+  } else if (row.iethAt > 0) {
+    completion.flags |= el.WITH_INVALIDATE
+    completion.immediate = u32(bytes, packet.bthAt + row.iethAt)
+  }
+  if (packet.solicited) completion.flags |= el.WAS_SOLICITED
+  endReceipt(state, pair)
+}
+
+/** Begins the completion of the element that is next. */
+function beginReceiveCompletion(state: HostContext, pair: HostPair): void {
+  const { completion } = state.host
+  const unit = pair.receiveUnit[pair.taken & (POSTED_RECEIVES - 1)]!
+  blankOut(completion)
+  completion.queue = pair.receive
+  completion.unit = unit
+  completion.pointer = (unit + 1) >>> 0
+  completion.opcode = el.WQE_RECEIVE
+  completion.incarnation = state.incarnation
+}
+
+function endReceipt(state: HostContext & QueueState, pair: HostPair): void {
+  const place = pair.promised
+  pair.promised = -1
+  pair.taken = (pair.taken + 1) | 0
+  // The next elements, before they are missed; and a result that waited for the message to end.
+  if (pair.receiveWaits || pair.heldFirst >= 0) state.hostWork.look = true
+  complete(state.host, state.list, place)
+}
+
+/** Fetches elements, tells results that wait for one, finds room where there was none. */
+export function serveReceives(state: BurstContext, pair: HostPair): void {
+  if (pair.receiveWaits) fetchReceives(state, pair)
+  while (pair.heldFirst >= 0 && pair.fetched !== pair.taken) {
+    // The element that is next may be in use by a message.
+    if (pair.qp!.receive >= 0) break
+    if (!promise(state, pair)) {
+      // Nobody rings when the host has made room.
+      state.hostWork.look = true
+      break
+    }
+    tellHeld(state, pair)
+    if (pair.receiveWaits) fetchReceives(state, pair)
+  }
+  if (pair.starved && promise(state, pair)) pair.starved = false
+}
+
+/** Has room for one completion of its receive queue promised. False if there is none now. */
+function promise(state: BurstContext, pair: HostPair): boolean {
+  if (pair.promised >= 0) return true
+  if (pair.completions < 0) return false
+  const { host } = state
+  const place = contextNow(state, pair.completions)
+  if (place === NO_QUEUE || (place >= 0 && stateOf(host, place) === QUEUE_ERROR)) {
+    endReceiveQueue(state, pair, COMPLETION_OVERRUN)
+    return false
+  }
+  if (place < 0) return false
+  if (!reserveCompletion(host, place)) {
+    if (!refreshNow(state, place) || !reserveCompletion(host, place)) return false
+  }
+  pair.promised = place
+  return true
+}
+
+/** The places of contexts are wanted: gives room back that is kept for messages yet to come. */
+export function giveRoomBack(state: HostState & QueueState): void {
+  const { host, hostWork } = state
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    const pair = hostWork.pairs[i]!
+    if (pair.qp === null || pair.promised < 0 || pair.qp.receive >= 0) continue
+    releaseCompletion(host, pair.promised)
+    pair.promised = -1
+  }
+}
+
+/** The result of a record in two steps: the completion of a receive (P2-24). */
+function tellHeld(state: HostContext & QueueState, pair: HostPair): void {
+  const { hostWork } = state
+  const { completion } = state.host
+  const posting = hostWork.postings[pair.heldFirst]!
+  beginReceiveCompletion(state, pair)
+  completion.psn = posting.psn
+  completion.source = pair.qp!.peerNumber
+  completion.incarnation = pair.incarnation
+  completion.operationHigh = posting.operationHigh
+  completion.operationLow = posting.operationLow
+  completion.addressHigh = posting.addressHigh
+  completion.addressLow = posting.addressLow
+  describeOutcome(completion, posting)
+  dropHeldResult(hostWork, pair)
+  endReceipt(state, pair)
+}
+
+/** Fetches what the host has stored, as far as there is room for it here. */
+function fetchReceives(state: BurstContext, pair: HostPair): void {
+  const { host, list } = state
+  const place = contextNow(state, pair.receive)
+  if (place === NO_PLACE) {
+    state.hostWork.look = true
+    return
+  }
+  pair.receiveWaits = false
+  if (place < 0 || stateOf(host, place) !== QUEUE_READY) return
+  pair.completions = zone1Word(host, place, Z1_COMPLETIONS)
+  const first = pointerOf(host, place)
+  const stored = ahead(farPointerOf(host, place), first)
+  const room = POSTED_RECEIVES - ahead(pair.fetched, pair.taken)
+  const units = stored < room ? stored : room
+  pair.receiveWaits = stored > room
+  if (units === 0) return
+  if (list.count > 0) runBurst(state)
+  // Where something failed just now, its refusal stands in front.
+  const read = list.count
+  for (let i = 0; i < units; i++) {
+    const from = DMA_SPACE + unitOffset(host, place, (first + i) >>> 0)
+    copy(list, from, FETCH_AT + i * UNIT_BYTES, UNIT_BYTES)
+  }
+  runAll(list)
+  for (let i = 0; i < units; i++) {
+    if (resultOf(list, read + i) === DONE) continue
+    endReceiveQueue(state, pair, DMA)
+    return
+  }
+  for (let i = 0; i < units; i++) {
+    const unit = (first + i) >>> 0
+    const fault = checkElement(host, place, FETCH_AT + i * UNIT_BYTES, unit, 1)
+    if (fault !== PASS) {
+      movePointer(host, place, unit)
+      endReceiveQueue(state, pair, fault)
+      return
+    }
+    keep(state, pair)
+  }
+  movePointer(host, place, (first + units) >>> 0)
+  readyCompletions(state, pair)
+}
+
+/**
+ * The messages that come are to find the completion queue, and room in it as far as there is some;
+ * where it has gone by then, or is full, they draw an RNR NAK, and it is looked at again.
+ */
+function readyCompletions(state: BurstContext, pair: HostPair): void {
+  const { host } = state
+  const place = contextNow(state, pair.completions)
+  if (place < 0) return
+  const used = ahead(pointerOf(host, place), farPointerOf(host, place)) + host.reserved[place]!
+  if (used + POSTED_RECEIVES > depthOf(host, place)) refreshNow(state, place)
+}
+
+/** Keeps `host.element`. */
+function keep(state: HostState, pair: HostPair): void {
+  const { element } = state.host
+  const entry = pair.fetched & (POSTED_RECEIVES - 1)
+  pair.receiveAt[entry] = element.local
+  pair.receiveKey[entry] = element.lkey
+  pair.receiveBytes[entry] = element.length
+  pair.receiveUnit[entry] = element.unit
+  pair.fetched = (pair.fetched + 1) | 0
+}
+
+/** The receive queue is over, and its pair with it. */
+function endReceiveQueue(state: BurstContext, pair: HostPair, fault: Fault): void {
+  failHostQueue(state, pair.receive, fault)
+  failQueuePair(state, pair.qp!)
+  state.hostWork.look = true
+}

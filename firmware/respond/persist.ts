@@ -1,0 +1,446 @@
+// hot path
+/**
+ * WRITE_PERSIST, from the packet to the group (source 1; D-7, D-8; wire-format 7.2).
+ *
+ * Invariants:
+ * - The whole payload is in packet memory, its length exact, before its record joins a group; no
+ *   slot changes for a record that fails any check.
+ * - A fault of the connection (form, key, rights, bounds) is a NAK and ends the queue pair. A fault
+ *   of storage (length, slot, level, health) is a PERSIST_ACK with a status, and it lives.
+ * - A record of a batch is held until the last of its batch has come (batch.ts).
+ * - A single packet is committed from where it was received: its slot header replaces the spent
+ *   headers in front of the payload, so a record is one piece of memory and is never copied before
+ *   it is stored.
+ * - A group that makes way may end the very queue pair whose message goes on: a plain WRITE of it
+ *   was refused. That message is taken no further, and nothing is answered behind the NAK, which
+ *   may be lost: an answer would acknowledge what it denied.
+ */
+
+import { compare, copy, resultOf, run } from '../board/command-list.ts'
+import { type BoardState, count } from '../board/context.ts'
+import {
+  BOUNDS,
+  COPIES_DIFFER,
+  FAULTS,
+  type Fault,
+  MESSAGE_LENGTH,
+  NOT_DURABLE,
+  PASS,
+  PERSIST_HEADER,
+  QP_ERROR_STATE,
+  READ_ONLY,
+  RECORD_LENGTH,
+  STAGING,
+} from '../board/fault.ts'
+import { EQUAL } from '../board/hal.ts'
+import { accessOf } from '../burst/access.ts'
+import {
+  refuseQueuePair,
+  runBurst,
+  store,
+  touch,
+  withhold,
+  withholdRecord,
+} from '../burst/burst.ts'
+import type {
+  BurstContext,
+  GroupContext,
+  RecordContext,
+  ServeContext,
+  ThroughState,
+} from '../burst/context.ts'
+import {
+  claimStaging,
+  releaseStaging,
+  STAGED_BYTES_MAX,
+  stagedAt,
+  takeStaging,
+} from '../burst/staging.ts'
+import { offsetOf, VIEW_FIRST_COPY, viewOf } from '../burst/view.ts'
+import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { enterOperation } from '../commit/operations.ts'
+import { commitNow } from '../engine/group.ts'
+import { clientOf, isRepetition, repetitionFault } from '../engine/operation.ts'
+import { answerRecord } from '../engine/receipt.ts'
+import { healthFault, storageFault } from '../engine/storage.ts'
+import type { MemoryState } from '../medium/context.ts'
+import {
+  KIND_BYTES,
+  PLACEMENT_LOCAL,
+  PLACEMENT_RELAY,
+  PLACEMENT_THROUGH,
+  type Region,
+  WRITE_PERSIST,
+} from '../medium/region.ts'
+import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import { acceptRelay, relayReady } from '../placement/relay.ts'
+import { acceptThrough, isWriting, throughReady } from '../placement/through.ts'
+import type { PersistMessage } from '../transport/message.ts'
+import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_PERSIST,
+  type QueuePair,
+  remember,
+  STATE_OPEN,
+} from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import {
+  ADDRESS_EXTENSION_BYTES,
+  PERSIST_VERSION,
+  PWETH_BYTES,
+  PWETH_WORDS,
+  readPweth,
+} from '../wire/persist.ts'
+import { readReth } from '../wire/reth.ts'
+import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
+import { endPlaced, placeBytes, placedFault } from './placed.ts'
+
+/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+export function receivePersist(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const message = state.messages[qp.index]!
+  if (row.begins) {
+    const fault = beginPersist(state, qp, message, packet, row)
+    if (fault !== PASS) return fault
+    if (message.placed) return takePlaced(state, qp, message, packet, row)
+    if (row.ends) {
+      advance(qp, packet, 1, true)
+      touch(state, qp)
+      if (message.batch) endMember(state, qp, message, packet.payloadAt)
+      else endPersist(state, qp, message, packet.payloadAt)
+      return PASS
+    }
+    if (message.batch) openMember(state, qp, message)
+    else openMessage(state, qp, MESSAGE_PERSIST, message.length * message.carried)
+  }
+  if (message.placed) return takePlaced(state, qp, message, packet, row)
+  return gatherPacket(state, qp, message, packet, row)
+}
+
+/** One packet of a message of several, with room for all of it. */
+export function gatherPacket(
+  state: ServeContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const ends = row.ends
+  const left = qp.messageLeft - packet.payloadLength
+  if (ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
+  const payloadTo = qp.messageTo
+  if (payloadTo > 0) {
+    copy(state.list, packet.payloadAt, payloadTo, packet.payloadLength)
+    qp.messageTo = payloadTo + packet.payloadLength
+  }
+  qp.messageLeft = left
+  if (ends && message.plain) clearWay(state, message)
+  if (qp.state !== STATE_OPEN) return QP_ERROR_STATE
+  advance(qp, packet, 1, ends)
+  touch(state, qp)
+  if (ends) {
+    const at = stagedAt(qp)
+    qp.message = MESSAGE_NONE
+    if (message.batch) endMember(state, qp, message, at)
+    else endPersist(state, qp, message, at)
+  }
+  return PASS
+}
+
+/** Steps 9 and 10 for the whole message, on its first packet. Fills `message`. */
+function beginPersist(
+  state: ServeContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const { reth, pweth, bytes } = state
+  readReth(reth, bytes, packet.bthAt + row.rethAt)
+  readPweth(pweth, bytes, packet.bthAt + row.pwethAt)
+  if (pweth.version !== PERSIST_VERSION || pweth.words !== PWETH_WORDS) return PERSIST_HEADER
+  if (pweth.reserved !== 0) return PERSIST_HEADER
+  const { length } = reth
+  const total = pweth.carried ? length * (pweth.furtherCopies + 1) : length
+  const left = total - packet.payloadLength
+  if (length > MESSAGE_BYTES_MAX || (row.ends ? left !== 0 : left <= 0)) return MESSAGE_LENGTH
+  message.batch = pweth.batch
+  if (pweth.batch) return beginMember(state, qp, message, packet, row)
+  const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
+  const region = state.accessed
+  if (fault !== PASS) return fault
+  message.placed = region!.kind === KIND_BYTES
+  const form = message.placed
+    ? placeBytes(state, qp, region!)
+    : addressFault(state, qp, region!, packet, row)
+  if (form !== PASS) return form
+  if (region!.placement >= PLACEMENT_THROUGH) {
+    const relayed = region!.placement === PLACEMENT_RELAY
+    const ready = relayed ? relayReady(state, qp, region!) : throughReady(state)
+    if (ready !== PASS) return ready
+  }
+  message.plain = false
+  message.region = region
+  message.slot = reth.vaHigh
+  message.length = length
+  message.wait = pweth.wait
+  message.wantsAck = pweth.wantsAck
+  message.operationHigh = pweth.operationHigh
+  message.operationLow = pweth.operationLow
+  message.repetition = pweth.repetition
+  message.carried = pweth.carried ? region!.copies : 1
+  qp.messageLeft = total
+  message.lastPsn = row.ends ? packet.psn : psnAdd(packet.psn, packetsOf(total, qp.pathMtu) - 1)
+  qp.messageFault = message.placed
+    ? placedFault(state, message.wait)
+    : storageFault(state, message, region!)
+  return PASS
+}
+
+/** One packet into a region of bytes: stored at once, unless it is refused at its end. */
+function takePlaced(
+  state: ServeContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const length = packet.payloadLength
+  const left = qp.messageLeft - length
+  if (row.ends ? left !== 0 : left <= 0) return MESSAGE_LENGTH
+  const fault = qp.messageFault
+  if (fault === PASS && length > 0) {
+    withhold(state, qp, packet.psn)
+    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, length)
+  }
+  qp.message = row.ends ? MESSAGE_NONE : MESSAGE_PERSIST
+  qp.messageTo += length
+  qp.messageLeft = left
+  advance(qp, packet, 1, row.ends)
+  touch(state, qp)
+  if (row.ends && fault === PASS) endPlaced(state, qp, message)
+  else if (row.ends) refuseRecord(state, qp, message, fault)
+  return PASS
+}
+
+/**
+ * The three ways to say where (D-8): replicated, by slot; carried, by slot; carried, with the
+ * address and the key of every copy (source 1, claim 5). Permission is asked for every one (P1-3).
+ */
+function addressFault(
+  state: BoardState & WireState & MemoryState,
+  qp: QueuePair,
+  region: Region,
+  packet: Packet,
+  row: OpcodeRow,
+): Fault {
+  const reth = state.reth
+  const pweth = state.pweth
+  if (pweth.carried && pweth.furtherCopies + 1 !== region.copies) return PERSIST_HEADER
+  if (pweth.slotAddressed) return reth.vaLow === 0 ? PASS : BOUNDS
+  if (!pweth.carried) return PERSIST_HEADER
+  if (!namesCopy(reth.vaLow, 0)) return BOUNDS
+  let at = packet.bthAt + row.pwethAt + PWETH_BYTES
+  const extension = state.extension
+  for (let c = 1; c < region.copies; c++) {
+    readReth(extension, state.bytes, at)
+    const fault = accessOf(state, qp, extension.rkey, WRITE_PERSIST)
+    if (fault !== PASS) return fault
+    if (state.accessed !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
+    if (!namesCopy(extension.vaLow, c) || extension.length !== reth.length) return BOUNDS
+    at += ADDRESS_EXTENSION_BYTES
+  }
+  return PASS
+}
+
+/** Does that lower half of an address name that copy, from its begin? */
+export function namesCopy(vaLow: number, copy: number): boolean {
+  return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
+}
+
+/** Begins to gather a message of several packets; without room it is refused at its end. */
+export function openMessage(state: GroupContext, qp: QueuePair, kind: number, total: number): void {
+  qp.message = kind
+  qp.messageLeft = total
+  qp.staging = -1
+  qp.messageTo = 0
+  if (qp.messageFault !== PASS) return
+  if (total > STAGED_BYTES_MAX) {
+    qp.messageFault = RECORD_LENGTH
+    return
+  }
+  if (!takeStaging(state, qp)) reclaimStaging(state, qp)
+  if (qp.staging >= 0) qp.messageTo = stagedAt(qp)
+  else qp.messageFault = STAGING
+}
+
+/**
+ * Takes a buffer that a finished message of the group has, when that is committed; or another
+ * peer's; and none if that has ended the queue pair.
+ */
+function reclaimStaging(state: GroupContext, qp: QueuePair): void {
+  if (state.commit.count > 0) commitNow(state)
+  if (qp.state === STATE_OPEN && !takeStaging(state, qp)) claimStaging(state, qp)
+}
+
+/** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
+export function endPersist(
+  state: ServeContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  dataAt: number,
+): void {
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = message
+  // A record of the same slot that is held was sent before this one.
+  const behindHeld = qp.batching && holds(state, qp, message.region!, message.slot)
+  if (behindHeld) storeHeld(state, qp)
+  // Nearly every record is a new operation of a client whose place is known: asked first.
+  const isNew =
+    !message.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
+  const region = message.region!
+  const data = qp.messageFault === PASS ? dataAt : 0
+  if (!isNew && isRepetition(state, qp, message, data, isUnderWay(state, message))) {
+    releaseStaging(state, qp)
+    return
+  }
+  let fault = qp.messageFault
+  // The health may have changed since the first packet, or by what was committed just now.
+  const isOlder = !isNew || behindHeld || qp.staging >= 0
+  if (fault === PASS && isOlder) fault = healthFault(state, region)
+  if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
+  if (!isNew) fault = repetitionFault(state, region, qp.client, qp, message, fault)
+  const handed = region.placement >= PLACEMENT_THROUGH
+  if (fault === PASS && !handed && mustCommit(state, message)) fault = makeWay(state, qp, message)
+  // What was run just now may have ended the queue pair, and given its buffer back.
+  if (qp.state !== STATE_OPEN) return
+  if (fault !== PASS) {
+    releaseStaging(state, qp)
+    refuseRecord(state, qp, message, fault)
+    return
+  }
+  if (handed) {
+    hand(state, qp, message, dataAt)
+    return
+  }
+  const commit = state.commit
+  const item = commit.items[commit.count]!
+  item.imageAt = dataAt - SLOT_HEADER_BYTES
+  item.region = region
+  item.slot = message.slot
+  item.length = message.length
+  item.wait = message.wait
+  item.wantsAck = message.wantsAck
+  item.clientHigh = qp.clientHigh
+  item.clientLow = qp.clientLow
+  item.operationHigh = operationHigh
+  item.operationLow = operationLow
+  item.owner = qp.index
+  item.psn = message.lastPsn
+  // A plain WRITE has no operation that could end a range of several.
+  if (message.plain) qp.segment += 1
+  item.segment = qp.segment
+  if (message.plain) qp.segment += 1
+  item.staging = qp.staging
+  item.plain = message.plain
+  item.batchIndex = -1
+  item.chained = false
+  item.client =
+    isNew && operations.retired[qp.client] === 0 ? qp.client : clientOf(state, qp, message)
+  qp.staging = -1
+  commit.count += 1
+  sealItem(commit, item)
+  groupAdd(state.group, commit)
+  if (message.plain) withholdRecord(state, qp, message.lastPsn)
+}
+
+/** Commits the group, so that the record can join the next one. */
+function makeWay(state: RecordContext, qp: QueuePair, message: PersistMessage): Fault {
+  if (message.plain) withholdRecord(state, qp, message.lastPsn)
+  commitNow(state)
+  // What was committed just now may have closed the part or the region.
+  const region = message.region!
+  const fault = healthFault(state, region)
+  return fault === PASS && lanesOf(state.commit, region) === 0 ? READ_ONLY : fault
+}
+
+/** Must the group be committed before that record can join it? */
+function mustCommit({ commit, group }: CommitState, { region, slot }: PersistMessage): boolean {
+  const ofHost = region!.placement !== PLACEMENT_LOCAL
+  if (ofHost && commit.hostCount === commit.hostLanes) return true
+  return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
+}
+
+/**
+ * For a plain WRITE, before its PSN is taken: what the group acknowledges, as it is committed to
+ * make way, must not speak of a record that has not joined it.
+ */
+export function clearWay(state: GroupContext, message: PersistMessage): void {
+  if (mustCommit(state, message)) commitNow(state)
+}
+
+/** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
+function isUnderWay(state: ThroughState, message: PersistMessage): boolean {
+  return isWriting(state, message.region!, message.slot)
+}
+
+/** The record is made durable by others, later than the group: no range of the group spans it. */
+function hand(state: ServeContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+  qp.segment += 1
+  const relayed = message.region!.placement === PLACEMENT_RELAY
+  const accept = relayed ? acceptRelay : acceptThrough
+  const fault = accept(state, qp, message, dataAt)
+  releaseStaging(state, qp)
+  if (fault === PASS) return
+  refuseRecord(
+    state,
+    qp,
+    message,
+    repetitionFault(state, message.region!, qp.client, qp, message, fault),
+  )
+}
+
+/** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
+export function copiesFault(state: BurstContext, message: PersistMessage, dataAt: number): Fault {
+  const list = state.list
+  // Alone in the list: what fails there is run around, and leaves no results.
+  if (state.stores > 0) runBurst(state)
+  const first = list.count
+  for (let c = 1; c < message.carried; c++) {
+    compare(list, dataAt, dataAt + c * message.length, message.length)
+  }
+  run(list)
+  for (let c = 1; c < message.carried; c++) {
+    if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
+  }
+  // A fence that failed on the way has closed the part.
+  return state.commit.closed
+}
+
+/** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
+function refuseRecord(
+  state: GroupContext,
+  qp: QueuePair,
+  message: PersistMessage,
+  fault: Fault,
+): void {
+  if (message.plain) {
+    refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)
+    return
+  }
+  count(state, fault)
+  qp.segment += 1
+  const { lastPsn, operationHigh, operationLow } = message
+  const status = FAULTS[fault]!.code
+  remember(qp, lastPsn, operationHigh, operationLow, status, 0)
+  answerRecord(state, qp, lastPsn, operationHigh, operationLow, status, 0)
+}

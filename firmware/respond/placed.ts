@@ -1,0 +1,65 @@
+// hot path
+/**
+ * WRITE_PERSIST into a region of plain bytes that is registered write-persist (P2-4, P2-11): one
+ * copy, at the address that RETH names, and a PERSIST_ACK when a fence stands behind it.
+ *
+ * Invariants:
+ * - Only a region registered so takes it; elsewhere nothing is written, and the answer is 0x62.
+ * - Its bytes are placed as they come, packet by packet, like those of a plain WRITE: whole records
+ *   are what regions of records are for.
+ * - Its transport acknowledgement is withheld as for any store into such a region (D-9).
+ */
+
+import type { BoardState } from '../board/context.ts'
+import { BOUNDS, type Fault, LEVEL, NOT_ARMED, PASS, PERSIST_HEADER } from '../board/fault.ts'
+import { isSafe } from '../burst/burst.ts'
+import type { BurstState, OrderedState, ReceiptState } from '../burst/context.ts'
+import type { CommitState } from '../commit/context.ts'
+import { answerRecord, copiesIn } from '../engine/receipt.ts'
+import { byteOffset, type Region } from '../medium/region.ts'
+import type { FrameContext } from '../transport/context.ts'
+import type { Ordered, PersistMessage } from '../transport/message.ts'
+import type { QueuePair } from '../transport/queue-pair.ts'
+import { remember } from '../transport/queue-pair.ts'
+import type { WireState } from '../wire/context.ts'
+import { addOrdered, ORDERED_PERSIST } from './ordered.ts'
+
+/** Copies that there are. */
+const COPIES = 1
+
+/** Is the form one that names bytes, inside the region? `qp.messageTo` is then where they go. */
+export function placeBytes(state: WireState, qp: QueuePair, region: Region): Fault {
+  const { reth, pweth } = state
+  if (pweth.carried || pweth.slotAddressed) return PERSIST_HEADER
+  const offset = byteOffset(region, reth.vaHigh, reth.vaLow, reth.length)
+  if (offset < 0) return BOUNDS
+  qp.messageTo = region.base + offset
+  return PASS
+}
+
+/** What storage has against it; it is refused by a status, and the queue pair lives. */
+export function placedFault(state: BoardState & CommitState, wait: number): Fault {
+  if (wait > COPIES) return LEVEL
+  if (state.commit.closed !== PASS) return state.commit.closed
+  return isSafe(state) ? PASS : NOT_ARMED
+}
+
+/** All of it is stored: its PERSIST_ACK waits for the next fence. */
+export function endPlaced(
+  state: BurstState & OrderedState,
+  qp: QueuePair,
+  message: PersistMessage,
+): void {
+  const item = addOrdered(state, qp, ORDERED_PERSIST, message.lastPsn, message.region, false)
+  item.operationHigh = message.operationHigh
+  item.operationLow = message.operationLow
+  item.form = message.wantsAck ? 1 : 0
+}
+
+/** It is durable. */
+export function answerPlaced(state: FrameContext & ReceiptState, item: Ordered): void {
+  const { qp, psn, operationHigh, operationLow } = item
+  const copies = copiesIn(item.region!, COPIES)
+  remember(qp, psn, operationHigh, operationLow, 0, copies)
+  if (item.form === 1) answerRecord(state, qp, psn, operationHigh, operationLow, 0, copies)
+}

@@ -1,0 +1,139 @@
+// hot path
+/**
+ * Plain RDMA WRITE, with or without immediate (IBTA 9.4.3).
+ *
+ * Invariants:
+ * - The bounds of the whole message are judged on its first packet, and no packet reaches beyond
+ *   what was announced there.
+ * - Into a region of bytes it is placed as it comes, packet by packet, and its write-back started.
+ *   Nothing is promised of durability: the acknowledgement of a WRITE means received (wire-format
+ *   6.3). Where the region is registered write-persist, it is withheld until a fence (D-9, P2-5).
+ * - Into a region of records it is a persist of one whole record in every copy (P2-5, form B): it
+ *   is acknowledged when all are durable, and refused where that cannot be.
+ * - Into memory registered on demand it is placed as it comes, where the pages are now; a packet
+ *   whose page is away draws an RNR NAK, and comes again (on-demand.ts).
+ */
+
+import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../board/fault.ts'
+import { accessOf } from '../burst/access.ts'
+import { isSafe, store, touch, withhold } from '../burst/burst.ts'
+import type { AcceptContext, GatherState, ServeContext } from '../burst/context.ts'
+import { releaseReceive } from '../burst/staging.ts'
+import {
+  byteOffset,
+  findRegion,
+  KIND_ON_DEMAND,
+  KIND_RECORDS,
+  PLACEMENT_THROUGH,
+  REMOTE_WRITE,
+  type Region,
+  WRITE_PERSIST_REGION,
+} from '../medium/region.ts'
+import { BYTES_AT_ONCE, offsetIn, pagesFault, storePages } from '../status/on-demand.ts'
+import { MESSAGE_BYTES_MAX } from '../transport/psn.ts'
+import {
+  MESSAGE_NONE,
+  MESSAGE_RECORD,
+  MESSAGE_WRITE,
+  type QueuePair,
+} from '../transport/queue-pair.ts'
+import { advance } from '../transport/responder.ts'
+import type { WireState } from '../wire/context.ts'
+import type { OpcodeRow } from '../wire/opcode.ts'
+import type { Packet } from '../wire/packet.ts'
+import { readReth } from '../wire/reth.ts'
+import { endFault, endReceive, takeReceive } from './receives.ts'
+import { receiveRecord } from './record.ts'
+
+/** Takes a packet of the expected PSN. A fault that is returned has changed nothing. */
+export function receiveWrite(
+  state: ServeContext,
+  qp: QueuePair,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const { begins, ends } = row
+  const reth = state.reth
+  if (qp.message === MESSAGE_RECORD) return receiveRecord(state, qp, packet, row)
+  if (begins) readReth(reth, state.bytes, packet.bthAt + row.rethAt)
+  if (begins && reth.length > 0) {
+    const region = findRegion(state.regions, reth.rkey)
+    if (region !== null && region.kind === KIND_RECORDS) {
+      return receiveRecord(state, qp, packet, row)
+    }
+  }
+  const length = begins ? reth.length : qp.messageLeft
+  const left = length - packet.payloadLength
+  const long = length > MESSAGE_BYTES_MAX || (ends ? left !== 0 : left <= 0)
+  let fault = PASS
+  // Receive entries are judged before lengths, and those before keys (wire-format 3.3).
+  if (row.immAt !== 0) fault = takeReceive(state, qp)
+  if (fault === PASS && long) fault = MESSAGE_LENGTH
+  if (begins) qp.paged = false
+  if (fault === PASS && begins && length > 0) fault = aimWrite(state, qp, length)
+  if (fault === PASS && qp.paged) fault = absentFault(state, qp, length, packet, row, now)
+  if (fault === PASS && row.immAt !== 0) fault = endFault(state, qp, packet, row)
+  if (fault !== PASS) {
+    if (row.immAt !== 0) releaseReceive(state, qp)
+    return fault
+  }
+  if (begins && length === 0) qp.placing = false
+  const bytes = packet.payloadLength
+  if (qp.paged) {
+    const region = state.messages[qp.index]!.region!
+    storePages(state, qp, packet.psn, packet.payloadAt, region, bytes)
+  } else if (bytes > 0) {
+    if (qp.placing) withhold(state, qp, packet.psn)
+    store(state, qp, packet.psn, packet.payloadAt, qp.messageTo, bytes)
+  }
+  qp.message = ends ? MESSAGE_NONE : MESSAGE_WRITE
+  qp.messageLeft = left
+  qp.messageTo += bytes
+  advance(qp, packet, 1, ends)
+  touch(state, qp)
+  if (row.immAt !== 0) endReceive(state, qp, packet, row, 0)
+  return PASS
+}
+
+/** Judges where the message goes; `qp.messageTo` is then its first address. */
+function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
+  const reth = state.reth
+  const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
+  if (fault !== PASS) return fault
+  const region = state.accessed!
+  if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
+  const offset = byteOffset(region, reth.vaHigh, reth.vaLow, length)
+  if (offset < 0) return BOUNDS
+  const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
+  if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE
+  qp.placing = durable
+  if (region.placement === PLACEMENT_THROUGH) qp.cached = true
+  qp.messageTo = region.base + offset
+  return PASS
+}
+
+/** As `aimWrite`; `qp.messageTo` is then an offset in the region. */
+function aimAtPages(state: WireState & GatherState, qp: QueuePair, region: Region): Fault {
+  const offset = offsetIn(state, region)
+  if (offset < 0) return BOUNDS
+  state.messages[qp.index]!.region = region
+  qp.placing = false
+  qp.paged = true
+  qp.messageTo = offset
+  return PASS
+}
+
+/** Are the pages there: those that the message of `length` bytes begins with, or the packet's? */
+function absentFault(
+  state: ServeContext,
+  qp: QueuePair,
+  length: number,
+  packet: Packet,
+  row: OpcodeRow,
+  now: number,
+): Fault {
+  const region = state.messages[qp.index]!.region!
+  const bytes = row.begins ? Math.min(length, BYTES_AT_ONCE) : packet.payloadLength
+  return pagesFault(state, qp, region, qp.messageTo, bytes, length, now)
+}
