@@ -347,24 +347,19 @@ function settleBurst(state: State, urgent: QueuePair | null): void {
 
 /** Ends the burst. Returns the µs after which `idle` is wanted; 0 if it is not. */
 export function settle(state: State): number {
+  const now = state.connections.nowUs
   state.work.sliced = false
   // First, so that records of the host and of the network share a group and its fences.
-  serveQueues(state, state.connections.nowUs)
+  serveQueues(state, now)
   settleBurst(state, null)
-  keepHeld(state)
-  serveStreams(state)
+  if (state.batches.inFrames > 0) keepHeld(state)
+  if (state.streaming || state.pausedUs <= now) serveStreams(state)
   // A part that had no save energy at power-on starts when it has.
   if (state.refused === NOT_ARMED && isArmed(state)) boot(state)
-  serveManagement(state)
-  serveHostCalls(state)
-  const tellUs = serveWaiting(state, state.connections.nowUs)
-  const sendUs = sooner(tellUs, serveInitiators(state, state.connections.nowUs))
-  const initiatorsUs = sooner(sendUs, serveHostPairs(state))
-  serveRelays(state)
-  const ownUs = sooner(sooner(initiatorsUs, pausedWaitUs(state)), endQueues(state))
-  drain(state)
+  if (state.managementsCount > 0) serveManagement(state)
+  const ownUs = serveStations(state, now)
   const more = state.streaming || state.commit.dirtyLanes.includes(1)
-  const throughUs = serveThrough(state)
+  const throughUs = isThroughLive(state) ? serveThrough(state) : 0
   // Behind nearly every group: nothing is sooner.
   if (more) return 1
   const waitUs = sooner(throughUs, connectionsWaitUs(state.connections))
@@ -387,13 +382,7 @@ export function idle(state: State, now: number): number {
   tickConnections(state, now)
   serveStreams(state)
   serveQueues(state, now)
-  serveHostCalls(state)
-  const tellUs = serveWaiting(state, now)
-  const sendUs = sooner(tellUs, serveInitiators(state, now))
-  const initiatorsUs = sooner(sendUs, serveHostPairs(state))
-  serveRelays(state)
-  const ownUs = sooner(sooner(initiatorsUs, pausedWaitUs(state)), endQueues(state))
-  drain(state)
+  const ownUs = serveStations(state, now)
   timeThrough(state, now)
   const waitUs = sooner(serveThrough(state), connectionsWaitUs(state.connections))
   if (state.streaming) return 1
@@ -415,15 +404,30 @@ function giveUpMessage(state: State, qp: QueuePair): void {
 }
 
 /**
- * Hints, and notices about memory: what is to be sent of these is posted. Batches of which nothing
- * more comes are given up. Returns as `settle` does.
+ * Calls each station that has something, in this order, and runs what they put into the list: a
+ * burst that only brings records calls none. What a station sends goes out by the ones after it:
+ * hints and notices about memory are posted, and the initiators send them. Returns as `settle` does.
  */
-function serveWaiting(state: State, now: number): number {
-  const more = serveHints(state, now)
-  const batchesUs = state.batches.open > 0 ? serveBatches(state, now) : 0
-  const watchesUs = serveWatches(state, now)
-  const statusUs = sooner(watchesUs, serveResidency(state, now))
-  return sooner(sooner(more ? 1 : 0, batchesUs), statusUs)
+function serveStations(state: State, now: number): number {
+  const { hostWork } = state
+  let waitUs = 0
+  if (state.host.calls.count > 0) serveHostCalls(state)
+  if (state.hints.count > 0 && serveHints(state, now)) waitUs = 1
+  if (state.batches.open > 0) waitUs = sooner(waitUs, serveBatches(state, now))
+  if (hostWork.followed > 0) waitUs = sooner(waitUs, serveWatches(state, now))
+  if (state.residency.taken > 0) waitUs = sooner(waitUs, serveResidency(state, now))
+  if (state.initiators.length > 0) waitUs = sooner(waitUs, serveInitiators(state, now))
+  if (hostWork.look || hostWork.listedCount > 0) waitUs = sooner(waitUs, serveHostPairs(state))
+  if (state.relays.arrived > 0) serveRelays(state)
+  if (state.pausedUs !== Infinity) waitUs = sooner(waitUs, pausedWaitUs(state))
+  const queuesUs = endQueues(state)
+  drain(state)
+  return queuesUs === 0 ? waitUs : sooner(waitUs, queuesUs)
+}
+
+/** Are there jobs of placement through, or an agent who may have gone? */
+function isThroughLive({ through }: State): boolean {
+  return through.live || through.agent.attached
 }
 
 /** The sooner of two waits, µs; 0 is never. */

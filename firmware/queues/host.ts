@@ -50,8 +50,10 @@ const CLEARINGS = 64
 export function isHostDue(host: HostQueues): boolean {
   const { words } = host
   if (host.gone || host.phase === HOST_CLEARING) return true
-  if (words[PORT_LINK >> 2] !== host.seenLink) return true
-  return shownEpoch(host) !== host.seenEpoch
+  const link = words[PORT_LINK >> 2]!
+  if (link !== host.seenLink) return true
+  // Most cards have no host behind a port: nothing is asked further.
+  return link === 0 ? host.seenEpoch !== 0 : words[PORT_EPOCH >> 2]! !== host.seenEpoch
 }
 
 /** The epoch that the port shows, or 0 where there is no host. */
