@@ -593,6 +593,7 @@ describe.skipIf(noBoot !== null)(titled('sockets of perdure-boot', noBoot), () =
     const path = at('notify')
     const one = start(body, [program, path] as const)
     await one.says('.')
+    expect(statSync(path).mode & 0o777).toBe(0o600)
     const stranger = start(
       (host: Host) => {
         host.notify('STOPPING=1')

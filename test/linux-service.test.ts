@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -749,6 +749,18 @@ describe.skipIf(noService !== null)(name, () => {
         // The next that the ear hears is of the next one.
         runHeard(one)
         expect((await ear.line()).split(';')[0]).toBe('READY=1')
+      },
+    )
+
+    test.skipIf(!isRoot || noCompiler !== null)(
+      'tells a manager whose socket is for root alone, whoever it has become',
+      async () => {
+        const one = folder()
+        const ear = await earIn(one)
+        chmodSync(one.at('notify'), 0o600)
+        runHeard(one, { user: 'nobody' }, '200000')
+        expect((await readyIn(ear))[0]).toBe('READY=1')
+        expect(await ear.line()).toBe('WATCHDOG=1')
       },
     )
 

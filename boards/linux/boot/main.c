@@ -12,6 +12,7 @@
 #include "loop.h"
 #include "script.h"
 #include "service/log.h"
+#include "service/notify.h"
 
 enum { HEAP_BYTES = 192 << 20, STACK_BYTES = 512 << 10, STACK_BESIDE_BYTES = 512 << 10 };
 
@@ -124,6 +125,7 @@ int main(int count, char **words) {
   static struct program program;
   int code = EXIT_OK;
   if (!prepare(&program)) return EXIT_SYSTEM;
+  notify_open();
   /* An engine that something was thrown in may not be fit to be taken down: it goes with us. */
   if (!start(&program, words + (count > 0)) || !run(&program, &code)) {
     failure_tell(program.context);

@@ -312,6 +312,7 @@ static int serve(const struct config *config, const struct arguments *arguments,
                  struct open_parts *parts) {
   struct fault fault;
   int signals = service_signals();
+  notify_open();
   int code = open_machine(config, parts);
   if (code != EXIT_OK) return code;
   if (!privilege_drop(config->user, &fault)) {

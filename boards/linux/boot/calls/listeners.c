@@ -91,10 +91,13 @@ HOST_FUNCTION(host_open_tty) {
                       is_terminal ? "cannot be set up" : "is no serial line");
 }
 
-/* A socket that everybody may write to: who wrote, the kernel says, and only our own are heard. */
+/*
+ * A socket for root alone: nobody else can fill it. What we run connects to it before it gives its
+ * privileges up. The kernel says who wrote, and only our own are heard.
+ */
 static int bind_notify(const struct sockaddr_un *at) {
   int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-  mode_t mask = umask(0111);
+  mode_t mask = umask(0177);
   bool bound = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
                bind(fd, (const struct sockaddr *)at, sizeof *at) == 0;
   int reason = errno;

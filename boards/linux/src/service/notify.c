@@ -13,7 +13,10 @@
 /* Room for the words of a report: two characters and a blank are the shortest, and grow to 11. */
 #define READY_BYTES 1024
 
-void notify(const char *state) {
+/* The socket to whom we tell, or -1. */
+static int manager = -1;
+
+void notify_open(void) {
   const char *path = getenv("NOTIFY_SOCKET");
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   if (path == NULL || (path[0] != '/' && path[0] != '@')) return;
@@ -21,12 +24,15 @@ void notify(const char *state) {
   if (length >= sizeof to.sun_path) return;
   memcpy(to.sun_path, path, length);
   if (path[0] == '@') to.sun_path[0] = '\0';
-  int socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_ < 0) return;
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
-  ssize_t sent = sendto(socket_, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, size);
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&to, size) == 0) manager = fd;
+  else if (fd >= 0) close(fd);
+}
+
+void notify(const char *state) {
+  ssize_t sent = manager < 0 ? 0 : send(manager, state, strlen(state), MSG_NOSIGNAL);
   (void)sent;
-  close(socket_);
 }
 
 /* Adds a word of the report as a line, if it is a name with a value; the text's new length. */

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Before privileges are given up: the socket may be for root alone. Nothing is told before it. */
+void notify_open(void);
+
 /* As "READY=1\nSTATUS=serving". */
 void notify(const char *state);
 
