@@ -15,7 +15,7 @@ import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 import { staleParts } from '../evidence/coverage/tests.ts'
 import { unasserted } from './behaviours.ts'
-import { ROOT } from './sources.ts'
+import { filesBelow, ROOT } from './sources.ts'
 import { IS_QUICK, TAG } from './thorough.ts'
 
 /** Longest reason of a failure, characters: one line of a terminal or two. */
@@ -31,9 +31,11 @@ class LastLines implements Reporter {
   #passed: TestCase[] = []
   #failed: string[] = []
   #isFiltered = false
+  #isNamed = false
   #skipped = new Map<string, TestCase[]>()
 
   onInit({ config }: Vitest): void {
+    this.#isNamed = config.testNamePattern !== undefined
     this.#isFiltered = (config.tagsFilter ?? []).length > 0
     process.once('exit', (code) => this.#say(code))
   }
@@ -64,7 +66,8 @@ class LastLines implements Reporter {
 
   /** Holds names to the tests that there are, where the whole quick suite was played. */
   #holdNames(modules: readonly TestModule[]): void {
-    if (!IS_QUICK) return
+    const files = filesBelow('test').filter((path) => path.endsWith('.test.ts'))
+    if (!IS_QUICK || this.#isNamed || modules.length < files.length) return
     const all = modules.flatMap((module) => [...module.children.allTests()])
     for (const part of staleParts(all.map(({ fullName }) => fullName.replaceAll(' > ', ' ')))) {
       this.#failed.push(`test/evidence/coverage/tests.ts leaves out what there is not: ${part}`)
