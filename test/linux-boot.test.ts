@@ -72,8 +72,9 @@ async function tryImage(
   await target.test(readImage(file).hash)
   await target.reset()
   for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await setTimeout(10)) {
-    const about = await target.about()
+    // First, or what is asked may still be the one before.
     const isMarked = (await target.list()).some(({ pending }) => pending)
+    const about = await target.about()
     if (about !== null && !isMarked && isDone(about)) return about
   }
   throw new Error(`it comes to nothing: ${JSON.stringify(await target.about())}`)
