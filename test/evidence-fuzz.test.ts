@@ -94,6 +94,16 @@ describe('a violation', () => {
     expect((await FUZZ.replay('quickjs/3/50')).text).toContain('Nobody objects.')
   })
 
+  test('is none where a record was refused, and a later one is durable', async () => {
+    const medium = (value: number): Step => ({ kind: 'medium', what: 'armed', value })
+    const [arm, good, serve]: Step[] = [{ kind: 'arm' }, { kind: 'good' }, { kind: 'serve' }]
+    const steps: Step[] = [medium(0), arm!, good!, serve!, medium(1), good!, serve!]
+    const { violated, text } = await FUZZ.replay(`faults/2158082005/${scriptText(steps)}`)
+    expect(text).toMatch(/NOT_ARMED[\s\S]*durable/)
+    expect(text).toContain('Nobody objects.')
+    expect(violated).toBe(false)
+  })
+
   test('a script is the same after it was written down', () => {
     const bytes = Uint8Array.of(1, 2, 255)
     const steps: Step[] = [

@@ -9,7 +9,7 @@
 import type { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
-import { acknowledgementIn } from '../../support/acknowledgement.ts'
+import { type Acknowledgement, acknowledgementIn } from '../../support/acknowledgement.ts'
 import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'
 import { sentOf, type TestRegion } from '../../support/conversation.ts'
 import * as oracle from '../../support/oracle.ts'
@@ -102,9 +102,9 @@ export class Keeper {
     if (said === null) return
     // The product's own reader takes it, too.
     sentOf(frame)
-    if (said.status !== 0) return
     const { peer, operation } = said
-    if (peer === this.qp.peer) this.believe(said.lastPsn)
+    if (peer === this.qp.peer) this.settle(said)
+    if (said.status !== 0) return
     if (!this.armed) return
     const client = peer === this.qp.peer ? 0 : clientOf(peer)
     const all = said.all || said.batch === null
@@ -112,13 +112,16 @@ export class Keeper {
     this.take(knows && operation !== 0 ? { client, operation } : null)
   }
 
-  private believe(lastPsn: number): void {
-    const { waiting } = this
-    for (let one = waiting[0]; one !== undefined; one = waiting[0]) {
-      if (((lastPsn - one.psn) & 0x800000) !== 0) return
+  /** Of the records in the range each is durable, or refused; of others nothing is said. */
+  private settle({ status, firstPsn, lastPsn }: Acknowledgement): void {
+    const span = (lastPsn - firstPsn) & 0xffffff
+    const isMeant = ({ psn }: Waiting): boolean => ((psn - firstPsn) & 0xffffff) <= span
+    const meant = this.waiting.filter(isMeant)
+    this.waiting.splice(0, Infinity, ...this.waiting.filter((one) => !isMeant(one)))
+    if (status !== 0) return
+    for (const one of meant) {
       this.records[one.slot]!.acknowledged = one.version
       this.noteSequence(this.records[one.slot]!)
-      waiting.shift()
     }
   }
 
@@ -185,17 +188,19 @@ export class Keeper {
     }
   }
 
-  /** Everything that was written is acknowledged, and read as it was written. */
+  /** Everything that was written is acknowledged or refused, and read as it was written. */
   judgeService(): void {
     const { world } = this
     if (this.waiting.length > 0) world.object('a good client waits for its acknowledgement')
     for (let slot = 0; slot < KEPT_SLOTS; slot++) {
       const record = this.records[slot]!
-      const { data } = record.versions[record.acknowledged]!
-      const frame = readFrame(this.qp, this.region, slot, 0, data.length)
+      // One that was refused may be there all the same: a fence that failed says no more.
+      const possible = record.versions.slice(record.acknowledged, record.started + 1)
+      const length = Math.max(...possible.map(({ data }) => data.length))
+      const frame = readFrame(this.qp, this.region, slot, 0, length)
       const sent = world.ask([frame]).filter(({ opcode }) => opcode === 0x10)
       const found = sent[0]?.payload ?? new Uint8Array(0)
-      if (data.length === 0 || oracle.sameBytes(found, data)) continue
+      if (possible.some(({ data }) => data.length === 0 || oracle.sameBytes(found, data))) continue
       world.object(`record ${slot} of a good client is not read as it was written`)
     }
   }
