@@ -26,6 +26,7 @@ import { adviceFor } from '../../host-driver/base/advice.ts'
 import * as exitCodes from '../../host-driver/command/exit-codes.ts'
 import { Card, dataOf, persistFrames } from '../support/card.ts'
 import { filesBelow, ROOT } from '../support/sources.ts'
+import { TEST_FILES, testFile, testName } from '../support/test-files.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
 
 /** Every page, whoever writes it. */
@@ -343,10 +344,6 @@ const EMULATOR: readonly PageTable[] = [
   },
 ]
 
-const testFiles = filesBelow('test').flatMap((path) => {
-  const name = /^test\/([^/]+)\.test\.ts$/.exec(path)?.[1]
-  return name === undefined ? [] : [name]
-})
 const helpers = filesBelow('test/support')
   .filter((path) => path.endsWith('.ts'))
   .map((path) => path.slice('test/support/'.length))
@@ -356,7 +353,7 @@ const TESTS: readonly PageTable[] = [
     title: 'the page about the tests names every file of tests',
     page: TESTS_PAGE,
     head: '| files | subject |',
-    rows: naming(testFiles, (name) => about(`test/${name}.test.ts`)),
+    rows: naming(TEST_FILES.map(testName), (name) => about(testFile(name))),
   },
   {
     title: 'the page about the tests names every helper',

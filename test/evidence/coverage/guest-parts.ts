@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { newQuickJSWASMModule } from 'quickjs-emscripten'
 import { ROOT } from '../../support/sources.ts'
+import { testFile } from '../../support/test-files.ts'
 import { type MarkedFirmware, markedSources, marksOf } from './guest-branches.ts'
 import { Counter, LOADED, needed, type Taken } from './parts-plan.ts'
 
@@ -54,7 +55,7 @@ export const PARTS: readonly string[] = [
   'superblock-lost',
   'wire',
   'wire-hostile',
-].map((name) => `test/${name}.test.ts`)
+].map(testFile)
 
 const STACK_BYTES = 2 ** 20
 

@@ -118,7 +118,7 @@ async function runTests(
   let said = ''
   const hear = (text: Buffer): void => {
     said += text.toString()
-    ended(said.match(/^ ?\S test\/[\w-]+\.test\.ts \(/gm)?.length ?? 0)
+    ended(said.match(/^ ?\S test\/[\w/-]+\.test\.ts \(/gm)?.length ?? 0)
   }
   child.stdout.on('data', hear)
   child.stderr.on('data', hear)
