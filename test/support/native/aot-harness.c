@@ -1,5 +1,6 @@
 /*
- * A program that was translated and the same interpreted, side by side, for test/aot.test.ts.
+ * A program that was translated and the same interpreted, side by side, for
+ * test/boards/linux/aot/aot.test.ts.
  *
  *   aot-harness PROGRAM.js SHA256 [SHARE]
  *

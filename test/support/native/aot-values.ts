@@ -1,6 +1,7 @@
 /**
- * What every program of test/aot.test.ts has besides its functions: values that are awkward for an
- * operation, and words for what became of it. JavaScript, as text; always interpreted.
+ * What every program of test/boards/linux/aot/aot.test.ts has besides its functions: values that
+ * are awkward for an operation, and words for what became of it. JavaScript, as text; always
+ * interpreted.
  *
  * Invariant: a value is made anew each time, so that nothing but the function that is
  * tested holds it; what its methods do is written down in the order in which it happens.

@@ -17,7 +17,7 @@ const MEMORY = 'test/support/packet-memory.ts'
 const LENT_MAX = 16
 
 /** Tests of this file go on with cards of the tests before them. */
-const KEEPER = 'suite test/queue-faults.test.ts'
+const KEEPER = 'suite test/firmware/queues/queue-faults.test.ts'
 
 /** Sources of the product. */
 export function productFiles(): string[] {
