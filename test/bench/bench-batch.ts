@@ -22,9 +22,9 @@ import * as pweth from '../../firmware/wire/persist.ts'
 import { PAETH_FLAGS, PAETH_STATUS } from '../../firmware/wire/persist-ack.ts'
 import { sleep } from '../../host-driver/base/clock.ts'
 import { connect, type Region } from '../../host-driver/index.ts'
-import { dataOf, persistFrames, type TestQueuePair } from '../support/card.ts'
-import { type Bench, openBench } from '../support/engine.ts'
-import { text } from '../support/table.ts'
+import { text } from '../support/bench/table.ts'
+import { dataOf, persistFrames, type TestQueuePair } from '../support/cards/card.ts'
+import { type Bench, openBench } from '../support/cards/engine.ts'
 import { MODEL, openTimedCard } from './bench-card.ts'
 
 const RECORD_BYTES = 64

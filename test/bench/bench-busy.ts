@@ -20,7 +20,8 @@ import { RECEIVES, STAGING_BUFFERS } from '../../firmware/board/limits.ts'
 import { strideOf } from '../../firmware/medium/region.ts'
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { takeNumbers } from '../support/bench-arguments.ts'
+import { takeNumbers } from '../support/bench/bench-arguments.ts'
+import { text } from '../support/bench/table.ts'
 import {
   Conversation,
   dataOf,
@@ -28,12 +29,11 @@ import {
   persistFrames,
   type Sent,
   sentOf,
-} from '../support/card.ts'
-import { type Bench, openBench } from '../support/engine.ts'
-import { renumber } from '../support/renumber.ts'
-import { sendFrames } from '../support/requests.ts'
-import { Stranger } from '../support/strangers.ts'
-import { text } from '../support/table.ts'
+} from '../support/cards/card.ts'
+import { type Bench, openBench } from '../support/cards/engine.ts'
+import { Stranger } from '../support/peers/strangers.ts'
+import { renumber } from '../support/wire/renumber.ts'
+import { sendFrames } from '../support/wire/requests.ts'
 import { ENGINES, type Engine } from './bench-floors.ts'
 
 /** The slowest record of a hundred may take so many times as long as without the load. */

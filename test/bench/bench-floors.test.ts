@@ -1,7 +1,7 @@
 /** The verdict of `npm run bench`: a floor that is broken is told by the exit code. */
 
 import { expect, test } from 'vitest'
-import { Calibration } from '../support/calibration.ts'
+import { Calibration } from '../support/bench/calibration.ts'
 import { ENGINES, exitCodeOf, floorOf, holds, type Measured } from './bench-floors.ts'
 
 const HELD = { recordBytes: 64, burst: 32 } as const

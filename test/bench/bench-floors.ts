@@ -1,10 +1,10 @@
 /**
  * What `npm run bench` is held to, and the exit code that follows.
  *
- * Records of 64 bytes in bursts of 32 for a thousand turns of the loop (support/calibration.ts), at
- * least. They are 200,000 records per second in Node and 40,000 in QuickJS where the loop turns
- * 108.6 and 1.262 million times a second, as it did at its best on the machine on which they were
- * set.
+ * Records of 64 bytes in bursts of 32 for a thousand turns of the loop
+ * (support/bench/calibration.ts), at least. They are 200,000 records per second in Node and 40,000
+ * in QuickJS where the loop turns 108.6 and 1.262 million times a second, as it did at its best on
+ * the machine on which they were set.
  */
 
 export type Engine = 'node' | 'quickjs'

@@ -17,9 +17,9 @@ import { join, relative, resolve } from 'node:path'
 import type { BenchPrograms } from '../../boards/linux/bench/compile.ts'
 import { ROOT } from '../../boards/linux/engine.ts'
 import { Trouble } from '../../boards/tools/debian/programs.ts'
+import { median } from '../support/bench/table.ts'
 import { Inside } from '../support/native/inside.ts'
 import { type Build, buildOf } from '../support/native/rig.ts'
-import { median } from '../support/table.ts'
 
 const ROUNDS = 9
 

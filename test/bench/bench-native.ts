@@ -27,9 +27,9 @@ import type { RuntimeOptions } from '../../boards/linux/compile.ts'
 import { PROFILE, ROOT } from '../../boards/linux/engine.ts'
 import { mergeProfiles } from '../../boards/linux/profile.ts'
 import { Trouble } from '../../boards/tools/debian/programs.ts'
+import { median, text } from '../support/bench/table.ts'
 import { ask, type Counts, type LoadResult, Rig } from '../support/native/rig.ts'
 import { useCard } from '../support/native/usage.ts'
-import { median, text } from '../support/table.ts'
 import { benchInside, insideTable } from './bench-inside.ts'
 
 const ROUNDS = 9

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { CONTEXTS } from '../../firmware/board/limits.ts'
 import { POLICIES } from '../../firmware/host/context-cache.ts'
-import { wellFormed } from '../support/well-formed.ts'
+import { wellFormed } from '../support/bench/well-formed.ts'
 import {
   type CurvePoint,
   crowdCost,

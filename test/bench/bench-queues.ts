@@ -2,8 +2,8 @@
  * `npm run bench -- queues [--json] [--svg FILE] [--seconds N]`: what the queues of a host cost the
  * card behind PCIe (source 3).
  *
- * Method. A raw host (support/queue-host.ts) stores elements outside the timed part. Timed is all
- * that the card does with them: doorbells, queue information, elements and bytes by DMA, its
+ * Method. A raw host (support/queues/queue-host.ts) stores elements outside the timed part. Timed
+ * is all that the card does with them: doorbells, queue information, elements and bytes by DMA, its
  * command lists on the emulated NVDIMM, completions. Each figure is the upper quartile of pieces of
  * one millisecond, as what disturbs only slows; quote the ratios, as the machine is shared. Times
  * over PCIe are virtual (boards/emulator/host/pcie.ts) and do not change from run to run; nor do
@@ -42,11 +42,11 @@ import {
 } from '../../firmware/host/element.ts'
 import { ZONE3_BYTES } from '../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../firmware/transport/requester.ts'
-import { dataOf } from '../support/card.ts'
-import { EngineCard } from '../support/engine-card.ts'
-import { type Line, plotOf, ticksTo } from '../support/plot.ts'
-import { elementOf, QueueHost, type QueuePair } from '../support/queue-host.ts'
-import { text } from '../support/table.ts'
+import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
+import { text } from '../support/bench/table.ts'
+import { dataOf } from '../support/cards/card.ts'
+import { EngineCard } from '../support/cards/engine-card.ts'
+import { elementOf, QueueHost, type QueuePair } from '../support/queues/queue-host.ts'
 
 /** What is timed in one piece, µs: short, so that other work on the machine is in few of them. */
 const PIECE_US = 1000

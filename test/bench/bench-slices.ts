@@ -12,8 +12,8 @@
 import type { Engine } from '../../boards/emulator/run/dpu.ts'
 import { putU32, u32 } from '../../firmware/wire/bytes.ts'
 import * as mad from '../../firmware/wire/management.ts'
-import { type Bench, openBench } from '../support/engine.ts'
-import { median, text } from '../support/table.ts'
+import { median, text } from '../support/bench/table.ts'
+import { type Bench, openBench } from '../support/cards/engine.ts'
 
 export interface SliceCost {
   readonly engine: Engine

@@ -1,7 +1,7 @@
 /** Nothing of the firmware grows: not by connections, nor by records, nor as time goes by. */
 
 import { expect, test } from 'vitest'
-import { THOROUGH } from '../support/thorough.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 import { soak } from './bench-soak.ts'
 
 test('R1-A4: the guest’s heap is flat over all of these', THOROUGH, async () => {

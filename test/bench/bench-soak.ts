@@ -20,8 +20,8 @@ import { runInNewContext } from 'node:vm'
 import { QUEUE_PAIRS } from '../../firmware/board/limits.ts'
 import { connect } from '../../host-driver/index.ts'
 import { type LocalDpu, linkWire, openLocal } from '../../host-driver/local.ts'
-import { takeNumbers } from '../support/bench-arguments.ts'
-import { text } from '../support/table.ts'
+import { takeNumbers } from '../support/bench/bench-arguments.ts'
+import { text } from '../support/bench/table.ts'
 
 const SLOTS = 64
 /** What first uses may take, bytes. */

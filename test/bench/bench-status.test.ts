@@ -1,6 +1,7 @@
 /** What the bench of memory status counts: all of it in virtual time, so all of it is asserted. */
 
 import { expect, test } from 'vitest'
+import { wellFormed } from '../support/bench/well-formed.ts'
 import {
   accessesOf,
   type LoadCost,
@@ -9,8 +10,7 @@ import {
   PATTERNS,
   type Pattern,
   runLoad,
-} from '../support/paged-load.ts'
-import { wellFormed } from '../support/well-formed.ts'
+} from '../support/residency/paged-load.ts'
 import { floorsOf, percentile, type StatusCost, statusCosts, svgOf } from './bench-status.ts'
 
 const SIZE = { pages: 128, frames: 64, accesses: 200 }

@@ -3,10 +3,10 @@
  * memory is ready (source 5).
  *
  * Method. A host keeps half of the pages of a memory mapped, the rest in its swap file; another
- * host reads and writes them over frames, page by page (support/paged-load.ts), round and round,
- * anywhere, or mostly in a hot spot that moves. The same list of accesses is done three times:
- * without notices, where the responder answers RNR until the page has come; with notices and hints
- * on the way of the access; and with hints ahead besides, from the program's queue of work.
+ * host reads and writes them over frames, page by page (support/residency/paged-load.ts), round and
+ * round, anywhere, or mostly in a hot spot that moves. The same list of accesses is done three
+ * times: without notices, where the responder answers RNR until the page has come; with notices and
+ * hints on the way of the access; and with hints ahead besides, from the program's queue of work.
  *
  * All of it is in virtual time, at the prices of the emulator (link.ts, swap.ts, pager.ts), so the
  * same seed gives the same figures on every machine. MB are millions of bytes.
@@ -14,6 +14,8 @@
 
 import { writeFileSync } from 'node:fs'
 import { PAGE_BYTES } from '../../firmware/board/limits.ts'
+import { type Line, plotOf, ticksTo } from '../support/bench/plot.ts'
+import { text } from '../support/bench/table.ts'
 import {
   AHEAD,
   DEPTH,
@@ -26,9 +28,7 @@ import {
   runLoad,
   THINK_US,
   WRITES,
-} from '../support/paged-load.ts'
-import { type Line, plotOf, ticksTo } from '../support/plot.ts'
-import { text } from '../support/table.ts'
+} from '../support/residency/paged-load.ts'
 
 /** Pages of the memory, those of them that the host keeps mapped, and what is done with it. */
 export interface Size {

@@ -14,17 +14,18 @@
  * several rounds; quote the ratios, as the machine is shared.
  *
  * Floors are ratios (bench-floors.ts): records for a thousand turns of a small loop
- * (support/calibration.ts) that takes turns with the records, so that a busy machine breaks none.
+ * (support/bench/calibration.ts) that takes turns with the records, so that a busy machine breaks
+ * none.
  *
  * Exit codes: 0 every floor holds; 1 a floor is broken; 64 a wrong command line.
  */
 
 import { parseArgs } from 'node:util'
-import { Calibration } from '../support/calibration.ts'
-import { dataOf, persistFrames } from '../support/card.ts'
-import { type Bench, openBench } from '../support/engine.ts'
-import { renumber } from '../support/renumber.ts'
-import { median, text } from '../support/table.ts'
+import { Calibration } from '../support/bench/calibration.ts'
+import { median, text } from '../support/bench/table.ts'
+import { dataOf, persistFrames } from '../support/cards/card.ts'
+import { type Bench, openBench } from '../support/cards/engine.ts'
+import { renumber } from '../support/wire/renumber.ts'
 import { benchBatch } from './bench-batch.ts'
 import { benchBusy } from './bench-busy.ts'
 import { MODEL } from './bench-card.ts'

@@ -24,9 +24,11 @@ import type { BoardKind } from '../support/board/board.ts'
 import { bundleHash } from '../support/board/bundle.ts'
 import { wantedKinds } from '../support/board/kinds.ts'
 import { type End, Rig } from '../support/board/rig.ts'
-import { CONNECTED, heldSession, serviceIn } from '../support/captured-session.ts'
-import * as cmClient from '../support/cm.ts'
-import { runIn } from '../support/command.ts'
+import { runIn } from '../support/command/command.ts'
+import { copyAt, LANES, LANES_AT, LINE_BYTES, readSuperblock } from '../support/judges/oracle.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
+import { CONNECTED, heldSession, serviceIn } from '../support/wire/captured-session.ts'
+import * as cmClient from '../support/wire/cm.ts'
 import {
   dataOf,
   persistAcks,
@@ -34,11 +36,10 @@ import {
   readFrame,
   type TestQueuePair,
   type TestRegion,
-} from '../support/conversation.ts'
-import { SCENARIOS, scenarioOf } from '../support/dialogue.ts'
-import { hex, hexOf, writeIcrc } from '../support/frames.ts'
-import { copyAt, LANES, LANES_AT, LINE_BYTES, readSuperblock } from '../support/oracle.ts'
-import { isReplayable, Replay } from '../support/replay.ts'
+} from '../support/wire/conversation.ts'
+import { SCENARIOS, scenarioOf } from '../support/wire/dialogue.ts'
+import { hex, hexOf, writeIcrc } from '../support/wire/frames.ts'
+import { isReplayable, Replay } from '../support/wire/replay.ts'
 import {
   ACK,
   atomicWriteFrame,
@@ -50,9 +51,13 @@ import {
   NAK_ACCESS,
   NAK_SEQUENCE,
   writeFrames,
-} from '../support/requests.ts'
-import { THOROUGH } from '../support/thorough.ts'
-import { beginningOf, expectedOf, VECTOR_REQUESTS, wordOf } from '../support/vector-requests.ts'
+} from '../support/wire/requests.ts'
+import {
+  beginningOf,
+  expectedOf,
+  VECTOR_REQUESTS,
+  wordOf,
+} from '../support/wire/vector-requests.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
 

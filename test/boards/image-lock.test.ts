@@ -30,7 +30,7 @@ import {
   type Holder,
   nativeHolds,
   type Opens,
-} from '../support/image-holders.ts'
+} from '../support/command/image-holders.ts'
 import { titled } from '../support/native/harness.ts'
 import { compileMachine, noMachine } from '../support/native/machine-program.ts'
 import { noService, PERDURED, ServiceFolder } from '../support/native/service.ts'

@@ -27,7 +27,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openNvdimm } from '../../boards/emulator/index.ts'
 import { connect } from '../../host-driver/connect.ts'
 import { openLocal } from '../../host-driver/local.ts'
-import { emulateIn, PLAIN, type Run, runIn, stop } from '../support/command.ts'
+import { emulateIn, PLAIN, type Run, runIn, stop } from '../support/command/command.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perdure-files-')))

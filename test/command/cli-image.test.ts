@@ -20,9 +20,9 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { findBundle } from '../../boards/emulator/run/bundle.ts'
 import { IMAGE_BYTES_MAX } from '../../boards/flash/mcuboot.ts'
-import { type Run, runIn } from '../support/command.ts'
-import { ROOT } from '../support/sources.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { type Run, runIn } from '../support/command/command.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-image-'))
 afterAll(() => rmSync(folder, { recursive: true }))

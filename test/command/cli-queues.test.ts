@@ -10,10 +10,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { QUEUE_COUNTERS } from '../../firmware/host/host.ts'
-import { exitCodeOf } from '../../host-driver/command/exit-codes.ts'
+import { exitCodeOf } from '../../host-driver/command/base/exit-codes.ts'
 import { connect, PerdureError } from '../../host-driver/index.ts'
-import { emulateIn, type Run, runIn, stop } from '../support/command.ts'
-import { PATIENCE_MS, PATIENT } from '../support/patience.ts'
+import { emulateIn, type Run, runIn, stop } from '../support/command/command.ts'
+import { PATIENCE_MS, PATIENT } from '../support/run/patience.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-queues-'))
 const content = Uint8Array.from({ length: 20_500 }, (_, i) => (i * 7 + (i >> 8)) & 0xff)

@@ -26,14 +26,14 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import * as exitCodes from '../../host-driver/command/exit-codes.ts'
-import { messageOf } from '../../host-driver/command/system-errors.ts'
+import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
+import { messageOf } from '../../host-driver/command/base/system-errors.ts'
 import { connect } from '../../host-driver/connect.ts'
 import { openLocal } from '../../host-driver/local.ts'
 import { numbersOf, read } from '../pages/tables.ts'
-import { PLAIN, type Run } from '../support/command.ts'
+import { PLAIN, type Run } from '../support/command/command.ts'
 import { noService, PERDURED } from '../support/native/service.ts'
-import { ROOT } from '../support/sources.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const COMMAND = join(ROOT, 'dist/perdure.js')
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'perdure-refused-')))

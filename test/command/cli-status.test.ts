@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { emulateIn, type Run, runIn, stop } from '../support/command.ts'
+import { emulateIn, type Run, runIn, stop } from '../support/command/command.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-status-'))
 

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exitCodeOf } from '../../host-driver/command/exit-codes.ts'
+import { exitCodeOf } from '../../host-driver/command/base/exit-codes.ts'
 import {
   connect,
   OutcomeUnknown,
@@ -26,8 +26,8 @@ import {
   RefusedError,
 } from '../../host-driver/index.ts'
 import { openLocal } from '../../host-driver/local.ts'
-import { PLAIN } from '../support/command.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { PLAIN } from '../support/command/command.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-cli-'))

@@ -10,9 +10,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { type Run, runIn } from '../support/command.ts'
+import { type Run, runIn } from '../support/command/command.ts'
 import { compile, Harness, noCompiler } from '../support/native/harness.ts'
-import { ROOT } from '../support/sources.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-console-'))
 const servers: Server[] = []

@@ -9,10 +9,14 @@ import { dirname, join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { ipAddress, publishRequest, udpAddress } from '../../host-driver/command/emulate-options.ts'
+import {
+  ipAddress,
+  publishRequest,
+  udpAddress,
+} from '../../host-driver/command/emulate/emulate-options.ts'
 import { connect, type Dpu, RecordLost, type Region } from '../../host-driver/index.ts'
 import { readPcap } from '../../host-driver/way/pcap.ts'
-import { PATIENCE_MS, PATIENT } from '../support/patience.ts'
+import { PATIENCE_MS, PATIENT } from '../support/run/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../dist/perdure.js')
 const folder = mkdtempSync(join(tmpdir(), 'perdure-emulate-'))

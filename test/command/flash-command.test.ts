@@ -15,11 +15,11 @@ import { readImage } from '../../boards/flash/mcuboot.ts'
 import { SlotStore, STORAGE_BYTES } from '../../boards/flash/slot-store.ts'
 import { StorageFile } from '../../boards/flash/storage.ts'
 import { connect as connectCard } from '../../host-driver/index.ts'
-import { emulateIn, endAt, type Run, runIn, stop } from '../support/command.ts'
+import { emulateIn, endAt, type Run, runIn, stop } from '../support/command/command.ts'
+import { serialLine } from '../support/flash/serial.ts'
+import { upload as uploadTo } from '../support/flash/slot-model.ts'
 import { noCompiler, titled } from '../support/native/harness.ts'
-import { serialLine } from '../support/serial.ts'
-import { upload as uploadTo } from '../support/slot-model.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'pf-'))
 const at = (name: string): string => join(folder, name)

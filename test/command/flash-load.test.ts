@@ -11,9 +11,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { emulateIn, runIn, stop } from '../support/command.ts'
-import { type FlashedCard, LOAD, playFlashes } from '../support/flashes.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { emulateIn, runIn, stop } from '../support/command/command.ts'
+import { type FlashedCard, LOAD, playFlashes } from '../support/flash/flashes.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
 const QUICK_FLASHES = 5

@@ -3,8 +3,8 @@
  * was made larger. Whatever the moment, the next start says what it found, does what it is asked,
  * and serves all that was acknowledged before.
  *
- * A moment is a call that changes files (support/kill-at-call.cjs): in front of it, or half-way
- * where it writes. All of them are played where they are few, else so many drawn ones.
+ * A moment is a call that changes files (support/command/kill-at-call.cjs): in front of it, or
+ * half-way where it writes. All of them are played where they are few, else so many drawn ones.
  */
 
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs'
@@ -16,11 +16,11 @@ import { Random } from '../../boards/emulator/base/random.ts'
 import { connect } from '../../host-driver/index.ts'
 import { openLocal } from '../../host-driver/local.ts'
 import { Runtime } from '../support/board/runtime.ts'
-import { PATIENT } from '../support/patience.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { PATIENT } from '../support/run/patience.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 
 const COMMAND = fileURLToPath(new URL('../../dist/perdure.js', import.meta.url))
-const KILLER = fileURLToPath(new URL('../support/kill-at-call.cjs', import.meta.url))
+const KILLER = fileURLToPath(new URL('../support/command/kill-at-call.cjs', import.meta.url))
 const SEED = 1
 /** Moments of each kind. */
 const MOMENTS = 50

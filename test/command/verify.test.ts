@@ -11,7 +11,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Nvdimm } from '../../boards/emulator/index.ts'
 import { connect, type Dpu } from '../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../host-driver/local.ts'
-import { type Run, runIn } from '../support/command.ts'
+import { type Run, runIn } from '../support/command/command.ts'
 
 const LINE = 64
 const folder = mkdtempSync(join(tmpdir(), 'perdure-verify-'))

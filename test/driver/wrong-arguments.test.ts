@@ -35,10 +35,10 @@ import {
   type Watch,
 } from '../../host-driver/index.ts'
 import { checkRecv, checkSend } from '../../host-driver/verbs/work.ts'
-import { endpointOf } from '../support/network.ts'
-import { type Call, callsOf, inTypes } from '../support/types.ts'
-import { type OpenWay, openWay } from '../support/ways.ts'
-import { isError, placesOf, VALUES } from '../support/wrong-values.ts'
+import { type OpenWay, openWay } from '../support/driver/ways.ts'
+import { isError, placesOf, VALUES } from '../support/driver/wrong-values.ts'
+import { endpointOf } from '../support/peers/network.ts'
+import { type Call, callsOf, inTypes } from '../support/source/types.ts'
 
 /** Calls that only the library makes, or of what the caller offers and the library calls. */
 const NOT_CALLED = new RegExp(

@@ -106,8 +106,8 @@ import {
   setBlock,
 } from '../../firmware/residency/blocks.ts'
 import { nextHintedBlocks, waitUntilUs } from '../../firmware/residency/hints.ts'
-import { FACTS } from '../support/card.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { FACTS } from '../support/cards/card.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20261123)
 const STEPS = 60

@@ -23,10 +23,10 @@ import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
 import { adviceFor } from '../../host-driver/base/advice.ts'
-import * as exitCodes from '../../host-driver/command/exit-codes.ts'
-import { Card, dataOf, persistFrames } from '../support/card.ts'
-import { filesBelow, ROOT } from '../support/sources.ts'
-import { TEST_FILES, testFile, testName } from '../support/test-files.ts'
+import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
+import { Card, dataOf, persistFrames } from '../support/cards/card.ts'
+import { filesBelow, ROOT } from '../support/source/sources.ts'
+import { TEST_FILES, testFile, testName } from '../support/source/test-files.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
 
 /** Every page, whoever writes it. */
@@ -326,7 +326,7 @@ const EXIT_CODES: readonly PageTable[] = [
     page: 'boards/doc/operating.md',
     head: '| code | meaning |',
     rows: (old) => {
-      const path = 'host-driver/command/exit-codes.ts'
+      const path = 'host-driver/command/base/exit-codes.ts'
       const ofCommand = Object.entries(numbersOf(exitCodes)).map(([name, value]) => {
         return [String(value), said(path, name)] as const
       })

@@ -25,15 +25,15 @@ import {
   portOf,
   rejIn,
   repIn,
-} from '../support/captured-cm.ts'
-import { CONNECTED, heldSession, serviceIn } from '../support/captured-session.ts'
-import { conversationOf, heldByRequester } from '../support/captures.ts'
-import { messagesOf, publish } from '../support/cm.ts'
-import type { Conversation, Sent } from '../support/conversation.ts'
-import { fieldsOf } from '../support/dialogue.ts'
-import { frameOf } from '../support/frames.ts'
-import { type Ask, ENGINES, granted, openCard, Replay } from '../support/replay.ts'
-import { CAPTURES } from '../support/vectors.ts'
+} from '../support/wire/captured-cm.ts'
+import { CONNECTED, heldSession, serviceIn } from '../support/wire/captured-session.ts'
+import { conversationOf, heldByRequester } from '../support/wire/captures.ts'
+import { messagesOf, publish } from '../support/wire/cm.ts'
+import type { Conversation, Sent } from '../support/wire/conversation.ts'
+import { fieldsOf } from '../support/wire/dialogue.ts'
+import { frameOf } from '../support/wire/frames.ts'
+import { type Ask, ENGINES, granted, openCard, Replay } from '../support/wire/replay.ts'
+import { CAPTURES } from '../support/wire/vectors.ts'
 
 const CONVERSATIONS = CAPTURES.flatMap(({ name }) => conversationOf(name) ?? [])
 

@@ -8,9 +8,9 @@ import { afterAll, expect, test } from 'vitest'
 import type { DemoOptions, DemoResult } from '../../host-driver/command/demo/result.ts'
 import { runDemo } from '../../host-driver/command/demo/run.ts'
 import type { Durability } from '../../host-driver/way/durability.ts'
-import { dataOf } from '../support/card.ts'
-import { ROOT } from '../support/sources.ts'
-import { divided } from '../support/thorough.ts'
+import { dataOf } from '../support/cards/card.ts'
+import { divided } from '../support/run/thorough.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 71)
 const folder = mkdtempSync(join(tmpdir(), 'perdure-'))

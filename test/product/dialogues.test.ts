@@ -5,11 +5,16 @@
 
 import { describe, expect, test } from 'vitest'
 import { icrcReference } from '../../firmware/wire/icrc.ts'
-import type { Sent } from '../support/card.ts'
-import { Dialogue, fieldsOf, SCENARIOS, scenarioOf } from '../support/dialogue.ts'
-import { hexOf, icrcIn } from '../support/frames.ts'
-import { ENGINES, granted, openCard, Replay } from '../support/replay.ts'
-import { beginningOf, expectedOf, VECTOR_REQUESTS, wordOf } from '../support/vector-requests.ts'
+import type { Sent } from '../support/cards/card.ts'
+import { Dialogue, fieldsOf, SCENARIOS, scenarioOf } from '../support/wire/dialogue.ts'
+import { hexOf, icrcIn } from '../support/wire/frames.ts'
+import { ENGINES, granted, openCard, Replay } from '../support/wire/replay.ts'
+import {
+  beginningOf,
+  expectedOf,
+  VECTOR_REQUESTS,
+  wordOf,
+} from '../support/wire/vector-requests.ts'
 
 describe('on a queue pair with the recorded numbers', () => {
   test.for(SCENARIOS)('the dialogue %s goes as it was recorded, field by field', (name) => {

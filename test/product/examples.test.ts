@@ -13,9 +13,9 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { read } from '../pages/tables.ts'
-import { emulateIn, PLAIN } from '../support/command.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
-import { ROOT } from '../support/sources.ts'
+import { emulateIn, PLAIN } from '../support/command/command.ts'
+import { PATIENCE_MS } from '../support/run/patience.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-examples-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -48,7 +48,7 @@ import * as persistQuery from '../../firmware/wire/persist-query.ts'
 import * as prefetch from '../../firmware/wire/prefetch.ts'
 import * as reth from '../../firmware/wire/reth.ts'
 import * as udp from '../../firmware/wire/udp.ts'
-import { ROOT } from '../support/sources.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 const MODULES: Readonly<Record<string, object>> = {
   'hal.ts': hal,

@@ -13,7 +13,7 @@ import { blankPweth, readPweth } from '../../firmware/wire/persist.ts'
 import { blankReth, readReth } from '../../firmware/wire/reth.ts'
 import { ROCE_PORT, UDP_DESTINATION_PORT } from '../../firmware/wire/udp.ts'
 import { connect, type Dpu, type Region } from '../../host-driver/index.ts'
-import { endpointOf, Network } from '../support/network.ts'
+import { endpointOf, Network } from '../support/peers/network.ts'
 
 const PAYLOAD = Uint8Array.from({ length: 200 }, (_, i) => (i * 7) & 0xff)
 

@@ -9,8 +9,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { emulateIn, PLAIN, stop } from '../support/command.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { emulateIn, PLAIN, stop } from '../support/command/command.ts'
+import { PATIENCE_MS } from '../support/run/patience.ts'
 
 const DRIVER = new URL('../../dist/index.js', import.meta.url).href
 const folder = mkdtempSync(join(tmpdir(), 'perdure-quiet-'))

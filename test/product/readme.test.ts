@@ -10,12 +10,12 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../firmware/board/fault.ts'
-import * as exitCodes from '../../host-driver/command/exit-codes.ts'
+import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
 import { CONDITIONS } from '../../host-driver/way/batch-verdict.ts'
 import { commentsOf, rowsOf, withBlocks, withRows } from '../pages/markdown.ts'
 import { numbersOf, PAGES, pageOf, read, TABLES } from '../pages/tables.ts'
-import { ROOT } from '../support/sources.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
+import { ROOT } from '../support/source/sources.ts'
 
 interface Block {
   /** What stands behind the opening fence. */

@@ -8,7 +8,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { filesBelow, ROOT } from '../support/sources.ts'
+import { filesBelow, ROOT } from '../support/source/sources.ts'
 
 const FOLDER = 'firmware/doc'
 const PAGES = [
@@ -17,7 +17,7 @@ const PAGES = [
 ].map((name) => `${FOLDER}/${name}.md`)
 
 /** Recorded frames and keys, in which anything may look like an id; and this file. */
-const NOT_READ = /^(?:test\/vectors\/|test\/requirements\.test\.ts$)/
+const NOT_READ = /^(?:test\/vectors\/|test\/product\/requirements\.test\.ts$)/
 const TEXT = /\.(?:ts|mjs|mts|md|c|h|sh|py)$/
 const PROSE = /\.(?:ts|mjs|mts|md)$/
 

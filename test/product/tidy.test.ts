@@ -11,7 +11,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { circlesOf, importsBetween } from '../structure/text.ts'
-import { unusedExports } from '../support/exports.ts'
+import { THOROUGH } from '../support/run/thorough.ts'
+import { unusedExports } from '../support/source/exports.ts'
 import {
   filesBelow,
   functionsOf,
@@ -19,9 +20,8 @@ import {
   ROOT,
   type Source,
   sourcesBelow,
-} from '../support/sources.ts'
-import { THOROUGH } from '../support/thorough.ts'
-import { inTypes, slicesBelow } from '../support/types.ts'
+} from '../support/source/sources.ts'
+import { inTypes, slicesBelow } from '../support/source/types.ts'
 
 const SOURCES = sourcesBelow('.')
 const FIRMWARE = SOURCES.filter((source) => source.path.startsWith('firmware/'))
@@ -123,14 +123,14 @@ const JUDGES = [
   'test/evidence/simulate/register.ts',
   'test/kill/judge.ts',
   'test/kill/ledger.ts',
-  'test/support/acknowledgement.ts',
-  'test/support/case-table.ts',
+  'test/support/judges/acknowledgement.ts',
+  'test/support/judges/case-table.ts',
   'test/support/crash/classes.ts',
   'test/support/crash/judge.ts',
-  'test/support/known.ts',
-  'test/support/oracle.ts',
-  'test/support/psn-ends.ts',
-  'test/support/sip-hash.ts',
+  'test/support/judges/known.ts',
+  'test/support/judges/oracle.ts',
+  'test/support/judges/psn-ends.ts',
+  'test/support/judges/sip-hash.ts',
 ]
 
 /** The place of a file in the order, or -1. */

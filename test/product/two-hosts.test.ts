@@ -24,9 +24,9 @@ import {
   managementOf,
   openDevice,
   registerMemory,
-} from '../support/hosts.ts'
-import { endpointOf } from '../support/network.ts'
-import { divided } from '../support/thorough.ts'
+} from '../support/peers/hosts.ts'
+import { endpointOf } from '../support/peers/network.ts'
+import { divided } from '../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
 const BAD = { loss: 0.05, duplication: 0.05, reordering: 0.05 }

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect, type Dpu, type Receipt } from '../../host-driver/index.ts'
 import { type LocalDpu, type LocalOptions, openLocal } from '../../host-driver/local.ts'
 import { outlivesOf } from '../../host-driver/way/write.ts'
-import { emulateIn, runIn, stop } from '../support/command.ts'
+import { emulateIn, runIn, stop } from '../support/command/command.ts'
 import { titled } from '../support/native/harness.ts'
 import { noService, ServiceFolder } from '../support/native/service.ts'
 

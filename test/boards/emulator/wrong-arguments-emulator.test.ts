@@ -13,8 +13,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import * as emulator from '../../../boards/emulator/index.ts'
-import { type Call, callsOf, inTypes, type Slot } from '../../support/types.ts'
-import { isError, placesOf, VALUES } from '../../support/wrong-values.ts'
+import { isError, placesOf, VALUES } from '../../support/driver/wrong-values.ts'
+import { type Call, callsOf, inTypes, type Slot } from '../../support/source/types.ts'
 
 /** Calls that check nothing. */
 const UNCHECKED: readonly RegExp[] = [

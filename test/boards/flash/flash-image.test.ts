@@ -32,9 +32,9 @@ import {
   readPayload,
   writePayload,
 } from '../../../boards/flash/payload.ts'
-import { keyOf } from '../../support/slot-model.ts'
-import { ROOT } from '../../support/sources.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { keyOf } from '../../support/flash/slot-model.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
 

@@ -10,10 +10,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { runIn } from '../../support/command.ts'
+import { runIn } from '../../support/command/command.ts'
+import { type SerialLine, serialLine } from '../../support/flash/serial.ts'
 import { noCompiler, titled } from '../../support/native/harness.ts'
-import { PATIENCE_MS } from '../../support/patience.ts'
-import { type SerialLine, serialLine } from '../../support/serial.ts'
+import { PATIENCE_MS } from '../../support/run/patience.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
 const QUESTIONS = 300

@@ -16,7 +16,7 @@ import { readImage, sha256 } from '../../../boards/flash/mcuboot.ts'
 import { SlotError } from '../../../boards/flash/slot-error.ts'
 import { SlotStore, STORAGE_BYTES } from '../../../boards/flash/slot-store.ts'
 import { StorageFile } from '../../../boards/flash/storage.ts'
-import { CutStorage, PowerCut } from '../../support/cut-storage.ts'
+import { CutStorage, PowerCut } from '../../support/flash/cut-storage.ts'
 import {
   CHECK,
   does,
@@ -33,8 +33,8 @@ import {
   SLOTS_AT,
   type Step,
   upload,
-} from '../../support/slot-model.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/flash/slot-model.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const SCRIPTS: readonly (readonly Step[])[] = [
   ['upload B', 'mark', 'start', 'confirm', 'start'],

@@ -26,8 +26,8 @@ import {
   writeSmp,
 } from '../../../boards/flash/smp-packet.ts'
 import { serveSmpSocket, serveSmpUdp } from '../../../boards/flash/smp-ways.ts'
-import { SMP_VECTORS, SmpWorld, vectorOf } from '../../support/smp-world.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { SMP_VECTORS, SmpWorld, vectorOf } from '../../support/flash/smp-world.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 33)
 

@@ -24,7 +24,7 @@ import { placeFileOnce, placeFolderOnce } from '../../../boards/tools/debian/onc
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { rowsOf } from '../../pages/markdown.ts'
-import { ROOT } from '../../support/sources.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 

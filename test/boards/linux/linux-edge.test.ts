@@ -21,8 +21,8 @@ import {
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import { ServiceFolder } from '../../support/native/service.ts'
-import { Workshop } from '../../support/pcie-file.ts'
-import { ROOT } from '../../support/sources.ts'
+import { Workshop } from '../../support/queues/pcie-file.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const LISTS = 60_000

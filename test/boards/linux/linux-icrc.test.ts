@@ -10,7 +10,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { fillIcrc, icrcGood, icrcGoodLinuxFlush } from '../../../boards/software/icrc.ts'
 import { isThere } from '../../../boards/tools/debian/programs.ts'
 import { compile, compileStatic, LINK_PARTS, titled } from '../../support/native/harness.ts'
-import { CAPTURES, VECTORS } from '../../support/vectors.ts'
+import { CAPTURES, VECTORS } from '../../support/wire/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 

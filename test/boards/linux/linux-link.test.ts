@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { FRAME_BYTES_MAX } from '../../../firmware/board/limits.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from '../../support/native/harness.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 

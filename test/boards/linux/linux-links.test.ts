@@ -13,8 +13,8 @@ import { connect, type Dpu } from '../../../host-driver/index.ts'
 import type { Runtime } from '../../support/board/runtime.ts'
 import { compile, Harness, LINK_PARTS, noCompiler, titled } from '../../support/native/harness.ts'
 import { noService, ServiceFolder } from '../../support/native/service.ts'
-import { PATIENT } from '../../support/patience.ts'
-import { ROOT } from '../../support/sources.ts'
+import { PATIENT } from '../../support/run/patience.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const SLOTS = 32
 const CAPACITY = 512

@@ -32,8 +32,8 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { Drawing, type Left, runEmulated, runNative } from '../../support/native/machine-lists.ts'
 import { because, compileMachine, noMachine } from '../../support/native/machine-program.ts'
-import { divided } from '../../support/thorough.ts'
-import { VECTORS } from '../../support/vectors.ts'
+import { divided } from '../../support/run/thorough.ts'
+import { VECTORS } from '../../support/wire/vectors.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const folder = mkdtempSync(join(tmpdir(), 'perdure-machine-'))

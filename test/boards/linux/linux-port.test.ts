@@ -27,7 +27,7 @@ import { openFilePort } from '../../../host-driver/card/file-port.ts'
 import { connect, PerdureError, probePlacement, type Region } from '../../../host-driver/index.ts'
 import { FileCpu } from '../../support/native/file-cpu.ts'
 import { noService, ServiceFolder } from '../../support/native/service.ts'
-import { type Child, until, Workshop } from '../../support/pcie-file.ts'
+import { type Child, until, Workshop } from '../../support/queues/pcie-file.ts'
 
 const because = noService === null ? '' : `: ${noService}`
 const SEED = Number(process.env.SEED ?? 20261121)

@@ -30,9 +30,9 @@ import { connect } from '../../../host-driver/index.ts'
 import { Runtime } from '../../support/board/runtime.ts'
 import { compile, Harness, noCompiler } from '../../support/native/harness.ts'
 import { type Keys, noService, PERDURED, ServiceFolder } from '../../support/native/service.ts'
-import { PATIENT } from '../../support/patience.ts'
-import { ROOT } from '../../support/sources.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { PATIENT } from '../../support/run/patience.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 20261122)
 const BUNDLE = join(ROOT, 'dist/firmware.js')

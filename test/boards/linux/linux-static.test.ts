@@ -20,8 +20,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OURS } from '../../../boards/linux/compile.ts'
 import { halHeader } from '../../../boards/linux/hal-header.ts'
 import { isThere } from '../../../boards/tools/debian/programs.ts'
-import { filesBelow, ROOT } from '../../support/sources.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { filesBelow, ROOT } from '../../support/source/sources.ts'
 
 const SOURCES = join(ROOT, 'boards/linux/src')
 const AOT = join(ROOT, 'boards/linux/aot')

@@ -16,7 +16,7 @@ import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import * as header from '../../../firmware/host/header-page.ts'
 import { type FilePort, openFilePort } from '../../../host-driver/card/file-port.ts'
 import { ForbiddenAccess, type HostPort } from '../../../host-driver/card/host-port.ts'
-import { until, Workshop } from '../../support/pcie-file.ts'
+import { until, Workshop } from '../../support/queues/pcie-file.ts'
 
 const BYTES = 65536
 const PAGE = 12288

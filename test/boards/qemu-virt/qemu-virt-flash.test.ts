@@ -21,10 +21,10 @@ import { SmpClient } from '../../../host-driver/flash/smp-client.ts'
 import { udpPort } from '../../../host-driver/flash/smp-port.ts'
 import { type ConnectOptions, connect } from '../../../host-driver/index.ts'
 import { signedBundle } from '../../support/board/bundle.ts'
-import { type Run, runIn } from '../../support/command.ts'
-import { expectRecords, Load, REGION } from '../../support/machine-load.ts'
-import { PATIENCE_MS, PATIENT, PATIENT_MACHINE } from '../../support/patience.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { type Run, runIn } from '../../support/command/command.ts'
+import { expectRecords, Load, REGION } from '../../support/flash/machine-load.ts'
+import { PATIENCE_MS, PATIENT, PATIENT_MACHINE } from '../../support/run/patience.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 60)
 

@@ -42,9 +42,9 @@ import { check } from '../../../host-driver/command/board-qemu/check.ts'
 import { connect, probePlacement, RefusedError } from '../../../host-driver/index.ts'
 import { openLocal } from '../../../host-driver/local.ts'
 import { signedBundle } from '../../support/board/bundle.ts'
-import { expectRecords, Load, REGION } from '../../support/machine-load.ts'
-import { PATIENT, PATIENT_MACHINE } from '../../support/patience.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { expectRecords, Load, REGION } from '../../support/flash/machine-load.ts'
+import { PATIENT, PATIENT_MACHINE } from '../../support/run/patience.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-qemu-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { CHECK_CODE_BYTES, checkCode } from '../../../boards/software/check-code.ts'
-import { sipHash128 } from '../../support/sip-hash.ts'
+import { sipHash128 } from '../../support/judges/sip-hash.ts'
 
 /** The key and the messages of the published vectors: 00 01 02 …, of every length to 63. */
 const COUNTING = Uint8Array.from({ length: 64 }, (_, i) => i)

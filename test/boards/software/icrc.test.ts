@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { fillIcrc, icrcGood } from '../../../boards/software/icrc.ts'
-import { hex, hexOf, unwritten } from '../../support/frames.ts'
+import { hex, hexOf, unwritten } from '../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 

@@ -29,10 +29,10 @@ import { signedBundle } from '../../support/board/bundle.ts'
 import { DebianMachine } from '../../support/board/debian-machine.ts'
 import { type DebianOptions, debianRoot } from '../../support/board/debian-root.ts'
 import { contentsBefore } from '../../support/board/package-before.ts'
-import { runIn } from '../../support/command.ts'
-import { PATIENT_MACHINE } from '../../support/patience.ts'
-import { ROOT } from '../../support/sources.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { runIn } from '../../support/command/command.ts'
+import { PATIENT_MACHINE } from '../../support/run/patience.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { ROOT } from '../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-package-test-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import { Gate } from '../../../host-driver/base/gate.ts'
-import { sequencesOf } from '../../support/residency.ts'
+import { sequencesOf } from '../../support/residency/residency.ts'
 
 /** An access: W changes memory, R looks; small letters are ready at once. */
 const LETTERS = ['W', 'R', 'w', 'r'] as const

@@ -25,11 +25,11 @@ import {
   type Wire,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
-import { endpointOf } from '../../support/network.ts'
-import { complete, PcieRig } from '../../support/pcie-rig.ts'
-import { callsOf, inTypes, type Slot } from '../../support/types.ts'
-import { verbsBench } from '../../support/verbs-bench.ts'
-import { type OpenWay, openWay, WAYS, type WayName } from '../../support/ways.ts'
+import { verbsBench } from '../../support/driver/verbs-bench.ts'
+import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
+import { endpointOf } from '../../support/peers/network.ts'
+import { complete, PcieRig } from '../../support/queues/pcie-rig.ts'
+import { callsOf, inTypes, type Slot } from '../../support/source/types.ts'
 
 /** Memory of each kind that may be given. */
 const FORMS: Readonly<Record<string, (length: number) => Uint8Array>> = {

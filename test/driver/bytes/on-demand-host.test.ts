@@ -13,10 +13,14 @@ import { RefusedError } from '../../../host-driver/base/errors.ts'
 import type { Wire } from '../../../host-driver/base/wire.ts'
 import type { BytesRegion } from '../../../host-driver/bytes/bytes-region.ts'
 import { connect } from '../../../host-driver/connect.ts'
-import { openDevice } from '../../support/hosts.ts'
-import { endpointOf } from '../../support/network.ts'
-import { difference, OnDemandRig, type OnDemandRigOptions } from '../../support/on-demand-rig.ts'
-import { divided } from '../../support/thorough.ts'
+import { openDevice } from '../../support/peers/hosts.ts'
+import { endpointOf } from '../../support/peers/network.ts'
+import {
+  difference,
+  OnDemandRig,
+  type OnDemandRigOptions,
+} from '../../support/residency/on-demand-rig.ts'
+import { divided } from '../../support/run/thorough.ts'
 
 /** In a frame of IPv4. */
 const BTH_OPCODE_AT = 42

@@ -11,7 +11,7 @@ import { STATUS_ERROR } from '../../../firmware/wire/memory-status.ts'
 import { PerdureError, RefusedError } from '../../../host-driver/base/errors.ts'
 import type { Control, OnDemandShape, PlacedPage } from '../../../host-driver/card/control.ts'
 import { OnDemandRegion } from '../../../host-driver/card/on-demand.ts'
-import { turn } from '../../support/paged-card.ts'
+import { turn } from '../../support/cards/paged-card.ts'
 
 const FRAMES_AT = PAGE_BYTES
 const KEY = 0x77

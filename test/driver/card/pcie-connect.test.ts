@@ -15,9 +15,9 @@ import {
   type Receipt,
   type Region,
 } from '../../../host-driver/index.ts'
-import { endpointOf } from '../../support/network.ts'
-import { divided } from '../../support/thorough.ts'
-import { type OpenWay, openWay, type WayName, type WayOptions } from '../../support/ways.ts'
+import { type OpenWay, openWay, type WayName, type WayOptions } from '../../support/driver/ways.ts'
+import { endpointOf } from '../../support/peers/network.ts'
+import { divided } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 41)
 const OVER_QUEUES: readonly WayName[] = ['own', 'behind']

@@ -7,7 +7,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { BATCH_ELEMENTS_MAX } from '../../../firmware/board/limits.ts'
 import type { BatchCondition, BatchOutcome, Region } from '../../../host-driver/index.ts'
-import { type OpenWay, openWay } from '../../support/ways.ts'
+import { type OpenWay, openWay } from '../../support/driver/ways.ts'
 
 /** More than go out in one burst. */
 const RECORDS = 80

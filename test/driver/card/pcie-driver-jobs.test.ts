@@ -9,7 +9,7 @@ import { PIECE_BYTES } from '../../../host-driver/card/job-work.ts'
 import type { RegionInfo } from '../../../host-driver/control/part.ts'
 import { QueuePairPort } from '../../../host-driver/way/chain.ts'
 import * as jobs from '../../../host-driver/way/jobs.ts'
-import { PcieRig, type RigOptions } from '../../support/pcie-rig.ts'
+import { PcieRig, type RigOptions } from '../../support/queues/pcie-rig.ts'
 
 const CAPACITY = 2000
 const VIEW_FIRST_COPY = BigInt(jobs.VIEW_FIRST_COPY) << 28n

@@ -3,8 +3,8 @@
 import { expect, test } from 'vitest'
 import { DDIO_ON } from '../../../boards/emulator/index.ts'
 import { connect } from '../../../host-driver/index.ts'
-import { MachineRoom, openDevice, registerMemory } from '../../support/hosts.ts'
-import { endpointOf } from '../../support/network.ts'
+import { MachineRoom, openDevice, registerMemory } from '../../support/peers/hosts.ts'
+import { endpointOf } from '../../support/peers/network.ts'
 
 test('P2-21, P2-24: received by the send, durable by a receive, each record once', async () => {
   const room = new MachineRoom({ seed: 11 })

@@ -10,9 +10,9 @@ import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import type { PcieQueuePair } from '../../../host-driver/card/queues/queue-pair.ts'
 import type { Work } from '../../../host-driver/card/queues/work.ts'
-import { Card } from '../../support/card.ts'
-import { PcieRig } from '../../support/pcie-rig.ts'
-import { divided } from '../../support/thorough.ts'
+import { Card } from '../../support/cards/card.ts'
+import { PcieRig } from '../../support/queues/pcie-rig.ts'
+import { divided } from '../../support/run/thorough.ts'
 
 /** Longer than anything takes that still comes, µs: the driver has looked again many times. */
 const PATIENCE_US = 100_000

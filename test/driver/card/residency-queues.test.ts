@@ -15,10 +15,14 @@ import { Hearing } from '../../../host-driver/card/hearing.ts'
 import type { QueueEvent } from '../../../host-driver/card/queues/work.ts'
 import { connect, type Dpu, type PcieDevice, TransportError } from '../../../host-driver/index.ts'
 import type { Notices } from '../../../host-driver/way/inbox.ts'
-import { dataOf } from '../../support/card.ts'
-import { type Machine, openDevice } from '../../support/hosts.ts'
-import { endpointOf, Network } from '../../support/network.ts'
-import { difference, OnDemandRig, type OnDemandRigOptions } from '../../support/on-demand-rig.ts'
+import { dataOf } from '../../support/cards/card.ts'
+import { type Machine, openDevice } from '../../support/peers/hosts.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
+import {
+  difference,
+  OnDemandRig,
+  type OnDemandRigOptions,
+} from '../../support/residency/on-demand-rig.ts'
 
 const PAGE = 4096
 const PAGES = 32

@@ -8,8 +8,8 @@ import { SMP_HEADER_BYTES } from '../../../boards/flash/smp-packet.ts'
 import { FlashTarget } from '../../../host-driver/flash/card.ts'
 import { SmpClient } from '../../../host-driver/flash/smp-client.ts'
 import type { SmpPort } from '../../../host-driver/flash/smp-port.ts'
-import { PATIENCE_MS } from '../../support/patience.ts'
-import { SmpWorld, vectorOf } from '../../support/smp-world.ts'
+import { SmpWorld, vectorOf } from '../../support/flash/smp-world.ts'
+import { PATIENCE_MS } from '../../support/run/patience.ts'
 
 /** Small, so that the file is many pieces. */
 const PACKET_BYTES = 512

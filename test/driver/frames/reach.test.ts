@@ -19,7 +19,7 @@ import {
 } from '../../../boards/emulator/index.ts'
 import { connect } from '../../../host-driver/connect.ts'
 import { openTunnel as openWire, parseTarget } from '../../../host-driver/frames/udp.ts'
-import { PATIENCE_MS } from '../../support/patience.ts'
+import { PATIENCE_MS } from '../../support/run/patience.ts'
 
 const COMMAND = join(dirname(fileURLToPath(import.meta.url)), '../../../dist/perdure.js')
 

@@ -22,7 +22,7 @@ import {
   type Region,
   type RegionRequest,
 } from '../../../host-driver/index.ts'
-import { Network } from '../../support/network.ts'
+import { Network } from '../../support/peers/network.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const CONDITIONS: readonly BatchCondition[] = ['independent', 'inOrder', 'expect']

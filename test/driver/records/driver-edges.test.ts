@@ -25,8 +25,8 @@ import {
 } from '../../../host-driver/index.ts'
 import type { ChainPort } from '../../../host-driver/way/chain.ts'
 import type { JobQueue } from '../../../host-driver/way/way.ts'
-import { endpointOf, Network } from '../../support/network.ts'
-import { openWay, WAYS } from '../../support/ways.ts'
+import { openWay, WAYS } from '../../support/driver/ways.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
 
 const ARGUMENT = { code: 'PERDURE_ARGUMENT' }
 

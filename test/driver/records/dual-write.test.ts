@@ -15,7 +15,11 @@ import {
   readSlotImage,
 } from '../../../host-driver/index.ts'
 import { writeSlotImage } from '../../../host-driver/link/slot-image.ts'
-import { type VerbsBench, type VerbsBenchOptions, verbsBench } from '../../support/verbs-bench.ts'
+import {
+  type VerbsBench,
+  type VerbsBenchOptions,
+  verbsBench,
+} from '../../support/driver/verbs-bench.ts'
 
 const KEY = Uint8Array.from({ length: 16 }, (_, i) => i * 7 + 1)
 const CAPACITY = 600

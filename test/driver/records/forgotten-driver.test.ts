@@ -22,8 +22,8 @@ import {
   RefusedError,
 } from '../../../host-driver/index.ts'
 import { readPcap } from '../../../host-driver/way/pcap.ts'
-import { endpointOf, Network } from '../../support/network.ts'
-import { LINE_BYTES, OPERATIONS_AT } from '../../support/oracle.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../support/judges/oracle.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
 
 const OURS = 0x1111n
 const [MINE, THEIRS] = [Buffer.from('mine'), Buffer.from('theirs')]

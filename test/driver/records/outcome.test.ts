@@ -20,7 +20,7 @@ import {
   type RegionRequest,
 } from '../../../host-driver/index.ts'
 import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
-import { dataOf } from '../../support/card.ts'
+import { dataOf } from '../../support/cards/card.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-outcome-'))
 const open: LocalDpu[] = []

@@ -7,8 +7,12 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Watch, WatchOptions } from '../../../host-driver/index.ts'
 import { connect, RefusedError, TransportError } from '../../../host-driver/index.ts'
-import { difference, OnDemandRig, type OnDemandRigOptions } from '../../support/on-demand-rig.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import {
+  difference,
+  OnDemandRig,
+  type OnDemandRigOptions,
+} from '../../support/residency/on-demand-rig.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const PAGE = 4096
 const PAGES = 32

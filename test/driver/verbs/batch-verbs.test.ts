@@ -18,7 +18,7 @@ import {
   SIGNALED,
   type WorkCompletion,
 } from '../../../host-driver/index.ts'
-import { type OpenWay, openWay, type WayName } from '../../support/ways.ts'
+import { type OpenWay, openWay, type WayName } from '../../support/driver/ways.ts'
 
 /** The ways over which a list of work requests can be a batch. */
 const WITH_BATCHES: readonly WayName[] = ['frames']

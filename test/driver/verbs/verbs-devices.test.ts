@@ -25,8 +25,8 @@ import {
   type VerbsContext,
   type WorkCompletion,
 } from '../../../host-driver/index.ts'
-import { endpointOf } from '../../support/network.ts'
-import { type OpenWay, openWay, WAYS, type WayName } from '../../support/ways.ts'
+import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
+import { endpointOf } from '../../support/peers/network.ts'
 
 const open: OpenWay[] = []
 

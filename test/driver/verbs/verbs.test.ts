@@ -16,7 +16,6 @@ import { ArgumentError, EffectUnknown, TransportError } from '../../../host-driv
 import { pending } from '../../../host-driver/way/chain.ts'
 import { Inbox } from '../../../host-driver/way/inbox.ts'
 import { sendJob } from '../../../host-driver/way/jobs.ts'
-import { type FrameParts, frameOf } from '../../support/frames.ts'
 import {
   BYTES,
   OWN,
@@ -25,7 +24,8 @@ import {
   type VerbsBench,
   type VerbsBenchOptions,
   verbsBench,
-} from '../../support/verbs-bench.ts'
+} from '../../support/driver/verbs-bench.ts'
+import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
 
 const clocks: VirtualClock[] = []
 afterEach(() => {

@@ -18,7 +18,7 @@ import {
   indexesOf,
   ScriptedPart,
   settle,
-} from '../../support/scripted-part.ts'
+} from '../../support/driver/scripted-part.ts'
 
 const CONDITIONS: readonly BatchCondition[] = ['independent', 'inOrder', 'expect']
 

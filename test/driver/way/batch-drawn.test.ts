@@ -10,7 +10,7 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
 import type { BatchCondition, BatchRecord } from '../../../host-driver/index.ts'
 import type { Job } from '../../../host-driver/way/jobs.ts'
-import { bytesOf, ScriptedPart, settle } from '../../support/scripted-part.ts'
+import { bytesOf, ScriptedPart, settle } from '../../support/driver/scripted-part.ts'
 
 const SEED = Number(process.env.SEED ?? 20265)
 const RUNS = 50

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import type { BatchCondition, BatchOutcome } from '../../../host-driver/index.ts'
-import { bytesOf, indexesOf, ScriptedPart, settle } from '../../support/scripted-part.ts'
+import { bytesOf, indexesOf, ScriptedPart, settle } from '../../support/driver/scripted-part.ts'
 
 const TOGETHER = 4
 const COUNT = 10

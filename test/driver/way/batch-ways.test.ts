@@ -16,7 +16,7 @@ import {
   type SendRequest,
   SIGNALED,
 } from '../../../host-driver/index.ts'
-import { type OpenWay, openWay, WAYS, type WayName } from '../../support/ways.ts'
+import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
 
 const SLOTS = 300
 const CONDITIONS: readonly BatchCondition[] = ['independent', 'inOrder', 'expect']

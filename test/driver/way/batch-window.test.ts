@@ -6,8 +6,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { bytesOf, indexesOf, ScriptedPart, settle } from '../../support/scripted-part.ts'
-import { type OpenWay, openWay, WAYS } from '../../support/ways.ts'
+import { bytesOf, indexesOf, ScriptedPart, settle } from '../../support/driver/scripted-part.ts'
+import { type OpenWay, openWay, WAYS } from '../../support/driver/ways.ts'
 
 const open: OpenWay[] = []
 afterEach(async () => {

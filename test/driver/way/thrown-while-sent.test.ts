@@ -11,7 +11,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { BytesRegion, Completion, Dpu, Region } from '../../../host-driver/index.ts'
 import { type Pending, pending } from '../../../host-driver/way/chain.ts'
 import { type Done, type Job, writeJob } from '../../../host-driver/way/jobs.ts'
-import { type OpenWay, openWay, WAYS, type WayName } from '../../support/ways.ts'
+import { type OpenWay, openWay, WAYS, type WayName } from '../../support/driver/ways.ts'
 
 interface Bench {
   readonly way: OpenWay

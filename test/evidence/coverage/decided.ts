@@ -6,7 +6,7 @@
  * the product once. A condition that nobody shows is named, with what it lacks.
  */
 
-import { testFiles } from '../../support/test-files.ts'
+import { testFiles } from '../../support/source/test-files.ts'
 import { newBench, playEach } from '../mutants/drawn/bench.ts'
 import { marked } from '../mutants/drawn/marks.ts'
 import { unitNames } from '../mutants/drawn/reach.ts'

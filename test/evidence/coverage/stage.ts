@@ -7,12 +7,12 @@
  * violation, unless argued.ts says why none can.
  */
 
-import { testFile } from '../../support/test-files.ts'
+import { testFile } from '../../support/source/test-files.ts'
 import type { Floor, Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
 import { NOTHING } from '../stage.ts'
 import { type Decided, decide } from './decided.ts'
-import { described } from './guest.ts'
-import type { Branch } from './guest-branches.ts'
+import { described } from './guest/guest.ts'
+import type { Branch } from './guest/guest-branches.ts'
 import { type Coverage, cover } from './run.ts'
 import { KERNEL, staleParts, testsOf } from './tests.ts'
 

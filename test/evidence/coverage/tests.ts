@@ -6,7 +6,7 @@
  * or by name; those that are left out by name are played where a branch is missing without them.
  */
 
-import { testFiles } from '../../support/test-files.ts'
+import { testFiles } from '../../support/source/test-files.ts'
 import type { Size } from '../stage.ts'
 
 /**

@@ -1,7 +1,7 @@
 /** The short cut of C10: recovery is bounded. And that the judge notices where it is not. */
 
 import { expect, test } from 'vitest'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { BOUND, type Life, lifeOf, measure, objection, PART_SIZES } from '../bound/stage.ts'
 import { missed, playAll } from '../stage.ts'
 

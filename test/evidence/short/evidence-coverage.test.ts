@@ -1,9 +1,9 @@
 /** A short cut of the evidence: the branches of the kernel, in Node and in QuickJS (C9). */
 
 import { describe, expect, test } from 'vitest'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { Decisions } from '../coverage/decisions.ts'
-import { LOADED, needed, type Taken } from '../coverage/parts-plan.ts'
+import { LOADED, needed, type Taken } from '../coverage/guest/parts-plan.ts'
 import { cover } from '../coverage/run.ts'
 import { COVERAGE, decidedTally } from '../coverage/stage.ts'
 import { LEFT_OUT } from '../coverage/tests.ts'

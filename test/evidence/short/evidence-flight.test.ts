@@ -6,11 +6,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findBundle } from '../../../boards/emulator/run/bundle.ts'
 import { COMMANDS_AT, OWNER } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, persistFrames } from '../../support/card.ts'
-import { ColdGuest } from '../../support/cold-guest.ts'
+import { Card, dataOf, persistFrames } from '../../support/cards/card.ts'
+import { ColdGuest } from '../../support/cards/cold-guest.ts'
 import { FlightRecorder } from '../coverage/flight-recorder.ts'
 import { decode, encode, type Recorded, RUN } from '../coverage/flight-tape.ts'
-import { play } from '../coverage/guest-player.ts'
+import { play } from '../coverage/guest/guest-player.ts'
 
 /** The bundle whose every list has another mark on its first command. */
 const MARKED = `${findBundle().source}

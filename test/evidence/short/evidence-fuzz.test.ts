@@ -6,7 +6,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { FENCE, SKIP } from '../../../firmware/board/hal.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { SEEDS } from '../fuzz/corpus.ts'
 import { Ledger } from '../fuzz/ledger.ts'
 import { type Episode, fuzzOnce, openEpisode, TARGETS } from '../fuzz/play.ts'

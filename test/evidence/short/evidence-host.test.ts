@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { DONE } from '../../../firmware/board/hal.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { brokenBases, makeBase, Play, playScript, type Script } from '../host/play.ts'
 import { LEVELS, PLACEMENTS, Rig } from '../host/rig.ts'
 import { HOST, lineOf, scriptOf } from '../host/stage.ts'

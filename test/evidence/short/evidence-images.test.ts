@@ -1,7 +1,7 @@
 /** The short cut of C1b: the image generator. And that a difference is noticed. */
 
 import { expect, test } from 'vitest'
-import { THOROUGH } from '../../support/thorough.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { ALPHABET, holdProgram, programIn, scriptOf } from '../images/programs.ts'
 import { IMAGES } from '../images/stage.ts'
 import { missed, playAll } from '../stage.ts'

@@ -7,8 +7,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { acknowledgementIn } from '../../support/acknowledgement.ts'
-import { frameOf, hex } from '../../support/frames.ts'
+import { acknowledgementIn } from '../../support/judges/acknowledgement.ts'
+import { frameOf, hex } from '../../support/wire/frames.ts'
 import { type Client, UP } from '../simulate/client.ts'
 import { CELLS, type RecordState } from '../simulate/judge.ts'
 import { copyAt } from '../simulate/medium.ts'

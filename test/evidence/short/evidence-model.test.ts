@@ -2,10 +2,10 @@
 
 import { expect, test } from 'vitest'
 import { COPY_CLEAN, FENCE, NVDIMM_SPACE, OP, TO } from '../../../firmware/board/hal.ts'
-import { Card } from '../../support/card.ts'
-import { mediaOf, partOf } from '../../support/explorer.ts'
-import { copyAt } from '../../support/oracle.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { Card } from '../../support/cards/card.ts'
+import { mediaOf, partOf } from '../../support/crash/explorer.ts'
+import { copyAt } from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { MODEL } from '../model/stage.ts'
 import { missed, playAll } from '../stage.ts'
 

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ROOT } from '../../support/sources.ts'
+import { ROOT } from '../../support/source/sources.ts'
 import { testsOf } from '../coverage/tests.ts'
 import { MUTANTS_STAGE } from '../mutants/stage.ts'
 

@@ -5,9 +5,9 @@
 
 import { expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { dataOf } from '../../support/card.ts'
-import { PAGE_BYTES } from '../../support/oracle.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { dataOf } from '../../support/cards/card.ts'
+import { PAGE_BYTES } from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 import { missed, playAll } from '../stage.ts'
 import { META } from '../wide/meta.ts'
 import { playMeta } from '../wide/meta-player.ts'

@@ -18,8 +18,8 @@ import {
   clearPacketMemory,
   givePacketMemory,
   takePacketMemory,
-} from '../../support/packet-memory.ts'
-import { entropyFor, psnsBesideEnds } from '../../support/psn-ends.ts'
+} from '../../support/cards/packet-memory.ts'
+import { entropyFor, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
 import { incarnationOf, regionCount, wear } from './medium.ts'
 import { Lane } from './network.ts'

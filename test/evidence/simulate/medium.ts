@@ -9,7 +9,7 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { sealPage } from '../../support/oracle.ts'
+import { sealPage } from '../../support/judges/oracle.ts'
 import { isPattern } from './frames.ts'
 import { highOf } from './operation.ts'
 import type { Register, Version } from './register.ts'

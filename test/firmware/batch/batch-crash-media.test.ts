@@ -11,12 +11,12 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/batch-card.ts'
-import { Card, dataOf } from '../../support/card.ts'
-import { SEED } from '../../support/explorer.ts'
-import { LANES_AT, LINE_BYTES, readLane } from '../../support/oracle.ts'
-import { slotOffset } from '../../support/requests.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/cards/batch-card.ts'
+import { Card, dataOf } from '../../support/cards/card.ts'
+import { SEED } from '../../support/crash/explorer.ts'
+import { LANES_AT, LINE_BYTES, readLane } from '../../support/judges/oracle.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
 /** Cuts at every command in every case. */

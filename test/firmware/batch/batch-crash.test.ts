@@ -10,7 +10,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { dataOf } from '../../support/card.ts'
+import { dataOf } from '../../support/cards/card.ts'
 import {
   type Damage,
   explore,
@@ -20,8 +20,8 @@ import {
   SEED,
   summary,
   type Write,
-} from '../../support/explorer.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+} from '../../support/crash/explorer.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
 
 /** Looks at more images of each kind: minutes. */
 const FULL = process.env.FULL === '1'

@@ -12,10 +12,10 @@ import { COPY_CLEAN, FENCE, SKIP } from '../../../firmware/board/hal.ts'
 import { BATCHES, LANES, LINE_BYTES } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES, SLOT_PLACES } from '../../../firmware/board/memory-map.ts'
 import { LANES_AT, OPERATIONS_AT } from '../../../firmware/medium/superblock.ts'
-import { batchFrames, batchSetting, IN_ORDER, statuses } from '../../support/batch-card.ts'
-import { bytesCard } from '../../support/bytes-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { slotOffset, writeFrames } from '../../support/requests.ts'
+import { batchFrames, batchSetting, IN_ORDER, statuses } from '../../support/cards/batch-card.ts'
+import { bytesCard } from '../../support/cards/bytes-card.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const older = (slot: number): Uint8Array => dataOf(64, slot)
 const newer = (slot: number): Uint8Array => dataOf(64, 1000 + slot)

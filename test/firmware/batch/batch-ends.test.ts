@@ -17,15 +17,15 @@ import {
   NOTHING_HELD,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
+} from '../../support/cards/batch-card.ts'
 import {
   dataOf,
   persistAcks,
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 
 const recordsFor = (slots: readonly number[]): { slot: number; data: Uint8Array }[] =>
   slots.map((slot) => ({ slot, data: dataOf(64, slot) }))

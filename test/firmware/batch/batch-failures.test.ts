@@ -26,10 +26,10 @@ import {
   sequenceOf,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/card.ts'
-import { NAK_SEQUENCE, slotOffset } from '../../support/requests.ts'
-import { THOROUGH, thoroughIf } from '../../support/thorough.ts'
+} from '../../support/cards/batch-card.ts'
+import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/cards/card.ts'
+import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
+import { NAK_SEQUENCE, slotOffset } from '../../support/wire/requests.ts'
 
 const CONDITIONS = [INDEPENDENT, IN_ORDER, EXPECT]
 const NAMES: Readonly<Record<number, string>> = {

@@ -29,10 +29,16 @@ import {
   NOTHING_HELD,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from '../../support/card.ts'
-import { frameOf, writeIcrc } from '../../support/frames.ts'
-import { placed } from '../../support/placed.ts'
+} from '../../support/cards/batch-card.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+} from '../../support/cards/card.ts'
+import { placed } from '../../support/cards/placed.ts'
+import { frameOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,
   disconnect,
@@ -40,7 +46,7 @@ import {
   lines,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 20264)
 

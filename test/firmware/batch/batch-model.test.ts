@@ -19,14 +19,14 @@ import {
   sequenceOf,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
+} from '../../support/cards/batch-card.ts'
 import {
   dataOf,
   persistFrames,
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 
 const SEED = Number(process.env.SEED ?? 20265)
 const SLOTS = 24

@@ -39,7 +39,7 @@ import {
   read,
   readData,
   response,
-} from '../../support/requester-peer.ts'
+} from '../../support/peers/requester-peer.ts'
 
 const MEDIA = 0x81
 const NOT_TOLD = 0x84

@@ -34,7 +34,7 @@ import {
   sequenceOf,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
+} from '../../support/cards/batch-card.ts'
 import {
   dataOf,
   persistAcks,
@@ -42,9 +42,9 @@ import {
   readFrame,
   type Sent,
   type TestRegion,
-} from '../../support/card.ts'
-import { EngineCard } from '../../support/engine-card.ts'
-import { frameOf, hexOf, writeIcrc } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { EngineCard } from '../../support/cards/engine-card.ts'
+import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   contentOf,
   fetchAddFrame,
@@ -54,7 +54,7 @@ import {
   sendFrames,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const CONDITIONS = [
   { condition: INDEPENDENT, name: 'independent' },

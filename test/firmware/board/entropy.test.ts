@@ -10,9 +10,15 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { stir } from '../../../firmware/board/random.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { connect, type Dpu } from '../../../host-driver/index.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
-import { endpointOf, Network } from '../../support/network.ts'
-import { contentOf, firstDifference } from '../../support/requests.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
+import { contentOf, firstDifference } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 9)
 const SAME = { entropy: [5, 5, 5, 5, 5, 5, 5, 5] }

@@ -12,11 +12,17 @@
 import { describe, expect, test } from 'vitest'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FENCE, TRANSMIT } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
-import { recoveryReport } from '../../support/explorer.ts'
-import { hexOf } from '../../support/frames.ts'
-import { LANES_AT } from '../../support/oracle.ts'
-import { slotOffset } from '../../support/requests.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import { recoveryReport } from '../../support/crash/explorer.ts'
+import { LANES_AT } from '../../support/judges/oracle.ts'
+import { hexOf } from '../../support/wire/frames.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const CAPACITY = 100
 const OLD = dataOf(CAPACITY, 1)

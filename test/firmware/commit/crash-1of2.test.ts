@@ -1,9 +1,9 @@
 /** Every crash of a 64-byte record at level 1of2. */
 
 import { expect, test } from 'vitest'
-import { testCrashesOf } from '../../support/crashes.ts'
-import { explore, type Level, overOwn, overSimilar, summary } from '../../support/explorer.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { testCrashesOf } from '../../support/crash/crashes.ts'
+import { explore, type Level, overOwn, overSimilar, summary } from '../../support/crash/explorer.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const LEVEL: Level = { wait: 1, copies: 2 }
 

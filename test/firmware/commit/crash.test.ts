@@ -9,7 +9,7 @@
 import { expect, test } from 'vitest'
 import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/medium/power-cut.ts'
-import { Card, dataOf } from '../../support/card.ts'
+import { Card, dataOf } from '../../support/cards/card.ts'
 import {
   Actor,
   explore,
@@ -19,9 +19,9 @@ import {
   SEED,
   summary,
   type Write,
-} from '../../support/explorer.ts'
-import { sipHash128 } from '../../support/oracle.ts'
-import { THOROUGH, thoroughIf } from '../../support/thorough.ts'
+} from '../../support/crash/explorer.ts'
+import { sipHash128 } from '../../support/judges/oracle.ts'
+import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 
 function expectNone(scenario: Scenario, images: number): void {
   const found = explore(scenario)

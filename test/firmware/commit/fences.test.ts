@@ -22,7 +22,7 @@ import {
   TO,
   TRANSMIT,
 } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, sentOf } from '../../support/card.ts'
+import { Card, dataOf, sentOf } from '../../support/cards/card.ts'
 import {
   Actor,
   type Damage,
@@ -35,7 +35,7 @@ import {
   SEED,
   summary,
   type Write,
-} from '../../support/explorer.ts'
+} from '../../support/crash/explorer.ts'
 import {
   copyAt,
   LANES,
@@ -45,8 +45,8 @@ import {
   type RecordOracle,
   readLane,
   readSlot,
-} from '../../support/oracle.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const LEVEL_1OF2: Level = { wait: 1, copies: 2 }
 const LEVEL_2OF2: Level = { wait: 2, copies: 2 }

@@ -27,11 +27,11 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 import { recoveryReport } from '../../support/crash/booth.ts'
-import { hexOf } from '../../support/frames.ts'
-import { lines, slotOffset, writeFrames } from '../../support/requests.ts'
-import { THOROUGH, thoroughIf } from '../../support/thorough.ts'
+import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
+import { hexOf } from '../../support/wire/frames.ts'
+import { lines, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 20261)
 

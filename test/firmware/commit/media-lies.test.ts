@@ -13,8 +13,8 @@ import * as hal from '../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const PART_BYTES = 1 << 16
 const LEVELS = [

@@ -44,10 +44,27 @@ import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
-import { batchFrames, batchSetting, IN_ORDER, upTo } from '../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
-import { type Media, mediaOf, partOf, recoveryReport } from '../../support/explorer.ts'
-import { frameOf } from '../../support/frames.ts'
+import { batchFrames, batchSetting, IN_ORDER, upTo } from '../../support/cards/batch-card.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import {
+  attachedAgent,
+  believe,
+  cardOf,
+  cutPower,
+  type Placed,
+  placed,
+  restarted,
+  SEED,
+  shownCopies,
+  work,
+} from '../../support/cards/placed.ts'
+import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
 import {
   copyAt,
   LANES_AT,
@@ -60,19 +77,8 @@ import {
   sealLane,
   sealPage,
   sealSlot,
-} from '../../support/oracle.ts'
-import {
-  attachedAgent,
-  believe,
-  cardOf,
-  cutPower,
-  type Placed,
-  placed,
-  restarted,
-  SEED,
-  shownCopies,
-  work,
-} from '../../support/placed.ts'
+} from '../../support/judges/oracle.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 
 const TWO = mediaOf({ wait: 2, copies: 2 })
 const NOTHING = { random: new Random(SEED), strategy: 'none' } as const

@@ -11,10 +11,10 @@ import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CASES, type CopyFacts, caseMatches, judgeCopies } from '../../../firmware/commit/cases.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../../support/card.ts'
-import { DECIDED, decide } from '../../support/case-table.ts'
-import { type Media, mediaOf, partOf, recoveryReport } from '../../support/explorer.ts'
-import { copyAt, linesOfCopy, slotValid } from '../../support/oracle.ts'
+import { Card } from '../../support/cards/card.ts'
+import { type Media, mediaOf, partOf, recoveryReport } from '../../support/crash/explorer.ts'
+import { DECIDED, decide } from '../../support/judges/case-table.ts'
+import { copyAt, linesOfCopy, slotValid } from '../../support/judges/oracle.ts'
 
 const PHASES = [0xa1, 0xb2, 0]
 const BOTH = [false, true]

@@ -16,8 +16,8 @@ import { CASES } from '../../../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B } from '../../../firmware/medium/lane.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { type Media, mediaOf, partOf, recoveryReport, SEED } from '../../support/explorer.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { type Media, mediaOf, partOf, recoveryReport, SEED } from '../../support/crash/explorer.ts'
 import {
   copyAt,
   LANES,
@@ -33,8 +33,8 @@ import {
   sealPage,
   sealSlot,
   slotValid,
-} from '../../support/oracle.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const TWO = mediaOf({ wait: 2, copies: 2 })
 const THREE = mediaOf({ wait: 2, copies: 3 })

@@ -15,7 +15,7 @@ import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/batch-card.ts'
+import { batchFrames, IN_ORDER, statuses, upTo } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -23,10 +23,10 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
-import { LINE_BYTES } from '../../support/oracle.ts'
-import { slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { LINE_BYTES } from '../../support/judges/oracle.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 const MEDIA = 0x81

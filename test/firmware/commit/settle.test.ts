@@ -13,8 +13,14 @@ import { FIXED_LENGTH, HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../firmware/
 import { LOST_MAX } from '../../../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { batchFrames, IN_ORDER } from '../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
+import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -26,8 +32,8 @@ import {
   SEED,
   tellAgent,
   work,
-} from '../../support/placed.ts'
-import { slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const NEVER = 1_000_000
 

@@ -9,10 +9,10 @@ import { readAnnouncement } from '../../../firmware/wire/announcement.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { RC_ACKNOWLEDGE, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, type Sent, type TestQueuePair } from '../../support/card.ts'
-import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/cm.ts'
-import { frameOf } from '../../support/frames.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
+import { Card, dataOf, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { CLIENT, idsFrame, publish, repOf, reqFrame } from '../../support/wire/cm.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 const LENGTH = 65536
 const NAK_ACCESS = 0x62

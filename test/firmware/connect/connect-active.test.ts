@@ -21,11 +21,11 @@ import {
 import { TIME_WAIT_US } from '../../../firmware/connect/table.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, type Sent } from '../../support/card.ts'
-import { madFrame, message, messagesOf, PORT, publish } from '../../support/cm.ts'
-import { hex, hexOf } from '../../support/frames.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
-import { CAPTURES } from '../../support/vectors.ts'
+import { Card, dataOf, type Sent } from '../../support/cards/card.ts'
+import { madFrame, message, messagesOf, PORT, publish } from '../../support/wire/cm.ts'
+import { hex, hexOf } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
+import { CAPTURES } from '../../support/wire/vectors.ts'
 
 const OPTIONS: ActiveOptions = {
   localId: 0x0a0b0c0d,

@@ -28,7 +28,7 @@ import {
   persistFrames,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 import {
   CLIENT,
   type Client,
@@ -39,9 +39,9 @@ import {
   repOf,
   reqFrame,
   reqOf,
-} from '../../support/cm.ts'
-import { frameOf, writeIcrc } from '../../support/frames.ts'
-import { ACK, connectIpv6, writeFrames } from '../../support/requests.ts'
+} from '../../support/wire/cm.ts'
+import { frameOf, writeIcrc } from '../../support/wire/frames.ts'
+import { ACK, connectIpv6, writeFrames } from '../../support/wire/requests.ts'
 
 const CLIENT6: Client = { ...CLIENT, ipVersion: 6 }
 

@@ -9,7 +9,7 @@ import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
 import { blankCapability, writeCapability } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf } from '../../support/card.ts'
+import { Card, dataOf } from '../../support/cards/card.ts'
 import {
   CLIENT,
   type Client,
@@ -21,9 +21,9 @@ import {
   repOf,
   reqFrame,
   reqOf,
-} from '../../support/cm.ts'
-import { hex, writeIcrc } from '../../support/frames.ts'
-import { ACK, contentOf, firstDifference, writeFrames } from '../../support/requests.ts'
+} from '../../support/wire/cm.ts'
+import { hex, writeIcrc } from '../../support/wire/frames.ts'
+import { ACK, contentOf, firstDifference, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20260)
 

@@ -33,9 +33,9 @@ import {
 import { blankCapability, readCapability } from '../../../firmware/wire/capability.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import { FORM_CAPABILITY } from '../../../firmware/wire/management.ts'
-import { FACTS } from '../../support/card.ts'
-import { CLIENT, idsFrame, reqFrame } from '../../support/cm.ts'
-import { isRoce } from '../../support/frames.ts'
+import { FACTS } from '../../support/cards/card.ts'
+import { CLIENT, idsFrame, reqFrame } from '../../support/wire/cm.ts'
+import { isRoce } from '../../support/wire/frames.ts'
 
 const PORT = 7471
 

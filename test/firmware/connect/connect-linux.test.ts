@@ -7,11 +7,11 @@ import { describe, expect, test } from 'vitest'
 import { putU24, putU32, u24, u32 } from '../../../firmware/wire/bytes.ts'
 import * as cm from '../../../firmware/wire/cm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf } from '../../support/card.ts'
-import { messagesOf, publish, repOf } from '../../support/cm.ts'
-import { writeIcrc } from '../../support/frames.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
-import { CAPTURES } from '../../support/vectors.ts'
+import { Card, dataOf } from '../../support/cards/card.ts'
+import { messagesOf, publish, repOf } from '../../support/wire/cm.ts'
+import { writeIcrc } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
+import { CAPTURES } from '../../support/wire/vectors.ts'
 
 const MAD_AT = 62
 const BODY_AT: number = MAD_AT + cm.CM_BODY

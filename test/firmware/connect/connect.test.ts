@@ -19,7 +19,7 @@ import { blankLibrpma, LIBRPMA_BYTES, readLibrpma } from '../../../firmware/wire
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { blankPacket } from '../../../firmware/wire/packet.ts'
-import { batchSetting } from '../../support/batch-card.ts'
+import { batchSetting } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -28,7 +28,7 @@ import {
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 import {
   CLIENT,
   type Client,
@@ -42,9 +42,9 @@ import {
   repOf,
   reqFrame,
   reqOf,
-} from '../../support/cm.ts'
-import { frameOf, hexOf, overIpv6, writeIcrc } from '../../support/frames.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
+} from '../../support/wire/cm.ts'
+import { frameOf, hexOf, overIpv6, writeIcrc } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 /** A card with a region of bytes, published for librpma. */
 function served(facts: ConstructorParameters<typeof Card>[1] = {}): Card {

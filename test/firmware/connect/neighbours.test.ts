@@ -9,8 +9,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { neighbourChecksum } from '../../../firmware/wire/neighbour.ts'
-import { Card } from '../../support/card.ts'
-import { framesOfCapture, hex, hexOf } from '../../support/frames.ts'
+import { Card } from '../../support/cards/card.ts'
+import { framesOfCapture, hex, hexOf } from '../../support/wire/frames.ts'
 
 const GOLDEN = new URL('../../vectors/captures/rxe-std-golden-v4.pcap', import.meta.url)
 

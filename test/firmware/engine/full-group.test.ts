@@ -12,7 +12,12 @@ import { FENCE } from '../../../firmware/board/hal.ts'
 import { BURST_FRAMES } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
-import { batchFrames, IN_ORDER, statuses as statusesOf, upTo } from '../../support/batch-card.ts'
+import {
+  batchFrames,
+  IN_ORDER,
+  statuses as statusesOf,
+  upTo,
+} from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -21,9 +26,9 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { LINE_BYTES } from '../../support/oracle.ts'
-import { slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { LINE_BYTES } from '../../support/judges/oracle.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 const MEDIA = 0x81

@@ -39,7 +39,7 @@ import {
   sequenceOf,
   statuses,
   upTo,
-} from '../../support/batch-card.ts'
+} from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -47,8 +47,7 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { localQueue, play, record } from '../../support/local-queue.ts'
+} from '../../support/cards/card.ts'
 import {
   believe,
   cardOf,
@@ -59,8 +58,9 @@ import {
   type Placed,
   placed,
   say,
-} from '../../support/placed.ts'
-import { sendFrames, slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { localQueue, play, record } from '../../support/queues/local-queue.ts'
+import { sendFrames, slotOffset } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 20262)
 const FENCES_OF_GROUP = 4

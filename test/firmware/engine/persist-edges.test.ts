@@ -30,7 +30,7 @@ import {
   WRITE_PERSIST_LAST,
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, EXPECT, statuses } from '../../support/batch-card.ts'
+import { batchFrames, EXPECT, statuses } from '../../support/cards/batch-card.ts'
 import {
   BYTES_AT,
   BYTES_LENGTH,
@@ -38,7 +38,7 @@ import {
   bytesCard,
   KEPT_AT,
   RECORDS_AT,
-} from '../../support/bytes-card.ts'
+} from '../../support/cards/bytes-card.ts'
 import {
   Card,
   callOf,
@@ -48,9 +48,10 @@ import {
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { madFrame } from '../../support/cm.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { Stranger } from '../../support/peers/strangers.ts'
+import { madFrame } from '../../support/wire/cm.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   carriedFrames,
@@ -62,8 +63,7 @@ import {
   sendFrames,
   setting,
   writeFrames,
-} from '../../support/requests.ts'
-import { Stranger } from '../../support/strangers.ts'
+} from '../../support/wire/requests.ts'
 
 const LINE = 64
 const old = (slot: number): Uint8Array => dataOf(64, slot)

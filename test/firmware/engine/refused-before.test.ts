@@ -9,7 +9,7 @@
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
-import { BYTES_AT, bytesCard } from '../../support/bytes-card.ts'
+import { BYTES_AT, bytesCard } from '../../support/cards/bytes-card.ts'
 import {
   type Card,
   dataOf,
@@ -18,8 +18,8 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { lines, setting, slotOffset, writeFrames } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { lines, setting, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const MTU = 256
 const LONG = 300

@@ -24,8 +24,8 @@ import {
 } from '../../../firmware/host/context-cache.ts'
 import { ORDER_DISTANCE, ORDER_TIME } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
-import { nop, nopHost } from '../../support/nop-queues.ts'
-import type { QueueHost } from '../../support/queue-host.ts'
+import { nop, nopHost } from '../../support/queues/nop-queues.ts'
+import type { QueueHost } from '../../support/queues/queue-host.ts'
 
 const CAPACITY = 6
 

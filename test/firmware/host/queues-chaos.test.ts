@@ -10,7 +10,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import * as hal from '../../../firmware/board/hal.ts'
 import { HEADER_EPOCH } from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
-import { type NopHost, nop, nopHost, wait } from '../../support/nop-queues.ts'
+import { type NopHost, nop, nopHost, wait } from '../../support/queues/nop-queues.ts'
 
 const COUNT = 32
 const CALLS = 300

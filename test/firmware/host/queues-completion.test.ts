@@ -16,8 +16,8 @@ import { setPolicy } from '../../../firmware/host/context-cache.ts'
 import { SIGNALED, WC_SUCCESS } from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
-import { type NopHost, nop, nopHost, openCard, wait } from '../../support/nop-queues.ts'
-import { elementOf, type QueueHost } from '../../support/queue-host.ts'
+import { type NopHost, nop, nopHost, openCard, wait } from '../../support/queues/nop-queues.ts'
+import { elementOf, type QueueHost } from '../../support/queues/queue-host.ts'
 
 const EVENTS = 1024
 

@@ -9,8 +9,8 @@ import { DOORBELLS, QUEUE_DEPTH_MAX, UNIT_BYTES } from '../../../firmware/board/
 import { WC_LOC_QP_OP_ERR, WC_SUCCESS, WQE_NOP, WQE_STAMP } from '../../../firmware/host/element.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
-import { faultsOf, nop, nopHost } from '../../support/nop-queues.ts'
-import type { Cqe, QueueHost } from '../../support/queue-host.ts'
+import { faultsOf, nop, nopHost } from '../../support/queues/nop-queues.ts'
+import type { Cqe, QueueHost } from '../../support/queues/queue-host.ts'
 
 const units = (cqes: readonly Cqe[]): number[] => cqes.map((cqe) => cqe.unit)
 

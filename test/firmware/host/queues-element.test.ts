@@ -29,7 +29,7 @@ import {
 } from '../../../firmware/host/memory-regions.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import * as requester from '../../../firmware/transport/requester.ts'
-import { type ElementFields, elementOf } from '../../support/queue-host.ts'
+import { type ElementFields, elementOf } from '../../support/queues/queue-host.ts'
 
 const DOMAIN = 5
 const UNIT = 41

@@ -9,8 +9,8 @@ import { DMA_SPACE, FROM, TO } from '../../../firmware/board/hal.ts'
 import { FETCH_UNITS, FETCHES } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
-import { nop, nopHost } from '../../support/nop-queues.ts'
-import type { QueueHost } from '../../support/queue-host.ts'
+import { nop, nopHost } from '../../support/queues/nop-queues.ts'
+import type { QueueHost } from '../../support/queues/queue-host.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -9,8 +9,8 @@ import { HOST_QUEUES, QUEUE_DEPTH_MAX } from '../../../firmware/board/limits.ts'
 import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { ATTRIBUTE_QUEUES, METHOD_GET, QUEUES_EPOCH } from '../../../firmware/wire/management.ts'
-import { FIRST, faultsOf, nop, nopHost, wait } from '../../support/nop-queues.ts'
-import { hostOf, type QueueHost } from '../../support/queue-host.ts'
+import { FIRST, faultsOf, nop, nopHost, wait } from '../../support/queues/nop-queues.ts'
+import { hostOf, type QueueHost } from '../../support/queues/queue-host.ts'
 
 const HEADER_AT = 4096
 

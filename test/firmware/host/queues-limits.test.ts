@@ -21,7 +21,7 @@ import {
   isNumberUsed,
   takeNumber,
 } from '../../../firmware/host/queue-numbers.ts'
-import { nop, nopHost, openCard } from '../../support/nop-queues.ts'
+import { nop, nopHost, openCard } from '../../support/queues/nop-queues.ts'
 
 describe('a list of commands', () => {
   test('has an end, and what is appended behind it is a bug that stops the firmware', () => {

@@ -15,10 +15,10 @@ import { get64, put64 } from '../../../firmware/manage/call.ts'
 import { DATA_AT, LANES_AT } from '../../../firmware/medium/superblock.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, regionOf } from '../../support/card.ts'
-import { partOf } from '../../support/explorer.ts'
-import { QueueHost } from '../../support/queue-host.ts'
-import { TWO } from '../../support/superblock-pages.ts'
+import { Card, dataOf, persistFrames, regionOf } from '../../support/cards/card.ts'
+import { partOf } from '../../support/crash/explorer.ts'
+import { TWO } from '../../support/crash/superblock-pages.ts'
+import { QueueHost } from '../../support/queues/queue-host.ts'
 
 const STRICT = 2
 

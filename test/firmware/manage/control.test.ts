@@ -20,9 +20,9 @@ import {
   persistFrames,
   type RegionShape,
   readFrame,
-} from '../../support/card.ts'
-import { type FrameParts, frameOf, hexOf } from '../../support/frames.ts'
-import { contentOf, firstDifference, PATH_MTUS, slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { type FrameParts, frameOf, hexOf } from '../../support/wire/frames.ts'
+import { contentOf, firstDifference, PATH_MTUS, slotOffset } from '../../support/wire/requests.ts'
 
 const { METHOD_GET, METHOD_SET } = mad
 const SEED = Number(process.env.SEED ?? 1)

@@ -24,8 +24,9 @@ import {
   STATUS_RESET,
   STATUS_UNAVAILABLE,
 } from '../../../firmware/wire/memory-status.ts'
-import { dataOf, persistFrames, type TestQueuePair } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+import { dataOf, persistFrames, type TestQueuePair } from '../../support/cards/card.ts'
+import { callOf, sendCall, takeAnswers } from '../../support/queues/queue-calls.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
 import {
   BASE,
   fill,
@@ -38,10 +39,9 @@ import {
   payloadOf,
   RNR_PAGE,
   words,
-} from '../../support/on-demand.ts'
-import { callOf, sendCall, takeAnswers } from '../../support/queue-calls.ts'
-import { elementOf } from '../../support/queue-host.ts'
-import * as requests from '../../support/requests.ts'
+} from '../../support/residency/on-demand.ts'
+import { hexOf } from '../../support/wire/frames.ts'
+import * as requests from '../../support/wire/requests.ts'
 
 const { lines } = requests
 

@@ -10,8 +10,8 @@ import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
 import { start } from '../../../firmware/main.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, FACTS, persistFrames } from '../../support/card.ts'
-import { slotOffset } from '../../support/requests.ts'
+import { Card, dataOf, FACTS, persistFrames } from '../../support/cards/card.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 const BYTES = 1 << 16
 

@@ -37,8 +37,8 @@ import {
   sendCall,
   stationOf,
   takeAnswers,
-} from '../../support/queue-calls.ts'
-import { putU64 } from '../../support/queue-host.ts'
+} from '../../support/queues/queue-calls.ts'
+import { putU64 } from '../../support/queues/queue-host.ts'
 
 const RAM_BYTES = 1 << 20
 

@@ -25,8 +25,8 @@ import {
   storeZone2,
   writeQueue,
   zone2Of,
-} from '../../support/queue-calls.ts'
-import { elementOf } from '../../support/queue-host.ts'
+} from '../../support/queues/queue-calls.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
 
 interface Made {
   readonly host: CardHost

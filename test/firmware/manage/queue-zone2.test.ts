@@ -12,6 +12,7 @@ import * as info from '../../../firmware/host/queue-info.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
+import { type End, hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
 import {
   type CardHost,
   callOf,
@@ -25,9 +26,8 @@ import {
   takeAnswers,
   writeQueue,
   zone2Of,
-} from '../../support/queue-calls.ts'
-import { elementOf } from '../../support/queue-host.ts'
-import { type End, hostToHost, TwoCards } from '../../support/two-cards.ts'
+} from '../../support/queues/queue-calls.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
 
 const HEADER_AT = 4096
 

@@ -27,7 +27,7 @@ import {
 } from '../../../firmware/medium/region.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { batchFrames } from '../../support/batch-card.ts'
+import { batchFrames } from '../../support/cards/batch-card.ts'
 import {
   asksFor,
   Card,
@@ -37,7 +37,7 @@ import {
   type RegionShape,
   readFrame,
   type TestRegion,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -47,9 +47,9 @@ import {
   restarted,
   SEED,
   work,
-} from '../../support/placed.ts'
-import { ACK, NAK_ACCESS, sendFrames, writeFrames } from '../../support/requests.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/cards/placed.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { ACK, NAK_ACCESS, sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const LARGE: RegionShape = { name: 'large', slots: 100, capacity: 64, copies: 2 }
 const LARGE_BYTES = 2 * 100 * 128

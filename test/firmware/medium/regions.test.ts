@@ -25,8 +25,8 @@ import {
   WRITE_PERSIST,
 } from '../../../firmware/medium/region.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, readFrame } from '../../support/card.ts'
-import { contentOf, firstDifference, writeFrames } from '../../support/requests.ts'
+import { Card, dataOf, persistFrames, readFrame } from '../../support/cards/card.ts'
+import { contentOf, firstDifference, writeFrames } from '../../support/wire/requests.ts'
 
 function regionWith(fields: Partial<Region>): Region {
   return {

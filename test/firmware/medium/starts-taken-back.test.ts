@@ -17,8 +17,8 @@ import {
   incarnationOf,
   LANES_AT,
 } from '../../../firmware/medium/superblock.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { readSuperblock } from '../../support/oracle.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { readSuperblock } from '../../support/judges/oracle.ts'
 
 const SAME = { entropy: [5, 5, 5, 5, 5, 5, 5, 5] }
 const LIVES = 12

@@ -17,8 +17,8 @@ import { SCRUB_TURNS } from '../../../firmware/board/limits.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { LINE_BYTES, PAGE_BYTES, readSuperblock, sealPage } from '../../support/oracle.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { LINE_BYTES, PAGE_BYTES, readSuperblock, sealPage } from '../../support/judges/oracle.ts'
 
 const RECORD = dataOf(64, 1)
 const PART_BYTES = 2 ** 16

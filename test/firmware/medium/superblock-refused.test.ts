@@ -8,10 +8,10 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card } from '../../support/card.ts'
-import { PART_BYTES } from '../../support/explorer.ts'
-import { LANES_AT, PAGE_BYTES, sealPage } from '../../support/oracle.ts'
-import { changed } from '../../support/superblock-pages.ts'
+import { Card } from '../../support/cards/card.ts'
+import { PART_BYTES } from '../../support/crash/explorer.ts'
+import { changed } from '../../support/crash/superblock-pages.ts'
+import { LANES_AT, PAGE_BYTES, sealPage } from '../../support/judges/oracle.ts'
 
 function random(length: number, seed: number): Uint8Array {
   const bytes = new Uint8Array(length)

@@ -14,9 +14,9 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { VIEW_DATA } from '../../../firmware/burst/view.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { readSuperblock } from '../../support/oracle.ts'
-import { asVersion2 } from '../../support/version-2.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { asVersion2 } from '../../support/cards/version-2.ts'
+import { readSuperblock } from '../../support/judges/oracle.ts'
 
 const SLOTS = 6
 const CLIENT = 7

@@ -14,8 +14,9 @@ import { cut, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
 import { FORMAT_VERSION } from '../../../firmware/medium/superblock.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, FACTS, persistAcks, persistFrames } from '../../support/card.ts'
-import { Booth, PART_BYTES, partOf, SEED } from '../../support/explorer.ts'
+import { Card, dataOf, FACTS, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { Booth, PART_BYTES, partOf, SEED } from '../../support/crash/explorer.ts'
+import { changed, TWO } from '../../support/crash/superblock-pages.ts'
 import {
   copyAt,
   LANES_AT,
@@ -26,9 +27,8 @@ import {
   sameBytes,
   slotValid,
   usedBytes,
-} from '../../support/oracle.ts'
-import { changed, TWO } from '../../support/superblock-pages.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/judges/oracle.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 /** More images than this at one point are sampled: that many of them. */
 const EXHAUSTIVE = 2 ** 13

@@ -19,12 +19,12 @@ import { SEND } from '../../../firmware/transport/requester.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
-import { AGENT_UNITS, RawAgentQueues } from '../../support/agent-host.ts'
-import { type Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
-import { cardOf, placed, queueHostOf, restarted, work } from '../../support/placed.ts'
-import { elementOf } from '../../support/queue-host.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
+import { type Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
+import { cardOf, placed, queueHostOf, restarted, work } from '../../support/cards/placed.ts'
+import { AGENT_UNITS, RawAgentQueues } from '../../support/queues/agent-host.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 const IN_DOUBT = 0x8f
 

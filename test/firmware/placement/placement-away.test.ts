@@ -24,7 +24,7 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
-import { batchFrames, statuses as batchStatuses, EXPECT } from '../../support/batch-card.ts'
+import { batchFrames, statuses as batchStatuses, EXPECT } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -34,8 +34,7 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -52,7 +51,8 @@ import {
   restarted,
   say,
   work,
-} from '../../support/placed.ts'
+} from '../../support/cards/placed.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   carriedFrames,
@@ -60,7 +60,7 @@ import {
   lines,
   NAK_OPERATIONAL,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 /** The sequence in the header of a slot. */
 const SEQUENCE_AT = 32

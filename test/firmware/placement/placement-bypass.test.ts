@@ -33,8 +33,13 @@ import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_LOCAL_FLUSH, MECHANISM_LSB_READ } from '../../../firmware/wire/persist-ack.ts'
-import { Card, dataOf, persistFrames, type Sent, withPassingCards } from '../../support/card.ts'
-import { frameOf, hexOf } from '../../support/frames.ts'
+import {
+  Card,
+  dataOf,
+  persistFrames,
+  type Sent,
+  withPassingCards,
+} from '../../support/cards/card.ts'
 import {
   believe,
   type Crash,
@@ -45,9 +50,10 @@ import {
   restarted,
   type Scenario,
   SEED,
-} from '../../support/placed.ts'
-import { flushFrame, writeFrames } from '../../support/requests.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/cards/placed.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { frameOf, hexOf } from '../../support/wire/frames.ts'
+import { flushFrame, writeFrames } from '../../support/wire/requests.ts'
 
 const isHost = (address: number): boolean => address >= HOST_SPACE
 

@@ -14,8 +14,13 @@ import type { CutStrategy } from '../../../boards/emulator/medium/power-cut.ts'
 import { VIEW_DATA, VIEW_SETTLED } from '../../../firmware/burst/view.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../firmware/medium/region.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
-import { batchFrames, IN_ORDER } from '../../support/batch-card.ts'
-import { type Card, persistAcks, persistFrames, withPassingCards } from '../../support/card.ts'
+import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
+import {
+  type Card,
+  persistAcks,
+  persistFrames,
+  withPassingCards,
+} from '../../support/cards/card.ts'
 import {
   believe,
   cardAlone,
@@ -29,8 +34,8 @@ import {
   SEED,
   say,
   shownCopies,
-} from '../../support/placed.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+} from '../../support/cards/placed.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
 
 const RECORDS = [0, 1, 2]
 const COPIES = 2

@@ -39,15 +39,13 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { faultOfStatus } from '../../../host-driver/base/errors.ts'
 import type { FlushAgent } from '../../../host-driver/target/flush-agent.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
 import {
   type Card,
   dataOf,
   persistFrames,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { OPERATIONS_AT } from '../../support/oracle.ts'
+} from '../../support/cards/card.ts'
 import {
   Agent,
   attachedAgent,
@@ -61,9 +59,11 @@ import {
   restarted,
   tellAgent,
   work,
-} from '../../support/placed.ts'
-import { elementOf } from '../../support/queue-host.ts'
-import { disconnect, lines, sendFrames } from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { OPERATIONS_AT } from '../../support/judges/oracle.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
+import { disconnect, lines, sendFrames } from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 const STATUS_MEDIA = 0x81

@@ -21,13 +21,19 @@ import {
   statuses as batchStatuses,
   IN_ORDER,
   INDEPENDENT,
-} from '../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
-import { type LocalQueue, localQueue, play } from '../../support/local-queue.ts'
-import { believe, PushedHost, SEED } from '../../support/placed.ts'
-import type { CardHost } from '../../support/queue-calls.ts'
-import type { ElementFields } from '../../support/queue-host.ts'
-import { writeFrames } from '../../support/requests.ts'
+} from '../../support/cards/batch-card.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import { believe, PushedHost, SEED } from '../../support/cards/placed.ts'
+import { type LocalQueue, localQueue, play } from '../../support/queues/local-queue.ts'
+import type { CardHost } from '../../support/queues/queue-calls.ts'
+import type { ElementFields } from '../../support/queues/queue-host.ts'
+import { writeFrames } from '../../support/wire/requests.ts'
 
 const PART_BYTES = 1 << 17
 const HOST_BYTES = 1 << 16

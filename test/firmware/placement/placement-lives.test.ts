@@ -16,7 +16,7 @@ import {
   persistFrames,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
+} from '../../support/cards/card.ts'
 import {
   type Agent,
   attachedAgent,
@@ -25,8 +25,8 @@ import {
   placed,
   restarted,
   SEED,
-} from '../../support/placed.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+} from '../../support/cards/placed.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
 
 // Hundreds of starts in one test: a busy machine takes its time.
 const IN_DOUBT = 0x8f

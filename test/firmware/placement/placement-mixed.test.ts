@@ -16,8 +16,14 @@ import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../firmware/medium/region.
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { MECHANISM_CPU_FLUSH, MECHANISM_LOCAL_FLUSH } from '../../../firmware/wire/persist-ack.ts'
-import { batchFrames, IN_ORDER } from '../../support/batch-card.ts'
-import { type Card, dataOf, persistFrames, type Sent, type TestRegion } from '../../support/card.ts'
+import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
+import {
+  type Card,
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestRegion,
+} from '../../support/cards/card.ts'
 import {
   agentOfNewHost,
   believe,
@@ -31,8 +37,8 @@ import {
   SEED,
   shownCopies,
   work,
-} from '../../support/placed.ts'
-import { carriedFrames, writeFrames } from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { carriedFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const PLATFORMS = [
   ['bypass', DDIO_OFF],

@@ -33,8 +33,8 @@ import {
   type ProbeResult,
   probePlacement,
 } from '../../../host-driver/target/registrar.ts'
-import { batchSetting } from '../../support/batch-card.ts'
-import { Card } from '../../support/card.ts'
+import { batchSetting } from '../../support/cards/batch-card.ts'
+import { Card } from '../../support/cards/card.ts'
 import {
   cardOf,
   controlOf,
@@ -44,7 +44,7 @@ import {
   place,
   restartHost,
   SEED,
-} from '../../support/placed.ts'
+} from '../../support/cards/placed.ts'
 
 interface Target {
   readonly card: Card

@@ -23,8 +23,13 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
-import { type Card, dataOf, persistAcks, persistFrames, type Sent } from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+import {
+  type Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type Sent,
+} from '../../support/cards/card.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -39,7 +44,8 @@ import {
   SEED,
   tellAgent,
   work,
-} from '../../support/placed.ts'
+} from '../../support/cards/placed.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 
 const CLIENT = 7
 const STATUS_IN_DOUBT = 0x8f

@@ -22,7 +22,7 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
 import { STATUS_DURABLE } from '../../../firmware/wire/persist-ack.ts'
 import { QUERY_NOT_KNOWN } from '../../../firmware/wire/persist-query.ts'
-import { batchSetting } from '../../support/batch-card.ts'
+import { batchSetting } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -30,8 +30,7 @@ import {
   persistFrames,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
 import {
   type Agent,
   agentOfNewHost,
@@ -54,9 +53,10 @@ import {
   say,
   shownCopies,
   work,
-} from '../../support/placed.ts'
-import { QueueHost } from '../../support/queue-host.ts'
-import { ACK, writeFrames } from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { QueueHost } from '../../support/queues/queue-host.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { ACK, writeFrames } from '../../support/wire/requests.ts'
 
 const CLIENT = 7
 type Region = Placed['region']

@@ -31,15 +31,13 @@ import {
 } from '../../../firmware/wire/opcode.ts'
 import { MECHANISM_CPU_FLUSH } from '../../../firmware/wire/persist-ack.ts'
 import type { AgentQueues, FlushAgent } from '../../../host-driver/target/flush-agent.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
 import {
   type Card,
   dataOf,
   persistFrames,
   type Sent,
   withPassingCards,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
 import {
   Agent,
   attachedAgent,
@@ -57,7 +55,10 @@ import {
   SEED,
   tellAgent,
   work,
-} from '../../support/placed.ts'
+} from '../../support/cards/placed.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   atomicWriteFrame,
@@ -66,8 +67,7 @@ import {
   lines,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+} from '../../support/wire/requests.ts'
 
 const DURABLE = 0
 /** RNR NAK with timer code 12, 0.64 ms. */

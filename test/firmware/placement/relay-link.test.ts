@@ -21,9 +21,9 @@ import {
   regionOf,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { madFrame, PORT, publish } from '../../support/cm.ts'
-import { sendFrames, writeFrames } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { madFrame, PORT, publish } from '../../support/wire/cm.ts'
+import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
 
 const ARP = 0x0806
 const ICRC_BYTES = 4

@@ -27,10 +27,10 @@ import { WRITE_PERSIST_LAST } from '../../../firmware/wire/opcode.ts'
 import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
 import { PcieDevice } from '../../../host-driver/card/device.ts'
 import { connect, type Dpu, probePlacement, type Region } from '../../../host-driver/index.ts'
-import { Card, FACTS, sentOf } from '../../support/card.ts'
-import { isRoce } from '../../support/frames.ts'
-import { endpointOf, Network } from '../../support/network.ts'
-import { divided, THOROUGH } from '../../support/thorough.ts'
+import { Card, FACTS, sentOf } from '../../support/cards/card.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
+import { divided, THOROUGH } from '../../support/run/thorough.ts'
+import { isRoce } from '../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 11)
 const PORT = 7471

@@ -30,9 +30,22 @@ import {
   CONDITION_IN_ORDER,
   CONDITION_INDEPENDENT,
 } from '../../../firmware/wire/persist.ts'
-import { Card, dataOf, persistAcks, persistFrames, type TestRegion } from '../../support/card.ts'
-import { at, type LocalQueue, localQueue, one, play, readyHost } from '../../support/local-queue.ts'
-import { type Cqe, type ElementFields, elementOf } from '../../support/queue-host.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import {
+  at,
+  type LocalQueue,
+  localQueue,
+  one,
+  play,
+  readyHost,
+} from '../../support/queues/local-queue.ts'
+import { type Cqe, type ElementFields, elementOf } from '../../support/queues/queue-host.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 /** Two cuts at every command instead of one. */

@@ -19,9 +19,9 @@ import {
   type Pweth,
   readPweth,
 } from '../../../firmware/wire/persist.ts'
-import { dataOf, type Sent, type TestRegion } from '../../support/card.ts'
-import type { BatchFields, Cqe, ElementFields } from '../../support/queue-host.ts'
-import { type End, TwoCards, toCard } from '../../support/two-cards.ts'
+import { dataOf, type Sent, type TestRegion } from '../../support/cards/card.ts'
+import { type End, TwoCards, toCard } from '../../support/cards/two-cards.ts'
+import type { BatchFields, Cqe, ElementFields } from '../../support/queues/queue-host.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const SLOTS = 64

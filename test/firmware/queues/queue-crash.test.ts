@@ -8,11 +8,17 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE, SKIP } from '../../../firmware/board/hal.ts'
 import * as el from '../../../firmware/host/element.ts'
-import { Card, dataOf } from '../../support/card.ts'
-import { type LocalQueue, localQueue, one, readyHost, record } from '../../support/local-queue.ts'
-import type { CardHost } from '../../support/queue-calls.ts'
-import { elementOf } from '../../support/queue-host.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+import { Card, dataOf } from '../../support/cards/card.ts'
+import {
+  type LocalQueue,
+  localQueue,
+  one,
+  readyHost,
+  record,
+} from '../../support/queues/local-queue.ts'
+import type { CardHost } from '../../support/queues/queue-calls.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const SLOTS = 3

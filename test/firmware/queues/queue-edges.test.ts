@@ -31,15 +31,15 @@ import {
   RC_READ_RESPONSE_ONLY,
 } from '../../../firmware/wire/opcode.ts'
 import { blankReth, type Reth, readReth } from '../../../firmware/wire/reth.ts'
-import { BYTES_AT } from '../../support/bytes-card.ts'
-import { dataOf, readFrame, type Sent } from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
-import { type LocalQueue, localQueue, readBack, record } from '../../support/local-queue.ts'
-import { FIRST, nopHost } from '../../support/nop-queues.ts'
-import { callOf, release, sendCall, takeAnswers } from '../../support/queue-calls.ts'
-import { type ElementFields, elementOf, u64 } from '../../support/queue-host.ts'
-import { ACK, NAK_ACCESS, NAK_OPERATIONAL, writeFrames } from '../../support/requests.ts'
-import { End, TwoCards, toCard } from '../../support/two-cards.ts'
+import { BYTES_AT } from '../../support/cards/bytes-card.ts'
+import { dataOf, readFrame, type Sent } from '../../support/cards/card.ts'
+import { End, TwoCards, toCard } from '../../support/cards/two-cards.ts'
+import { type LocalQueue, localQueue, readBack, record } from '../../support/queues/local-queue.ts'
+import { FIRST, nopHost } from '../../support/queues/nop-queues.ts'
+import { callOf, release, sendCall, takeAnswers } from '../../support/queues/queue-calls.ts'
+import { type ElementFields, elementOf, u64 } from '../../support/queues/queue-host.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { ACK, NAK_ACCESS, NAK_OPERATIONAL, writeFrames } from '../../support/wire/requests.ts'
 
 interface Rig {
   readonly end: End

@@ -33,8 +33,8 @@ import {
 } from '../../../firmware/host/element.ts'
 import { KIND_SEND, QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
 import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
-import { play, Schedules, type Step } from '../../support/interleave.ts'
-import { elementOf, type Form, type Sge } from '../../support/queue-host.ts'
+import { play, Schedules, type Step } from '../../support/queues/interleave.ts'
+import { elementOf, type Form, type Sge } from '../../support/queues/queue-host.ts'
 import {
   type Places,
   POST_KINDS,
@@ -42,8 +42,8 @@ import {
   type PostKind,
   QueueWorld,
   UNITS,
-} from '../../support/queue-world.ts'
-import { divided } from '../../support/thorough.ts'
+} from '../../support/queues/queue-world.ts'
+import { divided } from '../../support/run/thorough.ts'
 
 const FORMS: readonly Form[] = ['register', 'fifo', 'fifo with pointer', 'message']
 

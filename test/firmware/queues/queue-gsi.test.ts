@@ -14,8 +14,7 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { Card } from '../../support/card.ts'
-import { frameOf, writeIcrc } from '../../support/frames.ts'
+import { Card } from '../../support/cards/card.ts'
 import {
   CardHost,
   callOf,
@@ -27,8 +26,9 @@ import {
   sendCall,
   stationOf,
   takeAnswers,
-} from '../../support/queue-calls.ts'
-import { elementOf } from '../../support/queue-host.ts'
+} from '../../support/queues/queue-calls.ts'
+import { elementOf } from '../../support/queues/queue-host.ts'
+import { frameOf, writeIcrc } from '../../support/wire/frames.ts'
 
 const GET_STATUS = callOf(mad.ATTRIBUTE_STATUS, 77, undefined, mad.METHOD_GET)
 

@@ -21,12 +21,19 @@ import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
-import { batchFrames } from '../../support/batch-card.ts'
-import { dataOf, persistFrames, type TestRegion } from '../../support/card.ts'
-import { at, type LocalQueue, localQueue, one, play, record } from '../../support/local-queue.ts'
-import { placed } from '../../support/placed.ts'
-import { type Cqe, type ElementFields, elementOf, u64 } from '../../support/queue-host.ts'
+import { batchFrames } from '../../support/cards/batch-card.ts'
+import { dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
+import { placed } from '../../support/cards/placed.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import {
+  at,
+  type LocalQueue,
+  localQueue,
+  one,
+  play,
+  record,
+} from '../../support/queues/local-queue.ts'
+import { type Cqe, type ElementFields, elementOf, u64 } from '../../support/queues/queue-host.ts'
 
 const BYTES = 64
 const SLOTS = 64

@@ -11,10 +11,17 @@ import { QUEUE_ERROR, QUEUE_READY } from '../../../firmware/host/queue-info.ts'
 import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
-import { dataOf, type RegionShape, type TestRegion } from '../../support/card.ts'
-import { at, type LocalQueue, localQueue, one, play, record } from '../../support/local-queue.ts'
-import { type CardHost, hostOf } from '../../support/queue-calls.ts'
-import { type ElementFields, u64 } from '../../support/queue-host.ts'
+import { dataOf, type RegionShape, type TestRegion } from '../../support/cards/card.ts'
+import {
+  at,
+  type LocalQueue,
+  localQueue,
+  one,
+  play,
+  record,
+} from '../../support/queues/local-queue.ts'
+import { type CardHost, hostOf } from '../../support/queues/queue-calls.ts'
+import { type ElementFields, u64 } from '../../support/queues/queue-host.ts'
 
 const RECORD_BYTES = 64
 const WRITE_PERSIST_REGION = 2

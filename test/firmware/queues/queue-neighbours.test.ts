@@ -17,7 +17,6 @@ import {
 import * as kind from '../../../firmware/transport/requester.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
 import {
   type Card,
   dataOf,
@@ -25,12 +24,20 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { at, localQueue, one as play, readyHost, record } from '../../support/local-queue.ts'
-import { placed } from '../../support/placed.ts'
-import { callOf, fillCq, lock, release, sendCall, takeAnswers } from '../../support/queue-calls.ts'
-import { type ElementFields, elementOf, putU64 } from '../../support/queue-host.ts'
-import { End, hostToHost, TwoCards, toCard } from '../../support/two-cards.ts'
+} from '../../support/cards/card.ts'
+import { placed } from '../../support/cards/placed.ts'
+import { End, hostToHost, TwoCards, toCard } from '../../support/cards/two-cards.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import { at, localQueue, one as play, readyHost, record } from '../../support/queues/local-queue.ts'
+import {
+  callOf,
+  fillCq,
+  lock,
+  release,
+  sendCall,
+  takeAnswers,
+} from '../../support/queues/queue-calls.ts'
+import { type ElementFields, elementOf, putU64 } from '../../support/queues/queue-host.ts'
 
 /** Syndrome of the PERSIST_ACK, and opcode of the last packet of a SEND. */
 const SEND_LAST = 2

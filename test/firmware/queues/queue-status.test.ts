@@ -39,13 +39,13 @@ import {
   PREFETCH_DROP,
   writePfeth,
 } from '../../../firmware/wire/prefetch.ts'
-import { asksFor, dataOf, regionOf } from '../../support/card.ts'
-import { writeIcrc } from '../../support/frames.ts'
-import { BASE, fillMap, fillOnDemand, fillUnmap } from '../../support/on-demand.ts'
-import type { Answered } from '../../support/queue-calls.ts'
-import { type Cqe, elementOf } from '../../support/queue-host.ts'
-import { bsethOf } from '../../support/residency-asks.ts'
-import { type End, hostToHost, TwoCards, toCard } from '../../support/two-cards.ts'
+import { asksFor, dataOf, regionOf } from '../../support/cards/card.ts'
+import { type End, hostToHost, TwoCards, toCard } from '../../support/cards/two-cards.ts'
+import type { Answered } from '../../support/queues/queue-calls.ts'
+import { type Cqe, elementOf } from '../../support/queues/queue-host.ts'
+import { BASE, fillMap, fillOnDemand, fillUnmap } from '../../support/residency/on-demand.ts'
+import { bsethOf } from '../../support/residency/residency-asks.ts'
+import { writeIcrc } from '../../support/wire/frames.ts'
 
 const PAGES = 16
 const PAGE_LOG2 = Math.log2(PAGE_BYTES)

@@ -21,13 +21,19 @@ import {
   persistFrames,
   readFrame,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
-import { at, localQueue, play, record } from '../../support/local-queue.ts'
-import { FIRST, nopHost } from '../../support/nop-queues.ts'
-import { type CardHost, callOf, destroy, hostOf, stationOf } from '../../support/queue-calls.ts'
-import { type ElementFields, elementOf } from '../../support/queue-host.ts'
-import { End, hostToHost, TwoCards } from '../../support/two-cards.ts'
+} from '../../support/cards/card.ts'
+import { End, hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
+import { at, localQueue, play, record } from '../../support/queues/local-queue.ts'
+import { FIRST, nopHost } from '../../support/queues/nop-queues.ts'
+import {
+  type CardHost,
+  callOf,
+  destroy,
+  hostOf,
+  stationOf,
+} from '../../support/queues/queue-calls.ts'
+import { type ElementFields, elementOf } from '../../support/queues/queue-host.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 
 /** Depth of the ring of events. */
 const EVENTS = 1024

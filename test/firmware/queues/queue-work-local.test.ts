@@ -17,12 +17,18 @@ import * as kind from '../../../firmware/transport/requester.ts'
 import { u32 } from '../../../firmware/wire/bytes.ts'
 import { KIND_BYTES, REGION_BASE_HIGH, REGION_RKEY } from '../../../firmware/wire/management.ts'
 import { adviceFor } from '../../../host-driver/base/advice.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
-import { Card, dataOf, persistAcks, persistFrames, type RegionShape } from '../../support/card.ts'
-import { at, localQueue, one, play, readBack, record } from '../../support/local-queue.ts'
-import { attachedAgent, believe } from '../../support/placed.ts'
-import type { CardHost } from '../../support/queue-calls.ts'
-import { type ElementFields, elementOf, QueueHost, u64 } from '../../support/queue-host.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type RegionShape,
+} from '../../support/cards/card.ts'
+import { attachedAgent, believe } from '../../support/cards/placed.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import { at, localQueue, one, play, readBack, record } from '../../support/queues/local-queue.ts'
+import type { CardHost } from '../../support/queues/queue-calls.ts'
+import { type ElementFields, elementOf, QueueHost, u64 } from '../../support/queues/queue-host.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 

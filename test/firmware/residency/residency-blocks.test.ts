@@ -70,7 +70,7 @@ import {
   picture,
   sequencesOf,
   toldBlocks,
-} from '../../support/residency.ts'
+} from '../../support/residency/residency.ts'
 
 describe('states and groups', () => {
   test('P5-11, P5-12, P5-13, P5-14: every sequence of notices about three blocks', () => {

@@ -16,8 +16,8 @@ import {
   STATUS_RESET,
   STATUS_UNAVAILABLE,
 } from '../../../firmware/wire/memory-status.ts'
-import { sequencesOf } from '../../support/residency.ts'
-import { ResidencyWorld, type WorldOptions } from '../../support/residency-world.ts'
+import { sequencesOf } from '../../support/residency/residency.ts'
+import { ResidencyWorld, type WorldOptions } from '../../support/residency/residency-world.ts'
 
 /** Everything that can happen, on two pages out of four. */
 const LETTERS: Readonly<Record<string, (world: ResidencyWorld) => void>> = {

@@ -50,9 +50,9 @@ import {
   STATUS_ERROR,
   STATUS_UNAVAILABLE,
 } from '../../../firmware/wire/memory-status.ts'
-import { blankAssociations } from '../../support/residency.ts'
-import { entriesOf, type Notice, noticeLine } from '../../support/residency-asks.ts'
-import { THOROUGH } from '../../support/thorough.ts'
+import { blankAssociations } from '../../support/residency/residency.ts'
+import { entriesOf, type Notice, noticeLine } from '../../support/residency/residency-asks.ts'
+import { THOROUGH } from '../../support/run/thorough.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20265)
 const ROOM = 4096

@@ -29,9 +29,9 @@ import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/pa
 import { Receiver } from '../../../host-driver/frames/receiver.ts'
 import type { Session } from '../../../host-driver/frames/session.ts'
 import type { Notices, Receives } from '../../../host-driver/way/inbox.ts'
-import { frameOf } from '../../support/frames.ts'
-import { endpointOf } from '../../support/network.ts'
-import { answer, ask, type Peer, peer, read, response } from '../../support/requester-peer.ts'
+import { endpointOf } from '../../support/peers/network.ts'
+import { answer, ask, type Peer, peer, read, response } from '../../support/peers/requester-peer.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 
 const NAK_SEQUENCE = 0x60
 const NAK_INVALID = 0x61

@@ -11,9 +11,9 @@ import {
   type BytesCard,
   bytesCard,
   contentsOf,
-} from '../../support/bytes-card.ts'
-import { dataOf, type Place, readFrame, type TestQueuePair } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+} from '../../support/cards/bytes-card.ts'
+import { dataOf, type Place, readFrame, type TestQueuePair } from '../../support/cards/card.ts'
+import { hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
   compareSwapFrame,
@@ -25,7 +25,7 @@ import {
   NAK_INVALID,
   NAK_OPERATIONAL,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const TOP = 2n ** 64n - 1n
 const NUMBERS = [0n, 1n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 63n, TOP]

@@ -13,9 +13,9 @@ import {
   type BytesCard,
   bytesCard,
   watch,
-} from '../../support/bytes-card.ts'
-import { dataOf, persistFrames, readFrame, type Sent } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+} from '../../support/cards/bytes-card.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
+import { hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
   fetchAddFrame,
@@ -25,7 +25,7 @@ import {
   NAK_INVALID,
   NAK_OPERATIONAL,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const DATA = dataOf(200, 1)
 

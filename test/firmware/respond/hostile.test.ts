@@ -31,11 +31,15 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf, hex, writeIcrc } from '../../support/frames.ts'
-import { carriedFrames, flushFrame, slotOffset, writeFrames } from '../../support/requests.ts'
-import { associateFrame, blockSizeFrame, hintFrame } from '../../support/residency-asks.ts'
-import { divided, THOROUGH } from '../../support/thorough.ts'
+} from '../../support/cards/card.ts'
+import {
+  associateFrame,
+  blockSizeFrame,
+  hintFrame,
+} from '../../support/residency/residency-asks.ts'
+import { divided, THOROUGH } from '../../support/run/thorough.ts'
+import { frameOf, hex, writeIcrc } from '../../support/wire/frames.ts'
+import { carriedFrames, flushFrame, slotOffset, writeFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20260)
 

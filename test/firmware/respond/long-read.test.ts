@@ -5,10 +5,15 @@
 
 import { describe, expect, test } from 'vitest'
 import { READ_PACKETS } from '../../../firmware/board/limits.ts'
-import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard } from '../../support/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/card.ts'
-import { Dialogue, USUAL } from '../../support/dialogue.ts'
-import { frameOf, hexOf } from '../../support/frames.ts'
+import {
+  BYTES_AT,
+  BYTES_LENGTH,
+  type BytesCard,
+  bytesCard,
+} from '../../support/cards/bytes-card.ts'
+import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
+import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
   disconnect,
   fetchAddFrame,
@@ -18,7 +23,7 @@ import {
   PATH_MTUS,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const MTU = 256
 const PACKETS = BYTES_LENGTH / MTU

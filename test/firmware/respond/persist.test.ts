@@ -32,7 +32,7 @@ import * as mad from '../../../firmware/wire/management.ts'
 import { WRITE_PERSIST_ONLY } from '../../../firmware/wire/opcode.ts'
 import type { Pweth } from '../../../firmware/wire/persist.ts'
 import type { Reth } from '../../../firmware/wire/reth.ts'
-import { batchFrames, IN_ORDER } from '../../support/batch-card.ts'
+import { batchFrames, IN_ORDER } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -42,10 +42,11 @@ import {
   readFrame,
   type Sent,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf, hexOf, writeIcrc } from '../../support/frames.ts'
-import { OnDemandHost } from '../../support/on-demand.ts'
-import { believe, placed, restarted, tellAgent } from '../../support/placed.ts'
+} from '../../support/cards/card.ts'
+import { believe, placed, restarted, tellAgent } from '../../support/cards/placed.ts'
+import { OnDemandHost } from '../../support/residency/on-demand.ts'
+import { associateFrame } from '../../support/residency/residency-asks.ts'
+import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   carriedFrames,
   contentOf,
@@ -59,8 +60,7 @@ import {
   setting,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
-import { associateFrame } from '../../support/residency-asks.ts'
+} from '../../support/wire/requests.ts'
 
 /** Bytes of one copy of a slot, as they lie in the part. */
 function imageOf({ card, region }: Setting, copy: number, slot: number): Uint8Array {

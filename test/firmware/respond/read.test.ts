@@ -12,8 +12,8 @@ import {
   RC_READ_RESPONSE_MIDDLE,
   RC_READ_RESPONSE_ONLY,
 } from '../../../firmware/wire/opcode.ts'
-import { dataOf, persistFrames, readFrame, type Sent } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
+import { hexOf } from '../../support/wire/frames.ts'
 import {
   contentOf,
   firstDifference,
@@ -26,7 +26,7 @@ import {
   setting,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 function persist({ card, region, qp }: Setting, slot: number, data: Uint8Array): void {
   card.serve(...persistFrames(qp, region, slot, data))

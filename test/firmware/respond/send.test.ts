@@ -11,8 +11,8 @@ import {
   RC_SEND_ONLY,
   RC_SEND_ONLY_IMM,
 } from '../../../firmware/wire/opcode.ts'
-import { batchSetting } from '../../support/batch-card.ts'
-import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/bytes-card.ts'
+import { batchSetting } from '../../support/cards/batch-card.ts'
+import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import {
   dataOf,
   type Place,
@@ -20,8 +20,8 @@ import {
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { frameOf, hexOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
   compareSwapFrame,
   disconnect,
@@ -32,7 +32,7 @@ import {
   NAK_OPERATIONAL,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 /** RNR NAK, timer code 12: 0.64 ms. */
 const RNR = 0x2c

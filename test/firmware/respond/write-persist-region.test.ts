@@ -23,7 +23,7 @@ import {
   RECORD_BYTES,
   RECORD_SLOTS,
   watch,
-} from '../../support/bytes-card.ts'
+} from '../../support/cards/bytes-card.ts'
 import {
   Card,
   dataOf,
@@ -33,8 +33,9 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf, hexOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { End, TwoCards } from '../../support/cards/two-cards.ts'
+import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
   fetchAddFrame,
   firstDifference,
@@ -45,8 +46,7 @@ import {
   sendFrames,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
-import { End, TwoCards } from '../../support/two-cards.ts'
+} from '../../support/wire/requests.ts'
 
 function durableAt(one: BytesCard, at: number, length: number): string {
   return hexOf(one.card.nvdimm.durable.slice(at, at + length))

@@ -9,8 +9,7 @@ import { describe, expect, test } from 'vitest'
 import * as limits from '../../../firmware/board/limits.ts'
 import { PAGE_BYTES } from '../../../firmware/board/limits.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, type Sent, sentOf, type TestQueuePair } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+import { dataOf, type Sent, sentOf, type TestQueuePair } from '../../support/cards/card.ts'
 import {
   fill,
   fillMap,
@@ -19,10 +18,11 @@ import {
   OnDemandHost,
   payloadOf,
   RNR_PAGE,
-} from '../../support/on-demand.ts'
-import { Walk } from '../../support/on-demand-walk.ts'
-import { lines, PATH_MTUS, sendFrames } from '../../support/requests.ts'
-import { divided } from '../../support/thorough.ts'
+} from '../../support/residency/on-demand.ts'
+import { Walk } from '../../support/residency/on-demand-walk.ts'
+import { divided } from '../../support/run/thorough.ts'
+import { hexOf } from '../../support/wire/frames.ts'
+import { lines, PATH_MTUS, sendFrames } from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 527)
 

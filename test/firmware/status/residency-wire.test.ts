@@ -56,10 +56,8 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { EngineCard } from '../../support/engine-card.ts'
-import { frameOf, writeIcrc } from '../../support/frames.ts'
-import { BASE, type OnDemand, OnDemandHost, payloadOf } from '../../support/on-demand.ts'
+} from '../../support/cards/card.ts'
+import { EngineCard } from '../../support/cards/engine-card.ts'
 import {
   attachedAgent,
   believe,
@@ -69,17 +67,9 @@ import {
   placed,
   restarted,
   work,
-} from '../../support/placed.ts'
-import {
-  ACK,
-  disconnect,
-  NAK_ACCESS,
-  NAK_INVALID,
-  type Setting,
-  sendFrames,
-  setting,
-  slotOffset,
-} from '../../support/requests.ts'
+} from '../../support/cards/placed.ts'
+import { End, type TwoCards } from '../../support/cards/two-cards.ts'
+import { BASE, type OnDemand, OnDemandHost, payloadOf } from '../../support/residency/on-demand.ts'
 import {
   acknowledgeFrame,
   answerFrame,
@@ -94,8 +84,18 @@ import {
   type Range,
   sizeAnswers,
   sizeLine,
-} from '../../support/residency-asks.ts'
-import { End, type TwoCards } from '../../support/two-cards.ts'
+} from '../../support/residency/residency-asks.ts'
+import { frameOf, writeIcrc } from '../../support/wire/frames.ts'
+import {
+  ACK,
+  disconnect,
+  NAK_ACCESS,
+  NAK_INVALID,
+  type Setting,
+  sendFrames,
+  setting,
+  slotOffset,
+} from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.PERDURE_SEED ?? 20265)
 

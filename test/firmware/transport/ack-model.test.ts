@@ -8,8 +8,8 @@
  */
 
 import { describe, expect, test } from 'vitest'
-import { type Findings, type Model, walk, walkUnbounded } from '../../support/ack-model.ts'
-import { CardResponder } from '../../support/ack-model-card.ts'
+import { type Findings, type Model, walk, walkUnbounded } from '../../support/acks/ack-model.ts'
+import { CardResponder } from '../../support/acks/ack-model-card.ts'
 import {
   ackName,
   type Plan,
@@ -17,10 +17,10 @@ import {
   ShippedClient,
   type ShippedOptions,
   SourceClient,
-} from '../../support/ack-model-client.ts'
-import { LateResponder } from '../../support/ack-model-responder.ts'
-import { ThroughResponder } from '../../support/ack-model-through.ts'
-import { THOROUGH, thoroughIf } from '../../support/thorough.ts'
+} from '../../support/acks/ack-model-client.ts'
+import { LateResponder } from '../../support/acks/ack-model-responder.ts'
+import { ThroughResponder } from '../../support/acks/ack-model-through.ts'
+import { THOROUGH, thoroughIf } from '../../support/run/thorough.ts'
 
 // Millions of states in one test: a busy machine takes its time.
 const PLAN: Plan = { firstPsn: 0x64, packets: [1, 1] }

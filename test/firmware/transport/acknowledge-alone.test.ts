@@ -78,7 +78,7 @@ import {
   type Paeth,
 } from '../../../firmware/wire/persist-ack.ts'
 import { blankUdp, readUdp, writeUdp } from '../../../firmware/wire/udp.ts'
-import { batchFrames, statuses } from '../../support/batch-card.ts'
+import { batchFrames, statuses } from '../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -87,10 +87,10 @@ import {
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { Dialogue, USUAL } from '../../support/dialogue.ts'
-import { type FrameParts, frameOf, hex, hexOf, writeIcrc } from '../../support/frames.ts'
-import { slotOffset } from '../../support/requests.ts'
+} from '../../support/cards/card.ts'
+import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
+import { type FrameParts, frameOf, hex, hexOf, writeIcrc } from '../../support/wire/frames.ts'
+import { slotOffset } from '../../support/wire/requests.ts'
 
 /** The way of a frame: from whom to whom, and the class of its traffic. */
 interface Way {

@@ -8,10 +8,10 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { cut } from '../../../boards/emulator/medium/power-cut.ts'
 import { forgetOld } from '../../../firmware/transport/queue-pair.ts'
 import { OPCODES, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/card.ts'
-import { Dialogue, USUAL } from '../../support/dialogue.ts'
-import { frameOf, hexOf, writeIcrc } from '../../support/frames.ts'
+import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
+import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
+import { frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   asTestQueuePair,
   atomicWriteFrame,
@@ -23,7 +23,7 @@ import {
   PATH_MTUS,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const EXAMPLE = frameOf({ bth: { opcode: RC_SEND_ONLY, destQp: USUAL.localQp } })
 const VA = { vaHigh: USUAL.vaHigh }

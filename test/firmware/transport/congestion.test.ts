@@ -7,11 +7,11 @@ import { expect, test } from 'vitest'
 import { NOTIFICATION_US } from '../../../firmware/board/limits.ts'
 import { icrcReference } from '../../../firmware/wire/icrc.ts'
 import { CNP } from '../../../firmware/wire/opcode.ts'
-import { bytesCard } from '../../support/bytes-card.ts'
-import { dataOf, persistFrames, readFrame, type Sent } from '../../support/card.ts'
-import { frameOf, hexOf, icrcIn, writeIcrc } from '../../support/frames.ts'
-import { connectIpv6, lines, sendFrames, writeFrames } from '../../support/requests.ts'
-import { VECTORS } from '../../support/vectors.ts'
+import { bytesCard } from '../../support/cards/bytes-card.ts'
+import { dataOf, persistFrames, readFrame, type Sent } from '../../support/cards/card.ts'
+import { frameOf, hexOf, icrcIn, writeIcrc } from '../../support/wire/frames.ts'
+import { connectIpv6, lines, sendFrames, writeFrames } from '../../support/wire/requests.ts'
+import { VECTORS } from '../../support/wire/vectors.ts'
 
 /** The frame, marked on its way: the ICRC does not cover the mark. */
 function marked(frame: Uint8Array, ecn = 3): Uint8Array {

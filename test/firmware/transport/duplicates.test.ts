@@ -27,8 +27,8 @@ import {
   RC_READ_RESPONSE_ONLY,
   WRITE_PERSIST_ONLY,
 } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, statuses, upTo } from '../../support/batch-card.ts'
-import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/bytes-card.ts'
+import { batchFrames, statuses, upTo } from '../../support/cards/batch-card.ts'
+import { BYTES_AT, type BytesCard, bytesCard, KEPT_AT } from '../../support/cards/bytes-card.ts'
 import {
   Card,
   dataOf,
@@ -40,10 +40,10 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { Dialogue, USUAL } from '../../support/dialogue.ts'
-import { frameOf, hexOf } from '../../support/frames.ts'
-import { LINE_BYTES, OPERATIONS_AT } from '../../support/oracle.ts'
+} from '../../support/cards/card.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../support/judges/oracle.ts'
+import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
+import { frameOf, hexOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
   compareSwapFrame,
@@ -55,7 +55,7 @@ import {
   sendFrames,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 5)
 const MTU = 256

@@ -6,9 +6,14 @@
 import { describe, expect, test } from 'vitest'
 import { REMEMBERED_KINDS } from '../../../firmware/board/limits.ts'
 import { RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
-import { BYTES_AT, BYTES_LENGTH, type BytesCard, bytesCard } from '../../support/bytes-card.ts'
-import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+import {
+  BYTES_AT,
+  BYTES_LENGTH,
+  type BytesCard,
+  bytesCard,
+} from '../../support/cards/bytes-card.ts'
+import { dataOf, readFrame, type Sent, type TestQueuePair } from '../../support/cards/card.ts'
+import { hexOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   atomicWriteFrame,
@@ -16,7 +21,7 @@ import {
   lines,
   NAK_ACCESS,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const MTU = 256
 const LONG = 66 * MTU

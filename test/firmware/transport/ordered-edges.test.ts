@@ -7,10 +7,16 @@ import { describe, expect, test } from 'vitest'
 import { BURST_FRAMES, LANES, READ_PACKETS } from '../../../firmware/board/limits.ts'
 import { LANES_AT } from '../../../firmware/medium/superblock.ts'
 import { CNP, PERSIST_ACK, RC_ATOMIC_ACK } from '../../../firmware/wire/opcode.ts'
-import { batchFrames, statuses } from '../../support/batch-card.ts'
-import { bytesCard } from '../../support/bytes-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+import { batchFrames, statuses } from '../../support/cards/batch-card.ts'
+import { bytesCard } from '../../support/cards/bytes-card.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+} from '../../support/cards/card.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   fetchAddFrame,
@@ -19,7 +25,7 @@ import {
   NAK_OPERATIONAL,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 
 const LINE = 64
 const fresh = (slot: number): Uint8Array => dataOf(64, 1000 + slot)

@@ -14,15 +14,16 @@ import {
   contentsOf,
   KEPT_AT,
   watch,
-} from '../../support/bytes-card.ts'
+} from '../../support/cards/bytes-card.ts'
 import {
   dataOf,
   persistFrames,
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../support/card.ts'
-import { hexOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { thoroughIf } from '../../support/run/thorough.ts'
+import { hexOf } from '../../support/wire/frames.ts'
 import {
   ACK,
   atomicWriteFrame,
@@ -35,8 +36,7 @@ import {
   NAK_OPERATIONAL,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
-import { thoroughIf } from '../../support/thorough.ts'
+} from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 31)
 

@@ -29,7 +29,7 @@ import {
   persist,
   response,
   told,
-} from '../../support/requester-peer.ts'
+} from '../../support/peers/requester-peer.ts'
 
 const NAK_ACCESS = 0x62
 /** A receiver that is not ready. */

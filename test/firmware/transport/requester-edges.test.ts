@@ -29,7 +29,7 @@ import {
   psns,
   readData,
   response,
-} from '../../support/requester-peer.ts'
+} from '../../support/peers/requester-peer.ts'
 
 const NOT_READY = 0x20 | 12
 

@@ -25,7 +25,6 @@ import {
 } from '../../../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../../../firmware/transport/sender.ts'
 import { has, ONLY, OPCODES, PAYLOAD_FULL, REQUEST } from '../../../firmware/wire/opcode.ts'
-import { ends, KINDS } from '../../support/request-kinds.ts'
 import {
   answer,
   ask,
@@ -38,7 +37,8 @@ import {
   psns,
   readData,
   told,
-} from '../../support/requester-peer.ts'
+} from '../../support/peers/requester-peer.ts'
+import { ends, KINDS } from '../../support/wire/request-kinds.ts'
 
 const MESSAGES = KINDS.filter(([, kind]) => !isOrdered(kind) && kind !== WRITE_PERSIST)
 const ORDERED = KINDS.filter(([, kind]) => isOrdered(kind))

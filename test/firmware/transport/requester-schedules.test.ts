@@ -17,9 +17,9 @@ import {
   WRITE,
 } from '../../../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../../../firmware/transport/sender.ts'
-import { ends, KINDS } from '../../support/request-kinds.ts'
-import { type Peer, peer } from '../../support/requester-peer.ts'
-import { SmallResponder } from '../../support/small-responder.ts'
+import { type Peer, peer } from '../../support/peers/requester-peer.ts'
+import { SmallResponder } from '../../support/peers/small-responder.ts'
+import { ends, KINDS } from '../../support/wire/request-kinds.ts'
 
 /** What the network does to one packet, either way. */
 const FATES = ['pass', 'drop', 'double', 'late'] as const

@@ -27,7 +27,7 @@ import {
   read,
   readData,
   type Sent,
-} from '../../support/requester-peer.ts'
+} from '../../support/peers/requester-peer.ts'
 
 describe('a persist completes twice', () => {
   test('P2-28: received on the acknowledgement, durable on the PERSIST_ACK', () => {

@@ -51,9 +51,10 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { Dialogue, USUAL } from '../../support/dialogue.ts'
-import { type FrameParts, frameOf, hexOf, writeIcrc } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { Stranger } from '../../support/peers/strangers.ts'
+import { Dialogue, USUAL } from '../../support/wire/dialogue.ts'
+import { type FrameParts, frameOf, hexOf, writeIcrc } from '../../support/wire/frames.ts'
 import {
   ACK,
   asTestQueuePair,
@@ -68,8 +69,7 @@ import {
   PATH_MTUS,
   slotOffset,
   writeFrames,
-} from '../../support/requests.ts'
-import { Stranger } from '../../support/strangers.ts'
+} from '../../support/wire/requests.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 const EXAMPLE = frameOf({ bth: { opcode: RC_WRITE_ONLY, destQp: USUAL.localQp } })

@@ -15,7 +15,7 @@ import {
 } from '../../../firmware/board/limits.ts'
 import { WC_SUCCESS } from '../../../firmware/host/element.ts'
 import { SEND } from '../../../firmware/transport/requester.ts'
-import { type BytesCard, bytesCard } from '../../support/bytes-card.ts'
+import { type BytesCard, bytesCard } from '../../support/cards/bytes-card.ts'
 import {
   Card,
   dataOf,
@@ -24,10 +24,16 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { ACK, lines, NAK_OPERATIONAL, sendFrames, writeFrames } from '../../support/requests.ts'
-import { Stranger } from '../../support/strangers.ts'
-import { hostToHost, TwoCards } from '../../support/two-cards.ts'
+} from '../../support/cards/card.ts'
+import { hostToHost, TwoCards } from '../../support/cards/two-cards.ts'
+import { Stranger } from '../../support/peers/strangers.ts'
+import {
+  ACK,
+  lines,
+  NAK_OPERATIONAL,
+  sendFrames,
+  writeFrames,
+} from '../../support/wire/requests.ts'
 
 const LENGTH = 600
 

@@ -21,8 +21,8 @@ import {
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { printPacket } from '../../../firmware/wire/print.ts'
 import { printCm } from '../../../firmware/wire/print-cm.ts'
-import { hexOf, unwritten } from '../../support/frames.ts'
-import { CAPTURES, VECTORS } from '../../support/vectors.ts'
+import { hexOf, unwritten } from '../../support/wire/frames.ts'
+import { CAPTURES, VECTORS } from '../../support/wire/vectors.ts'
 
 /** Bytes in front of a block under test, and behind it: nothing may touch them. */
 const AROUND = 80

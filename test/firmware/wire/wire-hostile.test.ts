@@ -46,8 +46,8 @@ import {
   payloadFault,
 } from '../../../firmware/wire/packet.ts'
 import { blankReth } from '../../../firmware/wire/reth.ts'
-import { frameOf, hex, unwritten } from '../../support/frames.ts'
-import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/vectors.ts'
+import { frameOf, hex, unwritten } from '../../support/wire/frames.ts'
+import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/wire/vectors.ts'
 
 function check(bytes: Uint8Array, length: number = bytes.length): Fault {
   return checkPacket(blankPacket(), bytes, 0, length)

@@ -16,8 +16,8 @@ import {
 } from '../../../firmware/wire/icrc.ts'
 import { OPCODES, RC_FLUSH, RC_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
-import { frameOf, hex, hexOf, icrcIn, unwritten } from '../../support/frames.ts'
-import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/vectors.ts'
+import { frameOf, hex, hexOf, icrcIn, unwritten } from '../../support/wire/frames.ts'
+import { CAPTURES, SCENARIO_FRAMES, VECTORS } from '../../support/wire/vectors.ts'
 
 /** Every frame that was made by others. */
 const FRAMES: readonly Uint8Array[] = [

@@ -35,9 +35,9 @@ import {
 import { blankPacket, checkPacket } from '../../../firmware/wire/packet.ts'
 import { printPacket } from '../../../firmware/wire/print.ts'
 import { blankReth } from '../../../firmware/wire/reth.ts'
-import { message } from '../../support/cm.ts'
-import { type FrameParts, frameOf } from '../../support/frames.ts'
-import { VECTORS } from '../../support/vectors.ts'
+import { message } from '../../support/wire/cm.ts'
+import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
+import { VECTORS } from '../../support/wire/vectors.ts'
 
 function lineOf(bytes: Uint8Array): string {
   const packet = blankPacket()

@@ -20,14 +20,14 @@ import {
   payloadFault,
 } from '../../../firmware/wire/packet.ts'
 import { blankReth, readReth } from '../../../firmware/wire/reth.ts'
-import { encodedAgain, hexOf, icrcIn, unwritten } from '../../support/frames.ts'
+import { encodedAgain, hexOf, icrcIn, unwritten } from '../../support/wire/frames.ts'
 import {
   CAPTURES,
   type Decode,
   SCENARIO_FRAMES,
   STORED_OPCODES,
   VECTORS,
-} from '../../support/vectors.ts'
+} from '../../support/wire/vectors.ts'
 
 /** Frames by Linux go up to a path MTU of 1024 bytes. */
 const PATH_MTU = 1024

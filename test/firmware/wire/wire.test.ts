@@ -120,7 +120,7 @@ import {
 } from '../../../firmware/wire/prefetch.ts'
 import { blankReth, RETH_BYTES, readReth, writeReth } from '../../../firmware/wire/reth.ts'
 import { blankUdp, readUdp, UDP_BYTES, writeUdp } from '../../../firmware/wire/udp.ts'
-import { hex, hexOf, unwritten } from '../../support/frames.ts'
+import { hex, hexOf, unwritten } from '../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 1)
 /** Bytes in front of a header under test, and behind it: nothing may touch them. */

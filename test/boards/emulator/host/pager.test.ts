@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest'
 import { fileSwap, Random, SwapDevice, VirtualClock } from '../../../../boards/emulator/index.ts'
 import { PageLost } from '../../../../boards/host-port.ts'
 import { PAGE_BYTES } from '../../../../firmware/board/limits.ts'
-import { PagedCard, type PagedCardOptions, turn } from '../../../support/paged-card.ts'
+import { PagedCard, type PagedCardOptions, turn } from '../../../support/cards/paged-card.ts'
 
 /** CPU and card store at places of their own: the order between the two is no matter. */
 const CPU_AT = 0

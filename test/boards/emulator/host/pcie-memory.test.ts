@@ -48,9 +48,9 @@ import {
   ZONE2_BYTES,
   ZONE3_BYTES,
 } from '../../../../firmware/host/queue-info.ts'
-import { dataOf, FACTS, persistAcks, persistFrames } from '../../../support/card.ts'
-import { cutPower, type Placed, placed, restarted } from '../../../support/placed.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
+import { dataOf, FACTS, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { cutPower, type Placed, placed, restarted } from '../../../support/cards/placed.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const BYTES = 16384
 const D = DMA_SPACE

@@ -9,7 +9,7 @@ import { NvdimmFileError, openNvdimm } from '../../../../boards/emulator/medium/
 import { CUT_MODES, type CutMode } from '../../../../boards/emulator/medium/pieces.ts'
 import { CUT_STRATEGIES, cut, pending } from '../../../../boards/emulator/medium/power-cut.ts'
 import { DONE, FLUSH_FAILED, MEDIA_ERROR, NOT_ARMED } from '../../../../firmware/board/hal.ts'
-import { ReferencePart } from '../../../support/reference-enumerator.ts'
+import { ReferencePart } from '../../../support/crash/reference-enumerator.ts'
 
 /** What the disk answers next; an error of a disk is nothing that a test can have. */
 const disk = vi.hoisted(() => ({ error: null as string | null }))

@@ -17,7 +17,7 @@ import {
   TRANSMIT,
 } from '../../../../firmware/board/hal.ts'
 import { FRAME_OFFSET_BYTES, FRAME_STRIDE_BYTES } from '../../../../firmware/board/limits.ts'
-import { hex } from '../../../support/frames.ts'
+import { hex } from '../../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 

@@ -15,9 +15,9 @@ import {
 } from '../../../../boards/emulator/index.ts'
 import { connect } from '../../../../host-driver/connect.ts'
 import { linkWire } from '../../../../host-driver/local.ts'
-import { dataOf, persistFrames } from '../../../support/card.ts'
-import { openBench } from '../../../support/engine.ts'
-import { thoroughIf } from '../../../support/thorough.ts'
+import { dataOf, persistFrames } from '../../../support/cards/card.ts'
+import { openBench } from '../../../support/cards/engine.ts'
+import { thoroughIf } from '../../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 20_260)
 

@@ -45,7 +45,7 @@ import {
   FRAME_STRIDE_BYTES,
 } from '../../../../firmware/board/limits.ts'
 import { MEMORY_BYTES } from '../../../../firmware/board/memory-map.ts'
-import { hex, hexOf } from '../../../support/frames.ts'
+import { hex, hexOf } from '../../../support/wire/frames.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const PART_BYTES = 8192

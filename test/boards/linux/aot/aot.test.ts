@@ -17,14 +17,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { lostFunctions } from '../../../../boards/linux/profile.ts'
-import { listOfCases, OPERATIONS, OPERATIONS_DRIVEN } from '../../../support/native/aot-cases.ts'
+import {
+  listOfCases,
+  OPERATIONS,
+  OPERATIONS_DRIVEN,
+} from '../../../support/native/aot/aot-cases.ts'
 import {
   HINTED,
   HINTED_DRIVEN,
   LITERALS_AFTER,
   LITERALS_DECLARED,
-} from '../../../support/native/aot-hinted.ts'
-import { drawProfile, takeTurns } from '../../../support/native/aot-profiles.ts'
+} from '../../../support/native/aot/aot-hinted.ts'
+import { drawProfile, takeTurns } from '../../../support/native/aot/aot-profiles.ts'
 import {
   type Findings,
   functionsOf,
@@ -34,12 +38,12 @@ import {
   translatedFirmware,
   translated as translatedText,
   whyNot,
-} from '../../../support/native/aot-program.ts'
-import { randomDriven, randomFunctions } from '../../../support/native/aot-random.ts'
-import { SPECIAL, SPECIAL_DRIVEN } from '../../../support/native/aot-special.ts'
-import { VALUES, WORDS } from '../../../support/native/aot-values.ts'
+} from '../../../support/native/aot/aot-program.ts'
+import { randomDriven, randomFunctions } from '../../../support/native/aot/aot-random.ts'
+import { SPECIAL, SPECIAL_DRIVEN } from '../../../support/native/aot/aot-special.ts'
+import { VALUES, WORDS } from '../../../support/native/aot/aot-values.ts'
 import { titled } from '../../../support/native/harness.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const FULL = process.env.FULL === '1'
 const SEED = Number(process.env.SEED ?? 20261122)

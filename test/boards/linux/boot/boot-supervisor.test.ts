@@ -11,8 +11,8 @@ import { type PartKind, writePayload } from '../../../../boards/flash/payload.ts
 import { answerSmp } from '../../../../boards/flash/smp.ts'
 import { SMP_READ, writeSmp } from '../../../../boards/flash/smp-packet.ts'
 import { readSettings, SettingsError } from '../../../../boards/linux/boot/script/settings.ts'
-import { BootRig } from '../../../support/boot-host.ts'
-import { HAL, keyOf, upload } from '../../../support/slot-model.ts'
+import { BootRig } from '../../../support/flash/boot-host.ts'
+import { HAL, keyOf, upload } from '../../../support/flash/slot-model.ts'
 
 const STORAGE = (33 << 20) + 4096
 

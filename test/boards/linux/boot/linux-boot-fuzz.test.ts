@@ -16,12 +16,12 @@ import { Random } from '../../../../boards/emulator/base/random.ts'
 import { writeFrame } from '../../../../boards/flash/smp-frame.ts'
 import { compileBoot } from '../../../../boards/linux/boot/compile.ts'
 import { hostArchitecture } from '../../../../boards/linux/toolchain.ts'
+import { smpExchanges } from '../../../support/flash/smp-world.ts'
 import { noBoot } from '../../../support/native/boot.ts'
 import { BootFolder } from '../../../support/native/boot-folder.ts'
 import { titled } from '../../../support/native/harness.ts'
-import { smpExchanges } from '../../../support/smp-world.ts'
-import { ROOT } from '../../../support/sources.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
+import { ROOT } from '../../../support/source/sources.ts'
 
 const SEED = Number(process.env.SEED ?? 34)
 /** Inputs between two questions that want an answer. */

@@ -12,7 +12,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Random } from '../../../../boards/emulator/base/random.ts'
 import { readImage, versionText } from '../../../../boards/flash/mcuboot.ts'
 import { isThere } from '../../../../boards/tools/debian/programs.ts'
-import { openLine } from '../../../../host-driver/command/line.ts'
+import { openLine } from '../../../../host-driver/command/base/line.ts'
 import { type About, FlashTarget } from '../../../../host-driver/flash/card.ts'
 import { SmpClient, SmpRefusal } from '../../../../host-driver/flash/smp-client.ts'
 import { linePort, udpPort } from '../../../../host-driver/flash/smp-port.ts'
@@ -25,12 +25,12 @@ import {
   rests,
   versionIn,
   withCard as withSmp,
-} from '../../../support/flashes.ts'
+} from '../../../support/flash/flashes.ts'
 import { BootFolder, BUNDLE, noBoot } from '../../../support/native/boot-folder.ts'
 import { titled } from '../../../support/native/harness.ts'
 import { PERDURED } from '../../../support/native/service.ts'
-import { PATIENCE_MS, PATIENT } from '../../../support/patience.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
+import { PATIENCE_MS, PATIENT } from '../../../support/run/patience.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
 
 const SEED = Number(process.env.SEED ?? 34)
 const QUICK_FLASHES = 5

@@ -20,8 +20,8 @@ import { build } from 'esbuild'
 import { afterAll, describe, expect, test } from 'vitest'
 import { run } from '../../../../boards/tools/debian/programs.ts'
 import { noCompiler, titled } from '../../../support/native/harness.ts'
-import { ROOT } from '../../../support/sources.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
+import { ROOT } from '../../../support/source/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'perdure-same-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -13,7 +13,7 @@ import type { PcieQueuePair } from '../../../../host-driver/card/queues/queue-pa
 import type { Completion, DoorbellForm, Work } from '../../../../host-driver/card/queues/work.ts'
 import { VIEW_SETTLED } from '../../../../host-driver/way/jobs.ts'
 import { CardRemoved, QueueEnded, QueueFull } from '../../../../host-driver/way/queue-errors.ts'
-import { complete, PcieRig, type RigOptions } from '../../../support/pcie-rig.ts'
+import { complete, PcieRig, type RigOptions } from '../../../support/queues/pcie-rig.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const FORMS: readonly DoorbellForm[] = ['fifo', 'register', 'message']

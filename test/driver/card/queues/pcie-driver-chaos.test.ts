@@ -11,7 +11,7 @@ import type { CompletionQueue } from '../../../../host-driver/card/queues/comple
 import type { PcieQueuePair } from '../../../../host-driver/card/queues/queue-pair.ts'
 import type { DoorbellForm, Work } from '../../../../host-driver/card/queues/work.ts'
 import type { GrowthForm } from '../../../../host-driver/card/queues/work-queue.ts'
-import { PcieRig } from '../../../support/pcie-rig.ts'
+import { PcieRig } from '../../../support/queues/pcie-rig.ts'
 
 const SEED = Number(process.env.SEED ?? 20261121)
 const RUNS = 60

@@ -16,11 +16,11 @@ import type { QueuePairOptions } from '../../../../host-driver/card/queues/queue
 import type { Work } from '../../../../host-driver/card/queues/work.ts'
 import { connect } from '../../../../host-driver/index.ts'
 import { CardRemoved } from '../../../../host-driver/way/queue-errors.ts'
-import { FakeQueueCard, refused, tagged } from '../../../support/fake-queue-card.ts'
-import { frameOf, writeIcrc } from '../../../support/frames.ts'
-import { PcieRig, type RigOptions } from '../../../support/pcie-rig.ts'
-import { THOROUGH } from '../../../support/thorough.ts'
-import { type OpenWay, openWay, type WayName } from '../../../support/ways.ts'
+import { type OpenWay, openWay, type WayName } from '../../../support/driver/ways.ts'
+import { FakeQueueCard, refused, tagged } from '../../../support/queues/fake-queue-card.ts'
+import { PcieRig, type RigOptions } from '../../../support/queues/pcie-rig.ts'
+import { THOROUGH } from '../../../support/run/thorough.ts'
+import { frameOf, writeIcrc } from '../../../support/wire/frames.ts'
 
 const ARGUMENT = { code: 'PERDURE_ARGUMENT' }
 

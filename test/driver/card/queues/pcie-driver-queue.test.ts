@@ -9,7 +9,12 @@ import { Z1_POINTER, Z3_POINTER } from '../../../../firmware/host/queue-info.ts'
 import { PerdureError } from '../../../../host-driver/base/errors.ts'
 import type { GrowthForm, WorkQueue } from '../../../../host-driver/card/queues/work-queue.ts'
 import { QueueFull } from '../../../../host-driver/way/queue-errors.ts'
-import { FakeQueueCard, refused, type Step, tagged } from '../../../support/fake-queue-card.ts'
+import {
+  FakeQueueCard,
+  refused,
+  type Step,
+  tagged,
+} from '../../../support/queues/fake-queue-card.ts'
 
 /** Numbers around which something might go wrong. */
 const POINTERS = [0, 1, 2, 3, 2 ** 31 - 2, 2 ** 32 - 3, 2 ** 32 - 1]

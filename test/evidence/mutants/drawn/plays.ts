@@ -5,7 +5,7 @@
  * kinds; it is the same every time, and none was chosen for a mutant.
  */
 
-import type { Level } from '../../../support/explorer.ts'
+import type { Level } from '../../../support/crash/explorer.ts'
 import { LEVELS, levelName } from '../../crash/plays.ts'
 import { hostOperations } from '../../failures/hosted.ts'
 import { type Operation, partOperations } from '../../failures/operations.ts'

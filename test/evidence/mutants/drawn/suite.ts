@@ -4,7 +4,7 @@
  * take longer are left out one by one (reach.ts).
  */
 
-import { testFiles } from '../../../support/test-files.ts'
+import { testFiles } from '../../../support/source/test-files.ts'
 
 const NAMES = `
   acknowledge-alone acknowledged-gone announce atomics batch batch-bursts batch-edges batch-ends

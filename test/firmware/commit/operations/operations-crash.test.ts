@@ -15,7 +15,7 @@ import { type CutStrategy, cut } from '../../../../boards/emulator/medium/power-
 import type { Watch } from '../../../../boards/emulator/run/machine.ts'
 import { COPY_CLEAN, FENCE } from '../../../../firmware/board/hal.ts'
 import { VIEW_DATA } from '../../../../firmware/burst/view.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import {
   explore,
   type Level,
@@ -24,9 +24,14 @@ import {
   summary,
   TABLE_DAMAGES,
   type TableDamage,
-} from '../../../support/explorer.ts'
-import { LANES_AT, LINE_BYTES, OPERATIONS_AT, OPERATIONS_BYTES } from '../../../support/oracle.ts'
-import { THOROUGH, thoroughIf } from '../../../support/thorough.ts'
+} from '../../../support/crash/explorer.ts'
+import {
+  LANES_AT,
+  LINE_BYTES,
+  OPERATIONS_AT,
+  OPERATIONS_BYTES,
+} from '../../../support/judges/oracle.ts'
+import { THOROUGH, thoroughIf } from '../../../support/run/thorough.ts'
 
 const LEVELS: readonly Level[] = [
   { wait: 1, copies: 2 },

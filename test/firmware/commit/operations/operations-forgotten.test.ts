@@ -30,13 +30,13 @@ import {
   CONDITION_IN_ORDER,
   CONDITION_INDEPENDENT,
 } from '../../../../firmware/wire/persist.ts'
-import { batchFrames, IN_ORDER, statuses } from '../../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
-import { localQueue, play } from '../../../support/local-queue.ts'
-import { LINE_BYTES, OPERATIONS_AT } from '../../../support/oracle.ts'
-import { cutPower, placed, restarted as restartedPlaced } from '../../../support/placed.ts'
-import type { ElementFields } from '../../../support/queue-host.ts'
-import { slotOffset } from '../../../support/requests.ts'
+import { batchFrames, IN_ORDER, statuses } from '../../../support/cards/batch-card.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { cutPower, placed, restarted as restartedPlaced } from '../../../support/cards/placed.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { localQueue, play } from '../../../support/queues/local-queue.ts'
+import type { ElementFields } from '../../../support/queues/queue-host.ts'
+import { slotOffset } from '../../../support/wire/requests.ts'
 
 const FORGOTTEN = 0x98
 const NOT_ARMED = 0x85

@@ -29,10 +29,8 @@ import { LANES_AT } from '../../../../firmware/medium/superblock.ts'
 import { putU32, u32 } from '../../../../firmware/wire/bytes.ts'
 import * as mad from '../../../../firmware/wire/management.ts'
 import type { FlushAgent } from '../../../../host-driver/target/flush-agent.ts'
-import { AGENT_UNITS } from '../../../support/agent-host.ts'
-import { batchFrames, statuses } from '../../../support/batch-card.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
-import { LINE_BYTES, OPERATIONS_AT } from '../../../support/oracle.ts'
+import { batchFrames, statuses } from '../../../support/cards/batch-card.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -41,8 +39,10 @@ import {
   restarted,
   shownCopies,
   work,
-} from '../../../support/placed.ts'
-import { slotOffset } from '../../../support/requests.ts'
+} from '../../../support/cards/placed.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { AGENT_UNITS } from '../../../support/queues/agent-host.ts'
+import { slotOffset } from '../../../support/wire/requests.ts'
 
 const FORGOTTEN = 0x98
 const IN_DOUBT = 0x8f

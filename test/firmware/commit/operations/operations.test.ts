@@ -33,9 +33,8 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../../support/card.ts'
-import { SEED } from '../../../support/explorer.ts'
-import { frameOf } from '../../../support/frames.ts'
+} from '../../../support/cards/card.ts'
+import { SEED } from '../../../support/crash/explorer.ts'
 import {
   LANES_AT,
   LINE_BYTES,
@@ -43,7 +42,8 @@ import {
   OPERATIONS_BYTES,
   sameBytes,
   TableOracle,
-} from '../../../support/oracle.ts'
+} from '../../../support/judges/oracle.ts'
+import { frameOf } from '../../../support/wire/frames.ts'
 
 const CLIENT = 7
 const OTHER = 9
