@@ -1,5 +1,5 @@
 /**
- * Profiles of a translated program (`aot/translate/profile.h`), as text: several made one, and
+ * Profiles of a translated program (`aot/translate/program/profile.h`), as text: several made one, and
  * one held against a translation.
  *
  * Invariant: a function is one line, and the order of what is merged changes nothing.

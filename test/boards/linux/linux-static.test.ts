@@ -25,6 +25,7 @@ import { filesBelow, ROOT } from '../../support/source/sources.ts'
 
 const SOURCES = join(ROOT, 'boards/linux/src')
 const AOT = join(ROOT, 'boards/linux/aot')
+const TRANSLATOR = join(AOT, 'translate')
 const FILES = filesBelow('.').filter((path) => path.endsWith('.c'))
 /** What is shipped: the runtime, and the first process of the virtual machine. */
 const RUNTIME = FILES.filter((path) => /^boards\/(linux\/src|qemu-virt)\//.test(path))
@@ -112,8 +113,9 @@ test.skipIf(QUICKJS === null || missing(['gcc', 'gcc']) !== null)(
   () => {
     const dialect = ['-std=gnu11', '-funsigned-char', '-fwrapv', '-D_GNU_SOURCE']
     const strict = OURS.filter((flag) => flag.startsWith('-W'))
-    const flags = [...dialect, ...strict, '-DCONFIG_VERSION="of the test"', '-isystem', QUICKJS!]
-    const files = FILES.filter((path) => path.startsWith('boards/linux/aot/translate/'))
+    const includes = [`-I${TRANSLATOR}`, '-isystem', QUICKJS!]
+    const flags = [...dialect, ...strict, '-DCONFIG_VERSION="of the test"', ...includes]
+    const files = FILES.filter((path) => join(ROOT, path).startsWith(`${TRANSLATOR}/`))
     expect(files.length).toBeGreaterThan(20)
     for (const path of files) {
       const args = ['-O1', '-c', join(ROOT, path), '-o', join(folder, 'translate.o')]

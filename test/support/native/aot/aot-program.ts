@@ -73,7 +73,7 @@ export interface Findings {
   readonly rests: number
   /** What differs, for people. */
   readonly text: string
-  /** What was seen, if it learns (`boards/linux/aot/translate/profile.h`). */
+  /** What was seen, if it learns (`boards/linux/aot/translate/program/profile.h`). */
   readonly profile: string
 }
 
