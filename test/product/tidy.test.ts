@@ -29,6 +29,7 @@ const PRODUCT = SOURCES.filter(({ path }) => /^(firmware|boards|host-driver)\//.
 
 const COLUMNS_MAX = 100
 const FUNCTION_LINES_MAX = 70
+const FOLDER_FILES_MAX = 20
 
 interface Manifest {
   dependencies: Record<string, string>
@@ -200,8 +201,8 @@ describe('who may import whom', () => {
 })
 
 describe('who needs whom, types included', () => {
-  test('no file of the product needs itself in a circle', () => {
-    expect(circlesOf(importsBetween(PRODUCT))).toEqual([])
+  test('no file needs itself in a circle, of the product or of its tests', () => {
+    expect(circlesOf(importsBetween(SOURCES))).toEqual([])
     const circle = [importer('firmware/a.ts', './b.ts'), importer('firmware/b.ts', './a.ts')]
     expect(circlesOf(importsBetween(circle))).toHaveLength(1)
   })
@@ -266,6 +267,26 @@ describe('the command stands apart from the library', () => {
       OF_BOARDS.some(([what, where]) => what.test(file) && where.test(path))
     const wrong = importsWhere((file, path) => file.startsWith('boards/') && !isMeant(file, path))
     expect(wrong).toEqual([])
+  })
+})
+
+/** Folders with more files of code beside each other than anybody overlooks. */
+function fullFolders(paths: readonly string[]): string[] {
+  const counts = new Map<string, number>()
+  for (const path of paths) {
+    if (!/\.(ts|mts|mjs|cjs|c|h)$/.test(path)) continue
+    const folder = dirname(path)
+    counts.set(folder, (counts.get(folder) ?? 0) + 1)
+  }
+  return [...counts].filter(([, count]) => count > FOLDER_FILES_MAX).map(([folder]) => folder)
+}
+
+describe('where the code lies', () => {
+  test(`no folder has more than ${FOLDER_FILES_MAX} files of code, except the headers`, () => {
+    expect(fullFolders(filesBelow('.'))).toEqual(['firmware/wire'])
+    const many = Array.from({ length: FOLDER_FILES_MAX + 1 }, (_, i) => `a/${i}.c`)
+    expect(fullFolders([...many, 'a/b/1.ts', 'b/1.md'])).toEqual(['a'])
+    expect(fullFolders(many.slice(1))).toEqual([])
   })
 })
 

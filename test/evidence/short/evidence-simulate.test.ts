@@ -28,12 +28,13 @@ import { ACKNOWLEDGE, DATAGRAM, fillPattern, get24, put24 } from '../simulate/fr
 import { Judge } from '../simulate/judge.ts'
 import { copyAt } from '../simulate/medium.ts'
 import { operationOf } from '../simulate/operation.ts'
+import { playScript, playSeed } from '../simulate/play.ts'
 import { Register, type Version } from '../simulate/register.ts'
 import { REGRESSIONS } from '../simulate/regressions.ts'
 import { type Ends, NO_ENDS, scriptOf, WORLDS, type World } from '../simulate/shape.ts'
 import { shrink } from '../simulate/shrink.ts'
 import { SIMULATE } from '../simulate/stage.ts'
-import { type Played, playScript, playSeed, WORN_OUT } from '../simulate/world.ts'
+import { type Played, WORN_OUT } from '../simulate/world.ts'
 import { missed, playAll } from '../stage.ts'
 
 const SEED = Number(process.env.SEED ?? 20266)

@@ -1,6 +1,6 @@
 /**
- * Profiles of a program (`boards/linux/aot/translate/program/profile.h`), made of learned ones: what each
- * function did in one of several shares; and what none did, drawn.
+ * Profiles of a program (`boards/linux/aot/translate/program/profile.h`), made of learned ones:
+ * what each function did in one of several shares; and what none did, drawn.
  *
  * Invariant: the same for the same seed. Every line is of a function of the program.
  */
