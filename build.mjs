@@ -290,9 +290,12 @@ async function checkSources() {
 }
 
 /** Tests that only read: layers, pages, names that others go by. */
-const OF_TEXT = ['tidy', 'readme', 'linux-build', 'evidence-names'].map(
-  (name) => `test/${name}.test.ts`,
-)
+const OF_TEXT = [
+  'test/product/tidy.test.ts',
+  'test/product/readme.test.ts',
+  'test/boards/linux/linux-build.test.ts',
+  'test/evidence/short/evidence-names.test.ts',
+]
 
 /** All that is read and not run; with `sources`, what the compiler and the linter read. */
 async function check([only]) {
@@ -328,12 +331,12 @@ const COMMANDS = {
   },
   async bench(args) {
     await build()
-    place(await bundleForNode({ bench: 'test/bench.ts' }))
+    place(await bundleForNode({ bench: 'test/bench/bench.ts' }))
     return run(join(DIST, 'bench.js'), args)
   },
   async 'bench:native'(args) {
     await build()
-    place(await bundleForNode({ 'bench-native': 'test/bench-native.ts' }))
+    place(await bundleForNode({ 'bench-native': 'test/bench/bench-native.ts' }))
     return run(join(DIST, 'bench-native.js'), args)
   },
   async evidence(args) {

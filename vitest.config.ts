@@ -1,6 +1,6 @@
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
-import { LongestFirst } from './test/support/sequencer.ts'
-import { IS_QUICK, TAG, TAGS } from './test/support/thorough.ts'
+import { LongestFirst } from './test/support/run/sequencer.ts'
+import { IS_QUICK, TAG, TAGS } from './test/support/run/thorough.ts'
 
 const config: ViteUserConfig = defineConfig({
   // Node 20 has no `await using`.
@@ -9,8 +9,8 @@ const config: ViteUserConfig = defineConfig({
     include: ['test/**/*.test.ts'],
     tags: TAGS,
     ...(IS_QUICK ? { tagsFilter: [`!${TAG}`] } : {}),
-    globalSetup: 'test/support/fresh-build.ts',
-    reporters: ['default', './test/support/reporter.ts'],
+    globalSetup: 'test/support/run/fresh-build.ts',
+    reporters: ['default', './test/support/run/reporter.ts'],
     pool: 'threads',
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },

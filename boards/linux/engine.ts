@@ -54,7 +54,7 @@ export interface Program {
   readonly source: Uint8Array
   /** The files whose functions are translated; all must be in it. */
   readonly files: readonly string[]
-  /** What was seen of it (`aot/translate/profile.h`), or of an older one. */
+  /** What was seen of it (`aot/translate/program/profile.h`), or of an older one. */
   readonly profile: string
 }
 
@@ -153,22 +153,25 @@ function translationName(program: Program, { engine, learns }: EngineOptions): s
   return learns ? `aot-${name}-learn` : `aot-${name}`
 }
 
+/** Files of that kind below a folder, in order. */
+function sourcesIn(folder: string, kind: RegExp): string[] {
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  const wanted = names.filter((name) => kind.test(name)).sort()
+  return wanted.map((name) => join(folder, name))
+}
+
 /** Of the engine, and of the translation's own sources of that kind. */
 function sourcesHash(engine: QuickJs, kind: RegExp): string {
   const hash = createHash('sha256').update(engine.hash)
-  for (const folder of [AOT, TRANSLATOR]) {
-    const names = readdirSync(folder).filter((name) => kind.test(name))
-    for (const name of names.sort()) hash.update(readFileSync(join(folder, name)))
-  }
+  for (const path of sourcesIn(AOT, kind)) hash.update(readFileSync(path))
   return hash.digest('hex')
 }
 
 /** The translator's own objects, for the machine that builds. */
 function translatorObjects(objects: Objects, engine: QuickJs): string[] {
-  const flags = ['-O1', ...FLAGS, ...about(engine), `-I${engine.folder}`]
+  const flags = ['-O1', ...FLAGS, ...about(engine), `-I${TRANSLATOR}`, `-I${engine.folder}`]
   const headers = sourcesHash(engine, /\.h$/)
-  const names = readdirSync(TRANSLATOR).filter((name) => name.endsWith('.c'))
-  return names.sort().map((name) => objects.of(join(TRANSLATOR, name), flags, headers))
+  return sourcesIn(TRANSLATOR, /\.c$/).map((path) => objects.of(path, flags, headers))
 }
 
 /** Makes a folder with `firmware.h` and `quickjs-patched.c`. */

@@ -1,6 +1,6 @@
 /**
- * Profiles of a translated program (`aot/translate/profile.h`), as text: several made one, and
- * one held against a translation.
+ * Profiles of a translated program (`aot/translate/program/profile.h`), as text: several made one,
+ * and one held against a translation.
  *
  * Invariant: a function is one line, and the order of what is merged changes nothing.
  */

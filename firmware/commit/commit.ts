@@ -47,7 +47,8 @@
  *   first LOCAL_LANES lanes that are usable: neither as they wait, nor in what a cut leaves of two
  *   groups, where the lanes of the later one are set and those of the earlier one not clear yet.
  *
- * Each fence is needed: test/fences.test.ts leaves out one after the other and finds the loss.
+ * Each fence is needed: test/firmware/commit/fences.test.ts leaves out one after the other and
+ * finds the loss.
  */
 
 import { assert } from '../board/assert.ts'

@@ -30,8 +30,9 @@
  *   its lane stays and its region takes no writes; the table is told that it is not known, and so
  *   is that of the next start.
  *
- * So: acknowledged, hence known after recovery; known, hence durable. test/operations-crash.test.ts
- * visits every crash, and takes each of these rules away in turn.
+ * So: acknowledged, hence known after recovery; known, hence durable.
+ * test/firmware/commit/operations/operations-crash.test.ts visits every crash, and takes each of
+ * these rules away in turn.
  *
  * What is not known may have been forgotten: its client made way for another, or both of its lines
  * decayed, or the table was void after a save that failed, or a version that did not tell wrote it.

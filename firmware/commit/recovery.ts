@@ -7,7 +7,7 @@
  *   said in the report: a lane that the medium cannot deliver, or a failed save, makes every record
  *   be looked at.
  * - A repair is fenced before the lane that asked for it is cleared; a cut during recovery finds
- *   the same lanes and decides the same (test/crash.test.ts cuts it three deep).
+ *   the same lanes and decides the same (test/firmware/commit/crash.test.ts cuts it three deep).
  * - The operation of a record that goes back leaves the table, durably, before a copy is touched:
  *   once all of them are old, the lane alone tells, and the medium may lose that.
  * - Of a batch in order, a record goes back with the one before it (commit.ts, "In order"), also

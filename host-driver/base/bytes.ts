@@ -3,7 +3,8 @@
  *
  * Invariant: what the driver keeps past a call it has copied at the call, so whoever called
  * may use the memory again at once. `slice` is no copy: of a Buffer, which is a Uint8Array too, it
- * is a view. So nobody calls it on bytes here (test/tidy.test.ts), and a view is a `subarray`.
+ * is a view. So nobody calls it on bytes here (test/product/tidy.test.ts), and a view is a
+ * `subarray`.
  */
 
 /**

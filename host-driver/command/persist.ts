@@ -14,11 +14,11 @@ import { ArgumentError } from '../base/errors.ts'
 import type { Region } from '../records/region.ts'
 import { type Durability, parseDurability } from '../way/durability.ts'
 import type { Receipt, Write } from '../way/write.ts'
-import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './arguments.ts'
-import { Output } from './output.ts'
-import { checkFile } from './system-errors.ts'
-import { bytesText, facts, timeText } from './table.ts'
-import { openRecords, openTarget } from './target.ts'
+import { engineOption, pathMtuOf, pathMtuOption, wholeNumber } from './base/arguments.ts'
+import { Output } from './base/output.ts'
+import { checkFile } from './base/system-errors.ts'
+import { bytesText, facts, timeText } from './base/table.ts'
+import { openRecords, openTarget } from './base/target.ts'
 
 interface Options {
   readonly slot: number

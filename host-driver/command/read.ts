@@ -7,10 +7,16 @@ import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { ArgumentError } from '../base/errors.ts'
 import type { Region } from '../records/region.ts'
-import { engineOption, pathMtuOf, pathMtuOption, type SlotRange, slotRange } from './arguments.ts'
-import { intoFile, writeAll } from './into-file.ts'
-import { Output } from './output.ts'
-import { openRecords, openTarget, TARGETS } from './target.ts'
+import {
+  engineOption,
+  pathMtuOf,
+  pathMtuOption,
+  type SlotRange,
+  slotRange,
+} from './base/arguments.ts'
+import { intoFile, writeAll } from './base/into-file.ts'
+import { Output } from './base/output.ts'
+import { openRecords, openTarget, TARGETS } from './base/target.ts'
 
 interface Options {
   readonly slots?: SlotRange

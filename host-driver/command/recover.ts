@@ -6,11 +6,11 @@
 
 import type { Command } from 'commander'
 import { ArgumentError } from '../base/errors.ts'
-import { engineOption, type RecordName, recordName } from './arguments.ts'
-import { LOST, OK, UNSETTLED } from './exit-codes.ts'
-import { Output } from './output.ts'
-import { sayReport } from './report.ts'
-import { isAddress, openTarget } from './target.ts'
+import { engineOption, type RecordName, recordName } from './base/arguments.ts'
+import { LOST, OK, UNSETTLED } from './base/exit-codes.ts'
+import { Output } from './base/output.ts'
+import { sayReport } from './base/report.ts'
+import { isAddress, openTarget } from './base/target.ts'
 
 interface Options {
   readonly json?: boolean

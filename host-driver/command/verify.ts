@@ -9,11 +9,11 @@
 
 import type { Command } from 'commander'
 import type { ScanResult } from '../dpu.ts'
-import { engineOption } from './arguments.ts'
-import { LOST, OK, REPAIRED, UNSETTLED } from './exit-codes.ts'
-import { Output } from './output.ts'
-import { table } from './table.ts'
-import { openTarget, TARGETS } from './target.ts'
+import { engineOption } from './base/arguments.ts'
+import { LOST, OK, REPAIRED, UNSETTLED } from './base/exit-codes.ts'
+import { Output } from './base/output.ts'
+import { table } from './base/table.ts'
+import { openTarget, TARGETS } from './base/target.ts'
 
 interface Options {
   readonly json?: boolean

@@ -1,6 +1,6 @@
 /** What a run says at its end: the table, and the same as JSON. */
 
-import { text } from '../support/table.ts'
+import { text } from '../support/bench/table.ts'
 import { kindOf, OPEN, type OpenKind, shows } from './open.ts'
 import type { Outcome } from './pool.ts'
 import { missed, type Size, type Tally } from './stage.ts'

@@ -4,7 +4,7 @@
 
 import { setTimeout } from 'node:timers/promises'
 import { connect } from '../../host-driver/index.ts'
-import { PATIENT } from '../support/patience.ts'
+import { PATIENT } from '../support/run/patience.ts'
 import type { DpuProcess, Told } from './dpu-process.ts'
 import { differences, piecesOf } from './expectations.ts'
 import type { Guest } from './guest.ts'

@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { Trouble } from '../../boards/tools/debian/programs.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { PATIENCE_MS } from '../support/run/patience.ts'
 
 export type Told = Readonly<Record<string, unknown>>
 

@@ -6,7 +6,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { readSuperblock } from '../support/oracle.ts'
+import { readSuperblock } from '../support/judges/oracle.ts'
 
 /** Bytes of the region that a port publishes: where, and what. */
 export interface Piece {

@@ -7,7 +7,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Trouble } from '../../boards/tools/debian/programs.ts'
-import { PATIENCE_MS } from '../support/patience.ts'
+import { PATIENCE_MS } from '../support/run/patience.ts'
 import type { GuestImage } from './image.ts'
 
 /** What a command may take longer here than in the guest. */

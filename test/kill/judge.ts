@@ -13,7 +13,7 @@ import {
   readSlot,
   readSuperblock,
   slotValid,
-} from '../support/oracle.ts'
+} from '../support/judges/oracle.ts'
 import { type Entry, isAllowed, type Ledger, levelOf, TARGETS, versionOf } from './ledger.ts'
 
 /** What must not be. */

@@ -14,7 +14,7 @@ import {
   type Region,
   type Wire,
 } from '../../host-driver/index.ts'
-import { PATIENT } from '../support/patience.ts'
+import { PATIENT } from '../support/run/patience.ts'
 import { bytesOf, type Entry, type Ledger, levelOf, TARGETS } from './ledger.ts'
 
 /** Records under way per client, and clients. */

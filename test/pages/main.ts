@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROOT } from '../support/sources.ts'
+import { ROOT } from '../support/source/sources.ts'
 import { PAGES, pageOf, read } from './tables.ts'
 
 for (const path of PAGES) {

@@ -7,7 +7,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import * as hostMemory from '../../boards/emulator/host/host-memory.ts'
 import { OP_NAMES } from '../../boards/emulator/run/machine.ts'
 import { KEYS } from '../../boards/linux/boot/script/settings.ts'
@@ -23,9 +23,10 @@ import * as memoryStatus from '../../firmware/wire/memory-status.ts'
 import { OPCODES } from '../../firmware/wire/opcode.ts'
 import * as persist from '../../firmware/wire/persist.ts'
 import { adviceFor } from '../../host-driver/base/advice.ts'
-import * as exitCodes from '../../host-driver/command/exit-codes.ts'
-import { Card, dataOf, persistFrames } from '../support/card.ts'
-import { filesBelow, ROOT } from '../support/sources.ts'
+import * as exitCodes from '../../host-driver/command/base/exit-codes.ts'
+import { Card, dataOf, persistFrames } from '../support/cards/card.ts'
+import { filesBelow, ROOT } from '../support/source/sources.ts'
+import { TEST_FILES, testFile, testName } from '../support/source/test-files.ts'
 import { type Row, withBlocks, withRows } from './markdown.ts'
 
 /** Every page, whoever writes it. */
@@ -122,6 +123,42 @@ function naming(names: readonly string[], note: (name: string) => string): PageT
     const fresh = names.filter((name) => !named.some((pattern) => fits(pattern, name)))
     return [...kept.map(({ row }) => row), ...fresh.map((name) => [code(name), note(name)])]
   }
+}
+
+/** The row of a folder, between those of files. */
+const FOLDER = /^\*\*`(.*)\/`\*\*$/
+
+/** Rows that name files by patterns, the files of each folder after a row of its own. */
+function namingIn(
+  folders: ReadonlyMap<string, readonly string[]>,
+  note: (name: string, folder: string) => string,
+): PageTable['rows'] {
+  return (old) => {
+    const known = new Map<string, { words: string; rows: Row[] }>()
+    for (const row of old) {
+      const folder = FOLDER.exec(row[0]!)?.[1]
+      if (folder !== undefined) known.set(folder, { words: row[1]!, rows: [] })
+      else [...known.values()].at(-1)?.rows.push(row)
+    }
+    return [...folders].flatMap(([folder, names]) => {
+      const { words, rows } = known.get(folder) ?? { words: '', rows: [] }
+      const named = naming(names, (name) => note(name, folder))(rows)
+      return [[`**${code(`${folder}/`)}**`, words], ...named]
+    })
+  }
+}
+
+/** Files by folder, both in order: the name of each as its page has it. */
+function byFolder(
+  paths: readonly string[],
+  nameOf: (path: string) => string,
+): Map<string, string[]> {
+  const folders = new Map<string, string[]>()
+  for (const path of [...paths].sort()) {
+    const folder = dirname(path)
+    folders.set(folder, [...(folders.get(folder) ?? []), nameOf(path)])
+  }
+  return new Map([...folders].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** How the first comment of a file begins. */
@@ -289,7 +326,7 @@ const EXIT_CODES: readonly PageTable[] = [
     page: 'boards/doc/operating.md',
     head: '| code | meaning |',
     rows: (old) => {
-      const path = 'host-driver/command/exit-codes.ts'
+      const path = 'host-driver/command/base/exit-codes.ts'
       const ofCommand = Object.entries(numbersOf(exitCodes)).map(([name, value]) => {
         return [String(value), said(path, name)] as const
       })
@@ -343,26 +380,24 @@ const EMULATOR: readonly PageTable[] = [
   },
 ]
 
-const testFiles = filesBelow('test').flatMap((path) => {
-  const name = /^test\/([^/]+)\.test\.ts$/.exec(path)?.[1]
-  return name === undefined ? [] : [name]
-})
-const helpers = filesBelow('test/support')
-  .filter((path) => path.endsWith('.ts'))
-  .map((path) => path.slice('test/support/'.length))
-
 const TESTS: readonly PageTable[] = [
   {
     title: 'the page about the tests names every file of tests',
     page: TESTS_PAGE,
     head: '| files | subject |',
-    rows: naming(testFiles, (name) => about(`test/${name}.test.ts`)),
+    rows: namingIn(byFolder(TEST_FILES, testName), (name) => about(testFile(name))),
   },
   {
-    title: 'the page about the tests names every helper',
-    page: TESTS_PAGE,
-    head: '| helper in',
-    rows: naming(helpers, (name) => about(`test/support/${name}`)),
+    title: 'the page about the helpers of tests names every one',
+    page: 'test/support/README.md',
+    head: '| helper | gives |',
+    rows: namingIn(
+      byFolder(
+        filesBelow('test/support').filter((path) => path.endsWith('.ts')),
+        (path) => basename(path),
+      ),
+      (name, folder) => about(`${folder}/${name}`),
+    ),
   },
 ]
 

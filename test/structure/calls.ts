@@ -9,10 +9,10 @@
  */
 
 import { recordBoots } from '../../boards/emulator/run/direct.ts'
-import { batchFrames, IN_ORDER } from '../support/batch-card.ts'
-import { Card, dataOf, persistFrames } from '../support/card.ts'
-import { localQueue, play, record } from '../support/local-queue.ts'
-import { openWay, WAYS, type WayName } from '../support/ways.ts'
+import { batchFrames, IN_ORDER } from '../support/cards/batch-card.ts'
+import { Card, dataOf, persistFrames } from '../support/cards/card.ts'
+import { openWay, WAYS, type WayName } from '../support/driver/ways.ts'
+import { localQueue, play, record } from '../support/queues/local-queue.ts'
 
 /** A way, and how much of which part it takes. */
 export interface Calls {

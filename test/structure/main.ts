@@ -6,7 +6,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { text } from '../support/table.ts'
+import { text } from '../support/bench/table.ts'
 import { type Calls, countCalls } from './calls.ts'
 import { type Folder, foldersOf, PARTS, type Part, partOf } from './text.ts'
 

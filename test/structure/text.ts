@@ -5,8 +5,14 @@
 
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { filesBelow, importsOf, ROOT, type Source, sourcesBelow } from '../support/sources.ts'
-import { median } from '../support/table.ts'
+import { median } from '../support/bench/table.ts'
+import {
+  filesBelow,
+  importsOf,
+  ROOT,
+  type Source,
+  sourcesBelow,
+} from '../support/source/sources.ts'
 
 /** What is measured by itself. */
 export const PARTS = ['firmware', 'host-driver', 'boards', 'test'] as const

@@ -18,12 +18,12 @@ import { type Image, prepareImage, RUNTIME } from '../../../boards/qemu-virt/ima
 import { type Stage, VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
 import { Trouble } from '../../../boards/tools/debian/programs.ts'
 import type { RegionRequest } from '../../control/management.ts'
-import { regionRequest, size } from '../arguments.ts'
-import { type Address, udpAddress } from '../emulate-options.ts'
-import { exitCodeOf, LOST, OK, UNAVAILABLE, USAGE } from '../exit-codes.ts'
-import { Output } from '../output.ts'
-import { developmentKey, publicPath } from '../signing-key.ts'
-import { bytesText } from '../table.ts'
+import { regionRequest, size } from '../base/arguments.ts'
+import { exitCodeOf, LOST, OK, UNAVAILABLE, USAGE } from '../base/exit-codes.ts'
+import { Output } from '../base/output.ts'
+import { bytesText } from '../base/table.ts'
+import { type Address, udpAddress } from '../emulate/emulate-options.ts'
+import { developmentKey, publicPath } from '../flash/signing-key.ts'
 import { check, withDpu } from './check.ts'
 
 interface Options {

@@ -35,8 +35,8 @@ import {
 import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
 import { type Firmware, start } from '../../../firmware/main.ts'
-import { Conversation, FACTS, type Sent, sentOf } from '../../support/card.ts'
-import { LINE_BYTES } from '../../support/oracle.ts'
+import { Conversation, FACTS, type Sent, sentOf } from '../../support/cards/card.ts'
+import { LINE_BYTES } from '../../support/judges/oracle.ts'
 
 /** Packet memory, of one card after the other. */
 const PACKETS: Uint8Array = new Uint8Array(MEMORY_BYTES)

@@ -17,7 +17,7 @@ import { CUT_STRATEGIES, type CutStrategy, cut } from '../../../boards/emulator/
 import { FENCE } from '../../../firmware/board/hal.ts'
 import { putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, persistFrames, type TestRegion } from '../../support/card.ts'
+import { dataOf, persistFrames, type TestRegion } from '../../support/cards/card.ts'
 import {
   copyAt,
   LANES,
@@ -32,7 +32,7 @@ import {
   readSuperblock,
   sameBytes,
   slotValid,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
 import type { Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
 import { SparseCard } from './sparse.ts'
 

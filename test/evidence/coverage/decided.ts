@@ -6,6 +6,7 @@
  * the product once. A condition that nobody shows is named, with what it lacks.
  */
 
+import { testFiles } from '../../support/source/test-files.ts'
 import { newBench, playEach } from '../mutants/drawn/bench.ts'
 import { marked } from '../mutants/drawn/marks.ts'
 import { unitNames } from '../mutants/drawn/reach.ts'
@@ -81,9 +82,7 @@ export async function decide(progress: (share: number) => void): Promise<Decided
 }
 
 async function play(decisions: Decisions, progress: (share: number) => void): Promise<string[]> {
-  const suite = SUITE.trim()
-    .split(/\s+/)
-    .map((name) => `test/${name}.test.ts`)
+  const suite = testFiles(SUITE)
   const bench = await newBench(
     { suite, pieces: 'few' },
     {

@@ -7,10 +7,10 @@
 import { join, relative } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import { ROOT } from '../../support/sources.ts'
-import { TAGS } from '../../support/thorough.ts'
+import { TAGS } from '../../support/run/thorough.ts'
+import { ROOT } from '../../support/source/sources.ts'
 import { BRANCHES, FOLDER } from './flight-names.ts'
-import { markedIn } from './guest-branches.ts'
+import { markedIn } from './guest/guest-branches.ts'
 import { testsOf } from './tests.ts'
 
 const { files, branches } = await markedIn(process.env[FOLDER] ?? '')

@@ -11,11 +11,11 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ROOT } from '../../support/sources.ts'
+import { ROOT } from '../../support/source/sources.ts'
 import { hitsIn } from './flight-files.ts'
 import { FOLDER } from './flight-names.ts'
-import { type GuestCoverage, playInGuest } from './guest.ts'
-import { type Branch, keepMarked, markFirmware } from './guest-branches.ts'
+import { type GuestCoverage, playInGuest } from './guest/guest.ts'
+import { type Branch, keepMarked, markFirmware } from './guest/guest-branches.ts'
 import { LEFT, PLAYED } from './tests.ts'
 
 export interface Coverage {
@@ -118,7 +118,7 @@ async function runTests(
   let said = ''
   const hear = (text: Buffer): void => {
     said += text.toString()
-    ended(said.match(/^ ?\S test\/[\w-]+\.test\.ts \(/gm)?.length ?? 0)
+    ended(said.match(/^ ?\S test\/[\w/-]+\.test\.ts \(/gm)?.length ?? 0)
   }
   child.stdout.on('data', hear)
   child.stderr.on('data', hear)

@@ -7,11 +7,12 @@
  * violation, unless argued.ts says why none can.
  */
 
+import { testFile } from '../../support/source/test-files.ts'
 import type { Floor, Replayed, Shard, Size, Stage, Tally, Violation } from '../stage.ts'
 import { NOTHING } from '../stage.ts'
 import { type Decided, decide } from './decided.ts'
-import { described } from './guest.ts'
-import type { Branch } from './guest-branches.ts'
+import { described } from './guest/guest.ts'
+import type { Branch } from './guest/guest-branches.ts'
 import { type Coverage, cover } from './run.ts'
 import { KERNEL, staleParts, testsOf } from './tests.ts'
 
@@ -24,7 +25,7 @@ function isOf(size: Size, { file }: Branch): boolean {
 
 /** The test file whose tape a difference names. */
 function testOf(what: string): string {
-  return `test/${what.replace(/-\d+\.tape: .*$/s, '')}.test.ts`
+  return testFile(what.replace(/-\d+\.tape: .*$/s, ''))
 }
 
 function staleOf(shard: string, { names }: Coverage): Violation[] {
@@ -39,7 +40,7 @@ function violationsOf(shard: string, { failed, guest }: Coverage): Violation[] {
     return { shard, what, replay: file }
   })
   const tapes = guest.differences.map((what) => {
-    const replay = /^test\/[\w-]+\.test\.ts/.exec(what)?.[0] ?? testOf(what)
+    const replay = /^test\/[\w/-]+\.test\.ts/.exec(what)?.[0] ?? testOf(what)
     return { shard, what: `QuickJS does otherwise than Node: ${what}`, replay }
   })
   return [...tests, ...tapes]

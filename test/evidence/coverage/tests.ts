@@ -6,6 +6,7 @@
  * or by name; those that are left out by name are played where a branch is missing without them.
  */
 
+import { testFiles } from '../../support/source/test-files.ts'
 import type { Size } from '../stage.ts'
 
 /**
@@ -47,8 +48,7 @@ const OF_LONG_LIVES =
 
 /** Paths of test files, from the root, in the order in which they are run. */
 export function testsOf(size: Size): string[] {
-  const names = (size === 'cut' ? OF_KERNEL : OF_FIRMWARE + OF_LONG_LIVES).trim().split(/\s+/)
-  return names.map((name) => `test/${name}.test.ts`)
+  return testFiles(size === 'cut' ? OF_KERNEL : OF_FIRMWARE + OF_LONG_LIVES)
 }
 
 /**

@@ -11,14 +11,14 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type Sent } from '../../support/card.ts'
-import { DECIDED } from '../../support/case-table.ts'
+import { Card, type Sent } from '../../support/cards/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Booth, type Greeting, type Reader } from '../../support/crash/booth.ts'
 import { nameOfState } from '../../support/crash/classes.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
 import type { Level, Scenario } from '../../support/crash/scenario.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
+import { DECIDED } from '../../support/judges/case-table.ts'
 import {
   copyAt,
   LANES_AT,
@@ -27,7 +27,7 @@ import {
   OPERATIONS_BYTES,
   type RecordOracle,
   readLane,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
 import { KINDS, LEVELS, levelName, playOf } from './plays.ts'
 
 /** A lane, a copy of a record, or a line of the operation table: lines of eight chunks. */

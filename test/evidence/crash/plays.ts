@@ -9,7 +9,7 @@
  * the crash model: records on different lines commute).
  */
 
-import { dataOf } from '../../support/card.ts'
+import { dataOf } from '../../support/cards/card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
 import type { Level, Scenario } from '../../support/crash/scenario.ts'
 

@@ -9,8 +9,8 @@ import { bootDirect } from '../../../boards/emulator/run/direct.ts'
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
 import { MEMORY_BYTES, STAGING_AT } from '../../../firmware/board/memory-map.ts'
-import { FACTS } from '../../support/card.ts'
-import { Conversation, type Sent, sentOf } from '../../support/conversation.ts'
+import { FACTS } from '../../support/cards/card.ts'
+import { Conversation, type Sent, sentOf } from '../../support/wire/conversation.ts'
 
 /** The card that is played, and the one that is started on what it left. */
 export type Seat = 'played' | 'restarted'

@@ -12,10 +12,7 @@ import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
-import { type Card, dataOf, persistAcks, persistFrames } from '../../support/card.ts'
-import { callOf, readFrame, type TestRegion } from '../../support/conversation.ts'
-import { frameOf } from '../../support/frames.ts'
-import { fillMap, fillOnDemand, words } from '../../support/on-demand.ts'
+import { type Card, dataOf, persistAcks, persistFrames } from '../../support/cards/card.ts'
 import {
   attachedAgent,
   believe,
@@ -24,16 +21,23 @@ import {
   placed,
   restarted,
   work,
-} from '../../support/placed.ts'
+} from '../../support/cards/placed.ts'
 import {
   type ElementFields,
   elementOf,
   type Form,
   QueueHost,
   type QueuePair,
-} from '../../support/queue-host.ts'
-import { writeFrames } from '../../support/requests.ts'
-import { associateFrame, blockSizeFrame, hintFrame } from '../../support/residency-asks.ts'
+} from '../../support/queues/queue-host.ts'
+import { fillMap, fillOnDemand, words } from '../../support/residency/on-demand.ts'
+import {
+  associateFrame,
+  blockSizeFrame,
+  hintFrame,
+} from '../../support/residency/residency-asks.ts'
+import { callOf, readFrame, type TestRegion } from '../../support/wire/conversation.ts'
+import { frameOf } from '../../support/wire/frames.ts'
+import { writeFrames } from '../../support/wire/requests.ts'
 import { type BoardCard, WentDark } from './card.ts'
 import type { Operation } from './operations.ts'
 import { servedPart } from './parts.ts'

@@ -3,9 +3,9 @@
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../firmware/wire/opcode.ts'
-import { EXPECT, IN_ORDER, INDEPENDENT } from '../../support/batch-card.ts'
-import { dataOf, readFrame, type TestRegion } from '../../support/conversation.ts'
-import { frameOf } from '../../support/frames.ts'
+import { EXPECT, IN_ORDER, INDEPENDENT } from '../../support/cards/batch-card.ts'
+import { dataOf, readFrame, type TestRegion } from '../../support/wire/conversation.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import {
   atomicWriteFrame,
   carriedFrames,
@@ -14,7 +14,7 @@ import {
   flushFrame,
   sendFrames,
   writeFrames,
-} from '../../support/requests.ts'
+} from '../../support/wire/requests.ts'
 import {
   crashedParts,
   formattedPart,

@@ -5,9 +5,9 @@
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { dataOf, persistFrames, type RegionShape } from '../../support/conversation.ts'
-import { type Level, type Media, mediaOf, partOf } from '../../support/explorer.ts'
-import { copyAt, LINE_BYTES, readSuperblock } from '../../support/oracle.ts'
+import { type Level, type Media, mediaOf, partOf } from '../../support/crash/explorer.ts'
+import { copyAt, LINE_BYTES, readSuperblock } from '../../support/judges/oracle.ts'
+import { dataOf, persistFrames, type RegionShape } from '../../support/wire/conversation.ts'
 import { BoardCard } from './card.ts'
 
 export const PART_BYTES: number = 96 * 1024

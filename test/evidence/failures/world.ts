@@ -20,15 +20,8 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { COPY_CLEAN, FROM, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
-import { type Acknowledgement, acknowledgementIn } from '../../support/acknowledgement.ts'
-import { type BatchOptions, batchFrames } from '../../support/batch-card.ts'
-import {
-  dataOf,
-  persistFrames,
-  type Sent,
-  type TestQueuePair,
-  type TestRegion,
-} from '../../support/conversation.ts'
+import { type BatchOptions, batchFrames } from '../../support/cards/batch-card.ts'
+import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
 import {
   copyAt,
   RecordOracle,
@@ -36,7 +29,14 @@ import {
   readSlot,
   readSuperblock,
   sameBytes,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
+import {
+  dataOf,
+  persistFrames,
+  type Sent,
+  type TestQueuePair,
+  type TestRegion,
+} from '../../support/wire/conversation.ts'
 import { BoardCard, type Seat, type Starter } from './card.ts'
 
 /** Called when failures begin to count. */

@@ -8,7 +8,7 @@
  */
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import * as oracle from '../../support/oracle.ts'
+import * as oracle from '../../support/judges/oracle.ts'
 
 /** A part that notices stores into lines that nobody opened. */
 export class GuardedPart extends Nvdimm {

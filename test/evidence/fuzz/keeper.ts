@@ -9,10 +9,10 @@
 import type { Random } from '../../../boards/emulator/base/random.ts'
 import { CUT_STRATEGIES, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
-import { type Acknowledgement, acknowledgementIn } from '../../support/acknowledgement.ts'
-import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/card.ts'
-import { sentOf, type TestRegion } from '../../support/conversation.ts'
-import * as oracle from '../../support/oracle.ts'
+import { dataOf, persistFrames, readFrame, type TestQueuePair } from '../../support/cards/card.ts'
+import { type Acknowledgement, acknowledgementIn } from '../../support/judges/acknowledgement.ts'
+import * as oracle from '../../support/judges/oracle.ts'
+import { sentOf, type TestRegion } from '../../support/wire/conversation.ts'
 import { World } from './world.ts'
 
 export const KEPT_SLOTS = 4

@@ -8,8 +8,8 @@
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import { OPCODES } from '../../../firmware/wire/opcode.ts'
 import type { Pweth } from '../../../firmware/wire/persist.ts'
-import { dataOf, type TestRegion } from '../../support/conversation.ts'
-import { type FrameParts, frameOf } from '../../support/frames.ts'
+import { dataOf, type TestRegion } from '../../support/wire/conversation.ts'
+import { type FrameParts, frameOf } from '../../support/wire/frames.ts'
 
 export const MTU = 256
 

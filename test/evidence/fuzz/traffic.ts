@@ -6,7 +6,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { copyAt, LANES_AT, type RegionLayout } from '../../support/oracle.ts'
+import { copyAt, LANES_AT, type RegionLayout } from '../../support/judges/oracle.ts'
 import { Arena, type Pair } from './arena.ts'
 import type { Kind } from './kinds.ts'
 import { mutateField, put, setLengths, tag } from './mutate.ts'

@@ -16,15 +16,15 @@ import * as page from '../../../firmware/host/header-page.ts'
 import * as info from '../../../firmware/host/queue-info.ts'
 import { putU16, putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { callOf } from '../../support/conversation.ts'
-import { psnsBesideEnds } from '../../support/psn-ends.ts'
+import { psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import {
   type ElementFields,
   elementOf,
   type Hosted,
   QueueHost,
   readying,
-} from '../../support/queue-host.ts'
+} from '../../support/queues/queue-host.ts'
+import { callOf } from '../../support/wire/conversation.ts'
 import { Arena, type Pair } from './arena.ts'
 import { bthOf } from './guard.ts'
 import { mix } from './ledger.ts'

@@ -38,11 +38,11 @@ import {
   type QueuePair,
   STATE_OPEN,
 } from '../../../firmware/transport/queue-pair.ts'
-import { FACTS } from '../../support/card.ts'
-import { Conversation, type Sent, sentOf } from '../../support/conversation.ts'
-import { isRoce } from '../../support/frames.ts'
-import * as oracle from '../../support/oracle.ts'
-import { psnsBesideEnds, wordsBefore } from '../../support/psn-ends.ts'
+import { FACTS } from '../../support/cards/card.ts'
+import * as oracle from '../../support/judges/oracle.ts'
+import { psnsBesideEnds, wordsBefore } from '../../support/judges/psn-ends.ts'
+import { Conversation, type Sent, sentOf } from '../../support/wire/conversation.ts'
+import { isRoce } from '../../support/wire/frames.ts'
 import { Authority, bthOf, GuardedPart } from './guard.ts'
 import { type Ledger, mix } from './ledger.ts'
 import type { Step } from './script.ts'

@@ -16,7 +16,7 @@ import {
   readLane,
   readSuperblock,
   slotValid,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
 import type { Rig } from './rig.ts'
 
 const OPCODE_AT = 42

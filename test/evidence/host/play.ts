@@ -16,8 +16,8 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { frameOf } from '../../support/frames.ts'
+} from '../../support/cards/card.ts'
+import { frameOf } from '../../support/wire/frames.ts'
 import { ackOf, FORGOTTEN, Judge, OPERATION_BASE, versionData } from './judge.ts'
 import {
   copiesOf,

@@ -39,10 +39,10 @@ import {
   FlushAgent,
   type Flushed,
 } from '../../../host-driver/target/flush-agent.ts'
-import { RawAgentQueues } from '../../support/agent-host.ts'
-import { Card } from '../../support/card.ts'
-import { PushedHost } from '../../support/placed.ts'
-import type { QueueHost } from '../../support/queue-host.ts'
+import { Card } from '../../support/cards/card.ts'
+import { PushedHost } from '../../support/cards/placed.ts'
+import { RawAgentQueues } from '../../support/queues/agent-host.ts'
+import type { QueueHost } from '../../support/queues/queue-host.ts'
 import { choiceOf, type Survivors, survivorsOf } from './survivors.ts'
 
 export const PLACEMENTS = ['local', 'bypass', 'through'] as const

@@ -15,8 +15,13 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../support/card.ts'
-import { elementOf, type QueueHost, type QueuePair, readying } from '../../support/queue-host.ts'
+} from '../../support/cards/card.ts'
+import {
+  elementOf,
+  type QueueHost,
+  type QueuePair,
+  readying,
+} from '../../support/queues/queue-host.ts'
 import { type Judge, OPERATION_BASE, versionData } from './judge.ts'
 import type { Rig } from './rig.ts'
 

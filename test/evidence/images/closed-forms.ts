@@ -14,7 +14,7 @@ import {
   strictStates,
   unitsOf,
 } from '../../../boards/emulator/medium/pieces.ts'
-import { ReferencePart } from '../../support/reference-enumerator.ts'
+import { ReferencePart } from '../../support/crash/reference-enumerator.ts'
 
 /** What was counted, and what there is to object to. */
 export interface Verdict {

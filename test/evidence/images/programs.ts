@@ -11,7 +11,7 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import { imageCount, images } from '../../../boards/emulator/medium/images.ts'
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { CUT_MODES, type CutMode } from '../../../boards/emulator/medium/pieces.ts'
-import { ReferencePart } from '../../support/reference-enumerator.ts'
+import { ReferencePart } from '../../support/crash/reference-enumerator.ts'
 import type { Verdict } from './closed-forms.ts'
 
 /** One step: `s AT LENGTH VALUE`, `c AT LENGTH`, `f`. */

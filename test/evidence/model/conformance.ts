@@ -16,8 +16,8 @@ import { ZEROS_AT } from '../../../firmware/board/memory-map.ts'
 import { judgeCopies } from '../../../firmware/commit/cases.ts'
 import { PHASE_A, PHASE_B } from '../../../firmware/medium/lane.ts'
 import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistFrames } from '../../support/card.ts'
-import { type Media, mediaOf, PART_BYTES, partOf } from '../../support/explorer.ts'
+import { Card, dataOf, persistFrames } from '../../support/cards/card.ts'
+import { type Media, mediaOf, PART_BYTES, partOf } from '../../support/crash/explorer.ts'
 import {
   copyAt,
   LANES_AT,
@@ -27,7 +27,7 @@ import {
   OPERATIONS_BYTES,
   readSuperblock,
   sameBytes,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
 import {
   type Decision,
   decide,

@@ -7,8 +7,14 @@
 
 import { FLUSH_FAILED } from '../../../firmware/board/hal.ts'
 import { PERSIST_ACK, RC_ACKNOWLEDGE } from '../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistFrames, type Sent } from '../../support/card.ts'
-import { copyAt, readSlot, readSuperblock, sameBytes, slotValid } from '../../support/oracle.ts'
+import { Card, dataOf, persistFrames, type Sent } from '../../support/cards/card.ts'
+import {
+  copyAt,
+  readSlot,
+  readSuperblock,
+  sameBytes,
+  slotValid,
+} from '../../support/judges/oracle.ts'
 import type { Conformed } from './conformance.ts'
 
 const ARRIVALS = {

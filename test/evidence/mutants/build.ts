@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Plugin } from 'esbuild'
-import { PATIENCE_MS } from '../../support/patience.ts'
+import { PATIENCE_MS } from '../../support/run/patience.ts'
 import { type By, broken, type Mutant } from './mutant.ts'
 
 /** The root of the sources: whether this runs from there or from a bundle in dist. */

@@ -9,7 +9,7 @@
 import type { FirmwareEngine } from '../../../boards/emulator/run/engine.ts'
 import type { GuestMachine } from '../../../boards/emulator/run/guest.ts'
 import { QUEUE_PAIRS } from '../../../firmware/board/limits.ts'
-import { ColdGuest, type ColdOptions } from '../../support/cold-guest.ts'
+import { ColdGuest, type ColdOptions } from '../../support/cards/cold-guest.ts'
 
 /**
  * Bytes that a guest may hold more, or fewer, than when it started. There is one thing that the

@@ -3,7 +3,8 @@
  * frames and the same end, or it is told where they part.
  */
 
-import { type Played, type PlayOptions, playSeed } from '../simulate/world.ts'
+import { playSeed } from '../simulate/play.ts'
+import type { Played, PlayOptions } from '../simulate/world.ts'
 
 export interface Pair {
   readonly node: Played

@@ -8,9 +8,9 @@
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type FirmwareEngine, FirmwareStopped } from '../../../boards/emulator/run/engine.ts'
 import { EmulatedMachine } from '../../../boards/emulator/run/machine.ts'
-import { FACTS } from '../../support/card.ts'
-import { ColdGuest } from '../../support/cold-guest.ts'
-import { Conversation, dataOf, persistFrames, sentOf } from '../../support/conversation.ts'
+import { FACTS } from '../../support/cards/card.ts'
+import { ColdGuest } from '../../support/cards/cold-guest.ts'
+import { Conversation, dataOf, persistFrames, sentOf } from '../../support/wire/conversation.ts'
 
 export const PAGE_KIBIBYTES = 64
 

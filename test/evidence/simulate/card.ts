@@ -18,12 +18,11 @@ import {
   clearPacketMemory,
   givePacketMemory,
   takePacketMemory,
-} from '../../support/packet-memory.ts'
-import { entropyFor, psnsBesideEnds } from '../../support/psn-ends.ts'
+} from '../../support/cards/packet-memory.ts'
+import { entropyFor, psnsBesideEnds } from '../../support/judges/psn-ends.ts'
 import { DATAGRAM, dpuIpv4, dpuMac, get24, type Path, put16, put32, seal } from './frames.ts'
-import { incarnationOf, regionCount, wear } from './medium.ts'
+import { incarnationOf, regionCount, type Worn, wear } from './medium.ts'
 import { Lane } from './network.ts'
-import type { Worn } from './shape.ts'
 
 /**
  * Boots the firmware on the machine that `machineFor` makes; an engine that has packet memory of

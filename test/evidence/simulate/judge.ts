@@ -10,7 +10,7 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { readLane } from '../../support/oracle.ts'
+import { readLane } from '../../support/judges/oracle.ts'
 import { fillPattern, isBlank, isPattern } from './frames.ts'
 import {
   copyAt,

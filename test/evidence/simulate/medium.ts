@@ -9,11 +9,10 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { sealPage } from '../../support/oracle.ts'
+import { sealPage } from '../../support/judges/oracle.ts'
 import { isPattern } from './frames.ts'
 import { highOf } from './operation.ts'
 import type { Register, Version } from './register.ts'
-import type { Worn } from './shape.ts'
 
 const SLOT_MAGIC = 0x5044534c
 const ENTRIES_AT = 640
@@ -86,6 +85,15 @@ export function isWornOut(part: Nvdimm): boolean {
   const counted = part.dirtyShutdowns - (part.liveWords[DIRTY_WORD + countingPage(part)]! >>> 0)
   const failed = counted === 0 ? 0 : Math.max(1, Math.min(counted, SAVES_FAILED_MOST))
   return incarnationOf(part) + 1 + STARTS_TAKEN_BACK * failed > INCARNATION_LAST
+}
+
+/** What a part says that has had many starts, updates and groups, and some saves that failed. */
+export interface Worn {
+  readonly incarnation: number
+  readonly update: number
+  /** The sequence up to which lines of the operation table are void. */
+  readonly operations: number
+  readonly dirtyShutdowns: number
 }
 
 /** Makes both pages of the superblock those of a part that has had many starts. */

@@ -7,7 +7,7 @@
  */
 
 import { Random } from '../../../boards/emulator/base/random.ts'
-import { INCARNATION_LAST } from './medium.ts'
+import { INCARNATION_LAST, type Worn } from './medium.ts'
 
 /** What a step does; the place in this list is its number in a script. */
 export const STEPS = [
@@ -54,15 +54,6 @@ export interface Shape {
   readonly begunUs: number
   readonly operationsBefore: number
   readonly ends: Ends
-}
-
-/** What a part says that has had many starts, updates and groups, and some saves that failed. */
-export interface Worn {
-  readonly incarnation: number
-  readonly update: number
-  /** The sequence up to which lines of the operation table are void. */
-  readonly operations: number
-  readonly dirtyShutdowns: number
 }
 
 /** Numbers that are near their ends when they begin. */

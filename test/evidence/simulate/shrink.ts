@@ -5,8 +5,9 @@
  * Invariant: what comes out fails in the same way, numbers apart, and plays by itself.
  */
 
+import { playScript } from './play.ts'
 import { type Line, NO_ENDS, type Script, type Shape } from './shape.ts'
-import { type PlayOptions, playScript } from './world.ts'
+import type { PlayOptions } from './world.ts'
 
 /** Plays that a shrink may take. */
 const PLAYS_MOST = 300

@@ -8,11 +8,12 @@ import { addTally, NOTHING, type Replayed, type Shard, type Size } from '../stag
 import { PAST_AN_END } from './client.ts'
 import { NETWORK_FAULTS } from './network.ts'
 import { PARTIES, TROUBLES } from './own-host.ts'
+import { playScript, playSeed, STEPS_EACH } from './play.ts'
 import { PHASES, STRATEGIES } from './power.ts'
 import { REGRESSIONS } from './regressions.ts'
 import { type Script, scriptOf, WORLDS, type World } from './shape.ts'
 import { shrink } from './shrink.ts'
-import { type Played, playScript, playSeed, STEPS_EACH, WORN_OUT } from './world.ts'
+import { type Played, WORN_OUT } from './world.ts'
 
 interface Plan {
   readonly shards: number

@@ -8,7 +8,7 @@
 import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FAULTS } from '../../../firmware/board/fault.ts'
-import { LANES, LANES_AT, sameBytes } from '../../support/oracle.ts'
+import { LANES, LANES_AT, sameBytes } from '../../support/judges/oracle.ts'
 import { type Client, UP } from './client.ts'
 import { get32 } from './frames.ts'
 import { type Clients, finishHost, hostStep, settleHost } from './hosted-steps.ts'

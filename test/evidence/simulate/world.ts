@@ -2,18 +2,6 @@
  * A world of simulated hosts and DPUs in virtual time, on the firmware's own core, and the judges
  * of what it does (O1 to O7 of the crash model).
  *
- *     const played = await playSeed(7)                       // in Node
- *     const again = await playSeed(7, { boot: bootQuickJs }) // the same in another engine
- *     played.hash === again.hash
- *
- * For other stages of the evidence: `playSeed(seed, options)` plays the script of a seed
- * (shape.ts), `playScript(script, seed, options)` one that was cut down. `options.boot` boots the
- * firmware on the machine that `machineFor` makes; it may return a promise, which is awaited, and
- * an engine with packet memory of its own hands that over. `options.steps` is the length of the
- * script; `options.world` asks for one kind of world. The hash is over every frame that a card
- * sent, and the number of commands at every cut; with `trace` over every command list, too, byte
- * for byte. Firmware that was changed on purpose is played by handing in a `boot` that starts it.
- *
  * Invariants:
  * - What happens follows from script and seed alone, whatever the engine: no clock, no other
  *   chance.
@@ -67,8 +55,7 @@ import type { Kind, Operation } from './operation.ts'
 import { BYPASS, OwnHost, type Party, THROUGH } from './own-host.ts'
 import { choiceOf, type Phase, phaseOf } from './power.ts'
 import { bootRenewed } from './renewed.ts'
-import { type Script, type Shape, STEPS, scriptOf, type World } from './shape.ts'
-import { playStep, settle } from './steps.ts'
+import type { Shape, World } from './shape.ts'
 
 export interface PlayOptions {
   readonly boot?: Boot
@@ -92,7 +79,6 @@ export interface Played {
   readonly steps: number
 }
 
-export const STEPS_EACH = 240
 /** What is counted: a part has no incarnation left. */
 export const WORN_OUT = 'part worn out'
 
@@ -781,37 +767,4 @@ function told(frame: Uint8Array): string {
     return `${head}: ${kind}status 0x${status.toString(16)} ${copies} copies, ${range}`
   }
   return opcode === DATAGRAM ? head : `${head}, syndrome 0x${frame[54]!.toString(16)}`
-}
-
-/** Plays a script: what came of it. */
-export async function playScript(
-  script: Script,
-  seed: number,
-  options: PlayOptions = {},
-): Promise<Played> {
-  const world = new SimulatedWorld(script.world, seed, options)
-  let steps = 0
-  try {
-    await world.begin(new Random(seed))
-    for (const [step, value] of script.steps) {
-      if (world.violation !== null || world.isOver) break
-      world.tell?.(`${steps} ${STEPS[step]}`)
-      const random = new Random(value)
-      world.network.reseed(random.fork())
-      await playStep(world, STEPS[step]!, random)
-      steps += 1
-    }
-    if (world.violation === null && !world.isOver) await settle(world)
-  } catch (error) {
-    // Whatever leaves the firmware, or an engine, is a violation as well (O6).
-    const said = error instanceof Error ? (error.stack ?? String(error)) : String(error)
-    world.blame(`an exception: ${said.split('\n').slice(0, 6).join(' | ')}`)
-  }
-  for (const { card } of world.sites) card.release()
-  return world.played(steps)
-}
-
-/** Plays the script of a seed. */
-export function playSeed(seed: number, options: PlayOptions = {}): Promise<Played> {
-  return playScript(scriptOf(seed, options.steps ?? STEPS_EACH, options.world), seed, options)
 }

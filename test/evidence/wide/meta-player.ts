@@ -21,7 +21,7 @@ import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { BLANK, FAULTS, PASS } from '../../../firmware/board/fault.ts'
 import { type Facts, FENCE, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import { FACTS } from '../../support/card.ts'
+import { FACTS } from '../../support/cards/card.ts'
 import { Booth } from '../../support/crash/booth.ts'
 import { addLine, ImageTable, type Mark } from '../../support/crash/image-table.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
@@ -37,7 +37,7 @@ import {
   type SuperblockPage,
   sameBytes,
   slotValid,
-} from '../../support/oracle.ts'
+} from '../../support/judges/oracle.ts'
 
 /** What is played. */
 export interface MetaPlay {

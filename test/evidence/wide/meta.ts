@@ -8,7 +8,8 @@ import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type Facts, FENCE } from '../../../firmware/board/hal.ts'
 import { putU32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { Card, dataOf, persistFrames, type RegionShape } from '../../support/card.ts'
+import { Card, dataOf, persistFrames, type RegionShape } from '../../support/cards/card.ts'
+import { asVersion2 } from '../../support/cards/version-2.ts'
 import { PART_BYTES } from '../../support/crash/part.ts'
 import type { Level } from '../../support/crash/scenario.ts'
 import {
@@ -18,8 +19,7 @@ import {
   OPERATIONS_AT,
   PAGE_BYTES,
   readSuperblock,
-} from '../../support/oracle.ts'
-import { asVersion2 } from '../../support/version-2.ts'
+} from '../../support/judges/oracle.ts'
 import { LEVELS, levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'
 import { type MetaFindings, type MetaPlay, playMeta } from './meta-player.ts'

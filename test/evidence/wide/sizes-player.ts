@@ -13,13 +13,13 @@ import { Random } from '../../../boards/emulator/base/random.ts'
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { type PendingChunk, pending } from '../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, type RegionShape, type Sent } from '../../support/card.ts'
+import { Card, type RegionShape, type Sent } from '../../support/cards/card.ts'
 import { Actor } from '../../support/crash/actor.ts'
 import { Judge } from '../../support/crash/judge.ts'
 import { LeanBooth } from '../../support/crash/lean-boot.ts'
 import { Scratch } from '../../support/crash/scratch.ts'
 import { askerOf, startedOf } from '../../support/crash/told.ts'
-import { copyAt, LANES, LANES_AT, LINE_BYTES, OPERATIONS_AT } from '../../support/oracle.ts'
+import { copyAt, LANES, LANES_AT, LINE_BYTES, OPERATIONS_AT } from '../../support/judges/oracle.ts'
 
 export interface SizePlay {
   readonly shape: RegionShape

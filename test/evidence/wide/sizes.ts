@@ -3,10 +3,10 @@
  * of what a recovery can see, and images drawn from the seed (crash-model 2.2, 2.4, 2.5).
  */
 
-import { dataOf } from '../../support/card.ts'
+import { dataOf } from '../../support/cards/card.ts'
 import type { Actor, Write } from '../../support/crash/actor.ts'
 import type { Level, Scenario } from '../../support/crash/scenario.ts'
-import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../../support/oracle.ts'
+import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../../support/judges/oracle.ts'
 import { exploreOnce, tallyOf, tellOne } from '../crash/engine.ts'
 import { levelName } from '../crash/plays.ts'
 import { NOTHING, type Replayed, type Tally } from '../stage.ts'

@@ -3,7 +3,7 @@
 import { createHash, generateKeyPairSync, sign } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../source/sources.ts'
 
 const BUNDLE = join(ROOT, 'dist/firmware.js')
 

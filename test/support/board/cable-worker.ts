@@ -10,7 +10,7 @@
 
 import { createSocket } from 'node:dgram'
 import { type MessagePort, workerData } from 'node:worker_threads'
-import { PATIENCE_MS } from '../patience.ts'
+import { PATIENCE_MS } from '../run/patience.ts'
 
 /** What came back, or why nothing did. */
 export type Carried = Uint8Array[] | string

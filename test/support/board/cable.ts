@@ -14,9 +14,9 @@ import { fileURLToPath } from 'node:url'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { buildSync } from 'esbuild'
 import { parseTarget } from '../../../host-driver/frames/udp.ts'
-import { Conversation, type Sent, sentOf } from '../conversation.ts'
-import { isRoce } from '../frames.ts'
-import { PATIENCE_MS } from '../patience.ts'
+import { PATIENCE_MS } from '../run/patience.ts'
+import { Conversation, type Sent, sentOf } from '../wire/conversation.ts'
+import { isRoce } from '../wire/frames.ts'
 import type { Carried } from './cable-worker.ts'
 
 export class Cable {

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { VirtualMachine } from '../../../boards/qemu-virt/machine.ts'
 import { connect } from '../../../host-driver/index.ts'
-import { PATIENCE_MS, PATIENT } from '../patience.ts'
+import { PATIENCE_MS, PATIENT } from '../run/patience.ts'
 
 /** Process ids, to a shell: of the service, and of what that has started. */
 const MAIN = '$(systemctl show -P MainPID perdured)'

@@ -3,7 +3,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../source/sources.ts'
 import { type BoardKind, type BoardOptions, type BoardUnderTest, notOf } from './board.ts'
 import { Runtime } from './runtime.ts'
 

@@ -2,7 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesBelow, ROOT } from '../sources.ts'
+import { filesBelow, ROOT } from '../source/sources.ts'
 
 /** How it was told to build one. */
 export type Flavour = '' | 'drop-flush' | 'sanitize'

@@ -4,10 +4,10 @@
  */
 
 import { type ConnectOptions, connect, type Dpu } from '../../../host-driver/index.ts'
-import type { TestQueuePair } from '../conversation.ts'
-import { PATIENT } from '../patience.ts'
-import { type Granted, grantedOn } from '../replay.ts'
-import { writeFrames } from '../requests.ts'
+import { PATIENT } from '../run/patience.ts'
+import type { TestQueuePair } from '../wire/conversation.ts'
+import { type Granted, grantedOn } from '../wire/replay.ts'
+import { writeFrames } from '../wire/requests.ts'
 import type { BoardKind, BoardOptions, BoardUnderTest } from './board.ts'
 import { Cable } from './cable.ts'
 

@@ -6,7 +6,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { PATIENCE_MS } from '../patience.ts'
+import { PATIENCE_MS } from '../run/patience.ts'
 
 /** Most of stderr that is kept, characters. */
 const STORY_CHARS = 4000

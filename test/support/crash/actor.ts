@@ -6,8 +6,7 @@
  */
 
 import { COPY_CLEAN, FROM, LENGTH, NVDIMM_SPACE, TO } from '../../../firmware/board/hal.ts'
-import { acknowledgementIn } from '../acknowledgement.ts'
-import { batchFrames, IN_ORDER } from '../batch-card.ts'
+import { batchFrames, IN_ORDER } from '../cards/batch-card.ts'
 import {
   Card,
   persistFrames,
@@ -15,7 +14,8 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../card.ts'
+} from '../cards/card.ts'
+import { acknowledgementIn } from '../judges/acknowledgement.ts'
 import {
   copyAt,
   PAGE_BYTES,
@@ -24,7 +24,7 @@ import {
   readSlot,
   readSuperblock,
   sealPage,
-} from '../oracle.ts'
+} from '../judges/oracle.ts'
 import { REGION } from './part.ts'
 
 /** One write of a burst. */

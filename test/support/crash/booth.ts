@@ -15,8 +15,8 @@ import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import { Q_KEY_GSI } from '../../../firmware/wire/deth.ts'
 import * as mad from '../../../firmware/wire/management.ts'
 import { PERSIST_QUERY, UD_SEND_ONLY } from '../../../firmware/wire/opcode.ts'
-import { type Card, readFrame, type Sent, sentOf } from '../card.ts'
-import { frameOf } from '../frames.ts'
+import { type Card, readFrame, type Sent, sentOf } from '../cards/card.ts'
+import { frameOf } from '../wire/frames.ts'
 import { REGION } from './part.ts'
 
 /** A line of the recovery report. */

@@ -6,8 +6,8 @@
  */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { Known } from '../known.ts'
-import { LANES_AT, LINE_BYTES, type RecordOracle, readLane } from '../oracle.ts'
+import { Known } from '../judges/known.ts'
+import { LANES_AT, LINE_BYTES, type RecordOracle, readLane } from '../judges/oracle.ts'
 import type { Actor } from './actor.ts'
 
 /** Lanes that are looked at: no exploration has a larger group. */

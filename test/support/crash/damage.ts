@@ -22,7 +22,7 @@ import {
 } from '../../../firmware/board/hal.ts'
 import { LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../../../firmware/board/memory-map.ts'
 import { LANE_CHECKED_AT } from '../../../firmware/medium/lane.ts'
-import { LINE_BYTES, OPERATIONS_AT, OPERATIONS_BYTES } from '../oracle.ts'
+import { LINE_BYTES, OPERATIONS_AT, OPERATIONS_BYTES } from '../judges/oracle.ts'
 
 /** How the machine is damaged on purpose, to see that the exploration notices. */
 export interface Damage {

@@ -20,7 +20,7 @@ import { type Coarse, NOT_COARSE } from '../../../boards/emulator/medium/pieces.
 import type { Watch } from '../../../boards/emulator/run/machine.ts'
 import { CHECK, FENCE, SKIP, TRANSMIT } from '../../../firmware/board/hal.ts'
 import type { State } from '../../../firmware/core.ts'
-import { Card, type Sent } from '../card.ts'
+import { Card, type Sent } from '../cards/card.ts'
 import {
   LANES,
   LANES_AT,
@@ -30,7 +30,7 @@ import {
   PAGE_BYTES,
   type RecordOracle,
   sameBytes,
-} from '../oracle.ts'
+} from '../judges/oracle.ts'
 import { Actor } from './actor.ts'
 import { type Asker, Booth, type Reader, type Started } from './booth.ts'
 import { Classes } from './classes.ts'

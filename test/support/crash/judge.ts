@@ -20,7 +20,7 @@ import {
   type RecordOracle,
   sameBytes,
   TableOracle,
-} from '../oracle.ts'
+} from '../judges/oracle.ts'
 import type { Actor } from './actor.ts'
 import type { Asker, Reader, Started } from './booth.ts'
 import type { Scenario } from './scenario.ts'

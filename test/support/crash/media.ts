@@ -2,8 +2,8 @@
 
 import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
 import { FENCE } from '../../../firmware/board/hal.ts'
-import { Card, dataOf, type RegionShape } from '../card.ts'
-import { copyAt, LANES_AT, LINE_BYTES, type RegionLayout } from '../oracle.ts'
+import { Card, dataOf, type RegionShape } from '../cards/card.ts'
+import { copyAt, LANES_AT, LINE_BYTES, type RegionLayout } from '../judges/oracle.ts'
 import { Actor } from './actor.ts'
 import { PART_BYTES } from './part.ts'
 import type { Level } from './scenario.ts'

@@ -1,6 +1,6 @@
 /** What every part of an exploration is: its size, its region's name, the seed of its samples. */
 
-import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../oracle.ts'
+import { OPERATIONS_AT, OPERATIONS_BYTES, PAGE_BYTES } from '../judges/oracle.ts'
 
 /** The seed of every sample and every random schedule: printed with what it found. */
 export const SEED: number = Number(process.env.SEED ?? 20261121)

@@ -1,8 +1,8 @@
 /** An image, and what a start made of it, line by line, for whoever plays one again. */
 
 import type { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
-import { DECIDED } from '../case-table.ts'
-import { copyAt, LANES, LANES_AT, LINE_BYTES, readLane } from '../oracle.ts'
+import { DECIDED } from '../judges/case-table.ts'
+import { copyAt, LANES, LANES_AT, LINE_BYTES, readLane } from '../judges/oracle.ts'
 import type { Actor } from './actor.ts'
 import type { Started } from './booth.ts'
 import { nameOfState } from './classes.ts'

@@ -7,7 +7,7 @@ import { PASS } from '../../../firmware/board/fault.ts'
 import { findClient, isDurable } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
 import * as mad from '../../../firmware/wire/management.ts'
-import { DECIDED } from '../case-table.ts'
+import { DECIDED } from '../judges/case-table.ts'
 import type { Asker, ReportLine, Started } from './booth.ts'
 
 const ACTIONS = ['none', 'useA', 'useB', 'lost']

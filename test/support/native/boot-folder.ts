@@ -15,9 +15,9 @@ import { setTimeout } from 'node:timers/promises'
 import { type Version, writeImage } from '../../../boards/flash/mcuboot.ts'
 import { type PartKind, writePayload } from '../../../boards/flash/payload.ts'
 import { FORMAT_VERSION } from '../../../firmware/medium/superblock.ts'
-import { halOf } from '../../../host-driver/command/image.ts'
-import { PATIENCE_MS } from '../patience.ts'
-import { ROOT } from '../sources.ts'
+import { halOf } from '../../../host-driver/command/flash/image.ts'
+import { PATIENCE_MS } from '../run/patience.ts'
+import { ROOT } from '../source/sources.ts'
 import { noService, PERDURED } from './service.ts'
 
 export const PERDURE_BOOT: string =

@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { compileBoot } from '../../../boards/linux/boot/compile.ts'
 import type { Host, Script } from '../../../boards/linux/boot/script/host.ts'
 import { hostArchitecture } from '../../../boards/linux/toolchain.ts'
-import { ROOT } from '../sources.ts'
+import { ROOT } from '../source/sources.ts'
 import { noCompiler } from './harness.ts'
 
 const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch

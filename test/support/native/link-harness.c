@@ -1,5 +1,5 @@
 /*
- * A board that does nothing but packets, for test/linux-link.test.ts.
+ * A board that does nothing but packets, for test/boards/linux/linux-link.test.ts.
  *
  *   link-harness icrc          judges and fills frames: on stdin and stdout, see judge_frames
  *   link-harness echo WHERE... sends every frame back with its Ethernet addresses exchanged, over

@@ -1,5 +1,5 @@
 /*
- * The machine of the native runtime by itself, for test/linux-machine.test.ts.
+ * The machine of the native runtime by itself, for test/boards/linux/linux-machine.test.ts.
  *
  *   machine-harness lists OPTIONS        runs lists from stdin; see run_lists
  *   machine-harness fuzz SEED LISTS OPTIONS   anything in the ring; see fuzz

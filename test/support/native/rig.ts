@@ -24,8 +24,8 @@ import {
   sentOf,
   type TestQueuePair,
   type TestRegion,
-} from '../conversation.ts'
-import { frameOf } from '../frames.ts'
+} from '../wire/conversation.ts'
+import { frameOf } from '../wire/frames.ts'
 
 /** Slots of the region that records go to. */
 export const SLOTS = 1024

@@ -10,8 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Runtime } from '../board/runtime.ts'
-import { PATIENCE_MS } from '../patience.ts'
-import { ROOT } from '../sources.ts'
+import { PATIENCE_MS } from '../run/patience.ts'
+import { ROOT } from '../source/sources.ts'
 
 const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
 const BUNDLE = join(ROOT, 'dist/firmware.js')

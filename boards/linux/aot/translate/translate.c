@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "choice.h"
-#include "compiled.h"
-#include "places.h"
-#include "profile.h"
-#include "stores.h"
+#include "body/versions.h"
+#include "program/choice.h"
+#include "program/compiled.h"
+#include "program/places.h"
+#include "program/profile.h"
+#include "program/stores.h"
 #include "trouble.h"
-#include "versions.h"
 
 /* The table of all functions, bound by its order. */
 static void write_table(const struct program *program) {

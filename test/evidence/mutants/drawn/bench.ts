@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { filesBelow } from '../../../support/sources.ts'
+import { filesBelow } from '../../../support/source/sources.ts'
 import { ROOT } from '../build.ts'
 import { type Evaluation, Library, type LibraryOptions, type Work } from './modules.ts'
 import type { Drawn } from './places.ts'
@@ -11,13 +11,13 @@ import { FEW_DRAWS, playTold, Runner, type Told } from './runner.ts'
 import { edited } from './syntax.ts'
 
 export const PLAYS = 'test/evidence/mutants/drawn/plays.ts'
-const MEMORY = 'test/support/packet-memory.ts'
+const MEMORY = 'test/support/cards/packet-memory.ts'
 
 /** Of a unit that takes more, the others are left to the garbage collector. */
 const LENT_MAX = 16
 
 /** Tests of this file go on with cards of the tests before them. */
-const KEEPER = 'suite test/queue-faults.test.ts'
+const KEEPER = 'suite test/firmware/queues/queue-faults.test.ts'
 
 /** Sources of the product. */
 export function productFiles(): string[] {

@@ -5,7 +5,7 @@
  * kinds; it is the same every time, and none was chosen for a mutant.
  */
 
-import type { Level } from '../../../support/explorer.ts'
+import type { Level } from '../../../support/crash/explorer.ts'
 import { LEVELS, levelName } from '../../crash/plays.ts'
 import { hostOperations } from '../../failures/hosted.ts'
 import { type Operation, partOperations } from '../../failures/operations.ts'
@@ -16,8 +16,8 @@ import { openEpisode, playEpisode, TARGETS } from '../../fuzz/play.ts'
 import { type Conformed, conformDecisions, conformOrder } from '../../model/conformance.ts'
 import { totalReceipts } from '../../model/receipts.ts'
 import { totalFrames, totalPsns, totalRecovery, totalRequests } from '../../model/totality.ts'
+import { playSeed } from '../../simulate/play.ts'
 import { WORLDS } from '../../simulate/shape.ts'
-import { playSeed } from '../../simulate/world.ts'
 import { play as playScenario } from '../killers/crash.ts'
 import { play as playSchedules } from '../killers/model.ts'
 

@@ -4,6 +4,8 @@
  * take longer are left out one by one (reach.ts).
  */
 
+import { testFiles } from '../../../support/source/test-files.ts'
+
 const NAMES = `
   acknowledge-alone acknowledged-gone announce atomics batch batch-bursts batch-edges batch-ends
   batch-failures batch-hostile batch-local batch-model batch-queues batch-requester batch-rest
@@ -27,17 +29,10 @@ const NAMES = `
   write-persist-region
 `
 
-function pathsOf(names: string): string[] {
-  return names
-    .trim()
-    .split(/\s+/)
-    .map((name) => `test/${name}.test.ts`)
-}
-
-export const SUITE: readonly string[] = pathsOf(NAMES)
+export const SUITE: readonly string[] = testFiles(NAMES)
 
 /** For the mutants of headers that the suite draws. */
 const OF_HEADERS =
   'announce icrc neighbours responder wire wire-cm wire-hostile wire-print wire-vectors'
 
-export const SUITE_OF_CUT: readonly string[] = pathsOf(OF_HEADERS)
+export const SUITE_OF_CUT: readonly string[] = testFiles(OF_HEADERS)

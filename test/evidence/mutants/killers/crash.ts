@@ -1,19 +1,20 @@
 /**
  * Scenarios of the crash explorer that are small enough to be played for every mutant: each crash
- * point, each image that may be left, recovered and judged from the bytes (support/explorer.ts).
+ * point, each image that may be left, recovered and judged from the bytes
+ * (support/crash/explorer.ts).
  *
- * Invariant: they are scenarios as test/crash.test.ts has them, not made for one fault; of
- * each class of images only the first few of a point are started.
+ * Invariant: they are scenarios as test/firmware/commit/crash.test.ts has them, not made for one
+ * fault; of each class of images only the first few of a point are started.
  */
 
-import { dataOf } from '../../../support/card.ts'
+import { dataOf } from '../../../support/cards/card.ts'
 import {
   explore,
   type Level,
   overAnother,
   overSimilar,
   type Scenario,
-} from '../../../support/explorer.ts'
+} from '../../../support/crash/explorer.ts'
 import type { Play } from '../killer.ts'
 
 /** Images of a point that are visited, and of each class those that are started. */

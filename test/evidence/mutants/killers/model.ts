@@ -3,18 +3,18 @@
  * responder that receives first and commits later; answers of another time are on their way, too.
  * `decisions LEVEL`: what a restart makes of every combination of copies and lane.
  *
- * Invariant: the models are test/support/ack-model.ts, which knows what is durable by
+ * Invariant: the models are test/support/acks/ack-model.ts, which knows what is durable by
  * itself, and ../../model/protocol.ts, which knows which copy is to be kept.
  */
 
-import { walk } from '../../../support/ack-model.ts'
+import { walk } from '../../../support/acks/ack-model.ts'
 import {
   ackName,
   type Plan,
   persistAckName,
   ShippedClient,
-} from '../../../support/ack-model-client.ts'
-import { LateResponder } from '../../../support/ack-model-responder.ts'
+} from '../../../support/acks/ack-model-client.ts'
+import { LateResponder } from '../../../support/acks/ack-model-responder.ts'
 import { conformDecisions, planOf } from '../../model/conformance.ts'
 import type { Play } from '../killer.ts'
 

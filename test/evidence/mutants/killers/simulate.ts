@@ -1,7 +1,7 @@
 /** `WORLD SEED`, or `WORLD FIRST-LAST`: hosts and DPUs in virtual time, from that seed (C3). */
 
+import { playSeed } from '../../simulate/play.ts'
 import { WORLDS } from '../../simulate/shape.ts'
-import { playSeed } from '../../simulate/world.ts'
 import type { Play } from '../killer.ts'
 
 export const play: Play = async (argument) => {

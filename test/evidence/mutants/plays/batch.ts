@@ -22,9 +22,9 @@ import {
   INDEPENDENT,
   sequenceOf,
   statuses,
-} from '../../../support/batch-card.ts'
-import { dataOf, persistAcks, persistFrames, readFrame } from '../../../support/card.ts'
-import { sameBytes } from '../../../support/oracle.ts'
+} from '../../../support/cards/batch-card.ts'
+import { dataOf, persistAcks, persistFrames, readFrame } from '../../../support/cards/card.ts'
+import { sameBytes } from '../../../support/judges/oracle.ts'
 import type { Play } from '../killer.ts'
 import { firstOf } from './world.ts'
 

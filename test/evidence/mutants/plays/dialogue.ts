@@ -16,7 +16,7 @@ import {
   WRITE_PERSIST_MIDDLE,
   WRITE_PERSIST_ONLY,
 } from '../../../../firmware/wire/opcode.ts'
-import { type BatchSetting, batchSetting } from '../../../support/batch-card.ts'
+import { type BatchSetting, batchSetting } from '../../../support/cards/batch-card.ts'
 import {
   Card,
   dataOf,
@@ -24,10 +24,15 @@ import {
   persistFrames,
   readFrame,
   type TestQueuePair,
-} from '../../../support/card.ts'
-import { frameOf } from '../../../support/frames.ts'
-import { sameBytes } from '../../../support/oracle.ts'
-import { fetchAddFrame, NAK_INVALID, NAK_SEQUENCE, writeFrames } from '../../../support/requests.ts'
+} from '../../../support/cards/card.ts'
+import { sameBytes } from '../../../support/judges/oracle.ts'
+import { frameOf } from '../../../support/wire/frames.ts'
+import {
+  fetchAddFrame,
+  NAK_INVALID,
+  NAK_SEQUENCE,
+  writeFrames,
+} from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 import { firstOf, SLOTS, syndromes, World } from './world.ts'
 

@@ -15,15 +15,15 @@ import {
   readFrame,
   type Sent,
   type TestQueuePair,
-} from '../../../support/card.ts'
-import { frameOf, writeIcrc } from '../../../support/frames.ts'
+} from '../../../support/cards/card.ts'
+import { frameOf, writeIcrc } from '../../../support/wire/frames.ts'
 import {
   fetchAddFrame,
   flushFrame,
   NAK_ACCESS,
   NAK_INVALID,
   writeFrames,
-} from '../../../support/requests.ts'
+} from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 import { BYTES, CAPACITY, firstOf, MTU, persistBytes, SLOTS, syndromes, World } from './world.ts'
 

@@ -13,9 +13,7 @@ import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { HOST_DATA_AT, PLACEMENT_BYPASS } from '../../../../firmware/medium/region.ts'
 import { KIND_BYTES } from '../../../../firmware/wire/management.ts'
 import { PERSIST_QUERY } from '../../../../firmware/wire/opcode.ts'
-import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../../support/card.ts'
-import { frameOf } from '../../../support/frames.ts'
-import { sameBytes } from '../../../support/oracle.ts'
+import { Card, dataOf, persistAcks, persistFrames, type Sent } from '../../../support/cards/card.ts'
 import {
   agentOfNewHost,
   believe,
@@ -24,8 +22,10 @@ import {
   queueHostOf,
   restartHost,
   work,
-} from '../../../support/placed.ts'
-import { writeFrames } from '../../../support/requests.ts'
+} from '../../../support/cards/placed.ts'
+import { sameBytes } from '../../../support/judges/oracle.ts'
+import { frameOf } from '../../../support/wire/frames.ts'
+import { writeFrames } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 
 /** Bytes of the area of one copy in the host's memory, and where the data of its record begins. */

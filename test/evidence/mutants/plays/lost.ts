@@ -10,8 +10,15 @@ import {
   STAGING_TIMEOUT_US,
 } from '../../../../firmware/board/limits.ts'
 import { RC_READ_RESPONSE_ONLY } from '../../../../firmware/wire/opcode.ts'
-import { dataOf, persistAcks, persistFrames, readFrame, type Sent } from '../../../support/card.ts'
-import { sameBytes } from '../../../support/oracle.ts'
+import {
+  dataOf,
+  persistAcks,
+  persistFrames,
+  readFrame,
+  type Sent,
+} from '../../../support/cards/card.ts'
+import { sameBytes } from '../../../support/judges/oracle.ts'
+import { Stranger } from '../../../support/peers/strangers.ts'
 import {
   atomicWriteFrame,
   flushFrame,
@@ -19,8 +26,7 @@ import {
   NAK_OPERATIONAL,
   sendFrames,
   writeFrames,
-} from '../../../support/requests.ts'
-import { Stranger } from '../../../support/strangers.ts'
+} from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 import { firstOf, syndromes, World } from './world.ts'
 

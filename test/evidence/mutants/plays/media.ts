@@ -7,9 +7,15 @@
  */
 
 import type { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
-import { Card, dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
-import { type Media, mediaOf, partOf } from '../../../support/explorer.ts'
-import { PART_KEY, readLane, sameBytes, sealSlot, sipHash128 } from '../../../support/oracle.ts'
+import { Card, dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import { type Media, mediaOf, partOf } from '../../../support/crash/explorer.ts'
+import {
+  PART_KEY,
+  readLane,
+  sameBytes,
+  sealSlot,
+  sipHash128,
+} from '../../../support/judges/oracle.ts'
 import type { Play } from '../killer.ts'
 
 type Want = 'old' | 'fresh' | 'lost'

@@ -11,18 +11,25 @@ import { DDIO_OFF, DDIO_ON } from '../../../../boards/emulator/host/host-memory.
 import { WC_SUCCESS } from '../../../../firmware/host/element.ts'
 import * as info from '../../../../firmware/host/queue-info.ts'
 import { HOST_DATA_AT, PLACEMENT_THROUGH } from '../../../../firmware/medium/region.ts'
-import { dataOf, persistAcks, persistFrames } from '../../../support/card.ts'
+import { dataOf, persistAcks, persistFrames } from '../../../support/cards/card.ts'
+import {
+  believe,
+  cutPower,
+  type Placed,
+  placed,
+  restarted,
+  work,
+} from '../../../support/cards/placed.ts'
+import { sameBytes } from '../../../support/judges/oracle.ts'
 import {
   type LocalQueue,
   localQueue,
   play as post,
   readBack,
   record,
-} from '../../../support/local-queue.ts'
-import { nop, nopHost } from '../../../support/nop-queues.ts'
-import { sameBytes } from '../../../support/oracle.ts'
-import { believe, cutPower, type Placed, placed, restarted, work } from '../../../support/placed.ts'
-import { elementOf } from '../../../support/queue-host.ts'
+} from '../../../support/queues/local-queue.ts'
+import { nop, nopHost } from '../../../support/queues/nop-queues.ts'
+import { elementOf } from '../../../support/queues/queue-host.ts'
 import type { Play } from '../killer.ts'
 
 /** A host that takes no completions: none is overwritten, and the queue that met it is over. */

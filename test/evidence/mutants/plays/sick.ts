@@ -17,9 +17,9 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../../support/card.ts'
-import { LANES_AT, LINE_BYTES, sameBytes } from '../../../support/oracle.ts'
-import { flushFrame, slotOffset, writeFrames } from '../../../support/requests.ts'
+} from '../../../support/cards/card.ts'
+import { LANES_AT, LINE_BYTES, sameBytes } from '../../../support/judges/oracle.ts'
+import { flushFrame, slotOffset, writeFrames } from '../../../support/wire/requests.ts'
 import type { Play } from '../killer.ts'
 import { firstOf, syndromes, World } from './world.ts'
 

@@ -10,15 +10,15 @@ import { Random } from '../../../../boards/emulator/base/random.ts'
 import { Nvdimm } from '../../../../boards/emulator/medium/nvdimm.ts'
 import { cut } from '../../../../boards/emulator/medium/power-cut.ts'
 import { FENCE } from '../../../../firmware/board/hal.ts'
-import { Card, dataOf, persistFrames } from '../../../support/card.ts'
-import { mediaOf, partOf } from '../../../support/explorer.ts'
+import { Card, dataOf, persistFrames } from '../../../support/cards/card.ts'
+import { mediaOf, partOf } from '../../../support/crash/explorer.ts'
 import {
   linesOfCopy,
   PAGE_BYTES,
   readSuperblock,
   sameBytes,
   usedBytes,
-} from '../../../support/oracle.ts'
+} from '../../../support/judges/oracle.ts'
 import type { Play } from '../killer.ts'
 
 const DATA = dataOf(64, 1)

@@ -16,9 +16,9 @@ import {
   persistFrames,
   type TestQueuePair,
   type TestRegion,
-} from '../../../support/card.ts'
-import { frameOf } from '../../../support/frames.ts'
-import { LINE_BYTES, OPERATIONS_AT } from '../../../support/oracle.ts'
+} from '../../../support/cards/card.ts'
+import { LINE_BYTES, OPERATIONS_AT } from '../../../support/judges/oracle.ts'
+import { frameOf } from '../../../support/wire/frames.ts'
 import type { Play } from '../killer.ts'
 
 /** Operations of a client that the card has to remember one by one, at the least. */

@@ -12,9 +12,9 @@ import {
   type Sent,
   type TestQueuePair,
   type TestRegion,
-} from '../../../support/card.ts'
-import { frameOf } from '../../../support/frames.ts'
-import { ACK, firstDifference } from '../../../support/requests.ts'
+} from '../../../support/cards/card.ts'
+import { frameOf } from '../../../support/wire/frames.ts'
+import { ACK, firstDifference } from '../../../support/wire/requests.ts'
 
 export const SLOTS = 4
 export const CAPACITY = 256

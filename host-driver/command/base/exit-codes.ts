@@ -1,0 +1,97 @@
+/** Exit codes of the command: those of sysexits(3), and 1 to 3 for what storage people fear. */
+
+import { ImageError } from '../../../boards/flash/image-error.ts'
+import { PerdureError, RefusedError } from '../../base/errors.ts'
+import { systemCodeOf } from './system-errors.ts'
+
+export const OK = 0
+/** Records are lost, or do not match their check code. */
+export const LOST = 1
+/** None is lost, but some are not whole in every copy, and cannot be made so. */
+export const UNSETTLED = 2
+/** Copies had decayed; all are whole again, or of an image can be made so. */
+export const REPAIRED = 3
+/** The command line makes no sense. */
+export const USAGE = 64
+/** A file cannot be used: not ours, newer, damaged, unsigned, of a wrong size, or a folder. */
+export const DATA = 65
+/** A file that was named is not there. */
+export const NO_INPUT = 66
+/** The DPU does not answer, or refuses; an address is taken, or is none of this machine. */
+export const UNAVAILABLE = 69
+/** A bug of ours. */
+export const SOFTWARE = 70
+/** The system has no memory left, or no descriptors. */
+export const SYSTEM = 71
+/** Reading or writing failed, or the outcome of a write is unknown. */
+export const IO = 74
+/** A card is busy: an image is on trial, or marked. */
+export const BUSY = 75
+/** This user has no permission for a file, or for a port. */
+export const NO_PERMISSION = 77
+
+/** Faults that are about what an NVDIMM holds. */
+const CONTENT_FAULTS = ['BLANK', 'FOREIGN', 'NEWER', 'DAMAGED', 'TRUNCATED']
+
+const OF_PERDURE_CODE: Readonly<Record<string, number>> = {
+  PERDURE_ARGUMENT: USAGE,
+  PERDURE_TARGET: USAGE,
+  PERDURE_UNREACHABLE: UNAVAILABLE,
+  PERDURE_REFUSED: UNAVAILABLE,
+  PERDURE_NOT_ACCEPTED: UNAVAILABLE,
+  PERDURE_TRANSPORT: UNAVAILABLE,
+  PERDURE_OUTCOME_UNKNOWN: IO,
+  PERDURE_RECORD_LOST: LOST,
+  PERDURE_RECORD_CORRUPT: LOST,
+  PERDURE_ABORTED: IO,
+  PERDURE_DEADLINE: UNAVAILABLE,
+  PERDURE_CLOSED: IO,
+  PERDURE_IMAGE: DATA,
+  PERDURE_QUEUE_FULL: UNAVAILABLE,
+  PERDURE_QUEUE_ENDED: UNAVAILABLE,
+  PERDURE_MEMORY_FULL: UNAVAILABLE,
+  PERDURE_CARD_REMOVED: UNAVAILABLE,
+}
+
+const OF_OTHER_CODE: Readonly<Record<string, number>> = {
+  NVDIMM_SIZE: DATA,
+  NVDIMM_IN_USE: UNAVAILABLE,
+  NVDIMM_CONDITION: DATA,
+  PORT_FILE: DATA,
+  PORT_FILE_IN_USE: UNAVAILABLE,
+  PORT_FILE_CARD: UNAVAILABLE,
+  SMP_REFUSED: DATA,
+  FORBIDDEN_ACCESS: SOFTWARE,
+  FIRMWARE_STOPPED: SOFTWARE,
+}
+
+/** Of the operating system, and of the names that it looks up; all others are IO. */
+const OF_SYSTEM_CODE: Readonly<Record<string, number>> = {
+  ...{ ENAMETOOLONG: USAGE, ELOOP: USAGE },
+  ...{ EISDIR: DATA, EEXIST: DATA },
+  ...{ ENOENT: NO_INPUT, ENOTDIR: NO_INPUT },
+  ...{ EADDRINUSE: UNAVAILABLE, EADDRNOTAVAIL: UNAVAILABLE, ECONNREFUSED: UNAVAILABLE },
+  ...{ ENOTFOUND: UNAVAILABLE, EAI_AGAIN: UNAVAILABLE },
+  ...{ EMFILE: SYSTEM, ENFILE: SYSTEM, ENOMEM: SYSTEM },
+  ...{ EACCES: NO_PERMISSION, EPERM: NO_PERMISSION },
+}
+
+/** The exit code that tells of an error. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof RefusedError && CONTENT_FAULTS.includes(error.fault)) return DATA
+  if (error instanceof ImageError) return DATA
+  const system = systemCodeOf(error)
+  const ofSystem = OF_SYSTEM_CODE[system ?? '']
+  if (error instanceof PerdureError) {
+    const told = error.code === 'PERDURE_UNREACHABLE' ? ofSystem : undefined
+    return told ?? OF_PERDURE_CODE[error.code] ?? UNAVAILABLE
+  }
+  const code = codeOf(error) ?? system
+  return ofSystem ?? OF_OTHER_CODE[code ?? ''] ?? (code === null ? SOFTWARE : IO)
+}
+
+/** The `code` of an error of Node, of the emulator, or of ours. */
+export function codeOf(error: unknown): string | null {
+  if (!(error instanceof Error) || !('code' in error)) return null
+  return typeof error.code === 'string' ? error.code : null
+}

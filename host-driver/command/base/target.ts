@@ -1,0 +1,125 @@
+/**
+ * What a command works on: a DPU at the end of a tunnel, the card of this machine or one behind it,
+ * or an NVDIMM image that is booted in this process on an emulated card.
+ *
+ * Invariant: an image opened to look at is copied on write and never changed; a part that
+ * cannot serve is an error of its own fault, unless the command wants to look at it.
+ */
+
+import { isIP, isIPv6 } from 'node:net'
+import { ArgumentError, RefusedError } from '../../base/errors.ts'
+import { isPcieTarget } from '../../card/target.ts'
+import { connect } from '../../connect.ts'
+import type { Dpu } from '../../dpu.ts'
+import type { LocalDpu } from '../../local.ts'
+import type { Region } from '../../records/region.ts'
+import type { ConnectOptions } from '../../way/options.ts'
+import { PcapWriter } from '../../way/pcap.ts'
+import { checkFile } from './system-errors.ts'
+
+interface OpenTarget {
+  readonly dpu: Dpu
+  /** The card in this process, or null for one that runs elsewhere. */
+  readonly local: LocalDpu | null
+  close(): Promise<void>
+}
+
+interface TargetOptions {
+  /** Whether the command writes: an image is then opened for writing. */
+  readonly writes: boolean
+  /** Whether a part that does not serve is taken as well. */
+  readonly anyState?: boolean
+  readonly engine?: 'quickjs' | 'node'
+  /** Path of the capture to write. */
+  readonly capture?: string | undefined
+  readonly connect?: ConnectOptions
+}
+
+/** What a command may be pointed at, for its help. */
+export const TARGETS =
+  'perdure://host[:port], pcie:FILE[/address], or an NVDIMM image (which is not changed)'
+
+export function isAddress(target: string): boolean {
+  return target.startsWith('perdure:') || isPcieTarget(target)
+}
+
+/** Opens a target. The caller closes it. */
+export async function openTarget(target: string, options: TargetOptions): Promise<OpenTarget> {
+  const local = isAddress(target) ? null : await openImage(target, options)
+  let capture: PcapWriter | undefined
+  try {
+    if (options.capture !== undefined) capture = new PcapWriter(options.capture)
+    const wire = local?.wire ?? target
+    // What the memory outlives `inspect` says, and who writes; the rest comes later.
+    let isOpen = false
+    const warn = (text: string): void => {
+      if (isOpen) process.stderr.write(`perdure: ${text}\n`)
+    }
+    const dpu = await connect(wire, { warn, ...options.connect, ...(capture && { capture }) })
+    isOpen = true
+    const close = async (): Promise<void> => {
+      await dpu.close()
+      try {
+        capture?.close()
+      } finally {
+        local?.close()
+      }
+    }
+    if (options.anyState !== true)
+      await checkServing(dpu, target).catch((error) => rethrow(error, close))
+    return { dpu, local, close }
+  } catch (error) {
+    try {
+      capture?.close()
+    } finally {
+      local?.close()
+    }
+    throw error
+  }
+}
+
+/** Opens a region of records. Throws PERDURE_ARGUMENT where it holds something else. */
+export async function openRecords(dpu: Dpu, name: string): Promise<Region> {
+  const region = await dpu.openRegion(name)
+  const { kind } = region.info
+  if (kind === 'records') return region
+  const what = `region '${name}' is of the kind '${kind}', and has no records`
+  const how = "name one of the kind 'records' ('perdure inspect' lists them)"
+  throw new ArgumentError(`${what}: ${how}; what this one holds, Dpu.openBytes reads and writes`)
+}
+
+/** 'host:port', whatever is in front of it: it was meant for a card. */
+const HOST_AND_PORT = /^(?:\w+:\/\/)?((?:\[[\da-f:.]+\]|[^/:]+):\d+(?:\/[\d.]+)?)$/i
+
+/** What to do where no image of that name is there. */
+function hintFor(target: string): string {
+  const address = isIPv6(target) ? `[${target}]` : target
+  const card = isIP(target) === 0 ? HOST_AND_PORT.exec(target)?.[1] : address
+  if (card !== undefined) return `For a card say perdure://${card}.`
+  const how = `'perdure emulate ${target} --create' makes it, perdure://HOST is a card`
+  return `Check its name and its folder; ${how}.`
+}
+
+async function openImage(path: string, options: TargetOptions): Promise<LocalDpu> {
+  checkFile(path, hintFor(path))
+  // Loaded here: who works over a tunnel needs neither emulator nor QuickJS.
+  const { openLocal } = await import('../../local.ts')
+  const { writes, engine } = options
+  return await openLocal({ path, copyOnWrite: !writes, ...(engine && { engine }) })
+}
+
+/** What to tell of a part that cannot serve. */
+export function notServing(target: string, fault: string | null): RefusedError {
+  return new RefusedError(fault ?? 'NOT_SERVING', 0, `${target}: this part cannot serve`)
+}
+
+async function checkServing(dpu: Dpu, target: string): Promise<void> {
+  const { state, fault } = await dpu.status()
+  if (state === 'serving' || state === 'failedClosed') return
+  throw notServing(target, fault)
+}
+
+async function rethrow(error: unknown, close: () => Promise<void>): Promise<never> {
+  await close()
+  throw error
+}

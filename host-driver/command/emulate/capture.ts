@@ -1,0 +1,78 @@
+/** `perdure capture FILE`: one line for each packet of a capture. */
+
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { icrcGood } from '../../../boards/software/icrc.ts'
+import { FAULTS, PASS } from '../../../firmware/board/fault.ts'
+import { IPV4_DESTINATION, IPV4_SOURCE } from '../../../firmware/wire/ipv4.ts'
+import { IPV6_DESTINATION, IPV6_SOURCE } from '../../../firmware/wire/ipv6.ts'
+import { blankPacket, checkPacket, type Packet } from '../../../firmware/wire/packet.ts'
+import { printPacket } from '../../../firmware/wire/print.ts'
+import { PerdureError } from '../../base/errors.ts'
+import { type CapturedFrame, readPcap } from '../../way/pcap.ts'
+import { Output } from '../base/output.ts'
+import { checkFile } from '../base/system-errors.ts'
+
+export function addCapture(program: Command): void {
+  program
+    .command('capture')
+    .description('print a capture, one line for each packet')
+    .argument('<file>', 'a pcap file of Ethernet frames')
+    .option('--json', 'one JSON object for each packet')
+    .action((file: string, { json = false }: { json?: boolean }) => {
+      printCapture(new Output(json), file)
+    })
+}
+
+function printCapture(output: Output, file: string): void {
+  checkFile(file)
+  const packet = blankPacket()
+  let first: bigint | null = null
+  let number = 0
+  for (const { timeNs, frame } of framesOf(file)) {
+    first ??= timeNs
+    number++
+    const fault = checkPacket(packet, frame, 0, frame.length)
+    const good = fault === PASS
+    const ends = good ? addresses(packet, frame) : null
+    const icrc = good && icrcGood(frame, 0, frame.length)
+    const text = good
+      ? printPacket(packet, frame)
+      : `${FAULTS[fault]!.name}: ${FAULTS[fault]!.meaning}`
+    const timeUs = Number(timeNs - first) / 1000
+    if (output.json) {
+      const { destQp, psn, opcode, payloadLength } = packet
+      const fields = good ? { ...ends, opcode, destQp, psn, payloadLength, icrc } : {}
+      output.printJson({ number, timeUs, length: frame.length, ...fields, text })
+      continue
+    }
+    const flow = ends === null ? '' : `${ends.source} > ${ends.destination}  `
+    const bad = good && !icrc ? '  [bad ICRC]' : ''
+    output.print(`${number}  ${timeUs.toFixed(3)} µs  ${flow}${text}${bad}`)
+  }
+}
+
+/** The frames of a capture. Throws PERDURE_IMAGE, and names the file, where it is none. */
+function* framesOf(file: string): Generator<CapturedFrame> {
+  try {
+    yield* readPcap(readFileSync(file))
+  } catch (error) {
+    if (!(error instanceof PerdureError)) throw error
+    const advice = 'Name a pcap file of Ethernet frames.'
+    throw new PerdureError(error.code, `${file}: ${error.message}. ${advice}`)
+  }
+}
+
+function addresses(packet: Packet, frame: Uint8Array): { source: string; destination: string } {
+  const { ipAt, ipVersion } = packet
+  const text = (at: number): string => {
+    if (ipVersion === 4) return frame.subarray(at, at + 4).join('.')
+    const words = Buffer.from(frame.subarray(at, at + 16))
+      .toString('hex')
+      .match(/.{4}/g)!
+    return words.map((word) => word.replace(/^0{1,3}/, '')).join(':')
+  }
+  return ipVersion === 4
+    ? { source: text(ipAt + IPV4_SOURCE), destination: text(ipAt + IPV4_DESTINATION) }
+    : { source: text(ipAt + IPV6_SOURCE), destination: text(ipAt + IPV6_DESTINATION) }
+}

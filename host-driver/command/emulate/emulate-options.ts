@@ -1,0 +1,165 @@
+/** Readers of what only `perdure emulate` has on its command line. */
+
+import { isIPv4, isIPv6 } from 'node:net'
+import { InvalidArgumentError } from 'commander'
+import { NVDIMM_BYTES_MAX } from '../../../boards/emulator/index.ts'
+import {
+  COPIES_MIN,
+  LINE_BYTES,
+  ON_DEMAND_PAGES,
+  PAGE_BYTES,
+  PAGES_AT_ONCE,
+} from '../../../firmware/board/limits.ts'
+import { DATA_AT } from '../../../firmware/medium/superblock.ts'
+import type { RegionRequest } from '../../control/management.ts'
+import { regionRequest, size, unixSocket } from '../base/arguments.ts'
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** 'address:port', an IPv6 address in brackets; port 0 lets the system choose. */
+export function udpAddress(text: string): Address {
+  const match = /^(?:\[([0-9a-f:.%\w]+)\]|([^:[\]]+)):(\d{1,5})$/i.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65535) throw new InvalidArgumentError('address:port')
+  return { host: match[1] ?? match[2]!, port }
+}
+
+/** Addresses of the card: what `--ip` named, of either family at most one. */
+export interface CardAddresses {
+  readonly ipv4?: readonly number[]
+  readonly ipv6?: readonly number[]
+}
+
+export function ipAddress(text: string, before: CardAddresses = {}): CardAddresses {
+  if (isIPv4(text) && before.ipv4 === undefined) {
+    return { ...before, ipv4: text.split('.').map(Number) }
+  }
+  if (isIPv6(text) && !text.includes('%') && before.ipv6 === undefined) {
+    return { ...before, ipv6: ipv6Bytes(text) }
+  }
+  throw new InvalidArgumentError('an IPv4 address, an IPv6 address, or one of each')
+}
+
+/** The sixteen bytes of an address that `isIPv6` has taken. */
+function ipv6Bytes(text: string): number[] {
+  // A dotted quad at the end is two groups more.
+  const plain = text.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => {
+    const group = (high: string, low: string): string =>
+      (Number(high) * 256 + Number(low)).toString(16)
+    return `${group(a, b)}:${group(c, d)}`
+  })
+  const [head = '', tail] = plain.split('::')
+  const groups = (part: string): number[] =>
+    part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16))
+  const left = groups(head)
+  const right = tail === undefined ? [] : groups(tail)
+  const zeros = new Array<number>(8 - left.length - right.length).fill(0)
+  return [...left, ...zeros, ...right].flatMap((group) => [group >> 8, group & 0xff])
+}
+
+/** A region that RDMA-CM clients get at a port. */
+export interface PublishRequest {
+  readonly bytes: number
+  readonly port: number
+}
+
+/** 'size@port'; may be given several times. */
+export function publishRequest(text: string, before: PublishRequest[] = []): PublishRequest[] {
+  const [bytes = '', port = '', ...more] = text.split('@')
+  const number = Number(port)
+  if (more.length > 0 || !/^\d+$/.test(port) || number < 1 || number > 65535) {
+    throw new InvalidArgumentError('size@port, the port 1 to 65535')
+  }
+  if (before.some((one) => one.port === number)) {
+    throw new InvalidArgumentError(`port ${number} has a region already`)
+  }
+  const request = { bytes: size(bytes), port: number }
+  if (request.bytes === 0) throw new InvalidArgumentError('size: 1 byte or more')
+  return [...before, request]
+}
+
+/** Memory of a host behind the card: so many bytes, of which so many have a place at a time. */
+export interface MemoryRequest {
+  readonly name: string
+  readonly bytes: number
+  readonly mapped: number
+}
+
+/** 'name,bytes,mapped', whole pages. */
+export function memoryRequest(text: string): MemoryRequest {
+  const match = /^([^,]+),([^,]+),([^,]+)$/.exec(text)
+  if (match === null) throw new InvalidArgumentError('name,bytes,mapped')
+  const [, name, ...sizes] = match
+  const [bytes, mapped] = sizes.map((one) => size(one)) as [number, number]
+  const most = ON_DEMAND_PAGES * PAGE_BYTES
+  if (bytes % PAGE_BYTES !== 0 || bytes === 0 || bytes > most) {
+    throw new InvalidArgumentError(`bytes: whole pages of ${PAGE_BYTES}, up to ${most}`)
+  }
+  const least = PAGES_AT_ONCE * PAGE_BYTES
+  if (mapped % PAGE_BYTES !== 0 || mapped < Math.min(least, bytes)) {
+    throw new InvalidArgumentError(`mapped: whole pages of ${PAGE_BYTES}, ${least} or more`)
+  }
+  return { name: name!, bytes, mapped: Math.min(mapped, bytes) }
+}
+
+/** What a part needs for itself, and a page for each copy of a region, bytes. */
+const PART_BYTES_MIN = DATA_AT + COPIES_MIN * PAGE_BYTES
+
+/** The size of a part, bytes: whole pages. */
+export function partSize(text: string): number {
+  return pages(text, PART_BYTES_MIN)
+}
+
+function pages(text: string, least: number): number {
+  const bytes = size(text)
+  if (bytes >= least && bytes % PAGE_BYTES === 0 && bytes <= NVDIMM_BYTES_MAX) return bytes
+  const range = `${least} to ${NVDIMM_BYTES_MAX} (1G)`
+  throw new InvalidArgumentError(`bytes: whole pages of ${PAGE_BYTES}, ${range}`)
+}
+
+/** Memory that a host behind PCIe shares, bytes: whole lines. */
+export function sharedMemory(text: string): number {
+  const bytes = size(text)
+  if (bytes > 0 && bytes % LINE_BYTES === 0 && bytes < 2 ** 31) return bytes
+  throw new InvalidArgumentError(`bytes: whole lines of ${LINE_BYTES}, less than ${2 ** 31} (2G)`)
+}
+
+/** Persistent memory of a host behind the card: in that file, or in memory. */
+export interface PersistentRequest {
+  readonly bytes: number
+  readonly path?: string
+}
+
+/** 'bytes' or 'bytes,file', whole pages. */
+export function persistentRequest(text: string): PersistentRequest {
+  const [first = '', ...rest] = text.split(',')
+  const bytes = pages(first, PAGE_BYTES)
+  const path = rest.join(',')
+  if (rest.length > 0 && path === '') throw new InvalidArgumentError('bytes, or bytes,file')
+  return { bytes, ...(path === '' ? {} : { path }) }
+}
+
+/** A region of the card, or in the persistent memory of its host. */
+export interface PlacedRequest extends RegionRequest {
+  readonly inHost: boolean
+}
+
+/** 'name:slots:capacity[:copies][@host]'; may be given several times. */
+export function placedRegion(text: string, before: PlacedRequest[] = []): PlacedRequest[] {
+  const inHost = text.endsWith('@host')
+  const [request] = regionRequest(inHost ? text.slice(0, -'@host'.length) : text)
+  return [...before, { ...request!, inHost }]
+}
+
+/** Where SMP is asked: a path of a Unix socket, or an address of UDP. */
+export type SmpAddress = { readonly path: string } | Address
+
+/** 'unix:path' or 'udp:address:port': where SMP is asked; may be given several times. */
+export function smpAddress(text: string, before: SmpAddress[] = []): SmpAddress[] {
+  if (text.startsWith('unix:')) return [...before, { path: unixSocket(text) }]
+  if (!text.startsWith('udp:')) throw new InvalidArgumentError('unix:path or udp:address:port')
+  return [...before, udpAddress(text.slice('udp:'.length))]
+}

@@ -1,0 +1,187 @@
+/**
+ * `perdure emulate [IMAGE]`: an emulated DPU that serves until it is told to stop.
+ *
+ * Invariants:
+ * - Where it is reached is all that goes to stdout, one line each: `perdure://…` for the host
+ *   driver over UDP, `pcie:FILE` for a host behind PCIe, `unix:PATH` for virtual machines.
+ * - SIGINT and SIGTERM take the power away between two bursts, and everything that was
+ *   acknowledged is in the image. SIGUSR2 pulls the plug, so that nothing survives that was not
+ *   durable, and then switches it on again.
+ * - Where it refuses before it serves, the files that this start has made are gone again, and those
+ *   that were there before are as they were but for what a start of their card does.
+ */
+
+import { randomInt } from 'node:crypto'
+import type { Command } from 'commander'
+import { isToBeMade, Nvdimm, openNvdimm, RealClock } from '../../../boards/emulator/index.ts'
+import { ArgumentError } from '../../base/errors.ts'
+import { engineOption, probability, several, unixSocket, wholeNumber } from '../base/arguments.ts'
+import { Output } from '../base/output.ts'
+import { checkFile } from '../base/system-errors.ts'
+import { TRIAL_SECONDS, TRIAL_SECONDS_MAX } from '../flash/flash-card.ts'
+import {
+  type Address,
+  ipAddress,
+  memoryRequest,
+  partSize,
+  persistentRequest,
+  placedRegion,
+  publishRequest,
+  sharedMemory,
+  smpAddress,
+  udpAddress,
+} from './emulate-options.ts'
+import { Emulation, type EmulationOptions } from './emulation.ts'
+import { ORDERS } from './power-console.ts'
+
+interface Options extends Omit<EmulationOptions, 'seed'> {
+  readonly seed?: number
+  readonly size?: number
+  readonly json?: boolean
+}
+
+const SIZE = 64 * 2 ** 20
+
+/** Where the host driver finds it unless told otherwise. */
+const UDP: Address = { host: '127.0.0.1', port: 4791 }
+
+const EXAMPLE = `
+A virtual machine's network card plugs in at PATH of --netdev:
+  qemu-system-x86_64 … -netdev stream,id=n0,server=off,addr.type=unix,addr.path=PATH \\
+                       -device virtio-net-pci,netdev=n0
+
+Signals: SIGINT and SIGTERM stop it; SIGUSR2 cuts its power, the hard way, and switches it on.
+
+Console, on standard input, where there is a host inside: ${ORDERS}.`
+
+export function addEmulate(program: Command): void {
+  program
+    .command('emulate')
+    .description('run an emulated DPU that serves until it is told to stop')
+    .argument('[image]', 'NVDIMM image; without one the part lives in memory')
+    .option('--udp <address:port>', 'serve the host driver; port 0 for any', udpAddress)
+    .option('--host <file>', 'serve a host of this machine over PCIe, through that file')
+    .option(
+      '--host-memory <bytes>',
+      'memory that this host shares with the card, as 64M',
+      sharedMemory,
+    )
+    .option(
+      '--memory <name,bytes,mapped>',
+      'a host inside, with that memory on demand and room for `mapped` of it',
+      memoryRequest,
+    )
+    .option(
+      '--persistent <bytes[,file]>',
+      'a host inside, with so much persistent memory, in that file if one is named',
+      persistentRequest,
+    )
+    .option('--ddio', "writes into that memory go to the host's caches")
+    .option('--netdev <unix:path>', "serve virtual machines' network cards", unixSocket)
+    .option('--ip <address>', "the card's own address; once for IPv4, once for IPv6", ipAddress)
+    .option('--publish <size@port>', 'region for RDMA-CM clients; repeatable', publishRequest)
+    .option('--size <bytes>', 'size of a part that is made, as 64M', partSize)
+    .option('--create', 'make the image if it is not there, and format a blank part')
+    .option(
+      '--region <name:slots:capacity[:copies][@host]>',
+      "region to have, on the card or in the host's persistent memory; repeatable",
+      placedRegion,
+    )
+    .option('--remove <name>', 'region that ends for ever, before any is made; repeatable', several)
+    .addOption(engineOption().default('quickjs'))
+    .option(
+      '--smp <unix:path|udp:address:port>',
+      'take new firmware there, into slots beside the image; repeatable',
+      smpAddress,
+    )
+    .option(
+      '--trust <file>',
+      'public key of who signs it; repeatable; your own unless said',
+      several,
+    )
+    .option(
+      '--trial <seconds>',
+      `new firmware that nobody confirms by then goes back; ${TRIAL_SECONDS} unless said`,
+      wholeNumber(1, TRIAL_SECONDS_MAX),
+    )
+    .option('--strict-icrc', 'refuse the FLUSH of Linux, whose ICRC is not the standard one')
+    .option('--capture <file>', 'write every frame of the card to a pcap file')
+    .option('--loss <p>', 'probability that a frame is lost', probability, 0)
+    .option('--duplication <p>', 'probability that a frame comes twice', probability, 0)
+    .option('--reordering <p>', 'probability that a frame is overtaken', probability, 0)
+    .option('--corruption <p>', 'probability of a flipped bit', probability, 0)
+    .option(
+      '--seed <n>',
+      'decides everything that looks like chance; drawn unless said',
+      wholeNumber(0),
+    )
+    .option('--json', 'addresses, recovery report and power cuts as JSON objects')
+    .addHelpText('after', EXAMPLE)
+    .action(emulate)
+}
+
+function openPart(image: string | undefined, options: Options): Nvdimm {
+  if (image === undefined) return new Nvdimm({ bytes: options.size ?? SIZE, volatile: true })
+  const make = options.create === true && isToBeMade(image)
+  const bytes = make ? (options.size ?? SIZE) : options.size
+  return openNvdimm({ path: image, volatile: true, ...(bytes === undefined ? {} : { bytes }) })
+}
+
+/** Whether it was said where it shall be reached. */
+function isReached({ udp, netdev, host }: Options): boolean {
+  return udp !== undefined || netdev !== undefined || host !== undefined
+}
+
+/** Throws ArgumentError where options belong to a host that is not there. */
+function checkHost({ host, hostMemory, memory, persistent, ddio, region }: Options): void {
+  if (hostMemory !== undefined && host === undefined) {
+    throw new ArgumentError('--host-memory is of --host')
+  }
+  for (const [option, value] of Object.entries({ memory, persistent })) {
+    if (value === undefined || host === undefined) continue
+    throw new ArgumentError(`--${option} is of a host inside, --host gives the card another one`)
+  }
+  if (persistent !== undefined) return
+  if (ddio !== undefined) throw new ArgumentError('--ddio is of --persistent')
+  const placed = region?.find(({ inHost }) => inHost)
+  if (placed === undefined) return
+  throw new ArgumentError(
+    `region '${placed.name}' shall be in the host: --persistent gives it room`,
+  )
+}
+
+/** Throws ArgumentError where slots have no place, or nothing to run. */
+function checkFlash(image: string | undefined, { smp, trust, trial, engine }: Options): void {
+  if (smp === undefined) {
+    if (trust !== undefined) throw new ArgumentError('--trust is of --smp')
+    if (trial !== undefined) throw new ArgumentError('--trial is of --smp')
+    return
+  }
+  if (image === undefined) throw new ArgumentError('--smp needs an image: slots lie beside it')
+  if (engine !== 'quickjs') throw new ArgumentError('--smp is of --engine quickjs: it runs bundles')
+}
+
+async function emulate(image: string | undefined, options: Options): Promise<void> {
+  checkHost(options)
+  checkFlash(image, options)
+  if (image !== undefined && options.create !== true) {
+    checkFile(image, 'Check its name and its folder, or let --create make it.')
+  }
+  const output = new Output(options.json === true)
+  const nvdimm = openPart(image, options)
+  const clock = new RealClock()
+  let emulation: Emulation | undefined
+  try {
+    emulation = new Emulation(output, nvdimm, clock, {
+      ...options,
+      ...(image === undefined ? {} : { image }),
+      seed: options.seed ?? randomInt(2 ** 31),
+      create: image === undefined || options.create === true,
+      ...(isReached(options) ? {} : { udp: UDP }),
+    })
+    await emulation.run()
+  } finally {
+    clock.close()
+    nvdimm.close(emulation?.hasServed !== true)
+  }
+}

@@ -1,0 +1,612 @@
+/**
+ * An emulated card between its power supply and the network: what `perdure emulate` runs.
+ *
+ * Invariants:
+ * - Every frame to and from the card, whoever its peer is, goes over one link, which does to it
+ *   what the options say; a capture has what the link carries.
+ * - What is published is published again after every power-on: the card itself forgets it.
+ */
+
+import { createHash } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import {
+  type CardPort,
+  type CutReport,
+  DEFAULT_PORT,
+  EmulatedDpu,
+  type Engine,
+  EthernetSwitch,
+  FileCard,
+  FirmwareStopped,
+  findBundle,
+  Link,
+  type Netdev,
+  type Nvdimm,
+  openNetdev,
+  openTunnel,
+  type RealClock,
+  type SwitchPort,
+  type Tunnel,
+} from '../../../boards/emulator/index.ts'
+import { DPU_ENDPOINT } from '../../base/addresses.ts'
+import { ArgumentError, PerdureError } from '../../base/errors.ts'
+import type { Wire } from '../../base/wire.ts'
+import { connect } from '../../connect.ts'
+import type { PartStatus, RegionInfo } from '../../control/part.ts'
+import type { Dpu } from '../../dpu.ts'
+import { realTimeUs } from '../../frames/udp.ts'
+import { PcapWriter } from '../../way/pcap.ts'
+import { type Output, toJson } from '../base/output.ts'
+import { sayReport } from '../base/report.ts'
+import { bytesText } from '../base/table.ts'
+import { notServing } from '../base/target.ts'
+import { FlashCard } from '../flash/flash-card.ts'
+import type {
+  Address,
+  CardAddresses,
+  MemoryRequest,
+  PersistentRequest,
+  PlacedRequest,
+  PublishRequest,
+  SmpAddress,
+} from './emulate-options.ts'
+import { HostInside } from './host-inside.ts'
+import { ORDERS, type Order, orderOf, type Party, readConsole } from './power-console.ts'
+
+export interface EmulationOptions {
+  /** Path of the image; without one the part is in memory. */
+  readonly image?: string
+  readonly udp?: Address
+  /** Path of the file that a host behind PCIe shares with the card, and the bytes of its memory. */
+  readonly host?: string
+  readonly hostMemory?: number
+  /** A host in this process: its memory on demand, its persistent memory. */
+  readonly memory?: MemoryRequest
+  readonly persistent?: PersistentRequest
+  readonly ddio?: boolean
+  /** Path of the Unix socket for virtual machines. */
+  readonly netdev?: string
+  readonly ip?: CardAddresses
+  readonly publish?: readonly PublishRequest[]
+  readonly create?: boolean
+  readonly region?: readonly PlacedRequest[]
+  readonly remove?: readonly string[]
+  readonly engine: Engine
+  /** Where it takes new firmware, and from whom. */
+  readonly smp?: readonly SmpAddress[]
+  readonly trust?: readonly string[]
+  /** After so many seconds a trial that nobody has confirmed goes back. */
+  readonly trial?: number
+  readonly strictIcrc?: boolean
+  readonly capture?: string
+  readonly loss: number
+  readonly duplication: number
+  readonly reordering: number
+  readonly corruption: number
+  readonly seed: number
+}
+
+/** Time given to the card before its power goes, so that it can do its lazy work. */
+const FAREWELL_MS = 20
+
+/** A region that a port of RDMA-CM leads to. */
+interface Published {
+  readonly port: number
+  readonly region: RegionInfo
+}
+
+export class Emulation {
+  private readonly output: Output
+  private readonly nvdimm: Nvdimm
+  private readonly clock: RealClock
+  private readonly options: EmulationOptions
+  private readonly link: Link
+  private readonly network = new EthernetSwitch()
+  private readonly card: EmulatedDpu
+  /** The host: in this process, or behind a port in a file. */
+  private readonly inside: HostInside | null
+  private readonly behindFile: FileCard | null
+  /** What decides which firmware runs, where it is flashed. */
+  private readonly flash: FlashCard | null
+  /** Ends the start that is under way. */
+  private begun: AbortController | null = null
+  private tunnel: Tunnel | null = null
+  private netdev: Netdev | null = null
+  private capture: PcapWriter | null = null
+  /** Whether it has come to serve: what this start has made stays from then on. */
+  private serves = false
+  /** What could not be written before it served, and what is to be said then. */
+  private unwritten: Error | null = null
+  private readonly warnings: string[] = []
+  private powerOns = 0
+  private fail: (error: Error) => void = () => {}
+  /** What was ordered last is done, and everything before it. */
+  private obeyed: Promise<void> = Promise.resolve()
+
+  constructor(output: Output, nvdimm: Nvdimm, clock: RealClock, options: EmulationOptions) {
+    const { seed, engine, loss, duplication, reordering, corruption, strictIcrc = false } = options
+    this.output = output
+    this.nvdimm = nvdimm
+    const tell = failureTeller(output)
+    const onFailure = (error: Error): void => {
+      if (this.serves) tell(error)
+      else this.unwritten ??= error
+    }
+    nvdimm.onFailure = onFailure
+    this.clock = clock
+    this.options = options
+    this.link = new Link({ clock, seed, faults: { loss, duplication, reordering, corruption } })
+    this.inside = openInside(options, clock)
+    const far = this.inside?.persistent?.part
+    if (far !== undefined) far.onFailure = onFailure
+    this.behindFile = openFile(options, clock)
+    const hostPort: CardPort | undefined = this.inside?.port ?? this.behindFile ?? undefined
+    const persistent = this.inside?.persistent ?? undefined
+    this.card = new EmulatedDpu({
+      ...(hostPort === undefined ? {} : { port: hostPort }),
+      ...(persistent === undefined ? {} : { host: persistent }),
+      nvdimm,
+      clock,
+      engine,
+      seed,
+      facts: { ...options.ip, strictIcrc },
+      transmit: (frame) => this.link.send('b', frame),
+      onStopped: (error) => this.stoppedBy(error),
+    })
+    try {
+      this.flash = this.openFlash()
+    } catch (error) {
+      this.inside?.end(true)
+      this.behindFile?.close(true)
+      throw error
+    }
+    const port: SwitchPort = (frame) => this.link.send('a', frame)
+    this.link.attach('a', (frame) => this.network.forward(port, frame))
+    this.link.attach('b', (frame) => this.card.deliver(frame))
+    this.network.attach(port, [DEFAULT_PORT.mac])
+  }
+
+  get hasServed(): boolean {
+    return this.serves
+  }
+
+  /** Serves until a signal, or until the firmware stops: then it rejects. */
+  async run(): Promise<void> {
+    const stopped = this.stopped()
+    let endConsole = (): void => {}
+    try {
+      await this.open()
+      await this.start((dpu) => this.serve(dpu))
+      if (this.inside !== null) endConsole = this.listen()
+      await stopped
+      this.output.say('stopping')
+    } catch (error) {
+      throw this.serves ? error : (this.unwritten ?? error)
+    } finally {
+      endConsole()
+      await this.close()
+    }
+  }
+
+  /** Gives power to the card, which runs what its slots say, and lets `use` have it. */
+  private async start(use: (dpu: Dpu) => Promise<void>): Promise<void> {
+    while (!(await this.tryStart(use)))
+      if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+  }
+
+  /** False where what was on trial is no good: the next start goes back. */
+  private async tryStart(use: (dpu: Dpu) => Promise<void>): Promise<boolean> {
+    const { flash, card } = this
+    if (flash !== null) card.bundle = flash.start()
+    const onTrial = flash?.onTrial === true
+    card.interruptsMax = onTrial ? TRIAL_INTERRUPTS_MAX : null
+    const begun = new AbortController()
+    this.begun = begun
+    try {
+      await card.powerOn()
+      if (this.inside?.isOn === true) await this.inside.open()
+      await this.setUp(async (dpu) => {
+        const why = (await flash?.test(dpu)) ?? null
+        if (why !== null && onTrial) throw new TrialEnded(why)
+        await use(dpu)
+      }, begun.signal)
+      return true
+    } catch (error) {
+      const cause = (begun.signal.aborted ? begun.signal.reason : error) as Error
+      if (!onTrial) return this.staysWithout(cause)
+      this.endTrial(cause.message)
+      return false
+    } finally {
+      this.begun = null
+    }
+  }
+
+  /** A firmware that stops can be flashed over: the card stays, for SMP alone. Throws all else. */
+  private staysWithout(error: Error): true {
+    if (this.flash === null || !(error instanceof FirmwareStopped)) throw error
+    this.output.fail(error)
+    this.output.say('no firmware runs: SMP is answered, and takes another one')
+    if (this.serves) return true
+    this.serves = true
+    const addresses = this.flash.addresses()
+    if (this.output.json) this.output.printJson({ address: addresses[0], addresses, part: null })
+    else for (const address of addresses) this.output.print(address)
+    return true
+  }
+
+  private endTrial(why: string): void {
+    this.flash?.ended(why)
+    this.tell({ reverted: why }, `the firmware on trial is no good, and goes back: ${why}`)
+  }
+
+  /** What the firmware has stopped by: of one on trial that is its end, and of others ours. */
+  private stoppedBy(error: Error): void {
+    if (this.flash === null) this.fail(error)
+    else if (this.begun !== null) this.begun.abort(error)
+    else if (!this.flash.onTrial) this.staysWithout(error)
+    else {
+      this.endTrial(error.message)
+      this.restart()
+    }
+  }
+
+  /** Ends what runs between two bursts, and starts by the slots. */
+  private restart(): void {
+    this.obeyed = this.obeyed
+      .then(async () => {
+        if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+        await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
+      })
+      .catch((error: Error) => this.fail(error))
+  }
+
+  private openFlash(): FlashCard | null {
+    const { smp, image, trust, trial } = this.options
+    if (smp === undefined || image === undefined) return null
+    return new FlashCard({
+      ...{ image, smp, ...(trust && { trust }), ...(trial && { trial }) },
+      restart: () => this.restart(),
+      shell: (line) => this.shell(line),
+      statistics: () => numbersOf(this.card.statistics),
+    })
+  }
+
+  /** A line of the console, as cards have it. */
+  private shell(line: string): string {
+    const { card, flash } = this
+    if (line.trim() !== 'status') return toJson({ error: `'${line}': say status` })
+    const { powerOns, bursts, records } = card.statistics
+    const trial = flash?.onTrial === true
+    return toJson({
+      state: card.isOn ? 'on' : 'off',
+      board: 'emulator',
+      trial,
+      powerOns,
+      bursts,
+      records,
+    })
+  }
+
+  private async open(): Promise<void> {
+    const { udp, netdev, capture } = this.options
+    await this.flash?.open()
+    if (capture !== undefined) {
+      const writer = new PcapWriter()
+      this.capture = writer
+      this.link.tap = (frame) => writer.add(realTimeUs(), frame)
+    }
+    if (netdev !== undefined) this.netdev = await openNetdev(netdev, this.network)
+    if (udp === undefined) return
+    const port: SwitchPort = (frame) => this.tunnel?.send(frame)
+    const receive = (frame: Uint8Array): void => this.network.forward(port, frame)
+    this.tunnel = await openTunnel({ ...udp, receive })
+    this.network.attach(port)
+  }
+
+  /** All that could refuse has not: only now a capture that is there is replaced. */
+  private async serve(dpu: Dpu): Promise<void> {
+    const { capture } = this.options
+    if (capture !== undefined) this.capture?.toFile(capture)
+    this.serves = true
+    for (const text of this.warnings) this.output.say(text)
+    if (this.unwritten !== null) this.nvdimm.onFailure(this.unwritten)
+    await this.announce(dpu)
+  }
+
+  private async close(): Promise<void> {
+    await this.tunnel?.close()
+    await this.netdev?.close()
+    await setTimeout(FAREWELL_MS)
+    this.inside?.close()
+    if (this.card.isOn) this.card.powerCut({ strategy: 'all' }, true)
+    this.inside?.end(!this.serves)
+    this.behindFile?.close(!this.serves)
+    this.capture?.close()
+    await this.flash?.close(!this.serves)
+  }
+
+  /** Connects to the card from inside, prepares and publishes, and lets `use` have the rest. */
+  private async setUp(
+    use: (dpu: Dpu) => Promise<void>,
+    signal: AbortSignal | null = null,
+  ): Promise<void> {
+    const { seed, ip } = this.options
+    const peer = { ...DPU_ENDPOINT, ...(ip?.ipv4 === undefined ? {} : { ipv4: ip.ipv4 }) }
+    const dpu = await connect(this.ownWire(), {
+      seed: seed + ++this.powerOns,
+      peer,
+      ...(signal === null ? {} : { signal }),
+      warn: (text) => {
+        if (this.powerOns === 1) this.warnings.push(text)
+      },
+    })
+    try {
+      await this.prepare(dpu)
+      await use(dpu)
+    } finally {
+      await dpu.close()
+    }
+  }
+
+  /** A wire of our own to the switch, as another machine has one. */
+  private ownWire(): Wire {
+    const { clock, network } = this
+    let receive: (frame: Uint8Array) => void = () => {}
+    const port: SwitchPort = (frame) => receive(frame)
+    network.attach(port)
+    return {
+      send: (frame) => network.forward(port, frame),
+      onFrame: (callback) => {
+        receive = callback
+      },
+      now: () => clock.nowUs,
+      setTimer: (atUs, callback) => {
+        const timer = clock.schedule(atUs, callback)
+        return () => clock.cancel(timer)
+      },
+      close: () => network.detach(port),
+    }
+  }
+
+  /** Formats a blank part where that is wanted, removes and makes regions, and publishes. */
+  private async prepare(dpu: Dpu): Promise<void> {
+    const { create = false, remove = [], region = [], publish = [] } = this.options
+    const { state, fault } = await dpu.status()
+    if (state === 'refused') {
+      throw notServing(this.options.image ?? 'in memory', fault)
+    }
+    if (state === 'blank' && create) await dpu.format()
+    if (state === 'serving' || create) await this.inside?.prove(this.card)
+    for (const name of remove) await dpu.remove(name)
+    await this.provision(dpu, region)
+    for (const { bytes, port } of publish) {
+      await dpu.provisionBytes({ name: nameOf(port), length: bytes })
+      await dpu.publish({ name: nameOf(port), port })
+    }
+  }
+
+  /** Those of the host are made where its memory allows them; those that are there stay there. */
+  private async provision(dpu: Dpu, requests: readonly PlacedRequest[]): Promise<void> {
+    const there = await dpu.regions()
+    for (const { inHost, ...request } of requests) {
+      if (!inHost) await dpu.provision(request)
+      else if (!there.some(({ name }) => name === request.name)) {
+        const placement = this.inside?.placement
+        if (placement != null) await dpu.provision({ ...request, placement })
+      }
+    }
+  }
+
+  private async published(dpu: Dpu): Promise<Published[]> {
+    const { publish = [] } = this.options
+    const regions = await dpu.regions()
+    return publish.flatMap(({ port }) => {
+      const region = regions.find(({ name }) => name === nameOf(port))
+      return region === undefined ? [] : [{ port, region }]
+    })
+  }
+
+  private addresses(): string[] {
+    const { udp, netdev, host, ip } = this.options
+    const inside = ip?.ipv4 === undefined ? '' : `/${ip.ipv4.join('.')}`
+    const tunnel = this.tunnel
+    return [
+      ...(udp === undefined || tunnel === null
+        ? []
+        : [`perdure://${hostText(udp.host)}:${tunnel.port}${inside}`]),
+      ...(host === undefined ? [] : [`pcie:${host}`]),
+      ...(netdev === undefined ? [] : [`unix:${netdev}`]),
+      ...(this.flash?.addresses() ?? []),
+    ]
+  }
+
+  private async announce(dpu: Dpu): Promise<void> {
+    const { output, nvdimm } = this
+    const part = await dpu.status()
+    const serving = part.state === 'serving'
+    const regions = serving ? await dpu.regions() : []
+    const report = serving ? await dpu.report() : []
+    const published = serving ? await this.published(dpu) : []
+    const addresses = this.addresses()
+    if (output.json) {
+      const names = regions.map((region) => region.name)
+      const ports = published.map(({ port, region }) => ({ port, region: region.name }))
+      const [address] = addresses
+      const told = { address, addresses, bundle: this.bundleHash(), part, regions: names }
+      output.printJson({ ...told, published: ports, report })
+      return
+    }
+    const { state, incarnation } = part
+    output.say(`emulated DPU, ${bytesText(nvdimm.bytes)}, ${state}, incarnation ${incarnation}`)
+    const bundle = this.bundleHash()
+    if (bundle !== null) output.say(`  firmware: SHA-256 ${bundle}`)
+    for (const one of regions.filter(({ kind }) => kind === 'records')) {
+      const place = one.placement === 'local' ? '' : `, in the host's memory, ${one.placement}`
+      const shape = `${one.slots} x ${one.capacity} B, ${one.copies} copies`
+      const serves = one.refuses === null ? '' : `, no writes (${one.refuses})`
+      output.say(`  region '${one.name}': ${shape}${place}${serves}`)
+    }
+    for (const { port, region } of published) {
+      output.say(`  port ${port}: region '${region.name}', ${bytesText(Number(region.length))}`)
+    }
+    const { memory } = this.options
+    if (memory !== undefined) {
+      const { name, bytes, mapped } = memory
+      output.say(`  memory '${name}': ${bytesText(bytes)}, room for ${bytesText(mapped)}`)
+    }
+    const { inside } = this
+    if (inside?.persistent != null) this.sayHostOn(inside)
+    if (serving) sayReport(output, part, report, regions, (line) => output.say(line))
+    for (const address of addresses) output.print(address)
+  }
+
+  /** SHA-256 of the bundle that the card runs, as every board says it; null on the sources. */
+  private bundleHash(): string | null {
+    if (this.options.engine !== 'quickjs') return null
+    const { source } = this.card.bundle ?? findBundle()
+    return createHash('sha256').update(source).digest('hex')
+  }
+
+  /** Resolves at a signal that stops it; rejects where the firmware stops. */
+  private stopped(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.fail = reject
+      process.once('SIGINT', () => resolve())
+      process.once('SIGTERM', () => resolve())
+      // Windows has no such signal, and Node refuses to listen to it there.
+      if (process.platform === 'win32') return
+      process.on('SIGUSR2', () => this.obey({ kind: 'power', party: 'card', to: 'reset' }))
+    })
+  }
+
+  /** Obeys the lines of the console; returns what ends that. */
+  private listen(): () => void {
+    this.output.say(`console: ${ORDERS}`)
+    return readConsole((line) => {
+      try {
+        this.obey(orderOf(line))
+      } catch (error) {
+        this.output.fail(error)
+      }
+    })
+  }
+
+  /** One order behind the other; what the card refuses is said, and the next one is obeyed. */
+  private obey(order: Order): void {
+    this.obeyed = this.obeyed
+      .then(() => this.carryOut(order))
+      .catch((error: Error) => {
+        if (error instanceof PerdureError) this.output.fail(error)
+        else this.fail(error)
+      })
+  }
+
+  private async carryOut(order: Order): Promise<void> {
+    if (order.kind === 'power') {
+      const { party, to } = order
+      if (to !== 'on') this.switchOff(party)
+      if (to !== 'off') await this.switchOn(party)
+      return
+    }
+    const { inside } = this
+    if (inside?.persistent == null) throw new ArgumentError('the host has no persistent memory')
+    if (order.kind === 'ddio') {
+      inside.ddio = order.on
+      const text = `host: DDIO ${order.on ? 'on' : 'off'} from its next start on`
+      this.tell({ hostNext: { ddio: order.on } }, text)
+    } else {
+      inside.loseNextWrite()
+      this.tell({ hostLoses: 1 }, 'host: the next write into its memory gets lost on its way')
+    }
+  }
+
+  /** What has happened, for programs or for people. */
+  private tell(json: object, text: string): void {
+    if (this.output.json) this.output.printJson(json)
+    else this.output.say(text)
+  }
+
+  /** Takes the power away, of both in the same instant: nothing that was pending survives. */
+  private switchOff(party: Party): void {
+    const { card, inside } = this
+    if (party !== 'card' && inside?.isOn === true) {
+      const hostCut = inside.powerOff()
+      this.tell({ hostCut }, `host off: ${lostText(hostCut)}`)
+    }
+    if (party !== 'host' && card.isOn) {
+      const powerCut = card.powerCut({ strategy: 'none' }, true)
+      this.tell({ powerCut }, `power cut: ${lostText(powerCut)}`)
+    }
+  }
+
+  /** Gives power, to the host first; when both have it the host takes its card into use. */
+  private async switchOn(party: Party): Promise<void> {
+    const { card, inside } = this
+    const hostComes = party !== 'card' && inside?.isOn === false
+    const cardComes = party !== 'host' && !card.isOn
+    if (hostComes) inside.powerOn()
+    if (cardComes) await this.start(async (dpu) => this.sayCardOn(await dpu.status()))
+    else if (hostComes && card.isOn) {
+      await inside.open()
+      await this.setUp(async () => {})
+    }
+    if (hostComes) this.sayHostOn(inside)
+  }
+
+  private sayHostOn({ ddio, placement, persistent }: HostInside): void {
+    const how = `DDIO ${ddio ? 'on' : 'off'}, placement ${placement ?? 'not proven'}`
+    const text = persistent === null ? 'host on' : `host on: ${how}`
+    this.tell({ hostOn: { ddio, placement } }, text)
+  }
+
+  private sayCardOn(part: PartStatus): void {
+    this.tell({ powerOn: part }, `power on: ${part.state}, incarnation ${part.incarnation}`)
+  }
+}
+
+/** Says what cannot be written, each cause once. */
+function failureTeller(output: Output): (error: Error) => void {
+  const said = new Set<string>()
+  return (error) => {
+    if (said.has(error.message)) return
+    said.add(error.message)
+    output.fail(error)
+  }
+}
+
+/** A firmware on trial has hung when it has run for ten seconds or so. */
+const TRIAL_INTERRUPTS_MAX = 50_000
+
+/** What runs on trial has failed its self-test. */
+class TrialEnded extends Error {}
+
+/** The numbers among the fields. */
+function numbersOf(fields: object): Record<string, number> {
+  const numbers = Object.entries(fields).filter(([, value]) => typeof value === 'number')
+  return Object.fromEntries(numbers) as Record<string, number>
+}
+
+function lostText(cut: CutReport | null): string {
+  return `${cut?.chunks ?? 0} words of 8 bytes were pending and are lost`
+}
+
+/** Memory that a host shares with the card, unless it is said. */
+const HOST_MEMORY = 64 * 2 ** 20
+
+function openInside(options: EmulationOptions, clock: RealClock): HostInside | null {
+  const { memory, persistent } = options
+  return memory === undefined && persistent === undefined ? null : new HostInside(options, clock)
+}
+
+function openFile({ host, hostMemory }: EmulationOptions, clock: RealClock): FileCard | null {
+  if (host === undefined) return null
+  return new FileCard({ path: host, bytes: hostMemory ?? HOST_MEMORY, clock })
+}
+
+function nameOf(port: number): string {
+  return `port-${port}`
+}
+
+function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,120 @@
+/**
+ * The edge of the native runtime towards JavaScript: a bundle that is hostile, in place of the
+ * firmware, puts anything into the ring and calls `run` with anything, in a build with sanitizers.
+ *
+ * Skipped where that build is not there.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import {
+  COMMAND_WORDS,
+  COMMANDS_AT,
+  COMPARE_SWAP,
+  DMA_SPACE,
+  NVDIMM_SPACE,
+  RESULT,
+  SPACE_BYTES,
+} from '../../../firmware/board/hal.ts'
+import { COMMANDS_MAX } from '../../../firmware/board/limits.ts'
+import { MEMORY_BYTES } from '../../../firmware/board/memory-map.ts'
+import { ServiceFolder } from '../../support/native/service.ts'
+import { Workshop } from '../../support/queues/pcie-file.ts'
+import { ROOT } from '../../support/source/sources.ts'
+
+const SEED = Number(process.env.SEED ?? 20261121)
+const LISTS = 60_000
+const ARCHITECTURE = process.arch === 'x64' ? 'x86-64' : process.arch
+const PROGRAM = join(ROOT, 'dist/linux', `${ARCHITECTURE}-sanitize`, 'perdured')
+const because = existsSync(PROGRAM)
+  ? ''
+  : ': perdured is not built with sanitizers: node build.mjs --board linux --sanitize --install'
+
+/** The bundle. It never serves: what it has found out it throws. */
+const HOSTILE = `var perdure = {
+  start(machine) {
+    const words = new Float64Array(machine.memory, ${COMMANDS_AT}, ${COMMANDS_MAX * COMMAND_WORDS})
+    let state = ${SEED | 1}
+    const next = () => {
+      state ^= state << 13
+      state ^= state >>> 17
+      state ^= state << 5
+      return state >>> 0
+    }
+    const below = (count) => next() % count
+    const { nvdimmBytes, hostBytes, dmaBytes } = machine.facts
+    const bytes = [${MEMORY_BYTES}, nvdimmBytes, hostBytes, dmaBytes]
+    const odd = [NaN, Infinity, -Infinity, -0, -1, 0.5, 1e300, 5e-324, 2 ** 31, 2 ** 32, 2 ** 53,
+      2 ** 63, 2 ** 64, ${NVDIMM_SPACE} - 1, ${DMA_SPACE + SPACE_BYTES}]
+    const address = () => {
+      const space = below(4)
+      const at = below(2) === 0 ? below(4096) : bytes[space] - below(4096)
+      return space * ${SPACE_BYTES} + at
+    }
+    const counts = [undefined, null, '3', 'x', {}, [], [2], true, -1, 1.5, NaN, Infinity, 2049,
+      4294967297, () => 1, { valueOf: () => 2 }, { valueOf: () => machine.run(1) },
+      { valueOf() { throw new Error('no number') } }, 1n, Symbol('s')]
+    const seen = { done: 0, refused: 0, thrown: 0, wrong: 0 }
+    const run = (count, most) => {
+      try {
+        const ran = machine.run(count)
+        if (!(ran >= 0 && ran <= most)) seen.wrong++
+        seen.done += ran
+        if (ran < most) seen.refused++
+      } catch {
+        seen.thrown++
+      }
+    }
+    for (let list = 0; list < ${LISTS}; list++) {
+      const count = 1 + below(6)
+      for (let i = 0; i < count; i++) {
+        const at = i * ${COMMAND_WORDS}
+        words[at] = below(${COMPARE_SWAP} + 2)
+        words[at + 1] = address()
+        words[at + 2] = address()
+        words[at + 3] = below(3) === 0 ? 8 : below(300)
+        words[at + 4] = below(2) === 0 ? below(4) : address()
+        if (below(4) === 0) words[at + below(${RESULT})] = odd[below(odd.length)]
+      }
+      run(count, count)
+      if (below(20) === 0) run(counts[below(counts.length)], ${COMMANDS_MAX})
+    }
+    try { machine.run() } catch { seen.wrong++ }
+    throw new Error('edge ' + JSON.stringify(seen))
+  },
+}`
+
+const folder = new ServiceFolder(HOSTILE)
+const workshop = new Workshop()
+afterAll(async () => {
+  await folder.close()
+  await workshop.close()
+})
+
+describe.skipIf(because !== '')(`a hostile bundle${because}`, () => {
+  test.each([
+    ['the mapping', 'no'],
+    ['the shadow', 'yes'],
+  ])('touches nothing but the spaces: %s', (_, shadow) => {
+    const window = folder.at('window')
+    writeFileSync(window, new Uint8Array(65_536))
+    const config = folder.configure({
+      ...{ shadow, 'host-window': window, port: workshop.newPath(), 'port-bytes': '64K' },
+      ...{ 'memory-bytes': '64K', memory: folder.at(`part-${shadow}`), 'call-ms': '600000' },
+    })
+    // An engine that was stopped is not taken down (engine.c): its memory goes with the process.
+    const env = { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' }
+    const options = { env, encoding: 'utf8' } as const
+    const { status, stderr } = spawnSync(PROGRAM, ['--config', config], options)
+    expect(stderr).not.toMatch(/Sanitizer|runtime error/)
+    expect(status, stderr).toBe(70)
+    const [, text] = /edge (\{[^}]*\})/.exec(stderr.replaceAll('\\"', '"')) ?? []
+    const seen = JSON.parse(text ?? 'null') as Record<string, number>
+    expect(seen.wrong).toBe(0)
+    expect(seen.done).toBeGreaterThan(LISTS / 2)
+    expect(seen.refused).toBeGreaterThan(LISTS / 10)
+    expect(seen.thrown).toBeGreaterThan(100)
+  })
+})

@@ -1,0 +1,234 @@
+/**
+ * The host driver on both sides of a card whose records lie in the target machine's memory: client,
+ * registrar and flush agent, in one process and in virtual time (source 2).
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import {
+  DDIO_OFF,
+  DDIO_ON,
+  HostMemory,
+  NO_SNOOP_HONOURED,
+  Nvdimm,
+  type Platform,
+} from '../../../boards/emulator/index.ts'
+import { startFlushAgent } from '../../../host-driver/card/agent-queues.ts'
+import { PcieDevice } from '../../../host-driver/card/device.ts'
+import {
+  connect,
+  type Dpu,
+  type FlushAgent,
+  OutcomeUnknown,
+  probePlacement,
+  RefusedError,
+  type Region,
+} from '../../../host-driver/index.ts'
+import { type LocalDpu, openLocal } from '../../../host-driver/local.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'perdure-placement-'))
+const open: LocalDpu[] = []
+let images = 0
+
+afterEach(() => {
+  for (const local of open.splice(0)) local.close()
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+interface Bench {
+  readonly local: LocalDpu
+  readonly host: HostMemory
+  readonly dpu: Dpu
+  readonly region: Region
+}
+
+const NAMES = new Map<Platform, 'bypass' | 'through'>([
+  [DDIO_OFF, 'bypass'],
+  [NO_SNOOP_HONOURED, 'bypass'],
+  [DDIO_ON, 'through'],
+])
+
+/**
+ * A host that has just started: its queues first, as what was probed ends with those before; then
+ * the probe, and the flush agent where there is to be one.
+ */
+async function register({ hostSide, port }: LocalDpu, dpu: Dpu): Promise<FlushAgent | null> {
+  const device = await PcieDevice.open(port!, { seed: 5 })
+  const { placement } = await probePlacement(hostSide!, dpu.host)
+  return placement === 'through' ? startFlushAgent(hostSide!, dpu.host, device) : null
+}
+
+async function bench(platform: Platform): Promise<Bench & { readonly agent: FlushAgent | null }> {
+  const host = new HostMemory({ part: new Nvdimm({ bytes: 1 << 18 }), platform })
+  const path = join(folder, `${images++}.nvdimm`)
+  const local = await openLocal({ path, bytes: 1 << 21, engine: 'node', seed: 7, host })
+  open.push(local)
+  const dpu = await connect(local.wire, { seed: 3 })
+  await dpu.format()
+  const agent = await register(local, dpu)
+  const placement = NAMES.get(platform)!
+  const region = await dpu.provision({ name: 'orders', slots: 16, capacity: 1000, placement })
+  return { local, host, dpu, region, agent }
+}
+
+function record(length: number, seed: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, i) => (i * 31 + seed * 17) & 0xff)
+}
+
+const NEW = record(1000, 1)
+
+/** Copies of NEW that outlive the power of their host. */
+function durableCopies({ part }: HostMemory): number {
+  return Buffer.from(part.durable).toString('latin1').split(latin1(NEW)).length - 1
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('latin1')
+}
+
+async function pass({ clock }: LocalDpu): Promise<void> {
+  await new Promise<void>((resolve) => {
+    clock.schedule(clock.nowUs + 1000, resolve)
+  })
+}
+
+async function restart({ dpu, clock }: LocalDpu): Promise<void> {
+  if (dpu.isOn) dpu.powerCut({ strategy: 'none' })
+  await new Promise<void>((resolve) => {
+    clock.schedule(clock.nowUs + 1000, resolve)
+  })
+  await dpu.powerOn()
+}
+
+test.each([
+  ['bypass', DDIO_OFF],
+  ['through', DDIO_ON],
+] as const)('R1-A1, B4: %s: a client whose host is away goes on elsewhere', async (_, platform) => {
+  const { local, host, dpu, region } = await bench(platform)
+  const near = await dpu.provision({ name: 'near', slots: 4, capacity: 1000 })
+  await region.persist(0, record(100, 1)).persisted
+  host.link.remove()
+  const { nowUs } = local.clock
+  // The READ ends the connection, and what stands behind it is asked for over another one.
+  const read = region.read(1).catch((error) => error)
+  const far = region.persist(0, record(100, 2)).persisted.catch((error) => error)
+  await near.persist(0, record(100, 3)).persisted
+  expect(await read).toMatchObject({ code: 'PERDURE_TRANSPORT' })
+  expect(await far).toMatchObject({ fault: 'PLACEMENT_UNKNOWN' })
+  expect(local.clock.nowUs - nowUs).toBeLessThan(1_000_000)
+})
+
+for (const [platform, mechanism] of [
+  [DDIO_OFF, 'lsbRead'],
+  [NO_SNOOP_HONOURED, 'lsbRead'],
+  [DDIO_ON, 'cpuFlush'],
+] as const) {
+  const name = `${NAMES.get(platform)}${platform === NO_SNOOP_HONOURED ? ' by no-snoop' : ''}`
+
+  test(`P2-12, P2-15, P2-24: ${name}: records are durable, and there after a cut`, async () => {
+    const { local, dpu, region } = await bench(platform)
+    expect((await dpu.regions())[0]).toMatchObject({ placement: NAMES.get(platform) })
+    const writes = [0, 1, 2, 3, 0].map((slot, i) => region.persist(slot, record(1000, i)))
+    await Promise.all(writes.map((write) => write.received))
+    const receipts = await Promise.all(writes.map((write) => write.persisted))
+    expect(receipts.map((receipt) => [receipt.mechanism, receipt.copies])).toEqual(
+      new Array(5).fill([mechanism, 2]),
+    )
+    await restart(local)
+    for (const [slot, seed] of [
+      [0, 4],
+      [1, 1],
+      [2, 2],
+      [3, 3],
+    ] as const) {
+      expect((await region.read(slot)).data).toEqual(record(1000, seed))
+    }
+  })
+
+  test(`P2-12: ${name}: after a restart writes are refused until it is probed`, async () => {
+    const { local, dpu, region } = await bench(platform)
+    await region.persist(0, record(100, 1)).persisted
+    await restart(local)
+    await dpu.reconnect()
+    const refused = await region.persist(0, record(100, 2)).persisted.catch((error) => error)
+    expect(refused).toBeInstanceOf(RefusedError)
+    expect(refused).toMatchObject({ fault: 'PLACEMENT_UNKNOWN' })
+    await register(local, dpu)
+    await region.persist(0, record(100, 3)).persisted
+    expect((await region.read(0)).data).toEqual(record(100, 3))
+  })
+}
+
+test('P2-27: through: many records are under way at once, and each is acknowledged', async () => {
+  const { region, agent } = await bench(DDIO_ON)
+  const before = agent!.finished
+  const writes = Array.from({ length: 64 }, (_, i) => async () => {
+    await region.persist(i % 16, record(1000, i)).persisted
+  })
+  // As many as the card has jobs for, at a time.
+  for (let i = 0; i < writes.length; i += 16) {
+    await Promise.all(writes.slice(i, i + 16).map((write) => write()))
+  }
+  expect(agent!.finished - before).toBe(2 * 64)
+  for (let slot = 0; slot < 16; slot++) {
+    expect((await region.read(slot)).data).toEqual(record(1000, 48 + slot))
+  }
+})
+
+test('G2-5: through: with the agent gone, the outcome of a write is unknown', async () => {
+  const { local, dpu, region, agent } = await bench(DDIO_ON)
+  await region.persist(0, record(100, 1)).persisted
+  agent!.poll = () => 0
+  const outcome = await region.persist(0, record(100, 2)).persisted.catch((error) => error)
+  expect(outcome).toBeInstanceOf(OutcomeUnknown)
+  const next = await region.persist(1, record(100, 3)).persisted.catch((error) => error)
+  expect(next).toMatchObject({ code: 'PERDURE_REFUSED', fault: 'NO_AGENT' })
+  const second = (await register(local, dpu))!
+  await region.persist(0, record(100, 4)).persisted
+  expect((await region.read(0)).data).toEqual(record(100, 4))
+  await second.detach()
+  const last = await region.persist(1, record(100, 5)).persisted.catch((error) => error)
+  expect(last).toMatchObject({ fault: 'NO_AGENT' })
+})
+
+describe('X-1: a connection is made anew while a second copy is in the caches alone', () => {
+  /** The agent serves one request and no more: one copy of NEW is durable. */
+  async function stopped() {
+    const made = await bench(DDIO_ON)
+    const agent = made.agent!
+    const poll = agent.poll.bind(agent)
+    let left = 1
+    agent.poll = () => {
+      const served = left > 0 ? poll() : 0
+      left -= served
+      return served
+    }
+    const write = made.region.persist(0, NEW)
+    await pass(made.local)
+    expect(durableCopies(made.host)).toBe(1)
+    return { ...made, poll, write }
+  }
+
+  test('to a card that goes on: the receipt says two copies when there are two', async () => {
+    const { local, host, dpu, agent, poll, write } = await stopped()
+    await dpu.reconnect()
+    const durable = write.persisted.then(() => durableCopies(host))
+    await pass(local)
+    agent!.poll = poll
+    poll()
+    expect(await write.persisted).toMatchObject({ copies: 2 })
+    expect(await durable).toBe(2)
+  })
+
+  test('to a card that has started again: without an agent the outcome is unknown', async () => {
+    const { local, host, dpu, write } = await stopped()
+    local.dpu.powerCut({}, true)
+    await local.dpu.powerOn()
+    await dpu.reconnect()
+    const outcome = await write.persisted.catch((error) => error)
+    expect(durableCopies(host)).toBe(1)
+    expect(outcome).toBeInstanceOf(OutcomeUnknown)
+  })
+})

@@ -1,0 +1,18 @@
+/** What the evidence knows of sources and tests by their text or name: is it still called so? */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { ROOT } from '../../support/source/sources.ts'
+import { testsOf } from '../coverage/tests.ts'
+import { MUTANTS_STAGE } from '../mutants/stage.ts'
+
+test('C8: every text that a mutant changes stands where it stood', async () => {
+  const shard = MUTANTS_STAGE.shards('cut', 1).find(({ name }) => name.startsWith('texts'))!
+  const { described } = await MUTANTS_STAGE.play(shard, () => {})
+  expect(described).toEqual([])
+})
+
+test('C9: every file of tests that branches are counted with is there', () => {
+  expect(testsOf('ci').filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
+})

@@ -1,0 +1,167 @@
+/**
+ * L6: a board whose source of entropy repeats itself: at every start of a card, and on another card
+ * that is a copy of it. No key, PSN or queue pair of an earlier life is accepted, and no two parts
+ * have one identity.
+ */
+
+import fc from 'fast-check'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Nvdimm } from '../../../boards/emulator/medium/nvdimm.ts'
+import { stir } from '../../../firmware/board/random.ts'
+import * as mad from '../../../firmware/wire/management.ts'
+import { connect, type Dpu } from '../../../host-driver/index.ts'
+import {
+  Card,
+  dataOf,
+  persistAcks,
+  persistFrames,
+  type TestRegion,
+} from '../../support/cards/card.ts'
+import { endpointOf, Network } from '../../support/peers/network.ts'
+import { contentOf, firstDifference } from '../../support/wire/requests.ts'
+
+const SEED = Number(process.env.SEED ?? 9)
+const SAME = { entropy: [5, 5, 5, 5, 5, 5, 5, 5] }
+const NAK_ACCESS = 0x62
+const LIVES = 12
+
+function keyText(region: TestRegion): string {
+  return Buffer.from(region.key).toString('hex')
+}
+
+/** Everything is different from everything else. */
+function expectDistinct(values: readonly (number | string)[]): void {
+  expect(new Set(values).size).toBe(values.length)
+}
+
+describe('L6: the same entropy at every start', () => {
+  test('keys, queue pairs and PSNs are those of no earlier life', () => {
+    let card = new Card(new Nvdimm({ bytes: 1 << 18 }), SAME).format()
+    card.provision()
+    const [keys, pairs, numbers]: number[][] = [[], [], []]
+    for (let life = 0; life < LIVES; life++) {
+      const qp = card.connect()
+      keys!.push(card.open().rkey)
+      pairs!.push(qp.number)
+      numbers!.push(qp.psn)
+      card = new Card(card.nvdimm, SAME)
+    }
+    for (const values of [keys!, pairs!, numbers!]) expectDistinct(values)
+  })
+
+  test('a key of the life before names nothing, and its frames have no queue pair', () => {
+    const made = new Card(new Nvdimm({ bytes: 1 << 18 }), SAME).format()
+    made.provision()
+    const before = new Card(made.nvdimm, SAME)
+    const region = before.open()
+    const late = persistFrames(before.connect(), region, 0, dataOf(64, 1))
+    const card = new Card(before.nvdimm, SAME)
+    const content = contentOf(card)
+    expect(card.serve(...late)).toEqual([])
+    expect(card.counter('UNKNOWN_QP')).toBe(late.length)
+    const [nak] = card.serve(...persistFrames(card.connect(), region, 0, dataOf(64, 2)))
+    expect(nak!.syndrome).toBe(NAK_ACCESS)
+    expect(card.counter('KEY')).toBe(1)
+    expect(firstDifference(contentOf(card), content)).toBe(-1)
+    const frames = persistFrames(card.connect(), card.open(), 0, dataOf(64, 3))
+    expect(persistAcks(card.serve(...frames))[0]!.status).toBe(0)
+  })
+
+  test('a region that takes the place of a removed one has keys of its own', () => {
+    let card = new Card(new Nvdimm({ bytes: 1 << 18 }), SAME).format()
+    const [wire, check]: [number[], string[]] = [[], []]
+    for (let life = 0; life < LIVES; life++) {
+      const region = card.provision({ name: `of life ${life}` })
+      wire.push(region.rkey)
+      check.push(keyText(region))
+      card.must(mad.METHOD_SET, mad.ATTRIBUTE_REMOVE, (body) => {
+        body.set(Buffer.from(`of life ${life}`), mad.REGION_NAME)
+      })
+      for (let i = 0; i < 40; i++) card.idle()
+      card = new Card(card.nvdimm, SAME)
+    }
+    expectDistinct(wire)
+    expectDistinct(check)
+  })
+})
+
+describe('L6: the same entropy in two machines', () => {
+  const open: (() => void | Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of open.splice(0).reverse()) await close()
+  })
+
+  /** Two cards that draw the same, each with its part: blank ones, or copies of one. */
+  async function machines(content?: Uint8Array): Promise<Dpu[]> {
+    const network = new Network({ seed: 1 })
+    network.clock.start()
+    open.push(() => network.clock.stop())
+    const found: Dpu[] = []
+    for (const last of [2, 3]) {
+      const bytes = content?.length ?? 1 << 18
+      const nvdimm = new Nvdimm({ bytes, ...(content && { content: content.slice() }) })
+      await network.addDpu(last, { seed: SEED, nvdimm })
+      const [peer, own] = [endpointOf(last), endpointOf(100 + last)]
+      const dpu = await connect(network.addHost(), { peer, own, seed: 1 })
+      open.push(() => dpu.close())
+      found.push(dpu)
+    }
+    return found
+  }
+
+  test('two blank parts that choose their identity have two, and keys of their own', async () => {
+    const cards = await machines()
+    const parts = await Promise.all(cards.map((dpu) => dpu.format(new Uint8Array(16))))
+    expectDistinct(parts.map(({ deviceId }) => deviceId))
+    await expectKeysApart(cards)
+  })
+
+  test('a copy of a part, in a copy of its machine, gives other keys', async () => {
+    const first = new Card(new Nvdimm({ bytes: 1 << 18 })).format()
+    first.provision()
+    const cards = await machines(first.nvdimm.durable)
+    const infos = await Promise.all(cards.map((dpu) => dpu.openRegion('records')))
+    expectDistinct(infos.map(({ info }) => info.rkey))
+    // What lies in both has one key: it is the same region.
+    expect(new Set(infos.map(({ info }) => Buffer.from(info.key).toString('hex'))).size).toBe(1)
+    await expectKeysApart(cards)
+  })
+
+  async function expectKeysApart(cards: readonly Dpu[]): Promise<void> {
+    const made = await Promise.all(
+      cards.map((dpu) => dpu.provision({ name: 'own', slots: 4, capacity: 64 })),
+    )
+    expectDistinct(made.map(({ info }) => info.rkey))
+    expectDistinct(made.map(({ info }) => Buffer.from(info.key).toString('hex')))
+  }
+})
+
+test('L6: what differs in what is stirred, or in what it goes into, differs afterwards', () => {
+  const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
+  const state = fc.tuple(word, word, word, word)
+  const stirred = (from: readonly number[], words: readonly number[]): number[] => {
+    const made = Int32Array.from(from)
+    stir(made, words)
+    return [...made]
+  }
+  fc.assert(
+    fc.property(
+      state,
+      word,
+      word,
+      fc.nat(3),
+      fc.integer({ min: 1, max: 31 }),
+      (r, a, b, at, bit) => {
+        expect(stirred(r, [a, b])).not.toEqual([0, 0, 0, 0])
+        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [a ^ (1 << bit), b]))
+        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [a, b ^ (1 << bit)]))
+        // Both may differ, in whatever way: they do not make up for each other.
+        fc.pre(a !== b + 1)
+        expect(stirred(r, [a, b])).not.toEqual(stirred(r, [b + 1, a - 1]))
+        expect(stirred(r, [a, b])).not.toEqual(stirred(r.with(at, r[at]! ^ (1 << bit)), [a, b]))
+      },
+    ),
+    { seed: SEED },
+  )
+  expect(stirred([0, 0, 0, 0], [])).not.toEqual([0, 0, 0, 0])
+})

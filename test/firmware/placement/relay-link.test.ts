@@ -1,0 +1,379 @@
+/**
+ * A relay whose link comes, goes, or is never what it should be: two cards and the wire between
+ * them by hand, so that either end may stop at any frame (X-1, X-7, P2-25).
+ */
+
+import { expect, test } from 'vitest'
+import { fillIcrc } from '../../../boards/software/icrc.ts'
+import { FAULTS } from '../../../firmware/board/fault.ts'
+import { QUEUE_PAIRS, STAGING_BUFFERS } from '../../../firmware/board/limits.ts'
+import { putU16, putU32, u16 } from '../../../firmware/wire/bytes.ts'
+import { ETHERNET_BYTES, MAC_BYTES } from '../../../firmware/wire/ethernet.ts'
+import { IPV4_CHECKSUM, IPV4_DESTINATION } from '../../../firmware/wire/ipv4.ts'
+import * as mad from '../../../firmware/wire/management.ts'
+import { PERSIST_ACK } from '../../../firmware/wire/opcode.ts'
+import {
+  Card,
+  callOf,
+  dataOf,
+  type PersistOptions,
+  persistFrames,
+  regionOf,
+  type Sent,
+  type TestQueuePair,
+} from '../../support/cards/card.ts'
+import { madFrame, PORT, publish } from '../../support/wire/cm.ts'
+import { sendFrames, writeFrames } from '../../support/wire/requests.ts'
+
+const ARP = 0x0806
+const ICRC_BYTES = 4
+/** The end of a REP, in which it says who it is. */
+const PRIVATE_BYTES = 196
+
+/** A card at 10.0.0.3, for frames that were made for the one at 10.0.0.2. */
+class FarCard extends Card {
+  constructor() {
+    super(1 << 18, { mac: [2, 0, 0, 0, 0, 3], ipv4: [10, 0, 0, 3] })
+  }
+
+  override serve(...frames: Uint8Array[]): Sent[] {
+    return super.serve(...frames.map(readdressed))
+  }
+}
+
+function readdressed(frame: Uint8Array): Uint8Array {
+  const last = ETHERNET_BYTES + IPV4_DESTINATION + 3
+  if (isArp(frame) || frame[last] !== 2) return frame
+  const other = frame.slice()
+  other[MAC_BYTES - 1] = 3
+  other[last] = 3
+  // One's complement: what the address gains, the check sum of the header loses.
+  putU16(other, ETHERNET_BYTES + IPV4_CHECKSUM, u16(other, ETHERNET_BYTES + IPV4_CHECKSUM) - 1)
+  fillIcrc(other, 0, other.length)
+  return other
+}
+
+function isArp(frame: Uint8Array): boolean {
+  return u16(frame, ETHERNET_BYTES - 2) === ARP
+}
+
+/** Card A, which relays, and card B, which has the region. */
+class Wire {
+  readonly a: Card = new Card().format()
+  readonly b: Card
+  /** What card A said to its own host meanwhile. */
+  readonly heard: Sent[] = []
+  /** Card B hears nothing, and says nothing. */
+  isCut = false
+  /** Changes what card B says, on its way. */
+  spoil: (frame: Uint8Array) => Uint8Array = (frame) => frame
+
+  constructor() {
+    this.b = new FarCard().format()
+    this.b.provision({ name: 'far', slots: 64, capacity: 1000 })
+  }
+
+  /** Carries frames to and fro until both are silent. */
+  carry(first: readonly Uint8Array[]): void {
+    let toB = first.filter((frame) => this.isForB(frame))
+    while (toB.length > 0 && !this.isCut) {
+      this.b.serve(...toB)
+      this.b.idle()
+      const answers = [...this.b.plain, ...this.b.sent.map(({ bytes }) => this.spoil(bytes))]
+      toB = this.sentByA(() => this.a.serve(...answers)).filter((frame) => this.isForB(frame))
+    }
+  }
+
+  /** What card A sends in there; what goes to its host is kept. */
+  sentByA(act: () => void): Uint8Array[] {
+    act()
+    const frames = [...this.a.plain]
+    for (const one of this.a.sent) {
+      if (this.isForB(one.bytes)) frames.push(one.bytes)
+      else this.heard.push(one)
+    }
+    return frames
+  }
+
+  private isForB(frame: Uint8Array): boolean {
+    return isArp(frame) || frame[ETHERNET_BYTES + IPV4_DESTINATION + 3] === 3
+  }
+
+  /** The clock of card A goes on by so many µs. */
+  pass(us: number): void {
+    this.b.now = this.a.now
+    this.carry(this.sentByA(() => this.a.pass(us)))
+  }
+
+  serve(...frames: Uint8Array[]): void {
+    this.carry(this.sentByA(() => this.a.serve(...frames)))
+  }
+
+  attach(name = 'far', port: number = PORT): string {
+    const ask = (): string => {
+      const fill = attaching(name, port)
+      return this.a.manage(mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, fill).fault
+    }
+    let fault = 'CONNECTING'
+    for (let i = 0; i < 20 && fault === 'CONNECTING'; i++) {
+      this.carry(
+        this.sentByA(() => {
+          fault = ask()
+        }),
+      )
+      this.pass(10_000)
+    }
+    return fault
+  }
+
+  /** The relay, and a connection of the client whose records it takes. */
+  open(mtu = 4096): { qp: TestQueuePair; rkey: number } {
+    const body = this.a.must(mad.METHOD_GET, mad.ATTRIBUTE_OPEN, (request) => {
+      request.set(new TextEncoder().encode('far'), mad.REGION_NAME)
+    })
+    return { qp: this.a.connect(mtu, 0, 7), rkey: regionOf(body).rkey }
+  }
+}
+
+function attaching(name = 'far', port: number = PORT): (body: Uint8Array) => void {
+  return (body) => {
+    body.set(new TextEncoder().encode(name), mad.REGION_NAME)
+    body[mad.ATTACH_IP_VERSION] = 4
+    body.set([10, 0, 0, 3], mad.ATTACH_ADDRESS)
+    putU16(body, mad.ATTACH_PORT, port)
+    putU32(body, mad.ATTACH_CLIENT_LOW, 7)
+  }
+}
+
+function related(form: number = mad.FORM_CAPABILITY): Wire {
+  const wire = new Wire()
+  expect(publish(wire.b, { name: 'far', form }).fault).toBe('PASS')
+  return wire
+}
+
+/** Records that were said to be durable. */
+function acks(wire: Wire): number {
+  return wire.heard.filter(({ opcode, paeth }) => opcode === PERSIST_ACK && paeth!.status === 0)
+    .length
+}
+
+test('X-1: a record goes on, and its PERSIST_ACK comes back only where it is wished for', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  const persist = (options: PersistOptions): void => {
+    wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1), options))
+    wire.pass(100)
+  }
+  persist({})
+  expect(acks(wire)).toBe(1)
+  persist({ wantsAck: false })
+  expect(acks(wire)).toBe(1)
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).toEqual(dataOf(100, 1))
+})
+
+test('X-7: a region of bytes cannot be relayed, nor one of a peer that is no DPU of ours', () => {
+  const wire = related()
+  wire.b.provision({ name: 'plain', kind: mad.KIND_BYTES, length: 4096 })
+  expect(publish(wire.b, { name: 'plain', form: mad.FORM_LIBRPMA }).fault).toBe('PASS')
+  expect(wire.attach()).toBe('ATTACH_FAILED')
+  expect(publish(wire.b, { name: 'far', form: mad.FORM_CAPABILITY }).fault).toBe('PASS')
+  // Without the private data of a REP: who says nothing of itself is not asked to persist.
+  wire.spoil = (frame) => {
+    const other = frame.slice()
+    if (frame.length > mad.MAD_BYTES) other.fill(0, frame.length - PRIVATE_BYTES - ICRC_BYTES)
+    fillIcrc(other, 0, other.length)
+    return other
+  }
+  expect(wire.attach()).toBe('ATTACH_FAILED')
+  wire.spoil = (frame) => frame
+  expect(wire.attach()).toBe('PASS')
+})
+
+test('X-7: a peer that offers no such service is not attached to', () => {
+  expect(new Wire().attach()).toBe('ATTACH_FAILED')
+})
+
+/** Cuts the link under a record of that client, for longer than every retry of the requester. */
+function endLink(wire: Wire, { qp, rkey }: ReturnType<Wire['open']>): void {
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  for (let s = 0; s < 40; s++) wire.pass(500_000)
+}
+
+test('X-1: a relay whose queue pair has failed is made anew when it is asked for again', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  endLink(wire, wire.open())
+  wire.isCut = false
+  let fault = 'CONNECTING'
+  for (let i = 0; i < 20 && fault !== 'PASS'; i++) fault = wire.attach()
+  expect(fault).toBe('PASS')
+  const again = wire.open()
+  wire.serve(...persistFrames(again.qp, again, 2, dataOf(100, 2)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+})
+
+test('X-7: what names no relay, or finds no queue pair, is refused and takes no place', () => {
+  const wire = related()
+  expect(wire.attach('')).toBe('REQUEST')
+  expect(wire.attach('far', 0)).toBe('REQUEST')
+  const region = wire.a.provision({ name: 'own' })
+  for (let i = 0; i < QUEUE_PAIRS; i++) {
+    wire.a.serve(...persistFrames(wire.a.connect(1024, 0, 7), region, 0, dataOf(8, i)))
+  }
+  expect(wire.attach()).toBe('REGIONS_FULL')
+})
+
+test('X-1: behind a link that is over, a record ends its connection and is not durable', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const first = wire.open()
+  endLink(wire, first)
+  const second = wire.a.connect(4096, 0, 7)
+  const before = wire.heard.length
+  wire.serve(...persistFrames(second, first, 2, dataOf(100, 2)))
+  expect(wire.heard.slice(before).map(({ opcode }) => opcode)).not.toContain(PERSIST_ACK)
+  expect(wire.a.counter('NOT_DURABLE')).toBeGreaterThan(0)
+})
+
+test('P2-25: a message that loses its relay while it comes is refused at its last packet', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open(256)
+  const data = dataOf(700, 3)
+  wire.serve(...persistFrames(qp, { rkey }, 3, data))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+  const frames = persistFrames(qp, { rkey }, 4, data)
+  expect(frames).toHaveLength(3)
+  wire.serve(frames[0]!, frames[1]!)
+  const name = (body: Uint8Array): void => body.set(new TextEncoder().encode('far'))
+  const detach = callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_DETACH, name, 0)
+  wire.serve(madFrame(detach))
+  wire.serve(frames[2]!)
+  expect(acks(wire), 'nothing is durable').toBe(1)
+  const far = wire.b.open('far')
+  const there = wire.b.read(wire.b.connect(4096), far, 4, 0, 700)
+  expect(there === null || !Buffer.from(there).equals(Buffer.from(data))).toBe(true)
+})
+
+test('P2-25: with every buffer taken a record draws an RNR NAK, and passes with one free', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { rkey } = wire.open()
+  wire.isCut = true
+  const pairs = Array.from({ length: STAGING_BUFFERS + 1 }, () => wire.a.connect(256, 0, 7))
+  const frames = pairs.map((qp, i) => persistFrames(qp, { rkey }, i, dataOf(200, i))[0]!)
+  wire.serve(...frames)
+  const rnr = wire.heard.filter(({ syndrome }) => syndrome >> 5 === 1)
+  expect(rnr).toHaveLength(1)
+})
+
+test('D-6: a relay takes no records of another client than its own', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { rkey } = wire.open()
+  wire.serve(...persistFrames(wire.a.connect(4096, 0, 8), { rkey }, 1, dataOf(100, 1)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(0)
+  expect(wire.heard.some(({ paeth, syndrome }) => paeth?.status !== 0 || syndrome === 0x62)).toBe(
+    true,
+  )
+  expect(wire.a.counter('RIGHTS')).toBe(1)
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).not.toEqual(dataOf(100, 1))
+})
+
+test('P1-5: a SEND that is to be confirmed waits for the record that is on its way', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  const send = sendFrames(qp, dataOf(8, 1), { solicited: true })
+  wire.serve(...send)
+  const rnr = wire.heard.filter(({ syndrome }) => syndrome >> 5 === 1)
+  expect(rnr).toHaveLength(1)
+  wire.isCut = false
+  for (let i = 0; i < 20; i++) wire.pass(100_000)
+  expect(acks(wire)).toBe(1)
+  const before = wire.heard.length
+  wire.serve(...send)
+  const answers = wire.heard.slice(before)
+  expect(answers.some(({ syndrome }) => syndrome >> 5 === 1)).toBe(false)
+  expect(answers.some(({ payload }) => Buffer.from(payload).equals(dataOf(8, 1)))).toBe(true)
+})
+
+test('X-1: what is told of one record waits for no message whose buffer is an earlier one', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  const slow = wire.a.connect(256, 0, 7)
+  const [first, last] = persistFrames(slow, { rkey }, 2, dataOf(400, 2))
+  wire.serve(first!)
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+  wire.serve(last!)
+  wire.pass(100)
+  expect(acks(wire)).toBe(2)
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 2, 0, 400)).toEqual(dataOf(400, 2))
+})
+
+test('X-1: a host that ended meanwhile hears nothing of its record, whose buffer is free', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  wire.serve(...writeFrames(qp, rkey + 1, 0, dataOf(8, 1)))
+  const before = wire.heard.length
+  wire.isCut = false
+  for (let i = 0; i < 20; i++) wire.pass(100_000)
+  expect(wire.heard.slice(before)).toEqual([])
+  const far = wire.b.open('far')
+  expect(wire.b.read(wire.b.connect(4096), far, 1, 0, 100)).toEqual(dataOf(100, 1))
+  const others = Array.from({ length: STAGING_BUFFERS }, () => wire.a.connect(256, 0, 7))
+  wire.serve(...others.flatMap((one, i) => persistFrames(one, { rkey }, i, dataOf(200, i))))
+  wire.pass(100)
+  expect(acks(wire), 'every buffer is free').toBe(STAGING_BUFFERS)
+})
+
+test('X-1: who asks for a relay at once when its queue pair has failed gets it made anew', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.isCut = true
+  wire.serve(...persistFrames(qp, { rkey }, 1, dataOf(100, 1)))
+  for (let i = 0; i < 2000 && wire.a.counter('NOT_DURABLE') === 0; i++) wire.pass(10_000)
+  expect(wire.a.counter('NOT_DURABLE')).toBe(1)
+  wire.isCut = false
+  // In this very instant: nothing has looked at the link since.
+  wire.serve(madFrame(callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_ATTACH, attaching(), 0)))
+  const header = mad.blankMad()
+  mad.readMad(header, wire.heard.at(-1)!.payload, 0)
+  expect(FAULTS[header.fault]!.name, 'what was sent may still be under way').toBe('CONNECTING')
+  expect(wire.attach()).toBe('PASS')
+  const again = wire.open()
+  wire.serve(...persistFrames(again.qp, again, 2, dataOf(100, 2)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+})
+
+test('P2-25: a key that was taken back is not that of the relay which has the place next', () => {
+  const wire = related()
+  expect(wire.attach()).toBe('PASS')
+  const { qp, rkey } = wire.open()
+  wire.serve(...sendFrames(qp, dataOf(8, 1), { invalidate: rkey }))
+  const name = (body: Uint8Array): void => body.set(new TextEncoder().encode('far'))
+  wire.serve(madFrame(callOf(99, mad.METHOD_SET, mad.ATTRIBUTE_DETACH, name, 0)))
+  wire.pass(1_000_000)
+  expect(wire.attach()).toBe('PASS')
+  wire.serve(...persistFrames(qp, { rkey: wire.open().rkey }, 4, dataOf(64, 3)))
+  wire.pass(100)
+  expect(acks(wire)).toBe(1)
+})
