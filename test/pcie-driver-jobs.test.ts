@@ -1,7 +1,6 @@
 /** The driver's jobs over a local queue pair on the real firmware: every kind, and every end. */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { blankPweth } from '../firmware/wire/persist.ts'
 import { EffectUnknown } from '../host-driver/base/errors.ts'
 import { RemoteMemory } from '../host-driver/bytes/remote-memory.ts'
 import { JOB_INLINE_BYTES, JOBS, PcieJobQueue } from '../host-driver/card/job-queue.ts'
@@ -72,15 +71,10 @@ function carried(
   const to = { rkey: info.rkey, va: (BigInt(slot) << 32n) | view }
   const { length } = data
   const vaLow = Number(VIEW_FIRST_COPY + (1n << 28n))
-  return {
-    ...jobs.recordJob(to, new Uint8Array(Buffer.concat([data, data])), 90n, 2, done),
-    length,
-    pweth: {
-      ...blankPweth(),
-      ...{ wait: 2, slotAddressed: !addressed, carried: true, furtherCopies: 1, wantsAck: true },
-    },
-    extensions: addressed ? [{ vaHigh: slot, vaLow, rkey: info.rkey, length }] : [],
-  }
+  const job = jobs.recordJob(to, new Uint8Array(Buffer.concat([data, data])), 90n, 2, done)
+  const extensions = addressed ? [{ vaHigh: slot, vaLow, rkey: info.rkey, length }] : []
+  const form = { carried: true, furtherCopies: 1, addressed, extensions }
+  return { ...job, request: { ...job.request, length, ...form } }
 }
 
 describe('every kind of job', () => {

@@ -35,8 +35,9 @@ import {
   type WorkCompletion,
   type WorkStatus,
 } from '../../way/verbs.ts'
+import type { BatchPlace, Range } from '../../way/work-request.ts'
 import { mechanismOf } from '../../way/write.ts'
-import type { BatchPlace, Completion, Range, Receive, Work } from '../queues/work.ts'
+import type { Completion, Receive, Work } from '../queues/work.ts'
 
 /** An element, and the request that it is of. */
 interface SendWork extends Work {

@@ -76,7 +76,8 @@ export function bytesOf(memory: WireMemory, request: SendRequest): Uint8Array {
 export function jobOf(request: SendRequest, bytes: Uint8Array, done: Done): Job {
   const { flags } = request
   const job = plainJob(request, bytes, done)
-  return { ...job, solicited: has(flags, SOLICITED), fenced: has(flags, FENCE) }
+  const marks = { solicited: has(flags, SOLICITED), fenced: has(flags, FENCE) }
+  return { ...job, request: { ...job.request, ...marks } }
 }
 
 function plainJob(request: SendRequest, bytes: Uint8Array, done: Done): Job {
@@ -120,8 +121,8 @@ function ofBatch({ refusal }: JobEnd, bitmap: Uint32Array): Partial<WorkCompleti
 }
 
 function recordOf(request: SendRequest, to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
-  const { operationId = 0n, wait = 2, batch } = request
-  return recordJob(to, bytes, operationId, wait, done, memberOf(request), batch?.expect ?? null)
+  const { operationId = 0n, wait = 2 } = request
+  return recordJob(to, bytes, operationId, wait, done, memberOf(request))
 }
 
 /** The completion that tells how the request ended. */
