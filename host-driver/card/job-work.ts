@@ -7,7 +7,6 @@
 
 import { BATCH_ELEMENT_BYTES_MAX } from '../../firmware/board/limits.ts'
 import { RECEIVED, UP_TO } from '../../firmware/host/element.ts'
-import type { RequestKind } from '../../firmware/transport/requester.ts'
 import * as kind from '../../firmware/transport/requester.ts'
 import { BSETH_BYTES, type Bseth, blankBseth, readBseth } from '../../firmware/wire/block-size.ts'
 import { FLUSHED, type HeapRequest, type Job, type JobEnd } from '../way/jobs.ts'
@@ -41,16 +40,16 @@ export function piecesOf({ kind: what, data }: HeapRequest): Piece[] {
 export function pieceOf(request: HeapRequest, piece: Piece, into: Range | null): WorkRequest {
   const { offset, length, isLast } = piece
   const { data, address = 0n, fenced = false, solicited = false } = request
+  const isRead = request.kind === kind.READ
   const ranges = into === null ? [] : [into]
-  if (offset === 0 && isLast)
-    return request.kind === kind.READ ? { ...request, data: ranges } : request
+  if (offset === 0 && isLast) return isRead ? { ...request, data: ranges } : request
   return {
     ...request,
     kind: request.kind === kind.WRITE_IMM && !isLast ? kind.WRITE : request.kind,
     address: address + BigInt(offset),
     fenced: fenced && offset === 0,
     solicited: solicited && isLast,
-    data: request.kind === kind.READ ? ranges : data!.subarray(offset, offset + length),
+    data: isRead ? ranges : data!.subarray(offset, offset + length),
   }
 }
 
@@ -79,7 +78,7 @@ function refusalOf(request: HeapRequest, isLocal: boolean): JobEnd['status'] | n
 }
 
 /** What the queue pair of another way would have said. */
-function statusOf(status: WcName): JobEnd['status'] {
+export function statusOf(status: WcName): JobEnd['status'] {
   switch (status) {
     case 'SUCCESS':
     case 'REM_INV_REQ_ERR':
@@ -106,7 +105,7 @@ export function isReceipt(completion: Completion): boolean {
 }
 
 /** How a request of that kind ended. */
-export function endOf(what: RequestKind, completion: Completion, behindRefusal: boolean): JobEnd {
+export function endOf(what: kind.RequestKind, completion: Completion, behindRefusal: boolean): JobEnd {
   const hasResult =
     what === kind.FETCH_ADD || what === kind.COMPARE_SWAP || what === kind.PERSIST_QUERY
   const isSized = what === kind.ASSOCIATE || what === kind.BLOCK_SIZE

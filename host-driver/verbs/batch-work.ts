@@ -13,7 +13,6 @@ import { ArgumentError } from '../base/errors.ts'
 import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../base/kinds.ts'
 import { CONDITIONS } from '../way/batch-verdict.ts'
 import type { BatchOf, SendRequest } from '../way/verbs.ts'
-import type { BatchPlace } from '../way/work-request.ts'
 
 const BATCH_ID = integer(0, 0xffff)
 const CONDITION: Kind = oneOf(Object.keys(CONDITIONS))
@@ -88,10 +87,11 @@ export function indexesIn(bitmap: Uint32Array): number[] {
   return all.filter((index) => isInBitmap(bitmap, index))
 }
 
-/** Where the record stands in its batch, if it is of one; frames only ask whether it is the last. */
-export function memberOf({ batch }: SendRequest): BatchPlace | undefined {
-  if (batch === undefined) return undefined
-  const { id, index, count, condition, last, expect } = batch
-  const place = { id, index, count, condition: CONDITIONS[condition], left: last ? 0 : 1 }
-  return expect === undefined ? place : { ...place, expect }
+/** Records of its burst that come behind each request of a list that was checked. */
+export function leftBehind(list: readonly SendRequest[]): number[] {
+  const left: number[] = []
+  for (const [i, { batch }] of [...list].reverse().entries()) {
+    left.push(batch === undefined || batch.last ? 0 : left[i - 1]! + 1)
+  }
+  return left.reverse()
 }

@@ -27,12 +27,7 @@ import type { Reth } from '../../firmware/wire/reth.ts'
 import type { EndStatus, PerdureError } from '../base/errors.ts'
 import { BOOLEAN, type Kinds, WORD } from '../base/kinds.ts'
 import type { RegionInfo } from '../control/part.ts'
-import {
-  type BatchPlace,
-  type FlushOptions,
-  flushFields,
-  type WorkRequest,
-} from './work-request.ts'
+import { type FlushOptions, flushFields, type WorkRequest } from './work-request.ts'
 import type { PendingWrite } from './write.ts'
 
 /** How a job ended. */
@@ -160,19 +155,6 @@ function persistRequest(write: PendingWrite): HeapRequest {
   }
 }
 
-/** Stores `bytes` in the slot at that address; it waits for so many durable copies. */
-export function recordJob(
-  to: RemoteAddress,
-  bytes: Uint8Array,
-  operation: bigint,
-  wait: number,
-  done: Done,
-  batch?: BatchPlace,
-): Job {
-  const place = batch === undefined ? {} : { batch }
-  return jobOf({ kind: WRITE_PERSIST, ...at(to), data: bytes, operation, wait, ...place }, done)
-}
-
 /** Reads the image of a slot in one view into `into`. */
 export function readJob(
   info: RegionInfo,
@@ -188,11 +170,6 @@ export function readJob(
 /** Asks whether the operation of that id, of this client, is durable. */
 export function queryJob(operation: bigint, done: Done): Job {
   return jobOf({ kind: PERSIST_QUERY, operation }, done)
-}
-
-/** Asks what became of the last batch of the connection, if that is its id (P4-12). */
-export function batchQueryJob(batchId: number, done: Done): Job {
-  return jobOf({ kind: PERSIST_QUERY, batchId }, done)
 }
 
 // ---- bytes -------------------------------------------------------------------------------------
