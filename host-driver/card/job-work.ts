@@ -105,7 +105,11 @@ export function isReceipt(completion: Completion): boolean {
 }
 
 /** How a request of that kind ended. */
-export function endOf(what: kind.RequestKind, completion: Completion, behindRefusal: boolean): JobEnd {
+export function endOf(
+  what: kind.RequestKind,
+  completion: Completion,
+  behindRefusal: boolean,
+): JobEnd {
   const hasResult =
     what === kind.FETCH_ADD || what === kind.COMPARE_SWAP || what === kind.PERSIST_QUERY
   const isSized = what === kind.ASSOCIATE || what === kind.BLOCK_SIZE
