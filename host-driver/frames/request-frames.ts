@@ -27,7 +27,6 @@ import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { writeReth } from '../../firmware/wire/reth.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { HeapRequest } from '../way/jobs.ts'
-import type { BatchPlace } from '../way/work-request.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
 
 const NO_BYTES = new Uint8Array(0)
@@ -109,37 +108,47 @@ function writeHeaders(frame: Uint8Array, row: OpcodeRow, work: HeapRequest, skip
   if (row.iethAt > 0) writeIeth(frame, at + row.iethAt, { rkey: immediate })
   if (row.pqethAt > 0) {
     writePqeth(frame, at + row.pqethAt, {
-      ...{ ...blankPqeth(), operationHigh: high(operation), operationLow: low(operation) },
-      ...{ batch: batchId !== undefined, batchId: batchId ?? 0 },
+      ...blankPqeth(),
+      operationHigh: high(operation),
+      operationLow: low(operation),
+      batch: batchId !== undefined,
+      batchId: batchId ?? 0,
     })
   }
   if (row.atomicAt > 0) {
     writeAtomic(frame, at + row.atomicAt, {
-      ...{ vaHigh: high(address), vaLow: low(address), rkey },
-      ...{ swapHigh: high(operation), swapLow: low(operation) },
-      ...{ compareHigh: high(compare), compareLow: low(compare) },
+      vaHigh: high(address),
+      vaLow: low(address),
+      rkey,
+      swapHigh: high(operation),
+      swapLow: low(operation),
+      compareHigh: high(compare),
+      compareLow: low(compare),
     })
   }
 }
 
-/** The header that makes a request a record. */
+/** The header that makes a request a record; a batch is answered by one status. */
 export function persistHeader(work: HeapRequest): Pweth {
-  const { operation = 0n, wait = 1, carried = false, furtherCopies = 0 } = work
-  const { addressed = false, repetition = false, batch } = work
-  return {
-    ...blankPweth(),
-    ...{ wait, slotAddressed: !addressed, carried, furtherCopies, wantsAck: true, repetition },
-    ...{ operationHigh: high(operation), operationLow: low(operation) },
-    ...(batch && batchFields(batch)),
-  }
-}
-
-/** What it says about its batch: that is answered by one status. */
-function batchFields({ id, index, count, condition, left }: BatchPlace): Partial<Pweth> {
-  return {
-    ...{ batch: true, oneStatus: true, batchId: id, batchIndex: index, batchCount: count },
-    ...{ condition, lastOfBatch: left === 0 },
-  }
+  const { operation = 0n, batch } = work
+  const header = blankPweth()
+  header.wait = work.wait ?? 1
+  header.slotAddressed = work.addressed !== true
+  header.carried = work.carried === true
+  header.furtherCopies = work.furtherCopies ?? 0
+  header.wantsAck = true
+  header.repetition = work.repetition === true
+  header.operationHigh = high(operation)
+  header.operationLow = low(operation)
+  if (batch === undefined) return header
+  header.batch = true
+  header.oneStatus = true
+  header.batchId = batch.id
+  header.batchIndex = batch.index
+  header.batchCount = batch.count
+  header.condition = batch.condition
+  header.lastOfBatch = batch.left === 0
+  return header
 }
 
 /** A READ of no bytes needs neither key nor address (IBTA C9-88). */

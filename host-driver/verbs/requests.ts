@@ -51,10 +51,15 @@ export function postedOf(send: SendRequest, left: number): Posted {
   const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n } = send
   const kind = kindOf(opcode)
   const request = {
-    ...{ kind, data: sgList.map(rangeOf), rkey, address: remoteAddr },
-    ...{ inline: has(flags, INLINE), signaled: has(flags, SIGNALED) },
-    ...{ solicited: has(flags, SOLICITED), fenced: has(flags, FENCE) },
     ...fieldsOf(kind, send, left),
+    kind,
+    data: sgList.map(rangeOf),
+    rkey,
+    address: remoteAddr,
+    inline: has(flags, INLINE),
+    signaled: has(flags, SIGNALED),
+    solicited: has(flags, SOLICITED),
+    fenced: has(flags, FENCE),
   }
   return { wrId, request }
 }

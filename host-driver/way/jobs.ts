@@ -114,10 +114,6 @@ function jobOf(request: HeapRequest, done: Done): Job {
   return { request, sent: false, received: nothing, done }
 }
 
-function at({ rkey, va }: RemoteAddress): { readonly rkey: number; readonly address: bigint } {
-  return { rkey, address: va }
-}
-
 // ---- records -----------------------------------------------------------------------------------
 
 /** Writes the record of `write`; `done` is told how it ended. */
@@ -145,13 +141,21 @@ function persistRequest(write: PendingWrite): HeapRequest {
     extensions.push({ vaHigh: slot, vaLow: vaOf(VIEW_FIRST_COPY + copy), rkey, length })
   }
   return {
-    ...{ kind: WRITE_PERSIST, rkey, address: (BigInt(slot) << 32n) + BigInt(first) },
-    ...{ data: write.payload, length, operation: write.operationId, wait: write.wait },
-    ...{ carried, furtherCopies: carried ? copies - 1 : 0, addressed, extensions },
+    kind: WRITE_PERSIST,
+    rkey,
+    address: (BigInt(slot) << 32n) + BigInt(first),
+    data: write.payload,
+    length,
+    operation: write.operationId,
+    wait: write.wait,
+    carried,
+    furtherCopies: carried ? copies - 1 : 0,
+    addressed,
+    extensions,
+    batch: member ?? undefined,
     repetition: write.repetition,
     // One status is all that is told of a batch: there are no two steps.
     twoSteps: placement === 'through' && member === null,
-    ...(member && { batch: member }),
   }
 }
 
@@ -176,7 +180,7 @@ export function queryJob(operation: bigint, done: Done): Job {
 
 /** Reads `into.length` bytes. */
 export function readBytesJob(from: RemoteAddress, into: Uint8Array, done: Done): Job {
-  return jobOf({ kind: READ, ...at(from), data: into }, done)
+  return jobOf({ kind: READ, rkey: from.rkey, address: from.va, data: into }, done)
 }
 
 /** What a message may carry besides its bytes. */
@@ -203,7 +207,7 @@ export function writeJob(
   done: Done,
 ): Job {
   const kind = options.immediate === undefined ? WRITE : WRITE_IMM
-  return jobOf({ kind, ...at(to), ...carried(bytes, options) }, done)
+  return jobOf({ ...carried(bytes, options), kind, rkey: to.rkey, address: to.va }, done)
 }
 
 export interface SendOptions extends MessageOptions {
@@ -217,10 +221,10 @@ export const SEND_KINDS: Kinds<SendOptions> = { ...MESSAGE_KINDS, invalidate: WO
 export function sendJob(bytes: Uint8Array, options: SendOptions, done: Done): Job {
   const { immediate, invalidate } = options
   if (invalidate !== undefined) {
-    return jobOf({ kind: SEND_INV, ...carried(bytes, { ...options, immediate: invalidate }) }, done)
+    return jobOf({ ...carried(bytes, options), kind: SEND_INV, immediate: invalidate }, done)
   }
   const kind = immediate === undefined ? SEND : SEND_IMM
-  return jobOf({ kind, ...carried(bytes, options) }, done)
+  return jobOf({ ...carried(bytes, options), kind }, done)
 }
 
 function carried(data: Uint8Array, options: MessageOptions): Partial<HeapRequest> {
@@ -245,12 +249,15 @@ export function flushJob(
   options: FlushOptions,
   done: Done,
 ): Job {
-  return jobOf({ kind: FLUSH, ...at(to), length, ...flushFields(options) }, done)
+  return jobOf(
+    { ...flushFields(options), kind: FLUSH, rkey: to.rkey, address: to.va, length },
+    done,
+  )
 }
 
 /** Adds to the number at an address that eight divides. */
 export function fetchAddJob(to: RemoteAddress, operation: bigint, done: Done): Job {
-  return jobOf({ kind: FETCH_ADD, ...at(to), operation }, done)
+  return jobOf({ kind: FETCH_ADD, rkey: to.rkey, address: to.va, operation }, done)
 }
 
 /** Swaps the number at an address that eight divides, if it is `compare`. */
@@ -260,19 +267,19 @@ export function compareSwapJob(
   operation: bigint,
   done: Done,
 ): Job {
-  return jobOf({ kind: COMPARE_SWAP, ...at(to), compare, operation }, done)
+  return jobOf({ kind: COMPARE_SWAP, rkey: to.rkey, address: to.va, compare, operation }, done)
 }
 
 /** Stores eight bytes at once, at an address that eight divides. */
 export function atomicWriteJob(to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
-  return jobOf({ kind: ATOMIC_WRITE, ...at(to), data: bytes }, done)
+  return jobOf({ kind: ATOMIC_WRITE, rkey: to.rkey, address: to.va, data: bytes }, done)
 }
 
 // ---- memory status -----------------------------------------------------------------------------
 
 /** Associates `length` bytes at an address, or ends that (source 5). */
 export function associateJob(to: RemoteAddress, length: number, bseth: Bseth, done: Done): Job {
-  return jobOf({ kind: ASSOCIATE, ...at(to), length, bseth }, done)
+  return jobOf({ kind: ASSOCIATE, rkey: to.rkey, address: to.va, length, bseth }, done)
 }
 
 /** Proposes a block size, or asks for the current status, of what is associated under that key. */
@@ -282,5 +289,5 @@ export function blockSizeJob(rkey: number, bseth: Bseth, done: Done): Job {
 
 /** Says that `length` bytes at an address will be accessed. */
 export function prefetchJob(to: RemoteAddress, length: number, pfeth: Pfeth, done: Done): Job {
-  return jobOf({ kind: PREFETCH_HINT, ...at(to), length, pfeth }, done)
+  return jobOf({ kind: PREFETCH_HINT, rkey: to.rkey, address: to.va, length, pfeth }, done)
 }
