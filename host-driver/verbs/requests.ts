@@ -27,6 +27,7 @@ import { CONDITIONS } from '../way/batch-verdict.ts'
 import { resultOf } from '../way/chain.ts'
 import type { JobEnd } from '../way/jobs.ts'
 import {
+  type BatchOf,
   FENCE,
   INLINE,
   type RecvRequest,
@@ -37,7 +38,7 @@ import {
   type WorkCompletion,
 } from '../way/verbs.ts'
 import type { Posted, PostedReceive, RangedRequest } from '../way/verbs-way.ts'
-import { type BatchPlace, flushFields, type Range, type WorkRequest } from '../way/work-request.ts'
+import { type BatchPlace, flushFields, type Range } from '../way/work-request.ts'
 import { mechanismOf } from '../way/write.ts'
 import { indexesIn } from './batch-work.ts'
 import { has, kindOf, totalOf } from './work.ts'
@@ -48,14 +49,23 @@ function rangeOf({ addr, length, lkey }: Sge): Range {
 
 /** What is posted for a request; behind a record of a batch come `left` of its burst. */
 export function postedOf(send: SendRequest, left: number): Posted {
-  const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n } = send
+  const { wrId, opcode, flags, sgList = [], rkey = 0, remoteAddr = 0n, wait = 2, batch } = send
   const kind = kindOf(opcode)
+  const { placement, selectivity } = flushFields(send)
   const request = {
-    ...fieldsOf(kind, send, left),
     kind,
     data: sgList.map(rangeOf),
+    length: kind === FLUSH ? (send.length ?? 0) : undefined,
     rkey,
     address: remoteAddr,
+    operation: operationOf(kind, send),
+    compare: kind === COMPARE_SWAP ? send.compareAdd : undefined,
+    immediate: immediateOf(kind, send),
+    wait: kind === WRITE_PERSIST ? wait : undefined,
+    batch: batch === undefined ? undefined : placeOf(batch, left),
+    batchId: kind === PERSIST_QUERY ? send.batchId : undefined,
+    placement,
+    selectivity,
     inline: has(flags, INLINE),
     signaled: has(flags, SIGNALED),
     solicited: has(flags, SOLICITED),
@@ -64,38 +74,24 @@ export function postedOf(send: SendRequest, left: number): Posted {
   return { wrId, request }
 }
 
-/** What depends on the kind. */
-type Fields = Omit<Partial<WorkRequest>, 'kind' | 'data'>
-
-function fieldsOf(kind: RequestKind, send: SendRequest, left: number): Fields {
-  const { immData = 0, invalidateRkey = 0, compareAdd = 0n, swap = 0n, length = 0 } = send
-  const { operationId = 0n, wait = 2, batchId } = send
-  switch (kind) {
-    case WRITE_PERSIST:
-      return { operation: operationId, wait, ...placeInBatch(send, left) }
-    case PERSIST_QUERY:
-      return batchId === undefined ? { operation: operationId } : { batchId }
-    case WRITE_IMM:
-    case SEND_IMM:
-      return { immediate: immData }
-    case SEND_INV:
-      return { immediate: invalidateRkey }
-    case FETCH_ADD:
-      return { operation: compareAdd }
-    case COMPARE_SWAP:
-      return { operation: swap, compare: compareAdd }
-    case FLUSH:
-      return { length, ...flushFields(send) }
-    default:
-      return {}
-  }
+function operationOf(kind: RequestKind, send: SendRequest): bigint | undefined {
+  const { operationId, compareAdd, swap, batchId } = send
+  if (kind === FETCH_ADD) return compareAdd
+  if (kind === COMPARE_SWAP) return swap
+  const isNamed = kind === WRITE_PERSIST || (kind === PERSIST_QUERY && batchId === undefined)
+  return isNamed ? operationId : undefined
 }
 
-function placeInBatch({ batch }: SendRequest, left: number): { readonly batch?: BatchPlace } {
-  if (batch === undefined) return {}
-  const { id, index, count, condition, expect } = batch
-  const place = { id, index, count, condition: CONDITIONS[condition], left }
-  return { batch: expect === undefined ? place : { ...place, expect } }
+function immediateOf(
+  kind: RequestKind,
+  { immData, invalidateRkey }: SendRequest,
+): number | undefined {
+  if (kind === SEND_INV) return invalidateRkey
+  return kind === WRITE_IMM || kind === SEND_IMM ? immData : undefined
+}
+
+function placeOf({ id, index, count, condition, expect }: BatchOf, left: number): BatchPlace {
+  return { id, index, count, condition: CONDITIONS[condition], left, expect }
 }
 
 export function postedReceiveOf({ wrId, sgList = [] }: RecvRequest): PostedReceive {
