@@ -81,7 +81,7 @@ export type { BatchCondition } from './way/batch-verdict.ts'
 export type { Completion } from './way/chain.ts'
 export type { Durability } from './way/durability.ts'
 export type { Inbox, Message } from './way/inbox.ts'
-export type { FlushOptions, MessageOptions, SendOptions } from './way/jobs.ts'
+export type { MessageOptions, SendOptions } from './way/jobs.ts'
 export type { ConnectOptions } from './way/options.ts'
 export { type CapturedFrame, PcapWriter, readPcap } from './way/pcap.ts'
 export { CardRemoved, MemoryFull, QueueEnded, QueueFull } from './way/queue-errors.ts'
@@ -109,4 +109,5 @@ export {
   type WorkOpcode,
   type WorkStatus,
 } from './way/verbs.ts'
+export type { FlushOptions } from './way/work-request.ts'
 export type { Mechanism, Outlives, Receipt, Write } from './way/write.ts'

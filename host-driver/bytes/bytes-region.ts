@@ -17,9 +17,10 @@ import type { Connection } from '../link/connection.ts'
 import type { ByteRange, Ranges, ResidencyStatus } from '../status/residency-status.ts'
 import { READY_KINDS, WATCHED_BYTES_MAX, type Watch, type WatchOptions } from '../status/watch.ts'
 import { type Completion, quietly } from '../way/chain.ts'
-import type { FlushOptions, MessageOptions } from '../way/jobs.ts'
+import type { MessageOptions } from '../way/jobs.ts'
 import { goneError, type OpenRegion, type Written } from '../way/region-handle.ts'
 import type { JobQueue } from '../way/way.ts'
+import type { FlushOptions } from '../way/work-request.ts'
 import { RemoteMemory } from './remote-memory.ts'
 
 const BYTES: Ranges<ByteRange> = {

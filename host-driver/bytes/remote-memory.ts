@@ -25,7 +25,6 @@ import {
   compareSwapJob,
   type Done,
   FLUSH_KINDS,
-  type FlushOptions,
   fetchAddJob,
   flushJob,
   type Job,
@@ -38,6 +37,7 @@ import {
   writeJob,
 } from '../way/jobs.ts'
 import type { JobQueue } from '../way/way.ts'
+import type { FlushOptions } from '../way/work-request.ts'
 
 /** Bytes of one READ; a longer one is several, so that its answers never fill a window for long. */
 const READ_PIECE_BYTES = 1 << 18

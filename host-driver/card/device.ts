@@ -42,6 +42,7 @@ import type { Endpoint } from '../base/wire.ts'
 import { type DatagramWay, Management } from '../control/management.ts'
 import { randomSource, SEED } from '../way/options.ts'
 import { CardRemoved } from '../way/queue-errors.ts'
+import type { Range } from '../way/work-request.ts'
 import { Control, RINGS_MAX } from './control.ts'
 import type { HostPort, SharedMemory } from './host-port.ts'
 import { ManagementQueue } from './management-queue.ts'
@@ -64,7 +65,7 @@ import {
   QUEUE_PAIR_TYPES,
   type QueuePairOptions,
 } from './queues/queue-pair.ts'
-import type { DoorbellForm, InlineRule, QueueEvent, Range } from './queues/work.ts'
+import type { DoorbellForm, InlineRule, QueueEvent } from './queues/work.ts'
 import { type QueueGround, WorkQueue } from './queues/work-queue.ts'
 import { Zones } from './queues/zones.ts'
 import { Watchdog } from './watchdog.ts'

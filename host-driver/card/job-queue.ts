@@ -27,21 +27,13 @@ import {
 import { type PerdureError, RefusedError, unmadeError } from '../base/errors.ts'
 import type { Granted } from '../control/management.ts'
 import type { Inbox, Notices } from '../way/inbox.ts'
-import type { Job, JobEnd } from '../way/jobs.ts'
+import { isNak, type Job, type JobEnd } from '../way/jobs.ts'
 import { CardRemoved, MemoryFull, QueueEnded } from '../way/queue-errors.ts'
 import type { JobQueue } from '../way/way.ts'
+import type { WorkRequest } from '../way/work-request.ts'
 import type { PcieDevice } from './device.ts'
 import { Hearing } from './hearing.ts'
-import {
-  endOf,
-  isReceipt,
-  leftBehind,
-  type Piece,
-  piecesOf,
-  refusalsOf,
-  unheard,
-  workOf,
-} from './job-work.ts'
+import { endOf, isReceipt, type Piece, pieceOf, piecesOf, refusalsOf, unheard } from './job-work.ts'
 import type { HostBuffer } from './queues/buffers.ts'
 import { unitsOf } from './queues/element.ts'
 import type { PcieQueuePair } from './queues/queue-pair.ts'
@@ -91,8 +83,6 @@ interface Chain {
 interface Waiting {
   readonly entry: Entry
   readonly piece: Piece
-  /** Records of its burst that come behind it. */
-  readonly left: number
 }
 
 export class PcieJobQueue implements JobQueue {
@@ -167,7 +157,6 @@ export class PcieJobQueue implements JobQueue {
       return
     }
     const refusals = refusalsOf(jobs, this.isLocal)
-    const lefts = leftBehind(jobs)
     const chain = { isBegun: false }
     for (const [i, job] of jobs.entries()) {
       const refusal = refusals[i]!
@@ -175,20 +164,20 @@ export class PcieJobQueue implements JobQueue {
         job.done(unheard(refusal, false))
         continue
       }
-      if (job.kind === ASSOCIATE) this.follow(job)
-      const pieces = piecesOf(job)
+      if (job.request.kind === ASSOCIATE) this.follow(job.request)
+      const pieces = piecesOf(job.request)
       const fresh = { end: null, wasSent: job.sent, isTaken: false, isPartly: false, chain }
       const entry: Entry = { job, left: pieces.length, ...fresh }
       this.jobs++
-      for (const piece of pieces) this.waiting.push({ entry, piece, left: lefts[i]! })
+      for (const piece of pieces) this.waiting.push({ entry, piece })
     }
     this.pump()
     this.watchSilence()
   }
 
-  private follow({ rkey, bseth }: Job): void {
-    if (bseth!.optOut) this.hearing?.forget(rkey)
-    else this.hearing?.follow(rkey)
+  private follow({ rkey, bseth }: WorkRequest): void {
+    if (bseth!.optOut) this.hearing?.forget(rkey!)
+    else this.hearing?.follow(rkey!)
   }
 
   // ---- out -------------------------------------------------------------------------------------
@@ -243,14 +232,16 @@ export class PcieJobQueue implements JobQueue {
   }
 
   private bufferFor({ entry, piece }: Waiting): HostBuffer | null {
-    return entry.job.kind === READ && piece.length > 0 ? this.device.alloc(piece.length) : null
+    return entry.job.request.kind === READ && piece.length > 0
+      ? this.device.alloc(piece.length)
+      : null
   }
 
   private workFor(next: Waiting, buffer: HostBuffer | null): Work {
-    const { entry, piece, left } = next
+    const { entry, piece } = next
     const range = buffer?.range(this.pair.lkey) ?? null
     return {
-      ...workOf(entry.job, piece, range, left),
+      ...pieceOf(entry.job.request, piece, range),
       done: (completion) => this.completed(next, buffer, completion),
     }
   }
@@ -281,7 +272,7 @@ export class PcieJobQueue implements JobQueue {
       if (entry.left === 0) this.finish(entry, end)
     }
     // Of a burst that it has begun with the card waits for the rest.
-    if (job.pweth?.batch === true && chain.isBegun) this.pair.fail('CONNECTION_LOST')
+    if (job.request.batch !== undefined && chain.isBegun) this.pair.fail('CONNECTION_LOST')
     return true
   }
 
@@ -322,17 +313,17 @@ export class PcieJobQueue implements JobQueue {
     this.posted--
     const { job } = entry
     if (completion.status === 'SUCCESS' && buffer !== null) {
-      job.payload.set(buffer.load(), piece.offset)
+      job.request.data!.set(buffer.load(), piece.offset)
     }
     buffer?.free()
     if (completion.status !== 'WR_FLUSH_ERR' || !this.wasNotTaken(completion)) entry.isTaken = true
     if (isReceipt(completion)) {
-      this.received.set(job.operationId, entry)
+      this.received.set(job.request.operation!, entry)
       job.received()
       return
     }
     this.count(job)
-    const end = endOf(job, completion, this.refused)
+    const end = endOf(job.request.kind, completion, this.refused)
     if (end.status === 'SUCCESS') entry.isPartly = true
     if (entry.end === null || entry.end.status === 'SUCCESS') entry.end = end
     entry.left--
@@ -353,7 +344,7 @@ export class PcieJobQueue implements JobQueue {
     job.done(isPartly && end.status !== 'SUCCESS' ? { ...end, isPartly } : end)
   }
 
-  private count({ kind }: Job): void {
+  private count({ request: { kind } }: Job): void {
     if (kind === WRITE_PERSIST) this.counts.persistAcks++
     else if (kind === READ) this.counts.readResponses++
     else if (kind > READ) this.counts.otherResponses++
@@ -368,7 +359,7 @@ export class PcieJobQueue implements JobQueue {
     if (entry !== undefined) {
       this.received.delete(completion.operation)
       this.count(entry.job)
-      this.finish(entry, endOf(entry.job, completion, this.refused))
+      this.finish(entry, endOf(entry.job.request.kind, completion, this.refused))
     } else if (completion.status === 'SUCCESS') {
       const { flags, immediate } = completion
       this.receives.delete(buffer)
@@ -517,9 +508,4 @@ export class PcieJobQueue implements JobQueue {
 /** Whether nothing is wrong with the element: room comes back, or the end of the queue is told. */
 function isShort(why: unknown): boolean {
   return why === null || why instanceof MemoryFull || why instanceof QueueEnded
-}
-
-/** Whether the peer refused the request, and executed nothing of what came behind it. */
-function isNak(status: JobEnd['status']): boolean {
-  return status === 'REM_INV_REQ_ERR' || status === 'REM_ACCESS_ERR'
 }

@@ -8,8 +8,6 @@
 
 import type { DeviceWatcher, PcieDevice } from './device.ts'
 
-export type { DeviceWatcher } from './device.ts'
-
 class Reopening {
   private readonly device: PcieDevice
   private attempt: Promise<void> | null = null

@@ -17,7 +17,7 @@
 import { BATCH_ELEMENT_BYTES_MAX, RESPONDER_RESOURCES } from '../../firmware/board/limits.ts'
 import type { Endpoint } from '../base/wire.ts'
 import type { Granted, Management } from '../control/management.ts'
-import type { VerbsContext } from '../way/verbs.ts'
+import type { VerbsWay } from '../way/verbs-way.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way, WireCounts } from '../way/way.ts'
 import type { DatagramHandler, PcieDevice } from './device.ts'
 import { JOB_INLINE_BYTES, JOB_UNITS_MAX, JOBS, PcieJobQueue } from './job-queue.ts'
@@ -154,8 +154,8 @@ export class PcieWay implements Way {
     return granted
   }
 
-  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
-    return new PcieVerbs(this.device, this.peer, management, options)
+  openVerbs({ clientId }: VerbsOptions): VerbsWay {
+    return new PcieVerbs(this.device, this.peer, clientId)
   }
 
   close(): void {

@@ -17,6 +17,7 @@ import {
   flushRequester,
   isOrdered,
   joinBatch,
+  PERSIST_QUERY,
   post,
   READ,
   type Request,
@@ -24,6 +25,7 @@ import {
   type RequesterCounts,
   requestAt,
   room,
+  WRITE_PERSIST,
   withdraw,
 } from '../../firmware/transport/requester.ts'
 import { nextTimerUs, pump, tick } from '../../firmware/transport/sender.ts'
@@ -32,10 +34,10 @@ import type { Packet } from '../../firmware/wire/packet.ts'
 import { type PerdureError, unmadeError } from '../base/errors.ts'
 import type { Granted, Management } from '../control/management.ts'
 import type { Notices, Receives } from '../way/inbox.ts'
-import { FLUSHED, isNak, type Job, readBytesJob } from '../way/jobs.ts'
+import { FLUSHED, type HeapRequest, isNak, type Job, readBytesJob } from '../way/jobs.ts'
 import type { JobQueue, Large } from '../way/way.ts'
 import { Receiver } from './receiver.ts'
-import { type Flow, high, low, requestFrame } from './request-frames.ts'
+import { type Flow, high, low, persistHeader, requestFrame } from './request-frames.ts'
 import type { Session } from './session.ts'
 
 export interface QueuePairOptions {
@@ -110,7 +112,7 @@ export class QueuePair implements JobQueue {
         emit: (request, index, psn, ackRequest) => this.emit(request, index, psn, ackRequest),
         received: (request) => this.jobs.get(request.tag)!.job.received(),
         data: (request, offset, bytes, at, length) => {
-          this.jobs.get(request.tag)!.job.payload.set(bytes.subarray(at, at + length), offset)
+          this.jobs.get(request.tag)!.job.request.data!.set(bytes.subarray(at, at + length), offset)
         },
         complete: (request) => this.complete(request),
       },
@@ -160,13 +162,14 @@ export class QueuePair implements JobQueue {
   private append(job: Job, chainEnd: number): void {
     const tag = this.nextTag++
     this.jobs.set(tag, { job, chainEnd, begun: false })
-    const { kind, operationId } = job
-    let length = isOrdered(kind) ? 0 : job.payload.length
-    if (kind === READ) length = job.length
-    const request = post(this.requester, kind, tag, length, high(operationId), low(operationId))!
-    request.fenced = job.fenced
-    if (job.pweth !== null) joinBatch(request, job.pweth)
-    if (job.batchId !== null) request.batchId = job.batchId
+    const { kind, data, operation = 0n, batch, batchId, fenced } = job.request
+    const length = isOrdered(kind) && kind !== READ ? 0 : (data?.length ?? 0)
+    // Of an atomic it is a number, and names nothing.
+    const name = kind === WRITE_PERSIST || kind === PERSIST_QUERY ? operation : 0n
+    const request = post(this.requester, kind, tag, length, high(name), low(name))!
+    request.fenced = fenced === true
+    if (batch !== undefined) joinBatch(request, persistHeader(job.request))
+    if (batchId !== undefined) request.batchId = batchId
   }
 
   /** Ends every job as flushed, and takes nothing more. `onBroken` is not called. */
@@ -231,7 +234,7 @@ export class QueuePair implements JobQueue {
   private complete(request: Request): void {
     const { job } = this.jobs.get(request.tag)!
     this.jobs.delete(request.tag)
-    this.noteLarge(job, request.status)
+    this.noteLarge(job.request, request.status)
     job.done({
       status: request.status,
       refusal: request.refusal,
@@ -242,7 +245,7 @@ export class QueuePair implements JobQueue {
       resultLow: request.resultLow,
       cumulative: request.cumulative,
       ...(asksSize(request.kind) && { size: { ...request.size } }),
-      ...(job.batchId !== null && { bitmap: new Uint32Array(this.requester.bitmap) }),
+      ...(job.request.batchId !== undefined && { bitmap: new Uint32Array(this.requester.bitmap) }),
       behindRefusal: this.refused,
     })
     // Completions come in order, and a peer that refused is silent from then on (3.4). One that had
@@ -250,10 +253,10 @@ export class QueuePair implements JobQueue {
     if (isNak(request.status)) this.refused = true
   }
 
-  private noteLarge({ kind, length, payload }: Job, status: Request['status']): void {
+  private noteLarge({ kind, data }: HeapRequest, status: Request['status']): void {
     const { large, granted } = this
     const way = kind === READ ? 'received' : 'sent'
-    const bytes = kind === READ ? length : payload.length
+    const bytes = data?.length ?? 0
     if (2 * bytes <= granted.pathMtu || large[way] === 'passed') return
     if (status === 'SUCCESS') large[way] = 'passed'
     else if (status === 'RETRY_EXC_ERR') large[way] = 'lost'
@@ -265,7 +268,7 @@ export class QueuePair implements JobQueue {
     const job = posted?.job ?? ESCAPE
     let frame: Uint8Array
     try {
-      frame = requestFrame(this.flow, job, request, index, psn, ackRequest)
+      frame = requestFrame(this.flow, job.request, request, index, psn, ackRequest)
     } catch (thrown) {
       this.takeBack(posted!, request, unmadeError(thrown))
       return
@@ -280,7 +283,7 @@ export class QueuePair implements JobQueue {
     const { requester } = this
     const { tag } = request
     const before = this.jobs.get(tag - 1)
-    const isInBurst = before?.chainEnd === chainEnd && before.job.pweth?.batch === true
+    const isInBurst = before?.chainEnd === chainEnd && before.job.request.batch !== undefined
     if (begun || isInBurst) {
       request.done = true
       this.endUnmade(tag, unmade)
@@ -302,7 +305,7 @@ export class QueuePair implements JobQueue {
   }
 }
 
-function asksSize(kind: Job['kind']): boolean {
+function asksSize(kind: Request['kind']): boolean {
   return kind === ASSOCIATE || kind === BLOCK_SIZE
 }
 

@@ -17,15 +17,19 @@ import { writeImmdt } from '../../firmware/wire/immdt.ts'
 import { OPCODES, type OpcodeRow, PAYLOAD_NONE } from '../../firmware/wire/opcode.ts'
 import {
   ADDRESS_EXTENSION_BYTES,
+  blankPweth,
   EXPECT_EXTENSION_BYTES,
+  type Pweth,
   writePweth,
 } from '../../firmware/wire/persist.ts'
 import { blankPqeth, writePqeth } from '../../firmware/wire/persist-query.ts'
 import { writePfeth } from '../../firmware/wire/prefetch.ts'
 import { writeReth } from '../../firmware/wire/reth.ts'
 import type { Endpoint } from '../base/wire.ts'
-import type { Job } from '../way/jobs.ts'
+import type { HeapRequest } from '../way/jobs.ts'
 import { beginFrame, FRAME_BTH_AT, seal } from './frames.ts'
+
+const NO_BYTES = new Uint8Array(0)
 
 /** The flow that a request belongs to. */
 export interface Flow {
@@ -42,7 +46,7 @@ export interface Flow {
 /** Packet `index` of a request. */
 export function requestFrame(
   flow: Flow,
-  job: Job,
+  work: HeapRequest,
   request: Request,
   index: number,
   psn: number,
@@ -51,30 +55,32 @@ export function requestFrame(
   const opcode = requestOpcode(request.kind, index, request.packetCount)
   const row = OPCODES[opcode]!
   const isRead = request.kind === READ
+  const payload = work.data ?? NO_BYTES
   const offset = index * flow.pathMtu
-  const left = row.payload === PAYLOAD_NONE ? 0 : job.payload.length - offset
-  const extensions = row.pwethAt > 0 ? job.extensions : []
-  const expect = row.pwethAt > 0 ? job.expect : null
+  const left = row.payload === PAYLOAD_NONE ? 0 : payload.length - offset
+  const extensions = (row.pwethAt > 0 && work.extensions) || []
+  const expect = row.pwethAt > 0 ? work.batch?.expect : undefined
   const extensionBytes =
-    extensions.length * ADDRESS_EXTENSION_BYTES + (expect === null ? 0 : EXPECT_EXTENSION_BYTES)
+    extensions.length * ADDRESS_EXTENSION_BYTES +
+    (expect === undefined ? 0 : EXPECT_EXTENSION_BYTES)
   const frame = beginFrame(flow.own, flow.peer, {
     opcode,
     destQp: flow.destQp,
     psn,
     ackRequest,
-    solicited: job.solicited && index === request.packetCount - 1,
+    solicited: work.solicited === true && index === request.packetCount - 1,
     flow: flow.number,
     headerBytes: row.headerBytes - BTH_BYTES + extensionBytes,
-    payload: job.payload,
+    payload,
     payloadAt: offset,
     payloadLength: Math.min(flow.pathMtu, left),
   })
   if (request.escape) writeNowhere(frame, row)
-  else writeHeaders(frame, row, job, isRead ? offset : 0)
+  else writeHeaders(frame, row, work, isRead ? offset : 0)
   for (const [i, extension] of extensions.entries()) {
     writeReth(frame, FRAME_BTH_AT + row.headerBytes + i * ADDRESS_EXTENSION_BYTES, extension)
   }
-  if (expect !== null) {
+  if (expect !== undefined) {
     putU32(frame, FRAME_BTH_AT + row.headerBytes, high(expect))
     putU32(frame, FRAME_BTH_AT + row.headerBytes + 4, low(expect))
   }
@@ -82,42 +88,67 @@ export function requestFrame(
 }
 
 /** The extended headers; `skipped` bytes of a READ are here already. */
-function writeHeaders(frame: Uint8Array, row: OpcodeRow, job: Job, skipped: number): void {
+function writeHeaders(frame: Uint8Array, row: OpcodeRow, work: HeapRequest, skipped: number): void {
   const at = FRAME_BTH_AT
+  const { rkey = 0, address = 0n, operation = 0n, compare = 0n, immediate = 0, batchId } = work
   if (row.rethAt > 0) {
-    writeReth(frame, at + row.rethAt, {
-      vaHigh: job.vaHigh + (job.vaLow + skipped >= 2 ** 32 ? 1 : 0),
-      vaLow: (job.vaLow + skipped) >>> 0,
-      rkey: job.rkey,
-      length: job.length - skipped,
-    })
+    const va = address + BigInt(skipped)
+    const { data = NO_BYTES, length: named = data.length } = work
+    const length = named - skipped
+    writeReth(frame, at + row.rethAt, { vaHigh: high(va), vaLow: low(va), rkey, length })
   }
-  if (row.pwethAt > 0) writePweth(frame, at + row.pwethAt, job.pweth!)
-  if (row.fethAt > 0) writeFeth(frame, at + row.fethAt, job.feth!)
-  if (row.bsethAt > 0) writeBseth(frame, at + row.bsethAt, job.bseth!)
-  if (row.pfethAt > 0) writePfeth(frame, at + row.pfethAt, job.pfeth!)
-  if (row.immAt > 0) writeImmdt(frame, at + row.immAt, { immediate: job.immediate })
-  if (row.iethAt > 0) writeIeth(frame, at + row.iethAt, { rkey: job.immediate })
+  if (row.pwethAt > 0) writePweth(frame, at + row.pwethAt, persistHeader(work))
+  if (row.fethAt > 0) {
+    const { placement = 0, selectivity = 0 } = work
+    writeFeth(frame, at + row.fethAt, { placement, selectivity, reserved: 0 })
+  }
+  if (row.bsethAt > 0) writeBseth(frame, at + row.bsethAt, work.bseth!)
+  if (row.pfethAt > 0) writePfeth(frame, at + row.pfethAt, work.pfeth!)
+  if (row.immAt > 0) writeImmdt(frame, at + row.immAt, { immediate })
+  if (row.iethAt > 0) writeIeth(frame, at + row.iethAt, { rkey: immediate })
   if (row.pqethAt > 0) {
     writePqeth(frame, at + row.pqethAt, {
       ...blankPqeth(),
-      operationHigh: high(job.operationId),
-      operationLow: low(job.operationId),
-      batch: job.batchId !== null,
-      batchId: job.batchId ?? 0,
+      operationHigh: high(operation),
+      operationLow: low(operation),
+      batch: batchId !== undefined,
+      batchId: batchId ?? 0,
     })
   }
   if (row.atomicAt > 0) {
     writeAtomic(frame, at + row.atomicAt, {
-      vaHigh: job.vaHigh,
-      vaLow: job.vaLow,
-      rkey: job.rkey,
-      swapHigh: high(job.operand),
-      swapLow: low(job.operand),
-      compareHigh: high(job.compare),
-      compareLow: low(job.compare),
+      vaHigh: high(address),
+      vaLow: low(address),
+      rkey,
+      swapHigh: high(operation),
+      swapLow: low(operation),
+      compareHigh: high(compare),
+      compareLow: low(compare),
     })
   }
+}
+
+/** The header that makes a request a record; a batch is answered by one status. */
+export function persistHeader(work: HeapRequest): Pweth {
+  const { operation = 0n, batch } = work
+  const header = blankPweth()
+  header.wait = work.wait ?? 1
+  header.slotAddressed = work.addressed !== true
+  header.carried = work.carried === true
+  header.furtherCopies = work.furtherCopies ?? 0
+  header.wantsAck = true
+  header.repetition = work.repetition === true
+  header.operationHigh = high(operation)
+  header.operationLow = low(operation)
+  if (batch === undefined) return header
+  header.batch = true
+  header.oneStatus = true
+  header.batchId = batch.id
+  header.batchIndex = batch.index
+  header.batchCount = batch.count
+  header.condition = batch.condition
+  header.lastOfBatch = batch.left === 0
+  return header
 }
 
 /** A READ of no bytes needs neither key nor address (IBTA C9-88). */

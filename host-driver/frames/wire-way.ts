@@ -7,7 +7,7 @@
 
 import { RECORD_BYTES_MAX } from '../../firmware/board/limits.ts'
 import type { Management } from '../control/management.ts'
-import type { VerbsContext } from '../way/verbs.ts'
+import type { VerbsWay } from '../way/verbs-way.ts'
 import type { JobQueue, QueueOptions, VerbsOptions, Way } from '../way/way.ts'
 import { QueuePair } from './queue-pair.ts'
 import { Session } from './session.ts'
@@ -32,7 +32,7 @@ export class WireWay extends Session implements Way {
     })
   }
 
-  openVerbs(management: Management, options: VerbsOptions): VerbsContext {
-    return new WireVerbs(this, management, options)
+  openVerbs(options: VerbsOptions): VerbsWay {
+    return new WireVerbs(this, options)
   }
 }

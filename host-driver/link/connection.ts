@@ -25,6 +25,7 @@ import type { Management } from '../control/management.ts'
 import type { PartStatus } from '../control/part.ts'
 import type { WatchPort } from '../status/watch.ts'
 import { Watches } from '../status/watches.ts'
+import { Verbs } from '../verbs/verbs.ts'
 import { type Chain, IN_DOUBT, postChain, rejectChain } from '../way/chain.ts'
 import { Inbox } from '../way/inbox.ts'
 import { isRefusal, type JobEnd, persistJob, readJob } from '../way/jobs.ts'
@@ -202,7 +203,10 @@ export class Connection implements WatchPort, Broken {
 
   /** The verbs of the way, in the name of this client; they end with the connection. */
   get verbs(): VerbsContext {
-    this.context ??= this.way.openVerbs(this.management, this.queueOptions)
+    if (this.context === null) {
+      const { way, management, queueOptions } = this
+      this.context = new Verbs(way.openVerbs(queueOptions), management, queueOptions)
+    }
     return this.context
   }
 

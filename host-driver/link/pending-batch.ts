@@ -59,8 +59,8 @@ export class PendingBatch {
     this.retries = retries
     this.left = writes.length
     for (const [index, write] of writes.entries()) {
-      const count = writes.length
-      write.member = { id, index, count, condition: CONDITIONS[condition], isLast: false }
+      const place = { id, index, count: writes.length, condition: CONDITIONS[condition], left: 0 }
+      write.member = write.expect === null ? place : { ...place, expect: write.expect }
       write.release = () => this.ended()
     }
   }
@@ -105,7 +105,9 @@ export class PendingBatch {
   nextBurst(most: number): PendingWrite[] {
     const { open } = this
     const burst = open.slice(0, Math.min(most, heldTogether(open)))
-    for (const [i, { member }] of burst.entries()) member!.isLast = i === burst.length - 1
+    for (const [i, write] of burst.entries()) {
+      write.member = { ...write.member!, left: burst.length - 1 - i }
+    }
     return burst
   }
 

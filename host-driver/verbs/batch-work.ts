@@ -13,7 +13,6 @@ import { ArgumentError } from '../base/errors.ts'
 import { checkField, integer, type Kind, oneOf, said, shown, type What } from '../base/kinds.ts'
 import { CONDITIONS } from '../way/batch-verdict.ts'
 import type { BatchOf, SendRequest } from '../way/verbs.ts'
-import type { Member } from '../way/write.ts'
 
 const BATCH_ID = integer(0, 0xffff)
 const CONDITION: Kind = oneOf(Object.keys(CONDITIONS))
@@ -88,9 +87,11 @@ export function indexesIn(bitmap: Uint32Array): number[] {
   return all.filter((index) => isInBitmap(bitmap, index))
 }
 
-/** Where the record stands in its batch, or null. */
-export function memberOf({ batch }: SendRequest): Member | null {
-  if (batch === undefined) return null
-  const { id, index, count, condition, last } = batch
-  return { id, index, count, condition: CONDITIONS[condition], isLast: last }
+/** Records of its burst that come behind each request of a list that was checked. */
+export function leftBehind(list: readonly SendRequest[]): number[] {
+  const left: number[] = []
+  for (const [i, { batch }] of [...list].reverse().entries()) {
+    left.push(batch === undefined || batch.last ? 0 : left[i - 1]! + 1)
+  }
+  return left.reverse()
 }

@@ -62,7 +62,6 @@ import {
   type Sge,
   SIGNALED,
   SOLICITED,
-  type WorkCompletion,
   type WorkOpcode,
 } from '../way/verbs.ts'
 import { checkBatchId, checkBatchOf } from './batch-work.ts'
@@ -143,9 +142,9 @@ export function has(flags: number | undefined, flag: number): boolean {
 }
 
 /** Bytes of a list of pieces. */
-export function totalOf(sgList: readonly Sge[] | undefined): number {
+export function totalOf(pieces: readonly { readonly length: number }[]): number {
   let total = 0
-  for (const { length } of sgList ?? []) total += length
+  for (const { length } of pieces) total += length
   return total
 }
 
@@ -298,24 +297,3 @@ const PEER_KINDS: Kinds<PeerAttributes> = {
 }
 
 const PEER_NEEDED = ['destQpNum', 'sqPsn', 'rqPsn', 'pathMtu', 'incarnation'] as const
-
-/** Bytes that a completion of the request counts. */
-export function byteLenOf(request: SendRequest): number {
-  const kind = kindOf(request.opcode)
-  if (kind === FETCH_ADD || kind === COMPARE_SWAP) return 8
-  return isOrdered(kind) && kind !== READ && kind !== ATOMIC_WRITE ? 0 : totalOf(request.sgList)
-}
-
-/** A completion in which nothing but its request and its status is said. */
-export function plainCompletion(
-  wrId: bigint,
-  qpNum: number,
-  opcode: string,
-  status: WorkCompletion['status'],
-): WorkCompletion {
-  return {
-    ...{ wrId, status, opcode, qpNum, byteLen: 0, immData: null, invalidatedRkey: null },
-    ...{ original: null, copies: 0, mechanism: 'unknown', durable: false, upTo: null },
-    ...{ durableIndexes: null, fault: null },
-  }
-}

@@ -106,7 +106,7 @@ export function pending<T>(
 
 function completionOf(job: Job, end: JobEnd, incarnation: number): Completion {
   return {
-    opcode: WC_OPCODES[job.kind]!,
+    opcode: WC_OPCODES[job.request.kind]!,
     psn: end.psn,
     copies: end.copies,
     mechanism: mechanismOf(end.mechanism),
@@ -122,10 +122,11 @@ function errorOf(what: string, job: Job, end: JobEnd): Error {
     const refused = new RefusedError(fault, refusal, what)
     return fault === IN_DOUBT ? new EffectUnknown(status, what, refused) : refused
   }
-  if (isPartly && job.kind !== READ) return new EffectUnknown(status, what)
+  if (isPartly && job.request.kind !== READ) return new EffectUnknown(status, what)
   if (!job.sent || end.behindRefusal || isRefusal(status)) return new TransportError(status, what)
   // What the target could not do it may have done in part, unless nothing was to be changed.
-  const harmless = status === 'REM_OP_ERR' && (job.kind === READ || job.kind === FLUSH)
+  const harmless =
+    status === 'REM_OP_ERR' && (job.request.kind === READ || job.request.kind === FLUSH)
   return harmless ? new TransportError(status, what) : new EffectUnknown(status, what)
 }
 

@@ -1,8 +1,7 @@
 /**
  * The requests that the driver makes, as jobs of a queue pair.
  *
- * Invariant: a job says everything that its packets need and nothing about when they go;
- * what it carries belongs to it, and does not change until it is done.
+ * Invariant: what a job carries belongs to it, and does not change until it is done.
  */
 
 import {
@@ -15,7 +14,6 @@ import {
   PERSIST_QUERY,
   PREFETCH_HINT,
   READ,
-  type RequestKind,
   SEND,
   SEND_IMM,
   SEND_INV,
@@ -24,20 +22,13 @@ import {
   WRITE_PERSIST,
 } from '../../firmware/transport/requester.ts'
 import type { Bseth } from '../../firmware/wire/block-size.ts'
-import {
-  type Feth,
-  PLACEMENT_GLOBAL,
-  PLACEMENT_PERSISTENT,
-  SELECT_RANGE,
-  SELECT_REGION,
-} from '../../firmware/wire/feth.ts'
-import { blankPweth, type Pweth } from '../../firmware/wire/persist.ts'
 import type { Pfeth } from '../../firmware/wire/prefetch.ts'
 import type { Reth } from '../../firmware/wire/reth.ts'
 import type { EndStatus, PerdureError } from '../base/errors.ts'
 import { BOOLEAN, type Kinds, WORD } from '../base/kinds.ts'
 import type { RegionInfo } from '../control/part.ts'
-import type { Member, PendingWrite } from './write.ts'
+import { type FlushOptions, flushFields, type WorkRequest } from './work-request.ts'
+import type { PendingWrite } from './write.ts'
 
 /** How a job ended. */
 export interface JobEnd {
@@ -88,40 +79,14 @@ export function isRefusal(status: JobEnd['status']): boolean {
   return isNak(status) || status === 'GENERAL_ERR'
 }
 
-/** One request: where it goes, and what it carries or brings. */
+/** A request whose bytes lie in the heap of this process. */
+export interface HeapRequest extends WorkRequest {
+  readonly data?: Uint8Array
+}
+
+/** One request on its way, and who hears of it. */
 export interface Job {
-  readonly kind: RequestKind
-  readonly vaHigh: number
-  readonly vaLow: number
-  readonly rkey: number
-  /** Length that the RETH announces, bytes: of the message, or of what is read or flushed. */
-  readonly length: number
-  /** What a message sends; what a READ fills; the eight bytes of an ATOMIC WRITE. */
-  readonly payload: Uint8Array
-  readonly pweth: Pweth | null
-  /** Where the further copies of a carried record go; empty where the slot says it. */
-  readonly extensions: readonly Reth[]
-  /** Of a record of a batch: the sequence that the slot must hold, or null. */
-  readonly expect: bigint | null
-  readonly feth: Feth | null
-  /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */
-  readonly bseth: Bseth | null
-  readonly pfeth: Pfeth | null
-  /** For WRITE_IMM and SEND_IMM, 32 bits; for SEND_INV the key to be invalidated. */
-  readonly immediate: number
-  /** The receiver of the message shall be woken, or asked to confirm. */
-  readonly solicited: boolean
-  /** Waits until every READ, atomic and FLUSH before it is answered. */
-  readonly fenced: boolean
-  /** Is told twice, over the queues of a card: received, and durable (source 2, flow 2). */
-  readonly twoSteps: boolean
-  /** Of atomics: what is added or swapped in, and what it is compared with; unsigned 64 bits. */
-  readonly operand: bigint
-  readonly compare: bigint
-  /** Of a persist or a query. */
-  readonly operationId: bigint
-  /** Of a query: the batch that it asks about, instead of an operation, or null. */
-  readonly batchId: number | null
+  readonly request: HeapRequest
   /** A packet of it has been sent. */
   sent: boolean
   received(): void
@@ -134,7 +99,6 @@ export const VIEW_FIRST_COPY = 2
 
 const VIEW_UNIT = 2 ** 28
 
-const NO_PAYLOAD = new Uint8Array(0)
 const nothing = (): void => {}
 
 /** An address in a region of the peer: its key, and the virtual address, unsigned 64 bits. */
@@ -146,58 +110,16 @@ export interface RemoteAddress {
 /** Is told how a job ended. */
 export type Done = (end: JobEnd) => void
 
-function blankJob(kind: RequestKind, to: RemoteAddress, done: Done): Job {
-  return {
-    kind,
-    vaHigh: Number(to.va >> 32n),
-    vaLow: Number(to.va & 0xffffffffn),
-    rkey: to.rkey,
-    length: 0,
-    payload: NO_PAYLOAD,
-    pweth: null,
-    extensions: [],
-    expect: null,
-    feth: null,
-    bseth: null,
-    pfeth: null,
-    immediate: 0,
-    solicited: false,
-    fenced: false,
-    twoSteps: false,
-    operand: 0n,
-    compare: 0n,
-    operationId: 0n,
-    batchId: null,
-    sent: false,
-    received: nothing,
-    done,
-  }
+function jobOf(request: HeapRequest, done: Done): Job {
+  return { request, sent: false, received: nothing, done }
 }
-
-const NOWHERE: RemoteAddress = { rkey: 0, va: 0n }
 
 // ---- records -----------------------------------------------------------------------------------
 
 /** Writes the record of `write`; `done` is told how it ended. */
 export function persistJob(write: PendingWrite, done: Done): Job {
-  const { info } = write.region
-  const { rkey, copies } = info
-  const { slot, length, addressed } = write
-  const vaOf = (view: number): number => view * VIEW_UNIT
-  const first = addressed ? vaOf(VIEW_FIRST_COPY) : 0
-  const extensions: Reth[] = []
-  for (let copy = 1; addressed && copy < copies; copy++) {
-    extensions.push({ vaHigh: slot, vaLow: vaOf(VIEW_FIRST_COPY + copy), rkey, length })
-  }
   return {
-    ...blankJob(WRITE_PERSIST, { rkey, va: (BigInt(slot) << 32n) + BigInt(first) }, done),
-    length,
-    payload: write.payload,
-    pweth: persistHeader(write, copies),
-    twoSteps: write.region.info.placement === 'through',
-    extensions,
-    expect: write.expect,
-    operationId: write.operationId,
+    request: persistRequest(write),
     get sent() {
       return write.sent
     },
@@ -205,57 +127,35 @@ export function persistJob(write: PendingWrite, done: Done): Job {
       write.sent = sent
     },
     received: () => write.markReceived(),
+    done,
   }
 }
 
-function persistHeader(write: PendingWrite, copies: number): Pweth {
+function persistRequest(write: PendingWrite): HeapRequest {
+  const { rkey, copies, placement } = write.region.info
+  const { slot, length, addressed, carried, member } = write
+  const vaOf = (view: number): number => view * VIEW_UNIT
+  const first = addressed ? vaOf(VIEW_FIRST_COPY) : 0
+  const extensions: Reth[] = []
+  for (let copy = 1; addressed && copy < copies; copy++) {
+    extensions.push({ vaHigh: slot, vaLow: vaOf(VIEW_FIRST_COPY + copy), rkey, length })
+  }
   return {
-    ...blankPweth(),
+    kind: WRITE_PERSIST,
+    rkey,
+    address: (BigInt(slot) << 32n) + BigInt(first),
+    data: write.payload,
+    length,
+    operation: write.operationId,
     wait: write.wait,
-    slotAddressed: !write.addressed,
-    carried: write.carried,
-    furtherCopies: write.carried ? copies - 1 : 0,
-    wantsAck: true,
+    carried,
+    furtherCopies: carried ? copies - 1 : 0,
+    addressed,
+    extensions,
+    batch: member ?? undefined,
     repetition: write.repetition,
-    operationHigh: Number(write.operationId >> 32n),
-    operationLow: Number(write.operationId & 0xffffffffn),
-    ...(write.member && batchFields(write.member)),
-  }
-}
-
-/** What the header of a record says about its batch: it is answered by one status. */
-function batchFields({ id, index, count, condition, isLast }: Member): Partial<Pweth> {
-  return {
-    ...{ batch: true, oneStatus: true, batchId: id, batchIndex: index, batchCount: count },
-    ...{ condition, lastOfBatch: isLast },
-  }
-}
-
-/** Stores `bytes` in the slot at that address; it waits for so many durable copies. */
-export function recordJob(
-  to: RemoteAddress,
-  bytes: Uint8Array,
-  operationId: bigint,
-  wait: number,
-  done: Done,
-  member: Member | null = null,
-  expect: bigint | null = null,
-): Job {
-  return {
-    ...blankJob(WRITE_PERSIST, to, done),
-    length: bytes.length,
-    payload: bytes,
-    pweth: {
-      ...blankPweth(),
-      wait,
-      slotAddressed: true,
-      wantsAck: true,
-      operationHigh: Number(operationId >> 32n),
-      operationLow: Number(operationId & 0xffffffffn),
-      ...(member && batchFields(member)),
-    },
-    expect,
-    operationId,
+    // One status is all that is told of a batch: there are no two steps.
+    twoSteps: placement === 'through' && member === null,
   }
 }
 
@@ -272,20 +172,15 @@ export function readJob(
 }
 
 /** Asks whether the operation of that id, of this client, is durable. */
-export function queryJob(operationId: bigint, done: Done): Job {
-  return { ...blankJob(PERSIST_QUERY, NOWHERE, done), operationId }
-}
-
-/** Asks what became of the last batch of the connection, if that is its id (P4-12). */
-export function batchQueryJob(batchId: number, done: Done): Job {
-  return { ...blankJob(PERSIST_QUERY, NOWHERE, done), batchId }
+export function queryJob(operation: bigint, done: Done): Job {
+  return jobOf({ kind: PERSIST_QUERY, operation }, done)
 }
 
 // ---- bytes -------------------------------------------------------------------------------------
 
 /** Reads `into.length` bytes. */
 export function readBytesJob(from: RemoteAddress, into: Uint8Array, done: Done): Job {
-  return { ...blankJob(READ, from, done), length: into.length, payload: into }
+  return jobOf({ kind: READ, rkey: from.rkey, address: from.va, data: into }, done)
 }
 
 /** What a message may carry besides its bytes. */
@@ -312,7 +207,7 @@ export function writeJob(
   done: Done,
 ): Job {
   const kind = options.immediate === undefined ? WRITE : WRITE_IMM
-  return { ...blankJob(kind, to, done), ...carried(bytes, options) }
+  return jobOf({ ...carried(bytes, options), kind, rkey: to.rkey, address: to.va }, done)
 }
 
 export interface SendOptions extends MessageOptions {
@@ -324,30 +219,21 @@ export const SEND_KINDS: Kinds<SendOptions> = { ...MESSAGE_KINDS, invalidate: WO
 
 /** Sends `bytes` to whoever receives at the other end. */
 export function sendJob(bytes: Uint8Array, options: SendOptions, done: Done): Job {
-  let kind: RequestKind = SEND
-  if (options.immediate !== undefined) kind = SEND_IMM
-  if (options.invalidate !== undefined) kind = SEND_INV
-  const job = { ...blankJob(kind, NOWHERE, done), ...carried(bytes, options) }
-  return kind === SEND_INV ? { ...job, immediate: options.invalidate! } : job
+  const { immediate, invalidate } = options
+  if (invalidate !== undefined) {
+    return jobOf({ ...carried(bytes, options), kind: SEND_INV, immediate: invalidate }, done)
+  }
+  const kind = immediate === undefined ? SEND : SEND_IMM
+  return jobOf({ ...carried(bytes, options), kind }, done)
 }
 
-function carried(bytes: Uint8Array, options: MessageOptions): Partial<Job> {
+function carried(data: Uint8Array, options: MessageOptions): Partial<HeapRequest> {
   return {
-    length: bytes.length,
-    payload: bytes,
+    data,
     immediate: options.immediate ?? 0,
     solicited: options.solicited === true,
     fenced: options.fenced === true,
   }
-}
-
-export interface FlushOptions {
-  /** In a domain that survives power loss; true by default. */
-  readonly persistent?: boolean
-  /** Visible to everybody at the other end; false by default. */
-  readonly global?: boolean
-  /** The whole region, whatever the range says. */
-  readonly wholeRegion?: boolean
 }
 
 export const FLUSH_KINDS: Kinds<FlushOptions> = {
@@ -363,49 +249,45 @@ export function flushJob(
   options: FlushOptions,
   done: Done,
 ): Job {
-  const { persistent = true, global = false, wholeRegion = false } = options
-  const placement = (persistent ? PLACEMENT_PERSISTENT : 0) | (global ? PLACEMENT_GLOBAL : 0)
-  const selectivity = wholeRegion ? SELECT_REGION : SELECT_RANGE
-  return {
-    ...blankJob(FLUSH, to, done),
-    length,
-    feth: { placement, selectivity, reserved: 0 },
-  }
+  return jobOf(
+    { ...flushFields(options), kind: FLUSH, rkey: to.rkey, address: to.va, length },
+    done,
+  )
 }
 
 /** Adds to the number at an address that eight divides. */
-export function fetchAddJob(to: RemoteAddress, operand: bigint, done: Done): Job {
-  return { ...blankJob(FETCH_ADD, to, done), operand }
+export function fetchAddJob(to: RemoteAddress, operation: bigint, done: Done): Job {
+  return jobOf({ kind: FETCH_ADD, rkey: to.rkey, address: to.va, operation }, done)
 }
 
 /** Swaps the number at an address that eight divides, if it is `compare`. */
 export function compareSwapJob(
   to: RemoteAddress,
   compare: bigint,
-  operand: bigint,
+  operation: bigint,
   done: Done,
 ): Job {
-  return { ...blankJob(COMPARE_SWAP, to, done), compare, operand }
+  return jobOf({ kind: COMPARE_SWAP, rkey: to.rkey, address: to.va, compare, operation }, done)
 }
 
 /** Stores eight bytes at once, at an address that eight divides. */
 export function atomicWriteJob(to: RemoteAddress, bytes: Uint8Array, done: Done): Job {
-  return { ...blankJob(ATOMIC_WRITE, to, done), length: bytes.length, payload: bytes }
+  return jobOf({ kind: ATOMIC_WRITE, rkey: to.rkey, address: to.va, data: bytes }, done)
 }
 
 // ---- memory status -----------------------------------------------------------------------------
 
 /** Associates `length` bytes at an address, or ends that (source 5). */
 export function associateJob(to: RemoteAddress, length: number, bseth: Bseth, done: Done): Job {
-  return { ...blankJob(ASSOCIATE, to, done), length, bseth }
+  return jobOf({ kind: ASSOCIATE, rkey: to.rkey, address: to.va, length, bseth }, done)
 }
 
 /** Proposes a block size, or asks for the current status, of what is associated under that key. */
 export function blockSizeJob(rkey: number, bseth: Bseth, done: Done): Job {
-  return { ...blankJob(BLOCK_SIZE, { rkey, va: 0n }, done), bseth }
+  return jobOf({ kind: BLOCK_SIZE, rkey, bseth }, done)
 }
 
 /** Says that `length` bytes at an address will be accessed. */
 export function prefetchJob(to: RemoteAddress, length: number, pfeth: Pfeth, done: Done): Job {
-  return { ...blankJob(PREFETCH_HINT, to, done), length, pfeth }
+  return jobOf({ kind: PREFETCH_HINT, rkey: to.rkey, address: to.va, length, pfeth }, done)
 }

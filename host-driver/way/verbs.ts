@@ -1,6 +1,6 @@
 /**
- * The verbs, with the nouns of the field: one set of interfaces for both ways to a DPU, frames over
- * a wire (frames/verbs/) and the queues of our own card (card/verbs/).
+ * The verbs, with the nouns of the field. They are the same over every way to a DPU: verbs/ stands
+ * on what a way has for them (verbs-way.ts), frames over a wire or the queues of the local card.
  *
  *     const { verbs } = dpu
  *     const pd = verbs.allocPd()

@@ -14,7 +14,7 @@ import type { RequesterCounts } from '../../firmware/transport/requester.ts'
 import type { DatagramWay, Granted, Management } from '../control/management.ts'
 import type { Inbox, Notices } from './inbox.ts'
 import type { Job } from './jobs.ts'
-import type { VerbsContext } from './verbs.ts'
+import type { VerbsWay } from './verbs-way.ts'
 
 /** What went over the wire, in frames and bytes of Ethernet; nothing where a card does that. */
 export interface WireCounts {
@@ -92,8 +92,8 @@ export interface Way extends DatagramWay {
   readonly batchBytesMax: number
   /** Makes a queue at both ends. `management` speaks to the DPU over this way. */
   openQueue(management: Management, options: QueueOptions): Promise<JobQueue>
-  /** The verbs of this way. */
-  openVerbs(management: Management, options: VerbsOptions): VerbsContext
+  /** What the verbs need of it. */
+  openVerbs(options: VerbsOptions): VerbsWay
   /** As of Wire. */
   seek?(): void
   close(): void

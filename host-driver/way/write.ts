@@ -8,6 +8,7 @@
 import { MECHANISM_VOLATILE } from '../../firmware/wire/persist-ack.ts'
 import { type EndStatus, OutcomeUnknown, TransportError } from '../base/errors.ts'
 import type { OpenRegion } from './region-handle.ts'
+import type { BatchPlace } from './work-request.ts'
 
 /** What made the copies durable, as the PERSIST_ACK says; 'unknown' where there was none. */
 export type Mechanism = 'localFlush' | 'lsbRead' | 'cpuFlush' | 'unknown'
@@ -57,17 +58,6 @@ export interface Receipt {
   readonly recovered?: boolean
 }
 
-/** Where a record stands in its batch. */
-export interface Member {
-  readonly id: number
-  readonly index: number
-  readonly count: number
-  /** CONDITION_* of wire/persist.ts. */
-  readonly condition: number
-  /** It ends the burst that it goes out in. */
-  isLast: boolean
-}
-
 export interface Write {
   /** Names the record for ever: +1 per record of a client. */
   readonly operationId: bigint
@@ -106,7 +96,7 @@ export class PendingWrite implements Write {
   posted = false
   settled = false
   /** Its place in a batch, or null. */
-  member: Member | null = null
+  member: BatchPlace | null = null
   /** The sequence that the slot must hold for it to be accepted, or null. */
   expect: bigint | null = null
   /** It may be durable, and others have written since: the part is to execute it only if not. */

@@ -8,9 +8,9 @@
 
 import { ArgumentError } from '../../base/errors.ts'
 import { check, checkBytes, SIZE, WORD } from '../../base/kinds.ts'
+import type { Range } from '../../way/work-request.ts'
 import type { SharedMemory } from '../host-port.ts'
 import type { Arena } from './arena.ts'
-import type { Range } from './work.ts'
 
 /** Bytes that host and card both reach; the owner frees them. */
 export class HostBuffer {

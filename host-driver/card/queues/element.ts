@@ -22,7 +22,8 @@ import { writePfeth } from '../../../firmware/wire/prefetch.ts'
 import { RETH_BYTES, writeReth } from '../../../firmware/wire/reth.ts'
 import { ArgumentError } from '../../base/errors.ts'
 import { check, ENDPOINT, instanceOf, integer, OBJECT, shown, UINT64 } from '../../base/kinds.ts'
-import type { BatchPlace, InlineRule, Range, Receive, Work } from './work.ts'
+import type { BatchPlace, Range } from '../../way/work-request.ts'
+import type { InlineRule, Receive, Work } from './work.ts'
 
 /** Bytes that the card reaches: addresses are 48 bits. */
 const ADDRESS_END = 2 ** 48

@@ -16,6 +16,7 @@ import { ATOMIC_WRITE } from '../../../firmware/transport/requester.ts'
 import { ArgumentError, RefusedError } from '../../base/errors.ts'
 import { BYTES, check, FUNCTION, type Kind, OBJECT } from '../../base/kinds.ts'
 import { QueueEnded } from '../../way/queue-errors.ts'
+import type { Range } from '../../way/work-request.ts'
 import type { Control, Peer, QueuePairNumbers } from '../control.ts'
 import { HostBuffer, type PostedRanges } from './buffers.ts'
 import type { CompletionQueue } from './completion-queue.ts'
@@ -28,7 +29,7 @@ import {
   sends,
   unitsOf,
 } from './element.ts'
-import type { InlineRule, Range, Receive, Work } from './work.ts'
+import type { InlineRule, Receive, Work } from './work.ts'
 import type { Encoded, GrowthForm, QueueGround, WorkQueue } from './work-queue.ts'
 
 /** What a pair speaks to: another machine, the card's own regions, or the card as flush agent. */

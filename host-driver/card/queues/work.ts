@@ -6,86 +6,16 @@
  */
 
 import type { RequestKind } from '../../../firmware/transport/requester.ts'
-import type { Bseth } from '../../../firmware/wire/block-size.ts'
-import type { Pfeth } from '../../../firmware/wire/prefetch.ts'
-import type { Reth } from '../../../firmware/wire/reth.ts'
 import type { Endpoint } from '../../base/wire.ts'
-
-/** A piece of memory that the card reaches, of a region that was registered. */
-export interface Range {
-  /** In DMA_SPACE, bytes; below 2^48. */
-  readonly address: number
-  /** Bytes, 0 to 2^32 - 1. */
-  readonly length: number
-  /** L_Key of the memory region that covers it. */
-  readonly lkey: number
-}
+import type { Range, WorkRequest } from '../../way/work-request.ts'
 
 /** What to do when an element has completed. */
 type Done = (completion: Completion) => void
 
-/** The place of a record in its batch (source 4; D-10). */
-export interface BatchPlace {
-  /** Names the batch on its queue pair, 16 bits. */
-  readonly id: number
-  /** From 0, of how many. */
-  readonly index: number
-  readonly count: number
-  /** CONDITION_* of firmware/wire/persist.ts. */
-  readonly condition: number
-  /** Records that come behind it in its burst; 0 of the last one. */
-  readonly left: number
-  /** With CONDITION_EXPECT the sequence that its slot must hold, unsigned 64 bits. */
-  readonly expect?: bigint
-}
-
-/** One element of a send queue. */
-export interface Work {
+/** One element of a send queue: a request, and what only the queues of a card know. */
+export interface Work extends Omit<WorkRequest, 'kind'> {
   /** What it does; 'nop' does nothing. */
   readonly kind: RequestKind | 'nop'
-  /**
-   * What it sends, or of a READ where the bytes go. Bytes of the heap go inline, if the rules of
-   * the queue say so (P3-3), and otherwise through a buffer that the queue allocates and frees.
-   */
-  readonly data?: Uint8Array | readonly Range[]
-  /** Of FLUSH, ASSOCIATE and PREFETCH_HINT: bytes. Of everything else the length of `data`. */
-  readonly length?: number
-  readonly rkey?: number
-  /** In the peer's region, unsigned 64 bits: of a record, slot << 32. */
-  readonly address?: bigint
-  /** Of a record or a query; what an atomic adds or swaps in. Unsigned 64 bits. */
-  readonly operation?: bigint
-  /** Of an atomic: what it compares with. Unsigned 64 bits. */
-  readonly compare?: bigint
-  /** Of SEND_IMM and WRITE_IMM; of SEND_INV the key to be invalidated. */
-  readonly immediate?: number
-  /** Of a record: durable copies to wait for. */
-  readonly wait?: number
-  /** Of a record: every copy is carried; how many besides the first. */
-  readonly carried?: boolean
-  readonly furtherCopies?: number
-  /** Of a record: the address of every copy is named; here those of the further ones. */
-  readonly addressed?: boolean
-  readonly extensions?: readonly Reth[]
-  /** Of a record that belongs to a batch. */
-  readonly batch?: BatchPlace
-  /** Of ASSOCIATE and BLOCK_SIZE; of PREFETCH_HINT. */
-  readonly bseth?: Bseth
-  readonly pfeth?: Pfeth
-  /** Of FLUSH: placement and selectivity (wire/feth.ts). */
-  readonly placement?: number
-  readonly selectivity?: number
-  /** Whether the bytes go into the element; by the rules of the queue unless given. */
-  readonly inline?: boolean
-  /** Wants a completion also when it succeeds; true by default. */
-  readonly signaled?: boolean
-  readonly solicited?: boolean
-  /** Waits until every READ, atomic and FLUSH before it is answered. */
-  readonly fenced?: boolean
-  /** Two completions: received, and durable. */
-  readonly twoSteps?: boolean
-  /** Of a record: it may have been executed before. */
-  readonly repetition?: boolean
   /** Of a datagram: whom to; our own card by default. */
   readonly to?: Endpoint
   /** Told of every completion of it; an element that is not signaled hears of errors only. */

@@ -1,25 +1,39 @@
 /**
- * A completion queue of the own card, in the words of the verbs.
+ * Completions of the local card, in the words of the verbs.
  *
  * Invariant: what the card wrote before the queue failed can still be polled; a completion
  * that belongs to no work request is passed over.
  */
 
-import { checkMost } from '../../verbs/work.ts'
-import type { CompletionQueue, WorkCompletion } from '../../way/verbs.ts'
-import type { CompletionQueue as CardQueue } from '../queues/completion-queue.ts'
-import { completionOf } from './work.ts'
+import { RECEIVED, WITH_IMMEDIATE, WITH_INVALIDATE } from '../../../firmware/host/element.ts'
+import { completionOf, receivedOf } from '../../verbs/requests.ts'
+import type { WorkCompletion } from '../../way/verbs.ts'
+import type { CompletionPort, Posted, PostedReceive } from '../../way/verbs-way.ts'
+import { endOf, statusOf } from '../job-work.ts'
+import type { CompletionQueue } from '../queues/completion-queue.ts'
+import type { Completion, Receive, Work } from '../queues/work.ts'
 
-export class PcieCompletionQueue implements CompletionQueue {
-  readonly card: CardQueue
-  onEvent: () => void = () => {}
+/** An element, and the request that it is of. */
+export interface SendWork extends Work {
+  readonly posted: Posted
+  readonly qpNum: number
+}
+
+export interface ReceiveWork extends Receive {
+  readonly received: PostedReceive
+  readonly qpNum: number
+}
+
+export class PcieCompletions implements CompletionPort {
+  readonly card: CompletionQueue
+  onReady: () => void = () => {}
+  onFailed: () => void = () => {}
   private readonly giveBack: () => Promise<void>
 
-  constructor(card: CardQueue, giveBack: () => Promise<void>) {
+  constructor(card: CompletionQueue, giveBack: () => Promise<void>) {
     this.card = card
     this.giveBack = giveBack
-    // Whoever is told may do anything, and must not do so from inside of what made this.
-    card.onReady = () => queueMicrotask(() => this.onEvent())
+    card.onReady = () => this.onReady()
   }
 
   get depth(): number {
@@ -30,14 +44,13 @@ export class PcieCompletionQueue implements CompletionQueue {
     return this.card.end !== null && this.card.end !== ''
   }
 
-  poll(most: number = this.depth): WorkCompletion[] {
-    checkMost(most)
+  poll(most: number): WorkCompletion[] {
     const found: WorkCompletion[] = []
     while (found.length < most) {
       const read = this.card.poll(most - found.length)
       if (read.length === 0) break
       for (const one of read) {
-        const completion = completionOf(one)
+        const completion = said(one)
         if (completion !== null) found.push(completion)
       }
     }
@@ -52,4 +65,25 @@ export class PcieCompletionQueue implements CompletionQueue {
   async destroy(): Promise<void> {
     await this.giveBack()
   }
+}
+
+/** What the card said, in the words of the verbs; null for one that nobody asked for. */
+function said(completion: Completion): WorkCompletion | null {
+  const { work, flags } = completion
+  if (work === null || (flags & RECEIVED) !== 0) return null
+  if ('received' in work) return arrived(completion, work as ReceiveWork)
+  if (!('posted' in work)) return null
+  const { posted, qpNum } = work as SendWork
+  return completionOf(posted, qpNum, endOf(posted.request.kind, completion, false))
+}
+
+function arrived(completion: Completion, { received, qpNum }: ReceiveWork): WorkCompletion {
+  const { flags, immediate, length } = completion
+  const status = statusOf(completion.status)
+  if (status !== 'SUCCESS') return receivedOf(received, qpNum, status)
+  return receivedOf(received, qpNum, status, {
+    byteLen: length,
+    immData: (flags & WITH_IMMEDIATE) !== 0 ? immediate : null,
+    invalidatedRkey: (flags & WITH_INVALIDATE) !== 0 ? immediate : null,
+  })
 }

@@ -1,21 +1,20 @@
 /**
- * A completion queue over a wire: what a card would keep in the host's memory, kept here.
+ * Completions over a wire: what a card would keep in the host's memory, kept here.
  *
- * Invariant: it never holds more than its depth; the first completion that finds no room is
+ * Invariant: there are never more than its depth; the first completion that finds no room is
  * lost, and from then on it takes none. What it holds by then can still be polled.
  */
 
 import { RefusedError } from '../../base/errors.ts'
-import { checkMost } from '../../verbs/work.ts'
-import type { CompletionQueue, WorkCompletion } from '../../way/verbs.ts'
+import type { WorkCompletion } from '../../way/verbs.ts'
+import type { CompletionPort } from '../../way/verbs-way.ts'
 
-export class WireCompletionQueue implements CompletionQueue {
+export class WireCompletions implements CompletionPort {
   readonly depth: number
   failed = false
-  onEvent: () => void = () => {}
-  /** Called once, when a completion has found no room. */
-  onOverrun: () => void = () => {}
-  /** Queue pairs that have it. */
+  onReady: () => void = () => {}
+  onFailed: () => void = () => {}
+  /** Queues that have it. */
   users = 0
   private readonly entries: WorkCompletion[] = []
   private armed = false
@@ -29,20 +28,18 @@ export class WireCompletionQueue implements CompletionQueue {
     if (this.failed) return false
     if (this.entries.length === this.depth) {
       this.failed = true
-      this.onOverrun()
+      this.onFailed()
       return false
     }
     this.entries.push(completion)
     if (this.armed) {
       this.armed = false
-      // Whoever is told may post at once, and must not do so from inside of what made this.
-      queueMicrotask(() => this.onEvent())
+      this.onReady()
     }
     return true
   }
 
-  poll(most: number = this.depth): WorkCompletion[] {
-    checkMost(most)
+  poll(most: number): WorkCompletion[] {
     return this.entries.splice(0, most)
   }
 

@@ -1,74 +1,69 @@
 /**
  * Memory of work requests over a wire: plain memory of this process, named as a card would name it.
  *
- * Invariant: an address belongs to one region only, and is not given out again; a piece is
- * looked at when it is used, so what a region holds by then is what is sent.
+ * Invariants:
+ * - An address belongs to one region only, and is not given out again.
+ * - A piece is looked at when it is used, so what a region holds by then is what is sent; bytes
+ *   that are INLINE, or in several pieces, are copied.
  */
 
 import { copyOf } from '../../base/bytes.ts'
-import { checkBytes } from '../../base/kinds.ts'
-import { checkRange, type DomainRegion, RegionTable, sgeOf } from '../../verbs/regions.ts'
-import type { Sge } from '../../way/verbs.ts'
+import type { MemoryPort } from '../../way/verbs-way.ts'
+import type { Range } from '../../way/work-request.ts'
 
 /** Regions begin at multiples of it, with one between them that belongs to nobody. */
 const PAGE_BYTES = 4096
 
+interface Piece {
+  readonly addr: number
+  readonly bytes: Uint8Array
+}
+
 export class WireMemory {
-  readonly regions: RegionTable<WireRegion> = new RegionTable()
+  private readonly pieces = new Map<number, Piece>()
   private nextKey = 1
   private nextAddr = PAGE_BYTES
 
-  register(domain: number, length: number): WireRegion {
-    const region = new WireRegion(this, domain, this.nextKey++, this.nextAddr, length)
+  register(length: number): MemoryPort {
+    const bytes = new Uint8Array(length)
+    const lkey = this.nextKey++
+    const addr = this.nextAddr
     this.nextAddr += (Math.ceil(length / PAGE_BYTES) + 1) * PAGE_BYTES
-    this.regions.add(region)
-    return region
+    this.pieces.set(lkey, { addr, bytes })
+    return {
+      ...{ lkey, addr, length },
+      store: (from, at) => bytes.set(from, at),
+      load: (at, count) => copyOf(bytes.subarray(at, at + count)),
+      free: async () => void this.pieces.delete(lkey),
+    }
   }
 
   /** The memory of a piece that was checked; of a region that was given back since, no matter. */
-  at({ addr, length, lkey }: Sge): Uint8Array {
-    const region = this.regions.get(lkey)
-    if (region === undefined) return new Uint8Array(length)
-    return region.bytes.subarray(addr - region.addr, addr - region.addr + length)
-  }
-}
-
-class WireRegion implements DomainRegion {
-  readonly domain: number
-  readonly lkey: number
-  readonly addr: number
-  readonly bytes: Uint8Array
-  private readonly memory: WireMemory
-
-  constructor(memory: WireMemory, domain: number, lkey: number, addr: number, length: number) {
-    this.memory = memory
-    this.domain = domain
-    this.lkey = lkey
-    this.addr = addr
-    this.bytes = new Uint8Array(length)
+  private at({ address, length, lkey }: Range): Uint8Array {
+    const piece = this.pieces.get(lkey)
+    if (piece === undefined) return new Uint8Array(length)
+    return piece.bytes.subarray(address - piece.addr, address - piece.addr + length)
   }
 
-  get length(): number {
-    return this.bytes.length
+  /** The bytes of pieces: where they lie, or a copy of them as they are now. */
+  gather(ranges: readonly Range[], copied: boolean): Uint8Array {
+    if (ranges.length === 1 && !copied) return this.at(ranges[0]!)
+    const parts = ranges.map((range) => this.at(range))
+    const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+    let at = 0
+    for (const part of parts) {
+      bytes.set(part, at)
+      at += part.length
+    }
+    return bytes
   }
 
-  fill(at: number, bytes: Uint8Array): void {
-    checkBytes('what is filled in:', bytes)
-    checkRange(this, at, bytes.length)
-    this.bytes.set(bytes, at)
-  }
-
-  read(at: number, length: number): Uint8Array {
-    checkRange(this, at, length)
-    return copyOf(this.bytes.subarray(at, at + length))
-  }
-
-  sge(at: number = 0, length: number = this.length - at): Sge {
-    return sgeOf(this, at, length)
-  }
-
-  dereg(): Promise<void> {
-    this.memory.regions.remove(this)
-    return Promise.resolve()
+  /** Puts what a READ brought, or a message, where it belongs. */
+  scatter(ranges: readonly Range[], bytes: Uint8Array): void {
+    let at = 0
+    for (const range of ranges) {
+      this.at(range).set(bytes.subarray(at, at + range.length))
+      at += range.length
+    }
   }
 }

@@ -1,7 +1,7 @@
 /** The driver's jobs over a local queue pair on the real firmware: every kind, and every end. */
 
 import { afterEach, describe, expect, test } from 'vitest'
-import { blankPweth } from '../../../firmware/wire/persist.ts'
+import { WRITE_PERSIST } from '../../../firmware/transport/requester.ts'
 import { EffectUnknown } from '../../../host-driver/base/errors.ts'
 import { RemoteMemory } from '../../../host-driver/bytes/remote-memory.ts'
 import { JOB_INLINE_BYTES, JOBS, PcieJobQueue } from '../../../host-driver/card/job-queue.ts'
@@ -61,6 +61,18 @@ function end(
 const pattern = (length: number, seed: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => (i * 13 + seed + (i >> 8)) & 0xff)
 
+/** Stores `data` in the slot at that address; it waits for so many durable copies. */
+function recordJob(
+  { rkey, va }: jobs.RemoteAddress,
+  data: Uint8Array,
+  operation: bigint,
+  wait: number,
+  done: jobs.Done,
+): jobs.Job {
+  const request = { rkey, address: va, data, operation, wait }
+  return { request: { kind: WRITE_PERSIST, ...request }, sent: false, received: () => {}, done }
+}
+
 function carried(
   info: RegionInfo,
   data: Uint8Array,
@@ -72,15 +84,10 @@ function carried(
   const to = { rkey: info.rkey, va: (BigInt(slot) << 32n) | view }
   const { length } = data
   const vaLow = Number(VIEW_FIRST_COPY + (1n << 28n))
-  return {
-    ...jobs.recordJob(to, new Uint8Array(Buffer.concat([data, data])), 90n, 2, done),
-    length,
-    pweth: {
-      ...blankPweth(),
-      ...{ wait: 2, slotAddressed: !addressed, carried: true, furtherCopies: 1, wantsAck: true },
-    },
-    extensions: addressed ? [{ vaHigh: slot, vaLow, rkey: info.rkey, length }] : [],
-  }
+  const job = recordJob(to, new Uint8Array(Buffer.concat([data, data])), 90n, 2, done)
+  const extensions = addressed ? [{ vaHigh: slot, vaLow, rkey: info.rkey, length }] : []
+  const form = { carried: true, furtherCopies: 1, addressed, extensions }
+  return { ...job, request: { ...job.request, length, ...form } }
 }
 
 describe('every kind of job', () => {
@@ -90,7 +97,7 @@ describe('every kind of job', () => {
     for (const length of [0, 1, 63, 64, 255, 256, 257, 1000, CAPACITY]) {
       const data = pattern(length, 3)
       const to = { rkey: records.rkey, va: 2n << 32n }
-      const made = await end(queue, (done) => jobs.recordJob(to, data, operation++, 2, done))
+      const made = await end(queue, (done) => recordJob(to, data, operation++, 2, done))
       expect(made).toMatchObject({ status: 'SUCCESS', copies: 2, refusal: 0 })
       const image = new Uint8Array(64 + length)
       const settled = await end(queue, (done) =>
@@ -185,7 +192,7 @@ describe('room', () => {
       const to = { rkey: records.rkey, va: BigInt(i % 16) << 32n }
       ends.push(
         end(queue, (done) =>
-          jobs.recordJob(to, data, BigInt(i + 1), 1, (how) => {
+          recordJob(to, data, BigInt(i + 1), 1, (how) => {
             order.push(i)
             done(how)
           }),
@@ -214,7 +221,7 @@ describe('room', () => {
     let made: jobs.JobEnd | null = null
     const to = { rkey: records.rkey, va: 0n }
     queue.post(
-      jobs.recordJob(to, pattern(1500, 1), 1n, 2, (how) => {
+      recordJob(to, pattern(1500, 1), 1n, 2, (how) => {
         made = how
       }),
     )
@@ -241,7 +248,7 @@ describe('the end of a queue', () => {
     const to = { rkey: bytes.rkey, va: bytes.base }
     const late = jobs.writeJob(to, pattern(10, 1), {}, note)
     queue.postChain([
-      jobs.recordJob({ rkey: records.rkey, va: 1n << 32n }, pattern(9, 1), 1n, 2, note),
+      recordJob({ rkey: records.rkey, va: 1n << 32n }, pattern(9, 1), 1n, 2, note),
       jobs.writeJob({ ...to, rkey: 0xbad }, pattern(10, 1), {}, note),
       late,
       jobs.queryJob(1n, note),
@@ -284,7 +291,7 @@ describe('the end of a queue', () => {
       const to = { rkey: records.rkey, va: 1n << 32n }
       const id = BigInt(i + 1)
       const done = ({ status }: jobs.JobEnd): void => void ends.push(status)
-      queue.post(jobs.recordJob(to, pattern(1000, i), id, 2, done))
+      queue.post(recordJob(to, pattern(1000, i), id, 2, done))
     }
     queue.onBroken = () => {
       throw new Error('nobody broke it')
@@ -305,7 +312,7 @@ describe('the end of a queue', () => {
     }
     const to = { rkey: records.rkey, va: 1n << 32n }
     let how: jobs.JobEnd | null = null
-    const job = jobs.recordJob(to, pattern(100, 1), 1n, 2, (one) => {
+    const job = recordJob(to, pattern(100, 1), 1n, 2, (one) => {
       how = one
     })
     queue.post(job)
@@ -342,7 +349,7 @@ describe('what is known of a job that a queue did not end as it should', () => {
     const done = (end: jobs.JobEnd): void => void ends.push(end)
     const list = [
       jobs.writeJob(foreign, pattern(8, 1), {}, done),
-      ...[1n, 2n, 3n].map((id) => jobs.recordJob(to, pattern(8, 1), id, 2, done)),
+      ...[1n, 2n, 3n].map((id) => recordJob(to, pattern(8, 1), id, 2, done)),
     ]
     for (const job of list) job.sent = before
     queue.postChain(list)

@@ -264,7 +264,9 @@ describe('X-7: numbers and names at their ends are refused, and nothing is sent'
     const port: ChainPort = {
       enqueueChain: ({ verbs }) => {
         const granted = { queuePair: 0, firstPsn: 0, incarnation: 1, pathMtu: 4096 }
-        for (const verb of verbs) lengths.push(verb.start({ granted } as JobQueue).length)
+        for (const verb of verbs) {
+          lengths.push(verb.start({ granted } as JobQueue).request.length!)
+        }
       },
     }
     const where = { rkey: 1, va: 0n, length: 2n ** 40n }

@@ -5,6 +5,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { FAULTS } from '../../../firmware/board/fault.ts'
+import type { Pweth } from '../../../firmware/wire/persist.ts'
+import { persistHeader } from '../../../host-driver/frames/request-frames.ts'
 import type { BatchCondition, BatchOutcome } from '../../../host-driver/index.ts'
 import {
   NotAccepted,
@@ -12,12 +14,14 @@ import {
   PerdureError,
   RefusedError,
 } from '../../../host-driver/index.ts'
+import type { Job } from '../../../host-driver/way/jobs.ts'
 import {
   bytesOf,
   type Decide,
   indexesOf,
   ScriptedPart,
   settle,
+  slotOf,
 } from '../../support/driver/scripted-part.ts'
 
 const CONDITIONS: readonly BatchCondition[] = ['independent', 'inOrder', 'expect']
@@ -29,6 +33,11 @@ function status(name: string): number {
 const MEDIA = status('MEDIA')
 const SLOT = status('SLOT')
 const CONDITION = status('CONDITION')
+
+/** The header of a record, as frames have it. */
+function headerOf({ request }: Job): Pweth {
+  return persistHeader(request)
+}
 
 interface Running {
   readonly outcome: Promise<BatchOutcome>
@@ -91,14 +100,15 @@ describe('P4-1, P4-8: one burst, one status, one wait', () => {
     const part = await ScriptedPart.open()
     const running = commit(part, 5, { condition: 'inOrder' })
     expect(indexesOf(part.bursts[0]!)).toEqual([0, 1, 2, 3, 4])
-    expect(part.bursts[0]!.map(({ pweth }) => pweth!.lastOfBatch)).toEqual([
+    expect(part.bursts[0]!.map(headerOf).map(({ lastOfBatch }) => lastOfBatch)).toEqual([
       ...[false, false, false, false, true],
     ])
-    for (const [i, { pweth, operationId, payload }] of part.bursts[0]!.entries()) {
+    for (const [i, job] of part.bursts[0]!.entries()) {
+      const pweth = headerOf(job)
       expect(pweth).toMatchObject({ batch: true, oneStatus: true, wantsAck: true, condition: 1 })
       expect(pweth).toMatchObject({ batchCount: 5, slotAddressed: true, carried: false })
-      expect(operationId).toBe(BigInt(i + 1))
-      expect(payload).toEqual(bytesOf(i))
+      expect(job.request.operation).toBe(BigInt(i + 1))
+      expect(job.request.data).toEqual(bytesOf(i))
     }
     part.answer()
     const outcome = await running.outcome
@@ -122,7 +132,7 @@ describe('P4-1, P4-8: one burst, one status, one wait', () => {
       const outcome = await serve(part, running, 'inOrder', new Map())
       expect(outcome).toMatchObject({ all: true, durable: 256, bursts, waits: bursts })
       expect(part.bursts.flatMap(indexesOf)).toEqual(upTo(256))
-      expect(part.bursts.map((jobs) => jobs.at(-1)!.pweth!.lastOfBatch)).not.toContain(false)
+      expect(part.bursts.map((jobs) => headerOf(jobs.at(-1)!).lastOfBatch)).not.toContain(false)
     }
   })
 })
@@ -138,11 +148,11 @@ describe('P4-9, P4-10, D-10: what is not taken goes out again in one burst', () 
           const rest = condition === 'inOrder' ? upTo(count, k) : [k]
           expect(part.bursts.map(indexesOf)).toEqual([upTo(count), rest])
           expect(outcome).toMatchObject({ all: true, durable: count, bursts: 2, waits: 2 })
-          const again = part.bursts[1]![0]!
-          const before = part.bursts[0]![k]!
-          expect(again.operationId).toBe(before.operationId)
-          expect(again.pweth!.batchId).toBe(before.pweth!.batchId)
-          expect(again.payload).toEqual(before.payload)
+          const again = part.bursts[1]![0]!.request
+          const before = part.bursts[0]![k]!.request
+          expect(again.operation).toBe(before.operation)
+          expect(again.batch!.id).toBe(before.batch!.id)
+          expect(again.data).toEqual(before.data)
         }
       })
 
@@ -249,7 +259,7 @@ describe('X-7: every record that is not durable says why, and what to do next', 
   test('a record whose slot holds another sequence is told, and the others stand', async () => {
     const part = await ScriptedPart.open()
     const running = commit(part, 4, { condition: 'expect' })
-    expect(part.bursts[0]!.map(({ expect }) => expect)).toEqual([4n, 4n, 4n, 4n])
+    expect(part.bursts[0]!.map(({ request }) => request.batch!.expect)).toEqual([4n, 4n, 4n, 4n])
     const outcome = await serve(part, running, 'expect', new Map([[2, [99, CONDITION]]]))
     expect(outcome.records[2]).toMatchObject({ status: 'refused', code: 'CONDITION' })
     expect(outcome).toMatchObject({ durable: 3, bursts: 1 })
@@ -338,7 +348,7 @@ describe('P4-14: batches among ordinary requests', () => {
     batch.persist(0, bytes)
     bytes.fill(0)
     const outcome = batch.commit()
-    expect(part.bursts[0]![0]!.payload).toEqual(bytesOf(1))
+    expect(part.bursts[0]![0]!.request.data).toEqual(bytesOf(1))
     part.answer()
     await outcome
   })
@@ -363,20 +373,20 @@ describe('P4-14: batches among ordinary requests', () => {
     part.region.persist(7, bytesOf(7))
     const same = part.region.persist(2, bytesOf(50))
     const second = commit(part, 2, { slot: 1 })
-    expect(part.bursts.map((jobs) => jobs[0]!.vaHigh)).toEqual([0, 7])
+    expect(part.bursts.map((jobs) => slotOf(jobs[0]!))).toEqual([0, 7])
     part.answer(judging('inOrder', new Map([[1, [1, MEDIA]]])))
     expect(indexesOf(part.bursts[2]!)).toEqual([1, 2])
     part.answer()
     expect(part.bursts.length).toBe(3)
     part.answer()
     expect((await running.outcome).all).toBe(true)
-    expect(part.bursts[3]!.map(({ payload }) => payload)).toEqual([bytesOf(50)])
+    expect(part.bursts[3]!.map(({ request }) => request.data)).toEqual([bytesOf(50)])
     expect(part.bursts.length).toBe(5)
     part.answer()
     part.answer()
     await same.persisted
     expect((await second.outcome).all).toBe(true)
-    const last = [...part.durable].filter(([, { vaHigh }]) => vaHigh === 2).at(-1)!
+    const last = [...part.durable].filter(([, job]) => slotOf(job) === 2).at(-1)!
     expect(last[0]).toBe(same.operationId + 2n)
   })
 
@@ -466,8 +476,8 @@ describe('P4-9, P4-12, X-3: a connection that breaks under a batch', () => {
           expect(part.queried).toEqual(upTo(count).map((i) => BigInt(i + 1)))
           expect(part.bursts.slice(1).map(indexesOf)).toEqual(k === count ? [] : [upTo(count, k)])
           if (k < count) {
-            expect(part.bursts[1]![0]!.pweth).toEqual({
-              ...part.bursts[0]![k]!.pweth,
+            expect(headerOf(part.bursts[1]![0]!)).toEqual({
+              ...headerOf(part.bursts[0]![k]!),
               lastOfBatch: k === count - 1,
             })
             part.answer()
@@ -494,7 +504,7 @@ describe('P4-9, P4-12, X-3: a connection that breaks under a batch', () => {
     part.break()
     await settle()
     await settle()
-    expect(part.bursts.at(-1)!.map(({ vaHigh }) => vaHigh)).toEqual([9])
+    expect(part.bursts.at(-1)!.map(slotOf)).toEqual([9])
     await part.advance(10_000)
     expect(indexesOf(part.bursts.at(-1)!)).toEqual([0, 1, 2])
     while (part.open.length > 0) part.answer()
@@ -509,9 +519,7 @@ describe('P4-9, P4-12, X-3: a connection that breaks under a batch', () => {
     part.break()
     await settle()
     await settle()
-    expect(part.bursts.slice(2).map((jobs) => jobs.map(({ vaHigh }) => vaHigh))).toEqual([
-      ...[[1], [0, 1, 2]],
-    ])
+    expect(part.bursts.slice(2).map((jobs) => jobs.map(slotOf))).toEqual([...[[1], [0, 1, 2]]])
     part.answer()
     part.answer()
     await before.persisted

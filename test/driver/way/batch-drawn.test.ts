@@ -10,7 +10,7 @@ import { FAULTS } from '../../../firmware/board/fault.ts'
 import { CONDITION_IN_ORDER } from '../../../firmware/wire/persist.ts'
 import type { BatchCondition, BatchRecord } from '../../../host-driver/index.ts'
 import type { Job } from '../../../host-driver/way/jobs.ts'
-import { bytesOf, ScriptedPart, settle } from '../../support/driver/scripted-part.ts'
+import { bytesOf, ScriptedPart, settle, slotOf } from '../../support/driver/scripted-part.ts'
 
 const SEED = Number(process.env.SEED ?? 20265)
 const RUNS = 50
@@ -64,9 +64,10 @@ class Run {
 
   private store(job: Job): void {
     const { part } = this
-    if (part.durable.has(job.operationId)) return
-    this.stored.push([job.vaHigh, job.operationId])
-    part.durable.set(job.operationId, job)
+    const operation = job.request.operation!
+    if (part.durable.has(operation)) return
+    this.stored.push([slotOf(job), operation])
+    part.durable.set(operation, job)
   }
 
   /** Answers what was posted first, as a DPU does that refuses some of it. */
@@ -77,8 +78,8 @@ class Run {
     const chance = random.chance(0.3) ? 0.2 : 0
     let isBroken = false
     const ends = jobs.map((job) => {
-      if (part.durable.has(job.operationId)) return 0
-      const isBehind = isBroken && job.pweth!.condition === CONDITION_IN_ORDER
+      if (part.durable.has(job.request.operation!)) return 0
+      const isBehind = isBroken && job.request.batch?.condition === CONDITION_IN_ORDER
       if (!isBehind && !random.chance(chance)) {
         this.store(job)
         return 0

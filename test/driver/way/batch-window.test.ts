@@ -81,7 +81,7 @@ describe('X-3, D-6: a record of a long batch goes out again, and the connection 
       await settle()
       await settle()
       expect(part.open.map(indexesOf)).toEqual([[0]])
-      expect(part.open[0]![0]!.pweth!.repetition).toBe(foreign)
+      expect(part.open[0]![0]!.request.repetition).toBe(foreign)
       part.answer(() => answer)
       const { records } = await outcome
       expect(records[0]!.status).toBe(end)

@@ -133,13 +133,14 @@ describe('R31-2: in a chain', () => {
     const make = (done: Done): Job => {
       const to = { rkey: log.info.rkey, va: log.info.base }
       const job = writeJob(to, bytes(length), {}, done)
-      return Object.defineProperty({ ...job }, 'solicited', {
+      const request = Object.defineProperty({ ...job.request }, 'solicited', {
         get: () => {
           asked++
           if (asked === nth) throw new RangeError('no more')
           return false
         },
       })
+      return { ...job, request }
     }
     return pending('a write', make, (completion) => completion)
   }

@@ -136,25 +136,26 @@ export class ScriptedPart {
 
   take(queue: JobQueue, jobs: readonly Job[]): void {
     const [first] = jobs
-    if (first!.kind === WRITE_PERSIST) {
+    if (first!.request.kind === WRITE_PERSIST) {
       this.bursts.push([...jobs])
       this.open.push([...jobs])
       return
     }
     for (const job of jobs) {
-      if (job.kind === PERSIST_QUERY) {
-        this.queried.push(job.operationId)
-        const refusal = this.durable.has(job.operationId) ? 0 : 2
+      const { kind, operation, data } = job.request
+      if (kind === PERSIST_QUERY) {
+        this.queried.push(operation!)
+        const refusal = this.durable.has(operation!) ? 0 : 2
         queueMicrotask(() => job.done({ ...durableEnd, refusal }))
-      } else if (job.kind === READ) {
-        const slot = job.vaHigh
-        const known = [...this.durable].filter(([, one]) => one.vaHigh === slot)
+      } else if (kind === READ) {
+        const slot = slotOf(job)
+        const known = [...this.durable].filter(([, one]) => slotOf(one) === slot)
         const last = known.sort(([one], [other]) => Number(one - other)).at(-1)
         const record = this.foreign.get(slot) ?? {
-          ...{ data: last?.[1].payload ?? new Uint8Array(0), sequence: last?.[0] ?? 0n },
+          ...{ data: last?.[1].request.data ?? new Uint8Array(0), sequence: last?.[0] ?? 0n },
           ...{ clientId: last === undefined ? 0n : CLIENT, operationId: last?.[0] ?? 0n },
         }
-        job.payload.set(writeSlotImage(record, INFO, slot).subarray(0, job.payload.length))
+        data!.set(writeSlotImage(record, INFO, slot).subarray(0, data!.length))
         queueMicrotask(() => job.done(durableEnd))
       }
     }
@@ -169,9 +170,9 @@ export class ScriptedPart {
     const jobs = this.open.shift()!
     let refused = false
     const ends = jobs.map((job) => {
-      const status = decide(job.pweth!.batchIndex, job)
+      const status = decide(job.request.batch?.index ?? 0, job)
       if (status === 0) {
-        this.durable.set(job.operationId, job)
+        this.durable.set(job.request.operation!, job)
         return durableEnd
       }
       const isFirst = !refused
@@ -185,7 +186,9 @@ export class ScriptedPart {
 
   /** Makes records durable, and says nothing. */
   store(count: number): void {
-    for (const job of this.open[0]!.slice(0, count)) this.durable.set(job.operationId, job)
+    for (const job of this.open[0]!.slice(0, count)) {
+      this.durable.set(job.request.operation!, job)
+    }
   }
 
   /** The connection breaks: `about` ends with that status, everything else is flushed. */
@@ -222,7 +225,12 @@ export function bytesOf(seed: number): Uint8Array {
   return Uint8Array.from({ length: 20 }, (_, i) => (i * 7 + seed) & 0xff)
 }
 
+/** The slot that a job names. */
+export function slotOf({ request }: Job): number {
+  return Number(request.address! >> 32n)
+}
+
 /** The batch indexes of a list of records. */
 export function indexesOf(jobs: readonly Job[]): number[] {
-  return jobs.map(({ pweth }) => pweth!.batchIndex)
+  return jobs.map(({ request }) => request.batch?.index ?? 0)
 }

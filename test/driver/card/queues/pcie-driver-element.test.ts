@@ -14,7 +14,8 @@ import {
   stamp,
   unitsOf,
 } from '../../../../host-driver/card/queues/element.ts'
-import type { Range, Work } from '../../../../host-driver/card/queues/work.ts'
+import type { Work } from '../../../../host-driver/card/queues/work.ts'
+import type { Range } from '../../../../host-driver/way/work-request.ts'
 
 const ARGUMENT = expect.objectContaining({ code: 'PERDURE_ARGUMENT' })
 const SENDING = [
