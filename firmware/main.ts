@@ -32,7 +32,7 @@ import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
 import { createRegionWork } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
-import { createRegionTable } from './medium/region.ts'
+import { blankLocated, createRegionTable } from './medium/region.ts'
 import { createSuperblock } from './medium/superblock.ts'
 import { createTranslation } from './medium/translation.ts'
 import { noticeHost } from './queues/host.ts'
@@ -181,7 +181,7 @@ function scratch() {
     feth: blankFeth(),
     atomic: blankAtomic(),
     ieth: blankIeth(),
-    accessed: null,
+    located: blankLocated(),
   }
 }
 

@@ -43,7 +43,7 @@ import {
 import { PLACEMENT_RELAY, type Region, slotAddress } from '../medium/region.ts'
 import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import type { PersistMessage } from '../transport/message.ts'
-import { type QueuePair, remember } from '../transport/queue-pair.ts'
+import { type Party, type QueuePair, remember } from '../transport/queue-pair.ts'
 import { commitNow } from './group.ts'
 import { answerRecord, copiesIn } from './receipt.ts'
 
@@ -70,21 +70,21 @@ export function isRepetition(
  */
 export function wasDurable(
   state: GroupContext,
-  qp: QueuePair,
+  party: Party,
   message: PersistMessage,
   writing: boolean,
 ): boolean {
   const { operations } = state.commit
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return false
-  const { clientHigh, clientLow } = qp
-  qp.client = findClient(operations, qp.client, clientHigh, clientLow)
-  if (qp.client === NO_CLIENT) return false
+  const { clientHigh, clientLow } = party
+  party.client = findClient(operations, party.client, clientHigh, clientLow)
+  if (party.client === NO_CLIENT) return false
   // It may be in the group, on its way.
-  if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
-  qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
-  if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true
-  beginOperation(operations, qp.client, operationHigh, operationLow)
+  if (groupHoldsOperation(state, party.client, message)) commitNow(state)
+  party.client = takeClient(operations, party.client, clientHigh, clientLow)
+  if (!writing && isDurable(operations, party.client, operationHigh, operationLow)) return true
+  beginOperation(operations, party.client, operationHigh, operationLow)
   return false
 }
 
@@ -196,30 +196,30 @@ export function repetitionFault(
   return open ? IN_DOUBT : against
 }
 
-/** Is that operation of the queue pair's client known to be durable? */
-export function isKnown(state: CommitState, qp: QueuePair, high: number, low: number): boolean {
+/** Is that operation of who asks known to be durable? */
+export function isKnown(state: CommitState, party: Party, high: number, low: number): boolean {
   const { operations } = state.commit
-  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
-  return isDurable(operations, qp.client, high, low)
+  party.client = findClient(operations, party.client, party.clientHigh, party.clientLow)
+  return isDurable(operations, party.client, high, low)
 }
 
 /** The place in the table of the client of a record that has just come, and is taken. */
-export function clientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
+export function clientOf(state: CommitState, party: Party, message: PersistMessage): number {
   const { operationHigh, operationLow } = message
-  const client = heldClientOf(state, qp, message)
+  const client = heldClientOf(state, party, message)
   noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
   beginOperation(state.commit.operations, client, operationHigh, operationLow)
   return client
 }
 
 /** Likewise of one that may have come long ago. */
-export function heldClientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
+export function heldClientOf(state: CommitState, party: Party, message: PersistMessage): number {
   const { operationHigh, operationLow } = message
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit
   // `isRepetition` has just noted it, unless it is the first of its client, or the place has gone.
-  if (qp.client >= 0 && operations.retired[qp.client] === 0) return qp.client
-  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
-  beginOperation(operations, qp.client, operationHigh, operationLow)
-  return qp.client
+  if (party.client >= 0 && operations.retired[party.client] === 0) return party.client
+  party.client = takeClient(operations, party.client, party.clientHigh, party.clientLow)
+  beginOperation(operations, party.client, operationHigh, operationLow)
+  return party.client
 }

@@ -87,7 +87,6 @@ import {
   FREE,
   FURTHER,
   isOnRecord,
-  isWritten,
   type Job,
   noteKnown,
   REPAIR,
@@ -237,26 +236,6 @@ function beginJob(through: Through, job: Job, state: number): void {
   job.asked = 0
   job.sinceUs = -1
   job.hidden = 0
-}
-
-/**
- * The first copy of the record that may be shown to a reader: 0, 1 while A is written, or none of
- * them while nobody can tell which one is durable.
- */
-export function firstShown(state: ThroughState, region: Region, slot: number): number {
-  if (region.placement !== PLACEMENT_THROUGH) return 0
-  for (let i = 0; i < THROUGH_JOBS; i++) {
-    const { state: stands, item, hidden } = state.through.jobs[i]!
-    if (stands !== FIRST && hidden === 0) continue
-    if (item.slot === slot && item.region === region) return Math.max(hidden, 1)
-  }
-  return 0
-}
-
-/** Is a job writing the record? Then nobody else may look after its copies. */
-export function isWriting(state: ThroughState, region: Region, slot: number): boolean {
-  if (region.placement !== PLACEMENT_THROUGH) return false
-  return isWritten(state.through.jobs, region, slot)
 }
 
 /** The record of the region that job `i` is writing, or -1. */

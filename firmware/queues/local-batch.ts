@@ -59,11 +59,9 @@ import { commitNow } from '../engine/group.ts'
 import { groupHoldsOperation, repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
 import { complete } from '../host/completion.ts'
-import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { Element } from '../host/host.ts'
 import type { HostState } from '../host/host-state.ts'
-import { Z1_CLIENT } from '../host/queue-info.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
 import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import type { WireState } from '../wire/context.ts'
@@ -134,10 +132,10 @@ function openLocalBatch(state: AcceptContext, region: Region): LocalBatch | null
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue >= 0) continue
-    const { queue, place } = state.host.element
-    local.queue = queue
-    local.clientHigh = zone1Word(state.host, place, Z1_CLIENT + 4)
-    local.clientLow = zone1Word(state.host, place, Z1_CLIENT)
+    const { party } = state.hostWork
+    local.queue = state.host.element.queue
+    local.clientHigh = party.clientHigh
+    local.clientLow = party.clientLow
     hostWork.openBatches += 1
     beginBatch(batches, local.batch, state.pweth, region)
     return local
@@ -278,13 +276,10 @@ function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
 
 /** Is that operation of the queue's client durable? */
 function isLocalKnown(state: GroupContext, region: Region, high: number, low: number): boolean {
-  const { host, hostWork, commit } = state
-  const { place } = host.element
-  const { operations } = commit
-  const clientLow = zone1Word(host, place, Z1_CLIENT)
-  const clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
-  const client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
-  hostWork.clients[place] = client
+  const { operations } = state.commit
+  const { party } = state.hostWork
+  const client = findClient(operations, party.client, party.clientHigh, party.clientLow)
+  party.client = client
   if (client === NO_CLIENT) return false
   const message = messageOf(state, region, 1, false, 1)
   message.operationHigh = high

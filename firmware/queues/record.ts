@@ -35,43 +35,23 @@ import type {
 } from '../burst/context.ts'
 import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
-import {
-  beginOperation,
-  type ClientId,
-  enterOperation,
-  findClient,
-  isDurable,
-  NO_CLIENT,
-  noteNewOperation,
-  takeClient,
-} from '../commit/operations.ts'
+import { enterOperation } from '../commit/operations.ts'
+import { copiesFault } from '../engine/admit.ts'
 import { freeBuffer, gatherBytes } from '../engine/buffers.ts'
 import { describeEnd, finishElement, refuseElement } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
-import { groupHoldsOperation, isForged, repetitionFault } from '../engine/operation.ts'
+import { namedCopiesFault } from '../engine/locate.ts'
+import { clientOf, isForged, repetitionFault, wasDurable } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
-import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { HostState } from '../host/host-state.ts'
-import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from '../host/work.ts'
-import {
-  accessFault,
-  findRegion,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-  type Region,
-  WRITE_PERSIST,
-} from '../medium/region.ts'
+import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import { copiesFault, namesCopy } from '../respond/persist.ts'
 import type { TransportState } from '../transport/context.ts'
 import type { PersistMessage } from '../transport/message.ts'
-import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
-import { readReth } from '../wire/reth.ts'
-
-/** Who speaks: the client of the queue. */
-const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh: 0, clientLow: 0 }
+import type { Party } from '../transport/queue-pair.ts'
+import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 
 /**
  * Executes `host.element`, a record into `region`, which grants it; `plain` has no operation.
@@ -130,12 +110,9 @@ export function heldFault(
   wait: number,
   against: Fault,
 ): Fault {
-  const { host, hostWork } = state
-  const { place } = host.element
-  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
-  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const { party } = state.hostWork
   const message = messageOf(state, region, wait, false, 1)
-  return repetitionFault(state, region, hostWork.clients[place]!, whose, message, against)
+  return repetitionFault(state, region, party.client, party, message, against)
 }
 
 /** What `host.element` says of its record: `hostWork.message`. */
@@ -164,26 +141,16 @@ const REPEATED = -1 as Fault
 
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
 function recordFormFault(state: AcceptContext, region: Region, copies: number): Fault {
-  const { host, bytes, extension } = state
-  const { element } = host
+  const { element } = state.host
   const addressed = (element.flags & el.ADDRESSED) !== 0
   if (copies > 1 && copies !== region.copies) return PERSIST_HEADER
   if (copies > COPIES_MAX || element.length % copies !== 0) return ELEMENT_LENGTH
   if (!addressed) return element.addressLow === 0 ? PASS : BOUNDS
   if (copies === 1 || copies !== region.copies) return PERSIST_HEADER
-  if (!namesCopy(element.addressLow, 0)) return BOUNDS
-  const domain = zone1Word(host, element.place, Z1_DOMAIN)
-  for (let c = 1; c < copies; c++) {
-    readReth(extension, bytes, element.copiesAt + (c - 1) * ADDRESS_EXTENSION_BYTES)
-    const named = findRegion(state.regions, extension.rkey)
-    const fault = accessFault(named, domain, WRITE_PERSIST)
-    if (fault !== PASS) return fault
-    if (named !== region || extension.vaHigh !== element.addressHigh) return BOUNDS
-    if (!namesCopy(extension.vaLow, c) || extension.length !== element.length / copies) {
-      return BOUNDS
-    }
-  }
-  return PASS
+  const { addressHigh, addressLow, copiesAt } = element
+  const length = element.length / copies
+  const { party } = state.hostWork
+  return namedCopiesFault(state, party, region, addressHigh, addressLow, length, copiesAt)
 }
 
 /** The record joins the group; REPEATED, or why it is refused. */
@@ -193,22 +160,20 @@ function acceptHostRecord(
   storage: Fault,
   buffer: number,
 ): Fault {
-  const { commit, host, hostWork } = state
+  const { commit, hostWork } = state
   const { message } = hostWork
   const { operations } = commit
-  const { place } = host.element
-  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
-  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  const { party } = state.hostWork
+  const { client } = party
   const { operationHigh, operationLow } = message
-  const hint = hostWork.clients[place]!
   const isNew =
-    !message.repetition && enterOperation(operations, hint, whose, operationHigh, operationLow)
-  if (!isNew && isHostRepetition(state, storage)) return REPEATED
+    !message.repetition && enterOperation(operations, client, party, operationHigh, operationLow)
+  if (!isNew && isHostRepetition(state, party, storage)) return REPEATED
   let fault = storage
   // The health may have changed by what was committed just now.
   if (fault === PASS && !isNew) fault = storageFault(state, message, region)
   if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, hostWork.dataAt)
-  fault = repetitionFault(state, region, hostWork.clients[place]!, whose, message, fault)
+  fault = repetitionFault(state, region, party.client, party, message, fault)
   if (fault !== PASS) return fault
   let full = commit.count === commit.usableLanes
   if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
@@ -219,11 +184,17 @@ function acceptHostRecord(
     if (isPredecessorRefused(hostWork)) fault = CONDITION
     if (fault !== PASS) return fault
   }
-  joinHostRecord(state, region, buffer, isNew)
+  joinHostRecord(state, party, region, buffer, isNew)
   return PASS
 }
 
-function joinHostRecord(state: BurstContext, region: Region, buffer: number, isNew: boolean): void {
+function joinHostRecord(
+  state: BurstContext,
+  party: Party,
+  region: Region,
+  buffer: number,
+  isNew: boolean,
+): void {
   const { commit, hostWork } = state
   const { message } = hostWork
   const item = commit.items[commit.count]!
@@ -234,8 +205,8 @@ function joinHostRecord(state: BurstContext, region: Region, buffer: number, isN
   item.length = message.length
   item.wait = message.wait
   item.wantsAck = true
-  item.clientHigh = whose.clientHigh
-  item.clientLow = whose.clientLow
+  item.clientHigh = party.clientHigh
+  item.clientLow = party.clientLow
   item.operationHigh = message.operationHigh
   item.operationLow = message.operationLow
   item.owner = HOST_OWNER
@@ -245,7 +216,8 @@ function joinHostRecord(state: BurstContext, region: Region, buffer: number, isN
   item.plain = false
   item.batchIndex = -1
   item.chained = isChained(state)
-  item.client = hostClientOf(state, isNew)
+  const noted = isNew && commit.operations.retired[party.client] === 0
+  item.client = noted ? party.client : clientOf(state, party, message)
   commit.count += 1
   sealItem(commit, item)
   groupAdd(state.group, commit)
@@ -306,44 +278,14 @@ function recordLevelOf(state: CommitState & HostState & QueueState, i: number): 
   return wait
 }
 
-/** As `clientOf` of operation.ts does for a queue pair. */
-function hostClientOf(state: CommitState & HostState & QueueState, isNew: boolean): number {
-  const { hostWork } = state
-  const { operations } = state.commit
-  const { operationHigh, operationLow } = hostWork.message
-  const { place } = state.host.element
-  if ((operationHigh | operationLow) === 0) return NO_CLIENT
-  const hint = hostWork.clients[place]!
-  if (isNew && operations.retired[hint] === 0) return hint
-  const client = takeClient(operations, hint, whose.clientHigh, whose.clientLow)
-  noteNewOperation(operations, client, operationHigh, operationLow)
-  beginOperation(operations, client, operationHigh, operationLow)
-  hostWork.clients[place] = client
-  return client
-}
-
 /** Was the operation durable before? Then its element is complete. */
-function isHostRepetition(state: GroupContext, storage: Fault): boolean {
+function isHostRepetition(state: GroupContext, party: Party, storage: Fault): boolean {
   const { host, hostWork } = state
-  const { operations } = state.commit
   const { message } = hostWork
-  const { place } = host.element
-  const { operationHigh, operationLow } = message
-  if ((operationHigh | operationLow) === 0) return false
-  const { clientHigh, clientLow } = whose
-  let client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
-  hostWork.clients[place] = client
-  if (client === NO_CLIENT) return false
-  if (groupHoldsOperation(state, client, message)) commitNow(state)
-  client = takeClient(operations, client, clientHigh, clientLow)
-  hostWork.clients[place] = client
-  if (!isDurable(operations, client, operationHigh, operationLow)) {
-    beginOperation(operations, client, operationHigh, operationLow)
-    return false
-  }
+  if (!wasDurable(state, party, message, false)) return false
   // It completes behind the records of its queue that are on their way.
   if (hostWork.recordCount > 0) commitNow(state)
-  const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
+  const forged = storage === PASS && isForged(state, party, message, hostWork.dataAt)
   count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
   const region = message.region!
   describeEnd(state, el.WC_SUCCESS)
@@ -351,8 +293,8 @@ function isHostRepetition(state: GroupContext, storage: Fault): boolean {
   completion.flags = el.DURABLE
   completion.copies = Math.min(message.wait, region.copies)
   completion.mechanism = region.mechanism
-  completion.operationHigh = operationHigh
-  completion.operationLow = operationLow
+  completion.operationHigh = message.operationHigh
+  completion.operationLow = message.operationLow
   finishElement(state)
   return true
 }

@@ -58,7 +58,6 @@ import {
   READ_ONLY,
 } from '../board/fault.ts'
 import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../board/limits.ts'
-import { accessOf } from '../burst/access.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
 import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
@@ -67,6 +66,7 @@ import { enterOperation, noteNewOperation, takeClient } from '../commit/operatio
 import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { commitNow } from '../engine/group.ts'
+import { accessOf } from '../engine/locate.ts'
 import { heldClientOf, isKnown, repetitionFault, wasDurable } from '../engine/operation.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
 import {
@@ -111,7 +111,7 @@ export function beginMember(
   if (!pweth.slotAddressed && !pweth.carried) return PERSIST_HEADER
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = state.located.region!
   if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
   const batch = state.batches.of[qp.index]!
   let why = PASS

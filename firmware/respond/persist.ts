@@ -16,11 +16,10 @@
  *   may be lost: an answer would acknowledge what it denied.
  */
 
-import { compare, copy, resultOf, run } from '../board/command-list.ts'
+import { copy } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
 import {
   BOUNDS,
-  COPIES_DIFFER,
   FAULTS,
   type Fault,
   MESSAGE_LENGTH,
@@ -32,23 +31,8 @@ import {
   RECORD_LENGTH,
   STAGING,
 } from '../board/fault.ts'
-import { EQUAL } from '../board/hal.ts'
-import { accessOf } from '../burst/access.ts'
-import {
-  refuseQueuePair,
-  runBurst,
-  store,
-  touch,
-  withhold,
-  withholdRecord,
-} from '../burst/burst.ts'
-import type {
-  BurstContext,
-  GroupContext,
-  RecordContext,
-  ServeContext,
-  ThroughState,
-} from '../burst/context.ts'
+import { refuseQueuePair, store, touch, withhold, withholdRecord } from '../burst/burst.ts'
+import type { GroupContext, RecordContext, ServeContext, ThroughState } from '../burst/context.ts'
 import {
   claimStaging,
   releaseStaging,
@@ -56,11 +40,13 @@ import {
   stagedAt,
   takeStaging,
 } from '../burst/staging.ts'
-import { offsetOf, VIEW_FIRST_COPY, viewOf } from '../burst/view.ts'
+import { isWritten } from '../burst/through-job.ts'
 import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { enterOperation } from '../commit/operations.ts'
+import { copiesFault } from '../engine/admit.ts'
 import { commitNow } from '../engine/group.ts'
+import { accessOf, namedCopiesFault } from '../engine/locate.ts'
 import { clientOf, isRepetition, repetitionFault } from '../engine/operation.ts'
 import { answerRecord } from '../engine/receipt.ts'
 import { healthFault, storageFault } from '../engine/storage.ts'
@@ -75,7 +61,7 @@ import {
 } from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import { acceptRelay, relayReady } from '../placement/relay.ts'
-import { acceptThrough, isWriting, throughReady } from '../placement/through.ts'
+import { acceptThrough, throughReady } from '../placement/through.ts'
 import type { PersistMessage } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -89,13 +75,7 @@ import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import {
-  ADDRESS_EXTENSION_BYTES,
-  PERSIST_VERSION,
-  PWETH_BYTES,
-  PWETH_WORDS,
-  readPweth,
-} from '../wire/persist.ts'
+import { PERSIST_VERSION, PWETH_BYTES, PWETH_WORDS, readPweth } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
@@ -176,7 +156,7 @@ function beginPersist(
   message.batch = pweth.batch
   if (pweth.batch) return beginMember(state, qp, message, packet, row)
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
-  const region = state.accessed
+  const region = state.located.region
   if (fault !== PASS) return fault
   message.placed = region!.kind === KIND_BYTES
   const form = message.placed
@@ -234,7 +214,7 @@ function takePlaced(
 
 /**
  * The three ways to say where (D-8): replicated, by slot; carried, by slot; carried, with the
- * address and the key of every copy (source 1, claim 5). Permission is asked for every one (P1-3).
+ * address and the key of every copy.
  */
 function addressFault(
   state: BoardState & WireState & MemoryState,
@@ -248,23 +228,9 @@ function addressFault(
   if (pweth.carried && pweth.furtherCopies + 1 !== region.copies) return PERSIST_HEADER
   if (pweth.slotAddressed) return reth.vaLow === 0 ? PASS : BOUNDS
   if (!pweth.carried) return PERSIST_HEADER
-  if (!namesCopy(reth.vaLow, 0)) return BOUNDS
-  let at = packet.bthAt + row.pwethAt + PWETH_BYTES
-  const extension = state.extension
-  for (let c = 1; c < region.copies; c++) {
-    readReth(extension, state.bytes, at)
-    const fault = accessOf(state, qp, extension.rkey, WRITE_PERSIST)
-    if (fault !== PASS) return fault
-    if (state.accessed !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
-    if (!namesCopy(extension.vaLow, c) || extension.length !== reth.length) return BOUNDS
-    at += ADDRESS_EXTENSION_BYTES
-  }
-  return PASS
-}
-
-/** Does that lower half of an address name that copy, from its begin? */
-export function namesCopy(vaLow: number, copy: number): boolean {
-  return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
+  const { vaHigh, vaLow, length } = reth
+  const at = packet.bthAt + row.pwethAt + PWETH_BYTES
+  return namedCopiesFault(state, qp, region, vaHigh, vaLow, length, at)
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
@@ -390,7 +356,7 @@ export function clearWay(state: GroupContext, message: PersistMessage): void {
 
 /** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
 function isUnderWay(state: ThroughState, message: PersistMessage): boolean {
-  return isWriting(state, message.region!, message.slot)
+  return isWritten(state.through.jobs, message.region!, message.slot)
 }
 
 /** The record is made durable by others, later than the group: no range of the group spans it. */
@@ -407,23 +373,6 @@ function hand(state: ServeContext, qp: QueuePair, message: PersistMessage, dataA
     message,
     repetitionFault(state, message.region!, qp.client, qp, message, fault),
   )
-}
-
-/** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
-export function copiesFault(state: BurstContext, message: PersistMessage, dataAt: number): Fault {
-  const list = state.list
-  // Alone in the list: what fails there is run around, and leaves no results.
-  if (state.stores > 0) runBurst(state)
-  const first = list.count
-  for (let c = 1; c < message.carried; c++) {
-    compare(list, dataAt, dataAt + c * message.length, message.length)
-  }
-  run(list)
-  for (let c = 1; c < message.carried; c++) {
-    if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
-  }
-  // A fence that failed on the way has closed the part.
-  return state.commit.closed
 }
 
 /** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */

@@ -21,10 +21,10 @@ import {
   PASS,
   QP_ERROR_STATE,
 } from '../board/fault.ts'
-import { accessOf } from '../burst/access.ts'
 import { touch } from '../burst/burst.ts'
 import type { AcceptContext, ServeContext } from '../burst/context.ts'
 import { releaseReceive } from '../burst/staging.ts'
+import { accessOf } from '../engine/locate.ts'
 import { storageFault } from '../engine/storage.ts'
 import { REMOTE_WRITE } from '../medium/region.ts'
 import type { PersistMessage } from '../transport/message.ts'
@@ -82,7 +82,7 @@ function beginRecord(
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
   if (reth.vaLow !== 0) return BOUNDS
-  const region = state.accessed!
+  const region = state.located.region!
   message.region = region
   message.slot = reth.vaHigh
   message.length = length

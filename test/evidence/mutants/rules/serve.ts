@@ -6,7 +6,7 @@ const BURST = 'firmware/burst/burst.ts'
 const COMMIT = 'firmware/commit/commit.ts'
 const PASSES = 'firmware/respond/passes.ts'
 const PERSIST = 'firmware/respond/persist.ts'
-const READ = 'firmware/respond/read.ts'
+const LOCATE = 'firmware/engine/locate.ts'
 const REGION = 'firmware/medium/region.ts'
 const REPAIR = 'firmware/commit/repair.ts'
 const SETTLED = 'firmware/engine/settled.ts'
@@ -108,17 +108,17 @@ const ACCESS: readonly Mutant[] = [
   {
     id: 'read-behind-the-slots',
     rule: 'N16: a READ names a slot that is there',
-    file: READ,
-    find: 'if (reth.vaHigh >= region.slots || view >=',
-    replace: 'if (reth.vaHigh > region.slots || view >=',
+    file: LOCATE,
+    find: 'if (vaHigh >= region.slots || view >=',
+    replace: 'if (vaHigh > region.slots || view >=',
     killer: directed('ranges'),
   },
   {
     id: 'read-behind-the-record',
     rule: 'N16: a READ ends with the record',
-    file: READ,
-    find: '  return reth.length > bytes || offset > bytes - reth.length ? BOUNDS : PASS\n',
-    replace: '  return reth.length > bytes || offset > bytes ? BOUNDS : PASS\n',
+    file: LOCATE,
+    find: '  return length > bytes || offset > bytes - length ? BOUNDS : PASS\n',
+    replace: '  return length > bytes || offset > bytes ? BOUNDS : PASS\n',
     killer: directed('ranges'),
   },
   {
