@@ -39,7 +39,7 @@ import { noticeHost } from './queues/host.ts'
 import { createResidency } from './residency/told.ts'
 import { createHints } from './residency/waiting-hints.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
-import { blankMessage, blankOrdered } from './transport/message.ts'
+import { blankAsk, blankOrdered } from './transport/message.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
 import { blankAeth } from './wire/aeth.ts'
@@ -213,7 +213,7 @@ function burst(nobody: QueuePair, list: CommandList) {
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     receivesTaken: 0,
-    messages: listOf(QUEUE_PAIRS, blankMessage),
+    messages: Array.from({ length: QUEUE_PAIRS }, (_, i) => blankAsk(i)),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),

@@ -19,7 +19,7 @@ import type { CommandList } from '../board/command-list.ts'
 import { BATCH_FIELDS, type Fault, IN_DOUBT, OPERATION_FORGOTTEN, PASS } from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
 import type { Region } from '../medium/region.ts'
-import type { Pweth } from '../wire/persist.ts'
+import { CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
 import { addMembers, freeMembers, type Members, type Room } from './members.ts'
 
@@ -250,6 +250,22 @@ export function noteMemberDurable(batch: Batch, index: number, copies: number): 
   batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
   batch.records += 1
   if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
+}
+
+/**
+ * The record of that index joins the group, before which so many were committed. Must it not
+ * outlive the one that joined before it?
+ */
+export function noteJoined(batch: Batch, index: number, groups: number): boolean {
+  const isNext = batch.joinedGroup === groups && batch.joinedIndex === index - 1
+  batch.joinedIndex = index
+  batch.joinedGroup = groups
+  return isNext && batch.condition === CONDITION_IN_ORDER
+}
+
+/** Is an earlier record of the burst refused, which those behind it must not outlive? */
+export function isChainBroken(batch: Batch): boolean {
+  return batch.condition === CONDITION_IN_ORDER && batch.broken
 }
 
 /** Nothing more of the burst is taken; what was not judged is refused with it. */

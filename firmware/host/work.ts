@@ -24,7 +24,7 @@ import {
 } from '../board/limits.ts'
 import { NO_CLIENT } from '../commit/operations.ts'
 import { type Blocks, createBlocks } from '../residency/blocks.ts'
-import { blankMessage, type PersistMessage } from '../transport/message.ts'
+import { type Ask, blankAsk } from '../transport/message.ts'
 import { ALL_RIGHTS, type Party, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { blankElement, type Element } from './host.ts'
 
@@ -237,7 +237,7 @@ export interface HostWork {
   dataAt: number
   buffer: number
   readonly pieces: Pieces
-  readonly message: PersistMessage
+  readonly ask: Ask
   /** Who speaks through the queue of a context, by its place; and through that of the element. */
   readonly parties: readonly HostParty[]
   party: HostParty
@@ -427,7 +427,7 @@ export function createHostWork(): HostWork {
     dataAt: 0,
     buffer: -1,
     pieces: blankPieces(),
-    message: { ...blankMessage(), wantsAck: true },
+    ask: { ...blankAsk(HOST_OWNER), wantsAck: true },
     parties: each(CONTEXTS, blankParty),
     party: blankParty(),
     look: false,

@@ -111,6 +111,7 @@ import {
   writeImages,
 } from '../commit/operations.ts'
 import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
+import { fillItem } from '../engine/admit.ts'
 import { clientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
@@ -135,7 +136,7 @@ import {
   writeSuperblock,
 } from '../medium/superblock.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import type { Ask } from '../transport/message.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import {
   askFlush,
@@ -180,27 +181,17 @@ export function throughReady(state: ThroughState): Fault {
 export function acceptThrough(
   state: ThroughContext,
   qp: QueuePair,
-  message: PersistMessage,
+  ask: Ask,
   dataAt: number,
 ): Fault {
   // The acknowledgement of a plain WRITE cannot wait for a host.
-  if (message.plain) return NO_AGENT
+  if (ask.plain) return NO_AGENT
   const job = freeJob(state.through)
   if (job === null) return STAGING
   const { item } = job
-  copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, message.length)
-  item.region = message.region!
-  item.slot = message.slot
-  item.length = message.length
-  item.wait = message.wait
-  item.wantsAck = message.wantsAck
-  item.clientHigh = qp.clientHigh
-  item.clientLow = qp.clientLow
-  item.operationHigh = message.operationHigh
-  item.operationLow = message.operationLow
-  item.owner = qp.index
-  item.psn = message.lastPsn
-  item.client = clientOf(state, qp, message)
+  copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, ask.length)
+  fillItem(item, qp, ask)
+  item.client = clientOf(state, qp, ask)
   const { operations } = state.commit
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp

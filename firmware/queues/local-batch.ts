@@ -66,7 +66,7 @@ import { EXECUTED, type LocalBatch } from '../host/work.ts'
 import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import type { WireState } from '../wire/context.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
-import { executeHeld, heldFault, messageOf } from './record.ts'
+import { askOf, executeHeld, heldFault } from './record.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
 export function executeMember(state: AcceptContext, region: Region): number {
@@ -107,7 +107,7 @@ export function executeMember(state: AcceptContext, region: Region): number {
 /** Refuses `host.element`, as its batch is. */
 function refuseMember(state: RecordContext, region: Region, against: Fault): number {
   const { element } = state.host
-  const known = isLocalKnown(state, region, element.operationHigh, element.operationLow)
+  const known = isLocalKnown(state, element.operationHigh, element.operationLow)
   return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
 }
 
@@ -173,7 +173,7 @@ function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fa
   const n = batch.received
   const members = batch.members!
   const at = members.at[n]!
-  const storage = storageFault(state, messageOf(state, region, element.wait, false, 1), region)
+  const storage = storageFault(state, askOf(state, region, element.wait, false, 1), region)
   const brought = storage === PASS ? bringBytes(state, at) : PASS
   if (brought !== PASS) return brought
   addMember(members, n, element.batchIndex, element.length, element.wait, storage)
@@ -264,7 +264,7 @@ function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
   const { element } = state.host
   const members = batch.members!
   const region = batch.region!
-  if (!isLocalKnown(state, region, element.operationHigh, element.operationLow)) {
+  if (!isLocalKnown(state, element.operationHigh, element.operationLow)) {
     let fault = members.faults[n] as Fault
     const inOrder = batch.condition === CONDITION_IN_ORDER
     if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
@@ -275,17 +275,14 @@ function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
 }
 
 /** Is that operation of the queue's client durable? */
-function isLocalKnown(state: GroupContext, region: Region, high: number, low: number): boolean {
+function isLocalKnown(state: GroupContext, high: number, low: number): boolean {
   const { operations } = state.commit
   const { party } = state.hostWork
   const client = findClient(operations, party.client, party.clientHigh, party.clientLow)
   party.client = client
   if (client === NO_CLIENT) return false
-  const message = messageOf(state, region, 1, false, 1)
-  message.operationHigh = high
-  message.operationLow = low
   // It may be in the group, on its way.
-  if (groupHoldsOperation(state, client, message)) commitNow(state)
+  if (groupHoldsOperation(state, client, high, low)) commitNow(state)
   return isDurable(operations, client, high, low)
 }
 
@@ -295,7 +292,7 @@ function isLocalInOrder(state: GroupContext, batch: Batch, index: number): boole
   for (; batch.next < index; batch.next++) {
     const high = operationHighOf(batch, batch.next)
     const low = operationLowOf(batch, batch.next)
-    if (!isLocalKnown(state, batch.region!, high, low)) return false
+    if (!isLocalKnown(state, high, low)) return false
   }
   return true
 }
@@ -326,17 +323,17 @@ function givenUpFault(
   against: Fault,
 ): Fault {
   const { batch } = local
-  const { message } = state.hostWork
+  const { ask } = state.hostWork
   const { operations } = state.commit
   const index = batch.members!.indexes[n]!
   const high = operationHighOf(batch, index)
   const low = operationLowOf(batch, index)
   const client = findClient(operations, NO_CLIENT, local.clientHigh, local.clientLow)
   if (client !== NO_CLIENT && isDurable(operations, client, high, low)) return against
-  message.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
-  message.operationHigh = high
-  message.operationLow = low
-  return repetitionFault(state, batch.region!, client, local, message, against)
+  ask.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
+  ask.operationHigh = high
+  ask.operationLow = low
+  return repetitionFault(state, batch.region!, client, local, ask, against)
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */

@@ -38,7 +38,6 @@ import {
   takeMembers,
   takeRoom,
 } from '../batch/members.ts'
-import { assert } from '../board/assert.ts'
 import { copy } from '../board/command-list.ts'
 import { count } from '../board/context.ts'
 import {
@@ -55,30 +54,22 @@ import {
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
-  READ_ONLY,
 } from '../board/fault.ts'
 import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../board/limits.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
-import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
+import { lanesLeft, lanesOf } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
-import { enterOperation, noteNewOperation, takeClient } from '../commit/operations.ts'
-import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
+import { noteNewOperation, takeClient } from '../commit/operations.ts'
+import { admit, enterRecord } from '../engine/admit.ts'
+import { lookAtSlots } from '../engine/batch-expect.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
 import { commitNow } from '../engine/group.ts'
 import { accessOf } from '../engine/locate.ts'
-import { heldClientOf, isKnown, repetitionFault, wasDurable } from '../engine/operation.ts'
-import { healthFault, storageFault } from '../engine/storage.ts'
-import {
-  KIND_RECORDS,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-  type Region,
-  WRITE_PERSIST,
-} from '../medium/region.ts'
-import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import type { TransportState } from '../transport/context.ts'
-import { blankMessage, type PersistMessage } from '../transport/message.ts'
+import { isKnown, repetitionFault } from '../engine/operation.ts'
+import { storageFault } from '../engine/storage.ts'
+import { KIND_RECORDS, PLACEMENT_THROUGH, type Region, WRITE_PERSIST } from '../medium/region.ts'
+import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -93,8 +84,8 @@ import type { Packet } from '../wire/packet.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 
-/** The record that is being judged. */
-const record = blankMessage()
+/** The record that is being judged: what was run since it came is not looked after. */
+const record: Ask = { ...blankAsk(-1), batch: true, stale: true }
 
 // ---- its packets -------------------------------------------------------------------------------
 
@@ -102,7 +93,7 @@ const record = blankMessage()
 export function beginMember(
   state: AcceptContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -147,7 +138,7 @@ function enterMember(
   state: AcceptContext,
   qp: QueuePair,
   batch: Batch,
-  message: PersistMessage,
+  message: Ask,
   why: Fault,
 ): void {
   const { batches, pweth } = state
@@ -193,7 +184,7 @@ function takesBatches(region: Region): boolean {
 }
 
 /** The record has several packets: they are gathered where it is held. */
-export function openMember(state: RecordContext, qp: QueuePair, message: PersistMessage): void {
+export function openMember(state: RecordContext, qp: QueuePair, message: Ask): void {
   const batch = state.batches.of[qp.index]!
   qp.message = MESSAGE_PERSIST
   qp.messageLeft = message.length * message.carried
@@ -210,12 +201,7 @@ export function openMember(state: RecordContext, qp: QueuePair, message: Persist
 }
 
 /** The record is complete; if it has one packet only, its data is at `dataAt`. */
-export function endMember(
-  state: RecordContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  dataAt: number,
-): void {
+export function endMember(state: RecordContext, qp: QueuePair, message: Ask, dataAt: number): void {
   const { batches } = state
   const batch = batches.of[qp.index]!
   // No range of records that are acknowledged one by one spans it.
@@ -385,18 +371,14 @@ function judgeMember(
   members: Members,
   n: number,
 ): Fault {
-  const { commit } = state
-  const { operations } = commit
   const index = members.indexes[n]!
   const region = batch.region!
   record.slot = members.slots[n]!
   record.operationHigh = operationHighOf(batch, index)
   record.operationLow = operationLowOf(batch, index)
-  const { operationHigh, operationLow } = record
   record.repetition = batch.repetition
-  const isNew =
-    !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
-  if (!isNew && wasDurable(state, qp, record, false)) {
+  record.region = region
+  if (enterRecord(state, qp, record)) {
     count(state, DUPLICATE)
     noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
@@ -405,26 +387,26 @@ function judgeMember(
   let fault = members.faults[n] as Fault
   if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
     fault = CONDITION
-  if (fault === PASS) fault = healthFault(state, region)
-  fault = repetitionFault(state, region, qp.client, qp, record, fault)
-  if (fault !== PASS) return fault
-  let full = commit.count === commit.usableLanes
-  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
-  if (full || groupHolds(state.group, commit, region, record.slot)) {
-    commitNow(state)
-    if (qp.state !== STATE_OPEN) return BATCH_ABORTED
-    // What was committed just now may have closed the part, or been refused itself.
-    if (batch.condition === CONDITION_IN_ORDER && batch.broken) return CONDITION
-    fault = healthFault(state, region)
-    if (fault !== PASS || lanesOf(commit, region) === 0) return fault !== PASS ? fault : READ_ONLY
+  record.length = members.lengths[n]!
+  record.wait = members.waits[n]!
+  record.owner = qp.index
+  record.lastPsn = batch.psn
+  record.segment = qp.segment
+  record.batchIndex = index
+  fault = admit(state, qp, record, members.at[n]!, fault, batch, n)
+  if (fault === QP_ERROR_STATE) return BATCH_ABORTED
+  if (fault === PASS) notePending(state, batch)
+  return fault
+}
+
+/** A record of the batch has joined the group. */
+function notePending({ batches }: BatchState, batch: Batch): void {
+  if (batch.pending === 0) {
+    batches.joined[batches.joinedCount] = batch.place
+    batches.joinedCount += 1
+    batch.saidAt = 0
   }
-  if (batch.condition === CONDITION_EXPECT) {
-    fault = expectFault(state, batch, n)
-    assert(qp.state === STATE_OPEN, 'what may fail of it was run before its slots were looked at')
-    if (fault !== PASS) return fault
-  }
-  joinMember(state, qp, batch, members, n, isNew)
-  return PASS
+  batch.pending += 1
 }
 
 /** Is every record before that index durable, or in the group? */
@@ -439,49 +421,4 @@ function isInOrder(state: CommitState, qp: QueuePair, batch: Batch, index: numbe
 
 function knows(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
   return isKnown(state, qp, operationHighOf(batch, index), operationLowOf(batch, index))
-}
-
-/** The record joins the group. */
-function joinMember(
-  state: CommitState & TransportState & BatchState,
-  qp: QueuePair,
-  batch: Batch,
-  members: Members,
-  n: number,
-  isNew: boolean,
-): void {
-  const { commit, batches, answers } = state
-  const index = members.indexes[n]!
-  if (batch.pending === 0) {
-    batches.joined[batches.joinedCount] = batch.place
-    batches.joinedCount += 1
-    batch.saidAt = 0
-  }
-  batch.pending += 1
-  const item = commit.items[commit.count]!
-  item.imageAt = members.at[n]! - SLOT_HEADER_BYTES
-  item.region = batch.region!
-  item.slot = record.slot
-  item.length = members.lengths[n]!
-  item.wait = members.waits[n]!
-  item.wantsAck = false
-  item.clientHigh = qp.clientHigh
-  item.clientLow = qp.clientLow
-  item.operationHigh = record.operationHigh
-  item.operationLow = record.operationLow
-  item.owner = qp.index
-  item.psn = batch.psn
-  item.segment = qp.segment
-  item.staging = -1
-  item.plain = false
-  const sameGroup = batch.joinedGroup === answers.groups && batch.joinedIndex === index - 1
-  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER
-  item.batchIndex = index
-  const noted = isNew && commit.operations.retired[qp.client] === 0
-  item.client = noted ? qp.client : heldClientOf(state, qp, record)
-  batch.joinedIndex = index
-  batch.joinedGroup = answers.groups
-  commit.count += 1
-  sealItem(commit, item)
-  groupAdd(state.group, commit)
 }

@@ -20,7 +20,7 @@ import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
 import type { Region } from '../medium/region.ts'
 import type { FrameContext } from '../transport/context.ts'
-import type { Ordered, PersistMessage } from '../transport/message.ts'
+import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { remember } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
@@ -46,11 +46,7 @@ export function placedFault(state: BoardState & CommitState, wait: number): Faul
 }
 
 /** All of it is stored: its PERSIST_ACK waits for the next fence. */
-export function endPlaced(
-  state: BurstState & OrderedState,
-  qp: QueuePair,
-  message: PersistMessage,
-): void {
+export function endPlaced(state: BurstState & OrderedState, qp: QueuePair, message: Ask): void {
   const item = addOrdered(state, qp, ORDERED_PERSIST, message.lastPsn, message.region, false)
   item.operationHigh = message.operationHigh
   item.operationLow = message.operationLow

@@ -2,6 +2,7 @@
 
 import { crash, directed, type Mutant } from '../mutant.ts'
 
+const ADMIT = 'firmware/engine/admit.ts'
 const BATCH = 'firmware/respond/batch.ts'
 const FIELDS = 'firmware/batch/batch.ts'
 const STAGING = 'firmware/burst/staging.ts'
@@ -133,16 +134,16 @@ const STATUS: readonly Mutant[] = [
   {
     id: 'not-chained',
     rule: 'X-5: a record in order must not outlive the one before it',
-    file: BATCH,
-    find: '  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER\n',
-    replace: '  item.chained = sameGroup && batch.condition === -1\n',
+    file: FIELDS,
+    find: '  return isNext && batch.condition === CONDITION_IN_ORDER\n',
+    replace: '  return isNext && batch.condition === -1\n',
     killer: crash('order 2of2'),
   },
   {
     id: 'expect-unchecked',
     rule: 'P4-11: a record is accepted only where its slot holds the sequence that it names',
-    file: BATCH,
-    find: '    fault = expectFault(state, batch, n)\n',
+    file: ADMIT,
+    find: '    fault = expectFault(state, batch!, member)\n',
     replace: '    fault = PASS\n',
     killer: directed('a batch that expects'),
   },
@@ -158,8 +159,8 @@ const STATUS: readonly Mutant[] = [
     id: 'member-executed-again',
     rule: 'X-3: a record of a batch that is durable is not stored again',
     file: BATCH,
-    find: '  if (!isNew && wasDurable(state, qp, record, false)) {\n',
-    replace: '  if (!isNew && wasDurable(state, qp, record, true)) {\n',
+    find: '  if (enterRecord(state, qp, record)) {\n',
+    replace: '  if (enterRecord(state, qp, record) && n < 0) {\n',
     killer: directed('a batch again'),
   },
 ]

@@ -138,7 +138,7 @@ const LANES: readonly Mutant[] = [
   {
     id: 'twice-in-a-group',
     rule: 'I4: the next write of a record begins when this one is durable in every copy',
-    file: 'firmware/respond/persist.ts',
+    file: 'firmware/engine/admit.ts',
     find: 'commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)',
     replace: 'commit.count === commit.usableLanes',
     killer: crash('twice 1of2'),

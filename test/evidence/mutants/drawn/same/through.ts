@@ -147,8 +147,8 @@ export const THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'placement/through.ts acceptThrough',
-    line: 'item.psn = message.lastPsn item.client = clientOf(state, qp, message)',
-    mutant: ';item.client = clientOf(state, qp, message) ;item.psn = message.lastPsn',
+    line: 'fillItem(item, qp, ask) item.client = clientOf(state, qp, ask)',
+    mutant: ';item.client = clientOf(state, qp, ask) ;fillItem(item, qp, ask)',
     because: 'the place of a client is found without a look at the item',
   },
   {
@@ -166,13 +166,6 @@ export const THROUGH: readonly Equivalent[] = [
     line: 'job.told = false beginJob(state.through, job, WAITING)',
     mutant: ';beginJob(state.through, job, WAITING) ;job.told = false',
     because: 'neither touches what the other sets',
-  },
-  {
-    at: 'placement/through.ts acceptThrough',
-    line: 'item.owner = qp.index',
-    mutant: ';',
-    because:
-      'nobody asks for the owner of a record through the caches: its job has the queue ' + 'pair',
   },
   {
     at: 'placement/through.ts isPassing',
