@@ -36,16 +36,7 @@
  */
 
 import { assert } from '../board/assert.ts'
-import {
-  checkCode,
-  copy,
-  copyClean,
-  fenceOwn,
-  ownerOf,
-  resultOf,
-  run,
-  runAll,
-} from '../board/command-list.ts'
+import { copy, copyClean, fenceOwn, ownerOf, resultOf, run, runAll } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
 import {
   FAULTS,
@@ -70,7 +61,7 @@ import {
   REGIONS,
   THROUGH_JOBS,
 } from '../board/limits.ts'
-import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../board/memory-map.ts'
+import { ZEROS_AT } from '../board/memory-map.ts'
 import { isSafe } from '../burst/burst.ts'
 import type {
   GroupContext,
@@ -94,7 +85,15 @@ import {
   WAITING,
 } from '../burst/through-job.ts'
 import { closedBy } from '../commit/closed.ts'
-import { type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
+import {
+  clearDirtyLanes,
+  composeLane,
+  type GroupItem,
+  holdLane,
+  laneAddress,
+  retireLane,
+  sealItem,
+} from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import {
   addToLine,
@@ -115,18 +114,9 @@ import { fillItem } from '../engine/admit.ts'
 import { clientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
-import {
-  type Intent,
-  LANE_CHECKED_AT,
-  LANE_CHECKED_BYTES,
-  LANE_CODE_AT,
-  PHASE_B,
-  PHASE_WORD_BYTES,
-  writeIntent,
-  writePhaseWord,
-} from '../medium/lane.ts'
+import { type Intent, PHASE_B } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../medium/region.ts'
-import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import { imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import {
   addLost,
   isLost,
@@ -334,7 +324,7 @@ function isJobNext(through: Through, job: Job): boolean {
 }
 
 function startJob(state: RecordContext, job: Job): void {
-  const { commit, through, list, words } = state
+  const { commit, through, list } = state
   const { item } = job
   if (!isJobNext(through, job)) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
@@ -351,20 +341,9 @@ function startJob(state: RecordContext, job: Job): void {
   }
   if (!hasReceive(state)) return
   sealItem(commit, item)
-  const end = SLOT_HEADER_BYTES + item.length
-  const pad = imageBytes(item.length) - end
-  if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)
-  checkCode(list, item.imageAt + CHECKED_AT, item.imageAt, end - CHECKED_AT, item.region.keyAt)
-  const line = LANE_LINES_AT + item.lane * LINE_BYTES
-  writeIntent(words, line, item)
-  checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
-  copyClean(list, line, laneAddress(item.lane), LINE_BYTES, OWN_LANE)
-  commit.dirtyLanes[item.lane] = 0
+  composeLane(commit, item, OWN_LANE)
   // As in a group: no slot is touched before the lanes of what was written last are clear.
-  for (let lane = 0; lane < LANES; lane++) {
-    if (commit.dirtyLanes[lane] === 0) continue
-    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
-  }
+  clearDirtyLanes(commit)
   fenceOwn(list)
   const failed = run(list)
   if (failed < 0) {
@@ -438,9 +417,7 @@ function askWriteBack(state: RecordContext, job: Job): void {
 function firstDone(state: RecordContext, job: Job): void {
   const { list, words, commit } = state
   const { item } = job
-  const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
-  writePhaseWord(words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
-  copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, OWN_LANE)
+  holdLane(list, words, item.lane, item, OWN_LANE, PHASE_B)
   fenceOwn(list)
   const due = item.wait === 1
   if (due) answerDurable(state, job)

@@ -20,7 +20,7 @@ import {
   BATCH_REFUSED,
   type Batch,
   beginBatch,
-  fieldsFault,
+  enterFault,
   isBatchOpen,
   noteMemberDurable,
   noteRefused,
@@ -29,21 +29,12 @@ import {
   refuseWhole,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
-import {
-  addMember,
-  hasSlot,
-  isStillFilled,
-  type Members,
-  noteSlot,
-  takeMembers,
-  takeRoom,
-} from '../batch/members.ts'
+import { addMember, hasSlot, type Members, takeRoom } from '../batch/members.ts'
 import { copy } from '../board/command-list.ts'
 import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
-  BATCH_REGION,
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
@@ -55,20 +46,23 @@ import {
   PERSIST_HEADER,
   QP_ERROR_STATE,
 } from '../board/fault.ts'
-import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../board/limits.ts'
-import { runBurst } from '../burst/burst.ts'
+import {
+  BATCH_RECORDS_MAX,
+  BATCH_TIMEOUT_US,
+  QUEUE_PAIRS,
+  STAGING_TIMEOUT_US,
+} from '../board/limits.ts'
 import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
-import { lanesLeft, lanesOf } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { noteNewOperation, takeClient } from '../commit/operations.ts'
 import { admit, enterRecord } from '../engine/admit.ts'
 import { lookAtSlots } from '../engine/batch-expect.ts'
 import { concludeBatch } from '../engine/batch-status.ts'
-import { commitNow } from '../engine/group.ts'
+import { commitNow, makeGroupRoom } from '../engine/group.ts'
 import { accessOf } from '../engine/locate.ts'
 import { isKnown, repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
-import { KIND_RECORDS, PLACEMENT_THROUGH, type Region, WRITE_PERSIST } from '../medium/region.ts'
+import { type Region, WRITE_PERSIST } from '../medium/region.ts'
 import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
@@ -152,21 +146,18 @@ function enterMember(
   batch.lastUs = state.connections.nowUs
   if (pweth.repetition) batch.repetition = true
   if (batch.phase === BATCH_REFUSED) return
-  let fault = why !== PASS ? why : fieldsFault(batch, pweth, region)
-  if (fault === PASS && !takesBatches(region)) fault = BATCH_REGION
-  if (fault === PASS && batch.members === null) {
-    batch.members = takeMembers(batches)
-    if (batch.members === null) fault = BATCH_ROOM
+  const formed = !pweth.carried && pweth.wantsAck && pweth.oneStatus
+  let fault = why === PASS && !formed ? BATCH_FIELDS : why
+  if (fault === PASS) {
+    fault = enterFault(batches, batch, pweth, region, message.slot, BATCH_RECORDS_MAX)
   }
-  const n = batch.received
-  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = BATCH_FIELDS
   if (fault !== PASS) {
     refuseBatch(state, qp, batch, batchIndex, fault)
     return
   }
   batch.lastIndex = batchIndex
   const storage = storageFault(state, message, region)
-  addMember(batch.members!, n, batchIndex, message.length, message.wait, storage)
+  addMember(batch.members!, batch.received, batchIndex, message.length, message.wait, storage)
 }
 
 /** Its operations are new ones as it comes: when it is judged, they may be so no more. */
@@ -176,11 +167,6 @@ function noteBegin({ commit, pweth }: WireState & CommitState, qp: QueuePair): v
   if ((operationHigh | operationLow) === 0) return
   qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
   noteNewOperation(operations, qp.client, operationHigh, operationLow)
-}
-
-/** Does the group store what goes there? */
-function takesBatches(region: Region): boolean {
-  return region.kind === KIND_RECORDS && region.placement < PLACEMENT_THROUGH
 }
 
 /** The record has several packets: they are gathered where it is held. */
@@ -339,12 +325,7 @@ export function storeHeld(state: RecordContext, qp: QueuePair): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
   const members = batch.members!
-  const { commit } = state
-  if (isStillFilled(state.batches)) runBurst(state)
-  const left = batch.received - batch.judged
-  // One group where it fits into one.
-  const region = batch.region!
-  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
+  makeGroupRoom(state, batch)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
