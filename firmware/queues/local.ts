@@ -7,8 +7,8 @@
  *   is refused there by a status ends its element alone, by GENERAL_ERR and that status.
  * - They are executed in the order of their queue, each exactly once: an element that is not a
  *   record stands behind the commit of every record before it (queues/record.ts).
- * - A READ is served from what is settled (read.ts), and it is complete before its completion is
- *   composed: where a byte could not be delivered, the completion is an error.
+ * - A READ is served from what is settled (engine/locate.ts). It is complete before its completion
+ *   is composed: where a byte could not be delivered, the completion is an error.
  * - What is stored into a region registered write-persist is durable before its completion stands
  *   in a list; so is everything before a FLUSH.
  * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
