@@ -170,10 +170,11 @@ function beginStream(qp: QueuePair, item: Ordered, from: number): void {
 export function serveRead(state: ServeContext, item: Ordered): void {
   const { located } = state
   const { qp, region } = item
-  // A READ of no bytes names nothing.
-  located.paged = null
-  located.from = -1
-  if (region !== null && region.kind === KIND_BYTES) {
+  if (region === null) {
+    // A READ of no bytes names nothing.
+    located.paged = null
+    located.from = -1
+  } else if (region.kind === KIND_BYTES) {
     locateBytes(state, region, item.vaHigh, item.vaLow, item.length)
     const from = located.from + located.offset
     if (isLong(qp, region, item.length)) {
@@ -182,9 +183,9 @@ export function serveRead(state: ServeContext, item: Ordered): void {
       return
     }
     checkReadable(state, qp, item.psn, from, item.length)
-  } else if (region !== null && region.kind === KIND_ON_DEMAND) {
+  } else if (region.kind === KIND_ON_DEMAND) {
     if (!findPages(state, item, region)) return
-  } else if (region !== null) {
+  } else {
     // What stands in the list is not to be mixed with what the examination runs.
     runBurst(state)
     const fault =
