@@ -32,14 +32,14 @@ import { createAttachments } from './manage/attach.ts'
 import { boot, createRecovery } from './manage/boot.ts'
 import { createRegionWork } from './manage/context.ts'
 import { describePart } from './manage/part-state.ts'
-import { createRegionTable } from './medium/region.ts'
+import { blankLocated, createRegionTable } from './medium/region.ts'
 import { createSuperblock } from './medium/superblock.ts'
 import { createTranslation } from './medium/translation.ts'
 import { noticeHost } from './queues/host.ts'
 import { createResidency } from './residency/told.ts'
 import { createHints } from './residency/waiting-hints.ts'
 import { createAnswers, wordAt } from './transport/acknowledge.ts'
-import { blankMessage, blankOrdered } from './transport/message.ts'
+import { blankAsk, blankOrdered } from './transport/message.ts'
 import type { Psn } from './transport/psn.ts'
 import { createQueuePair, createQueuePairTable, type QueuePair } from './transport/queue-pair.ts'
 import { blankAeth } from './wire/aeth.ts'
@@ -181,7 +181,7 @@ function scratch() {
     feth: blankFeth(),
     atomic: blankAtomic(),
     ieth: blankIeth(),
-    accessed: null,
+    located: blankLocated(),
   }
 }
 
@@ -213,7 +213,7 @@ function burst(nobody: QueuePair, list: CommandList) {
     pageTurn: { qp: null, untilUs: 0 },
     receiveOwner: new Int32Array(RECEIVES).fill(-1),
     receivesTaken: 0,
-    messages: listOf(QUEUE_PAIRS, blankMessage),
+    messages: Array.from({ length: QUEUE_PAIRS }, (_, i) => blankAsk(i)),
     batches: createBatches(machine.memory, machine.facts.dmaBytes > 0, list),
     stagingOwner: new Int32Array(STAGING_BUFFERS).fill(-1),
     stagingSinceUs: new Float64Array(STAGING_BUFFERS),

@@ -16,12 +16,27 @@
  */
 
 import type { CommandList } from '../board/command-list.ts'
-import { BATCH_FIELDS, type Fault, IN_DOUBT, OPERATION_FORGOTTEN, PASS } from '../board/fault.ts'
+import {
+  BATCH_FIELDS,
+  BATCH_REGION,
+  BATCH_ROOM,
+  type Fault,
+  IN_DOUBT,
+  OPERATION_FORGOTTEN,
+  PASS,
+} from '../board/fault.ts'
 import { BATCH_CHUNKS, LOCAL_BATCHES, QUEUE_PAIRS } from '../board/limits.ts'
-import type { Region } from '../medium/region.ts'
-import type { Pweth } from '../wire/persist.ts'
+import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { CONDITION_IN_ORDER } from '../wire/persist.ts'
 import { BITMAP_WORDS_MAX } from '../wire/persist-ack.ts'
-import { addMembers, freeMembers, type Members, type Room } from './members.ts'
+import {
+  addMembers,
+  freeMembers,
+  type Members,
+  noteSlot,
+  type Room,
+  takeMembers,
+} from './members.ts'
 
 export const BATCH_NONE = 0
 /** Some of its burst is to come. */
@@ -162,24 +177,39 @@ export function blankBatch(place: number): Batch {
   }
 }
 
+/** What a record says of its batch: in a packet, or in an element of the host. */
+interface BatchFields {
+  readonly condition: number
+  readonly batchId: number
+  readonly batchIndex: number
+  readonly batchCount: number
+  readonly operationHigh: number
+  readonly operationLow: number
+}
+
 /** Is some of its burst to come? */
 export function isBatchOpen(batch: Batch): boolean {
   return batch.phase === BATCH_OPEN || batch.phase === BATCH_REFUSED
 }
 
 /** Begins a burst with that record; the batch of its queue pair before is over. */
-export function beginBatch(batches: Batches, batch: Batch, pweth: Pweth, region: Region): void {
-  const { batchIndex, batchId, batchCount } = pweth
-  const borrow = pweth.operationLow < batchIndex
-  const low = (pweth.operationLow - batchIndex) >>> 0
-  const high = (pweth.operationHigh - (borrow ? 1 : 0)) >>> 0
+export function beginBatch(
+  batches: Batches,
+  batch: Batch,
+  fields: BatchFields,
+  region: Region,
+): void {
+  const { batchIndex, batchId, batchCount } = fields
+  const borrow = fields.operationLow < batchIndex
+  const low = (fields.operationLow - batchIndex) >>> 0
+  const high = (fields.operationHigh - (borrow ? 1 : 0)) >>> 0
   const again = batch.phase === BATCH_DONE && batch.id === batchId && batch.count === batchCount
   // What is known of the same batch stays true.
   if (!again || batch.operationHigh !== high || batch.operationLow !== low) batch.bitmap.fill(0)
   batch.phase = BATCH_OPEN
   batch.id = batchId
   batch.count = batchCount
-  batch.condition = pweth.condition
+  batch.condition = fields.condition
   batch.repetition = false
   batch.region = region
   batch.operationHigh = high
@@ -201,19 +231,39 @@ export function beginBatch(batches: Batches, batch: Batch, pweth: Pweth, region:
 }
 
 /** Does the record contradict itself, or what came of its batch before? */
-export function fieldsFault(batch: Batch, pweth: Pweth, region: Region): Fault {
-  const { batchIndex } = pweth
-  if (pweth.carried || !pweth.wantsAck || !pweth.oneStatus) return BATCH_FIELDS
-  if (batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS
-  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return BATCH_FIELDS
+function fieldsFault(batch: Batch, fields: BatchFields, region: Region): Fault {
+  const { batchIndex } = fields
+  if (batchIndex >= fields.batchCount || batchIndex <= batch.lastIndex) return BATCH_FIELDS
+  if (fields.batchCount !== batch.count || fields.condition !== batch.condition) return BATCH_FIELDS
   if (region !== batch.region || (batch.operationHigh | batch.operationLow) === 0) {
     return BATCH_FIELDS
   }
   // Operations that would begin below 0, or come round.
-  if (batch.operationHigh > pweth.operationHigh) return BATCH_FIELDS
+  if (batch.operationHigh > fields.operationHigh) return BATCH_FIELDS
   const low = operationLowOf(batch, batchIndex)
   const high = operationHighOf(batch, batchIndex)
-  return low === pweth.operationLow && high === pweth.operationHigh ? PASS : BATCH_FIELDS
+  return low === fields.operationLow && high === fields.operationHigh ? PASS : BATCH_FIELDS
+}
+
+/**
+ * Why all of the batch is refused with that record, of which it has no more than `most`; else the
+ * slot is noted for the next member. BATCH_REGION where the group does not store what goes there.
+ */
+export function enterFault(
+  batches: Batches,
+  batch: Batch,
+  fields: BatchFields,
+  region: Region,
+  slot: number,
+  most: number,
+): Fault {
+  const fault = fieldsFault(batch, fields, region)
+  if (fault !== PASS) return fault
+  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
+  if (batch.received === most) return BATCH_ROOM
+  if (batch.members === null) batch.members = takeMembers(batches)
+  if (batch.members === null) return BATCH_ROOM
+  return noteSlot(batch.members, slot, batch.received) ? BATCH_FIELDS : PASS
 }
 
 /** The operation of that index, low and high word. */
@@ -250,6 +300,22 @@ export function noteMemberDurable(batch: Batch, index: number, copies: number): 
   batch.bitmap[index >> 5]! |= 0x80000000 >>> (index & 31)
   batch.records += 1
   if (batch.copies === 0 || copies < batch.copies) batch.copies = copies
+}
+
+/**
+ * The record of that index joins the group, before which so many were committed. Must it not
+ * outlive the one that joined before it?
+ */
+export function noteJoined(batch: Batch, index: number, groups: number): boolean {
+  const isNext = batch.joinedGroup === groups && batch.joinedIndex === index - 1
+  batch.joinedIndex = index
+  batch.joinedGroup = groups
+  return isNext && batch.condition === CONDITION_IN_ORDER
+}
+
+/** Is an earlier record of the burst refused, which those behind it must not outlive? */
+export function isChainBroken(batch: Batch): boolean {
+  return batch.condition === CONDITION_IN_ORDER && batch.broken
 }
 
 /** Nothing more of the burst is taken; what was not judged is refused with it. */

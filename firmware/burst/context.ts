@@ -15,7 +15,7 @@ import type { Residency } from '../residency/told.ts'
 import type { Hints } from '../residency/waiting-hints.ts'
 import type { PersistRange } from '../transport/acknowledge.ts'
 import type { TransportState } from '../transport/context.ts'
-import type { Ordered, PersistMessage } from '../transport/message.ts'
+import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
 import type { Relays } from './passengers.ts'
@@ -56,7 +56,7 @@ export interface GatherState {
   /** How many of them are taken. */
   receivesTaken: number
   /** Messages of several packets. */
-  readonly messages: PersistMessage[]
+  readonly messages: Ask[]
   /** Which queue pair has each staging buffer: its place, or -1. */
   readonly stagingOwner: Int32Array
   /** Since when its message is gathered, µs. */

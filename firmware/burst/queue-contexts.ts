@@ -22,16 +22,28 @@ import {
   refreshPointer,
   stateOf,
   writeContexts,
+  zone1Word,
 } from '../host/context.ts'
 import { findContext, insertContext, removeContext } from '../host/context-cache.ts'
 import { failQueue } from '../host/failure.ts'
 import { EVENT_QUEUE_ERROR } from '../host/header-page.ts'
 import { EVICTIONS, type HostQueues, INSERTIONS, MISSES, REFILLS } from '../host/host.ts'
-import { QUEUE_ERROR } from '../host/queue-info.ts'
+import type { HostState } from '../host/host-state.ts'
+import { QUEUE_ERROR, Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { noteQueueEnd } from '../host/work.ts'
 import { runBurst } from './burst.ts'
-import type { BurstContext, QueueContext } from './context.ts'
+import type { BurstContext, QueueContext, QueueState } from './context.ts'
 import { flushHeld } from './held-batches.ts'
+
+/** Who speaks through the queue of `host.element`: `hostWork.party`. */
+export function noteParty({ host, hostWork }: HostState & QueueState): void {
+  const { place } = host.element
+  const party = hostWork.parties[place]!
+  party.protectionDomain = zone1Word(host, place, Z1_DOMAIN)
+  party.clientLow = zone1Word(host, place, Z1_CLIENT)
+  party.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
+  hostWork.party = party
+}
 
 /** Ends one queue of the host: nothing of it is processed any more (P3-28). */
 export function failHostQueue(state: QueueContext, queue: number, fault: Fault): void {

@@ -122,8 +122,9 @@ export function noteKnown(jobs: readonly Job[], named: Intent): void {
   }
 }
 
-/** Is one of the jobs writing the record? */
+/** Is one of the jobs writing the record? Then nobody else may look after its copies. */
 export function isWritten(jobs: readonly Job[], region: Region, slot: number): boolean {
+  if (region.placement !== PLACEMENT_THROUGH) return false
   for (let i = 0; i < jobs.length; i++) {
     const job = jobs[i]!
     const { item } = job
@@ -131,6 +132,20 @@ export function isWritten(jobs: readonly Job[], region: Region, slot: number): b
     if (item.slot === slot && item.region === region) return true
   }
   return false
+}
+
+/**
+ * The first copy of the record that may be shown to a reader: 0, 1 while A is written, or none of
+ * them while nobody can tell which one is durable.
+ */
+export function firstShown(jobs: readonly Job[], region: Region, slot: number): number {
+  if (region.placement !== PLACEMENT_THROUGH) return 0
+  for (let i = 0; i < jobs.length; i++) {
+    const { state: stands, item, hidden } = jobs[i]!
+    if (stands !== FIRST && hidden === 0) continue
+    if (item.slot === slot && item.region === region) return Math.max(hidden, 1)
+  }
+  return 0
 }
 
 /**

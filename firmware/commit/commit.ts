@@ -532,31 +532,41 @@ function copiesMost(commit: Commit): number {
 
 function composeLanes(commit: Commit): void {
   const list = commit.list
-  const dirty = commit.dirtyLanes
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.fault !== PASS) continue
-    const line = LANE_LINES_AT + item.lane * LINE_BYTES
-    composeImage(list, item)
-    writeIntent(commit.words, line, item)
-    checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
-    copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1)
-    dirty[item.lane] = 0
+    if (item.fault === PASS) composeLane(commit, item, i + 1)
   }
-  // Nearly always there is none: a search by the engine costs a fiftieth of a loop.
-  for (let lane = dirty.indexOf(1); lane >= 0; lane = dirty.indexOf(1, lane + 1)) {
-    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
-  }
+  clearDirtyLanes(commit)
   fence(list)
   commit.ends[STAGE_LANES] = list.count
 }
 
-/** Pads the data to whole lines with zeros, and has its check code computed. */
-function composeImage(list: CommandList, item: GroupItem): void {
+/**
+ * Appends what completes the image of a record, padded to whole lines with zeros and with its check
+ * code, and what puts its intent into its lane, phase A.
+ */
+export function composeLane(commit: Commit, item: GroupItem, owner: number): void {
+  const { list } = commit
   const end = SLOT_HEADER_BYTES + item.length
   const pad = imageBytes(item.length) - end
   if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)
   checkCode(list, item.imageAt + CHECKED_AT, item.imageAt, end - CHECKED_AT, item.region.keyAt)
+  const line = LANE_LINES_AT + item.lane * LINE_BYTES
+  writeIntent(commit.words, line, item)
+  checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
+  copyClean(list, line, laneAddress(item.lane), LINE_BYTES, owner)
+  commit.dirtyLanes[item.lane] = 0
+}
+
+/**
+ * Appends the clearing of the lanes of what was written last; the owner of a store is -1 less the
+ * lane.
+ */
+export function clearDirtyLanes({ list, dirtyLanes }: Commit): void {
+  // Nearly always there is none: a search by the engine costs a fiftieth of a loop.
+  for (let lane = dirtyLanes.indexOf(1); lane >= 0; lane = dirtyLanes.indexOf(1, lane + 1)) {
+    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
+  }
 }
 
 function composeCopy(commit: Commit, c: number): void {
@@ -590,9 +600,7 @@ function composePhase(commit: Commit): void {
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
     if (item.fault !== PASS) continue
-    const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
-    writePhaseWord(commit.words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
-    copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, i + 1)
+    holdLane(list, commit.words, item.lane, item, i + 1, PHASE_B)
   }
   composeOperations(commit)
   fence(list)

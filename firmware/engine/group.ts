@@ -8,12 +8,14 @@
  * of the host stand in the same group; their completions take the place of the PERSIST_ACKs.
  */
 
+import type { Batch } from '../batch/batch.ts'
+import { isStillFilled } from '../batch/members.ts'
 import { run } from '../board/command-list.ts'
 import { PASS } from '../board/fault.ts'
 import { BURST_FRAMES } from '../board/limits.ts'
 import { loseHost, noteFence, runBurst } from '../burst/burst.ts'
 import type { BurstState, GroupContext } from '../burst/context.ts'
-import { commitGroup } from '../commit/commit.ts'
+import { commitGroup, lanesLeft, lanesOf } from '../commit/commit.ts'
 import { repairGroup } from '../commit/repair.ts'
 import { composeRoom } from '../host/compose.ts'
 import { answerAck, answerDuplicate, isWithheld, transmitRoom } from '../transport/acknowledge.ts'
@@ -35,6 +37,18 @@ export function sendAcks(state: TransportState & BurstState): void {
     else answerDuplicate(state.answers, qp, qp.repeatDue)
     qp.repeatDue = -1
   }
+}
+
+/**
+ * What is held of a batch is about to be judged: the group makes way where all of it would fit into
+ * one group, and not into what is left of this one.
+ */
+export function makeGroupRoom(state: GroupContext, batch: Batch): void {
+  const { commit } = state
+  if (isStillFilled(state.batches)) runBurst(state)
+  const left = batch.received - batch.judged
+  const region = batch.region!
+  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
 }
 
 /** Completions of a group, and again those that a refusal in between has held up. */

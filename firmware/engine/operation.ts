@@ -9,11 +9,8 @@
  */
 
 import { compare, copy, resultOf, runAll } from '../board/command-list.ts'
-import { count } from '../board/context.ts'
 import {
   COPIES_DIFFER,
-  DUPLICATE,
-  DUPLICATE_FORGED,
   type Fault,
   FIXED_LENGTH,
   IN_DOUBT,
@@ -26,8 +23,8 @@ import {
 import { DIFFERENT } from '../board/hal.ts'
 import { EXAMINE_AT } from '../board/memory-map.ts'
 import { runBurst } from '../burst/burst.ts'
-import type { BurstContext, GroupContext, ThroughState } from '../burst/context.ts'
-import { isOnItsWay, type Job } from '../burst/through-job.ts'
+import type { BurstContext, RecordContext, ThroughState } from '../burst/context.ts'
+import { isOnItsWay, isWritten, type Job } from '../burst/through-job.ts'
 import { isLeftOpen } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import {
@@ -42,49 +39,28 @@ import {
 } from '../commit/operations.ts'
 import { PLACEMENT_RELAY, type Region, slotAddress } from '../medium/region.ts'
 import { blankSlotHeader, readSlotHeader, SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import type { PersistMessage } from '../transport/message.ts'
-import { type QueuePair, remember } from '../transport/queue-pair.ts'
+import type { Ask } from '../transport/message.ts'
+import type { Party } from '../transport/queue-pair.ts'
 import { commitNow } from './group.ts'
-import { answerRecord, copiesIn } from './receipt.ts'
 
 /**
- * Was the record of this message durable before? Then it is acknowledged, and there is nothing to
- * do. Its data is at `dataAt`, or was never gathered (0). `enterOperation` did not know it as new.
+ * Was the record that is asked for durable before? Else its operation is noted. While a job is
+ * writing its slot nothing is said of it: a job of its own will find it durable, in as many copies
+ * as it asks for.
  */
-export function isRepetition(
-  state: GroupContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  dataAt: number,
-  writing: boolean,
-): boolean {
-  if (!wasDurable(state, qp, message, writing)) return false
-  repeat(state, qp, message, dataAt)
-  return true
-}
-
-/**
- * Was the record of this message durable before? Else its operation is noted. While its slot is
- * `writing` nothing is said of it: a job of its own will find it durable, in as many copies as it
- * asks for.
- */
-export function wasDurable(
-  state: GroupContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  writing: boolean,
-): boolean {
+export function wasDurable(state: RecordContext, party: Party, ask: Ask): boolean {
   const { operations } = state.commit
-  const { operationHigh, operationLow } = message
+  const { operationHigh, operationLow } = ask
   if ((operationHigh | operationLow) === 0) return false
-  const { clientHigh, clientLow } = qp
-  qp.client = findClient(operations, qp.client, clientHigh, clientLow)
-  if (qp.client === NO_CLIENT) return false
+  const { clientHigh, clientLow } = party
+  party.client = findClient(operations, party.client, clientHigh, clientLow)
+  if (party.client === NO_CLIENT) return false
   // It may be in the group, on its way.
-  if (groupHoldsOperation(state, qp.client, message)) commitNow(state)
-  qp.client = takeClient(operations, qp.client, clientHigh, clientLow)
-  if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return true
-  beginOperation(operations, qp.client, operationHigh, operationLow)
+  if (groupHoldsOperation(state, party.client, operationHigh, operationLow)) commitNow(state)
+  party.client = takeClient(operations, party.client, clientHigh, clientLow)
+  const writing = isWritten(state.through.jobs, ask.region!, ask.slot)
+  if (!writing && isDurable(operations, party.client, operationHigh, operationLow)) return true
+  beginOperation(operations, party.client, operationHigh, operationLow)
   return false
 }
 
@@ -92,43 +68,29 @@ export function wasDurable(
 export function groupHoldsOperation(
   state: CommitState,
   client: number,
-  message: PersistMessage,
+  high: number,
+  low: number,
 ): boolean {
   const { commit } = state
   for (let i = 0; i < commit.count; i++) {
     const item = commit.items[i]!
-    if (item.client !== client || item.operationLow !== message.operationLow) continue
-    if (item.operationHigh === message.operationHigh) return true
+    if (item.client !== client || item.operationLow !== low) continue
+    if (item.operationHigh === high) return true
   }
   return false
 }
 
-function repeat(state: GroupContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
-  const region = message.region!
-  const { lastPsn, operationHigh, operationLow, wait } = message
-  count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
-  // As many copies as it asks for, and as it was acknowledged with.
-  const copies = copiesIn(region, Math.min(wait, region.copies))
-  remember(qp, lastPsn, operationHigh, operationLow, 0, copies)
-  if (message.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
-}
-
 const heldHeader = blankSlotHeader()
 
-/** Does the slot, which there is, hold that operation, and other data than the message brings? */
-export function isForged(
-  state: BurstContext,
-  whose: ClientId,
-  message: PersistMessage,
-  dataAt: number,
-): boolean {
-  const region: Region = message.region!
+/** Does the slot, which there is, hold that operation, and other data than is brought? */
+export function isForged(state: BurstContext, whose: ClientId, ask: Ask, dataAt: number): boolean {
+  const region: Region = ask.region!
   const { list } = state
   // What was received lies in packet memory only when the list has been run.
   runBurst(state)
-  const from = slotAddress(region, 0, message.slot)
+  const from = slotAddress(region, 0, ask.slot)
   copy(list, from, EXAMINE_AT, SLOT_HEADER_BYTES)
-  compare(list, from + SLOT_HEADER_BYTES, dataAt, message.length)
+  compare(list, from + SLOT_HEADER_BYTES, dataAt, ask.length)
   runAll(list)
   if (resultOf(list, 0) !== 0) return false
   const differs = resultOf(list, 1) === DIFFERENT
@@ -139,10 +101,10 @@ export function isForged(
   ) {
     return false
   }
-  const { operationHigh, operationLow } = message
+  const { operationHigh, operationLow } = ask
   if (heldHeader.operationLow !== operationLow || heldHeader.operationHigh !== operationHigh)
     return false
-  return differs || heldHeader.length !== message.length
+  return differs || heldHeader.length !== ask.length
 }
 
 /** Is it the same whenever the record comes? What is refused for it was never executed. */
@@ -181,13 +143,13 @@ export function repetitionFault(
   region: Region,
   client: number,
   whose: ClientId,
-  message: PersistMessage,
+  ask: Ask,
   against: Fault,
 ): Fault {
   // What goes on to another part, that one judges.
-  if (!message.repetition || region.placement === PLACEMENT_RELAY) return against
+  if (!ask.repetition || region.placement === PLACEMENT_RELAY) return against
   if (isOfRequest(against)) return against
-  const { operationHigh, operationLow } = message
+  const { operationHigh, operationLow } = ask
   const { operations } = state.commit
   if (isForgotten(operations, client, whose, operationHigh, operationLow)) {
     return OPERATION_FORGOTTEN
@@ -196,30 +158,30 @@ export function repetitionFault(
   return open ? IN_DOUBT : against
 }
 
-/** Is that operation of the queue pair's client known to be durable? */
-export function isKnown(state: CommitState, qp: QueuePair, high: number, low: number): boolean {
+/** Is that operation of who asks known to be durable? */
+export function isKnown(state: CommitState, party: Party, high: number, low: number): boolean {
   const { operations } = state.commit
-  qp.client = findClient(operations, qp.client, qp.clientHigh, qp.clientLow)
-  return isDurable(operations, qp.client, high, low)
+  party.client = findClient(operations, party.client, party.clientHigh, party.clientLow)
+  return isDurable(operations, party.client, high, low)
 }
 
 /** The place in the table of the client of a record that has just come, and is taken. */
-export function clientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
-  const { operationHigh, operationLow } = message
-  const client = heldClientOf(state, qp, message)
+export function clientOf(state: CommitState, party: Party, ask: Ask): number {
+  const { operationHigh, operationLow } = ask
+  const client = heldClientOf(state, party, ask)
   noteNewOperation(state.commit.operations, client, operationHigh, operationLow)
   beginOperation(state.commit.operations, client, operationHigh, operationLow)
   return client
 }
 
 /** Likewise of one that may have come long ago. */
-export function heldClientOf(state: CommitState, qp: QueuePair, message: PersistMessage): number {
-  const { operationHigh, operationLow } = message
+export function heldClientOf(state: CommitState, party: Party, ask: Ask): number {
+  const { operationHigh, operationLow } = ask
   if ((operationHigh | operationLow) === 0) return NO_CLIENT
   const { operations } = state.commit
-  // `isRepetition` has just noted it, unless it is the first of its client, or the place has gone.
-  if (qp.client >= 0 && operations.retired[qp.client] === 0) return qp.client
-  qp.client = takeClient(operations, qp.client, qp.clientHigh, qp.clientLow)
-  beginOperation(operations, qp.client, operationHigh, operationLow)
-  return qp.client
+  // `wasDurable` has just noted it, unless it is the first of its client, or the place has gone.
+  if (party.client >= 0 && operations.retired[party.client] === 0) return party.client
+  party.client = takeClient(operations, party.client, party.clientHigh, party.clientLow)
+  beginOperation(operations, party.client, operationHigh, operationLow)
+  return party.client
 }

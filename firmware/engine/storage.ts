@@ -37,20 +37,16 @@ import {
   type Region,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import type { Ask } from '../transport/message.ts'
 
 /** What storage has against the record. */
-export function storageFault(
-  state: ThroughContext,
-  message: PersistMessage,
-  region: Region,
-): Fault {
-  if (message.slot >= region.slots) return SLOT
-  if (message.length > region.capacity) return RECORD_LENGTH
-  if ((region.flags & FIXED_LENGTH) !== 0 && message.length !== region.capacity) {
+export function storageFault(state: ThroughContext, ask: Ask, region: Region): Fault {
+  if (ask.slot >= region.slots) return SLOT
+  if (ask.length > region.capacity) return RECORD_LENGTH
+  if ((region.flags & FIXED_LENGTH) !== 0 && ask.length !== region.capacity) {
     return FIXED_LENGTH_FAULT
   }
-  if (message.wait > region.copies) return LEVEL
+  if (ask.wait > region.copies) return LEVEL
   return healthFault(state, region)
 }
 

@@ -22,9 +22,10 @@ import {
   STAGING_BUFFERS,
   WATCHES,
 } from '../board/limits.ts'
+import { NO_CLIENT } from '../commit/operations.ts'
 import { type Blocks, createBlocks } from '../residency/blocks.ts'
-import { blankMessage, type PersistMessage } from '../transport/message.ts'
-import type { QueuePair } from '../transport/queue-pair.ts'
+import { type Ask, blankAsk } from '../transport/message.ts'
+import { ALL_RIGHTS, type Party, type QueuePair, STATE_OPEN } from '../transport/queue-pair.ts'
 import { blankElement, type Element } from './host.ts'
 
 /** Blocks of a peer's memory that are counted together. */
@@ -236,13 +237,33 @@ export interface HostWork {
   dataAt: number
   buffer: number
   readonly pieces: Pieces
-  readonly message: PersistMessage
-  /** Where the operation table had the client of a context last: a hint that saves a search. */
-  readonly clients: Int16Array
+  readonly ask: Ask
+  /** Who speaks through the queue of a context, by its place; and through that of the element. */
+  readonly parties: readonly HostParty[]
+  party: HostParty
   /** A queue pair has failed, or something waits in one: they are to be looked at. */
   look: boolean
   /** Something has ended since: what found no room may find it now. */
   freed: boolean
+}
+
+/** A queue of the host as one that asks: its memory is that of the part, with every right. */
+interface HostParty extends Party {
+  clientHigh: number
+  clientLow: number
+  protectionDomain: number
+}
+
+function blankParty(): HostParty {
+  return {
+    clientHigh: 0,
+    clientLow: 0,
+    state: STATE_OPEN,
+    client: NO_CLIENT,
+    protectionDomain: 0,
+    rights: ALL_RIGHTS,
+    invalidated: 0,
+  }
 }
 
 /** Plain arrays: there are many, and each is small. */
@@ -406,8 +427,9 @@ export function createHostWork(): HostWork {
     dataAt: 0,
     buffer: -1,
     pieces: blankPieces(),
-    message: { ...blankMessage(), wantsAck: true },
-    clients: new Int16Array(CONTEXTS).fill(-1),
+    ask: { ...blankAsk(HOST_OWNER), wantsAck: true },
+    parties: each(CONTEXTS, blankParty),
+    party: blankParty(),
     look: false,
     freed: false,
   }

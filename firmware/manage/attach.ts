@@ -21,11 +21,11 @@ import {
   REQUEST,
 } from '../board/fault.ts'
 import { REGIONS, RELAYS, RESPONDER_RESOURCES } from '../board/limits.ts'
-import { forgetInvalidated } from '../burst/access.ts'
 import type { RequestState } from '../burst/context.ts'
 import { openInitiator } from '../burst/open-initiator.ts'
 import type { ConnectState, Link, Target } from '../connect/context.ts'
 import { closeLink, connectTo } from '../connect/initiate.ts'
+import { forgetInvalidated } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   findRegionByName,
@@ -53,7 +53,7 @@ export function createAttachments(): Attachment[] {
   }))
 }
 
-/** The relay of that name, if it is connected, is then `state.accessed`. */
+/** The relay of that name, if it is connected, is then `located.region`. */
 export function attach(state: ManageContext, request: AttachRequest): Fault {
   const { name, target } = request
   if (name === '' || target.port === 0) return REQUEST
@@ -70,7 +70,7 @@ export function attach(state: ManageContext, request: AttachRequest): Fault {
   const { link } = attachment
   if (link !== null && !same(link.target, target)) return REGION_EXISTS
   if (link !== null && !isBroken(state, place, link)) {
-    state.accessed = state.regions.places[REGIONS + place]!
+    state.located.region = state.regions.places[REGIONS + place]!
     return state.relays.relays[place]!.qp === null ? CONNECTING : PASS
   }
   const { fault } = attachment

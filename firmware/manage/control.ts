@@ -376,7 +376,7 @@ function attachRegion(call: Call): Fault {
       clientLow: u32(bytes, at + mad.ATTACH_CLIENT_LOW),
     },
   })
-  if (fault === PASS) describeRegion(call, state.accessed!)
+  if (fault === PASS) describeRegion(call, state.located.region!)
   return fault
 }
 

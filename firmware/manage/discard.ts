@@ -19,6 +19,7 @@ import type { BoardState } from '../board/context.ts'
 import { DMA, type Fault, PASS, PLACEMENT_UNKNOWN, UNDER_WAY } from '../board/fault.ts'
 import type { ThroughContext } from '../burst/context.ts'
 import { takeSlice } from '../burst/slice.ts'
+import { firstShown, isWritten } from '../burst/through-job.ts'
 import { heldIntent } from '../commit/commit.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { examineCopies } from '../commit/examine.ts'
@@ -28,13 +29,7 @@ import { settledAmong } from '../engine/settled.ts'
 import { closeBy, mendFault } from '../engine/storage.ts'
 import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
 import { addLost, isLost, setOverfull, writeSuperblock } from '../medium/superblock.ts'
-import {
-  firstShown,
-  isUnflushed,
-  isWriting,
-  markBlanked,
-  settleBlanked,
-} from '../placement/through.ts'
+import { isUnflushed, markBlanked, settleBlanked } from '../placement/through.ts'
 import { isFormatted } from '../placement/through-store.ts'
 
 /**
@@ -45,12 +40,13 @@ export function discardRecord(state: ThroughContext, region: Region, record: num
   const refused = mendFault(state, region)
   if (refused !== PASS) return refused
   if (heldIntent(state.commit.pending, region, record) !== null) return PLACEMENT_UNKNOWN
-  if (isUnflushed(state, region) || isWriting(state, region, record)) return UNDER_WAY
+  if (isUnflushed(state, region) || isWritten(state.through.jobs, region, record)) return UNDER_WAY
   if (!takeSlice(state)) return UNDER_WAY
   const { list, words, examination } = state
   examineCopies(list, words, examination, region, record, 0, region.copies)
   if (examination.unanswered) return DMA
-  if (settledAmong(state, region, record, firstShown(state, region, record)) >= 0) return PASS
+  if (settledAmong(state, region, record, firstShown(state.through.jobs, region, record)) >= 0)
+    return PASS
   let fault = nameLost(state, region, record)
   if (fault === PASS) fault = blank(state, region, record)
   if (fault !== PASS) return closeBy(state, fault)

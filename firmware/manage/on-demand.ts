@@ -24,8 +24,8 @@ import {
 } from '../board/fault.ts'
 import { ON_DEMAND_PAGES, ON_DEMAND_REGIONS, PAGE_BYTES, REGIONS, RELAYS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
-import { forgetInvalidated } from '../burst/access.ts'
 import type { ResidencyState } from '../burst/context.ts'
+import { forgetInvalidated } from '../engine/locate.ts'
 import { isHostRange } from '../host/ranges.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {

@@ -61,7 +61,7 @@ export function removeRegion(state: ManageContext, region: Region): Fault {
     return closeBy(state, fault)
   }
   state.regions.places[region.index] = null
-  state.accessed = null
+  state.located.region = null
   state.work.removed = region
   return fault
 }

@@ -117,6 +117,24 @@ export function createRegionTable(): RegionTable {
   return { places, count: 0 }
 }
 
+/** What one request names, and where its bytes lie: up to `end` at `from`, zeros behind. */
+export interface Located {
+  /** The region that its key names, or null. */
+  region: Region | null
+  /** The region, if it is registered on demand: `from` is 0 then, and offsets are its own. */
+  paged: Region | null
+  /** Address of the byte at offset 0, or -1: all zeros. */
+  from: number
+  /** Bytes at `from`. */
+  end: number
+  /** Offset of the request. */
+  offset: number
+}
+
+export function blankLocated(): Located {
+  return { region: null, paged: null, from: 0, end: 0, offset: 0 }
+}
+
 /** Bytes from one slot to the next for a capacity: the header line and whole lines of data. */
 export function strideOf(capacity: number): number {
   return LINE_BYTES + Math.ceil(capacity / LINE_BYTES) * LINE_BYTES

@@ -33,7 +33,7 @@ import { submit, takeWork, type Work, type WorkOwner } from '../burst/work.ts'
 import { answerRecord, packCopies } from '../engine/receipt.ts'
 import type { Region } from '../medium/region.ts'
 import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import type { Ask } from '../transport/message.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import { type Request, room, WRITE_PERSIST } from '../transport/requester.ts'
 
@@ -59,13 +59,8 @@ export function relayReady(
 }
 
 /** Sends the record on; its data is at `dataAt`. A fault refuses it. */
-export function acceptRelay(
-  state: ServeContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  dataAt: number,
-): Fault {
-  const region = message.region!
+export function acceptRelay(state: ServeContext, qp: QueuePair, ask: Ask, dataAt: number): Fault {
+  const region = ask.region!
   const relay = relayOf(state, region)
   // Another may have its place since the first packet came, with a link of its own.
   const isThere = state.regions.places[region.index] === region
@@ -73,7 +68,7 @@ export function acceptRelay(
   const work = takeWork(initiator)
   // Nothing has been sent: the next attempt is as good as the first.
   if (work === null) return STAGING
-  const total = message.length * message.carried
+  const total = ask.length * ask.carried
   if (qp.staging < 0) {
     const taken = takeStaging(state, qp)
     assert(taken, 'relayReady has found a buffer for a message of one packet')
@@ -83,25 +78,25 @@ export function acceptRelay(
   qp.staging = -1
   const passenger = state.relays.passengers[buffer]!
   passenger.qp = qp
-  passenger.psn = message.lastPsn
-  passenger.operationHigh = message.operationHigh
-  passenger.operationLow = message.operationLow
-  passenger.wantsAck = message.wantsAck
+  passenger.psn = ask.lastPsn
+  passenger.operationHigh = ask.operationHigh
+  passenger.operationLow = ask.operationLow
+  passenger.wantsAck = ask.wantsAck
   passenger.done = false
   work.from = relayedAt(buffer)
   work.length = total
-  work.reth.vaHigh = message.slot
+  work.reth.vaHigh = ask.slot
   work.reth.vaLow = 0
   work.reth.rkey = relay.rkey
-  work.reth.length = message.length
-  work.pweth.wait = message.wait
+  work.reth.length = ask.length
+  work.pweth.wait = ask.wait
   work.pweth.slotAddressed = true
-  work.pweth.carried = message.carried > 1
-  work.pweth.furtherCopies = message.carried - 1
+  work.pweth.carried = ask.carried > 1
+  work.pweth.furtherCopies = ask.carried - 1
   work.pweth.wantsAck = true
-  work.pweth.repetition = message.repetition
-  work.pweth.operationHigh = message.operationHigh
-  work.pweth.operationLow = message.operationLow
+  work.pweth.repetition = ask.repetition
+  work.pweth.operationHigh = ask.operationHigh
+  work.pweth.operationLow = ask.operationLow
   submit(initiator!, work, WRITE_PERSIST, PASSENGERS, buffer)
   return PASS
 }

@@ -23,6 +23,7 @@ import { DMA, type Fault, PASS, SUPERBLOCK } from '../board/fault.ts'
 import { REGIONS, SCRUB_TURNS } from '../board/limits.ts'
 import type { ScrubState, ServeContext, ThroughContext } from '../burst/context.ts'
 import { SLICE_PAUSE_US, sliceEnd } from '../burst/slice.ts'
+import { isWritten } from '../burst/through-job.ts'
 import { closedBy } from '../commit/closed.ts'
 import type { CommitState, PartContext } from '../commit/context.ts'
 import { scrubLines } from '../commit/operations.ts'
@@ -40,7 +41,7 @@ import {
   setOverfull,
   writeSuperblock,
 } from '../medium/superblock.ts'
-import { isUnflushed, isWriting, markUnflushed } from './through.ts'
+import { isUnflushed, markUnflushed } from './through.ts'
 
 /** May the records of the region be looked at, and mended, just now? */
 function isMendable(state: ThroughContext, region: Region): boolean {
@@ -57,7 +58,7 @@ export function scanNow(state: ThroughContext, region: Region, first: number, la
   const lost = lostCount(superblock)
   const overfull = isOverfull(superblock, region.index)
   for (let slot = first; slot < last; slot++) {
-    if (!isWriting(state, region, slot)) scanRegion(recovery, region, slot, slot + 1)
+    if (!isWritten(state.through.jobs, region, slot)) scanRegion(recovery, region, slot, slot + 1)
   }
   if (recovery.stored !== stored) markUnflushed(state, region)
   let fault = recovery.closed

@@ -36,16 +36,7 @@
  */
 
 import { assert } from '../board/assert.ts'
-import {
-  checkCode,
-  copy,
-  copyClean,
-  fenceOwn,
-  ownerOf,
-  resultOf,
-  run,
-  runAll,
-} from '../board/command-list.ts'
+import { copy, copyClean, fenceOwn, ownerOf, resultOf, run, runAll } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
 import {
   FAULTS,
@@ -70,7 +61,7 @@ import {
   REGIONS,
   THROUGH_JOBS,
 } from '../board/limits.ts'
-import { KEYS_AT, LANE_LINES_AT, PHASE_WORDS_AT, ZEROS_AT } from '../board/memory-map.ts'
+import { ZEROS_AT } from '../board/memory-map.ts'
 import { isSafe } from '../burst/burst.ts'
 import type {
   GroupContext,
@@ -87,7 +78,6 @@ import {
   FREE,
   FURTHER,
   isOnRecord,
-  isWritten,
   type Job,
   noteKnown,
   REPAIR,
@@ -95,7 +85,15 @@ import {
   WAITING,
 } from '../burst/through-job.ts'
 import { closedBy } from '../commit/closed.ts'
-import { type GroupItem, laneAddress, retireLane, sealItem } from '../commit/commit.ts'
+import {
+  clearDirtyLanes,
+  composeLane,
+  type GroupItem,
+  holdLane,
+  laneAddress,
+  retireLane,
+  sealItem,
+} from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import {
   addToLine,
@@ -112,21 +110,13 @@ import {
   writeImages,
 } from '../commit/operations.ts'
 import { deriveUnsettled, letGo } from '../commit/unsettled.ts'
+import { fillItem } from '../engine/admit.ts'
 import { clientOf, isOpenOperation } from '../engine/operation.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
 import type { MemoryState } from '../medium/context.ts'
-import {
-  type Intent,
-  LANE_CHECKED_AT,
-  LANE_CHECKED_BYTES,
-  LANE_CODE_AT,
-  PHASE_B,
-  PHASE_WORD_BYTES,
-  writeIntent,
-  writePhaseWord,
-} from '../medium/lane.ts'
+import { type Intent, PHASE_B } from '../medium/lane.ts'
 import { PLACEMENT_THROUGH, type Region, slotAddress } from '../medium/region.ts'
-import { CHECKED_AT, imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import { imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import {
   addLost,
   isLost,
@@ -136,7 +126,7 @@ import {
   writeSuperblock,
 } from '../medium/superblock.ts'
 import type { FrameContext, TransportState } from '../transport/context.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import type { Ask } from '../transport/message.ts'
 import { type QueuePair, remember, STATE_OPEN } from '../transport/queue-pair.ts'
 import {
   askFlush,
@@ -181,27 +171,17 @@ export function throughReady(state: ThroughState): Fault {
 export function acceptThrough(
   state: ThroughContext,
   qp: QueuePair,
-  message: PersistMessage,
+  ask: Ask,
   dataAt: number,
 ): Fault {
   // The acknowledgement of a plain WRITE cannot wait for a host.
-  if (message.plain) return NO_AGENT
+  if (ask.plain) return NO_AGENT
   const job = freeJob(state.through)
   if (job === null) return STAGING
   const { item } = job
-  copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, message.length)
-  item.region = message.region!
-  item.slot = message.slot
-  item.length = message.length
-  item.wait = message.wait
-  item.wantsAck = message.wantsAck
-  item.clientHigh = qp.clientHigh
-  item.clientLow = qp.clientLow
-  item.operationHigh = message.operationHigh
-  item.operationLow = message.operationLow
-  item.owner = qp.index
-  item.psn = message.lastPsn
-  item.client = clientOf(state, qp, message)
+  copy(state.list, dataAt, item.imageAt + SLOT_HEADER_BYTES, ask.length)
+  fillItem(item, qp, ask)
+  item.client = clientOf(state, qp, ask)
   const { operations } = state.commit
   job.known = isDurable(operations, item.client, item.operationHigh, item.operationLow)
   job.qp = qp
@@ -237,26 +217,6 @@ function beginJob(through: Through, job: Job, state: number): void {
   job.asked = 0
   job.sinceUs = -1
   job.hidden = 0
-}
-
-/**
- * The first copy of the record that may be shown to a reader: 0, 1 while A is written, or none of
- * them while nobody can tell which one is durable.
- */
-export function firstShown(state: ThroughState, region: Region, slot: number): number {
-  if (region.placement !== PLACEMENT_THROUGH) return 0
-  for (let i = 0; i < THROUGH_JOBS; i++) {
-    const { state: stands, item, hidden } = state.through.jobs[i]!
-    if (stands !== FIRST && hidden === 0) continue
-    if (item.slot === slot && item.region === region) return Math.max(hidden, 1)
-  }
-  return 0
-}
-
-/** Is a job writing the record? Then nobody else may look after its copies. */
-export function isWriting(state: ThroughState, region: Region, slot: number): boolean {
-  if (region.placement !== PLACEMENT_THROUGH) return false
-  return isWritten(state.through.jobs, region, slot)
 }
 
 /** The record of the region that job `i` is writing, or -1. */
@@ -364,7 +324,7 @@ function isJobNext(through: Through, job: Job): boolean {
 }
 
 function startJob(state: RecordContext, job: Job): void {
-  const { commit, through, list, words } = state
+  const { commit, through, list } = state
   const { item } = job
   if (!isJobNext(through, job)) return
   item.client = takeClient(commit.operations, item.client, item.clientHigh, item.clientLow)
@@ -381,20 +341,9 @@ function startJob(state: RecordContext, job: Job): void {
   }
   if (!hasReceive(state)) return
   sealItem(commit, item)
-  const end = SLOT_HEADER_BYTES + item.length
-  const pad = imageBytes(item.length) - end
-  if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)
-  checkCode(list, item.imageAt + CHECKED_AT, item.imageAt, end - CHECKED_AT, item.region.keyAt)
-  const line = LANE_LINES_AT + item.lane * LINE_BYTES
-  writeIntent(words, line, item)
-  checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)
-  copyClean(list, line, laneAddress(item.lane), LINE_BYTES, OWN_LANE)
-  commit.dirtyLanes[item.lane] = 0
+  composeLane(commit, item, OWN_LANE)
   // As in a group: no slot is touched before the lanes of what was written last are clear.
-  for (let lane = 0; lane < LANES; lane++) {
-    if (commit.dirtyLanes[lane] === 0) continue
-    copyClean(list, ZEROS_AT, laneAddress(lane), LINE_BYTES, -1 - lane)
-  }
+  clearDirtyLanes(commit)
   fenceOwn(list)
   const failed = run(list)
   if (failed < 0) {
@@ -468,9 +417,7 @@ function askWriteBack(state: RecordContext, job: Job): void {
 function firstDone(state: RecordContext, job: Job): void {
   const { list, words, commit } = state
   const { item } = job
-  const word = PHASE_WORDS_AT + item.lane * LINE_BYTES
-  writePhaseWord(words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)
-  copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, OWN_LANE)
+  holdLane(list, words, item.lane, item, OWN_LANE, PHASE_B)
   fenceOwn(list)
   const due = item.wait === 1
   if (due) answerDurable(state, job)

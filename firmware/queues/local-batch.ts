@@ -18,19 +18,18 @@ import {
   BATCH_REFUSED,
   type Batch,
   beginBatch,
-  fieldsFault,
+  enterFault,
   noteRefused,
   operationHighOf,
   operationLowOf,
   refuseWhole,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
-import { addMember, isStillFilled, noteSlot, takeMembers, takeRoom } from '../batch/members.ts'
+import { addMember, takeRoom } from '../batch/members.ts'
 import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
-  BATCH_REGION,
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
@@ -40,7 +39,6 @@ import {
   PASS,
 } from '../board/fault.ts'
 import { BATCH_ELEMENTS_MAX, BATCH_TIMEOUT_US, LOCAL_BATCHES } from '../board/limits.ts'
-import { runBurst } from '../burst/burst.ts'
 import type {
   AcceptContext,
   GroupContext,
@@ -49,33 +47,28 @@ import type {
   ThroughState,
 } from '../burst/context.ts'
 import { closeHeld, describeHeld, openOf } from '../burst/held-batches.ts'
-import { lanesLeft, lanesOf } from '../commit/commit.ts'
 import type { CommitState } from '../commit/context.ts'
 import { findClient, isDurable, NO_CLIENT } from '../commit/operations.ts'
 import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
 import { bringBytes } from '../engine/buffers.ts'
 import { refuseElement } from '../engine/complete.ts'
-import { commitNow } from '../engine/group.ts'
+import { commitNow, makeGroupRoom } from '../engine/group.ts'
 import { groupHoldsOperation, repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
 import { complete } from '../host/completion.ts'
-import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
-import type { Element } from '../host/host.ts'
 import type { HostState } from '../host/host-state.ts'
-import { Z1_CLIENT } from '../host/queue-info.ts'
 import { EXECUTED, type LocalBatch } from '../host/work.ts'
-import { KIND_RECORDS, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
-import type { WireState } from '../wire/context.ts'
-import { CONDITION_EXPECT, CONDITION_IN_ORDER, type Pweth } from '../wire/persist.ts'
-import { executeHeld, heldFault, messageOf } from './record.ts'
+import type { Region } from '../medium/region.ts'
+import { CONDITION_EXPECT, CONDITION_IN_ORDER } from '../wire/persist.ts'
+import { askOf, executeHeld, heldFault } from './record.ts'
 
 /** Executes `host.element`, a record of a batch into `region`: EXECUTED, or a fault. */
 export function executeMember(state: AcceptContext, region: Region): number {
   const { host, hostWork } = state
   const { element } = host
   if (element.addressLow !== 0) return BOUNDS
-  describePweth(state.pweth, element)
+  const { last } = element
   let local = openOf(state, element.queue)
   let why: Fault = PASS
   if (local !== null && local.batch.id !== element.batchId) {
@@ -92,7 +85,7 @@ export function executeMember(state: AcceptContext, region: Region): number {
   const { batch } = local
   batch.lastUs = host.nowUs
   if (batch.phase !== BATCH_REFUSED) {
-    const fault = why === PASS ? enterFault(state, local, region) : why
+    const fault = why === PASS ? enterLocalFault(state, local, region) : why
     if (fault !== PASS) giveUpBatch(state, local, fault)
   }
   if (batch.phase === BATCH_REFUSED) {
@@ -100,32 +93,17 @@ export function executeMember(state: AcceptContext, region: Region): number {
   } else {
     const fault = holdRecord(state, local, region)
     if (fault !== PASS) return fault
-    if (element.last) storeBatch(state, local)
+    if (last) storeBatch(state, local)
   }
-  if (state.pweth.lastOfBatch) closeHeld(state, local)
+  if (last) closeHeld(state, local)
   return EXECUTED
 }
 
 /** Refuses `host.element`, as its batch is. */
 function refuseMember(state: RecordContext, region: Region, against: Fault): number {
   const { element } = state.host
-  const known = isLocalKnown(state, region, element.operationHigh, element.operationLow)
+  const known = isLocalKnown(state, element.operationHigh, element.operationLow)
   return refuseElement(state, known ? against : heldFault(state, region, element.wait, against))
-}
-
-/** What a packet of the record would say of its batch. */
-function describePweth(pweth: Pweth, element: Element): void {
-  pweth.carried = false
-  pweth.wantsAck = true
-  pweth.oneStatus = true
-  pweth.batch = true
-  pweth.condition = element.condition
-  pweth.lastOfBatch = element.last
-  pweth.batchId = element.batchId
-  pweth.batchIndex = element.batchIndex
-  pweth.batchCount = element.batchCount
-  pweth.operationHigh = element.operationHigh
-  pweth.operationLow = element.operationLow
 }
 
 /** Begins a burst with `host.element`; null if there are too many. */
@@ -134,37 +112,28 @@ function openLocalBatch(state: AcceptContext, region: Region): LocalBatch | null
   for (let i = 0; i < LOCAL_BATCHES; i++) {
     const local = hostWork.batches[i]!
     if (local.queue >= 0) continue
-    const { queue, place } = state.host.element
-    local.queue = queue
-    local.clientHigh = zone1Word(state.host, place, Z1_CLIENT + 4)
-    local.clientLow = zone1Word(state.host, place, Z1_CLIENT)
+    const { party } = state.hostWork
+    local.queue = state.host.element.queue
+    local.clientHigh = party.clientHigh
+    local.clientLow = party.clientLow
     hostWork.openBatches += 1
-    beginBatch(batches, local.batch, state.pweth, region)
+    beginBatch(batches, local.batch, state.host.element, region)
     return local
   }
   return null
 }
 
 /** Why all of the batch is refused with `host.element`. */
-function enterFault(
-  state: WireState & BatchState & HostState,
-  local: LocalBatch,
-  region: Region,
-): Fault {
-  const { batches, pweth } = state
+function enterLocalFault(state: BatchState & HostState, local: LocalBatch, region: Region): Fault {
+  const { batches } = state
   const { batch } = local
-  const fault = fieldsFault(batch, pweth, region)
+  const { element } = state.host
+  const slot = element.addressHigh
+  const fault = enterFault(batches, batch, element, region, slot, BATCH_ELEMENTS_MAX)
   if (fault !== PASS) return fault
-  if (region.kind !== KIND_RECORDS || region.placement >= PLACEMENT_THROUGH) return BATCH_REGION
-  if (batch.received === BATCH_ELEMENTS_MAX) return BATCH_ROOM
-  if (batch.members === null) batch.members = takeMembers(batches)
-  if (batch.members === null) return BATCH_ROOM
-  const { addressHigh, length } = state.host.element
-  const n = batch.received
-  if (noteSlot(batch.members, addressHigh, n)) return BATCH_FIELDS
-  const at = takeRoom(batches, batch.members, length)
+  const at = takeRoom(batches, batch.members!, element.length)
   if (at === 0) return BATCH_ROOM
-  batch.members.at[n] = at
+  batch.members!.at[batch.received] = at
   return PASS
 }
 
@@ -175,7 +144,7 @@ function holdRecord(state: RecordContext, local: LocalBatch, region: Region): Fa
   const n = batch.received
   const members = batch.members!
   const at = members.at[n]!
-  const storage = storageFault(state, messageOf(state, region, element.wait, false, 1), region)
+  const storage = storageFault(state, askOf(state, region, element.wait, false, 1), region)
   const brought = storage === PASS ? bringBytes(state, at) : PASS
   if (brought !== PASS) return brought
   addMember(members, n, element.batchIndex, element.length, element.wait, storage)
@@ -211,13 +180,9 @@ export function storeHeldLocal(state: RecordContext): void {
 
 /** What is held is committed, as far as the condition lets it. */
 function storeBatch(state: RecordContext, local: LocalBatch): void {
-  const { commit, hostWork } = state
+  const { hostWork } = state
   const { batch } = local
-  if (isStillFilled(state.batches)) runBurst(state)
-  const left = batch.received - batch.judged
-  // One group where it fits into one.
-  const region = batch.region!
-  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
+  makeGroupRoom(state, batch)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
@@ -266,7 +231,7 @@ function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
   const { element } = state.host
   const members = batch.members!
   const region = batch.region!
-  if (!isLocalKnown(state, region, element.operationHigh, element.operationLow)) {
+  if (!isLocalKnown(state, element.operationHigh, element.operationLow)) {
     let fault = members.faults[n] as Fault
     const inOrder = batch.condition === CONDITION_IN_ORDER
     if (inOrder && !isLocalInOrder(state, batch, element.batchIndex)) fault = CONDITION
@@ -277,20 +242,14 @@ function judgeElement(state: RecordContext, batch: Batch, n: number): Fault {
 }
 
 /** Is that operation of the queue's client durable? */
-function isLocalKnown(state: GroupContext, region: Region, high: number, low: number): boolean {
-  const { host, hostWork, commit } = state
-  const { place } = host.element
-  const { operations } = commit
-  const clientLow = zone1Word(host, place, Z1_CLIENT)
-  const clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
-  const client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
-  hostWork.clients[place] = client
+function isLocalKnown(state: GroupContext, high: number, low: number): boolean {
+  const { operations } = state.commit
+  const { party } = state.hostWork
+  const client = findClient(operations, party.client, party.clientHigh, party.clientLow)
+  party.client = client
   if (client === NO_CLIENT) return false
-  const message = messageOf(state, region, 1, false, 1)
-  message.operationHigh = high
-  message.operationLow = low
   // It may be in the group, on its way.
-  if (groupHoldsOperation(state, client, message)) commitNow(state)
+  if (groupHoldsOperation(state, client, high, low)) commitNow(state)
   return isDurable(operations, client, high, low)
 }
 
@@ -300,7 +259,7 @@ function isLocalInOrder(state: GroupContext, batch: Batch, index: number): boole
   for (; batch.next < index; batch.next++) {
     const high = operationHighOf(batch, batch.next)
     const low = operationLowOf(batch, batch.next)
-    if (!isLocalKnown(state, batch.region!, high, low)) return false
+    if (!isLocalKnown(state, high, low)) return false
   }
   return true
 }
@@ -331,17 +290,17 @@ function givenUpFault(
   against: Fault,
 ): Fault {
   const { batch } = local
-  const { message } = state.hostWork
+  const { ask } = state.hostWork
   const { operations } = state.commit
   const index = batch.members!.indexes[n]!
   const high = operationHighOf(batch, index)
   const low = operationLowOf(batch, index)
   const client = findClient(operations, NO_CLIENT, local.clientHigh, local.clientLow)
   if (client !== NO_CLIENT && isDurable(operations, client, high, low)) return against
-  message.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
-  message.operationHigh = high
-  message.operationLow = low
-  return repetitionFault(state, batch.region!, client, local, message, against)
+  ask.repetition = (local.held[n]!.flags & el.REPETITION) !== 0
+  ask.operationHigh = high
+  ask.operationLow = low
+  return repetitionFault(state, batch.region!, client, local, ask, against)
 }
 
 /** An element ends the queue: the records of a batch that is open end before it. */

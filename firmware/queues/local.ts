@@ -7,8 +7,8 @@
  *   is refused there by a status ends its element alone, by GENERAL_ERR and that status.
  * - They are executed in the order of their queue, each exactly once: an element that is not a
  *   record stands behind the commit of every record before it (queues/record.ts).
- * - A READ is served from what is settled (read.ts), and it is complete before its completion is
- *   composed: where a byte could not be delivered, the completion is an error.
+ * - A READ is served from what is settled (engine/locate.ts). It is complete before its completion
+ *   is composed: where a byte could not be delivered, the completion is an error.
  * - What is stored into a region registered write-persist is durable before its completion stands
  *   in a list; so is everything before a FLUSH.
  * - Regions through the host's caches and of other DPUs take no store from here (OWN_HOST): the
@@ -19,12 +19,10 @@
 
 import { append, copyClean, resultOf, run } from '../board/command-list.ts'
 import {
-  BOUNDS,
   DMA,
   ELEMENT_FORM,
   ELEMENT_LENGTH,
   type Fault,
-  FLUSH_FORM,
   LEVEL,
   NOT_DURABLE,
   OWN_HOST,
@@ -43,22 +41,28 @@ import { LOCAL_BYTES_MAX } from '../board/limits.ts'
 import { ZEROS_AT, ZEROS_BYTES } from '../board/memory-map.ts'
 import { isSafe, makeDurable, runBurst } from '../burst/burst.ts'
 import type { AcceptContext, BurstContext, GroupContext, QueueState } from '../burst/context.ts'
+import { noteParty } from '../burst/queue-contexts.ts'
+import { VIEW_FIRST_COPY } from '../burst/view.ts'
 import { durableUpTo, findClient, isDurable, type OperationId } from '../commit/operations.ts'
 import { findPieces, writePieces } from '../engine/buffers.ts'
 import { describeEnd, finishElement, refuseElement } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
-import { zone1Word } from '../host/context.ts'
+import {
+  accessOf,
+  boundsFault,
+  flushFormFault,
+  flushRights,
+  locateBytes,
+  locateRecord,
+  locateWord,
+  VIEWS_OF_DATA,
+  WORD_BYTES,
+} from '../engine/locate.ts'
 import * as el from '../host/element.ts'
 import type { HostContext, HostState } from '../host/host-state.ts'
-import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { EXECUTED } from '../host/work.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
-  accessFault,
-  byteOffset,
-  FLUSH_GLOBAL,
-  FLUSH_PERSISTENT,
-  findRegion,
   KIND_BYTES,
   KIND_ON_DEMAND,
   PLACEMENT_LOCAL,
@@ -70,9 +74,6 @@ import {
   WRITE_PERSIST_REGION,
   WRITE_PERSIST as WRITE_PERSIST_RIGHT,
 } from '../medium/region.ts'
-import { wordFault } from '../respond/atomic.ts'
-import { isInside } from '../respond/flush.ts'
-import { boundsFault, findRecord, source } from '../respond/read.ts'
 import {
   ATOMIC_WRITE,
   COMPARE_SWAP,
@@ -84,13 +85,7 @@ import {
   WRITE_PERSIST,
 } from '../transport/requester.ts'
 import { putU32, u32 } from '../wire/bytes.ts'
-import type { WireState } from '../wire/context.ts'
-import {
-  PLACEMENT_GLOBAL,
-  PLACEMENT_PERSISTENT,
-  SELECT_RANGE,
-  SELECT_REGION,
-} from '../wire/feth.ts'
+import { PLACEMENT_PERSISTENT, SELECT_RANGE } from '../wire/feth.ts'
 import { QUERY_NOT_KNOWN } from '../wire/persist-query.ts'
 import { executeMember, storeHeldLocal } from './local-batch.ts'
 import { executeRecord } from './record.ts'
@@ -120,6 +115,7 @@ function refuseForm(): number {
 
 /** Executes `host.element`. */
 export function executeLocal(state: AcceptContext): number {
+  noteParty(state)
   storeHeldLocal(state)
   const { opcode } = state.host.element
   const isRecord = opcode === WRITE_PERSIST || opcode === WRITE
@@ -131,26 +127,19 @@ export function executeLocal(state: AcceptContext): number {
   return outcome
 }
 
-/** The region that the element names, if its queue may do that there: `state.accessed`. */
-function access(state: WireState & MemoryState & HostState, rights: number): Fault {
-  const { host, reth } = state
-  const { element } = host
-  const region = findRegion(state.regions, element.rkey)
-  state.accessed = region
-  reth.vaHigh = element.addressHigh
-  reth.vaLow = element.addressLow
-  reth.rkey = element.rkey
-  reth.length = element.length
+/** May the queue do that in the region that its element names? It is then `located.region`. */
+function access(state: MemoryState & HostState & QueueState, rights: number): Fault {
+  const fault = accessOf(state, state.hostWork.party, state.host.element.rkey, rights)
+  const { region } = state.located
   // The host reaches its own memory without the card.
-  if (region !== null && region.kind === KIND_ON_DEMAND) return RIGHTS
-  return accessFault(region, zone1Word(host, element.place, Z1_DOMAIN), rights)
+  return region !== null && region.kind === KIND_ON_DEMAND ? RIGHTS : fault
 }
 
 function persist(state: AcceptContext): number {
   const { element } = state.host
   const fault = access(state, WRITE_PERSIST_RIGHT)
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = state.located.region!
   if (element.wait < 1) return PERSIST_HEADER
   if ((element.flags & el.BATCH) !== 0) return executeMember(state, region)
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, element.wait, false)
@@ -164,18 +153,20 @@ function persist(state: AcceptContext): number {
 function writeLocal(state: AcceptContext): number {
   const fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = state.located.region!
   if (region.kind !== KIND_BYTES) return executeRecord(state, region, region.copies, true)
   return storeElement(state, region, false)
 }
 
 /** Stores the bytes of the element into a region of bytes. */
 function storeElement(state: GroupContext, region: Region, persisted: boolean): number {
+  const { located } = state
   const { element } = state.host
   if (element.length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
   const { addressHigh, addressLow, length } = element
-  const offset = byteOffset(region, addressHigh, addressLow, length)
-  if (offset < 0) return BOUNDS
+  const outside = locateBytes(state, region, addressHigh, addressLow, length)
+  if (outside !== PASS) return outside
+  let to = located.from + located.offset
   commitNow(state)
   if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
   const durable = persisted || (region.flags & WRITE_PERSIST_REGION) !== 0
@@ -187,7 +178,6 @@ function storeElement(state: GroupContext, region: Region, persisted: boolean): 
   commitNow(state)
   runBurst(state)
   const { list } = state
-  let to = region.base + offset
   if (inline) copyClean(list, element.behindAt, to, length, 0)
   for (let i = 0; i < work.pieces.count; i++) {
     const bytes = work.pieces.length[i]!
@@ -227,19 +217,26 @@ function describeDurable(state: HostState, region: Region, copies: number): void
 }
 
 function read(state: AcceptContext): number {
-  const { element } = state.host
-  const { length } = element
+  const { addressHigh, addressLow, length } = state.host.element
   let fault: Fault = PASS
   if (length > 0) fault = access(state, REMOTE_READ)
   if (fault !== PASS) return fault
   if (length > LOCAL_BYTES_MAX) return ELEMENT_LENGTH
-  const region = length > 0 ? state.accessed! : null
-  if (region !== null) fault = boundsFault(region, state.reth)
+  const region = length > 0 ? state.located.region! : null
+  if (region !== null) {
+    const views = VIEW_FIRST_COPY + region.copies
+    fault = boundsFault(region, addressHigh, addressLow, length, views)
+  }
   if (fault !== PASS) return fault
   commitNow(state)
   // What stands in the list is not to be mixed with what the examination runs.
   runBurst(state)
-  if (region !== null) fault = locate(state, region)
+  if (region !== null) {
+    fault =
+      region.kind === KIND_BYTES
+        ? locateBytes(state, region, addressHigh, addressLow, length)
+        : locateRecord(state, region, addressHigh, addressLow)
+  }
   if (fault !== PASS) return fault
   if (region !== null && !bring(state, length)) return UNREADABLE
   describeEnd(state, el.WC_SUCCESS)
@@ -247,20 +244,10 @@ function read(state: AcceptContext): number {
   return EXECUTED
 }
 
-/** Finds where the bytes lie: `source` of read.ts. */
-function locate(state: AcceptContext, region: Region): Fault {
-  const { vaHigh, vaLow, length } = state.reth
-  if (region.kind !== KIND_BYTES) return findRecord(state, region, vaHigh, vaLow)
-  source.from = region.base
-  source.end = region.areaBytes
-  source.offset = byteOffset(region, vaHigh, vaLow, length)
-  return PASS
-}
-
 /** Copies what is there to the host's memory, and zeros behind. False if it cannot be delivered. */
-function bring(state: HostContext & QueueState, length: number): boolean {
+function bring(state: HostContext & MemoryState & QueueState, length: number): boolean {
   const { pieces } = state.hostWork
-  const { from, end, offset } = source
+  const { from, end, offset } = state.located
   findPieces(state, pieces)
   const held = from < 0 ? 0 : Math.min(length, Math.max(0, end - offset))
   if (held > 0) writePieces(state, pieces, 0, from + offset, held)
@@ -273,15 +260,17 @@ function bring(state: HostContext & QueueState, length: number): boolean {
 function flushLocal(state: AcceptContext): number {
   const { element } = state.host
   const { placement, selectivity } = element
-  if ((placement & ~(PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT)) !== 0) return FLUSH_FORM
-  if (selectivity !== SELECT_RANGE && selectivity !== SELECT_REGION) return FLUSH_FORM
+  const form = flushFormFault(placement, selectivity)
+  if (form !== PASS) return form
   const persistent = (placement & PLACEMENT_PERSISTENT) !== 0
-  let rights = persistent ? FLUSH_PERSISTENT : 0
-  if ((placement & PLACEMENT_GLOBAL) !== 0) rights |= FLUSH_GLOBAL
-  const fault = access(state, rights)
+  let fault = access(state, flushRights(placement))
   if (fault !== PASS) return fault
-  const region = state.accessed!
-  if (selectivity === SELECT_RANGE && !isInside(state, region)) return BOUNDS
+  const region = state.located.region!
+  if (selectivity === SELECT_RANGE) {
+    const { addressHigh, addressLow, length } = element
+    fault = boundsFault(region, addressHigh, addressLow, length, VIEWS_OF_DATA)
+  }
+  if (fault !== PASS) return fault
   if (persistent && !isSafe(state)) return NOT_DURABLE
   commitNow(state)
   const far = region.placement !== PLACEMENT_LOCAL && placement !== 0
@@ -297,16 +286,16 @@ function flushLocal(state: AcceptContext): number {
 /** Operands and original lie in the spent element, behind the opcode: a refusal names that yet. */
 const OPERANDS_BEHIND = 16
 const ORIGINAL_BEHIND = 16
-const WORD_BYTES = 8
 
 function atomic(state: AcceptContext): number {
-  const { host, bytes, list } = state
+  const { host, bytes, list, located } = state
   const { element } = host
   let fault = access(state, REMOTE_ATOMIC)
   if (fault !== PASS) return fault
-  const region = state.accessed!
-  fault = wordFault(state, region, element.addressHigh, element.addressLow)
+  const region = located.region!
+  fault = locateWord(state, region, element.addressHigh, element.addressLow)
   if (fault !== PASS) return fault
+  const to = located.from + located.offset
   const at = element.at + OPERANDS_BEHIND
   putU32(bytes, at, element.operationHigh)
   putU32(bytes, at + 4, element.operationLow)
@@ -315,7 +304,7 @@ function atomic(state: AcceptContext): number {
   commitNow(state)
   runBurst(state)
   const op = element.opcode === COMPARE_SWAP ? OP_COMPARE_SWAP : OP_FETCH_ADD
-  append(list, op, at, wordAddress(state, region), WORD_BYTES, at + ORIGINAL_BEHIND)
+  append(list, op, at, to, WORD_BYTES, at + ORIGINAL_BEHIND)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
   describeEnd(state, el.WC_SUCCESS)
@@ -325,24 +314,21 @@ function atomic(state: AcceptContext): number {
   return EXECUTED
 }
 
-function wordAddress(state: HostState, region: Region): number {
-  const { addressHigh, addressLow } = state.host.element
-  return region.base + byteOffset(region, addressHigh, addressLow, WORD_BYTES)
-}
-
 /** ATOMIC WRITE: the eight bytes of the operation field, as they are. */
 function writeWord(state: AcceptContext): number {
+  const { located } = state
   const { element } = state.host
   let fault = access(state, REMOTE_WRITE)
   if (fault !== PASS) return fault
-  const region = state.accessed!
-  fault = wordFault(state, region, element.addressHigh, element.addressLow)
+  const region = located.region!
+  fault = locateWord(state, region, element.addressHigh, element.addressLow)
   if (fault !== PASS) return fault
   if (region.placement >= PLACEMENT_THROUGH) return refuseElement(state, OWN_HOST)
+  const to = located.from + located.offset
   commitNow(state)
   runBurst(state)
   const from = element.at + el.WQE_OPERATION
-  copyClean(state.list, from, wordAddress(state, region), WORD_BYTES, 0)
+  copyClean(state.list, from, to, WORD_BYTES, 0)
   fault = endStore(state, (region.flags & WRITE_PERSIST_REGION) !== 0)
   if (fault !== PASS) return fault
   describeEnd(state, el.WC_SUCCESS)
@@ -354,13 +340,12 @@ const upTo: OperationId = { high: 0, low: 0 }
 
 /** Is that operation of the queue's client durable? */
 function query(state: GroupContext): number {
-  const { host, commit, hostWork } = state
+  const { host, commit } = state
   const { element, completion } = host
   commitNow(state)
   const { operations } = commit
-  const clientLow = zone1Word(host, element.place, Z1_CLIENT)
-  const clientHigh = zone1Word(host, element.place, Z1_CLIENT + 4)
-  const client = findClient(operations, hostWork.clients[element.place]!, clientHigh, clientLow)
+  const { party } = state.hostWork
+  const client = findClient(operations, party.client, party.clientHigh, party.clientLow)
   const known = isDurable(operations, client, element.operationHigh, element.operationLow)
   const cumulative = durableUpTo(operations, client, upTo)
   describeEnd(state, el.WC_SUCCESS)

@@ -15,7 +15,6 @@
 import { count } from '../board/context.ts'
 import {
   BOUNDS,
-  CONDITION,
   DUPLICATE,
   DUPLICATE_FORGED,
   ELEMENT_LENGTH,
@@ -23,55 +22,22 @@ import {
   OWN_HOST,
   PASS,
   PERSIST_HEADER,
-  READ_ONLY,
 } from '../board/fault.ts'
 import { COPIES_MAX } from '../board/limits.ts'
-import type {
-  AcceptContext,
-  BurstContext,
-  GroupContext,
-  QueueState,
-  RecordContext,
-} from '../burst/context.ts'
-import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { AcceptContext, GroupContext, QueueState, RecordContext } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
-import {
-  beginOperation,
-  type ClientId,
-  enterOperation,
-  findClient,
-  isDurable,
-  NO_CLIENT,
-  noteNewOperation,
-  takeClient,
-} from '../commit/operations.ts'
+import { admit, enterRecord } from '../engine/admit.ts'
 import { freeBuffer, gatherBytes } from '../engine/buffers.ts'
 import { describeEnd, finishElement, refuseElement } from '../engine/complete.ts'
 import { commitNow } from '../engine/group.ts'
-import { groupHoldsOperation, isForged, repetitionFault } from '../engine/operation.ts'
+import { namedCopiesFault } from '../engine/locate.ts'
+import { isForged, repetitionFault } from '../engine/operation.ts'
 import { storageFault } from '../engine/storage.ts'
-import { zone1Word } from '../host/context.ts'
 import * as el from '../host/element.ts'
 import type { HostState } from '../host/host-state.ts'
-import { Z1_CLIENT, Z1_DOMAIN } from '../host/queue-info.ts'
 import { EXECUTED, HOST_OWNER, type HostWork } from '../host/work.ts'
-import {
-  accessFault,
-  findRegion,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-  type Region,
-  WRITE_PERSIST,
-} from '../medium/region.ts'
-import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import { copiesFault, namesCopy } from '../respond/persist.ts'
-import type { TransportState } from '../transport/context.ts'
-import type { PersistMessage } from '../transport/message.ts'
-import { ADDRESS_EXTENSION_BYTES, CONDITION_IN_ORDER } from '../wire/persist.ts'
-import { readReth } from '../wire/reth.ts'
-
-/** Who speaks: the client of the queue. */
-const whose: { clientHigh: number; clientLow: number } & ClientId = { clientHigh: 0, clientLow: 0 }
+import { PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import type { Ask } from '../transport/message.ts'
 
 /**
  * Executes `host.element`, a record into `region`, which grants it; `plain` has no operation.
@@ -88,16 +54,16 @@ export function executeRecord(
   const copies = (element.flags & el.CARRIED) === 0 ? 1 : element.furtherCopies + 1
   const form = recordFormFault(state, region, copies)
   if (form !== PASS) return form
-  const message = messageOf(state, region, wait, plain, copies)
+  const ask = askOf(state, region, wait, plain, copies)
   if (region.placement >= PLACEMENT_THROUGH) {
     if (hostWork.recordCount > 0) commitNow(state)
     return refuseElement(state, OWN_HOST)
   }
-  const storage = storageFault(state, message, region)
+  const storage = storageFault(state, ask, region)
   const gathered = storage === PASS ? gatherBytes(state) : PASS
   if (gathered !== PASS) return gathered
   const buffer = storage === PASS ? hostWork.buffer : -1
-  const fault = acceptHostRecord(state, region, storage, buffer)
+  const fault = acceptHostRecord(state, storage, buffer)
   if (fault === PASS) return EXECUTED
   freeBuffer(state, buffer)
   if (fault !== REPEATED && hostWork.recordCount > 0) commitNow(state)
@@ -114,9 +80,9 @@ export function executeHeld(
   wait: number,
   dataAt: number,
 ): Fault {
-  const storage = storageFault(state, messageOf(state, region, wait, false, 1), region)
+  const storage = storageFault(state, askOf(state, region, wait, false, 1), region)
   state.hostWork.dataAt = dataAt
-  const fault = acceptHostRecord(state, region, storage, -1)
+  const fault = acceptHostRecord(state, storage, -1)
   return fault === REPEATED ? PASS : fault
 }
 
@@ -130,33 +96,30 @@ export function heldFault(
   wait: number,
   against: Fault,
 ): Fault {
-  const { host, hostWork } = state
-  const { place } = host.element
-  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
-  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
-  const message = messageOf(state, region, wait, false, 1)
-  return repetitionFault(state, region, hostWork.clients[place]!, whose, message, against)
+  const { party } = state.hostWork
+  const ask = askOf(state, region, wait, false, 1)
+  return repetitionFault(state, region, party.client, party, ask, against)
 }
 
-/** What `host.element` says of its record: `hostWork.message`. */
-export function messageOf(
+/** What `host.element` says of its record: `hostWork.ask`. */
+export function askOf(
   state: HostState & QueueState,
   region: Region,
   wait: number,
   plain: boolean,
   copies: number,
-): PersistMessage {
-  const { message } = state.hostWork
+): Ask {
+  const { ask } = state.hostWork
   const { element } = state.host
-  message.region = region
-  message.slot = element.addressHigh
-  message.length = element.length / copies
-  message.wait = wait
-  message.carried = copies
-  message.repetition = (element.flags & el.REPETITION) !== 0
-  message.operationHigh = plain ? 0 : element.operationHigh
-  message.operationLow = plain ? 0 : element.operationLow
-  return message
+  ask.region = region
+  ask.slot = element.addressHigh
+  ask.length = element.length / copies
+  ask.wait = wait
+  ask.carried = copies
+  ask.repetition = (element.flags & el.REPETITION) !== 0
+  ask.operationHigh = plain ? 0 : element.operationHigh
+  ask.operationLow = plain ? 0 : element.operationLow
+  return ask
 }
 
 /** The operation was durable before, and is complete. */
@@ -164,108 +127,31 @@ const REPEATED = -1 as Fault
 
 /** As over the wire: by slot; carried, by slot; carried, with the address of every copy (D-8). */
 function recordFormFault(state: AcceptContext, region: Region, copies: number): Fault {
-  const { host, bytes, extension } = state
-  const { element } = host
+  const { element } = state.host
   const addressed = (element.flags & el.ADDRESSED) !== 0
   if (copies > 1 && copies !== region.copies) return PERSIST_HEADER
   if (copies > COPIES_MAX || element.length % copies !== 0) return ELEMENT_LENGTH
   if (!addressed) return element.addressLow === 0 ? PASS : BOUNDS
   if (copies === 1 || copies !== region.copies) return PERSIST_HEADER
-  if (!namesCopy(element.addressLow, 0)) return BOUNDS
-  const domain = zone1Word(host, element.place, Z1_DOMAIN)
-  for (let c = 1; c < copies; c++) {
-    readReth(extension, bytes, element.copiesAt + (c - 1) * ADDRESS_EXTENSION_BYTES)
-    const named = findRegion(state.regions, extension.rkey)
-    const fault = accessFault(named, domain, WRITE_PERSIST)
-    if (fault !== PASS) return fault
-    if (named !== region || extension.vaHigh !== element.addressHigh) return BOUNDS
-    if (!namesCopy(extension.vaLow, c) || extension.length !== element.length / copies) {
-      return BOUNDS
-    }
-  }
-  return PASS
+  const { addressHigh, addressLow, copiesAt } = element
+  const length = element.length / copies
+  const { party } = state.hostWork
+  return namedCopiesFault(state, party, region, addressHigh, addressLow, length, copiesAt)
 }
 
 /** The record joins the group; REPEATED, or why it is refused. */
-function acceptHostRecord(
-  state: RecordContext,
-  region: Region,
-  storage: Fault,
-  buffer: number,
-): Fault {
-  const { commit, host, hostWork } = state
-  const { message } = hostWork
-  const { operations } = commit
-  const { place } = host.element
-  whose.clientLow = zone1Word(host, place, Z1_CLIENT)
-  whose.clientHigh = zone1Word(host, place, Z1_CLIENT + 4)
-  const { operationHigh, operationLow } = message
-  const hint = hostWork.clients[place]!
-  const isNew =
-    !message.repetition && enterOperation(operations, hint, whose, operationHigh, operationLow)
-  if (!isNew && isHostRepetition(state, storage)) return REPEATED
-  let fault = storage
-  // The health may have changed by what was committed just now.
-  if (fault === PASS && !isNew) fault = storageFault(state, message, region)
-  if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, hostWork.dataAt)
-  fault = repetitionFault(state, region, hostWork.clients[place]!, whose, message, fault)
-  if (fault !== PASS) return fault
-  let full = commit.count === commit.usableLanes
-  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
-  if (full || groupHolds(state.group, commit, region, message.slot)) {
-    commitNow(state)
-    fault = storageFault(state, message, region)
-    if (fault === PASS && lanesOf(commit, region) === 0) fault = READ_ONLY
-    if (isPredecessorRefused(hostWork)) fault = CONDITION
-    if (fault !== PASS) return fault
+function acceptHostRecord(state: RecordContext, storage: Fault, buffer: number): Fault {
+  const { hostWork } = state
+  const { party, ask, dataAt, judged } = hostWork
+  if (enterRecord(state, party, ask)) {
+    repeatElement(state, storage)
+    return REPEATED
   }
-  joinHostRecord(state, region, buffer, isNew)
-  return PASS
-}
-
-function joinHostRecord(state: BurstContext, region: Region, buffer: number, isNew: boolean): void {
-  const { commit, hostWork } = state
-  const { message } = hostWork
-  const item = commit.items[commit.count]!
-  noteRecord(state, hostWork, commit.count, buffer)
-  item.imageAt = hostWork.dataAt - SLOT_HEADER_BYTES
-  item.region = region
-  item.slot = message.slot
-  item.length = message.length
-  item.wait = message.wait
-  item.wantsAck = true
-  item.clientHigh = whose.clientHigh
-  item.clientLow = whose.clientLow
-  item.operationHigh = message.operationHigh
-  item.operationLow = message.operationLow
-  item.owner = HOST_OWNER
-  item.psn = 0
-  item.segment = 0
-  item.staging = -1
-  item.plain = false
-  item.batchIndex = -1
-  item.chained = isChained(state)
-  item.client = hostClientOf(state, isNew)
-  commit.count += 1
-  sealItem(commit, item)
-  groupAdd(state.group, commit)
-}
-
-/** Is an earlier record of its batch in order refused? */
-function isPredecessorRefused({ judged }: HostWork): boolean {
-  return judged !== null && judged.batch.condition === CONDITION_IN_ORDER && judged.batch.broken
-}
-
-/** Does the record that becomes an item follow another of its batch in order in the group? */
-function isChained({ hostWork, host, answers }: TransportState & HostState & QueueState): boolean {
-  const { judged } = hostWork
-  if (judged === null) return false
-  const { batch } = judged
-  const { batchIndex } = host.element
-  const isNext = batch.joinedGroup === answers.groups && batch.joinedIndex === batchIndex - 1
-  batch.joinedIndex = batchIndex
-  batch.joinedGroup = answers.groups
-  return isNext && batch.condition === CONDITION_IN_ORDER
+  ask.batchIndex = state.host.element.batchIndex
+  const batch = judged === null ? null : judged.batch
+  const fault = admit(state, party, ask, dataAt, storage, batch, -1)
+  if (fault === PASS) noteRecord(state, hostWork, state.commit.count - 1, buffer)
+  return fault
 }
 
 /** What its completion says, beside item `i` of the group. */
@@ -294,10 +180,10 @@ function noteRecord(
   work.recordCount += 1
 }
 
-/** When the completion of the record that becomes item `i` is due: not before those before it. */
+/** When the completion of the record that is item `i` is due: not before those before it. */
 function recordLevelOf(state: CommitState & HostState & QueueState, i: number): number {
   const { commit, host, hostWork } = state
-  const { wait } = hostWork.message
+  const { wait } = hostWork.ask
   for (let j = i - 1; j >= 0; j--) {
     const other = hostWork.records[j]!
     if (commit.items[j]!.owner !== HOST_OWNER || other.queue !== host.element.queue) continue
@@ -306,53 +192,21 @@ function recordLevelOf(state: CommitState & HostState & QueueState, i: number): 
   return wait
 }
 
-/** As `clientOf` of operation.ts does for a queue pair. */
-function hostClientOf(state: CommitState & HostState & QueueState, isNew: boolean): number {
-  const { hostWork } = state
-  const { operations } = state.commit
-  const { operationHigh, operationLow } = hostWork.message
-  const { place } = state.host.element
-  if ((operationHigh | operationLow) === 0) return NO_CLIENT
-  const hint = hostWork.clients[place]!
-  if (isNew && operations.retired[hint] === 0) return hint
-  const client = takeClient(operations, hint, whose.clientHigh, whose.clientLow)
-  noteNewOperation(operations, client, operationHigh, operationLow)
-  beginOperation(operations, client, operationHigh, operationLow)
-  hostWork.clients[place] = client
-  return client
-}
-
-/** Was the operation durable before? Then its element is complete. */
-function isHostRepetition(state: GroupContext, storage: Fault): boolean {
+/** The operation was durable before: its element is complete. */
+function repeatElement(state: GroupContext, storage: Fault): void {
   const { host, hostWork } = state
-  const { operations } = state.commit
-  const { message } = hostWork
-  const { place } = host.element
-  const { operationHigh, operationLow } = message
-  if ((operationHigh | operationLow) === 0) return false
-  const { clientHigh, clientLow } = whose
-  let client = findClient(operations, hostWork.clients[place]!, clientHigh, clientLow)
-  hostWork.clients[place] = client
-  if (client === NO_CLIENT) return false
-  if (groupHoldsOperation(state, client, message)) commitNow(state)
-  client = takeClient(operations, client, clientHigh, clientLow)
-  hostWork.clients[place] = client
-  if (!isDurable(operations, client, operationHigh, operationLow)) {
-    beginOperation(operations, client, operationHigh, operationLow)
-    return false
-  }
+  const { party, ask } = hostWork
   // It completes behind the records of its queue that are on their way.
   if (hostWork.recordCount > 0) commitNow(state)
-  const forged = storage === PASS && isForged(state, whose, message, hostWork.dataAt)
+  const forged = storage === PASS && isForged(state, party, ask, hostWork.dataAt)
   count(state, forged ? DUPLICATE_FORGED : DUPLICATE)
-  const region = message.region!
+  const region = ask.region!
   describeEnd(state, el.WC_SUCCESS)
   const { completion } = host
   completion.flags = el.DURABLE
-  completion.copies = Math.min(message.wait, region.copies)
+  completion.copies = Math.min(ask.wait, region.copies)
   completion.mechanism = region.mechanism
-  completion.operationHigh = operationHigh
-  completion.operationLow = operationLow
+  completion.operationHigh = ask.operationHigh
+  completion.operationLow = ask.operationLow
   finishElement(state)
-  return true
 }

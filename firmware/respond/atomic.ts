@@ -12,29 +12,16 @@
 
 import { append, copy } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
-import {
-  ALIGNMENT,
-  BOUNDS,
-  type Fault,
-  MESSAGE_LENGTH,
-  NOT_DURABLE,
-  PASS,
-  RIGHTS,
-} from '../board/fault.ts'
+import { type Fault, MESSAGE_LENGTH, PASS } from '../board/fault.ts'
 import { COMPARE_SWAP, FETCH_ADD } from '../board/hal.ts'
 import { ORIGINAL_BYTES } from '../board/memory-map.ts'
-import { accessOf } from '../burst/access.ts'
-import { isSafe, noteStore, store } from '../burst/burst.ts'
+import { noteStore, store } from '../burst/burst.ts'
 import type { BurstState, ServeContext } from '../burst/context.ts'
-import type { CommitState } from '../commit/context.ts'
+import { accessOf, locateWord, WORD_BYTES } from '../engine/locate.ts'
 import {
-  byteOffset,
-  KIND_BYTES,
-  KIND_ON_DEMAND,
   PLACEMENT_THROUGH,
   REMOTE_ATOMIC,
   REMOTE_WRITE,
-  type Region,
   WRITE_PERSIST_REGION,
 } from '../medium/region.ts'
 import { beginFrame, endFrame, psnOwnerOf, writeAck } from '../transport/acknowledge.ts'
@@ -54,25 +41,6 @@ import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { addResponse } from './ordered.ts'
 
-/** Bytes of the word, on which it must lie. */
-const WORD_BYTES = 8
-
-/** May that word of the region be changed? */
-export function wordFault(
-  state: BoardState & CommitState,
-  region: Region,
-  vaHigh: number,
-  vaLow: number,
-): Fault {
-  // An ATOMIC WRITE asks for nothing more than a WRITE does.
-  if (region.kind === KIND_ON_DEMAND) return RIGHTS
-  if (region.kind !== KIND_BYTES) return BOUNDS
-  const offset = byteOffset(region, vaHigh, vaLow, WORD_BYTES)
-  if (offset < 0) return BOUNDS
-  if ((vaLow & (WORD_BYTES - 1)) !== 0 || offset % WORD_BYTES !== 0) return ALIGNMENT
-  return (region.flags & WRITE_PERSIST_REGION) !== 0 && !isSafe(state) ? NOT_DURABLE : PASS
-}
-
 /** Accepts a FETCH-ADD or COMPARE-SWAP of the expected PSN. A fault has changed nothing. */
 export function receiveAtomic(
   state: ServeContext,
@@ -80,13 +48,13 @@ export function receiveAtomic(
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
-  const atomic = state.atomic
+  const { atomic, located } = state
   const at = packet.bthAt + row.atomicAt
   readAtomic(atomic, state.bytes, at)
   let fault = accessOf(state, qp, atomic.rkey, REMOTE_ATOMIC)
   if (fault !== PASS) return fault
-  const region = state.accessed!
-  fault = wordFault(state, region, atomic.vaHigh, atomic.vaLow)
+  const region = located.region!
+  fault = locateWord(state, region, atomic.vaHigh, atomic.vaLow)
   if (fault !== PASS) return fault
   const saved = nextSaved(qp)
   saved.kind = KIND_ATOMIC
@@ -96,7 +64,7 @@ export function receiveAtomic(
   const item = addResponse(state, qp, KIND_ATOMIC, packet, region)
   item.form = packet.opcode
   item.at = at + ATOMIC_SWAP_HIGH
-  item.to = region.base + byteOffset(region, atomic.vaHigh, atomic.vaLow, WORD_BYTES)
+  item.to = located.from + located.offset
   item.originalAt = saved.originalAt
   if ((region.flags & WRITE_PERSIST_REGION) !== 0) item.since = 0
   return PASS
@@ -109,18 +77,18 @@ export function receiveAtomicWrite(
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
-  const reth = state.reth
+  const { reth, located } = state
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   if (reth.length !== WORD_BYTES) return MESSAGE_LENGTH
   let fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
-  const region = state.accessed!
-  fault = wordFault(state, region, reth.vaHigh, reth.vaLow)
+  const region = located.region!
+  fault = locateWord(state, region, reth.vaHigh, reth.vaLow)
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
   const item = addResponse(state, qp, KIND_ATOMIC_WRITE, packet, region)
   item.at = packet.payloadAt
-  item.to = region.base + byteOffset(region, reth.vaHigh, reth.vaLow, WORD_BYTES)
+  item.to = located.from + located.offset
   if (region.placement === PLACEMENT_THROUGH) qp.cached = true
   if ((region.flags & WRITE_PERSIST_REGION) !== 0) item.since = 0
   return PASS

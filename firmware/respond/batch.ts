@@ -20,7 +20,7 @@ import {
   BATCH_REFUSED,
   type Batch,
   beginBatch,
-  fieldsFault,
+  enterFault,
   isBatchOpen,
   noteMemberDurable,
   noteRefused,
@@ -29,22 +29,12 @@ import {
   refuseWhole,
 } from '../batch/batch.ts'
 import type { BatchState } from '../batch/context.ts'
-import {
-  addMember,
-  hasSlot,
-  isStillFilled,
-  type Members,
-  noteSlot,
-  takeMembers,
-  takeRoom,
-} from '../batch/members.ts'
-import { assert } from '../board/assert.ts'
+import { addMember, hasSlot, type Members, takeRoom } from '../batch/members.ts'
 import { copy } from '../board/command-list.ts'
 import { count } from '../board/context.ts'
 import {
   BATCH_ABORTED,
   BATCH_FIELDS,
-  BATCH_REGION,
   BATCH_ROOM,
   BATCH_TIME,
   BOUNDS,
@@ -55,30 +45,25 @@ import {
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
-  READ_ONLY,
 } from '../board/fault.ts'
-import { BATCH_TIMEOUT_US, QUEUE_PAIRS, STAGING_TIMEOUT_US } from '../board/limits.ts'
-import { accessOf } from '../burst/access.ts'
-import { runBurst } from '../burst/burst.ts'
-import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
-import { groupAdd, groupHolds, lanesLeft, lanesOf, sealItem } from '../commit/commit.ts'
-import type { CommitState } from '../commit/context.ts'
-import { enterOperation, noteNewOperation, takeClient } from '../commit/operations.ts'
-import { expectFault, lookAtSlots } from '../engine/batch-expect.ts'
-import { concludeBatch } from '../engine/batch-status.ts'
-import { commitNow } from '../engine/group.ts'
-import { heldClientOf, isKnown, repetitionFault, wasDurable } from '../engine/operation.ts'
-import { healthFault, storageFault } from '../engine/storage.ts'
 import {
-  KIND_RECORDS,
-  PLACEMENT_LOCAL,
-  PLACEMENT_THROUGH,
-  type Region,
-  WRITE_PERSIST,
-} from '../medium/region.ts'
-import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import type { TransportState } from '../transport/context.ts'
-import { blankMessage, type PersistMessage } from '../transport/message.ts'
+  BATCH_RECORDS_MAX,
+  BATCH_TIMEOUT_US,
+  QUEUE_PAIRS,
+  STAGING_TIMEOUT_US,
+} from '../board/limits.ts'
+import type { AcceptContext, GroupContext, RecordContext, ThroughState } from '../burst/context.ts'
+import type { CommitState } from '../commit/context.ts'
+import { noteNewOperation, takeClient } from '../commit/operations.ts'
+import { admit, enterRecord } from '../engine/admit.ts'
+import { lookAtSlots } from '../engine/batch-expect.ts'
+import { concludeBatch } from '../engine/batch-status.ts'
+import { commitNow, makeGroupRoom } from '../engine/group.ts'
+import { accessOf } from '../engine/locate.ts'
+import { isKnown, repetitionFault } from '../engine/operation.ts'
+import { storageFault } from '../engine/storage.ts'
+import { type Region, WRITE_PERSIST } from '../medium/region.ts'
+import { type Ask, blankAsk } from '../transport/message.ts'
 import { packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -93,8 +78,8 @@ import type { Packet } from '../wire/packet.ts'
 import { CONDITION_EXPECT, CONDITION_IN_ORDER, PWETH_BYTES } from '../wire/persist.ts'
 import { isInBitmap, setInBitmap } from '../wire/persist-ack.ts'
 
-/** The record that is being judged. */
-const record = blankMessage()
+/** The record that is being judged: what was run since it came is not looked after. */
+const record: Ask = { ...blankAsk(-1), batch: true, stale: true }
 
 // ---- its packets -------------------------------------------------------------------------------
 
@@ -102,7 +87,7 @@ const record = blankMessage()
 export function beginMember(
   state: AcceptContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -111,7 +96,7 @@ export function beginMember(
   if (!pweth.slotAddressed && !pweth.carried) return PERSIST_HEADER
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = state.located.region!
   if (!pweth.carried && reth.vaLow !== 0) return BOUNDS
   const batch = state.batches.of[qp.index]!
   let why = PASS
@@ -147,7 +132,7 @@ function enterMember(
   state: AcceptContext,
   qp: QueuePair,
   batch: Batch,
-  message: PersistMessage,
+  message: Ask,
   why: Fault,
 ): void {
   const { batches, pweth } = state
@@ -161,21 +146,18 @@ function enterMember(
   batch.lastUs = state.connections.nowUs
   if (pweth.repetition) batch.repetition = true
   if (batch.phase === BATCH_REFUSED) return
-  let fault = why !== PASS ? why : fieldsFault(batch, pweth, region)
-  if (fault === PASS && !takesBatches(region)) fault = BATCH_REGION
-  if (fault === PASS && batch.members === null) {
-    batch.members = takeMembers(batches)
-    if (batch.members === null) fault = BATCH_ROOM
+  const formed = !pweth.carried && pweth.wantsAck && pweth.oneStatus
+  let fault = why === PASS && !formed ? BATCH_FIELDS : why
+  if (fault === PASS) {
+    fault = enterFault(batches, batch, pweth, region, message.slot, BATCH_RECORDS_MAX)
   }
-  const n = batch.received
-  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = BATCH_FIELDS
   if (fault !== PASS) {
     refuseBatch(state, qp, batch, batchIndex, fault)
     return
   }
   batch.lastIndex = batchIndex
   const storage = storageFault(state, message, region)
-  addMember(batch.members!, n, batchIndex, message.length, message.wait, storage)
+  addMember(batch.members!, batch.received, batchIndex, message.length, message.wait, storage)
 }
 
 /** Its operations are new ones as it comes: when it is judged, they may be so no more. */
@@ -187,13 +169,8 @@ function noteBegin({ commit, pweth }: WireState & CommitState, qp: QueuePair): v
   noteNewOperation(operations, qp.client, operationHigh, operationLow)
 }
 
-/** Does the group store what goes there? */
-function takesBatches(region: Region): boolean {
-  return region.kind === KIND_RECORDS && region.placement < PLACEMENT_THROUGH
-}
-
 /** The record has several packets: they are gathered where it is held. */
-export function openMember(state: RecordContext, qp: QueuePair, message: PersistMessage): void {
+export function openMember(state: RecordContext, qp: QueuePair, message: Ask): void {
   const batch = state.batches.of[qp.index]!
   qp.message = MESSAGE_PERSIST
   qp.messageLeft = message.length * message.carried
@@ -210,12 +187,7 @@ export function openMember(state: RecordContext, qp: QueuePair, message: Persist
 }
 
 /** The record is complete; if it has one packet only, its data is at `dataAt`. */
-export function endMember(
-  state: RecordContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  dataAt: number,
-): void {
+export function endMember(state: RecordContext, qp: QueuePair, message: Ask, dataAt: number): void {
   const { batches } = state
   const batch = batches.of[qp.index]!
   // No range of records that are acknowledged one by one spans it.
@@ -353,12 +325,7 @@ export function storeHeld(state: RecordContext, qp: QueuePair): void {
   const batch = state.batches.of[qp.index]!
   if (batch.phase !== BATCH_OPEN || batch.judged === batch.received) return
   const members = batch.members!
-  const { commit } = state
-  if (isStillFilled(state.batches)) runBurst(state)
-  const left = batch.received - batch.judged
-  // One group where it fits into one.
-  const region = batch.region!
-  if (left <= lanesOf(commit, region) && left > lanesLeft(commit, region)) commitNow(state)
+  makeGroupRoom(state, batch)
   let looked = batch.condition === CONDITION_EXPECT ? batch.judged : batch.received
   while (batch.judged < batch.received) {
     const n = batch.judged
@@ -385,18 +352,14 @@ function judgeMember(
   members: Members,
   n: number,
 ): Fault {
-  const { commit } = state
-  const { operations } = commit
   const index = members.indexes[n]!
   const region = batch.region!
   record.slot = members.slots[n]!
   record.operationHigh = operationHighOf(batch, index)
   record.operationLow = operationLowOf(batch, index)
-  const { operationHigh, operationLow } = record
   record.repetition = batch.repetition
-  const isNew =
-    !record.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
-  if (!isNew && wasDurable(state, qp, record, false)) {
+  record.region = region
+  if (enterRecord(state, qp, record)) {
     count(state, DUPLICATE)
     noteMemberDurable(batch, index, Math.min(members.waits[n]!, region.copies))
     return PASS
@@ -405,26 +368,26 @@ function judgeMember(
   let fault = members.faults[n] as Fault
   if (batch.condition === CONDITION_IN_ORDER && !isInOrder(state, qp, batch, index))
     fault = CONDITION
-  if (fault === PASS) fault = healthFault(state, region)
-  fault = repetitionFault(state, region, qp.client, qp, record, fault)
-  if (fault !== PASS) return fault
-  let full = commit.count === commit.usableLanes
-  if (region.placement !== PLACEMENT_LOCAL && commit.hostCount === commit.hostLanes) full = true
-  if (full || groupHolds(state.group, commit, region, record.slot)) {
-    commitNow(state)
-    if (qp.state !== STATE_OPEN) return BATCH_ABORTED
-    // What was committed just now may have closed the part, or been refused itself.
-    if (batch.condition === CONDITION_IN_ORDER && batch.broken) return CONDITION
-    fault = healthFault(state, region)
-    if (fault !== PASS || lanesOf(commit, region) === 0) return fault !== PASS ? fault : READ_ONLY
+  record.length = members.lengths[n]!
+  record.wait = members.waits[n]!
+  record.owner = qp.index
+  record.lastPsn = batch.psn
+  record.segment = qp.segment
+  record.batchIndex = index
+  fault = admit(state, qp, record, members.at[n]!, fault, batch, n)
+  if (fault === QP_ERROR_STATE) return BATCH_ABORTED
+  if (fault === PASS) notePending(state, batch)
+  return fault
+}
+
+/** A record of the batch has joined the group. */
+function notePending({ batches }: BatchState, batch: Batch): void {
+  if (batch.pending === 0) {
+    batches.joined[batches.joinedCount] = batch.place
+    batches.joinedCount += 1
+    batch.saidAt = 0
   }
-  if (batch.condition === CONDITION_EXPECT) {
-    fault = expectFault(state, batch, n)
-    assert(qp.state === STATE_OPEN, 'what may fail of it was run before its slots were looked at')
-    if (fault !== PASS) return fault
-  }
-  joinMember(state, qp, batch, members, n, isNew)
-  return PASS
+  batch.pending += 1
 }
 
 /** Is every record before that index durable, or in the group? */
@@ -439,49 +402,4 @@ function isInOrder(state: CommitState, qp: QueuePair, batch: Batch, index: numbe
 
 function knows(state: CommitState, qp: QueuePair, batch: Batch, index: number): boolean {
   return isKnown(state, qp, operationHighOf(batch, index), operationLowOf(batch, index))
-}
-
-/** The record joins the group. */
-function joinMember(
-  state: CommitState & TransportState & BatchState,
-  qp: QueuePair,
-  batch: Batch,
-  members: Members,
-  n: number,
-  isNew: boolean,
-): void {
-  const { commit, batches, answers } = state
-  const index = members.indexes[n]!
-  if (batch.pending === 0) {
-    batches.joined[batches.joinedCount] = batch.place
-    batches.joinedCount += 1
-    batch.saidAt = 0
-  }
-  batch.pending += 1
-  const item = commit.items[commit.count]!
-  item.imageAt = members.at[n]! - SLOT_HEADER_BYTES
-  item.region = batch.region!
-  item.slot = record.slot
-  item.length = members.lengths[n]!
-  item.wait = members.waits[n]!
-  item.wantsAck = false
-  item.clientHigh = qp.clientHigh
-  item.clientLow = qp.clientLow
-  item.operationHigh = record.operationHigh
-  item.operationLow = record.operationLow
-  item.owner = qp.index
-  item.psn = batch.psn
-  item.segment = qp.segment
-  item.staging = -1
-  item.plain = false
-  const sameGroup = batch.joinedGroup === answers.groups && batch.joinedIndex === index - 1
-  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER
-  item.batchIndex = index
-  const noted = isNew && commit.operations.retired[qp.client] === 0
-  item.client = noted ? qp.client : heldClientOf(state, qp, record)
-  batch.joinedIndex = index
-  batch.joinedGroup = answers.groups
-  commit.count += 1
-  sealItem(commit, item)
-  groupAdd(state.group, commit)
 }

@@ -13,37 +13,27 @@
  *   Placement type 0 asks for nothing and is answered, as Linux does (wire-format 3.10).
  */
 
-import { BOUNDS, type Fault, FLUSH_FORM, NOT_DURABLE, NOT_READY, PASS } from '../board/fault.ts'
-import { accessOf } from '../burst/access.ts'
+import { type Fault, FLUSH_FORM, NOT_DURABLE, NOT_READY, PASS } from '../board/fault.ts'
 import { isSafe } from '../burst/burst.ts'
 import type { ServeContext } from '../burst/context.ts'
-import { offsetOf, VIEW_DATA, viewOf } from '../burst/view.ts'
 import {
-  byteOffset,
-  FLUSH_GLOBAL,
-  FLUSH_PERSISTENT,
-  KIND_RECORDS,
-  PLACEMENT_LOCAL,
-  type Region,
-} from '../medium/region.ts'
+  accessOf,
+  boundsFault,
+  flushFormFault,
+  flushRights,
+  VIEWS_OF_DATA,
+} from '../engine/locate.ts'
+import { PLACEMENT_LOCAL, type Region } from '../medium/region.ts'
 import { isRelaying } from '../placement/relay.ts'
 import { isPassing } from '../placement/through.ts'
 import { KIND_FLUSH, type QueuePair } from '../transport/queue-pair.ts'
 import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
-import {
-  PLACEMENT_GLOBAL,
-  PLACEMENT_PERSISTENT,
-  readFeth,
-  SELECT_RANGE,
-  SELECT_REGION,
-} from '../wire/feth.ts'
+import { PLACEMENT_PERSISTENT, readFeth, SELECT_REGION } from '../wire/feth.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
 import { readReth } from '../wire/reth.ts'
 import { addResponse } from './ordered.ts'
-
-const PLACEMENTS: number = PLACEMENT_GLOBAL | PLACEMENT_PERSISTENT
 
 /** Accepts a FLUSH of the expected PSN. A fault that is returned has changed nothing. */
 export function receiveFlush(
@@ -56,16 +46,17 @@ export function receiveFlush(
   const reth = state.reth
   readFeth(feth, state.bytes, packet.bthAt + row.fethAt)
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
-  if (feth.reserved !== 0 || (feth.placement & ~PLACEMENTS) !== 0) return FLUSH_FORM
-  if (feth.selectivity !== SELECT_RANGE && feth.selectivity !== SELECT_REGION) return FLUSH_FORM
+  const form = flushFormFault(feth.placement, feth.selectivity)
+  if (feth.reserved !== 0 || form !== PASS) return FLUSH_FORM
   const persistent = (feth.placement & PLACEMENT_PERSISTENT) !== 0
-  let rights = persistent ? FLUSH_PERSISTENT : 0
-  if ((feth.placement & PLACEMENT_GLOBAL) !== 0) rights |= FLUSH_GLOBAL
-  const fault = accessOf(state, qp, reth.rkey, rights)
+  const fault = accessOf(state, qp, reth.rkey, flushRights(feth.placement))
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = state.located.region!
   const whole = feth.selectivity === SELECT_REGION || isUnaddressed(state, region)
-  if (!whole && !isInside(state, region)) return BOUNDS
+  if (!whole) {
+    const outside = boundsFault(region, reth.vaHigh, reth.vaLow, reth.length, VIEWS_OF_DATA)
+    if (outside !== PASS) return outside
+  }
   if (persistent && !isSafe(state)) return NOT_DURABLE
   // Records whose durability others decide: it is asked again when they are (wire-format 7.2).
   if (persistent && (isRelaying(state, qp) || isPassing(state, qp))) return NOT_READY
@@ -77,14 +68,6 @@ export function receiveFlush(
   const far = region.placement !== PLACEMENT_LOCAL && feth.placement !== 0
   if ((persistent || far) && state.unfenced > 0) item.since = state.list.fences
   return PASS
-}
-
-/** Does the range of `state.reth` lie inside the region, or inside one record of it? */
-export function isInside(state: WireState, region: Region): boolean {
-  const { vaHigh, vaLow, length } = state.reth
-  if (region.kind !== KIND_RECORDS) return byteOffset(region, vaHigh, vaLow, length) >= 0
-  if (vaHigh >= region.slots || viewOf(vaLow) !== VIEW_DATA) return false
-  return length <= region.capacity && offsetOf(vaLow) <= region.capacity - length
 }
 
 /** Is it one that Linux repeats, its address lost on the way? */

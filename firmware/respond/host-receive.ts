@@ -27,7 +27,6 @@ import {
 import { DMA_SPACE, DONE } from '../board/hal.ts'
 import { POSTED_RECEIVES, QUEUE_PAIRS, RECEIVES, UNIT_BYTES } from '../board/limits.ts'
 import { FETCH_AT } from '../board/memory-map.ts'
-import { invalidate } from '../burst/access.ts'
 import { runBurst, touch } from '../burst/burst.ts'
 import type { AcceptContext, BurstContext, QueueContext, QueueState } from '../burst/context.ts'
 import {
@@ -38,6 +37,7 @@ import {
   refreshNow,
 } from '../burst/queue-contexts.ts'
 import { failQueuePair } from '../burst/staging.ts'
+import { invalidate } from '../engine/locate.ts'
 import { describeOutcome, dropHeldResult } from '../engine/outcome.ts'
 import { blankOut, complete, releaseCompletion, reserveCompletion } from '../host/completion.ts'
 import {

@@ -16,11 +16,12 @@
  *   may be lost: an answer would acknowledge what it denied.
  */
 
-import { compare, copy, resultOf, run } from '../board/command-list.ts'
+import { copy } from '../board/command-list.ts'
 import { type BoardState, count } from '../board/context.ts'
 import {
   BOUNDS,
-  COPIES_DIFFER,
+  DUPLICATE,
+  DUPLICATE_FORGED,
   FAULTS,
   type Fault,
   MESSAGE_LENGTH,
@@ -28,27 +29,11 @@ import {
   PASS,
   PERSIST_HEADER,
   QP_ERROR_STATE,
-  READ_ONLY,
   RECORD_LENGTH,
   STAGING,
 } from '../board/fault.ts'
-import { EQUAL } from '../board/hal.ts'
-import { accessOf } from '../burst/access.ts'
-import {
-  refuseQueuePair,
-  runBurst,
-  store,
-  touch,
-  withhold,
-  withholdRecord,
-} from '../burst/burst.ts'
-import type {
-  BurstContext,
-  GroupContext,
-  RecordContext,
-  ServeContext,
-  ThroughState,
-} from '../burst/context.ts'
+import { refuseQueuePair, store, touch, withhold, withholdRecord } from '../burst/burst.ts'
+import type { GroupContext, RecordContext, ServeContext } from '../burst/context.ts'
 import {
   claimStaging,
   releaseStaging,
@@ -56,27 +41,23 @@ import {
   stagedAt,
   takeStaging,
 } from '../burst/staging.ts'
-import { offsetOf, VIEW_FIRST_COPY, viewOf } from '../burst/view.ts'
-import { groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
-import type { CommitState } from '../commit/context.ts'
-import { enterOperation } from '../commit/operations.ts'
+import { admit, clearWay, enterRecord, HANDED } from '../engine/admit.ts'
 import { commitNow } from '../engine/group.ts'
-import { clientOf, isRepetition, repetitionFault } from '../engine/operation.ts'
-import { answerRecord } from '../engine/receipt.ts'
-import { healthFault, storageFault } from '../engine/storage.ts'
+import { accessOf, namedCopiesFault } from '../engine/locate.ts'
+import { isForged, repetitionFault } from '../engine/operation.ts'
+import { answerRecord, copiesIn } from '../engine/receipt.ts'
+import { storageFault } from '../engine/storage.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   KIND_BYTES,
-  PLACEMENT_LOCAL,
   PLACEMENT_RELAY,
   PLACEMENT_THROUGH,
   type Region,
   WRITE_PERSIST,
 } from '../medium/region.ts'
-import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
 import { acceptRelay, relayReady } from '../placement/relay.ts'
-import { acceptThrough, isWriting, throughReady } from '../placement/through.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import { acceptThrough, throughReady } from '../placement/through.ts'
+import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -89,13 +70,7 @@ import { advance } from '../transport/responder.ts'
 import type { WireState } from '../wire/context.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import {
-  ADDRESS_EXTENSION_BYTES,
-  PERSIST_VERSION,
-  PWETH_BYTES,
-  PWETH_WORDS,
-  readPweth,
-} from '../wire/persist.ts'
+import { PERSIST_VERSION, PWETH_BYTES, PWETH_WORDS, readPweth } from '../wire/persist.ts'
 import { readReth } from '../wire/reth.ts'
 import { beginMember, endMember, holds, openMember, storeHeld } from './batch.ts'
 import { endPlaced, placeBytes, placedFault } from './placed.ts'
@@ -130,7 +105,7 @@ export function receivePersist(
 export function gatherPacket(
   state: ServeContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -160,7 +135,7 @@ export function gatherPacket(
 function beginPersist(
   state: ServeContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -176,7 +151,7 @@ function beginPersist(
   message.batch = pweth.batch
   if (pweth.batch) return beginMember(state, qp, message, packet, row)
   const fault = accessOf(state, qp, reth.rkey, WRITE_PERSIST)
-  const region = state.accessed
+  const region = state.located.region
   if (fault !== PASS) return fault
   message.placed = region!.kind === KIND_BYTES
   const form = message.placed
@@ -210,7 +185,7 @@ function beginPersist(
 function takePlaced(
   state: ServeContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -234,7 +209,7 @@ function takePlaced(
 
 /**
  * The three ways to say where (D-8): replicated, by slot; carried, by slot; carried, with the
- * address and the key of every copy (source 1, claim 5). Permission is asked for every one (P1-3).
+ * address and the key of every copy.
  */
 function addressFault(
   state: BoardState & WireState & MemoryState,
@@ -248,23 +223,9 @@ function addressFault(
   if (pweth.carried && pweth.furtherCopies + 1 !== region.copies) return PERSIST_HEADER
   if (pweth.slotAddressed) return reth.vaLow === 0 ? PASS : BOUNDS
   if (!pweth.carried) return PERSIST_HEADER
-  if (!namesCopy(reth.vaLow, 0)) return BOUNDS
-  let at = packet.bthAt + row.pwethAt + PWETH_BYTES
-  const extension = state.extension
-  for (let c = 1; c < region.copies; c++) {
-    readReth(extension, state.bytes, at)
-    const fault = accessOf(state, qp, extension.rkey, WRITE_PERSIST)
-    if (fault !== PASS) return fault
-    if (state.accessed !== region || extension.vaHigh !== reth.vaHigh) return BOUNDS
-    if (!namesCopy(extension.vaLow, c) || extension.length !== reth.length) return BOUNDS
-    at += ADDRESS_EXTENSION_BYTES
-  }
-  return PASS
-}
-
-/** Does that lower half of an address name that copy, from its begin? */
-export function namesCopy(vaLow: number, copy: number): boolean {
-  return viewOf(vaLow) === VIEW_FIRST_COPY + copy && offsetOf(vaLow) === 0
+  const { vaHigh, vaLow, length } = reth
+  const at = packet.bthAt + row.pwethAt + PWETH_BYTES
+  return namedCopiesFault(state, qp, region, vaHigh, vaLow, length, at)
 }
 
 /** Begins to gather a message of several packets; without room it is refused at its end. */
@@ -293,146 +254,65 @@ function reclaimStaging(state: GroupContext, qp: QueuePair): void {
 }
 
 /** The message is complete, its data at `dataAt`: it joins the group, or is refused. */
-export function endPersist(
-  state: ServeContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  dataAt: number,
-): void {
-  const { operations } = state.commit
-  const { operationHigh, operationLow } = message
+export function endPersist(state: ServeContext, qp: QueuePair, ask: Ask, dataAt: number): void {
   // A record of the same slot that is held was sent before this one.
-  const behindHeld = qp.batching && holds(state, qp, message.region!, message.slot)
+  const behindHeld = qp.batching && holds(state, qp, ask.region!, ask.slot)
   if (behindHeld) storeHeld(state, qp)
-  // Nearly every record is a new operation of a client whose place is known: asked first.
-  const isNew =
-    !message.repetition && enterOperation(operations, qp.client, qp, operationHigh, operationLow)
-  const region = message.region!
-  const data = qp.messageFault === PASS ? dataAt : 0
-  if (!isNew && isRepetition(state, qp, message, data, isUnderWay(state, message))) {
+  if (enterRecord(state, qp, ask)) {
+    repeat(state, qp, ask, qp.messageFault === PASS ? dataAt : 0)
     releaseStaging(state, qp)
     return
   }
-  let fault = qp.messageFault
-  // The health may have changed since the first packet, or by what was committed just now.
-  const isOlder = !isNew || behindHeld || qp.staging >= 0
-  if (fault === PASS && isOlder) fault = healthFault(state, region)
-  if (fault === PASS && message.carried > 1) fault = copiesFault(state, message, dataAt)
-  if (!isNew) fault = repetitionFault(state, region, qp.client, qp, message, fault)
-  const handed = region.placement >= PLACEMENT_THROUGH
-  if (fault === PASS && !handed && mustCommit(state, message)) fault = makeWay(state, qp, message)
+  const { plain, lastPsn } = ask
+  ask.stale = behindHeld || qp.staging >= 0
+  ask.staging = qp.staging
+  ask.segment = plain ? qp.segment + 1 : qp.segment
+  // What is committed to make way must not acknowledge it.
+  const joins = ask.region!.placement < PLACEMENT_THROUGH
+  if (plain && joins) withholdRecord(state, qp, lastPsn)
+  const fault = admit(state, qp, ask, dataAt, qp.messageFault, null, -1)
   // What was run just now may have ended the queue pair, and given its buffer back.
-  if (qp.state !== STATE_OPEN) return
+  if (fault === QP_ERROR_STATE) return
+  if (fault === HANDED) {
+    hand(state, qp, ask, dataAt)
+    return
+  }
   if (fault !== PASS) {
     releaseStaging(state, qp)
-    refuseRecord(state, qp, message, fault)
+    refuseRecord(state, qp, ask, fault)
     return
   }
-  if (handed) {
-    hand(state, qp, message, dataAt)
-    return
-  }
-  const commit = state.commit
-  const item = commit.items[commit.count]!
-  item.imageAt = dataAt - SLOT_HEADER_BYTES
-  item.region = region
-  item.slot = message.slot
-  item.length = message.length
-  item.wait = message.wait
-  item.wantsAck = message.wantsAck
-  item.clientHigh = qp.clientHigh
-  item.clientLow = qp.clientLow
-  item.operationHigh = operationHigh
-  item.operationLow = operationLow
-  item.owner = qp.index
-  item.psn = message.lastPsn
-  // A plain WRITE has no operation that could end a range of several.
-  if (message.plain) qp.segment += 1
-  item.segment = qp.segment
-  if (message.plain) qp.segment += 1
-  item.staging = qp.staging
-  item.plain = message.plain
-  item.batchIndex = -1
-  item.chained = false
-  item.client =
-    isNew && operations.retired[qp.client] === 0 ? qp.client : clientOf(state, qp, message)
   qp.staging = -1
-  commit.count += 1
-  sealItem(commit, item)
-  groupAdd(state.group, commit)
-  if (message.plain) withholdRecord(state, qp, message.lastPsn)
+  if (!plain) return
+  // It has no operation that could end a range of several.
+  qp.segment += 2
+  withholdRecord(state, qp, lastPsn)
 }
 
-/** Commits the group, so that the record can join the next one. */
-function makeWay(state: RecordContext, qp: QueuePair, message: PersistMessage): Fault {
-  if (message.plain) withholdRecord(state, qp, message.lastPsn)
-  commitNow(state)
-  // What was committed just now may have closed the part or the region.
-  const region = message.region!
-  const fault = healthFault(state, region)
-  return fault === PASS && lanesOf(state.commit, region) === 0 ? READ_ONLY : fault
-}
-
-/** Must the group be committed before that record can join it? */
-function mustCommit({ commit, group }: CommitState, { region, slot }: PersistMessage): boolean {
-  const ofHost = region!.placement !== PLACEMENT_LOCAL
-  if (ofHost && commit.hostCount === commit.hostLanes) return true
-  return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
-}
-
-/**
- * For a plain WRITE, before its PSN is taken: what the group acknowledges, as it is committed to
- * make way, must not speak of a record that has not joined it.
- */
-export function clearWay(state: GroupContext, message: PersistMessage): void {
-  if (mustCommit(state, message)) commitNow(state)
-}
-
-/** While the host's CPU has the record, the table may know of fewer copies than are asked for. */
-function isUnderWay(state: ThroughState, message: PersistMessage): boolean {
-  return isWriting(state, message.region!, message.slot)
+/** The record was durable before: it is acknowledged, and there is nothing to do. */
+function repeat(state: RecordContext, qp: QueuePair, ask: Ask, dataAt: number): void {
+  const { lastPsn, operationHigh, operationLow, wait } = ask
+  const region = ask.region!
+  count(state, dataAt > 0 && isForged(state, qp, ask, dataAt) ? DUPLICATE_FORGED : DUPLICATE)
+  // As many copies as it asks for, and as it was acknowledged with.
+  const copies = copiesIn(region, Math.min(wait, region.copies))
+  remember(qp, lastPsn, operationHigh, operationLow, 0, copies)
+  if (ask.wantsAck) answerRecord(state, qp, lastPsn, operationHigh, operationLow, 0, copies)
 }
 
 /** The record is made durable by others, later than the group: no range of the group spans it. */
-function hand(state: ServeContext, qp: QueuePair, message: PersistMessage, dataAt: number): void {
+function hand(state: ServeContext, qp: QueuePair, ask: Ask, dataAt: number): void {
   qp.segment += 1
-  const relayed = message.region!.placement === PLACEMENT_RELAY
-  const accept = relayed ? acceptRelay : acceptThrough
-  const fault = accept(state, qp, message, dataAt)
+  const region = ask.region!
+  const accept = region.placement === PLACEMENT_RELAY ? acceptRelay : acceptThrough
+  const fault = accept(state, qp, ask, dataAt)
   releaseStaging(state, qp)
   if (fault === PASS) return
-  refuseRecord(
-    state,
-    qp,
-    message,
-    repetitionFault(state, message.region!, qp.client, qp, message, fault),
-  )
-}
-
-/** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
-export function copiesFault(state: BurstContext, message: PersistMessage, dataAt: number): Fault {
-  const list = state.list
-  // Alone in the list: what fails there is run around, and leaves no results.
-  if (state.stores > 0) runBurst(state)
-  const first = list.count
-  for (let c = 1; c < message.carried; c++) {
-    compare(list, dataAt, dataAt + c * message.length, message.length)
-  }
-  run(list)
-  for (let c = 1; c < message.carried; c++) {
-    if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
-  }
-  // A fence that failed on the way has closed the part.
-  return state.commit.closed
+  refuseRecord(state, qp, ask, repetitionFault(state, region, qp.client, qp, ask, fault))
 }
 
 /** Refuses the record by a status, a plain WRITE by a NAK; what was acknowledged stays so. */
-function refuseRecord(
-  state: GroupContext,
-  qp: QueuePair,
-  message: PersistMessage,
-  fault: Fault,
-): void {
+function refuseRecord(state: GroupContext, qp: QueuePair, message: Ask, fault: Fault): void {
   if (message.plain) {
     refuseQueuePair(state, qp, message.lastPsn, NOT_DURABLE)
     return

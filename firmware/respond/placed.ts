@@ -11,14 +11,16 @@
  */
 
 import type { BoardState } from '../board/context.ts'
-import { BOUNDS, type Fault, LEVEL, NOT_ARMED, PASS, PERSIST_HEADER } from '../board/fault.ts'
+import { type Fault, LEVEL, NOT_ARMED, PASS, PERSIST_HEADER } from '../board/fault.ts'
 import { isSafe } from '../burst/burst.ts'
 import type { BurstState, OrderedState, ReceiptState } from '../burst/context.ts'
 import type { CommitState } from '../commit/context.ts'
+import { locateBytes } from '../engine/locate.ts'
 import { answerRecord, copiesIn } from '../engine/receipt.ts'
-import { byteOffset, type Region } from '../medium/region.ts'
+import type { MemoryState } from '../medium/context.ts'
+import type { Region } from '../medium/region.ts'
 import type { FrameContext } from '../transport/context.ts'
-import type { Ordered, PersistMessage } from '../transport/message.ts'
+import type { Ask, Ordered } from '../transport/message.ts'
 import type { QueuePair } from '../transport/queue-pair.ts'
 import { remember } from '../transport/queue-pair.ts'
 import type { WireState } from '../wire/context.ts'
@@ -28,13 +30,12 @@ import { addOrdered, ORDERED_PERSIST } from './ordered.ts'
 const COPIES = 1
 
 /** Is the form one that names bytes, inside the region? `qp.messageTo` is then where they go. */
-export function placeBytes(state: WireState, qp: QueuePair, region: Region): Fault {
-  const { reth, pweth } = state
+export function placeBytes(state: WireState & MemoryState, qp: QueuePair, region: Region): Fault {
+  const { reth, pweth, located } = state
   if (pweth.carried || pweth.slotAddressed) return PERSIST_HEADER
-  const offset = byteOffset(region, reth.vaHigh, reth.vaLow, reth.length)
-  if (offset < 0) return BOUNDS
-  qp.messageTo = region.base + offset
-  return PASS
+  const fault = locateBytes(state, region, reth.vaHigh, reth.vaLow, reth.length)
+  qp.messageTo = located.from + located.offset
+  return fault
 }
 
 /** What storage has against it; it is refused by a status, and the queue pair lives. */
@@ -45,11 +46,7 @@ export function placedFault(state: BoardState & CommitState, wait: number): Faul
 }
 
 /** All of it is stored: its PERSIST_ACK waits for the next fence. */
-export function endPlaced(
-  state: BurstState & OrderedState,
-  qp: QueuePair,
-  message: PersistMessage,
-): void {
+export function endPlaced(state: BurstState & OrderedState, qp: QueuePair, message: Ask): void {
   const item = addOrdered(state, qp, ORDERED_PERSIST, message.lastPsn, message.region, false)
   item.operationHigh = message.operationHigh
   item.operationLow = message.operationLow

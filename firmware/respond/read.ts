@@ -17,26 +17,15 @@
  *   is answered (on-demand.ts); one that needs more of them than PAGES_AT_ONCE is a long one.
  */
 
-import { compare, copy, resultOf, run } from '../board/command-list.ts'
+import { compare, copy } from '../board/command-list.ts'
 import type { BoardState } from '../board/context.ts'
-import {
-  BOUNDS,
-  type Fault,
-  HELD_BACK,
-  KEY,
-  MESSAGE_LENGTH,
-  PASS,
-  UNREADABLE,
-  UNSETTLED_READ,
-} from '../board/fault.ts'
-import { DMA_FAILED, DONE } from '../board/hal.ts'
+import { type Fault, HELD_BACK, KEY, MESSAGE_LENGTH, PASS } from '../board/fault.ts'
 import { READ_PACKETS } from '../board/limits.ts'
 import { ZEROS_AT } from '../board/memory-map.ts'
-import { accessOf } from '../burst/access.ts'
 import { refuseQueuePair, runBurst } from '../burst/burst.ts'
-import type { BurstContext, BurstState, ServeContext, ThroughContext } from '../burst/context.ts'
-import { offsetOf, VIEW_DATA, VIEW_FIRST_COPY, VIEW_SETTLED, viewOf } from '../burst/view.ts'
-import { LOST, settledFrom, UNDECIDED } from '../engine/settled.ts'
+import type { BurstContext, BurstState, ServeContext } from '../burst/context.ts'
+import { VIEW_FIRST_COPY } from '../burst/view.ts'
+import { accessOf, boundsFault, locateBytes, locateRecord } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
   byteOffset,
@@ -45,10 +34,7 @@ import {
   KIND_RECORDS,
   REMOTE_READ,
   type Region,
-  slotAddress,
 } from '../medium/region.ts'
-import { imageBytes, SLOT_HEADER_BYTES } from '../medium/slot.ts'
-import { firstShown } from '../placement/through.ts'
 import { BYTES_AT_ONCE, bringPages, checkPages, offsetIn, pagesFault } from '../status/on-demand.ts'
 import {
   beginFrame,
@@ -81,41 +67,17 @@ import type { Packet } from '../wire/packet.ts'
 import { type Reth, readReth } from '../wire/reth.ts'
 import { addOrdered, addResponse, ORDERED_READ } from './ordered.ts'
 
-/** Where the bytes of one READ lie: up to `end` at `from`, zeros behind. */
-interface Source {
-  /** The region, if it is registered on demand: `from` is 0 then, and offsets are its own. */
-  paged: Region | null
-  /** Address of the byte at offset 0, or -1: all zeros. */
-  from: number
-  /** Bytes at `from`. */
-  end: number
-  /** Offset of the READ. */
-  offset: number
-}
-
-export const source: Source = { paged: null, from: 0, end: 0, offset: 0 }
-
 /** Is the range allowed? Judged at acceptance, before anything is looked at. */
 function readRangeFault(state: WireState & MemoryState, qp: QueuePair): Fault {
-  const reth = state.reth
-  state.accessed = null
-  if (reth.length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
-  if (reth.length === 0) return PASS
-  const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
+  const { located } = state
+  const { rkey, vaHigh, vaLow, length } = state.reth
+  located.region = null
+  if (length > MESSAGE_BYTES_MAX) return MESSAGE_LENGTH
+  if (length === 0) return PASS
+  const fault = accessOf(state, qp, rkey, REMOTE_READ)
   if (fault !== PASS) return fault
-  return boundsFault(state.accessed!, reth)
-}
-
-/** Does the range lie inside the region, or inside one view of a record? */
-export function boundsFault(region: Region, reth: Reth): Fault {
-  if (region.kind !== KIND_RECORDS) {
-    return byteOffset(region, reth.vaHigh, reth.vaLow, reth.length) < 0 ? BOUNDS : PASS
-  }
-  const view = viewOf(reth.vaLow)
-  const bytes = view === VIEW_DATA ? region.capacity : imageBytes(region.capacity)
-  const offset = offsetOf(reth.vaLow)
-  if (reth.vaHigh >= region.slots || view >= VIEW_FIRST_COPY + region.copies) return BOUNDS
-  return reth.length > bytes || offset > bytes - reth.length ? BOUNDS : PASS
+  const region = located.region!
+  return boundsFault(region, vaHigh, vaLow, length, VIEW_FIRST_COPY + region.copies)
 }
 
 /**
@@ -133,7 +95,7 @@ export function receiveRead(
   readReth(reth, state.bytes, packet.bthAt + row.rethAt)
   const fault = readRangeFault(state, qp)
   if (fault !== PASS) return fault
-  const region = state.accessed
+  const region = state.located.region
   const long = isLong(qp, region, reth.length)
   // One long READ at a time.
   if (long && qp.stream.accepted) return HELD_BACK
@@ -206,28 +168,28 @@ function beginStream(qp: QueuePair, item: Ordered, from: number): void {
 
 /** Answers a READ whose turn has come, or begins to. */
 export function serveRead(state: ServeContext, item: Ordered): void {
+  const { located } = state
   const { qp, region } = item
-  source.paged = null
-  source.end = 0
-  source.offset = 0
-  source.from = -1
-  if (region !== null && region.kind === KIND_BYTES) {
-    source.from = region.base
-    source.end = region.areaBytes
-    source.offset = byteOffset(region, item.vaHigh, item.vaLow, item.length)
+  if (region === null) {
+    // A READ of no bytes names nothing.
+    located.paged = null
+    located.from = -1
+  } else if (region.kind === KIND_BYTES) {
+    locateBytes(state, region, item.vaHigh, item.vaLow, item.length)
+    const from = located.from + located.offset
     if (isLong(qp, region, item.length)) {
-      beginStream(qp, item, source.from + source.offset)
+      beginStream(qp, item, from)
       state.streaming = true
       return
     }
-    checkReadable(state, qp, item.psn, source.from + source.offset, item.length)
-  } else if (region !== null && region.kind === KIND_ON_DEMAND) {
+    checkReadable(state, qp, item.psn, from, item.length)
+  } else if (region.kind === KIND_ON_DEMAND) {
     if (!findPages(state, item, region)) return
-  } else if (region !== null) {
+  } else {
     // What stands in the list is not to be mixed with what the examination runs.
     runBurst(state)
     const fault =
-      qp.state === STATE_OPEN ? findRecord(state, region, item.vaHigh, item.vaLow) : PASS
+      qp.state === STATE_OPEN ? locateRecord(state, region, item.vaHigh, item.vaLow) : PASS
     if (fault !== PASS) {
       refuseQueuePair(state, qp, item.psn, fault)
       return
@@ -241,6 +203,7 @@ export function serveRead(state: ServeContext, item: Ordered): void {
 
 /** As `serveRead`, of memory registered on demand. False if nothing is to be sent now. */
 function findPages(state: ServeContext, item: Ordered, region: Region): boolean {
+  const { located } = state
   const { qp } = item
   const offset = byteOffset(region, item.vaHigh, item.vaLow, item.length)
   if (isLong(qp, region, item.length)) {
@@ -253,10 +216,10 @@ function findPages(state: ServeContext, item: Ordered, region: Region): boolean 
     refuseQueuePair(state, qp, item.psn, KEY)
     return false
   }
-  source.paged = region
-  source.from = 0
-  source.end = region.areaBytes
-  source.offset = offset
+  located.paged = region
+  located.from = 0
+  located.end = region.areaBytes
+  located.offset = offset
   checkPages(state, qp, item.psn, region, offset, item.length)
   return true
 }
@@ -276,45 +239,6 @@ export function checkReadable(
   state.stores += 1
 }
 
-/**
- * Finds where the bytes of a record are, and verifies the copy that is served: `source` says where.
- * The list is empty when this is asked.
- */
-export function findRecord(
-  state: ThroughContext,
-  region: Region,
-  slot: number,
-  vaLow: number,
-): Fault {
-  const view = viewOf(vaLow)
-  source.end = 0
-  source.from = -1
-  source.offset = offsetOf(vaLow)
-  if (view >= VIEW_FIRST_COPY) {
-    source.from = slotAddress(region, view - VIEW_FIRST_COPY, slot)
-    source.end = imageBytes(region.capacity)
-    const result = deliverOnce(state, source.from, source.end)
-    // A host that does not answer has lost nothing.
-    if (result === DMA_FAILED) return UNREADABLE
-    // A copy that the medium lost shows as zeros, which no reader takes for a copy (D-3).
-    if (result !== DONE) source.from = -1
-    return PASS
-  }
-  const copyServed = settledCopy(state, region, slot)
-  if (copyServed === UNDECIDED) return UNREADABLE
-  if (copyServed === LOST) return view === VIEW_SETTLED ? PASS : UNSETTLED_READ
-  const length = state.examination.copies[copyServed]!.header.length
-  const from = slotAddress(region, copyServed, slot)
-  source.from = view === VIEW_SETTLED ? from : from + SLOT_HEADER_BYTES
-  source.end = view === VIEW_SETTLED ? SLOT_HEADER_BYTES + length : length
-  return PASS
-}
-
-/** The first copy in write order that is valid; LOST or UNDECIDED. */
-function settledCopy(state: ThroughContext, region: Region, slot: number): number {
-  return settledFrom(state, region, slot, firstShown(state, region, slot))
-}
-
 /** Sends the response packets; what fails on the way has been refused. */
 function respond(state: BurstContext, read: Ordered): void {
   const qp = read.qp
@@ -324,15 +248,8 @@ function respond(state: BurstContext, read: Ordered): void {
     if (qp.state !== STATE_OPEN) return
     const at = i * qp.pathMtu
     const length = Math.min(qp.pathMtu, read.length - at)
-    respondPacket(state, read, i, packets, source.offset + at, length)
+    respondPacket(state, read, i, packets, state.located.offset + at, length)
   }
-}
-
-/** Has every byte delivered once: DONE, or why not. The list is empty when this is asked. */
-function deliverOnce({ list }: BoardState, from: number, length: number): number {
-  compare(list, from, from, length)
-  const failed = run(list)
-  return failed < 0 ? DONE : resultOf(list, failed)
 }
 
 function respondPacket(
@@ -343,10 +260,10 @@ function respondPacket(
   offset: number,
   length: number,
 ): void {
-  const held = source.from < 0 ? 0 : Math.min(length, Math.max(0, source.end - offset))
+  const { paged, from, end } = state.located
+  const held = from < 0 ? 0 : Math.min(length, Math.max(0, end - offset))
   const psn = psnAdd(read.psn, index)
   const opcode = responseOpcode(index, packets)
-  const { paged, from } = source
   sendResponse(state, read.qp, opcode, psn, read.msn, paged, from + offset, held, length)
 }
 

@@ -21,13 +21,14 @@ import {
   PASS,
   QP_ERROR_STATE,
 } from '../board/fault.ts'
-import { accessOf } from '../burst/access.ts'
 import { touch } from '../burst/burst.ts'
 import type { AcceptContext, ServeContext } from '../burst/context.ts'
 import { releaseReceive } from '../burst/staging.ts'
+import { clearWay } from '../engine/admit.ts'
+import { accessOf } from '../engine/locate.ts'
 import { storageFault } from '../engine/storage.ts'
 import { REMOTE_WRITE } from '../medium/region.ts'
-import type { PersistMessage } from '../transport/message.ts'
+import type { Ask } from '../transport/message.ts'
 import { MESSAGE_BYTES_MAX, packetsOf, psnAdd } from '../transport/psn.ts'
 import {
   MESSAGE_NONE,
@@ -38,7 +39,7 @@ import {
 import { advance } from '../transport/responder.ts'
 import type { OpcodeRow } from '../wire/opcode.ts'
 import type { Packet } from '../wire/packet.ts'
-import { clearWay, endPersist, gatherPacket, openMessage } from './persist.ts'
+import { endPersist, gatherPacket, openMessage } from './persist.ts'
 import { endFault, endReceive, takeReceive } from './receives.ts'
 
 /** Takes a packet of the expected PSN; RETH of a first one was read. A fault changed nothing. */
@@ -71,7 +72,7 @@ export function receiveRecord(
 function beginRecord(
   state: AcceptContext,
   qp: QueuePair,
-  message: PersistMessage,
+  message: Ask,
   packet: Packet,
   row: OpcodeRow,
 ): Fault {
@@ -82,7 +83,7 @@ function beginRecord(
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
   if (reth.vaLow !== 0) return BOUNDS
-  const region = state.accessed!
+  const region = state.located.region!
   message.region = region
   message.slot = reth.vaHigh
   message.length = length

@@ -19,9 +19,9 @@
 import type { BoardState } from '../board/context.ts'
 import { type Fault, PAGE_ABSENT, PASS } from '../board/fault.ts'
 import { QUEUE_PAIRS, READ_PACKETS } from '../board/limits.ts'
-import { accessOf } from '../burst/access.ts'
 import { refuseQueuePair, runBurst } from '../burst/burst.ts'
 import type { OrderedState, ServeContext } from '../burst/context.ts'
+import { accessOf } from '../engine/locate.ts'
 import type { MemoryState } from '../medium/context.ts'
 import { KIND_ON_DEMAND, REMOTE_READ, type Region } from '../medium/region.ts'
 import { TELL_AGAIN_US } from '../medium/translation.ts'
@@ -58,7 +58,7 @@ function serveTurn(state: ServeContext, qp: QueuePair): void {
   let count = Math.min(READ_PACKETS, stream.packets - stream.sent)
   const first = psnAdd(stream.psn, stream.sent)
   let fault = accessOf(state, qp, stream.rkey, REMOTE_READ)
-  const region = state.accessed
+  const region = state.located.region
   const paged = region !== null && region.kind === KIND_ON_DEMAND ? region : null
   if (fault === PASS && paged !== null) fault = awaitPages(state, qp, paged, stream.from + at)
   if (fault === PAGE_ABSENT) return

@@ -15,12 +15,11 @@
  */
 
 import { BOUNDS, type Fault, MESSAGE_LENGTH, NOT_DURABLE, PASS } from '../board/fault.ts'
-import { accessOf } from '../burst/access.ts'
 import { isSafe, store, touch, withhold } from '../burst/burst.ts'
 import type { AcceptContext, GatherState, ServeContext } from '../burst/context.ts'
 import { releaseReceive } from '../burst/staging.ts'
+import { accessOf, locateBytes } from '../engine/locate.ts'
 import {
-  byteOffset,
   findRegion,
   KIND_ON_DEMAND,
   KIND_RECORDS,
@@ -98,18 +97,18 @@ export function receiveWrite(
 
 /** Judges where the message goes; `qp.messageTo` is then its first address. */
 function aimWrite(state: AcceptContext, qp: QueuePair, length: number): Fault {
-  const reth = state.reth
+  const { reth, located } = state
   const fault = accessOf(state, qp, reth.rkey, REMOTE_WRITE)
   if (fault !== PASS) return fault
-  const region = state.accessed!
+  const region = located.region!
   if (region.kind === KIND_ON_DEMAND) return aimAtPages(state, qp, region)
-  const offset = byteOffset(region, reth.vaHigh, reth.vaLow, length)
-  if (offset < 0) return BOUNDS
+  const outside = locateBytes(state, region, reth.vaHigh, reth.vaLow, length)
+  if (outside !== PASS) return outside
   const durable = (region.flags & WRITE_PERSIST_REGION) !== 0
   if (durable && (!isSafe(state) || region.placement === PLACEMENT_THROUGH)) return NOT_DURABLE
   qp.placing = durable
   if (region.placement === PLACEMENT_THROUGH) qp.cached = true
-  qp.messageTo = region.base + offset
+  qp.messageTo = located.from + located.offset
   return PASS
 }
 

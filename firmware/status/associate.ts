@@ -93,7 +93,7 @@ export function receiveResidency(
   // The answer is the acknowledgement, and of everything before it.
   qp.ackDue = false
   touch(state, qp)
-  const region = state.accessed!
+  const region = state.located.region!
   if (row.opcode === ASSOCIATE) associate(state, qp, region)
   else propose(state, findAssociation(state, qp, region))
   answerSize(state, qp, packet.psn, sizeAnswer)
@@ -114,7 +114,7 @@ export function repeatResidency(
   const fault = judgeQuestion(state, qp, packet, row)
   if (waits || fault === RESIDENCY_FORM) return DUPLICATE_FORGOTTEN
   // The region may have ended since; the queue pair goes on, and has other regions.
-  const a = fault === PASS ? findAssociation(state, qp, state.accessed!) : null
+  const a = fault === PASS ? findAssociation(state, qp, state.located.region!) : null
   if (asked.optOut) answerEnd()
   else if (a === null || isEmpty(state, row)) answerRefusal()
   else answerWish(a, asked.blockSizeLog2)
@@ -269,7 +269,7 @@ function receiveHint(
   if (fault !== PASS) return fault
   advance(qp, packet, 1, true)
   touch(state, qp)
-  const a = findAssociation(state, qp, state.accessed!)
+  const a = findAssociation(state, qp, state.located.region!)
   keepHint(state, qp, a === null ? PAGE_BYTES : 2 ** a.sizeLog2, now)
   return PASS
 }

@@ -15,9 +15,9 @@
 import type { BoardState } from '../board/context.ts'
 import { BOUNDS, type Fault, PASS, RESIDENCY_FORM, RIGHTS } from '../board/fault.ts'
 import { HINT_PAGES, PAGE_BYTES } from '../board/limits.ts'
-import { accessOf } from '../burst/access.ts'
 import { runBurst } from '../burst/burst.ts'
 import type { ResidencyState, ServeContext } from '../burst/context.ts'
+import { accessOf } from '../engine/locate.ts'
 import type { HostState } from '../host/host-state.ts'
 import type { MemoryState } from '../medium/context.ts'
 import {
@@ -49,7 +49,7 @@ const pfeth = blankPfeth()
 
 /**
  * Judges a hint, and leaves what it says in `state.reth` and here, for `keepHint`; the region is
- * `state.accessed`. Faults: RESIDENCY_FORM, those of a key, BOUNDS.
+ * `located.region`. Faults: RESIDENCY_FORM, those of a key, BOUNDS.
  */
 export function judgeHint(
   state: BoardState & WireState & MemoryState,
@@ -67,13 +67,13 @@ export function judgeHint(
 }
 
 /**
- * May the queue pair read the memory of `state.reth`? The region is then `state.accessed`. Of one
+ * May the queue pair read the memory of `state.reth`? The region is then `located.region`. Of one
  * behind a relay only the key is judged: nothing is told of it here, and nothing loaded.
  */
 export function hintMemoryFault(state: WireState & MemoryState, qp: QueuePair): Fault {
   const { reth } = state
   const fault = accessOf(state, qp, reth.rkey, REMOTE_READ)
-  const region = state.accessed
+  const region = state.located.region
   const isRelay = region !== null && region.placement === PLACEMENT_RELAY
   if (isRelay && (fault === PASS || fault === RIGHTS)) return PASS
   if (fault !== PASS || reth.length === 0) return fault
@@ -88,7 +88,7 @@ export function keepHint(
   now: number,
 ): void {
   const { reth, hints } = state
-  const region = state.accessed!
+  const region = state.located.region!
   // Other memory is always there; and what one does not need, another may.
   if (region.kind !== KIND_ON_DEMAND || pfeth.op === PREFETCH_DONT_NEED) return
   const hint = freeHint(hints, qp)

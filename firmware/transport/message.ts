@@ -8,8 +8,13 @@
 import type { Region } from '../medium/region.ts'
 import type { QueuePair } from './queue-pair.ts'
 
-/** A WRITE_PERSIST of several packets, from its First to its Last: one per queue pair. */
-export interface PersistMessage {
+/**
+ * A record that somebody asks to be made durable: one per queue pair, from the First of its packets
+ * to the Last, and one of the host.
+ */
+export interface Ask {
+  /** Place of its queue pair, or HOST_OWNER (host/work.ts). */
+  owner: number
   region: Region | null
   slot: number
   length: number
@@ -19,21 +24,31 @@ export interface PersistMessage {
   operationLow: number
   /** Copies that the payload holds. */
   carried: number
-  /** PSN that ends it. */
+  /** PSN that ends it; 0 without a wire. */
   lastPsn: number
+  /** Of its queue pair as it ends: no range of records that are acknowledged spans two. */
+  segment: number
+  /** Staging buffer that holds it, or -1. */
+  staging: number
   /** A plain WRITE of a record: refused by NAK, acknowledged only when all copies are durable. */
   plain: boolean
   /** Into a region of bytes, where the packets are stored as they come. */
   placed: boolean
-  /** A record of a batch; and the last one of its burst. */
+  /** A record of a batch, and its index there; and the last one of its burst. */
   batch: boolean
+  batchIndex: number
   lastOfBatch: boolean
   /** It may have been executed before. */
   repetition: boolean
+  /** Its operation is a new one of a client whose place is known. */
+  isNew: boolean
+  /** Something was run since storage was asked about it. */
+  stale: boolean
 }
 
-export function blankMessage(): PersistMessage {
+export function blankAsk(owner: number): Ask {
   return {
+    owner,
     region: null,
     slot: 0,
     length: 0,
@@ -43,11 +58,16 @@ export function blankMessage(): PersistMessage {
     operationLow: 0,
     carried: 1,
     lastPsn: 0,
+    segment: 0,
+    staging: -1,
     plain: false,
     placed: false,
     batch: false,
+    batchIndex: 0,
     lastOfBatch: false,
     repetition: false,
+    isNew: false,
+    stale: false,
   }
 }
 

@@ -28,6 +28,7 @@ import {
   RESPONDER_RESOURCES,
 } from '../board/limits.ts'
 import { ORIGINAL_BYTES, ORIGINALS_AT, TEMPLATE_BYTES, TEMPLATES_AT } from '../board/memory-map.ts'
+import type { ClientId } from '../commit/operations.ts'
 import { type Psn, psnDistance } from './psn.ts'
 
 /** The queue pair serves. */
@@ -46,7 +47,7 @@ export const HOLD_CONNECTED = 1
 export const HOLD_RESTING = 2
 
 /** Every access flag: what a region grants decides. */
-const ALL_RIGHTS = -1
+export const ALL_RIGHTS = -1
 
 /** No message is in progress. */
 export const MESSAGE_NONE = 0
@@ -62,23 +63,29 @@ export const KIND_ATOMIC = 2
 export const KIND_FLUSH = 3
 export const KIND_ATOMIC_WRITE = 4
 
-export interface QueuePair {
+/** Who asks: a queue pair, or a queue of the host. */
+export interface Party extends ClientId {
+  /** One of STATE_*: of one that has failed nothing more is taken. */
+  readonly state: number
+  /** Where the operation table had the client last, or -1: a hint that saves a search. */
+  client: number
+  readonly protectionDomain: number
+  /** Access flags that it has at the most, whatever a region grants. */
+  readonly rights: number
+  /** Regions whose key works here no more: a bit for each place. */
+  readonly invalidated: number
+}
+
+export interface QueuePair extends Party {
   readonly index: number
   readonly number: number
   readonly peerNumber: number
-  readonly clientHigh: number
-  readonly clientLow: number
-  /** Where the operation table had the client last, or -1: a hint that saves a search. */
-  client: number
   readonly pathMtu: number
-  readonly protectionDomain: number
   readonly firstPsn: Psn
   /** PSN of our first request to the peer (wire-format 3.2). */
   requesterPsn: Psn
   /** The peer knows our operations, and is told of durability by PERSIST_ACK. */
   readonly speaksPersist: boolean
-  /** Access flags that it has at the most, whatever a region grants. */
-  readonly rights: number
   /** Whether its place may be given to another before it is closed: HOLD_*. */
   hold: number
   /** When its peer was heard last, µs. */
@@ -152,7 +159,6 @@ export interface QueuePair {
 
   /** The peer's FLUSH requests have the ICRC that Linux computes. */
   linuxFlush: boolean
-  /** Regions whose key works here no more: a bit for each place. */
   invalidated: number
   /** When the peer was last told of congestion, µs. */
   notifiedUs: number

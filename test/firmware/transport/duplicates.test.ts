@@ -16,7 +16,7 @@ import { isNewOperation } from '../../../firmware/commit/operations.ts'
 import type { State } from '../../../firmware/core.ts'
 import { clientOf, heldClientOf } from '../../../firmware/engine/operation.ts'
 import { blankLine } from '../../../firmware/medium/operation-line.ts'
-import { blankMessage, type PersistMessage } from '../../../firmware/transport/message.ts'
+import { type Ask, blankAsk } from '../../../firmware/transport/message.ts'
 import type { QueuePair } from '../../../firmware/transport/queue-pair.ts'
 import { putU16, putU32, u32 } from '../../../firmware/wire/bytes.ts'
 import * as mad from '../../../firmware/wire/management.ts'
@@ -381,9 +381,9 @@ test('P1-11: of two places in the table none goes to a third client while a burs
 })
 
 describe('D-6: the place of a client in the table', () => {
-  function noted(): { state: State; qp: QueuePair; message: PersistMessage } {
+  function noted(): { state: State; qp: QueuePair; message: Ask } {
     const { state, queuePair: qp } = new Dialogue(USUAL, frameOf({ bth: { opcode: 0x0c } }))
-    const message = { ...blankMessage(), operationLow: 5 }
+    const message = { ...blankAsk(0), operationLow: 5 }
     return { state, qp, message }
   }
 

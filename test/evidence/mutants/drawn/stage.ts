@@ -57,7 +57,7 @@ const ESSENTIAL = new RegExp(
     String.raw`^firmware\/(?:commit\/`,
     String.raw`medium\/(?:slot|lane|operation-line)`,
     String.raw`(?:burst|placement)\/through`,
-    String.raw`engine\/(?:operation|receipt)`,
+    String.raw`engine\/(?:admit|operation|receipt)`,
     String.raw`respond\/placed`,
     String.raw`transport\/acknowledge)`,
   ].join('|'),

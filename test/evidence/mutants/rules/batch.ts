@@ -2,6 +2,7 @@
 
 import { crash, directed, type Mutant } from '../mutant.ts'
 
+const ADMIT = 'firmware/engine/admit.ts'
 const BATCH = 'firmware/respond/batch.ts'
 const FIELDS = 'firmware/batch/batch.ts'
 const STAGING = 'firmware/burst/staging.ts'
@@ -18,27 +19,25 @@ const WHOLE: readonly Mutant[] = [
   {
     id: 'slot-twice-in-a-batch',
     rule: 'N18: a batch that names a slot twice is refused whole',
-    file: BATCH,
-    find:
-      '  if (fault === PASS && noteSlot(batch.members!, message.slot, n)) fault = ' +
-      'BATCH_FIELDS\n',
-    replace: '  noteSlot(batch.members!, message.slot, n)\n',
+    file: FIELDS,
+    find: '  return noteSlot(batch.members, slot, batch.received) ? BATCH_FIELDS : PASS\n',
+    replace: '  return noteSlot(batch.members, slot, batch.received) ? PASS : PASS\n',
     killer: directed('a batch that contradicts itself'),
   },
   {
     id: 'index-does-not-grow',
     rule: 'N18: the indexes of a burst grow',
     file: FIELDS,
-    find: 'batchIndex >= pweth.batchCount || batchIndex <= batch.lastIndex',
-    replace: 'batchIndex >= pweth.batchCount || batchIndex < batch.lastIndex',
+    find: 'batchIndex >= fields.batchCount || batchIndex <= batch.lastIndex',
+    replace: 'batchIndex >= fields.batchCount || batchIndex < batch.lastIndex',
     killer: directed('a batch that contradicts itself'),
   },
   {
     id: 'index-at-the-count',
     rule: 'N18: the indexes of a batch are below its count',
     file: FIELDS,
-    find: 'if (batchIndex >= pweth.batchCount || batchIndex <=',
-    replace: 'if (batchIndex > pweth.batchCount || batchIndex <=',
+    find: 'if (batchIndex >= fields.batchCount || batchIndex <=',
+    replace: 'if (batchIndex > fields.batchCount || batchIndex <=',
     killer: directed('a batch that contradicts itself'),
   },
   {
@@ -54,7 +53,7 @@ const WHOLE: readonly Mutant[] = [
     rule: 'N18: the records of a batch have one count and one condition',
     file: FIELDS,
     find:
-      '  if (pweth.batchCount !== batch.count || pweth.condition !== batch.condition) return ' +
+      '  if (fields.batchCount !== batch.count || fields.condition !== batch.condition) return ' +
       'BATCH_FIELDS\n',
     replace: '',
     killer: directed('a batch that contradicts itself'),
@@ -63,8 +62,8 @@ const WHOLE: readonly Mutant[] = [
     id: 'any-operation',
     rule: 'D-10: the operation of index i is the first one plus i',
     file: FIELDS,
-    find: 'return low === pweth.operationLow && high === pweth.operationHigh ? PASS : BATCH_FIELDS',
-    replace: 'return low === low + 0 * high ? PASS : BATCH_FIELDS',
+    find: 'return low === fields.operationLow && high === fields.operationHigh ? PASS',
+    replace: 'return low === low + 0 * high ? PASS',
     killer: directed('a batch that contradicts itself'),
   },
   {
@@ -133,16 +132,16 @@ const STATUS: readonly Mutant[] = [
   {
     id: 'not-chained',
     rule: 'X-5: a record in order must not outlive the one before it',
-    file: BATCH,
-    find: '  item.chained = sameGroup && batch.condition === CONDITION_IN_ORDER\n',
-    replace: '  item.chained = sameGroup && batch.condition === -1\n',
+    file: FIELDS,
+    find: '  return isNext && batch.condition === CONDITION_IN_ORDER\n',
+    replace: '  return isNext && batch.condition === -1\n',
     killer: crash('order 2of2'),
   },
   {
     id: 'expect-unchecked',
     rule: 'P4-11: a record is accepted only where its slot holds the sequence that it names',
-    file: BATCH,
-    find: '    fault = expectFault(state, batch, n)\n',
+    file: ADMIT,
+    find: '    fault = expectFault(state, batch!, member)\n',
     replace: '    fault = PASS\n',
     killer: directed('a batch that expects'),
   },
@@ -158,8 +157,8 @@ const STATUS: readonly Mutant[] = [
     id: 'member-executed-again',
     rule: 'X-3: a record of a batch that is durable is not stored again',
     file: BATCH,
-    find: '  if (!isNew && wasDurable(state, qp, record, false)) {\n',
-    replace: '  if (!isNew && wasDurable(state, qp, record, true)) {\n',
+    find: '  if (enterRecord(state, qp, record)) {\n',
+    replace: '  if (enterRecord(state, qp, record) && n < 0) {\n',
     killer: directed('a batch again'),
   },
 ]

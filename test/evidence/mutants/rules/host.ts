@@ -39,9 +39,11 @@ const HOST_MEMORY: readonly Mutant[] = [
   {
     id: 'through-without-a-lane',
     rule: 'D-2: through the caches, too, a lane names what is in flight',
-    file: THROUGH,
-    find: '  copyClean(list, line, laneAddress(item.lane), LINE_BYTES, OWN_LANE)\n',
-    replace: '',
+    file: 'firmware/commit/commit.ts',
+    find: '  copyClean(list, line, laneAddress(item.lane), LINE_BYTES, owner)\n',
+    replace:
+      '  const own = item.lane < BURST_FRAMES\n' +
+      '  if (own) copyClean(list, line, laneAddress(item.lane), LINE_BYTES, owner)\n',
     killer: directed('through the caches'),
   },
   {

@@ -6,7 +6,7 @@ const BURST = 'firmware/burst/burst.ts'
 const COMMIT = 'firmware/commit/commit.ts'
 const PASSES = 'firmware/respond/passes.ts'
 const PERSIST = 'firmware/respond/persist.ts'
-const READ = 'firmware/respond/read.ts'
+const LOCATE = 'firmware/engine/locate.ts'
 const REGION = 'firmware/medium/region.ts'
 const REPAIR = 'firmware/commit/repair.ts'
 const SETTLED = 'firmware/engine/settled.ts'
@@ -85,40 +85,40 @@ const ACCESS: readonly Mutant[] = [
     id: 'slot-behind-the-last',
     rule: 'N16: slots are numbered from 0',
     file: STORAGE,
-    find: '  if (message.slot >= region.slots) return SLOT\n',
-    replace: '  if (message.slot > region.slots) return SLOT\n',
+    find: '  if (ask.slot >= region.slots) return SLOT\n',
+    replace: '  if (ask.slot > region.slots) return SLOT\n',
     killer: directed('ranges'),
   },
   {
     id: 'slot-signed',
     rule: 'H10: the number of a slot has no sign',
     file: STORAGE,
-    find: '  if (message.slot >= region.slots) return SLOT\n',
-    replace: '  if ((message.slot | 0) >= region.slots) return SLOT\n',
+    find: '  if (ask.slot >= region.slots) return SLOT\n',
+    replace: '  if ((ask.slot | 0) >= region.slots) return SLOT\n',
     killer: directed('ranges'),
   },
   {
     id: 'record-too-long',
     rule: 'N16: a record is not longer than its slot',
     file: STORAGE,
-    find: '  if (message.length > region.capacity) return RECORD_LENGTH\n',
-    replace: '  if (message.length > region.capacity + 1) return RECORD_LENGTH\n',
+    find: '  if (ask.length > region.capacity) return RECORD_LENGTH\n',
+    replace: '  if (ask.length > region.capacity + 1) return RECORD_LENGTH\n',
     killer: directed('ranges'),
   },
   {
     id: 'read-behind-the-slots',
     rule: 'N16: a READ names a slot that is there',
-    file: READ,
-    find: 'if (reth.vaHigh >= region.slots || view >=',
-    replace: 'if (reth.vaHigh > region.slots || view >=',
+    file: LOCATE,
+    find: 'if (vaHigh >= region.slots || view >=',
+    replace: 'if (vaHigh > region.slots || view >=',
     killer: directed('ranges'),
   },
   {
     id: 'read-behind-the-record',
     rule: 'N16: a READ ends with the record',
-    file: READ,
-    find: '  return reth.length > bytes || offset > bytes - reth.length ? BOUNDS : PASS\n',
-    replace: '  return reth.length > bytes || offset > bytes ? BOUNDS : PASS\n',
+    file: LOCATE,
+    find: '  return length > bytes || offset > bytes - length ? BOUNDS : PASS\n',
+    replace: '  return length > bytes || offset > bytes ? BOUNDS : PASS\n',
     killer: directed('ranges'),
   },
   {

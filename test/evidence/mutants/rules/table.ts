@@ -134,7 +134,7 @@ const CLIENTS: readonly Mutant[] = [
     rule: 'X-3: an operation that is durable is acknowledged again and not executed',
     file: OPERATION,
     find:
-      'if (!writing && isDurable(operations, qp.client, operationHigh, operationLow)) return ' +
+      'if (!writing && isDurable(operations, party.client, operationHigh, operationLow)) return ' +
       'true',
     replace: 'if (writing) return true',
     killer: directed('an operation again'),

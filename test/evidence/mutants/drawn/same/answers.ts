@@ -4,12 +4,12 @@ import type { Equivalent } from './equivalent.ts'
 
 export const ANSWERS: readonly Equivalent[] = [
   {
-    at: 'engine/operation.ts repeat',
+    at: 'respond/persist.ts repeat',
     line:
-      'count(state, dataAt > 0 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : ' +
+      'count(state, dataAt > 0 && isForged(state, qp, ask, dataAt) ? DUPLICATE_FORGED : ' +
       'DUPLICATE)',
     mutant:
-      'count(state, dataAt > 1 && isForged(state, qp, message, dataAt) ? DUPLICATE_FORGED : ' +
+      'count(state, dataAt > 1 && isForged(state, qp, ask, dataAt) ? DUPLICATE_FORGED : ' +
       'DUPLICATE)',
     because: 'data lies where frames are received or gathered, and never at 1',
   },

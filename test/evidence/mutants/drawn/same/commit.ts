@@ -4,7 +4,7 @@ import type { Equivalent } from './equivalent.ts'
 
 export const COMMIT: readonly Equivalent[] = [
   {
-    at: 'commit/commit.ts composeImage',
+    at: 'commit/commit.ts composeLane',
     line: 'if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
     mutant: 'if (pad >= 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
     because: 'a copy of no bytes does nothing, and there is room for it in the list',
@@ -14,12 +14,6 @@ export const COMMIT: readonly Equivalent[] = [
     line: 'assignLanes(commit) commit.refused = false',
     mutant: ';commit.refused = false ;assignLanes(commit)',
     because: 'lanes are assigned without a look at what was refused',
-  },
-  {
-    at: 'commit/commit.ts composeLanes',
-    line: 'composeImage(list, item) writeIntent(commit.words, line, item)',
-    mutant: ';writeIntent(commit.words, line, item) ;composeImage(list, item)',
-    because: 'one appends commands for the image, the other writes the line; the list runs later',
   },
   {
     at: 'medium/lane.ts writeIntent',
@@ -205,7 +199,7 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'a group has a record, and every record has two copies at least',
   },
   {
-    at: 'commit/commit.ts composeLanes',
+    at: 'commit/commit.ts composeLane',
     line:
       'writeIntent(commit.words, line, item) ' +
       'checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)',
@@ -216,10 +210,13 @@ export const COMMIT: readonly Equivalent[] = [
     because: 'the one appends a command, the other writes what it reads when the list runs later',
   },
   {
-    at: 'commit/commit.ts composeLanes',
-    line: 'copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1) dirty[item.lane] = 0',
+    at: 'commit/commit.ts composeLane',
+    line:
+      'copyClean(list, line, laneAddress(item.lane), LINE_BYTES, owner) ' +
+      'commit.dirtyLanes[item.lane] = 0',
     mutant:
-      ';dirty[item.lane] = 0 ;copyClean(list, line, laneAddress(item.lane), LINE_BYTES, i + 1)',
+      ';commit.dirtyLanes[item.lane] = 0 ' +
+      ';copyClean(list, line, laneAddress(item.lane), LINE_BYTES, owner)',
     because: 'a store is appended without a look at what is to be cleared',
   },
   {
@@ -262,16 +259,6 @@ export const COMMIT: readonly Equivalent[] = [
     mutant: `${field}: 1,`,
     because: 'a header is read into it, or its copy is unreadable, and nobody asks what it says',
   })),
-  {
-    at: 'commit/commit.ts composePhase',
-    line:
-      'writePhaseWord(commit.words, word, PHASE_B, item.sequenceLow, item.sequenceHigh) ' +
-      'copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, i + 1)',
-    mutant:
-      ';copyClean(list, word, laneAddress(item.lane), PHASE_WORD_BYTES, i + 1) ' +
-      ';writePhaseWord(commit.words, word, PHASE_B, item.sequenceLow, item.sequenceHigh)',
-    because: 'the one appends a command, the other writes what it copies when the list runs later',
-  },
   {
     at: 'commit/commit.ts survive',
     line: 'commit.refused = true breakChain(commit, tag, stage)',

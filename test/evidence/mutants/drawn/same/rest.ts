@@ -24,7 +24,7 @@ export const REST: readonly Equivalent[] = [
     because: 'a board calls when it can, and a microsecond later is soon enough',
   },
   {
-    at: 'transport/message.ts blankMessage',
+    at: 'transport/message.ts blankAsk',
     line: 'repetition: false,',
     mutant: 'repetition: true,',
     because: 'the first packet of a record, or its element, says it before it is asked',

@@ -147,8 +147,8 @@ export const THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'placement/through.ts acceptThrough',
-    line: 'item.psn = message.lastPsn item.client = clientOf(state, qp, message)',
-    mutant: ';item.client = clientOf(state, qp, message) ;item.psn = message.lastPsn',
+    line: 'fillItem(item, qp, ask) item.client = clientOf(state, qp, ask)',
+    mutant: ';item.client = clientOf(state, qp, ask) ;fillItem(item, qp, ask)',
     because: 'the place of a client is found without a look at the item',
   },
   {
@@ -166,13 +166,6 @@ export const THROUGH: readonly Equivalent[] = [
     line: 'job.told = false beginJob(state.through, job, WAITING)',
     mutant: ';beginJob(state.through, job, WAITING) ;job.told = false',
     because: 'neither touches what the other sets',
-  },
-  {
-    at: 'placement/through.ts acceptThrough',
-    line: 'item.owner = qp.index',
-    mutant: ';',
-    because:
-      'nobody asks for the owner of a record through the caches: its job has the queue ' + 'pair',
   },
   {
     at: 'placement/through.ts isPassing',
@@ -246,35 +239,9 @@ export const THROUGH: readonly Equivalent[] = [
   },
   {
     at: 'placement/through.ts startJob',
-    line:
-      'writeIntent(words, line, item) checkCode(list, line + LANE_CHECKED_AT, line + ' +
-      'LANE_CODE_AT, LANE_CHECKED_BYTES, KEYS_AT)',
-    mutant:
-      ';checkCode(list, line + LANE_CHECKED_AT, line + LANE_CODE_AT, LANE_CHECKED_BYTES, ' +
-      'KEYS_AT) ;writeIntent(words, line, item)',
-    because: 'one writes the line, the other appends a command; the list runs later',
-  },
-  {
-    at: 'placement/through.ts startJob',
-    line:
-      'copyClean(list, line, laneAddress(item.lane), LINE_BYTES, OWN_LANE) ' +
-      'commit.dirtyLanes[item.lane] = 0',
-    mutant:
-      ';commit.dirtyLanes[item.lane] = 0 ;copyClean(list, line, laneAddress(item.lane), ' +
-      'LINE_BYTES, OWN_LANE)',
-    because: 'one appends a command, the other sets a mark that the command does not read',
-  },
-  {
-    at: 'placement/through.ts startJob',
     line: 'tellOutcome(state, job, PASS) job.state = FREE',
     mutant: ';job.state = FREE ;tellOutcome(state, job, PASS)',
     because: 'who tells the outcome does not ask where the job stands',
-  },
-  {
-    at: 'placement/through.ts startJob',
-    line: 'if (pad > 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
-    mutant: 'if (pad >= 0) copy(list, ZEROS_AT, item.imageAt + end, pad)',
-    because: 'a copy of no bytes does nothing, and there is room for it in the list',
   },
   {
     at: 'placement/through.ts startJob',

@@ -1,0 +1,157 @@
+// hot path
+/**
+ * What a record has to pass before it joins the group, whoever asks for it (source 1; D-6, D-7,
+ * D-8):
+ *
+ *   enterRecord   is its operation a new one? One that is durable is not executed again
+ *   admit         health ▸ carried copies ▸ what a repetition may be told ▸ the group makes way
+ *                 ▸ the condition "expect" ▸ it joins
+ *
+ * Invariants:
+ * - Nothing of a record is stored before all of it was judged; a record that is refused has changed
+ *   nothing.
+ * - Whatever was run on the way may have closed the part, unsettled the region, refused a record
+ *   before it in its batch, or ended who asks: that is asked again behind it.
+ * - The fields of an item that say whose it is, and what is asked for, are filled here alone.
+ */
+
+import { type Batch, isChainBroken, noteJoined } from '../batch/batch.ts'
+import { compare, resultOf, run } from '../board/command-list.ts'
+import {
+  CONDITION,
+  COPIES_DIFFER,
+  type Fault,
+  PASS,
+  QP_ERROR_STATE,
+  READ_ONLY,
+} from '../board/fault.ts'
+import { EQUAL } from '../board/hal.ts'
+import { runBurst } from '../burst/burst.ts'
+import type { BurstContext, GroupContext, RecordContext } from '../burst/context.ts'
+import { type GroupItem, groupAdd, groupHolds, lanesOf, sealItem } from '../commit/commit.ts'
+import type { CommitState } from '../commit/context.ts'
+import { enterOperation } from '../commit/operations.ts'
+import { PLACEMENT_LOCAL, PLACEMENT_THROUGH, type Region } from '../medium/region.ts'
+import { SLOT_HEADER_BYTES } from '../medium/slot.ts'
+import type { Ask } from '../transport/message.ts'
+import { type Party, STATE_OPEN } from '../transport/queue-pair.ts'
+import { CONDITION_EXPECT } from '../wire/persist.ts'
+import { expectFault } from './batch-expect.ts'
+import { commitNow } from './group.ts'
+import { clientOf, heldClientOf, repetitionFault, wasDurable } from './operation.ts'
+import { healthFault } from './storage.ts'
+
+/** Others make the record durable: it may be handed on. */
+export const HANDED = -1 as Fault
+
+/** Is the record durable already? Then it is not to be executed. Else its operation is noted. */
+export function enterRecord(state: RecordContext, party: Party, ask: Ask): boolean {
+  const { operations } = state.commit
+  const { operationHigh, operationLow } = ask
+  // Nearly every record is a new operation of a client whose place is known: asked first.
+  ask.isNew =
+    !ask.repetition && enterOperation(operations, party.client, party, operationHigh, operationLow)
+  return !ask.isNew && wasDurable(state, party, ask)
+}
+
+/**
+ * The record, its data at `dataAt`, joins the group: PASS. HANDED if it could, but lies elsewhere;
+ * QP_ERROR_STATE if who asks is no more; else why it is refused. `against` is what was known
+ * against it; of a batch it is the record `member`, whose slot is looked at, or -1 if it was.
+ */
+export function admit(
+  state: RecordContext,
+  party: Party,
+  ask: Ask,
+  dataAt: number,
+  against: Fault,
+  batch: Batch | null,
+  member: number,
+): Fault {
+  const region = ask.region!
+  const { isNew } = ask
+  const handed = region.placement >= PLACEMENT_THROUGH
+  let fault = against
+  // The health may have changed since it was asked for, or by what was committed just now.
+  if (fault === PASS && (!isNew || ask.stale)) fault = healthFault(state, region)
+  if (fault === PASS && ask.carried > 1) fault = copiesFault(state, ask, dataAt)
+  if (!isNew) fault = repetitionFault(state, region, party.client, party, ask, fault)
+  if (fault === PASS && !handed && mustCommit(state, ask)) fault = makeWay(state, region, batch)
+  if (party.state !== STATE_OPEN) return QP_ERROR_STATE
+  if (fault === PASS && member >= 0 && batch!.condition === CONDITION_EXPECT) {
+    fault = expectFault(state, batch!, member)
+  }
+  if (fault !== PASS) return fault
+  if (handed) return HANDED
+  const { commit } = state
+  const item = commit.items[commit.count]!
+  item.imageAt = dataAt - SLOT_HEADER_BYTES
+  fillItem(item, party, ask)
+  item.batchIndex = batch === null ? -1 : ask.batchIndex
+  item.chained = batch !== null && noteJoined(batch, ask.batchIndex, state.answers.groups)
+  if (isNew && commit.operations.retired[party.client] === 0) item.client = party.client
+  else item.client = ask.batch ? heldClientOf(state, party, ask) : clientOf(state, party, ask)
+  commit.count += 1
+  sealItem(commit, item)
+  groupAdd(state.group, commit)
+  return PASS
+}
+
+/** Commits the group, so that the record can join the next one. */
+function makeWay(state: RecordContext, region: Region, batch: Batch | null): Fault {
+  commitNow(state)
+  // What was committed just now may have closed the part or the region, or been refused itself.
+  if (batch !== null && isChainBroken(batch)) return CONDITION
+  const fault = healthFault(state, region)
+  return fault === PASS && lanesOf(state.commit, region) === 0 ? READ_ONLY : fault
+}
+
+/** Must the group be committed before that record can join it? */
+function mustCommit({ commit, group }: CommitState, { region, slot }: Ask): boolean {
+  const ofHost = region!.placement !== PLACEMENT_LOCAL
+  if (ofHost && commit.hostCount === commit.hostLanes) return true
+  return commit.count === commit.usableLanes || groupHolds(group, commit, region!, slot)
+}
+
+/**
+ * For a plain WRITE, before its PSN is taken: what the group acknowledges, as it is committed to
+ * make way, must not speak of a record that has not joined it.
+ */
+export function clearWay(state: GroupContext, ask: Ask): void {
+  if (mustCommit(state, ask)) commitNow(state)
+}
+
+/** Carried copies must be the same bytes (D-8): the board compares, before anything is stored. */
+function copiesFault(state: BurstContext, ask: Ask, dataAt: number): Fault {
+  const list = state.list
+  // Alone in the list: what fails there is run around, and leaves no results.
+  if (state.stores > 0) runBurst(state)
+  const first = list.count
+  for (let c = 1; c < ask.carried; c++) {
+    compare(list, dataAt, dataAt + c * ask.length, ask.length)
+  }
+  run(list)
+  for (let c = 1; c < ask.carried; c++) {
+    if (resultOf(list, first + c - 1) !== EQUAL) return COPIES_DIFFER
+  }
+  // A fence that failed on the way has closed the part.
+  return state.commit.closed
+}
+
+/** What is asked for, and by whom: an item of the group, or of a job. */
+export function fillItem(item: GroupItem, party: Party, ask: Ask): void {
+  item.region = ask.region!
+  item.slot = ask.slot
+  item.length = ask.length
+  item.wait = ask.wait
+  item.wantsAck = ask.wantsAck
+  item.clientHigh = party.clientHigh
+  item.clientLow = party.clientLow
+  item.operationHigh = ask.operationHigh
+  item.operationLow = ask.operationLow
+  item.owner = ask.owner
+  item.psn = ask.lastPsn
+  item.segment = ask.segment
+  item.staging = ask.staging
+  item.plain = ask.plain
+}
